@@ -213,7 +213,7 @@ func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
 	a.ask(t, "publish").want(t, "publish", exitOK, "1 messages with 1 events sent")
 	for _, wrong := range []string{
 		"stack: shop\nsinks: {search: {kind: opensearch}}\n", "stack: [\n",
-		"debounce: {quiet: 9m}\n",
+		"debounce: {quiet: 9m, maxWait: 1m}\n",
 	} {
 		if err := os.WriteFile(a.settings, []byte(wrong), 0o600); err != nil {
 			t.Fatal(err)

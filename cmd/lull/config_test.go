@@ -45,7 +45,7 @@ func TestConfigCheckNamesEveryFaultWithItsLine(t *testing.T) {
 	path := write(t, "stack: search\ndebounce:\n  quiet: 55s\n  maxWait: 5s\nqueues:\n  visibility: 5s\n"+
 		"sinks:\n  search:\n    kind: opensearch\n    url: https://user:secret@search.example.org\n")
 	a := lull(t, "", "config", "check", path)
-	a.want(t, "faults", exitUsage, path+" has 8 faults")
+	a.want(t, "faults", exitUsage, path+" has 6 faults")
 	for _, line := range []string{
 		path + ": index.timeout (10s): is more than", // the file says nothing about it
 		path + ":3: debounce.quiet (55s): is longer than the debounce.maxWait of 5s\n    lower it to at most 5s",
@@ -57,7 +57,7 @@ func TestConfigCheckNamesEveryFaultWithItsLine(t *testing.T) {
 	}
 	var answer checked
 	a = lull(t, "", "config", "check", path, "-o", "json")
-	if a.into(t, &answer); a.code != exitUsage || answer.OK || len(answer.Faults) != 8 || answer.Faults[2].Line != 3 {
+	if a.into(t, &answer); a.code != exitUsage || answer.OK || len(answer.Faults) != 6 || answer.Faults[2].Line != 3 {
 		t.Errorf("got %+v", answer)
 	}
 	lull(t, "", "config", "check", write(t, "a: [b")).want(t, "no YAML", exitUsage, "parse settings", "line 1")
@@ -109,7 +109,7 @@ func TestConfigShowSaysWhereASettingComesFrom(t *testing.T) {
 	short, whole := rows(), rows("--defaults")
 	for name, want := range map[string]config.Value{
 		"collections.news.quiet":      {Value: "6s", From: config.OfFile, Line: 1},
-		"collections.news.maxWait":    {Value: "30s", From: config.OfOthers, Why: "debounce.maxWait"},
+		"collections.news.maxWait":    {Value: "30s", From: config.OfOthers, Why: "debounce.maxWait; four times its own quiet, at least 30s"},
 		"sinks.search.url":            {Value: "https://search.example.org", From: config.OfFile, Line: 5},
 		"sinks.search.versions":       {Value: "true", From: config.OfOthers, Why: "what the kind can do"},
 		"sources.pages.govuk.locales": {Value: "[en, cy]", From: config.OfFile, Line: 7},

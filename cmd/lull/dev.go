@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -272,6 +274,11 @@ func (r *devRun) trouble(err error) {
 func (r *devRun) greet(cfg *config.Config) {
 	terminal.Printf(r.out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n",
 		cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Collections)) {
+		if d := cfg.For(name); d.Quiet != cfg.Debounce.Quiet || d.MaxWait != cfg.Debounce.MaxWait {
+			terminal.Printf(r.out, "one of %s %s after, at the latest %s.\n", name, d.Quiet, d.MaxWait)
+		}
+	}
 	if r.listener != nil {
 		terminal.Printf(r.out, "search on http://%s/  (the console; GET /search?q=vienna&field=title, POST /publish)\n",
 			r.listener.Addr())

@@ -68,7 +68,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 			[]string{"--quiet", "3s", "--max-wait", "2s"},
 			[]string{"debounce.quiet (3s)", "debounce.maxWait of 2s"},
 		},
-		{"a wait that breaks a promise", []string{"--max-wait", "5m"}, []string{"debounce.maxWait"}},
+		{"a wait that breaks a promise", []string{"--max-wait", "2s"}, []string{"debounce.maxWait"}},
 		{"no speed", []string{"--speed", "0"}, []string{"--speed 0"}},
 		{"an infinite speed", []string{"--speed", "Inf"}, []string{"--speed"}},
 		{"a speed that is not a number", []string{"--speed", "NaN"}, []string{"--speed"}},
@@ -89,7 +89,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		},
 		{
 			"contradictory settings, all of them",
-			[]string{"--config", file("contradictory.yaml", "debounce: {quiet: 40s}\nindex: {timeout: 2s}\n")},
+			[]string{"--config", file("contradictory.yaml", "debounce: {quiet: 40s, maxWait: 20s}\nindex: {timeout: 2s}\n")},
 			[]string{"debounce.quiet", "index.timeout"},
 		},
 		{"an unknown source", []string{"--source", "telepathy"}, []string{"--source telepathy", "native or govuk"}},

@@ -33,13 +33,13 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	if err := f.chooseSinks(&cfg); err != nil {
 		return nil, nil, err
 	}
-	if c.Flags().Changed("max-wait") {
-		cfg.Debounce.MaxWait = f.maxWait
-	}
 	var fitted bool
 	if c.Flags().Changed("quiet") {
-		cfg.Debounce.Quiet = f.quiet
+		cfg.SetQuiet(f.quiet)
 		fitted = f.config == "" && fitWindow(&cfg)
+	}
+	if c.Flags().Changed("max-wait") {
+		cfg.Debounce.MaxWait = f.maxWait
 	}
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {

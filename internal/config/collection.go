@@ -27,6 +27,9 @@ type Collection struct {
 	Leading *bool `json:"leading"`
 	// Unchanged overrides what its sink says.
 	Unchanged *sink.Unchanged `json:"unchanged"`
+	// ExpectedRate is its part of queues.expectedRate, in messages a second. Default, and where 0: what
+	// the other collections leave.
+	ExpectedRate int `json:"expectedRate"`
 }
 
 // For returns the timing of a collection: Debounce with the collection's overrides. A collection
@@ -34,11 +37,37 @@ type Collection struct {
 func (c *Config) For(collection string) Debounce {
 	d, o := c.Debounce, c.Collections[collection]
 	override(&d.Quiet, o.Quiet)
+	if o.Quiet != nil {
+		d.MaxWait = c.capOf(*o.Quiet)
+	}
 	override(&d.MaxWait, o.MaxWait)
 	override(&d.CapGrace, o.CapGrace)
 	override(&d.MinInterval, o.MinInterval)
 	override(&d.Leading, o.Leading)
 	return d
+}
+
+// maxWaitFor is the max wait where nobody sets one: room for a few quiet windows.
+func maxWaitFor(quiet time.Duration) time.Duration { return max(30*time.Second, 4*quiet) }
+
+// capOf is the max wait of a collection with a quiet window of its own and no max wait.
+func (c *Config) capOf(quiet time.Duration) time.Duration {
+	if d := c.Debounce; d.MaxWait == maxWaitFor(d.Quiet) {
+		return maxWaitFor(quiet) // the general one follows from its quiet window, too
+	}
+	return max(c.Debounce.MaxWait, 4*quiet)
+}
+
+// SetQuiet sets debounce.quiet, and again what follows from it where nobody has set that.
+func (c *Config) SetQuiet(quiet time.Duration) {
+	if c.Queues.ExpectedRate == c.expectedRate() {
+		c.Queues.ExpectedRate = 0
+	}
+	if c.Debounce.MaxWait == maxWaitFor(c.Debounce.Quiet) {
+		c.Debounce.MaxWait = derived
+	}
+	c.Debounce.Quiet = quiet
+	c.Complete()
 }
 
 // override replaces a value where the collection sets one. The pointer tells 0 from not set.

@@ -50,6 +50,10 @@ type Config struct {
 	Tracing   Tracing   `json:"tracing"`
 	Archive   Archive   `json:"archive"`
 
+	// Recovery is how much later than its collection's own window a document is fresh at most, after
+	// one lost invocation or flight (promise 4). Default 60s. A sink without versions adds its
+	// applyDelay.
+	Recovery time.Duration `json:"recovery"`
 	// DeadLetters says what becomes of a message that will not be tried again: "queue" keeps it,
 	// "none" logs, counts and deletes it. Writing "none" is the operator's acknowledgement that
 	// messages are dropped. Default "queue".
@@ -86,10 +90,10 @@ const (
 
 // Debounce is the timing of a burst. A collection may override each of its settings.
 type Debounce struct {
-	// Quiet is the window: an event is due Quiet after it was sent. Default 5s.
+	// Quiet is the window: an event is due Quiet after it was sent. Default 5s, at most 15m.
 	Quiet time.Duration `json:"quiet"`
 	// MaxWait is the longest a never-quiet document is postponed, from the first event of the
-	// burst. Default 30s.
+	// burst. Default, and where it is negative: four times Quiet, at least 30s.
 	MaxWait time.Duration `json:"maxWait"`
 	// CapGrace is how much later than the cap a version admitted before it may be claimed, so that
 	// the newest goes first. Default 10s.
@@ -139,7 +143,8 @@ type Queues struct {
 	DeadLetterRetention time.Duration `json:"deadLetterRetention"`
 	// BurstSpread is how far apart the events of one burst are sent. Default 2s.
 	BurstSpread time.Duration `json:"burstSpread"`
-	// ExpectedRate is the traffic of one queue, in messages a second. Default 500.
+	// ExpectedRate is the traffic of one queue, in messages a second. Default, and where 0: 500, or
+	// what MaxInFlight has room for with the windows of the collections.
 	ExpectedRate int `json:"expectedRate"`
 	// MaxInFlight is how many messages of one queue may be held at once: two thirds of the quota of
 	// 120,000. Default 80,000.

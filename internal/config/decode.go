@@ -34,6 +34,7 @@ func decode(root tree.Node, d decoder) (Config, error) {
 	// These names belong to the default maps, which the file may replace. Complete fills them in
 	// again.
 	c.DefaultSource, c.DefaultCollection, c.DefaultSink = "", "", ""
+	c.Debounce.MaxWait, c.Queues.ExpectedRate = derived, 0 // the file may change what they follow from
 	d.value(root, reflect.ValueOf(&c).Elem(), at{})
 	c.Complete()
 	if err := d.err(); err == nil {

@@ -24,6 +24,9 @@ func Default() Config {
 	return c
 }
 
+// derived stands for a duration that follows from others, until Complete.
+const derived time.Duration = -1
+
 // scalars are the defaults of everything that has a name of its own, without the maps and what
 // follows from them. The numbers are those of design section 12.
 func scalars() Config {
@@ -31,7 +34,7 @@ func scalars() Config {
 		Stack: "lull",
 		Debounce: Debounce{
 			Quiet:       5 * time.Second,
-			MaxWait:     30 * time.Second,
+			MaxWait:     derived,
 			CapGrace:    10 * time.Second,
 			MinInterval: time.Second,
 		},
@@ -51,7 +54,6 @@ func scalars() Config {
 			DeadLetterRetention: 14 * day,
 			BurstSpread:         2 * time.Second,
 			Elsewhere:           ElsewhereDeadLetter,
-			ExpectedRate:        500,
 			MaxInFlight:         80_000,
 		},
 		Retry: Retry{
@@ -71,6 +73,7 @@ func scalars() Config {
 		},
 		Flight:      Flight{Kind: FlightAuto, ContinueAfter: 240 * time.Second},
 		Payload:     Payload{ReferenceAbove: 256 * setting.KB, EnvelopeDepth: 4, MissingWait: 15 * time.Minute},
+		Recovery:    time.Minute,
 		DeadLetters: DeadLettersQueue,
 		TableOutage: TableOutageClosed,
 	}
@@ -108,6 +111,12 @@ func (c *Config) Complete() {
 		c.DefaultCollection = cmp.Or(c.DefaultCollection, "content")
 	}
 	c.DefaultSink = onlyOr(c.DefaultSink, c.Sinks)
+	if c.Debounce.MaxWait < 0 {
+		c.Debounce.MaxWait = maxWaitFor(c.Debounce.Quiet)
+	}
+	if c.Queues.ExpectedRate == 0 {
+		c.Queues.ExpectedRate = c.expectedRate()
+	}
 }
 
 // Resolve returns the settings with everything in them that only a sink's kind knows: whether it

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,7 +123,14 @@ func (c *Config) Follows() []Value {
 			"flight.ambiguousRetry, or the lease in whole seconds")
 	}
 	for _, name := range c.knownCollections() {
+		d := c.For(name)
 		add("freshness of "+printable(name), setting.FormatDuration(c.Fresh(name)), "quiet + queues.live.window + 1s, at p99")
+		add("executions of "+printable(name), string(c.Flight.KindFor(max(d.Quiet, d.MinInterval))),
+			"flight.kind; with auto standard where quiet or minInterval is "+setting.FormatDuration(BreakEven)+" or longer")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		add("messages held by the queue of sink "+printable(name), fmt.Sprintf("%.0f", math.Ceil(c.holding(name))),
+			fmt.Sprintf("queues.expectedRate x how long each is held: at most the queues.maxInFlight of %d", c.Queues.MaxInFlight))
 	}
 	add("maxReceiveCount of every queue", fmt.Sprint(c.MaxReceiveCount()), "retry.deadDeadline")
 	return all

@@ -52,4 +52,5 @@ var named = []source.Match{{Named: true}}
 const (
 	second = time.Second
 	minute = time.Minute
+	hour   = time.Hour
 )

@@ -21,6 +21,11 @@ var ageRules = []Rule{
 			"before the queue drops it.", checkDeadDeadline,
 	},
 	{
+		"dead-deadline-hold",
+		"Dead deadline > max wait (or minInterval) + cap grace: no message dies because its document keeps changing.",
+		checkDeadlineHold,
+	},
+	{
 		"row-retention",
 		"Row retention >= queue retention + dead-letter retention + redrive span + producer lateness: a row outlives " +
 			"every message that could resurrect its document.", checkRowRetention,
@@ -48,6 +53,17 @@ func checkDeadDeadline(c *Config, f *checker) {
 		f.fault("queues.retention", c.Queues.Retention, "is shorter than the retry.deadDeadline of "+
 			words(c.Retry.DeadDeadline)+" and the 12h that a flight may hold a message",
 			"raise it to at least "+words(need)+", or lower retry.deadDeadline")
+	}
+}
+
+// checkDeadlineHold blames the dead deadline, which alone is far from its default then.
+func checkDeadlineHold(c *Config, f *checker) {
+	for _, t := range c.timings() {
+		if hold := t.Hold(); c.Retry.DeadDeadline <= hold {
+			f.fault("retry.deadDeadline", c.Retry.DeadDeadline, "is not longer than what "+c.holds(t)+" and capGrace hold a "+
+				"message for, "+words(hold), "raise it to at least "+words(hold+time.Second))
+			return
+		}
 	}
 }
 

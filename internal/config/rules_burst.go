@@ -6,10 +6,6 @@ import "fmt"
 var burstRules = []Rule{
 	{"quiet-max-wait", "quiet <= max wait: an event is never due later than the cap.", checkQuiet},
 	{
-		"min-interval", "minInterval <= lease: the lease of a lost invocation covers the wait for the next write.",
-		checkMinInterval,
-	},
-	{
 		"burst-spread",
 		"W + burst spread <= quiet: otherwise a burst is written twice, once before its last event was received.",
 		checkBurstSpread,
@@ -32,17 +28,6 @@ func checkQuiet(c *Config, f *checker) {
 		f.fault(t.quiet(), t.Quiet, "is longer than the "+t.maxWait()+" of "+words(t.MaxWait),
 			fmt.Sprintf("lower it to at most %s, or raise %s to at least %s", words(t.MaxWait), t.maxWait(),
 				words(t.Quiet)))
-	}
-}
-
-func checkMinInterval(c *Config, f *checker) {
-	for _, t := range c.timings() {
-		if t.MinInterval > t.lease {
-			f.fault(t.minInterval(), t.MinInterval, fmt.Sprintf("is longer than the lease of sinks.%s, %s", t.sink,
-				words(t.lease)),
-				fmt.Sprintf("lower it to at most %s, or raise sinks.%s.applyDelay or index.guard", words(t.lease),
-					t.sink))
-		}
 	}
 }
 

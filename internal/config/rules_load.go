@@ -3,11 +3,16 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
 // holdSlack is how long a message is held beside its window and its quiet time.
 const holdSlack = 3 * time.Second
+
+// usualRate is the traffic of a queue where nobody says more, in messages a second.
+const usualRate = 500
 
 // Executions that may be started a second and account, sustained: the quotas of Step Functions.
 // Standard's is the one of the smaller regions.
@@ -23,8 +28,14 @@ const accountConcurrency = 1_000
 // loadRules keep the expected traffic below the platform's quotas.
 var loadRules = []Rule{
 	{
-		"in-flight", "Expected rate x (W + quiet + 3s) <= 80,000 per queue: a queue that holds more stops delivering.",
+		"in-flight",
+		"The sum over a sink's collections of rate x hold <= 80,000: a queue that holds more stops delivering. hold = W + " +
+			"3s + quiet (or minInterval) where superseded messages leave their flights early, W + 5s + twice that + Ti <= V. " +
+			"Else it is W + 3s + max wait (or minInterval) + cap grace.",
 		checkInFlight,
+	},
+	{
+		"expected-rates", "The rates of collections add up to queues.expectedRate at most.", checkExpectedRates,
 	},
 	{
 		"live-concurrency", "queues.live.maxConcurrency is 0 or at least 2: the mapping takes no less.",
@@ -32,28 +43,152 @@ var loadRules = []Rule{
 	},
 	{
 		"flight-starts",
-		"The flights of all queues start no faster than the quota of the flight kind: 6,000 a second for Express, " +
-			"150 for Standard. Without queues.live.maxConcurrency 1,000 batches are gathered at once.",
+		"The flights of all queues start no faster than the quotas of their kinds: 6,000 a second for Express, 150 for " +
+			"Standard. Without queues.live.maxConcurrency 1,000 batches are gathered at once.",
 		checkFlightStarts,
 	},
 }
 
-// checkInFlight multiplies the rate by the time for which each message is held. The default limit
-// of 80,000 leaves a third of the quota of SQS, 120,000, free.
-func checkInFlight(c *Config, f *checker) {
-	l := c.slowest()
+// first is how long after it was sent a message has its turn, where nothing comes after it.
+func (t timing) first() time.Duration { return max(t.Quiet, t.MinInterval) }
+
+// held is how long a message is in flight, at most. A superseded one in a short window leaves its
+// flight in its first turn, and is in flight for the queue's visibility: [Config.SupersededLeave]
+// sees to the number of these. In a long one it stays until the newer version is written (ADR
+// 0028).
+func (c *Config) held(t timing) time.Duration {
+	window := c.slowest().Window
+	if window+pollSlack+2*t.first()+c.Index.Timeout <= c.Queues.Visibility {
+		return window + holdSlack + t.first()
+	}
+	return window + holdSlack + t.Hold()
+}
+
+// traffic is what a sink's queue is expected to hold.
+type traffic struct {
+	known    float64 // messages a second of collections with a rate of their own
+	standard float64 // those of them whose executions are Standard
+	held     float64 // messages of these
+	rest     *timing // the collection without one whose messages are held longest, nil for none
+	long     bool    // whether any of those has Standard executions
+	most     *timing // with a rate of its own, what it holds most messages for; nil for none
+}
+
+func (c *Config) traffic(sink string) traffic {
+	var l traffic
+	share := 0.0
 	for _, t := range c.timings() {
-		hold := l.Window + t.Quiet + holdSlack
-		if held := float64(c.Queues.ExpectedRate) * hold.Seconds(); held > float64(c.Queues.MaxInFlight) {
-			f.fault("queues.expectedRate", c.Queues.ExpectedRate,
-				fmt.Sprintf("x (%s.window + %s + 3s) = %.0f held messages is more than the queues.maxInFlight of %d",
-					l.path, t.quiet(), math.Ceil(held), c.Queues.MaxInFlight),
-				fmt.Sprintf(
-					"spread the collections over more sinks so that it is at most %.0f per queue, lower %s or "+
-						"%s.window, or have the quota raised and raise queues.maxInFlight with it",
-					math.Floor(float64(c.Queues.MaxInFlight)/hold.Seconds()), t.quiet(), l.both))
+		if t.sink != sink || t.path == "" && len(c.Collections) > 0 { // where there are collections, only these have events
+			continue
+		}
+		standard := c.Flight.KindFor(t.first()) == FlightStandard
+		if rate := float64(t.own.ExpectedRate); rate > 0 {
+			held := rate * c.held(t).Seconds()
+			l.known, l.held = l.known+rate, l.held+held
+			if standard {
+				l.standard += rate
+			}
+			if held > share {
+				share, l.most = held, &t
+			}
+			continue
+		}
+		l.long = l.long || standard
+		if l.rest == nil || c.held(t) > c.held(*l.rest) {
+			l.rest = &t
 		}
 	}
+	return l
+}
+
+// holding is how many messages of a sink's queue are in flight at most, with the expected traffic.
+func (c *Config) holding(sink string) float64 {
+	l := c.traffic(sink)
+	if rest := float64(c.Queues.ExpectedRate) - l.known; l.rest != nil && rest > 0 {
+		return l.held + rest*c.held(*l.rest).Seconds()
+	}
+	return l.held
+}
+
+// fits is how many messages a second a queue has room for.
+func (c *Config) fits(l traffic) float64 {
+	room := float64(c.Queues.MaxInFlight) - l.held
+	if l.rest == nil || room < 0 {
+		return l.known
+	}
+	return l.known + math.Floor(room/c.held(*l.rest).Seconds())
+}
+
+// expectedRate is the traffic of a queue where nobody says more: as usual, or less where the
+// windows leave room for less in a queue, or wait in more Standard executions than may be started.
+func (c *Config) expectedRate() int {
+	rate, least := float64(usualRate), 1.0
+	for name := range c.Sinks {
+		l := c.traffic(name)
+		if least = max(least, l.known); l.rest != nil {
+			rate = min(rate, c.fits(l))
+		}
+	}
+	for rate > least && c.standardStarts(rate) > standardStarts {
+		rate--
+	}
+	return int(max(rate, least))
+}
+
+// checkInFlight multiplies rates by the time for which each message is held. The default limit of
+// 80,000 leaves a third of the quota of SQS, 120,000, free.
+func checkInFlight(c *Config, f *checker) {
+	eachSink(c, func(name, _ string, _ Sink) {
+		held, l := c.holding(name), c.traffic(name)
+		if held <= float64(c.Queues.MaxInFlight) {
+			return
+		}
+		var parts []string
+		if l.rest != nil && float64(c.Queues.ExpectedRate) > l.known {
+			parts = append(parts, fmt.Sprintf("%.0f a second x a hold of %s by %s", float64(c.Queues.ExpectedRate)-l.known,
+				words(c.held(*l.rest)), c.holds(*l.rest)))
+		}
+		if l.most != nil {
+			parts = append(parts, fmt.Sprintf("%.0f of collections with a rate of their own", math.Ceil(l.held)))
+		}
+		problem := fmt.Sprintf("%s = %.0f held messages is more than the queues.maxInFlight of %d",
+			strings.Join(parts, " + "), math.Ceil(held), c.Queues.MaxInFlight)
+		remedy := ", or have the quota raised and raise queues.maxInFlight with it"
+		most := c.fits(l)
+		if l.rest == nil || most <= l.known {
+			t := l.most
+			if t == nil {
+				t = l.rest
+			}
+			f.fault(c.holds(*t), nil, "makes too much wait: "+problem, "shorten it, or lower "+t.path+".expectedRate"+remedy)
+			return
+		}
+		f.fault("queues.expectedRate", c.Queues.ExpectedRate, "is too much: "+problem, fmt.Sprintf(
+			"lower it to at most %.0f per queue and spread the collections over more sinks, shorten %s, write the rate of "+
+				"collections with long windows as collections.<name>.expectedRate", most, c.holds(*l.rest))+remedy)
+	})
+}
+
+// holds names the setting that says for how long messages of a timing are held.
+func (c *Config) holds(t timing) string {
+	short := c.held(t) == c.slowest().Window+holdSlack+t.first()
+	switch {
+	case t.MinInterval > t.Quiet && (short || t.MinInterval > t.MaxWait):
+		return t.minInterval()
+	case short || t.own.MaxWait == nil && t.own.Quiet != nil:
+		return t.quiet()
+	}
+	return t.maxWait()
+}
+
+func checkExpectedRates(c *Config, f *checker) {
+	eachSink(c, func(name, _ string, _ Sink) {
+		if l := c.traffic(name); l.known > float64(c.Queues.ExpectedRate) {
+			f.fault("queues.expectedRate", c.Queues.ExpectedRate, fmt.Sprintf(
+				"is less than the rates of the collections of sinks.%s together, %.0f", name, l.known),
+				fmt.Sprintf("raise it to at least %.0f", l.known))
+		}
+	})
 }
 
 func checkLiveConcurrency(c *Config, f *checker) {
@@ -66,30 +201,64 @@ func checkLiveConcurrency(c *Config, f *checker) {
 // whichever comes first. So there are never more batches than messages, and never fewer than either
 // of the two makes.
 func checkFlightStarts(c *Config, f *checker) {
-	quota, other := float64(expressStarts), ""
-	if c.Flight.Kind == FlightStandard {
-		quota, other = standardStarts, ", or set flight.kind to express"
+	rate := float64(c.Queues.ExpectedRate)
+	var express float64
+	if c.Flight.Kind != FlightStandard { // what is Standard now may be Express later
+		express = c.starts(slices.Repeat([]float64{rate}, len(c.Sinks)))
 	}
-	var starts float64
-	rate, sinks := float64(c.Queues.ExpectedRate), float64(len(c.Sinks))
+	for _, k := range []struct {
+		kind          FlightKind
+		starts, quota float64
+		other         string
+	}{
+		{FlightExpress, express, expressStarts, ""},
+		{FlightStandard, c.standardStarts(rate), standardStarts, ", or set flight.kind to express"},
+	} {
+		if k.starts <= k.quota {
+			continue
+		}
+		limit := "lower "
+		if c.Queues.Live.MaxConcurrency == 0 {
+			limit = "set "
+		}
+		f.fault("flight.kind", string(c.Flight.Kind), fmt.Sprintf(
+			"would start %.0f %s executions a second at the expected rate: the quota is %.0f", math.Ceil(k.starts), k.kind,
+			k.quota),
+			"raise queues.live.batch and queues.live.window, or lower queues.expectedRate, or "+limit+
+				"queues.live.maxConcurrency"+k.other)
+	}
+}
+
+// standardStarts returns how many Standard executions a second begin at a rate of each queue.
+func (c *Config) standardStarts(rate float64) float64 {
+	var rates []float64 // of each sink
+	for name := range c.Sinks {
+		l := c.traffic(name)
+		slow := l.standard
+		if l.long {
+			slow += max(rate-l.known, 0)
+		}
+		rates = append(rates, slow)
+	}
+	return c.starts(rates)
+}
+
+// starts returns how many flights a second all lanes start, at a rate of messages for each sink.
+func (c *Config) starts(rates []float64) float64 {
+	var all, starts float64
+	for _, rate := range rates {
+		all += rate
+	}
 	for _, l := range c.lanes() {
 		if l.MaxConcurrency == 0 { // the lanes of all sinks share what the account has
-			starts += l.starts(rate * sinks)
-		} else {
-			starts += sinks * l.starts(rate)
+			starts += l.starts(all)
+			continue
+		}
+		for _, rate := range rates {
+			starts += l.starts(rate)
 		}
 	}
-	limit := "lower "
-	if c.Queues.Live.MaxConcurrency == 0 {
-		limit = "set "
-	}
-	if starts > quota {
-		f.fault("flight.kind", string(c.Flight.Kind),
-			fmt.Sprintf("would start %.0f executions a second at the expected rate: the quota is %.0f",
-				math.Ceil(starts), quota),
-			"raise queues.live.batch and queues.live.window, or lower queues.expectedRate, or "+limit+
-				"queues.live.maxConcurrency"+other)
-	}
+	return starts
 }
 
 // starts returns how many flights a second a lane starts at a rate of messages.

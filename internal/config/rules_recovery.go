@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// recovery is promise 4: fresh within a minute after one lost invocation or flight. A sink without
-// versions adds its applyDelay.
-const recovery = time.Minute
-
 // recoverySlack is what polling, starting and waking take together.
 const recoverySlack = 2 * time.Second
 
@@ -16,79 +12,97 @@ const recoverySlack = 2 * time.Second
 // continue as a new execution.
 const flightSpan = 240 * time.Second
 
-// recoveryRules keep a document fresh after a loss.
+// recoveryRules keep a document fresh after a loss: within recovery of its collection's own window.
 var recoveryRules = []Rule{
 	{
 		"recovery-flight",
-		"V + W + quiet + 2s <= 60s (plus applyDelay without versions): a lost flight is recovered within a minute.",
+		"V + W + 2s <= recovery, and 2 W + 2 Ti + 8s <= recovery (plus applyDelay without versions): the messages of a " +
+			"lost flight are back in time, those too that were held for longer than the visibility.",
 		checkRecoveryFlight,
 	},
 	{
 		"recovery-invocation",
-		"W + max wait + 1s + lease + 2s <= 60s (plus applyDelay without versions): a lost invocation is recovered " +
-			"within a minute. A longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation,
+		"W + 1s + lease + 2s <= recovery (plus applyDelay without versions): a lost invocation is recovered in time. A " +
+			"longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation,
 	},
 	{
 		"flight-span",
-		"max wait + 2 leases < 240s and < continueAfter: a flight survives a lost invocation inside one execution.",
-		checkFlightSpan,
+		"Unless flight.kind is standard, 2 leases < 240s and < continueAfter: a flight survives a lost invocation inside " +
+			"one execution.", checkFlightSpan,
 	},
 	{
-		"express-limit", "Unless flight.kind is standard, continueAfter + 2 Ti <= 300s: the last turn ends before Express stops the execution.",
+		"express-limit", "Unless flight.kind is standard, continueAfter + 2 Ti <= 300s: the last turn ends before Express " +
+			"stops the execution.",
 		checkExpressLimit,
 	},
 }
 
-// limit returns the minute, longer where the sink has no versions, and says so.
-func (t timing) limit() (time.Duration, string) {
+// limit returns recovery, longer where the sink has no versions, and says so.
+func (c *Config) limit(t timing) (time.Duration, string) {
 	if t.versions {
-		return recovery, words(recovery)
+		return c.Recovery, "the recovery of " + words(c.Recovery)
 	}
-	return recovery + t.applyDelay, fmt.Sprintf("60s + sinks.%s.applyDelay = %s", t.sink, words(recovery+t.applyDelay))
+	return c.Recovery + t.applyDelay, fmt.Sprintf("recovery + sinks.%s.applyDelay = %s", t.sink,
+		words(c.Recovery+t.applyDelay))
 }
 
-// checkRecoveryFlight is the first of the two formulas of design section 12 that keep promise 4.
+func (c *Config) raiseRecovery(by time.Duration) string {
+	return "raise recovery to at least " + words(c.Recovery+by)
+}
+
+// eachUsed calls check for one timing of every sink that takes documents.
+func (c *Config) eachUsed(check func(t timing)) {
+	seen := make(map[string]bool)
+	for _, t := range c.timings() {
+		if !seen[t.sink] {
+			seen[t.sink] = true
+			check(t)
+		}
+	}
+}
+
+// checkRecoveryFlight: what is held for longer than the visibility was extended to its turn, and
+// somewhat further.
 func checkRecoveryFlight(c *Config, f *checker) {
 	l := c.slowest()
-	for _, t := range c.timings() {
-		need := c.Queues.Visibility + l.Window + t.Quiet + recoverySlack
-		limit, says := t.limit()
-		if need <= limit {
-			continue
+	c.eachUsed(func(t timing) {
+		limit, says := c.limit(t)
+		if need := c.Queues.Visibility + l.Window + recoverySlack; need > limit {
+			f.fault("queues.visibility", c.Queues.Visibility, fmt.Sprintf(
+				"+ %s.window + 2s = %s is more than %s: a lost flight would not be recovered in time", l.path, words(need), says),
+				fmt.Sprintf("lower it or %s.window by %s together, or %s", l.both, words(need-limit), c.raiseRecovery(need-limit)))
 		}
-		problem := fmt.Sprintf(
-			"queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be recovered in time", l.path, t.quiet(), words(need), says)
-		setting, value, others := "queues.visibility", c.Queues.Visibility, t.quiet()
-		// Blame the collection's own setting where there is one, because others share the general
-		// one.
-		if t.own.Quiet != nil {
-			setting, value, others = t.quiet(), t.Quiet, "queues.visibility"
+		if need := c.Extended(l.Window) + l.Window + recoverySlack; need > limit {
+			f.fault("index.timeout", c.Index.Timeout, fmt.Sprintf(
+				"x 2 + 2 x %s.window + 8s = %s is more than %s: a lost flight with a long window would not be recovered in time",
+				l.path, words(need), says),
+				fmt.Sprintf("lower it, or %s.window, by %s, or %s", l.both, words(ceil((need-limit)/2, time.Second)),
+					c.raiseRecovery(need-limit)))
 		}
-		f.fault(setting, value, problem, fmt.Sprintf("lower it, %s or %s.window by %s together", others, l.both,
-			words(need-limit)))
-	}
+	})
 }
 
-// checkRecoveryInvocation is the second. Where the state machine retries later than the lease ends,
-// the retry counts.
+// checkRecoveryInvocation: where the state machine retries later than the lease ends, the retry
+// counts.
 func checkRecoveryInvocation(c *Config, f *checker) {
 	l := c.slowest()
-	for _, t := range c.timings() {
-		again, name := t.lease, "the lease"
+	c.eachUsed(func(t timing) {
+		again, name, setting := t.lease, "the lease", "index.timeout"
+		value := any(c.Index.Timeout)
 		if t.retry > ceil(t.lease, time.Second) {
-			again, name = t.retry, "flight.ambiguousRetry"
+			again, name, setting, value = t.retry, "flight.ambiguousRetry", "flight.ambiguousRetry", t.retry
 		}
-		need := l.Window + t.MaxWait + wakeRounding + again + recoverySlack
-		limit, says := t.limit()
+		need := l.Window + wakeRounding + again + recoverySlack
+		limit, says := c.limit(t)
 		if need <= limit {
-			continue
+			return
 		}
-		f.fault(t.maxWait(), t.MaxWait,
-			fmt.Sprintf(
-				"%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be recovered "+
-					"in time", l.path, t.maxWait(), name, words(again), words(need), says),
-			fmt.Sprintf("lower it, %s.window or %s by %s together", l.both, shorterBy(name), words(need-limit)))
-	}
+		f.fault(setting, value, fmt.Sprintf(
+			"%s.window + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be recovered in time", l.path,
+			name, words(again), words(need), says),
+			fmt.Sprintf("lower %s or %s.window by %s together, or %s", shorterBy(name), l.both, words(need-limit),
+				c.raiseRecovery(need-limit)))
+	})
 }
 
 // shorterBy names the settings that make a lease or a retry shorter.
@@ -102,16 +116,18 @@ func shorterBy(name string) string {
 // checkFlightSpan leaves room for two leases: that of a lost invocation, and that of the next
 // claim.
 func checkFlightSpan(c *Config, f *checker) {
-	limit := min(flightSpan, c.Flight.ContinueAfter)
-	for _, t := range c.timings() {
-		if need := t.MaxWait + 2*t.lease; need >= limit {
-			f.fault(t.maxWait(), t.MaxWait, fmt.Sprintf("+ 2 leases of sinks.%s of %s = %s is not less than %s", t.sink,
-				words(t.lease), words(need), words(limit)),
-				fmt.Sprintf(
-					"lower it, or twice index.timeout, index.guard or sinks.%s.applyDelay, by more than %s; "+
-						"flight.continueAfter counts up to 240s", t.sink, words(need-limit)))
-		}
+	if c.Flight.Kind == FlightStandard {
+		return
 	}
+	limit := min(flightSpan, c.Flight.ContinueAfter)
+	c.eachUsed(func(t timing) {
+		if need := 2 * t.lease; need >= limit {
+			f.fault("flight.continueAfter", c.Flight.ContinueAfter, fmt.Sprintf(
+				"is not more than 2 leases of sinks.%s of %s = %s; up to 240s of it count", t.sink, words(t.lease), words(need)),
+				fmt.Sprintf("raise it, or lower index.timeout, index.guard or sinks.%s.applyDelay by more than %s, or set "+
+					"flight.kind to standard", t.sink, words((need-limit)/2)))
+		}
+	})
 }
 
 func checkExpressLimit(c *Config, f *checker) {

@@ -164,7 +164,8 @@ func TestEveryFaultIsReportedAtOnce(t *testing.T) {
 	c.Queues.Visibility = 20 * second
 	c.Queues.Retention = 14 * day
 	c.Lifecycle.RowRetention = 29 * day
-	c.Debounce.MinInterval = minute
+	c.Debounce.MinInterval, c.Index.Timeout = hour, 15*second
+	c.Queues.Live.Window = 12 * second
 	c.Retry.MaxRefusals = 0
 	c.TableOutage = "ajar"
 	before := fmt.Sprintf("%+v", c)
@@ -178,8 +179,7 @@ func TestEveryFaultIsReportedAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"bounds:retry.maxRefusals", "bounds:tableOutage", "visibility-receive:queues.visibility",
-		"visibility-flight:queues.visibility",
-		"min-interval:debounce.minInterval", "dead-letter-retention:queues.deadLetterRetention",
+		"recovery-flight:index.timeout", "in-flight:queues.expectedRate", "dead-letter-retention:queues.deadLetterRetention",
 		"row-retention:lifecycle.rowRetention",
 	} {
 		if i := slices.Index(got, want); i < 0 {

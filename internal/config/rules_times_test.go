@@ -34,43 +34,13 @@ var brokenTimes = []broken{
 		holds:   func(c *Config) {},
 		breaks:  func(c *Config) { c.Receive.Timeout = 41 * second },
 		setting: "receive.timeout", fix: "lower it to at most 40s",
-		also: []string{"visibility-receive:queues.visibility", "visibility-flight:queues.visibility"},
+		also: []string{"visibility-receive:queues.visibility"},
 	},
 	{
 		rule: "visibility-timeout", name: "index",
 		breaks:  func(c *Config) { c.Index.Timeout = 41 * second },
 		setting: "index.timeout", fix: "lower it to at most 40s",
-		also: []string{
-			"visibility-flight:queues.visibility", "recovery-invocation:debounce.maxWait",
-			"express-limit:flight.continueAfter",
-		},
-	},
-	{
-		rule: "visibility-flight", name: "index timeout",
-		holds:   func(c *Config) { c.Index.Timeout = 12 * second },
-		breaks:  func(c *Config) { c.Index.Timeout = 13 * second },
-		setting: "queues.visibility",
-		fix:     "raise queues.visibility to at least 41s, or lower debounce.quiet, index.timeout (which counts twice)",
-	},
-	{
-		rule: "visibility-flight", name: "a short receive is not a help against the poll",
-		holds: func(c *Config) {
-			c.Receive.Timeout, c.Queues.Bulk.Window, c.Queues.Visibility = 3*second, 2*second, 33*second
-			c.Queues.Live.Window = 2 * second
-		},
-		breaks:  func(c *Config) { c.Queues.Visibility = 32 * second },
-		setting: "queues.visibility", fix: "raise queues.visibility to at least 33s",
-	},
-	{
-		rule: "visibility-flight", name: "raising the visibility is not a way out where a lost flight would take too long",
-		holds: func(c *Config) {
-			c.Index.Timeout, c.Queues.Visibility = 17*second, 50*second
-			c.Debounce.MaxWait = 34 * second
-		},
-		breaks:  func(c *Config) { c.Index.Timeout = 18 * second; c.Debounce.MaxWait = 30 * second },
-		setting: "queues.visibility",
-		fix:     "lower debounce.quiet, index.timeout (which counts twice) or " + bothWindows + " by 1s together",
-		not:     "raise",
+		also: []string{"recovery-flight:index.timeout", "express-limit:flight.continueAfter"},
 	},
 	{
 		rule:    "sink-deadline",
@@ -100,12 +70,6 @@ var brokenTimes = []broken{
 		setting: "debounce.quiet", fix: "lower it to at most 5.999s, or raise debounce.maxWait to at least 6s",
 	},
 	{
-		rule:    "min-interval",
-		holds:   func(c *Config) { c.Debounce.MinInterval = 13 * second },
-		breaks:  func(c *Config) { c.Debounce.MinInterval = 13*second + 1 },
-		setting: "debounce.minInterval", fix: "lower it to at most 13s",
-	},
-	{
 		rule:    "burst-spread",
 		holds:   func(c *Config) { c.Debounce.Quiet = 5 * second },
 		breaks:  func(c *Config) { c.Debounce.Quiet = 4999 * time.Millisecond },
@@ -129,48 +93,146 @@ var brokenTimes = []broken{
 	},
 	{
 		rule:    "recovery-flight",
-		holds:   func(c *Config) { c.Queues.Visibility = 50 * second },
-		breaks:  func(c *Config) { c.Queues.Visibility = 51 * second },
-		setting: "queues.visibility", fix: "lower it, debounce.quiet or " + bothWindows + " by 1s together",
+		holds:   func(c *Config) { c.Queues.Visibility = 55 * second },
+		breaks:  func(c *Config) { c.Queues.Visibility = 56 * second },
+		setting: "queues.visibility", fix: "lower it or " + bothWindows + " by 1s together, or raise recovery to at least 1m1s",
 	},
 	{
 		rule: "recovery-flight", name: "a sink without versions adds its applyDelay",
-		holds:   func(c *Config) { withoutVersions(c); c.Queues.Visibility = 80 * second },
-		breaks:  func(c *Config) { c.Queues.Visibility = 81 * second },
-		setting: "queues.visibility", fix: "by 1s together",
+		holds:   func(c *Config) { withoutVersions(c); c.Queues.Visibility = 85 * second },
+		breaks:  func(c *Config) { c.Queues.Visibility = 86 * second },
+		setting: "queues.visibility", fix: "by 1s together, or raise recovery to at least 1m1s",
 	},
 	{
-		rule:    "recovery-invocation",
-		holds:   func(c *Config) { c.Debounce.MaxWait = 41 * second },
-		breaks:  func(c *Config) { c.Debounce.MaxWait = 42 * second },
-		setting: "debounce.maxWait", fix: "the lease (index.timeout, index.guard) by 1s together",
+		rule: "recovery-flight", name: "a longer recovery",
+		holds:   func(c *Config) { c.Recovery, c.Queues.Visibility = 2*minute, 115*second },
+		breaks:  func(c *Config) { c.Recovery -= second },
+		setting: "queues.visibility", fix: "raise recovery to at least 2m",
+	},
+	{
+		rule: "recovery-flight", name: "what was extended",
+		holds:   func(c *Config) { c.Index.Timeout = 23 * second },
+		breaks:  func(c *Config) { c.Index.Timeout = 24 * second },
+		setting: "index.timeout", fix: "by 1s, or raise recovery to at least 1m2s",
+	},
+	{
+		rule: "recovery-invocation", name: "a lease that is longer by its guard",
+		holds:   func(c *Config) { c.Index.Guard = 44 * second },
+		breaks:  func(c *Config) { c.Index.Guard = 45 * second },
+		setting: "index.timeout", fix: "the lease (index.timeout, index.guard) or " + bothWindows + " by 1s together",
 	},
 	{
 		rule: "recovery-invocation", name: "a sink without versions adds its applyDelay",
-		holds:   func(c *Config) { withoutVersions(c); c.Debounce.MaxWait = 41 * second },
-		breaks:  func(c *Config) { c.Debounce.MaxWait = 42 * second },
-		setting: "debounce.maxWait", fix: "by 1s together",
+		holds:   func(c *Config) { withoutVersions(c); c.Index.Guard = 44 * second },
+		breaks:  func(c *Config) { c.Index.Guard = 45 * second },
+		setting: "index.timeout", fix: "by 1s together",
 	},
 	{
 		rule: "recovery-invocation", name: "a retry later than the lease counts",
-		holds:   func(c *Config) { c.Flight.AmbiguousRetry = 24 * second },
-		breaks:  func(c *Config) { c.Flight.AmbiguousRetry = 25 * second },
-		setting: "debounce.maxWait", fix: "flight.ambiguousRetry by 1s together",
+		holds:   func(c *Config) { c.Flight.AmbiguousRetry = 54 * second },
+		breaks:  func(c *Config) { c.Flight.AmbiguousRetry = 55 * second },
+		setting: "flight.ambiguousRetry", fix: "flight.ambiguousRetry or " + bothWindows + " by 1s together",
 	},
 	{
 		rule: "flight-span",
 		holds: func(c *Config) {
 			withoutVersions(c)
-			setSink(c, func(s *Sink) { s.ApplyDelay = ptr(92*second - time.Millisecond) })
+			setSink(c, func(s *Sink) { s.ApplyDelay = ptr(107*second - time.Millisecond) })
 		},
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.ApplyDelay = ptr(92 * second) }) },
-		setting: "debounce.maxWait", fix: "sinks.search.applyDelay",
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.ApplyDelay = ptr(107 * second) }) },
+		setting: "flight.continueAfter", fix: "sinks.search.applyDelay",
 	},
 	{
 		rule: "flight-span", name: "before the flight continues",
-		holds:   func(c *Config) { c.Flight.ContinueAfter = 57 * second },
-		breaks:  func(c *Config) { c.Flight.ContinueAfter = 56 * second },
-		setting: "debounce.maxWait", fix: "flight.continueAfter",
+		holds:   func(c *Config) { c.Flight.ContinueAfter = 27 * second },
+		breaks:  func(c *Config) { c.Flight.ContinueAfter = 26 * second },
+		setting: "flight.continueAfter", fix: "raise it",
+	},
+	{
+		rule: "flight-span", name: "Express alone ends",
+		holds: func(c *Config) {
+			withoutVersions(c)
+			setSink(c, func(s *Sink) { s.ApplyDelay = ptr(2 * minute) })
+			c.Flight.Kind, c.Queues.ExpectedRate = FlightStandard, 100
+		},
+		breaks:  func(c *Config) { c.Flight.Kind = FlightAuto },
+		setting: "flight.continueAfter", fix: "set flight.kind to standard",
+	},
+	{
+		rule: "dead-deadline-hold",
+		holds: func(c *Config) {
+			c.Debounce.MaxWait, c.Retry.DeadDeadline, c.Queues.ExpectedRate = 20*minute, 20*minute+10*second+1, 65
+		},
+		breaks:  func(c *Config) { c.Retry.DeadDeadline-- },
+		setting: "retry.deadDeadline", fix: "raise it to at least 20m11s",
+	},
+	{
+		rule: "dead-deadline-hold",
+		name: "the pace",
+		holds: func(c *Config) {
+			news(c, Collection{MinInterval: ptr(hour), ExpectedRate: 1})
+			c.Retry.DeadDeadline = 2 * hour
+		},
+		breaks:  func(c *Config) { c.Retry.DeadDeadline = hour },
+		setting: "retry.deadDeadline", fix: "raise it to at least 1h0m11s",
+	},
+	{
+		rule:    "in-flight",
+		holds:   func(c *Config) { c.Queues.ExpectedRate = 80_000 / 11 },
+		breaks:  func(c *Config) { c.Queues.ExpectedRate++ },
+		setting: "queues.expectedRate", fix: "lower it to at most 7272 per queue",
+	},
+	{
+		rule: "in-flight", name: "a raised quota",
+		holds:   func(c *Config) { c.Queues.ExpectedRate, c.Queues.MaxInFlight = 10_000, 110_000 },
+		breaks:  func(c *Config) { c.Queues.MaxInFlight-- },
+		setting: "queues.expectedRate", fix: "have the quota raised",
+	},
+	{
+		rule: "in-flight", name: "a long window holds until the cap and its grace",
+		holds: func(c *Config) {
+			c.Debounce.Quiet, c.Debounce.MaxWait, c.Queues.ExpectedRate = 5*minute, 20*minute, 65 // 80,000 / 1,216
+		},
+		breaks:  func(c *Config) { c.Queues.ExpectedRate++ },
+		setting: "queues.expectedRate", fix: "lower it to at most 65 per queue",
+	},
+	{
+		rule: "in-flight", name: "a long pace",
+		holds: func(c *Config) {
+			c.Debounce.MinInterval, c.Queues.ExpectedRate = hour, 22 // 80,000 / 3,616
+		},
+		breaks:  func(c *Config) { c.Queues.ExpectedRate++ },
+		setting: "queues.expectedRate", fix: "shorten debounce.minInterval",
+	},
+	{
+		rule: "in-flight", name: "a collection with a rate of its own",
+		holds: func(c *Config) {
+			c.Collections["shop"] = Collection{}
+			// 40 x 1,216 s, and 2,850 x 11 s
+			c.Collections["news"] = Collection{Quiet: ptr(5 * minute), ExpectedRate: 40}
+			c.DefaultCollection, c.Queues.ExpectedRate = "news", 2_890
+		},
+		breaks:  func(c *Config) { c.Queues.ExpectedRate++ },
+		setting: "queues.expectedRate", fix: "lower it to at most 2890 per queue",
+	},
+	{
+		rule: "in-flight", name: "the collection is too much alone",
+		holds: func(c *Config) {
+			c.Collections["shop"], c.DefaultCollection = Collection{}, "shop"
+			c.Collections["news"] = Collection{Quiet: ptr(5 * minute), ExpectedRate: 65}
+			c.Queues.ExpectedRate = 65
+		},
+		breaks: func(c *Config) {
+			c.Collections["news"] = Collection{Quiet: ptr(5 * minute), ExpectedRate: 66}
+			c.Queues.ExpectedRate = 66
+		},
+		setting: "collections.news.quiet", fix: "lower collections.news.expectedRate",
+	},
+	{
+		rule:    "expected-rates",
+		holds:   func(c *Config) { news(c, Collection{ExpectedRate: 500}) },
+		breaks:  func(c *Config) { c.Queues.ExpectedRate = 499 },
+		setting: "queues.expectedRate", fix: "raise it to at least 500",
 	},
 	{
 		rule:    "express-limit",
@@ -223,18 +285,6 @@ var brokenTimes = []broken{
 		setting: "retry.deadDeadline", fix: "lower it to at most 184h48m",
 	},
 	{
-		rule:    "in-flight",
-		holds:   func(c *Config) { c.Queues.ExpectedRate = 80_000 / 11 },
-		breaks:  func(c *Config) { c.Queues.ExpectedRate++ },
-		setting: "queues.expectedRate", fix: "at most 7272 per queue",
-	},
-	{
-		rule: "in-flight", name: "a raised quota",
-		holds:   func(c *Config) { c.Queues.ExpectedRate, c.Queues.MaxInFlight = 10_000, 110_000 },
-		breaks:  func(c *Config) { c.Queues.MaxInFlight-- },
-		setting: "queues.expectedRate", fix: "have the quota raised",
-	},
-	{
 		rule: "flight-starts", name: "express",
 		holds: func(c *Config) {
 			c.Queues.Live.Batch, c.Queues.Live.Window, c.Queues.ExpectedRate = 1, 0, 5_994
@@ -253,6 +303,15 @@ var brokenTimes = []broken{
 	{
 		rule: "flight-starts", name: "standard, without a limit",
 		holds:   func(c *Config) { c.Flight.Kind, c.Queues.ExpectedRate = FlightStandard, 148 },
+		breaks:  func(c *Config) { c.Queues.ExpectedRate = 150 },
+		setting: "flight.kind", fix: "set queues.live.maxConcurrency",
+	},
+	{
+		rule: "flight-starts", name: "auto, where all executions wait long",
+		holds: func(c *Config) {
+			c.Debounce.Quiet, c.Debounce.MaxWait, c.Queues.MaxInFlight = 2*minute, 8*minute, 1_000_000
+			c.Queues.ExpectedRate = 148
+		},
 		breaks:  func(c *Config) { c.Queues.ExpectedRate = 150 },
 		setting: "flight.kind", fix: "set queues.live.maxConcurrency",
 	},
@@ -288,59 +347,5 @@ var brokenOverrides = []broken{
 		breaks:  func(c *Config) { news(c, Collection{MaxWait: ptr(4 * second)}) },
 		setting: "collections.news.maxWait",
 		fix:     "raise it to at least 5s, or set collections.news.quiet to at most 4s",
-	},
-	{
-		rule: "quiet-max-wait", name: "collection's quiet",
-		holds: func(c *Config) {
-			c.Debounce.MaxWait = 6 * second
-			news(c, Collection{Quiet: ptr(6 * second)})
-		},
-		breaks:  func(c *Config) { news(c, Collection{Quiet: ptr(7 * second)}) },
-		setting: "collections.news.quiet", fix: "lower it to at most 6s, or raise debounce.maxWait to at least 7s",
-	},
-	{
-		rule: "min-interval", name: "collection",
-		holds:   func(c *Config) { news(c, Collection{MinInterval: ptr(13 * second)}) },
-		breaks:  func(c *Config) { news(c, Collection{MinInterval: ptr(14 * second)}) },
-		setting: "collections.news.minInterval", fix: "lower it to at most 13s",
-	},
-	{
-		rule: "visibility-flight", name: "collection",
-		holds:   func(c *Config) { news(c, Collection{Quiet: ptr(10 * second)}) },
-		breaks:  func(c *Config) { news(c, Collection{Quiet: ptr(11 * second)}) },
-		setting: "collections.news.quiet",
-		fix:     "lower collections.news.quiet, index.timeout (which counts twice) or " + bothWindows + " by 1s together",
-	},
-	{
-		rule: "recovery-flight", name: "collection",
-		holds:   func(c *Config) { c.Queues.Visibility = 48 * second; news(c, Collection{Quiet: ptr(7 * second)}) },
-		breaks:  func(c *Config) { news(c, Collection{Quiet: ptr(8 * second)}) },
-		setting: "collections.news.quiet", fix: "queues.visibility",
-	},
-	{
-		rule: "recovery-invocation", name: "collection",
-		holds:   func(c *Config) { news(c, Collection{MaxWait: ptr(41 * second)}) },
-		breaks:  func(c *Config) { news(c, Collection{MaxWait: ptr(42 * second)}) },
-		setting: "collections.news.maxWait", fix: "lower it",
-	},
-	{
-		rule: "flight-span", name: "collection on a slow sink",
-		holds: func(c *Config) {
-			slow := newSink("memory")
-			slow.Versions, slow.ApplyDelay = ptr(false), ptr(100*second)
-			c.Sinks["slow"] = slow
-			news(c, Collection{Sink: "slow", MaxWait: ptr(13 * second)})
-		},
-		breaks:  func(c *Config) { news(c, Collection{Sink: "slow", MaxWait: ptr(14 * second)}) },
-		setting: "collections.news.maxWait", fix: "sinks.slow.applyDelay",
-	},
-	{
-		rule: "in-flight", name: "collection",
-		holds: func(c *Config) {
-			c.Queues.ExpectedRate = 5_000
-			news(c, Collection{Quiet: ptr(10 * second)})
-		},
-		breaks:  func(c *Config) { c.Queues.ExpectedRate = 5_001 },
-		setting: "queues.expectedRate", fix: "lower collections.news.quiet",
 	},
 }

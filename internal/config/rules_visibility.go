@@ -36,11 +36,6 @@ var visibilityRules = []Rule{
 		"visibility-timeout", "Tr <= V and Ti <= V: a message that is worked on is invisible; the mapping refuses less.",
 		checkVisibilityTimeout,
 	},
-	{
-		"visibility-flight",
-		"W + max(Tr, 5s) + quiet + 1s + 2 Ti <= V: the common flight ends without extending its messages' visibility.",
-		checkVisibilityFlight,
-	},
 	{"sink-deadline", "The sink deadline + 2s < Ti: what the sink answered can still be committed.", checkSinkDeadline},
 	{
 		"ambiguous-retry", "The first ambiguous retry >= the lease: by then the lease of a lost invocation has ended.",
@@ -92,36 +87,12 @@ func checkVisibilityTimeout(c *Config, f *checker) {
 	}
 }
 
-// checkVisibilityFlight saves calls to SQS: each extension is a call for the messages of a flight
-// (design section 12).
-func checkVisibilityFlight(c *Config, f *checker) {
-	l := c.slowest()
-	for _, t := range c.timings() {
-		need := l.Window + max(c.Receive.Timeout, pollSlack) + t.Quiet + wakeRounding + 2*c.Index.Timeout
-		if c.Queues.Visibility >= need {
-			continue
-		}
-		setting, value := "queues.visibility", c.Queues.Visibility
-		if t.own.Quiet != nil {
-			setting, value = t.quiet(), t.Quiet
-		}
-		f.fault(setting, value,
-			fmt.Sprintf(
-				"%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the "+
-					"visibility of %s: every flight would extend its messages",
-				l.path, t.quiet(), words(need), words(c.Queues.Visibility)),
-			c.raiseVisibility(need)+
-				fmt.Sprintf("lower %s, index.timeout (which counts twice) or %s.window by %s together", t.quiet(),
-					l.both, words(need-c.Queues.Visibility)))
-	}
-}
-
 // raiseVisibility advises to raise the visibility to what is needed. It does not advise where a
 // lost flight could then not be recovered in time.
 func (c *Config) raiseVisibility(need time.Duration) string {
 	whole := ceil(need, time.Second)
 	for _, t := range c.timings() {
-		if limit, _ := t.limit(); whole+c.slowest().Window+t.Quiet+recoverySlack > limit {
+		if limit, _ := c.limit(t); whole+c.slowest().Window+recoverySlack > limit {
 			return ""
 		}
 	}

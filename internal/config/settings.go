@@ -29,6 +29,8 @@ const (
 	minGuard          = 2 * time.Second  // the platform kills late, by less than this
 	minApplyDelay     = time.Second      // a sink without versions always applies a little late
 	maxApplyDelay     = 5 * time.Minute
+	maxQuiet          = 15 * time.Minute
+	maxHold           = time.Hour // of maxWait and minInterval, far below the 12 hours of SQS
 	forever           = 3650 * day
 )
 
@@ -168,16 +170,19 @@ var defaultSourceSettings = []setting.Setting{
 var collectionSettings = []setting.Setting{
 	setting.Text("collections.<name>.sink", optName, nameShape+", or nothing",
 		"Where its documents are written.").Otherwise("defaultSink"),
-	setting.Duration("collections.<name>.quiet", 0, time.Minute, 0, "Overrides debounce.quiet.").Otherwise("debounce.quiet"),
-	setting.Duration("collections.<name>.maxWait", 0, 4*time.Minute, 0,
-		"Overrides debounce.maxWait.").Otherwise("debounce.maxWait"),
+	setting.Duration("collections.<name>.quiet", 0, maxQuiet, 0, "Overrides debounce.quiet.").Otherwise("debounce.quiet"),
+	setting.Duration("collections.<name>.maxWait", 0, maxHold, 0,
+		"Overrides debounce.maxWait.").Otherwise("debounce.maxWait; four times its own quiet, at least 30s"),
 	setting.Duration("collections.<name>.capGrace", 0, time.Minute, 0,
 		"Overrides debounce.capGrace.").Otherwise("debounce.capGrace"),
-	setting.Duration("collections.<name>.minInterval", 0, time.Hour, 0,
+	setting.Duration("collections.<name>.minInterval", 0, maxHold, 0,
 		"Overrides debounce.minInterval.").Otherwise("debounce.minInterval"),
 	setting.Flag("collections.<name>.leading", "Overrides debounce.leading.").Otherwise("debounce.leading"),
 	setting.Choice("collections.<name>.unchanged", "Overrides sinks.<name>.unchanged.", "write", "keep").
 		Otherwise("sinks.<name>.unchanged"),
+	setting.Count("collections.<name>.expectedRate", 0, 1_000_000,
+		"Its part of queues.expectedRate, for a window that is much longer or shorter than the others'.").
+		Otherwise("0: what the others leave"),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
 		"Where an event goes that names no collection, unless its source says otherwise.").
 		Otherwise("the only collection; content where there is none"),
@@ -237,12 +242,13 @@ var defaultSinkSettings = []setting.Setting{
 }
 
 var debounceSettings = []setting.Setting{
-	setting.Duration("debounce.quiet", 0, time.Minute, 0, "An event is due this long after it was sent."),
-	setting.Duration("debounce.maxWait", 0, 4*time.Minute, 0,
-		"The longest a never-quiet document is postponed, from the first event of the burst."),
+	setting.Duration("debounce.quiet", 0, maxQuiet, 0, "An event is due this long after it was sent."),
+	setting.Duration("debounce.maxWait", 0, maxHold, 0,
+		"The longest a never-quiet document is postponed, from the first event of the burst.").
+		Otherwise("30s, or four times quiet where that is longer"),
 	setting.Duration("debounce.capGrace", 0, time.Minute,
 		0, "How much later than the cap a version admitted before it may be written, so that the newest goes first."),
-	setting.Duration("debounce.minInterval", 0, time.Hour, 0,
+	setting.Duration("debounce.minInterval", 0, maxHold, 0,
 		"The least time between two committed writes of one document; 0s for no limit."),
 	setting.Flag("debounce.leading", "The first event of a burst is due at once."),
 }
@@ -279,7 +285,8 @@ var queueSettings = []setting.Setting{
 			"over and counted: only where whoever sends it sends it to the queue of its own sink too, as one topic does that "+
 			"several sinks take.", string(ElsewhereDeadLetter), string(ElsewhereSkip)),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
-	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue."),
+	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue.").
+		Otherwise("500, or what maxInFlight has room for with long windows"),
 	setting.Count("queues.maxInFlight", 1_000, 100_000_000,
 		"The most messages of one queue held at once: two thirds of the quota of 120,000; higher where the quota was "+
 			"raised."),
@@ -340,6 +347,9 @@ var lastSettings = []setting.Setting{
 	setting.Text("tracing.endpoint", nil, "",
 		"An OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318.").
 		Otherwise("nothing is traced"),
+	setting.Duration("recovery", 10*time.Second, 15*time.Minute, 0,
+		"How much later than its collection's own window a document is fresh at most, after one lost invocation or "+
+			"flight. A sink without versions adds its applyDelay."),
 	setting.Choice("deadLetters", "What becomes of dead letters: kept, or (none) logged, counted and deleted.", "queue",
 		"none"),
 	setting.Choice("tableOutage",

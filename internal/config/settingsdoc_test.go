@@ -25,6 +25,8 @@ its line.
 - A duration is a number with ms, s, m, h or d (a day is 24 hours): 5s, 1h30m, 7d.
 - A size is a whole number with B, KB, MB or GB, which count 1,024 each: 256KB.
 - ` + "`<name>`" + ` is the name of a source, collection or sink. ` + "`[]`" + ` is an element of a list.
+- Where the bounds say "alone", rules between settings accept less of them while the rest has its
+  default: those values are accepted without another line.
 - A mapping of sources, collections or sinks replaces the default one whole.
 - Where collections has entries, lull refuses events of every other collection. Where it has none,
   events may name any, each with the settings of debounce and the default sink.
@@ -51,7 +53,7 @@ func document() string {
 		if value == "" {
 			value = written(defaults[s.generic]) // panics where a setting has no default to print
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds(), s.Doc)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds()+s.alone(), s.Doc)
 	}
 	b.WriteString(
 		"\n## What must hold between settings\n\nA configuration error names its rule. The same rules hold for what a collection\n" +

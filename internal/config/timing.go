@@ -30,6 +30,30 @@ func (c *Config) LongestHold(sink string) time.Duration {
 	return longest
 }
 
+// LongestFresh is Fresh of the collection with the longest quiet window: the promise for all live
+// events together.
+func (c *Config) LongestFresh() time.Duration {
+	var longest time.Duration
+	for _, name := range c.knownCollections() {
+		longest = max(longest, c.Fresh(name))
+	}
+	return longest
+}
+
+// Recovered is how old a live event of a sink is at most when it is written, after one lost
+// invocation or flight (promise 4). That is recovery, and for a window that outlasts the queue's
+// visibility recovery beyond its end.
+func (c *Config) Recovered(sink string) time.Duration {
+	var longest time.Duration
+	for _, t := range c.timings() {
+		if window := c.Queues.Live.Window + t.first(); t.sink == sink && window+pollSlack+wakeRounding+2*c.Index.Timeout >
+			c.Queues.Visibility {
+			longest = max(longest, window+wakeRounding)
+		}
+	}
+	return longest + c.Recovery + c.ApplyDelay(sink)
+}
+
 // Window is W, the batching window of a lane.
 func (c *Config) Window(bulk bool) time.Duration {
 	if bulk {

@@ -67,7 +67,7 @@ func (c *console) nowRoutes(mux *http.ServeMux) {
 			Promise time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet
 		}
 		if c.Config != nil {
-			a.Promise = c.Config.Debounce.Quiet + c.Config.Queues.Live.Window + time.Second
+			a.Promise = c.Config.LongestFresh()
 		}
 		if c.Meter != nil {
 			m, err := c.Meter.Measure(r.Context())

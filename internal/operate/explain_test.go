@@ -189,6 +189,15 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"Version 5 was refused by the sink 3 times (503 unavailable); it is tried again after a back-off.",
 		},
 		{
+			"after a write, with a long pace", pending(func(r *shard.Row) {
+				r.LastWrite = shard.MicrosOf(now.Add(-4 * time.Minute))
+			}),
+			shard.Row{},
+			nil,
+			"Version 5 waits for its pace: the document was written 4m0s ago, and is written once in 10m0s at most. Due at " +
+				now.UTC().Format(clockLayout) + ".",
+		},
+		{
 			"in its burst", pending(nil),
 			shard.Row{},
 			nil,
@@ -198,6 +207,10 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			timing := timing
+			if strings.HasPrefix(tt.name, "after a write") {
+				timing.MinInterval = 10 * time.Minute
+			}
 			// A flight holds the pending version, and the sink has the committed one.
 			e := evidence{
 				row: tt.row, health: tt.health, letters: tt.letters, now: shard.MicrosOf(now), timing: timing,

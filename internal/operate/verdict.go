@@ -223,6 +223,10 @@ func (e *evidence) onItsWay() (State, string) {
 		return say(StateLate, "was due at %s, and its flight %s has not come: it never started, or was stopped. %s",
 			due.UTC().Format(clockLayout), r.Flight, capital(e.again()))
 	}
+	if pace := e.timing.MinInterval; pace > e.timing.Quiet && r.LastWrite != 0 && r.LastWrite.Add(pace) > e.now {
+		return say(StateWaiting, "waits for its pace: the document was written %s ago, and is written once in %s at most. "+
+			"Due at %s.", e.now.Sub(r.LastWrite).Round(100*time.Millisecond), pace, due.UTC().Format(clockLayout))
+	}
 	return say(StateWaiting,
 		"waits for the lull: %s into its burst; written %s after the last change, at the latest %s after the first.",
 		waited.Round(100*time.Millisecond), e.timing.Quiet, e.timing.MaxWait)

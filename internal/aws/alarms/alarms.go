@@ -8,6 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/setting"
 )
 
 // Alarm watches for something that must never happen, or must not last. Expected refusals (stale,
@@ -33,21 +34,20 @@ const (
 	// Period is what most alarms add up, and a point of the dashboard's graphs.
 	Period = 5 * time.Minute
 
-	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute, a
-	// bulk one waits for a resync to pass.
-	liveAge = 5 * time.Minute
-	bulkAge = 6 * time.Hour
+	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute or as
+	// long as its window wants, and then has waitingAge; a bulk one waits for a resync to pass.
+	liveAge    = 5 * time.Minute
+	waitingAge = 4 * time.Minute
+	bulkAge    = 6 * time.Hour
 	// deadAge is how long a dead letter may wait for dlq; one that waits for a lease waits a minute.
 	deadAge = 10 * time.Minute
-	// freshnessPromise is promise 4's, after one lost invocation. A sink without versions adds what
-	// it may still apply.
-	freshnessPromise = time.Minute
 	// errorsPerPeriod are function errors and failed flights that redelivery heals unnoticed.
 	errorsPerPeriod = 5
 )
 
-// Promise is how late, after its window, a live write may be committed by promise 4.
-func (s Sink) Promise() time.Duration { return freshnessPromise + s.Config.ApplyDelay(s.Name) }
+// Promise is how old a live event may be when it is written, by promise 4: of the collection with
+// the longest window.
+func (s Sink) Promise() time.Duration { return s.Config.Recovered(s.Name) }
 
 // never is an alarm on a metric that counts what must never happen: at once, at the first.
 func (s Sink) never(kind, says, name string) Alarm {
@@ -60,6 +60,7 @@ func (s Sink) never(kind, says, name string) Alarm {
 // Alarms are the sink's.
 func (s Sink) Alarms() []Alarm {
 	c := s.Config
+	oldest := max(liveAge, c.LongestHold(s.Name)+waitingAge).Truncate(time.Second)
 	all := []Alarm{
 		s.never("stuck", "prune found a flight or a row that nothing works on any more", metrics.Name(journal.Stuck)),
 		s.never("sink-newer",
@@ -98,9 +99,9 @@ func (s Sink) Alarms() []Alarm {
 		lasting(s.never("table-unreachable", "receive cannot reach the table", metrics.Name(journal.Unreachable)), 2),
 		s.age(
 			"live-age",
-			"a message of the live queue is older than 5 minutes",
+			"a message of the live queue is older than "+setting.FormatDuration(oldest),
 			names.Of(s.Config).Queue(s.Name, flight.Live),
-			liveAge,
+			oldest,
 			s.ByLane(metrics.OldestAge, flight.Live),
 		),
 		s.age(

@@ -1,0 +1,46 @@
+package alarms
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	_ "github.com/lullhq/lull/sink/builtin"
+)
+
+// Neither alarm goes off because a window is long: they count from where it ends.
+func TestTimesOfAlarmsFollowTheWindows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change          func(*config.Config)
+		freshness, aged time.Duration
+	}{
+		"the defaults":  {func(*config.Config) {}, time.Minute, 5 * time.Minute},
+		"no extension":  {func(c *config.Config) { c.SetQuiet(10 * time.Second) }, time.Minute, 5 * time.Minute},
+		"a minute":      {func(c *config.Config) { c.SetQuiet(time.Minute) }, 2*time.Minute + 4*time.Second, 8*time.Minute + 10*time.Second},
+		"a quarter":     {func(c *config.Config) { c.SetQuiet(15 * time.Minute) }, 16*time.Minute + 4*time.Second, 64*time.Minute + 10*time.Second},
+		"a pace":        {func(c *config.Config) { c.Debounce.MinInterval = time.Hour }, 61*time.Minute + 4*time.Second, 64*time.Minute + 10*time.Second},
+		"more recovery": {func(c *config.Config) { c.Recovery = 3 * time.Minute }, 3 * time.Minute, 5 * time.Minute},
+		"a collection of another sink": {func(c *config.Config) {
+			quiet := 5 * time.Minute
+			c.Sinks["other"] = c.Sinks["search"]
+			c.DefaultSink = "search"
+			c.Collections["slow"], c.Collections["news"] = config.Collection{Quiet: &quiet, Sink: "other"}, config.Collection{}
+		}, time.Minute, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := config.Default()
+			c.change(&cfg)
+			s := Sink{Config: &cfg, Name: "search"}
+			if got := s.Promise(); got != c.freshness {
+				t.Errorf("promise %s, want %s", got, c.freshness)
+			}
+			for _, a := range s.Alarms() {
+				if a.Kind == "live-age" && a.Threshold != c.aged.Seconds() {
+					t.Errorf("live-age from %v s, want %v", a.Threshold, c.aged.Seconds())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,220 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config/tree"
+	"github.com/lullhq/lull/setting"
+)
+
+func said(name, value string) tree.Node {
+	return within(name, tree.Node{Kind: tree.String, Text: value})
+}
+
+// A long window needs one line: the max wait and the rate that a queue has room for follow.
+func TestOneLineIsEnoughForALongWindow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		setting, value string
+		maxWait        time.Duration // of the collection news
+		rate           int
+	}{
+		{"debounce.quiet", "5s", 30 * time.Second, 500},
+		{"debounce.quiet", "7s", 30 * time.Second, 500},
+		{"debounce.quiet", "10s", 40 * time.Second, 500},
+		{"debounce.quiet", "1m", 4 * time.Minute, 312},
+		{"debounce.quiet", "5m", 20 * time.Minute, 65},
+		{"debounce.quiet", "15m", time.Hour, 22},
+		{"collections.news.quiet", "5m", 20 * time.Minute, 65},
+		{"collections.news.quiet", "6s", 30 * time.Second, 500},
+		{"debounce.maxWait", "1h", time.Hour, 500}, // short windows: their superseded messages leave
+		{"debounce.minInterval", "1h", 30 * time.Second, 22},
+		{"collections.news.minInterval", "10m", 30 * time.Second, 129},
+	} {
+		t.Run(c.setting+" "+c.value, func(t *testing.T) {
+			t.Parallel()
+			got, err := Decode(said(c.setting, c.value))
+			if err == nil {
+				err = got.Validate()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := got.For("news"); d.MaxWait != c.maxWait || got.Queues.ExpectedRate != c.rate {
+				t.Errorf("max wait %s and %d messages a second, want %s and %d", d.MaxWait, got.Queues.ExpectedRate,
+					c.maxWait, c.rate)
+			}
+		})
+	}
+}
+
+// What is said is kept: nothing is derived over it, and what it contradicts is a fault.
+func TestWhatIsSaidIsNotDerived(t *testing.T) {
+	t.Parallel()
+	file := said("debounce.maxWait", "20m")
+	file.Fields = append(file.Fields, said("collections.news.quiet", "10s").Fields...)
+	c, err := Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.For("news").MaxWait; got != 20*time.Minute {
+		t.Errorf("max wait %s beside a general one of 20m", got)
+	}
+	file = said("debounce.maxWait", "1m")
+	quiet := said("debounce.quiet", "5m").Fields[0].Value.Fields
+	file.Fields[0].Value.Fields = append(file.Fields[0].Value.Fields, quiet...)
+	if c, err = Decode(file); err == nil {
+		err = c.Validate()
+	}
+	if got := Faults(err); len(got) == 0 || got[0].Rule != "quiet-max-wait" {
+		t.Errorf("got %v, want quiet refused beside a shorter max wait", err)
+	}
+}
+
+// A flag sets the quiet window of settings that are complete already.
+func TestSetQuietDerivesAgain(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.SetQuiet(5 * time.Minute)
+	if err := c.Validate(); err != nil || c.Debounce.MaxWait != 20*time.Minute || c.Queues.ExpectedRate != 65 {
+		t.Errorf("got %+v, %d a second: %v", c.Debounce, c.Queues.ExpectedRate, err)
+	}
+	c.SetQuiet(5 * time.Second)
+	if want := Default(); fmt.Sprint(c.Debounce, c.Queues) != fmt.Sprint(want.Debounce, want.Queues) {
+		t.Errorf("got %+v %+v, want the defaults again", c.Debounce, c.Queues)
+	}
+	c.Debounce.MaxWait = time.Minute
+	if c.SetQuiet(5 * time.Minute); c.Debounce.MaxWait != time.Minute || c.Validate() == nil {
+		t.Errorf("max wait %s, want the one that was set, refused", c.Debounce.MaxWait)
+	}
+}
+
+// accepts reports whether one value is accepted with the rest at its default.
+func accepts(s described, n int64) bool {
+	f := file(s, number(s.Setting, n))
+	for group, kind := range map[string]string{"sinks.<name>.": "memory", "sources.<name>.": "native"} {
+		if strings.HasPrefix(s.Name, group) && !strings.Contains(s.generic, ":") {
+			entry := &f.Fields[0].Value.Fields[0].Value
+			entry.Fields = append(entry.Fields, said("kind", kind).Fields...)
+		}
+	}
+	c, err := Decode(f)
+	return err == nil && c.Validate() == nil
+}
+
+// steps is what values of a setting are tried in.
+func (d described) steps() int64 {
+	switch {
+	case d.Step > 0:
+		return int64(d.Step)
+	case d.Unit == setting.UnitDuration && d.Max >= int64(time.Minute):
+		return int64(time.Second)
+	case d.Unit == setting.UnitDuration:
+		return int64(time.Millisecond)
+	}
+	return 1
+}
+
+// accepted is the range around a value that is accepted, within the setting's bounds. What is
+// accepted has no holes, so halving finds its ends.
+func (d described) accepted(around int64) (low, high int64) {
+	step := d.steps()
+	end := func(to int64) int64 {
+		if accepts(d, to) {
+			return to
+		}
+		good, bad := int64(0), (to-around)/step // in steps from around
+		for good-bad > 1 || bad-good > 1 {
+			if middle := (good + bad) / 2; accepts(d, around+middle*step) {
+				good = middle
+			} else {
+				bad = middle
+			}
+		}
+		return around + good*step
+	}
+	return end(d.Min), end(d.Max)
+}
+
+// usual is a number that is accepted in any case: the default, or for an override that of what it
+// overrides. False for what is not a number.
+func (d described) usual() (int64, bool) {
+	if d.Unit != setting.UnitDuration && d.Unit != setting.UnitSize && d.Unit != setting.UnitCount {
+		return 0, false
+	}
+	switch d.Name { // what 0 stands for
+	case "queues.expectedRate":
+		return usualRate, true
+	case "flight.ambiguousRetry":
+		return int64(13 * time.Second), true
+	}
+	for _, try := range []int64{d.Min, d.Max} {
+		if accepts(d, try) {
+			return try, true
+		}
+	}
+	name := d.generic
+	if override, ok := strings.CutPrefix(name, "collections.<name>."); ok {
+		name = "debounce." + override
+	}
+	v := plainDefaults()[name]
+	return v.Int(), true
+}
+
+// alone says which values are accepted with the rest at its default; empty where that is what the
+// bounds say.
+func (d described) alone() string {
+	usual, ok := d.usual()
+	if !ok {
+		return ""
+	}
+	low, high := d.accepted(usual)
+	if low == d.Min && high == d.Max {
+		return ""
+	}
+	return fmt.Sprintf("; alone %s to %s", d.Format(low), d.Format(high))
+}
+
+// What settings.md says is accepted: the ends are, and what lies beyond them is not.
+func TestSettingsDocumentSaysWhatIsAccepted(t *testing.T) {
+	t.Parallel()
+	narrower := 0
+	for _, d := range settings() {
+		usual, ok := d.usual()
+		if !ok {
+			continue
+		}
+		low, high := d.accepted(usual)
+		step := d.steps()
+		for _, end := range []struct{ at, beyond, most int64 }{{low, low - step, d.Min}, {high, high + step, d.Max}} {
+			if !accepts(d, end.at) {
+				t.Errorf("%s: %s is not accepted", d.Name, d.Format(end.at))
+			}
+			if end.at != end.most {
+				if narrower++; accepts(d, end.beyond) {
+					t.Errorf("%s: %s is accepted, beyond the end %s", d.Name, d.Format(end.beyond), d.Format(end.at))
+				}
+			}
+		}
+	}
+	if narrower < 10 {
+		t.Errorf("%d ends are narrower than their bounds: the test looks at nothing", narrower)
+	}
+	for name, want := range map[string][2]time.Duration{
+		"debounce.quiet": {5 * time.Second, 15 * time.Minute}, "debounce.maxWait": {5 * time.Second, time.Hour},
+		"debounce.minInterval": {0, time.Hour}, "collections.<name>.quiet": {5 * time.Second, 15 * time.Minute},
+		"collections.<name>.minInterval": {0, time.Hour},
+	} {
+		for _, d := range settings() {
+			if d.Name == name {
+				usual, _ := d.usual()
+				if low, high := d.accepted(usual); low != int64(want[0]) || high != int64(want[1]) {
+					t.Errorf("%s: %s to %s is accepted, want %v", name, d.Format(low), d.Format(high), want)
+				}
+			}
+		}
+	}
+}
