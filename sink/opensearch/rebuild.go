@@ -37,6 +37,17 @@ const (
 	switchWait = "10s"
 )
 
+// slowCall bounds each request of a rebuild. It is shorter than the time after which another program
+// may take the rebuild over.
+const slowCall = 20 * time.Second
+
+// slow is ask with a time of its own: a rebuild takes hours, and no request of it does.
+func (s *Sink) slow(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, slowCall)
+	defer cancel()
+	return s.ask(ctx, method, path, body, into)
+}
+
 // madeName is how rebuilds name indices: the name of the collection's, and the time in UTC.
 var madeName = regexp.MustCompile(`^(.+)\.r[0-9]{14}$`)
 
@@ -94,7 +105,7 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	var count struct {
 		Count int64 `json:"count"`
 	}
-	if err := s.ask(ctx, http.MethodGet, "/"+pathOf(at.Index)+"/_count", nil, &count); err != nil {
+	if err := s.slow(ctx, http.MethodGet, "/"+pathOf(at.Index)+"/_count", nil, &count); err != nil {
 		return at, fmt.Errorf("count %s: %w", at.Index, err)
 	}
 	at.Documents = count.Count
@@ -142,7 +153,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 		"settings": settings, "mappings": mapping,
 		"aliases": object{n.Name + intoSuffix: object{"is_hidden": true}},
 	}
-	err = s.ask(ctx, http.MethodPut, "/"+url.PathEscape(n.Name), body, nil)
+	err = s.slow(ctx, http.MethodPut, "/"+url.PathEscape(n.Name), body, nil)
 	var refused *Error
 	if errors.As(err, &refused) && refused.Class == "resource_already_exists_exception" {
 		return nil
@@ -159,7 +170,7 @@ func (s *Sink) like(ctx context.Context, index string) (settings, mapping object
 		Settings object `json:"settings"`
 		Mappings object `json:"mappings"`
 	}
-	if err := s.ask(ctx, http.MethodGet, "/"+pathOf(index)+"?flat_settings=true", nil, &has); err != nil {
+	if err := s.slow(ctx, http.MethodGet, "/"+pathOf(index)+"?flat_settings=true", nil, &has); err != nil {
 		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, err)
 	}
 	settings, mapping = has[index].Settings, has[index].Mappings
@@ -234,7 +245,7 @@ func (s *Sink) fills(ctx context.Context, into string) (names []string, err erro
 	var answer struct {
 		Tasks []task `json:"tasks"`
 	}
-	err = s.ask(ctx, http.MethodGet, "/_tasks?actions=*data/write/reindex&detailed=true&group_by=none", nil, &answer)
+	err = s.slow(ctx, http.MethodGet, "/_tasks?actions=*data/write/reindex&detailed=true&group_by=none", nil, &answer)
 	if err != nil {
 		return nil, fmt.Errorf("list the engine's tasks: %w", err)
 	}
@@ -294,7 +305,7 @@ func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
 		var count struct {
 			Count int64 `json:"count"`
 		}
-		if f.Progress != nil && s.ask(ctx, http.MethodGet, "/"+pathOf(f.Into)+"/_count", nil, &count) == nil {
+		if f.Progress != nil && s.slow(ctx, http.MethodGet, "/"+pathOf(f.Into)+"/_count", nil, &count) == nil {
 			f.Progress(count.Count)
 		}
 		select {
@@ -313,7 +324,7 @@ func (s *Sink) startFill(ctx context.Context, f sink.Fill) (string, error) {
 	var answer struct {
 		Task string `json:"task"`
 	}
-	err := s.ask(ctx, http.MethodPost, path, object{
+	err := s.slow(ctx, http.MethodPost, path, object{
 		"conflicts": "proceed", "source": object{"index": f.From, "size": fillSize},
 		"dest": object{"index": f.Into, "version_type": "external"},
 	}, &answer)
@@ -346,7 +357,7 @@ func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known
 			Canceled string `json:"canceled"`
 		} `json:"response"`
 	}
-	err = s.ask(ctx, http.MethodGet, "/_tasks/"+url.PathEscape(name), nil, &answer)
+	err = s.slow(ctx, http.MethodGet, "/_tasks/"+url.PathEscape(name), nil, &answer)
 	var refused *Error
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
@@ -388,7 +399,7 @@ func (s *Sink) StopFill(ctx context.Context, into string) error {
 		return err
 	}
 	for _, name := range going {
-		err := s.ask(ctx, http.MethodPost, "/_tasks/"+url.PathEscape(name)+"/_cancel?wait_for_completion=true", nil, nil)
+		err := s.slow(ctx, http.MethodPost, "/_tasks/"+url.PathEscape(name)+"/_cancel?wait_for_completion=true", nil, nil)
 		if err != nil {
 			return fmt.Errorf("cancel the engine's copy: %w", err)
 		}
@@ -398,7 +409,7 @@ func (s *Sink) StopFill(ctx context.Context, into string) error {
 
 // Walk scrolls through an index, without bodies.
 func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
-	if err := s.ask(ctx, http.MethodPost, "/"+pathOf(index)+"/_refresh", nil, nil); err != nil {
+	if err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_refresh", nil, nil); err != nil {
 		return fmt.Errorf("refresh %s: %w", index, err)
 	}
 	type page struct {
@@ -414,7 +425,7 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 		} `json:"_shards"`
 	}
 	var p page
-	err := s.ask(ctx, http.MethodPost, "/"+pathOf(index)+"/_search?scroll="+walkAlive, object{
+	err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_search?scroll="+walkAlive, object{
 		"size": walkSize, "sort": []string{"_doc"}, "version": true, "_source": false,
 	}, &p)
 	defer func() {
@@ -442,7 +453,7 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 			return err
 		}
 		next := page{}
-		err = s.ask(ctx, http.MethodPost, "/_search/scroll", object{"scroll": walkAlive, "scroll_id": p.Scroll}, &next)
+		err = s.slow(ctx, http.MethodPost, "/_search/scroll", object{"scroll": walkAlive, "scroll_id": p.Scroll}, &next)
 		if next.Scroll == "" {
 			next.Scroll = p.Scroll
 		}
@@ -471,7 +482,7 @@ func (s *Sink) get(ctx context.Context, index string, ids []string, source bool)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if err := s.ask(ctx, http.MethodPost, "/_mget", object{"docs": docs}, &answer); err != nil {
+	if err := s.slow(ctx, http.MethodPost, "/_mget", object{"docs": docs}, &answer); err != nil {
 		return nil, fmt.Errorf("read documents of %s: %w", index, err)
 	}
 	if len(answer.Docs) != len(ids) {
@@ -507,7 +518,7 @@ func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]in
 func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
 	error,
 ) {
-	out, to := make([]sink.Outcome, len(ids)), s.into(c, into)
+	out, to := slices.Repeat([]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}}, len(ids)), s.into(c, into)
 	for start := 0; start < len(ids); start += transferSize {
 		part := ids[start:min(start+transferSize, len(ids))]
 		docs, err := s.get(ctx, from, part, true)
@@ -534,14 +545,16 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 			e.lines = append(line.Bytes(), '\n')
 			entries = append(entries, e)
 		}
-		to.push(ctx, entries, out)
+		call, cancel := context.WithTimeout(ctx, slowCall)
+		to.push(call, entries, out)
+		cancel()
 	}
 	return out, nil
 }
 
 // Erase deletes documents, with the versions given.
 func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs []sink.Versioned) []sink.Outcome {
-	out, to := make([]sink.Outcome, len(docs)), s.into(c, index)
+	out, to := slices.Repeat([]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}}, len(docs)), s.into(c, index)
 	entries := make([]entry, 0, len(docs))
 	for i, d := range docs {
 		e, err := to.versioned(i, shard.Delete, d.ID, d.Version)
@@ -551,6 +564,8 @@ func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs
 		}
 		entries = append(entries, e)
 	}
+	ctx, cancel := context.WithTimeout(ctx, slowCall)
+	defer cancel()
 	to.push(ctx, entries, out)
 	return out
 }
@@ -572,7 +587,7 @@ func (s *Sink) aliases(ctx context.Context, index string) (map[string]object, er
 	var has map[string]struct {
 		Aliases map[string]object `json:"aliases"`
 	}
-	if err := s.ask(ctx, http.MethodGet, "/"+pathOf(index)+"/_alias", nil, &has); err != nil {
+	if err := s.slow(ctx, http.MethodGet, "/"+pathOf(index)+"/_alias", nil, &has); err != nil {
 		return nil, fmt.Errorf("read the aliases of %s: %w", index, err)
 	}
 	return has[index].Aliases, nil
@@ -614,7 +629,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	var answer struct {
 		Acknowledged bool `json:"acknowledged"`
 	}
-	err = s.ask(ctx, http.MethodPost, "/_aliases?cluster_manager_timeout="+switchWait+"&timeout="+switchWait,
+	err = s.slow(ctx, http.MethodPost, "/_aliases?cluster_manager_timeout="+switchWait+"&timeout="+switchWait,
 		object{"actions": actions}, &answer)
 	if err == nil && !answer.Acknowledged {
 		err = errors.New("not every node of the cluster has said yes in time")
@@ -628,7 +643,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 
 // Settle takes the private alias away.
 func (s *Sink) Settle(ctx context.Context, index string) error {
-	err := s.ask(ctx, http.MethodDelete, "/"+pathOf(index)+"/_alias/"+pathOf(index+intoSuffix), nil, nil)
+	err := s.slow(ctx, http.MethodDelete, "/"+pathOf(index)+"/_alias/"+pathOf(index+intoSuffix), nil, nil)
 	var refused *Error
 	if err != nil && !(errors.As(err, &refused) && refused.Status == http.StatusNotFound) {
 		return fmt.Errorf("take the alias of the rebuild away: %w", err)
@@ -645,7 +660,7 @@ func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error
 	var has map[string]struct {
 		Aliases map[string]object `json:"aliases"`
 	}
-	if err := s.ask(ctx, http.MethodGet, "/"+pathOf(name+".r*")+"/_alias", nil, &has); err != nil {
+	if err := s.slow(ctx, http.MethodGet, "/"+pathOf(name+".r*")+"/_alias", nil, &has); err != nil {
 		return nil, fmt.Errorf("list earlier indices: %w", err)
 	}
 	var names []string
@@ -661,7 +676,7 @@ func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error
 
 // Drop deletes an index.
 func (s *Sink) Drop(ctx context.Context, index string) error {
-	err := s.ask(ctx, http.MethodDelete, "/"+url.PathEscape(index), nil, nil)
+	err := s.slow(ctx, http.MethodDelete, "/"+url.PathEscape(index), nil, nil)
 	var refused *Error
 	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
 		found := map[string]target{}

@@ -20,7 +20,7 @@ var layers = []struct {
 	}},
 	{"use cases", []string{
 		"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive", "internal/feed",
-		"internal/operate", "internal/reconcile", "internal/replay", "internal/verify",
+		"internal/operate", "internal/rebuild", "internal/reconcile", "internal/replay", "internal/verify",
 	}},
 	{"wings", []string{
 		"internal/aws", "internal/console", "internal/local", "internal/payload", "internal/config/yamlfile",

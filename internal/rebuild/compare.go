@@ -1,0 +1,196 @@
+package rebuild
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// pass compares the two indices once, and repairs the new one. Every document that differed has been
+// seen alike at its end, or is counted as left out.
+func (r *run) pass(ctx context.Context) error {
+	r.p.Passes++
+	r.p.Left, r.p.Refused, r.p.Done = 0, nil, 0
+	if err := r.enter(ctx, Comparing); err != nil {
+		return err
+	}
+	err := r.Sink.Walk(ctx, r.p.Old, func(docs []sink.Versioned) error { return r.lacking(ctx, docs) })
+	if err == nil {
+		err = r.Sink.Walk(ctx, r.p.New, func(docs []sink.Versioned) error { return r.extra(ctx, docs) })
+	}
+	if err != nil {
+		return err
+	}
+	if r.p.Left > r.p.Allow {
+		return r.refused(fmt.Sprintf("of %d compared", r.p.Total))
+	}
+	return nil
+}
+
+func ids(docs []sink.Versioned) []string {
+	out := make([]string, len(docs))
+	for i, d := range docs {
+		out[i] = d.ID
+	}
+	return out
+}
+
+// lacking copies what the index in use has and the new one has not, or has in an older version.
+func (r *run) lacking(ctx context.Context, docs []sink.Versioned) error {
+	has, err := r.Sink.VersionsOf(ctx, r.p.New, ids(docs))
+	if err != nil {
+		return err
+	}
+	var differ []string
+	for i, d := range docs {
+		switch {
+		case has[i] >= d.Version:
+		case r.p.Source && has[i] < 0 && d.Version < int64(r.p.At):
+			if err := r.leave(d.ID, "the source did not send it"); err != nil {
+				return err
+			}
+		default:
+			differ = append(differ, d.ID)
+		}
+	}
+	if err := r.repair(ctx, differ); err != nil {
+		return err
+	}
+	r.p.Done += int64(len(docs))
+	return r.beat(ctx)
+}
+
+// extra deletes what only the new index has. What it holds was in the index in use before: index
+// writes to that first. So what is not there any more was deleted.
+func (r *run) extra(ctx context.Context, docs []sink.Versioned) error {
+	has, err := r.Sink.VersionsOf(ctx, r.p.Old, ids(docs))
+	if err != nil {
+		return err
+	}
+	var differ []string
+	for i, d := range docs {
+		if has[i] != d.Version {
+			differ = append(differ, d.ID)
+		}
+	}
+	if err := r.repair(ctx, differ); err != nil {
+		return err
+	}
+	return r.beat(ctx)
+}
+
+// tries is how often documents are looked at that differ. They may be written meanwhile.
+const tries = 8
+
+// repair makes documents alike, and looks until they are. The new index is read before the one in
+// use: so what is newer in the first is in the second by then.
+func (r *run) repair(ctx context.Context, differ []string) error {
+	r.p.Repaired += int64(len(differ))
+	for n := range tries {
+		if len(differ) == 0 {
+			return nil
+		}
+		if n > 1 {
+			if err := r.sleep(ctx, r.Clock.Now().Add(time.Second<<min(n, 3))); err != nil {
+				return err
+			}
+		}
+		after, err := r.Sink.VersionsOf(ctx, r.p.New, differ)
+		if err != nil {
+			return err
+		}
+		before, err := r.Sink.VersionsOf(ctx, r.p.Old, differ)
+		if err != nil {
+			return err
+		}
+		var copies, again []string
+		var gone []sink.Versioned
+		for i, id := range differ {
+			switch {
+			case before[i] == after[i]:
+			case before[i] < 0:
+				gone, again = append(gone, sink.Versioned{ID: id, Version: after[i]}), append(again, id)
+			case after[i] < before[i]:
+				copies = append(copies, id)
+			default: // written since the new index was read
+				again = append(again, id)
+			}
+		}
+		copied, why, err := r.copy(ctx, copies, before, differ)
+		if err != nil {
+			return err
+		}
+		for _, o := range r.Sink.Erase(ctx, r.p.Collection, r.p.New, gone) {
+			if o.Kind != sink.Applied && o.Kind != sink.Newer {
+				why = o.Kind.String() + ": " + o.Reason
+			}
+		}
+		if differ = append(again, copied...); n == tries-1 && why != "" {
+			return fmt.Errorf("the new index takes no documents: %s: find out why, and resume", why)
+		}
+	}
+	return fmt.Errorf("%d documents keep changing, such as %s: resume", len(differ), differ[0])
+}
+
+// copy transfers documents, and returns those to look at again. why is the last answer that says that
+// the new index takes nothing now.
+func (r *run) copy(ctx context.Context, copies []string, versions []int64, of []string) (again []string, why string,
+	err error,
+) {
+	if len(copies) == 0 {
+		return nil, "", nil
+	}
+	var outcomes []sink.Outcome
+	err = r.call(ctx, callTime, func(ctx context.Context) (err error) {
+		outcomes, err = r.Sink.Transfer(ctx, r.p.Collection, r.p.Old, r.p.New, copies)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	version := map[string]int64{}
+	for i, id := range of {
+		version[id] = versions[i]
+	}
+	var gone []sink.Versioned
+	for i, o := range outcomes {
+		switch o.Kind {
+		case sink.Applied, sink.Newer:
+			again = append(again, copies[i])
+		case sink.Rejected, sink.Refused:
+			// An older version that the new index may have taken must not be what readers find.
+			gone = append(gone, sink.Versioned{ID: copies[i], Version: version[copies[i]]})
+			if err := r.leave(copies[i], o.Reason); err != nil {
+				return nil, "", err
+			}
+		default:
+			again, why = append(again, copies[i]), o.Kind.String()+": "+o.Reason
+		}
+	}
+	for i, o := range r.Sink.Erase(ctx, r.p.Collection, r.p.New, gone) {
+		if o.Kind != sink.Applied && o.Kind != sink.Newer {
+			return nil, "", fmt.Errorf("delete the older version of %s from the new index: %s: %s", gone[i].ID, o.Kind, o.Reason)
+		}
+	}
+	return again, why, nil
+}
+
+// leave counts a document that is not in the new index, and names the first ones.
+func (r *run) leave(id, why string) error {
+	r.p.Left++
+	if len(r.p.Refused) < maxNamed {
+		if len(id) > 100 {
+			id = id[:100] + "..."
+		}
+		r.p.Refused = append(r.p.Refused, Refusal{ID: id, Reason: why})
+		key := shard.DocID(string(r.p.Collection) + "#" + id)
+		r.audit("leaves %s out: %s", key, why)
+	}
+	if r.p.Left > max(maxLeft, r.p.Allow) {
+		return r.refused("at least")
+	}
+	return nil
+}

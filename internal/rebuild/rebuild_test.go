@@ -1,0 +1,718 @@
+package rebuild_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/sink"
+)
+
+// errKilled is what a call of a program that was killed returns.
+var errKilled = errors.New("killed")
+
+// ground is a sink with documents and a table, seen by a rebuild through a wall where it may be
+// killed.
+type ground struct {
+	*usecasetest.Rig
+	sink  *memory.Sink
+	fence int64
+
+	calls int                     // of all programs so far
+	kill  int                     // the call at which the program dies, 0 for none
+	after bool                    // ... once it was carried out
+	dead  bool                    // it did
+	hook  func(call string) error // before every call; an error is its answer
+	told  []rebuild.Progress
+
+	committed map[string]version // by id
+	open      []version          // applied and not committed
+}
+
+// version is a write.
+type version struct {
+	id    string
+	fence int64
+	kind  shard.Operation
+}
+
+func play(t *testing.T, story func(g *ground)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		versions := true
+		g := &ground{Rig: usecasetest.Open(t, func(c *config.Config) {
+			c.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
+		}), committed: map[string]version{}}
+		g.sink = memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, Latency: time.Millisecond})
+		story(g)
+	})
+}
+
+func (g *ground) service() *rebuild.Service {
+	tokens := 0
+	return &rebuild.Service{
+		Shards: store{g.Shards, g}, Sink: wall{g.sink, g}, SinkName: "search", Config: &g.Config, Clock: clock.System{},
+		Journal: &g.Notes, NewToken: func() shard.Token {
+			tokens++
+			return shard.Token(fmt.Sprint("operator-", g.calls, "-", tokens))
+		},
+	}
+}
+
+// call is one step of a program.
+func (g *ground) call(ctx context.Context, name string, do func() error) error {
+	if g.dead {
+		return errKilled
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	g.calls++
+	if g.hook != nil {
+		if err := g.hook(name); err != nil {
+			return err
+		}
+	}
+	if g.calls != g.kill {
+		return do()
+	}
+	g.dead = true
+	if g.after {
+		_ = do()
+	}
+	return errKilled
+}
+
+type store struct {
+	shard.Store
+	g *ground
+}
+
+func (s store) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) (rows []shard.Row, err error) {
+	err = s.g.call(ctx, "read", func() error {
+		rows, err = s.Store.Read(ctx, docs, c)
+		return err
+	})
+	return rows, err
+}
+
+func (s store) Write(ctx context.Context, w shard.Write) (old shard.Row, err error) {
+	err = s.g.call(ctx, w.Transition.String(), func() error {
+		old, err = s.Store.Write(ctx, w)
+		return err
+	})
+	return old, err
+}
+
+type wall struct {
+	*memory.Sink
+	g *ground
+}
+
+func (w wall) Standing(ctx context.Context, c shard.Collection) (at sink.Standing, err error) {
+	err = w.g.call(ctx, "standing", func() error {
+		at, err = w.Sink.Standing(ctx, c)
+		return err
+	})
+	return at, err
+}
+
+func (w wall) Create(ctx context.Context, n sink.NewIndex) error {
+	return w.g.call(ctx, "create", func() error { return w.Sink.Create(ctx, n) })
+}
+
+func (w wall) Fill(ctx context.Context, f sink.Fill) (done sink.Filled, err error) {
+	err = w.g.call(ctx, "fill", func() error {
+		done, err = w.Sink.Fill(ctx, f)
+		return err
+	})
+	return done, err
+}
+
+func (w wall) VersionsOf(ctx context.Context, index string, ids []string) (out []int64, err error) {
+	err = w.g.call(ctx, "versions", func() error {
+		out, err = w.Sink.VersionsOf(ctx, index, ids)
+		return err
+	})
+	return out, err
+}
+
+func (w wall) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) (out []sink.Outcome,
+	err error,
+) {
+	err = w.g.call(ctx, "transfer", func() error {
+		out, err = w.Sink.Transfer(ctx, c, from, into, ids)
+		return err
+	})
+	return out, err
+}
+
+func (w wall) Switch(ctx context.Context, c shard.Collection, from, into string) error {
+	return w.g.call(ctx, "switch", func() error { return w.Sink.Switch(ctx, c, from, into) })
+}
+
+func (w wall) Settle(ctx context.Context, index string) error {
+	return w.g.call(ctx, "settle", func() error { return w.Sink.Settle(ctx, index) })
+}
+
+func (w wall) Drop(ctx context.Context, index string) error {
+	return w.g.call(ctx, "drop", func() error { return w.Sink.Drop(ctx, index) })
+}
+
+// write is what index does with a version: the index in use, the new one, MISS where that lacks it,
+// COMMIT. What it may not commit is written again later.
+func (g *ground) write(id string, kind shard.Operation) {
+	g.Helper()
+	g.fence++
+	g.put(version{id, g.fence, kind})
+}
+
+func (g *ground) put(v version) {
+	g.Helper()
+	row := g.Row(shard.HealthRow("search"))
+	op := sink.Op{
+		Doc: shard.DocID("content#" + v.id), Kind: v.kind, Fence: shard.Fence(v.fence), At: time.Now(),
+		Document: fmt.Appendf(nil, `{"n":%d}`, v.fence), Key: g.EventOf(usecasetest.Put(v.id, int(v.fence))).Key,
+	}
+	ctx := context.WithoutCancel(g.Context())
+	if o := g.sink.Write(ctx, []sink.Op{op})[0]; o.Kind == sink.Newer {
+		return
+	} else if o.Kind != sink.Applied {
+		g.Fatalf("write %s: %s %s", v.id, o.Kind, o.Reason)
+	}
+	if row.RebuildAt != 0 {
+		o := g.sink.Into("content", row.RebuildInto).Write(ctx, []sink.Op{op})[0]
+		if o.Kind != sink.Applied && o.Kind != sink.Newer {
+			if _, err := g.Shards.Write(ctx, shard.Miss("search", row.RebuildAt)); err != nil {
+				g.open = append(g.open, v)
+				return
+			}
+		}
+	}
+	g.committed[v.id] = v
+}
+
+// readable fails where readers find less than what was committed.
+func (g *ground) readable(when string) {
+	g.Helper()
+	for id, v := range g.committed {
+		got, found, err := g.sink.Get(context.WithoutCancel(g.Context()), shard.DocID("content#"+id))
+		switch {
+		case err != nil:
+			g.Fatal(err)
+		case found && int64(got.Fence) < v.fence, !found && v.kind == shard.Put && !g.undone(v):
+			g.Errorf("%s: readers find version %d of %s (%t), and %d was committed", when, got.Fence, id, found, v.fence)
+		}
+	}
+}
+
+// undone reports whether a newer delete was applied, and not committed yet.
+func (g *ground) undone(v version) bool {
+	for _, o := range g.open {
+		if o.id == v.id && o.fence > v.fence && o.kind == shard.Delete {
+			return true
+		}
+	}
+	return false
+}
+
+// settled writes again what was not committed, and fails unless readers find what was.
+func (g *ground) settled(when string) {
+	g.Helper()
+	open := g.open
+	g.open = nil
+	for _, v := range open {
+		if g.committed[v.id].fence < v.fence {
+			g.put(v)
+		}
+	}
+	want := map[string]string{}
+	for id, v := range g.committed {
+		if v.kind == shard.Put {
+			want[id] = fmt.Sprintf(`{"n":%d}`, v.fence)
+		}
+	}
+	g.same(want, when)
+}
+
+// holds is what readers find: id and content.
+func (g *ground) holds() map[string]string {
+	g.Helper()
+	out := map[string]string{}
+	err := g.sink.All(context.WithoutCancel(g.Context()), func(s sink.Stored) error {
+		out[s.Doc.ID()] = string(s.Document)
+		return nil
+	})
+	if err != nil {
+		g.Fatal(err)
+	}
+	return out
+}
+
+// same fails unless readers find what they are to find.
+func (g *ground) same(want map[string]string, when string) {
+	g.Helper()
+	got := g.holds()
+	for id, text := range want {
+		if got[id] != text {
+			g.Errorf("%s: readers find %q for %s, want %s", when, got[id], id, text)
+		}
+	}
+	if len(got) != len(want) {
+		g.Errorf("%s: readers find %d documents, want %d: %v", when, len(got), len(want), got)
+	}
+}
+
+// clean fails unless nothing of a rebuild is left, but for indices of earlier ones.
+func (g *ground) clean(when string, earlier int) {
+	g.Helper()
+	ctx := context.WithoutCancel(g.Context())
+	row, run := g.Row(shard.HealthRow("search")), g.Row(shard.RunRow("rebuild-search"))
+	if row.RebuildAt != 0 || row.RebuildInto != "" || row.RebuildMissed != 0 || run.Cursor != "" || run.Owner != "" {
+		g.Errorf("%s: rows are left: %+v %+v", when, row, run)
+	}
+	if names, _ := g.sink.Earlier(ctx, "content"); len(names) != earlier {
+		g.Errorf("%s: indices %v are left, want %d", when, names, earlier)
+	}
+}
+
+func (g *ground) order() rebuild.Order {
+	return rebuild.Order{
+		Collection: "content", Keep: 1, By: "ann",
+		Report: func(p rebuild.Progress) { g.told = append(g.told, p) },
+	}
+}
+
+// seed writes some documents, one of which is deleted again.
+func (g *ground) seed() {
+	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		g.write(id, shard.Put)
+	}
+	g.write("c", shard.Delete)
+}
+
+func TestARebuildBringsEveryDocumentIntoTheNewIndex(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		want := g.holds()
+		p, err := g.service().Start(g.Context(), g.order())
+		if err != nil || p.Phase != rebuild.Done || p.Passes != 1 || p.Repaired != 0 {
+			g.Fatalf("%+v, %v", p, err)
+		}
+		g.same(want, "at the end")
+		g.clean("at the end", 0)
+		at, _ := g.sink.Standing(g.Context(), "content")
+		if at.Index != p.New || !strings.HasPrefix(p.New, "content.r") {
+			g.Errorf("the name stands for %s, want %s", at.Index, p.New)
+		}
+		var phases []rebuild.Phase
+		for _, told := range g.told {
+			if len(phases) == 0 || phases[len(phases)-1] != told.Phase {
+				phases = append(phases, told.Phase)
+			}
+		}
+		if got := fmt.Sprint(phases); got != "[creating announced filling comparing switching tidying done]" {
+			g.Errorf("told of %s", got)
+		}
+	})
+}
+
+// traffic is what may happen beside a rebuild, call by call.
+func (g *ground) traffic(n int) {
+	switch ids := "abcdefgh"; {
+	case n%7 == 3:
+		g.write(string(ids[n%len(ids)]), shard.Delete)
+	case n%2 == 0:
+		g.write(string(ids[n%len(ids)]), shard.Put)
+	}
+	g.readable(fmt.Sprint("at call ", n))
+}
+
+// beside has traffic go on beside every call. Now and then the new index does not answer.
+func (g *ground) beside(miss int) {
+	n := 0
+	g.hook = func(string) error {
+		n++
+		if row := g.Row(shard.HealthRow("search")); miss > 0 && n%miss == 0 && row.RebuildInto != "" && n < 60 {
+			if at := g.sink.Beside(row.RebuildInto); at != nil {
+				at.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}})
+			}
+		}
+		g.traffic(n)
+		return nil
+	}
+}
+
+func TestARebuildIsKilledAtEveryCallAndResumed(t *testing.T) {
+	t.Parallel()
+	for kill := 1; ; kill++ {
+		ended := false
+		for _, after := range []bool{false, true} {
+			play(t, func(g *ground) {
+				g.seed()
+				g.beside(5)
+				g.kill, g.after = kill, after
+				_, err := g.service().Start(g.Context(), g.order())
+				if ended = !g.dead; ended {
+					return
+				}
+				if !errors.Is(err, errKilled) && err != nil { // the last word may be lost
+					g.Fatalf("killed at call %d: %v", kill, err)
+				}
+				when := fmt.Sprintf("killed at call %d, after it: %t", kill, after)
+				g.kill, g.dead = 0, false
+				time.Sleep(31 * time.Second)
+				p, err := g.service().Resume(g.Context(), "bob", nil, nil)
+				switch {
+				case errors.Is(err, rebuild.ErrNone): // not begun, or done but for the last word
+				case err != nil && p.Phase == rebuild.Creating:
+					_, err = g.service().Abort(g.Context(), "bob", nil)
+					fallthrough
+				default:
+					if err != nil {
+						g.Fatalf("%s: %v", when, err)
+					}
+				}
+				g.hook = nil
+				g.settled(when)
+				g.clean(when, 0)
+			})
+		}
+		if ended || t.Failed() {
+			t.Logf("%d calls", kill-1)
+			return
+		}
+	}
+}
+
+func TestAWriteThatIsMissedWhileIndicesAreComparedIsRepaired(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		missed := false
+		g.hook = func(call string) error {
+			if call == "SEAL" && !missed { // at the last moment
+				missed = true
+				at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto)
+				at.Script("content#a", memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
+				g.write("a", shard.Put)
+			}
+			return nil
+		}
+		p, err := g.service().Start(g.Context(), g.order())
+		if err != nil || p.Passes != 2 || p.Repaired != 1 || p.Missed != 1 {
+			g.Errorf("%+v, %v; want two comparisons, one repair, one missed write", p, err)
+		}
+		g.settled("at the end")
+		g.clean("at the end", 0)
+	})
+}
+
+func TestADeleteThatTheNewIndexMissedIsRepaired(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		g.hook = func(call string) error {
+			if call == "SAVE RUN" && len(g.open) == 0 && g.committed["a"].kind == shard.Put {
+				if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil && len(walked(g, at)) > 0 {
+					at.Script("content#a", memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}})
+					g.write("a", shard.Delete)
+				}
+			}
+			return nil
+		}
+		p, err := g.service().Start(g.Context(), g.order())
+		if err != nil || p.Missed != 1 || p.Repaired != 1 {
+			g.Errorf("%+v, %v; want one missed write and one repair", p, err)
+		}
+		g.settled("at the end")
+	})
+}
+
+func walked(g *ground, at *memory.Sink) (ids []string) {
+	_ = at.All(context.WithoutCancel(g.Context()), func(s sink.Stored) error {
+		ids = append(ids, s.Doc.ID())
+		return nil
+	})
+	return ids
+}
+
+// strict refuses some documents in every new index.
+func (g *ground) strict(ids ...string) {
+	g.hook = func(string) error {
+		if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil {
+			at.SetRule(func(op sink.Op) (memory.Answer, bool) {
+				for _, id := range ids {
+					if op.Doc.ID() == id && op.Kind == shard.Put && string(op.Document) != `{"n":1}` {
+						return memory.Answer{Outcome: sink.Outcome{
+							Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field n",
+						}}, true
+					}
+				}
+				return memory.Answer{}, false
+			})
+		}
+		return nil
+	}
+}
+
+func TestWhatTheMappingRefusesIsCountedNamedAndLeftOutOnRequest(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		g.strict("b", "d")
+		p, err := g.service().Start(g.Context(), g.order())
+		if !errors.Is(err, rebuild.ErrRefused) || p.Left != 2 || fmt.Sprint(p.Refused) !=
+			"[{b mapper_parsing_exception: field n} {d mapper_parsing_exception: field n}]" {
+			g.Fatalf("%+v, %v; want two documents that are refused", p, err)
+		}
+		g.settled("before anything is allowed")
+		one := 1
+		if p, err = g.service().Resume(g.Context(), "bob", &one, nil); !errors.Is(err, rebuild.ErrRefused) || p.Left != 2 {
+			g.Fatalf("%+v, %v; want two documents that are refused still", p, err)
+		}
+		// A version that the new index has taken, and whose successor it refuses, is not what readers find.
+		two := 2
+		if p, err = g.service().Resume(g.Context(), "bob", &two, nil); err != nil || p.Left != 2 || p.Phase != rebuild.Done {
+			g.Fatalf("%+v, %v", p, err)
+		}
+		delete(g.committed, "b")
+		delete(g.committed, "d")
+		g.settled("at the end")
+		g.clean("at the end", 0)
+	})
+}
+
+func TestAnOlderVersionOfADocumentThatIsRefusedIsNotWhatReadersFind(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.write("a", shard.Put) // version 1, which the mapping takes
+		g.write("b", shard.Put)
+		g.strict("a")
+		strict, calls := g.hook, 0
+		g.hook = func(call string) error {
+			if calls++; call == "versions" && g.committed["a"].fence == 1 {
+				g.write("a", shard.Put)
+			}
+			return strict(call)
+		}
+		order := g.order()
+		order.Allow = 1
+		p, err := g.service().Start(g.Context(), order)
+		if err != nil || p.Left != 1 {
+			g.Fatalf("%+v, %v", p, err)
+		}
+		delete(g.committed, "a")
+		g.settled("at the end")
+	})
+}
+
+func TestARebuildIsAbortedAtEveryCallAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for kill := 1; ; kill++ {
+		ended := false
+		for _, after := range []bool{false, true} {
+			play(t, func(g *ground) {
+				g.seed()
+				g.beside(5)
+				g.kill, g.after = kill, after
+				_, _ = g.service().Start(g.Context(), g.order())
+				if ended = !g.dead; ended {
+					return
+				}
+				when := fmt.Sprintf("killed at call %d, after it: %t", kill, after)
+				g.kill, g.dead = 0, false
+				time.Sleep(31 * time.Second)
+				_, err := g.service().Abort(g.Context(), "bob", nil)
+				if errors.Is(err, rebuild.ErrSwitched) {
+					_, err = g.service().Resume(g.Context(), "bob", nil, nil)
+				}
+				if err != nil && !errors.Is(err, rebuild.ErrNone) {
+					g.Fatalf("%s: %v", when, err)
+				}
+				g.hook = nil
+				g.settled(when)
+				g.clean(when, 0)
+			})
+		}
+		if ended || t.Failed() {
+			return
+		}
+	}
+}
+
+func TestASecondRebuildIsRefused(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		g.kill = 6
+		_, _ = g.service().Start(g.Context(), g.order())
+		g.kill, g.dead = 0, false
+		if _, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrBusy) {
+			g.Errorf("while one is driven: %v, want %v", err, rebuild.ErrBusy)
+		}
+		time.Sleep(31 * time.Second)
+		if _, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrUnderWay) {
+			g.Errorf("after it was killed: %v, want %v", err, rebuild.ErrUnderWay)
+		}
+		if p, err := g.service().Status(g.Context()); err != nil || p.By != "ann" || p.Collection != "content" {
+			g.Errorf("status %+v, %v", p, err)
+		}
+		if _, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil {
+			g.Error(err)
+		}
+		g.settled("at the end")
+		if _, err := g.service().Status(g.Context()); !errors.Is(err, rebuild.ErrNone) {
+			g.Errorf("at the end: %v, want %v", err, rebuild.ErrNone)
+		}
+	})
+}
+
+func TestASwitchWithoutAnAnswerIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for what, applied := range map[string]bool{"carried out": true, "not carried out": false} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(g *ground) {
+				g.seed()
+				lost := false
+				g.hook = func(call string) error {
+					if call != "switch" || lost {
+						return nil
+					}
+					lost = true
+					if at := g.Row(shard.HealthRow("search")); applied {
+						if err := g.sink.Switch(g.Context(), "content", "content", at.RebuildInto); err != nil {
+							g.Error(err)
+						}
+					}
+					return errors.New("no answer")
+				}
+				p, err := g.service().Start(g.Context(), g.order())
+				if applied != (err == nil) {
+					g.Fatalf("%+v, %v", p, err)
+				}
+				if !applied {
+					if row := g.Row(shard.HealthRow("search")); row.RebuildSeal != 0 {
+						g.Errorf("the seal is left: %+v", row)
+					}
+					g.write("a", shard.Put)
+					if p, err = g.service().Resume(g.Context(), "bob", nil, nil); err != nil {
+						g.Fatal(err)
+					}
+				}
+				if p.Phase != rebuild.Done {
+					g.Errorf("%+v, want it done", p)
+				}
+				g.settled("at the end")
+				g.clean("at the end", 0)
+			})
+		})
+	}
+}
+
+func TestANewIndexThatTakesNothingStopsTheRebuildNotTheWrites(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		full := true
+		g.hook = func(call string) error {
+			if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil {
+				at.SetRule(func(sink.Op) (memory.Answer, bool) {
+					return memory.Answer{Outcome: sink.Outcome{
+						Kind: sink.Configuration, Status: 403, Apart: true, Reason: "cluster_block_exception",
+					}}, full
+				})
+			}
+			if call == "SAVE RUN" {
+				g.write("a", shard.Put)
+			}
+			return nil
+		}
+		p, err := g.service().Start(g.Context(), g.order())
+		if err == nil || !strings.Contains(err.Error(), "cluster_block_exception") || len(g.open) > 0 {
+			g.Fatalf("%+v, %v, %d writes that wait", p, err, len(g.open))
+		}
+		full = false
+		if p, err = g.service().Resume(g.Context(), "bob", nil, nil); err != nil || p.Phase != rebuild.Done {
+			g.Fatalf("%+v, %v", p, err)
+		}
+		g.settled("at the end")
+	})
+}
+
+func TestADryRunChangesNothing(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		order := g.order()
+		order.DryRun = true
+		p, err := g.service().Start(g.Context(), order)
+		if err != nil || p.Old != "content" || p.Total != 6 || p.New == "" {
+			g.Errorf("%+v, %v", p, err)
+		}
+		g.clean("after it", 0)
+	})
+}
+
+func TestWhatTheSourceDoesNotSendIsLeftOutOnRequest(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.fence = time.Now().UnixMicro()
+		g.seed()
+		g.fence = time.Now().Add(time.Hour).UnixMicro()
+		order := g.order()
+		order.Source = true
+		p, err := g.service().Start(g.Context(), order)
+		if err != nil || p.Phase != rebuild.Sourcing {
+			g.Fatalf("%+v, %v; want it to wait for the source", p, err)
+		}
+		for _, id := range []string{"a", "b", "d", "e", "f"} { // all but g
+			g.write(id, shard.Put)
+		}
+		if p, err = g.service().Resume(g.Context(), "ann", nil, nil); !errors.Is(err, rebuild.ErrRefused) || p.Left != 1 ||
+			p.Refused[0].ID != "g" {
+			g.Fatalf("%+v, %v; want g to be left out", p, err)
+		}
+		one := 1
+		if _, err = g.service().Resume(g.Context(), "ann", &one, nil); err != nil {
+			g.Fatal(err)
+		}
+		delete(g.committed, "g")
+		g.settled("at the end")
+	})
+}
+
+func TestEarlierIndicesAreKeptAsManyAsWanted(t *testing.T) {
+	t.Parallel()
+	play(t, func(g *ground) {
+		g.seed()
+		for i, keep := range []int{2, 2, 2, 2, 0} {
+			time.Sleep(time.Second)
+			order := g.order()
+			order.Keep = keep
+			if p, err := g.service().Start(g.Context(), order); err != nil {
+				g.Fatalf("%+v, %v", p, err)
+			}
+			g.clean(fmt.Sprint("rebuild ", i), min(i, keep))
+		}
+		order := g.order()
+		order.Drop = true
+		if _, err := g.service().Start(g.Context(), order); err != nil {
+			g.Fatal(err)
+		}
+		g.clean("with --drop-old", 0)
+		g.settled("at the end")
+	})
+}
