@@ -100,6 +100,7 @@ type Comparer struct {
 	busy    chan struct{}
 	// patience is how long a comparison waits for the end of another one, which may have been stopped.
 	patience time.Duration
+	within   time.Duration // a comparison that takes longer is given up
 }
 
 // NewComparer returns one for the settings that run, which must be valid.
@@ -110,6 +111,7 @@ func NewComparer(running *config.Config) (*Comparer, error) {
 	}
 	return &Comparer{
 		running: *running, text: string(text), busy: make(chan struct{}, 1), patience: 5 * time.Second,
+		within: within,
 	}, nil
 }
 
@@ -124,7 +126,7 @@ func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line 
 		return ErrBusy
 	}
 	defer func() { <-c.busy }()
-	limited, cancel := context.WithTimeout(ctx, within)
+	limited, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()
 	load, yours, err := c.read(question)
 	if err == nil {
@@ -134,7 +136,7 @@ func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		tell(Line{Error: fmt.Sprintf("not done after %s: try fewer events, a shorter time or a faster sink", within)})
+		tell(Line{Error: fmt.Sprintf("not done after %s: try fewer events, a shorter time or a faster sink", c.within)})
 	case err != nil:
 		tell(Line{Error: err.Error(), Faults: wrong(err)})
 	}
