@@ -28,10 +28,11 @@ import (
 	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/proof/forecast"
 	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/sink"
 )
 
-// demo is the stream of `lull dev` without --events: a burst, a late old version, a delete and an
-// older put after it, and poison.
+// demo is the stream of `lull dev` without --events: a burst, a late old version, one in which nothing
+// changed, a delete and an older put after it, and poison.
 //
 //go:embed demo.ndjson
 var demo []byte
@@ -146,6 +147,9 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	}
 	r := &devRun{devFlags: f, out: a.out, saved: a.saved, demo: f.events == "" && f.config == "" &&
 		cfg.Sources[cfg.DefaultSource].Kind == "native"}
+	if r.demo {
+		cfg = sparing(cfg)
+	}
 	if r.input, err = a.devInput(r); err != nil {
 		return usage(err)
 	}
@@ -176,6 +180,21 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	}
 	r.greet(cfg)
 	return r.run(ctx)
+}
+
+// sparing are the settings of the demo, which shows that nothing is written where nothing changed.
+// A sink that cannot say whether it is still the same index keeps its own.
+func sparing(cfg *config.Config) *config.Config {
+	own := *cfg
+	own.Sinks = maps.Clone(cfg.Sinks)
+	for name, s := range own.Sinks {
+		s.Unchanged = sink.Keep
+		own.Sinks[name] = s
+	}
+	if own.Validate() != nil {
+		return cfg
+	}
+	return &own
 }
 
 // check judges the flags that do not need the settings.
@@ -290,7 +309,8 @@ func (r *devRun) greet(cfg *config.Config) {
 		fmt.Fprint(r.out,
 			"\nThe demo sends a burst of five versions of \"vienna\", out of order; poison (\"linz\", \"salzburg\"); "+
 				"later a late old version,\n"+
-				"a delete of \"graz\" and an older put after it. Watch what its row makes of each:\n\n")
+				"\"vienna\" again with nothing changed, a delete of \"graz\" and an older put after it. Watch what its row "+
+				"makes of each:\n\n")
 	}
 }
 

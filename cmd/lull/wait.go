@@ -35,6 +35,9 @@ func (a *app) waitCommand() *cobra.Command {
 		return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
 			done, err := reaches(x, version)
 			if !done && err == nil && x.State != told {
+				if x.State == operate.StateNobody { // it may only just have been sent
+					x.Sentence = fmt.Sprintf("Nothing is known of %s yet.", key)
+				}
 				terminal.Printf(a.err, "%s\n", x.Sentence)
 				told = x.State
 			}

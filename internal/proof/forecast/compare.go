@@ -279,8 +279,8 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 	return o, nil
 }
 
-// events is what the load sends: in the form of the settings' sources, or, where lull can write none
-// of theirs, as native events. All else of such settings can be simulated.
+// events is what the load sends: in the form of the settings' sources, or, where lull can write
+// none of theirs, as native events. All else of such settings can be simulated.
 func events(c *config.Config, l Load) (own *config.Config, up sim.Upstream, formats []string) {
 	up, formats, err := l.Of(1, c)
 	if err != nil {

@@ -155,8 +155,8 @@ func TestEventsThatLiveElsewhereAreSkippedAndNotLost(t *testing.T) {
 	}
 }
 
-// A row lives as long as anything older of its document may come: lifecycle.producerLateness is part
-// of that. An upstream that sends a version later proves nothing.
+// A row lives as long as anything older of its document may come: lifecycle.producerLateness is
+// part of that. An upstream that sends a version later proves nothing.
 func TestNoUpstreamIsLaterThanTheSettingsAllow(t *testing.T) {
 	t.Parallel()
 	events := 0
