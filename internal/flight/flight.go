@@ -164,11 +164,12 @@ func (s State) Visible(turn shard.Micros, window time.Duration) shard.Micros {
 }
 
 // Together is the latest of the times that lie within a window after the first: one wake for all of
-// them delays none for longer than its window may anyway.
+// them delays none for longer than its window may anyway. A second of it is for rounding the wake
+// up.
 func Together(first shard.Micros, times []shard.Micros, window time.Duration) shard.Micros {
 	last := first
 	for _, t := range times {
-		if t <= first.Add(window) {
+		if t <= first.Add(window-time.Second) {
 			last = max(last, t)
 		}
 	}

@@ -27,6 +27,7 @@ type Counts struct {
 	// what the same batches need at least: ten messages, or 64 KB, each
 	FullPolls   int64            `json:"fullPolls"`
 	Executions  int64            `json:"executions"`
+	Standard    int64            `json:"standardExecutions,omitempty"` // of them; the others are Express
 	Transitions int64            `json:"transitions"`
 	Turns       int64            `json:"turns"`
 	Invocations map[string]int64 `json:"invocations"` // by function

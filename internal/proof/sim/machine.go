@@ -48,6 +48,8 @@ func (m *machine) Start(_ context.Context, s flight.State) error {
 	w.counts.Executions++
 	if rules.Limit() > 0 {
 		w.counts.usage.ExpressStarts++
+	} else {
+		w.counts.Standard++
 	}
 	if w.strikes("execution lost", w.rates.FlightLost) {
 		w.trace.mark("execution lost", "", 0)

@@ -213,6 +213,7 @@ func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
 	e.seen = true
 	if !e.died {
 		o.w.freshness = append(o.w.freshness, o.w.now-e.sent)
+		o.w.freshBy[doc.Collection()] = append(o.w.freshBy[doc.Collection()], o.w.now-e.sent)
 		o.w.timeline.committed(o.w.now - e.sent)
 	}
 }

@@ -115,6 +115,8 @@ func (w *World) pruning() {
 
 // settle runs until nothing waits, is held or works, and then until everything has landed.
 func (w *World) settle(within time.Duration) bool {
+	// A message that is lost once waits for a window twice, and its successor for one.
+	within += 3 * max(0, w.hold()-time.Minute)
 	limit := w.now + within
 	if w.counts.Unreachable > 0 {
 		limit += tableHold
@@ -219,7 +221,7 @@ func (w *World) lastOrders() {
 			return
 		}
 	}
-	w.run(w.cfg.Debounce.MaxWait + w.cfg.Debounce.CapGrace + 10*time.Minute + 2*w.cfg.Queues.Visibility +
+	w.run(w.hold() + 10*time.Minute + 2*w.cfg.Queues.Visibility +
 		2*w.cfg.Lifecycle.PruneEvery)
 	// A run of prune looks at a hundred flights or so: those that were lost in days are more.
 	for before, n := 0, len(w.unfinished()); n > 0 && n != before; before, n = n, len(w.unfinished()) {

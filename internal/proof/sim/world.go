@@ -90,6 +90,7 @@ type World struct {
 	coverage  coverage
 	foreign   map[flight.ID]bool // manifests of a newer build
 	freshness []time.Duration
+	freshBy   map[shard.Collection][]time.Duration
 
 	oracle   *oracle
 	trace    trace
@@ -131,6 +132,7 @@ func New(o Options) (*World, error) {
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
 		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
 		coverage: coverage{}, foreign: map[flight.ID]bool{},
+		freshBy: map[shard.Collection][]time.Duration{},
 	}
 	if keep := w.cfg.Archive.Keep; keep > 0 {
 		w.archive = &archived{memory.NewArchive(trueClock{&w.scheduler}, keep), w}
@@ -249,6 +251,15 @@ func (w *World) publish(out queue.Outgoing) {
 			w.counts.Unsent++
 		}
 	}
+}
+
+// hold is the longest that a window of the settings holds a message.
+func (w *World) hold() time.Duration {
+	var longest time.Duration
+	for name := range w.cfg.Sinks {
+		longest = max(longest, w.cfg.LongestHold(name))
+	}
+	return longest
 }
 
 func (w *World) timing(doc shard.DocID) shard.Timing { return w.cfg.Timing(doc.Collection()) }

@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// windowed are settings with collections of different windows: that of the defaults, one with a
+// quiet window of five minutes, and one whose documents are written once in ten minutes at most.
+func windowed(cfg *config.Config) {
+	slow, pace := 5*time.Minute, 10*time.Minute
+	cfg.Collections = map[string]config.Collection{
+		"content": {}, "slow": {Quiet: &slow, ExpectedRate: 20}, "paced": {MinInterval: &pace, ExpectedRate: 20},
+	}
+	cfg.DefaultCollection = "content"
+	if cfg.Retry.DeadDeadline < time.Hour {
+		cfg.Retry.DeadDeadline += time.Hour // far from the windows
+	}
+}
+
+// beside makes the world of a seed with such settings: its documents change in bursts and again
+// within the hour.
+func beside(t testing.TB, seed uint64, level Level) *World {
+	t.Helper()
+	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) { vary(seed, cfg); windowed(cfg) })
+	d := newDice(seed, 0x77696e64)
+	up := write(seed, sourcesOf(t, cfg), shape{
+		docs: 2, collections: []string{"slow", "slow", "paced"}, more: d.IntN(3), over: 40 * time.Minute,
+	})
+	return begin(t, Options{Config: cfg, Seed: seed, Faults: level, Upstream: up})
+}
+
+// Issue 13, point 1. Short and long windows beside each other, a long pace, both kinds of
+// executions, and every failure of the swarm.
+func TestEveryPromiseHoldsWhereWindowsAreLong(t *testing.T) {
+	t.Parallel()
+	var executions, standard int64
+	for seed := uint64(1); seed <= seeds(500) && !t.Failed(); seed++ {
+		w := beside(t, seed, Swarm)
+		r := w.Run()
+		for _, v := range r.Violations {
+			t.Errorf("seed %d: %s", seed, v)
+		}
+		executions, standard = executions+w.counts.Executions, standard+w.counts.Standard
+	}
+	t.Logf("%d executions, %d of them Standard", executions, standard)
+	if standard == 0 || standard == executions {
+		t.Errorf("%d of %d executions are Standard, want both kinds", standard, executions)
+	}
+}
+
+// mixed is an upstream of bursts in two collections: each document gets five versions within two
+// seconds.
+func mixed(seed uint64, collections []string, docs int, lasting time.Duration) Upstream {
+	d := newDice(seed, 0x6d697865)
+	var up Upstream
+	for i := range docs {
+		at, collection := d.upTo(lasting), collections[i%len(collections)]
+		for v := range 5 {
+			body := fmt.Sprintf(`{"type":"doc.changed","collection":%q,"subject":"doc-%d","sequence":"%d","data":{"title":"%d"}}`,
+				collection, i, v+1, v)
+			up.Arrivals = append(up.Arrivals, Arrival{
+				At: at + d.upTo(2*time.Second), Message: queue.Outgoing{Body: body},
+			})
+		}
+	}
+	slices.SortStableFunc(up.Arrivals, func(x, y Arrival) int { return int(x.At - y.At) })
+	up.Calm = lasting
+	return up
+}
+
+// Each collection is as fresh as its own window promises, and the long one makes the short one
+// neither slower nor more expensive in writes.
+func TestWindowsBesideEachOtherAreFreshEachInItsTime(t *testing.T) {
+	t.Parallel()
+	var fresh [2]map[shard.Collection][]time.Duration
+	for i, collections := range [][]string{{"content", "slow"}, {"content"}} {
+		cfg := settings(t, true, windowed)
+		up := mixed(1, collections, 400/(2-len(collections)+1), 20*time.Minute)
+		w := begin(t, Options{Config: cfg, Seed: 1, Faults: NoFaults, Upstream: up, Pollers: 2})
+		r := w.Run()
+		report(t, r, NoFaults)
+		if bursts := int64(len(up.Arrivals) / 5); r.Counts.Applied != bursts {
+			t.Errorf("%d sink writes for %d bursts", r.Counts.Applied, bursts)
+		}
+		fresh[i] = w.freshBy
+	}
+	for _, collection := range []shard.Collection{"content", "slow"} {
+		cfg := settings(t, true, windowed)
+		promise := cfg.Fresh(string(collection))
+		all := fresh[0][collection]
+		p99, most := at(all, 0.99), at(all, 1)
+		t.Logf("%s: %d versions, p50 %s, p99 %s, max %s; promised %s", collection, len(all), at(all, 0.5), p99, most, promise)
+		if p99 > promise {
+			t.Errorf("%s: p99 %s, promised %s", collection, p99, promise)
+		}
+	}
+	alone, beside := at(fresh[1]["content"], 0.99), at(fresh[0]["content"], 0.99)
+	t.Logf("content alone: p99 %s", alone)
+	if beside > alone+100*time.Millisecond {
+		t.Errorf("p99 of the short window is %s beside the long one, %s alone", beside, alone)
+	}
+}
+
+// A lost flight of a short window comes back as soon as without the long one. That of a long one
+// comes back within recovery of its end.
+func TestALostFlightComesBackByItsOwnWindow(t *testing.T) {
+	t.Parallel()
+	all := map[shard.Collection][]time.Duration{}
+	cfg := settings(t, true, windowed)
+	for seed := uint64(1); seed <= 20; seed++ {
+		rates := quietRates()
+		rates.FlightLost = 0.1
+		up := mixed(seed, []string{"content", "slow"}, 40, 10*time.Minute)
+		up.Calm = 40 * time.Minute // the failures last as long as anything waits
+		w := begin(t, Options{Config: cfg, Seed: seed, Rates: &rates, Upstream: up, Pollers: 2})
+		report(t, w.Run(), NoFaults)
+		for collection, fresh := range w.freshBy {
+			all[collection] = append(all[collection], fresh...)
+		}
+	}
+	for collection, fresh := range all {
+		// A tenth was lost once, a hundredth twice.
+		by := at(fresh, 0.95) - cfg.Fresh(string(collection))
+		t.Logf("%s: p95 %s beyond its window", collection, by)
+		if by < 20*time.Second || by > cfg.Recovery {
+			t.Errorf("%s: %s beyond its window, want a lost flight, and at most the recovery of %s", collection, by, cfg.Recovery)
+		}
+	}
+}
+
+// What synth counts as in flight: a document that never stops changing holds its messages until the
+// cap, and all of them at the end.
+func TestADocumentThatNeverStopsHoldsWhatSynthCounts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		quiet   time.Duration
+		most    time.Duration // of what synth counts a message for
+		perHold float64       // how much of it the peak is, at least
+	}{
+		"a long window": {5 * time.Minute, 3*time.Second + 20*time.Minute + 10*time.Second + 3*time.Second, 0.9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := settings(t, true, func(cfg *config.Config) { cfg.SetQuiet(c.quiet) })
+			const perSecond = 2
+			var up Upstream
+			for n := range int((50 * time.Minute).Seconds() * perSecond) {
+				body := fmt.Sprintf(`{"type":"doc.changed","subject":"hot","sequence":"%d","data":{"title":"%d"}}`, n+1, n)
+				up.Arrivals = append(up.Arrivals, Arrival{
+					At: time.Duration(n) * time.Second / perSecond, Message: queue.Outgoing{Body: body},
+				})
+			}
+			up.Calm = 50 * time.Minute
+			w := begin(t, Options{Config: cfg, Seed: 1, Faults: NoFaults, Upstream: up, Pollers: 1, Timeline: true})
+			r := w.Run()
+			report(t, r, NoFaults)
+			peak := 0
+			for _, s := range r.Timeline {
+				peak = max(peak, s.Waiting)
+			}
+			counted := perSecond * c.most.Seconds()
+			t.Logf("%d messages in flight at the peak, %.0f counted: %.0f %%; %d writes in %s", peak, counted,
+				100*float64(peak)/counted, r.Counts.Applied, up.Calm)
+			if float64(peak) > counted || float64(peak) < c.perHold*counted {
+				t.Errorf("%d messages in flight at the peak, synth counts %.0f", peak, counted)
+			}
+		})
+	}
+}
