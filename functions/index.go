@@ -9,6 +9,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/aws/enrichers"
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sinks"
@@ -39,6 +40,12 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	callers, err := enrichers.Open(context.Background(), s.Config, s.Sink, enrichers.Account{
+		Getenv: s.Getenv, AWS: func(context.Context) (sdk.Config, error) { return aws, nil },
+	})
+	if err != nil {
+		return nil, err
+	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
 	s.Table(table.Counts)
 	reader, _ := opened.(sink.Reader) // nil where it cannot be read
@@ -50,17 +57,18 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 			flight.Live: sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
 			flight.Bulk: sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
 		},
-		Dead:     sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
-		Sink:     opened,
-		SinkName: s.Sink,
-		Reader:   reader,
-		Sources:  sources.At(s.Sink).WithLoader(bucket.Load),
-		Payloads: payload.New(bucket.Load, s.Config.Payload.HTTPHosts, payload.MaxObject),
-		Config:   s.Config,
-		Clock:    clock.System{},
-		Journal:  s.Journal,
-		NewToken: lambda.NewToken,
-		Jitter:   rand.Float64,
+		Dead:      sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
+		Sink:      opened,
+		SinkName:  s.Sink,
+		Reader:    reader,
+		Sources:   sources.At(s.Sink).WithLoader(bucket.Load),
+		Payloads:  payload.New(bucket.Load, s.Config.Payload.HTTPHosts, payload.MaxObject),
+		Enrichers: callers,
+		Config:    s.Config,
+		Clock:     clock.System{},
+		Journal:   s.Journal,
+		NewToken:  lambda.NewToken,
+		Jitter:    rand.Float64,
 	}
 	return &lambda.Turn{Take: h.Turn, Limit: s.Config.Index.Timeout, Journal: s.Journal}, nil
 }

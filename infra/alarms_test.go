@@ -21,13 +21,15 @@ const runbook = "../docs/runbook"
 func kinds(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, r := range stackOf(t, fullStack).all("AWS::CloudWatch::Alarm") {
-		_, page, ok := strings.Cut(word(r.Properties["AlarmDescription"]), "See docs/runbook/")
-		if !ok {
-			t.Errorf("alarm %v does not name its page", r.Properties["AlarmName"])
-		}
-		if page = strings.TrimSuffix(page, ".md."); !slices.Contains(all, page) {
-			all = append(all, page)
+	for _, stack := range []string{fullStack, serverlessStack} { // which has enrichers
+		for _, r := range stackOf(t, stack).all("AWS::CloudWatch::Alarm") {
+			_, page, ok := strings.Cut(word(r.Properties["AlarmDescription"]), "See docs/runbook/")
+			if !ok {
+				t.Errorf("alarm %v does not name its page", r.Properties["AlarmName"])
+			}
+			if page = strings.TrimSuffix(page, ".md."); !slices.Contains(all, page) {
+				all = append(all, page)
+			}
 		}
 	}
 	slices.Sort(all)

@@ -135,6 +135,15 @@ var sinkARNPattern = regexp.MustCompile(
 // can name.
 func (p *Props) checkAuth(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
+		for _, c := range p.Config.Enriched(name) {
+			if env := p.Config.EnrichFor(c).Headers.Env; env != "" {
+				fs.add("collections."+string(c)+".enrich.headers.env", env,
+					"a deployed function's environment holds names and ARNs only",
+					"store the headers as a secret and write its ARN as headers.secretARN")
+			}
+		}
+	}
+	for _, name := range sinkNames(p.Config) {
 		s := p.Config.Sinks[name]
 		for _, v := range []struct{ setting, value string }{
 			{"userEnv", s.Auth.UserEnv},

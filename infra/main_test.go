@@ -153,12 +153,14 @@ func existingProps() *Props {
 }
 
 const (
-	secretARN  = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:archive-AbCdEf"
-	topicARN   = "arn:aws:sns:eu-west-1:111122223333:published"
-	alarmARN   = "arn:aws:sns:eu-west-1:111122223333:alarms"
-	bucketARN  = "arn:aws:s3:::incoming"
-	readKeyARN = "arn:aws:kms:eu-west-1:111122223333:key/99999999-2222-3333-4444-555555555555"
-	domainURL  = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
+	secretARN   = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:archive-AbCdEf"
+	headersARN  = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:enrich-AbCdEf"
+	functionARN = "arn:aws:lambda:eu-west-1:111122223333:function:embed:live"
+	topicARN    = "arn:aws:sns:eu-west-1:111122223333:published"
+	alarmARN    = "arn:aws:sns:eu-west-1:111122223333:alarms"
+	bucketARN   = "arn:aws:s3:::incoming"
+	readKeyARN  = "arn:aws:kms:eu-west-1:111122223333:key/99999999-2222-3333-4444-555555555555"
+	domainURL   = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
 )
 
 // fullProps use everything that there is.
@@ -220,8 +222,16 @@ func serverlessProps() *Props {
 		Options: opensearch.Settings{Serverless: true},
 		Auth:    config.Auth{Kind: config.AuthSigV4},
 	}
+	c.Collections["content"] = config.Collection{Enrich: &config.Enrich{
+		Kind: config.EnrichLambda, FunctionARN: functionARN, Inputs: []string{"/title"},
+	}}
+	c.Collections["news"] = config.Collection{Enrich: &config.Enrich{
+		Kind: config.EnrichHTTP, URL: "https://enrich.example.org/", Inputs: []string{"/title"},
+		Headers: config.Headers{SecretARN: headersARN},
+	}}
+	c.DefaultCollection = "content"
 	c.Complete()
-	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist")}
+	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist"), ReadKeyARNs: []string{readKeyARN}}
 }
 
 // testProps are what an end-to-end test deploys: binaries of another architecture are accepted.

@@ -81,6 +81,7 @@ func (s *Sink) indexRights() []right {
 	}
 	all = append(all, s.references()...)
 	all = append(all, s.writeRights()...)
+	all = append(all, s.enrichRights()...)
 	if s.lull.props.Vpc != nil {
 		all = append(all, vpcRights())
 	}
@@ -176,6 +177,29 @@ func (s *Sink) writeRights() []right {
 			resources: []string{domain, domain + "/", domain + "/_resolve/index/*"},
 		},
 	}
+}
+
+// enrichRights are what index needs for the enrichers of its collections: the functions, and the
+// headers of requests to the others.
+func (s *Sink) enrichRights() (all []right) {
+	var functions, secrets []string
+	for _, c := range s.lull.props.Config.Enriched(s.Name) {
+		e := s.lull.props.Config.EnrichFor(c)
+		if e.FunctionARN != "" {
+			functions = append(functions, e.FunctionARN)
+		}
+		if e.Headers.SecretARN != "" {
+			secrets = append(secrets, e.Headers.SecretARN)
+		}
+	}
+	if len(functions) > 0 {
+		all = append(all, right{sid: "AskEnrichers", actions: []string{"lambda:InvokeFunction"}, resources: functions})
+	}
+	if len(secrets) > 0 {
+		all = append(all, right{sid: "ReadHeaders", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets})
+		all = append(all, s.otherKeys("DecryptHeaders", "secretsmanager")...)
+	}
+	return all
 }
 
 // otherKeys is the right to read what keys of somebody else's encrypt.

@@ -267,6 +267,7 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 		"sinks.<name>.kind",                                          // there is one that can be deployed
 		"sinks.<name>.versions",                                      // follows from the kind
 		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", // cannot be deployed
+		"collections.<name>.enrich.headers.env",
 	}
 	changed := make(map[string]bool)
 	for _, c := range config.Changes(stateSettings["every setting, old"], stateSettings["every setting, new"]) {

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/aws/enrichers"
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/local/buckets"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/shard"
@@ -29,6 +31,7 @@ type opened struct {
 	from   time.Time   // the newest fence that is known: the clock does not go back behind it
 	closes []func()
 
+	enrichers map[shard.Collection]enrich.Caller
 	at        map[string]string // where sinks in a folder are, by name
 	bucketsAt string            // where the buckets are; empty for none
 	buckets   *buckets.Folder   // nil for none
@@ -73,6 +76,9 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 		if err := a.openOne(ctx, o, cfg, name, at); err != nil {
 			return sinkError(cfg, name, f, err)
 		}
+	}
+	if o.enrichers, err = a.openEnrichers(ctx, cfg); err != nil {
+		return err
 	}
 	if err := o.openBuckets(f, dir); err != nil {
 		return err
@@ -150,6 +156,19 @@ func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 // openSink opens a sink of the settings with the credentials that this process has.
 func (a *app) openSink(ctx context.Context, cfg *config.Config, name, folder string) (sink.Sink, error) {
 	return sinks.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws, Folder: folder})
+}
+
+// openEnrichers opens the services that documents are enriched by, of all sinks.
+func (a *app) openEnrichers(ctx context.Context, cfg *config.Config) (map[shard.Collection]enrich.Caller, error) {
+	all := map[shard.Collection]enrich.Caller{}
+	for name := range cfg.Sinks {
+		of, err := enrichers.Open(ctx, cfg, name, enrichers.Account{Getenv: os.Getenv, AWS: a.aws})
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, of)
+	}
+	return all, nil
 }
 
 // closeSink closes a sink where it can be closed. What was applied is in the sink: nothing is

@@ -30,6 +30,8 @@ type Collection struct {
 	// ExpectedRate is its part of queues.expectedRate, in messages a second. Default, and where 0: what
 	// the other collections leave.
 	ExpectedRate int `json:"expectedRate"`
+	// Enrich is a service that adds fields to its documents before they are written. Nil means none.
+	Enrich *Enrich `json:"enrich"`
 }
 
 // For returns the timing of a collection: Debounce with the collection's overrides. A collection
@@ -97,10 +99,15 @@ func (c *Config) Keeps(collection string) bool {
 
 // Generation names where a collection's documents are, as far as the settings know: the sink, its
 // engine, its index, and the operator's text. What was committed under another one is not
-// recognised. The sink adds which index that is, see [sink.Generator].
+// recognised. The sink adds which index that is, see [sink.Generator]. What is compared are the
+// bytes before they are enriched, so a collection's enricher is part of it.
 func (c *Config) Generation(collection string) string {
 	name, to := c.SinkFor(collection)
-	return strings.Join([]string{name, to.Kind, to.URL, to.Index, to.Generation}, "\n")
+	parts := []string{name, to.Kind, to.URL, to.Index, to.Generation}
+	if e := c.Collections[collection].Enrich; e != nil {
+		parts = append(parts, e.generation())
+	}
+	return strings.Join(parts, "\n")
 }
 
 // CollectionFor returns where a source's events go that name no collection.

@@ -105,6 +105,10 @@ func (c *Config) Complete() {
 	for name, s := range c.Sinks {
 		c.Sinks[name] = completeSink(s)
 	}
+	for name, o := range c.Collections {
+		o.Enrich = completeEnrich(o.Enrich)
+		c.Collections[name] = o
+	}
 	c.DefaultSource = onlyOr(c.DefaultSource, c.Sources)
 	c.DefaultCollection = onlyOr(c.DefaultCollection, c.Collections)
 	if len(c.Collections) == 0 {

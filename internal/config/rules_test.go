@@ -63,7 +63,7 @@ func (b broken) run(t *testing.T) {
 	}
 }
 
-var allBroken = slices.Concat(brokenNames, brokenSources, brokenSinks, brokenTimes, brokenOverrides)
+var allBroken = slices.Concat(brokenNames, brokenSources, brokenSinks, brokenTimes, brokenOverrides, brokenEnrich)
 
 func TestContradictorySettingsAreRefused(t *testing.T) {
 	t.Parallel()

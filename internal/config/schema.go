@@ -35,7 +35,7 @@ func Schema() []byte {
 func exemplar() Config {
 	c := Default()
 	c.Sources = map[string]Source{"x": {Match: []source.Match{{}}}}
-	c.Collections = map[string]Collection{"x": {}}
+	c.Collections = map[string]Collection{"x": {Enrich: newEnrich()}}
 	c.Sinks = map[string]Sink{"x": newSink("")}
 	return c
 }

@@ -43,8 +43,12 @@ var (
 	indexPattern      = regexp.MustCompile(`^((\{collection\}|[a-z0-9])([a-z0-9_.-]|\{collection\})*)?$`)
 	generationPattern = regexp.MustCompile(`^[A-Za-z0-9 ._:-]{0,64}$`)
 	envPattern        = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)?$`)
-	regionPattern     = regexp.MustCompile(`^([a-z]{2}(-[a-z]+)+-[0-9])?$`)
-	arnPattern        = regexp.MustCompile(
+	functionPattern   = regexp.MustCompile(
+		`^(arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9$_-]{1,128})?)?$`)
+	privatePattern = regexp.MustCompile(`^[A-Za-z0-9:]([A-Za-z0-9.:-]*[A-Za-z0-9:])?$`)
+	enrichVersion  = regexp.MustCompile(`^[ -~]{0,64}$`)
+	regionPattern  = regexp.MustCompile(`^([a-z]{2}(-[a-z]+)+-[0-9])?$`)
+	arnPattern     = regexp.MustCompile(
 		`^(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+)?$`)
 	tablePattern   = regexp.MustCompile(`^([A-Za-z0-9_.-]{3,255})?$`)
 	queuePattern   = regexp.MustCompile(`^([A-Za-z0-9_-]{1,80})?$`)
@@ -183,6 +187,29 @@ var collectionSettings = []setting.Setting{
 	setting.Count("collections.<name>.expectedRate", 0, 1_000_000,
 		"Its part of queues.expectedRate, for a window that is much longer or shorter than the others'.").
 		Otherwise("0: what the others leave"),
+	setting.Choice("collections.<name>.enrich.kind",
+		"A service that adds fields to documents before they are written (docs/enrich.md), and how it is asked.", "http",
+		"lambda").Otherwise("required"),
+	setting.Text("collections.<name>.enrich.url", nil, "", "The address that requests are posted to.").
+		Otherwise("required for http"),
+	setting.Text("collections.<name>.enrich.functionARN", functionPattern, "the ARN of a Lambda function, or nothing",
+		"The function that is invoked, with its alias or version if it has one.").Otherwise("required for lambda"),
+	setting.Pointers("collections.<name>.enrich.inputs", "The parts of the document that the service gets.").
+		Otherwise("required"),
+	setting.Count("collections.<name>.enrich.batch", 1, 1000, "The most documents of one request."),
+	setting.Count("collections.<name>.enrich.maxConcurrency", 1, 32,
+		"The most requests that one invocation of index has under way at once."),
+	setting.Duration("collections.<name>.enrich.timeout", 50*time.Millisecond, maxLambdaTimeout, 0,
+		"The longest one request may take."),
+	setting.Text("collections.<name>.enrich.headers.secretARN", arnPattern, "the ARN of a secret, or nothing",
+		"A secret with the headers of requests: a JSON object of names and values.").Otherwise("none"),
+	setting.Text("collections.<name>.enrich.headers.env", envPattern, "the name of an environment variable, or nothing",
+		"The variable that holds such an object, for lull dev.").Otherwise("none"),
+	setting.List("collections.<name>.enrich.allowPrivate", privatePattern, "a host name or an IP address, without a port",
+		"Hosts that may have addresses outside the public internet, and be asked without encryption.").Otherwise("none"),
+	setting.Text("collections.<name>.enrich.version", enrichVersion, "up to 64 printable characters",
+		"Your text for what the service does, such as a model's name. Changing it makes every document new.").
+		Otherwise("none"),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
 		"Where an event goes that names no collection, unless its source says otherwise.").
 		Otherwise("the only collection; content where there is none"),

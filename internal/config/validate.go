@@ -60,7 +60,7 @@ type Rule struct {
 	check func(c *Config, f *checker)
 }
 
-var rules = slices.Concat(nameRules, sourceRules, sinkRules, payloadRules, visibilityRules, burstRules, recoveryRules,
+var rules = slices.Concat(nameRules, sourceRules, sinkRules, payloadRules, enrichRules, visibilityRules, burstRules, recoveryRules,
 	ageRules, loadRules)
 
 // checker adds the faults of one rule.

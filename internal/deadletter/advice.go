@@ -52,8 +52,9 @@ var advice = map[Reason]Advice{
 			"then goes by itself.",
 	},
 	Refusals: {
-		"The search engine refused the document retry.maxRefusals times and did not say that it is for good.",
-		"Look at the last error and at the engine's health. lull redrives such dead letters by itself a few times; " +
+		"The search engine, or the collection's enricher, refused the document retry.maxRefusals times and did not say " +
+			"that it is for good.",
+		"Look at the last error, which says who, and at its health. lull redrives such dead letters by itself a few times; " +
 			"redrive the rest once the cause is gone.",
 	},
 	Payload: {
@@ -69,6 +70,11 @@ var advice = map[Reason]Advice{
 	Panic: {
 		"lull's code panicked on the message several times. That is a bug in lull or in a source or sink of yours.",
 		"Find the stack trace in the logs and report it. Deploy a build with the fix, then redrive.",
+	},
+	EnrichRejected: {
+		"The enricher of the collection says that it can never enrich the document. The detail is what it said.",
+		"Correct the enricher and redrive. Or correct the document upstream and publish a newer version: the dead " +
+			"letter then goes by itself.",
 	},
 	Cancelled: {
 		"An operator cancelled the version with `lull cancel`. The detail says who.",

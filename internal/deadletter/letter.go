@@ -27,6 +27,7 @@ const (
 	ReceiveCount   Reason = "receive_count"          // SQS's redrive policy moved it
 	Panic          Reason = "panic"                  // lull's code panicked on it, several times
 	Cancelled      Reason = "cancelled"              // an operator cancelled it
+	EnrichRejected Reason = "enrich_rejected"        // the collection's enricher refused it for good
 )
 
 // State of a parked dead letter.

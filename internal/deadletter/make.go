@@ -181,7 +181,7 @@ func (f Facts) Shown(now time.Time, retention time.Duration) State {
 var reasons = []Reason{
 	Undecodable, Contract, VersionInvalid, ClassMismatch, TooOld, DeadDeadline, TooFarAhead, RejectedBySink, Refusals,
 	Payload,
-	ReceiveCount, Panic, Cancelled,
+	ReceiveCount, Panic, Cancelled, EnrichRejected,
 }
 
 // Reasons names every reason, for messages.

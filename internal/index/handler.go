@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -31,7 +33,8 @@ type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
 
-// Handler is index for one sink. All fields are required except Payloads, Reader and Parallel.
+// Handler is index for one sink. All fields are required except Payloads, Enrichers, Reader and
+// Parallel.
 // Nothing survives in it between turns.
 type Handler struct {
 	Shards   shard.Store
@@ -44,12 +47,14 @@ type Handler struct {
 	Reader   sink.Reader // for samples; nil for a sink that cannot be read
 	Sources  Source
 	Payloads Payloads
-	Config   *config.Config
-	Clock    clock.Clock
-	Journal  journal.Journal
-	NewToken func() shard.Token // random, fresh at each call
-	Jitter   func() float64     // in [0, 1)
-	Parallel fanout.Runner      // nil for goroutines
+	// Enrichers ask the services of the collections that have one in Config.
+	Enrichers map[shard.Collection]enrich.Caller
+	Config    *config.Config
+	Clock     clock.Clock
+	Journal   journal.Journal
+	NewToken  func() shard.Token // random, fresh at each call
+	Jitter    func() float64     // in [0, 1)
+	Parallel  fanout.Runner      // nil for goroutines
 }
 
 const (
@@ -83,6 +88,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	}
 	t := &turn{
 		h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone(), verdicts: map[shard.Collection]verdict{},
+		enrichers: map[shard.Collection]*enricher{},
 	}
 	if off := h.clockOff(t.start, s); off != 0 {
 		// Whatever this clock says would stay in rows, as leases, fences and last writes.
@@ -159,6 +165,7 @@ type turn struct {
 	verdicts    map[shard.Collection]verdict // of the collections that were written in this turn
 	generations map[shard.Collection]string  // of the collections that may be kept: see keep.go
 	asked       bool                         // the turn has had its question: see doubt
+	enrichers   map[shard.Collection]*enricher
 }
 
 // run is the order of a turn. Whatever fails inside keeps messages; nothing here fails the turn.
@@ -179,7 +186,8 @@ func (t *turn) run(ctx context.Context) flight.State {
 		for len(group) > 0 && t.mayWrite() {
 			part, later := t.portion(ctx, group)
 			ready, rest := t.prepare(ctx, part)
-			t.write(ctx, t.unchanged(ctx, t.fetch(ctx, t.claim(ctx, t.keep(ctx, ready)))))
+			now, next := t.enrichable(ctx, t.keep(ctx, ready))
+			t.write(ctx, t.enrich(ctx, t.unchanged(ctx, t.fetch(ctx, t.claim(ctx, now)))))
 			t.deleteDone(ctx)
 			if len(rest) == len(part) {
 				break // no time to load anything
@@ -187,7 +195,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 			for _, d := range ready {
 				d.body = nil // a flight's payloads may be more than a function has room for
 			}
-			group = append(rest, later...)
+			group = slices.Concat(rest, next, later)
 		}
 		unwritten = append(unwritten, group...)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -33,6 +34,7 @@ type bench struct {
 	inject   fault.Injector
 	failure  error // what a failed call looks like, nil for the usual
 	payloads index.Payloads
+	enricher enrich.Caller                 // of the collection content, nil for none
 	sources  index.Source                  // nil for the rig's
 	through  func(sink.Sink) sink.Sink     // what stands between index and the sink
 	between  func(queue.Queue) queue.Queue // and between index and the live queue, nil for nothing
@@ -197,8 +199,9 @@ func (b *bench) run(i invocation, inv *fault.Invocation, s flight.State) (flight
 		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(live), flight.Bulk: inv.Queue(b.bulk)},
 		Dead:   inv.Queue(b.dead),
 		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: sources, Payloads: b.payloads, Config: &b.Config,
-		Clock:   i.clock,
-		Journal: &b.Notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
+		Enrichers: map[shard.Collection]enrich.Caller{"content": b.enricher},
+		Clock:     i.clock,
+		Journal:   &b.Notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
 	}
 	s.Remaining = s.Remaining.Clone() // as JSON between two states would
 	return h.Turn(ctx, s)

@@ -34,8 +34,13 @@ const (
 	LeftFlight   Step = "left_flight"   // left the flight without being deleted; Detail says why
 	// left the flight behind a newer pending version, until Until: mostly stale then
 	LeftSuperseded Step = "left_superseded"
-	Claimed        Step = "claimed"   // the lease is ours; Until is its end
-	Committed      Step = "committed" // (end) written and committed; Old is the row before
+	Claimed        Step = "claimed" // the lease is ours; Until is its end
+	// the service of its collection added fields to the document, Count bytes in all; Detail is its kind
+	Enriched     Step = "enriched"
+	EnrichCalled Step = "enrich_called" // one request for Count documents; Detail is the collection
+	EnrichFailed Step = "enrich_failed" // it had no answer of use; Detail is the collection and why
+	EnrichAway   Step = "enrich_away"   // the service is asked nothing until Until; Detail is the collection
+	Committed    Step = "committed"     // (end) written and committed; Old is the row before
 	// (end) committed without a write: the sink shows these very bytes since Old, the row before
 	Kept           Step = "unchanged"
 	Released       Step = "released"        // nothing was applied, the lease is given back; Detail is the sink's answer

@@ -109,6 +109,20 @@ var rules = []rule{
 		Serious: true, Does: "S3 deletes what is older from the archive",
 		First: "if you need it, copy it out of the bucket, or `lull replay` what is to be sent again",
 	}},
+	{[]string{"collections.<name>.enrich.kind"}, func(c config.Change) bool { return c.Old == "" }, Finding{
+		Stack: Created, First: resync,
+		Does: "documents are enriched from now on; an alarm for their sink: enricher-away",
+	}},
+	{[]string{"collections.<name>.enrich.kind"}, func(c config.Change) bool { return c.New == "" }, Finding{
+		Stack: Removed, First: resync,
+		Does: "documents are no longer enriched, and keep the fields that they have; their sink's alarm enricher-away goes",
+	}},
+	{[]string{
+		"collections.<name>.enrich.kind", "collections.<name>.enrich.url", "collections.<name>.enrich.functionARN",
+		"collections.<name>.enrich.inputs", "collections.<name>.enrich.version",
+	}, nil, Finding{
+		First: resync, Does: "documents keep the fields of the former enricher until they are written again",
+	}},
 	{[]string{"lifecycle.rowRetention"}, config.Change.Raised, Finding{
 		Does:    "rows that are gone already are taken for documents without a version, until the new time has passed",
 		First:   "until then, drop dead letters that are older than the former retention instead of redriving them",
@@ -175,6 +189,9 @@ func entries(older, newer *config.Config) (found []Finding) {
 	}
 	for _, name := range only(newer.Collections, older.Collections) {
 		f := Finding{Setting: "collections." + name, New: "added", Stack: Updated, Does: "in place"}
+		if newer.Collections[name].Enrich != nil {
+			f.Stack, f.Does = Created, "an alarm of its sink: enricher-away"
+		}
 		if len(older.Collections) == 0 {
 			f.Does, f.First, f.Serious = others, "list every collection that events may name", true
 		}
@@ -182,6 +199,9 @@ func entries(older, newer *config.Config) (found []Finding) {
 	}
 	for _, name := range only(older.Collections, newer.Collections) {
 		f := Finding{Setting: "collections." + name, Old: "removed", Stack: Updated, Does: "in place"}
+		if older.Collections[name].Enrich != nil {
+			f.Stack, f.Does = Removed, "the alarm of its sink: enricher-away"
+		}
 		if len(newer.Collections) > 0 {
 			f.Does, f.First, f.Serious = others, drain, true
 		}

@@ -158,6 +158,10 @@ func (s Sink) Alarms() []Alarm {
 		all = append(all, s.never("archive-lost", "receive could not archive what it was given: lull replay cannot send it",
 			metrics.Name(journal.ArchiveLost)))
 	}
+	if len(c.Enriched(s.Name)) > 0 {
+		all = append(all, lasting(s.never("enricher-away",
+			"an enricher does not answer, or has too much to do: its documents wait", metrics.Name(journal.EnrichAway)), 2))
+	}
 	return all
 }
 

@@ -117,7 +117,7 @@ func level(s journal.Step) slog.Level {
 	case journal.Failed, journal.DeadKept, journal.LaunchLost, journal.ArchiveLost, journal.OutcomeUnknown, journal.DeleteLost,
 		journal.TwelveHours,
 		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,
-		journal.FlightLost, journal.Untrusted, journal.Missed:
+		journal.FlightLost, journal.Untrusted, journal.Missed, journal.EnrichFailed, journal.EnrichAway:
 		return slog.LevelWarn
 	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
 		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted,

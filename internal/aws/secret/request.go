@@ -22,7 +22,7 @@ import (
 const maxAnswer = 512 << 10
 
 // request is one GetSecretValue and returns the secret's text.
-func (l *Login) request(ctx context.Context) (string, error) {
+func (l *cached[T]) request(ctx context.Context) (string, error) {
 	payload, err := json.Marshal(map[string]string{"SecretId": l.arn})
 	if err != nil {
 		return "", err
@@ -69,7 +69,7 @@ func (l *Login) request(ctx context.Context) (string, error) {
 }
 
 // endpoint is the service's address in the account's region and partition.
-func (l *Login) endpoint() string {
+func (l *cached[T]) endpoint() string {
 	if l.cfg.BaseEndpoint != nil {
 		return strings.TrimRight(aws.ToString(l.cfg.BaseEndpoint), "/") + "/"
 	}

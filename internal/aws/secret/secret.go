@@ -1,4 +1,4 @@
-// Package secret reads a user's name and password from Secrets Manager.
+// Package secret reads a user's name and password, or headers of requests, from Secrets Manager.
 //
 // A secret is read when it is first needed, and again after a few minutes. So a rotated password is
 // taken up. While it cannot be read anew, the last one is used. Neither errors
@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sync"
 	"time"
 
@@ -30,64 +31,114 @@ const (
 	again = 15 * time.Second
 )
 
+// cached is what a secret says, read with parse. Errors of parse must not quote it.
+type cached[T any] struct {
+	cfg   aws.Config
+	arn   string
+	now   func() time.Time
+	parse func(text string) (T, bool)
+	want  string // what parse wants, in words
+	named string // the setting that names the secret
+
+	mu    sync.Mutex
+	value T
+	next  time.Time // when to read it anew; zero while there is none
+}
+
+func newCached[T any](cfg aws.Config, arn, named, want string, parse func(text string) (T, bool)) cached[T] {
+	return cached[T]{cfg: client.Plain(cfg), arn: arn, now: time.Now, parse: parse, want: want, named: named}
+}
+
+func (c *cached[T]) get(ctx context.Context) (T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if !c.next.IsZero() && now.Before(c.next) {
+		return c.value, nil
+	}
+	value, err := c.read(ctx)
+	switch {
+	case err == nil:
+		c.value, c.next = value, now.Add(fresh)
+	case c.next.IsZero():
+		var none T
+		return none, err
+	default:
+		c.next = now.Add(again)
+	}
+	return c.value, nil
+}
+
+func (c *cached[T]) read(ctx context.Context) (value T, err error) {
+	text, err := client.Attempt(ctx, client.Limit(c.cfg, attemptTimeout), c.request)
+	if err != nil {
+		return value, c.failure(err)
+	}
+	value, ok := c.parse(text)
+	if !ok {
+		return value, backoff.Permanent(fmt.Errorf("secret %s: want JSON with %s", c.arn, c.want))
+	}
+	return value, nil
+}
+
 // Login is a secret with the fields username and password, by its ARN. It is safe for concurrent
 // use.
-type Login struct {
-	cfg aws.Config
-	arn string
-	now func() time.Time
+type Login struct{ cached[login] }
 
-	mu             sync.Mutex
-	user, password string
-	next           time.Time // when to read it anew; zero while there is none
+type login struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
 }
 
 // NewLogin returns the login in the secret with that ARN. Nothing is read yet.
 func NewLogin(cfg aws.Config, arn string) *Login {
-	return &Login{cfg: client.Plain(cfg), arn: arn, now: time.Now}
+	return &Login{newCached(cfg, arn, "auth.secretARN", "the texts username and password", func(text string) (l login, ok bool) {
+		return l, json.Unmarshal([]byte(text), &l) == nil && l.Username != "" && l.Password != ""
+	})}
 }
 
 // Credentials returns the user's name and password.
 func (l *Login) Credentials(ctx context.Context) (user, password string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	if !l.next.IsZero() && now.Before(l.next) {
-		return l.user, l.password, nil
-	}
-	user, password, err = l.read(ctx)
-	switch {
-	case err == nil:
-		l.user, l.password, l.next = user, password, now.Add(fresh)
-	case l.next.IsZero():
-		return "", "", err
-	default:
-		l.next = now.Add(again)
-	}
-	return l.user, l.password, nil
+	got, err := l.get(ctx)
+	return got.Username, got.Password, err
 }
 
-func (l *Login) read(ctx context.Context) (user, password string, err error) {
-	text, err := client.Attempt(ctx, client.Limit(l.cfg, attemptTimeout), l.request)
-	if err != nil {
-		return "", "", l.failure(err)
-	}
-	var fields struct {
-		Username string `json:"username"`
-		Password string `json:"password"`
-	}
-	// The decoder's error may quote what it read.
-	if json.Unmarshal([]byte(text), &fields) != nil || fields.Username == "" || fields.Password == "" {
-		return "", "", backoff.Permanent(fmt.Errorf("secret %s: want JSON with the texts username and password", l.arn))
-	}
-	return fields.Username, fields.Password, nil
+// Headers is a secret with the headers of requests, by its ARN. It is safe for concurrent use.
+type Headers struct{ cached[map[string]string] }
+
+// NewHeaders returns the headers in the secret with that ARN. Nothing is read yet.
+func NewHeaders(cfg aws.Config, arn string) *Headers {
+	return &Headers{newCached(cfg, arn, "headers.secretARN", "names of headers and their values, which are texts", ParseHeaders)}
 }
 
-func (l *Login) failure(err error) error {
+// Get returns the headers by name.
+func (h *Headers) Get(ctx context.Context) (map[string]string, error) { return h.get(ctx) }
+
+// ParseHeaders reads an object of names and values that may stand in a request; false for anything
+// else.
+func ParseHeaders(text string) (headers map[string]string, ok bool) {
+	if json.Unmarshal([]byte(text), &headers) != nil || len(headers) == 0 {
+		return nil, false
+	}
+	for name, value := range headers {
+		if !headerName.MatchString(name) || !headerValue.MatchString(value) {
+			return nil, false
+		}
+	}
+	return headers, true
+}
+
+// What RFC 9110 allows of a name, and the visible part of what it allows of a value.
+var (
+	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	headerValue = regexp.MustCompile(`^[ -~]*$`)
+)
+
+func (l *cached[T]) failure(err error) error {
 	const denied = ": the credentials may not read it: grant secretsmanager:GetSecretValue, and kms:Decrypt for a " +
 		"key of your own"
 	return client.Explain("secret "+l.arn, err,
-		client.Final{Says: " does not exist: correct auth.secretARN", Codes: []string{"ResourceNotFound"}},
+		client.Final{Says: " does not exist: correct " + l.named, Codes: []string{"ResourceNotFound"}},
 		client.Final{Says: " is marked for deletion", Codes: []string{"InvalidRequest"}},
 		client.Final{Says: denied, Codes: []string{"DecryptionFailure"}},
 		client.Final{Says: denied})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
@@ -48,8 +49,10 @@ type Options struct {
 	Inject  fault.Injector       // decides every I/O instead of Faults; nil for none
 	// Objects loads what messages and events refer to in S3; nil where there are no buckets.
 	Objects payload.Objects
-	Pollers int         // batches of a lane received at once; 0 for one, which splits bursts least
-	Report  func(error) // called with what the services would log: failed batches, dead executions; may be nil
+	// Enrichers ask the services of the collections that have one.
+	Enrichers map[shard.Collection]enrich.Caller
+	Pollers   int         // batches of a lane received at once; 0 for one, which splits bursts least
+	Report    func(error) // called with what the services would log: failed batches, dead executions; may be nil
 	// Folder is where the run goes on from, and what the next one goes on from; nil for none. Call
 	// [Engine.Load] where there is one.
 	Folder *Folder
@@ -76,6 +79,7 @@ type Engine struct {
 	mix      *fault.Mix
 	panel    *fault.Panel
 	payloads *payload.Loader
+	enrich   map[shard.Collection]enrich.Caller
 	report   func(error)
 	pollers  int
 	noted    sync.Mutex
@@ -140,6 +144,7 @@ func New(o Options) (*Engine, error) {
 	sources = sources.WithLoader(source.Loader(objects))
 	e := &Engine{
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report,
+		enrich:  o.Enrichers,
 		pollers: max(o.Pollers, 1),
 		Shards:  memory.NewShards(), Letters: memory.NewDeadLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(o.Step), pipes: map[string]*pipe{},
@@ -328,7 +333,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 			},
 			Dead: inv.Queue(p.dead),
 			Sink: inv.Sink(p.sink), SinkName: p.name, Reader: e.reader(p), Sources: e.sources.At(p.name),
-			Payloads: e.payloads, Config: e.cfg,
+			Payloads: e.payloads, Enrichers: e.enrich, Config: e.cfg,
 			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
 		}
 		next, failed = h.Turn(ctx, s)

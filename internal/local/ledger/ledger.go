@@ -29,6 +29,7 @@ type Ledger struct {
 	counts   map[end]int
 	held     map[uint64]bool // by event
 	rewrite  int
+	steps    map[journal.Step]int // those that nothing else is made of
 	reject   int
 	refusal  map[string]bool // dead letters that receive made
 	fresh    histogram
@@ -82,6 +83,7 @@ func New(step time.Duration) *Ledger {
 		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{},
 		letters: map[uint64]string{}, counts: map[end]int{}, held: map[uint64]bool{}, refusal: map[string]bool{},
 		fresh: histogram{}, waiting: map[uint64]int{},
+		steps: map[journal.Step]int{},
 	}
 }
 
@@ -133,6 +135,8 @@ func (l *Ledger) Note(n journal.Note) {
 	defer l.mu.Unlock()
 	v := l.version(n.Doc, n.Key)
 	switch n.Step {
+	case journal.Enriched, journal.EnrichCalled, journal.EnrichFailed:
+		l.steps[n.Step]++
 	case journal.Skipped:
 		l.end(n, endSkipped)
 	case journal.Stale:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/wholefile"
 )
 
@@ -36,6 +37,10 @@ type Report struct {
 	SinkCalls   int64      `json:"sink_calls"`
 	SinkItems   int64      `json:"sink_items"`
 	Freshness   Freshness  `json:"freshness_ms"`
+
+	Enriched     int `json:"enriched"`      // documents that a service added fields to
+	EnrichCalls  int `json:"enrich_calls"`  // requests to such services
+	EnrichFailed int `json:"enrich_failed"` // those without an answer of use; part of EnrichCalls
 }
 
 // DeadLine is one parked dead letter.
@@ -99,6 +104,8 @@ func (l *Ledger) Report() Report {
 		Bursts: l.Bursts.Bursts(), Flights: l.flights, Turns: l.Meter.Turns.Load(),
 		RowWrites: l.Meter.RowWrites.Load(), RowReads: l.Meter.RowReads.Load(),
 		SinkCalls: l.Meter.SinkCalls.Load(), SinkItems: l.Meter.SinkItems.Load(), Freshness: l.fresh.summary(),
+		Enriched: l.steps[journal.Enriched], EnrichCalls: l.steps[journal.EnrichCalled],
+		EnrichFailed: l.steps[journal.EnrichFailed],
 	}
 }
 

@@ -70,7 +70,10 @@ var lines = map[journal.Step]line{
 	journal.LeftSuperseded: {
 		"LEAVE", "{detail}: its flight ends; the message comes back in {until}, to be acknowledged as stale",
 	},
-	journal.Claimed: {"CLAIM", "the lull has come: lease taken under a fresh token, its time is the fence"},
+	journal.Claimed:      {"CLAIM", "the lull has come: lease taken under a fresh token, its time is the fence"},
+	journal.Enriched:     {"ENRICH", "its enricher, by {detail}, added {count} bytes"},
+	journal.EnrichFailed: {"ENRICH", "no answer for {count} documents of {detail}"},
+	journal.EnrichAway:   {"BREAKER", "the enricher of {detail} is asked nothing for {until}"},
 	journal.Committed: {
 		"SETTLE", "written to the sink, row committed, message deleted; {age} after it was sent",
 	},

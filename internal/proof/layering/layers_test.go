@@ -14,7 +14,7 @@ var layers = []struct {
 	{"protocol", []string{"internal/shard"}},
 	{"seams", []string{
 		"event", "source", "sink", "setting", "internal/archive", "internal/backoff", "internal/clock", "internal/config",
-		"internal/deadletter", "internal/fanout", "internal/flight", "internal/journal", "internal/names",
+		"internal/deadletter", "internal/enrich", "internal/fanout", "internal/flight", "internal/journal", "internal/names",
 		"internal/queue", "internal/rows", "internal/schedule", "internal/terminal",
 		"internal/transition", "internal/version",
 	}},
@@ -23,7 +23,7 @@ var layers = []struct {
 		"internal/operate", "internal/rebuild", "internal/reconcile", "internal/replay", "internal/verify",
 	}},
 	{"wings", []string{
-		"internal/aws", "internal/console", "internal/local", "internal/payload", "internal/config/yamlfile",
+		"internal/aws", "internal/console", "internal/enrich/httpcall", "internal/local", "internal/payload", "internal/config/yamlfile",
 		"sink/blevesink", "sink/opensearch", "sink/builtin", "internal/release",
 	}},
 	{"proof", []string{"internal/proof"}},

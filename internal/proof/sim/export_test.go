@@ -65,6 +65,9 @@ func One(t testing.TB, seed uint64) (Options, *source.Set) {
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
 		vary(seed, cfg)
 		cfg.TableOutage = config.TableOutageClosed // the model's open flights are not followed
+		if seed%6 == 1 {
+			enrichAll(cfg)
+		}
 	})
 	sources := sourcesOf(t, cfg)
 	return Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: WriteOne(seed, sources)}, sources

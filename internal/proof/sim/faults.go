@@ -48,6 +48,7 @@ type Rates struct {
 	NotSent       float64       // per sink request: the last items are not sent for want of time
 	ItemThrottle  float64       // per item: 429
 	ItemRefused   float64       // per item: an error of no known class
+	Enricher      float64       // per request to an enricher: it throttles, fails, leaves out, adds and repeats
 	DocumentPause time.Duration // items for a document written more recently: 429
 	StaleRead     float64       // per eventually consistent read of a row: an older one
 	StaleBy       time.Duration // how old
@@ -148,6 +149,7 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	}
 	// The health row steers and guards nothing. Without it more is claimed at a time.
 	r.Deaf = d.chance(0.4)
+	r.Enricher = r.SinkError // a draw of its own would change every seed's world
 	return r
 }
 

@@ -265,6 +265,7 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 		}
 		l.inSink, l.inSinkOp = op.Key, op.Kind
 		o.contents(op, l)
+		o.enriched(op)
 		if !g.copy {
 			l.writes++
 		}

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -17,6 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/enrich"
+	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/source"
 )
@@ -210,6 +214,65 @@ func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
 	if t.Logf("%d loads found nothing", missing); missing == 0 {
 		t.Error("no object was removed before it was loaded")
 	}
+}
+
+// Documents are enriched in every one of these worlds, by a service that fails in each of its ways.
+func TestEveryPromiseHoldsWhereDocumentsAreEnriched(t *testing.T) {
+	t.Parallel()
+	notes := map[journal.Step]int{}
+	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
+		cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+			vary(seed, cfg)
+			cfg.TableOutage = config.TableOutageClosed
+			enrichAll(cfg)
+		})
+		w := begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))})
+		report(t, w.Run(), Swarm)
+		for _, s := range []journal.Step{journal.Enriched, journal.EnrichCalled, journal.EnrichFailed, journal.EnrichAway} {
+			notes[s] += w.oracle.alarms[s]
+		}
+	}
+	if t.Logf("%v", notes); len(notes) != 4 || notes[journal.EnrichAway] == 0 || notes[journal.EnrichFailed] == 0 {
+		t.Errorf("got %v, want all of them", notes)
+	}
+}
+
+// mixedUp gives each document the fields of another one, as a product would that goes by place.
+type mixedUp struct{ enrich.Caller }
+
+func (m mixedUp) Call(ctx context.Context, body []byte) ([]byte, error) {
+	var asked struct{ Documents []enrich.Document }
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return nil, err
+	}
+	n := len(asked.Documents)
+	first := asked.Documents[0].Inputs
+	for i := range n - 1 {
+		asked.Documents[i].Inputs = asked.Documents[i+1].Inputs
+	}
+	asked.Documents[n-1].Inputs = first
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	return m.Caller.Call(ctx, body)
+}
+
+func TestFieldsOfAnotherDocumentAreFound(t *testing.T) {
+	t.Parallel()
+	for seed := uint64(1); seed <= 20; seed++ {
+		cfg := settings(t, true, enrichAll)
+		hooks := Hooks{Index: func(h *index.Handler) {
+			for c, caller := range h.Enrichers {
+				h.Enrichers[c] = mixedUp{caller}
+			}
+		}}
+		w := begin(t, Options{Config: cfg, Seed: seed, Upstream: Write(seed, sourcesOf(t, cfg)), Hooks: hooks})
+		if len(w.Run().Violations) > 0 {
+			return
+		}
+	}
+	t.Error("nobody sees the fields of another document")
 }
 
 // A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was

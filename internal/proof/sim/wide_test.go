@@ -64,6 +64,9 @@ func (b *breadth) settings(t testing.TB, seed uint64) *config.Config {
 		if b.d.chance(0.2) {
 			cfg.Lifecycle.DriftSample, cfg.Lifecycle.PruneEvery = 20, time.Minute
 		}
+		if newDice(seed, 0x656e7269).chance(0.2) {
+			enrichAll(cfg)
+		}
 		if b.days { // rows are collected within the time of the world
 			cfg.Lifecycle.PruneEvery = 10 * time.Minute
 			cfg.Queues.Retention, cfg.Queues.DeadLetterRetention = 20*time.Hour, 22*time.Hour

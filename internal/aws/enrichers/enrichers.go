@@ -1,0 +1,133 @@
+// Package enrichers opens the enrichers of the settings with their credentials: the one place for
+// the functions and the command line.
+//
+// A secret is read when it is first needed, and again after a few minutes. A function is invoked by
+// one signed request: the service's own client would add 500 KB to the index function.
+package enrichers
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/aws/secret"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/enrich"
+	"github.com/lullhq/lull/internal/enrich/httpcall"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Account is where credentials come from.
+type Account struct {
+	// Getenv reads the variables that headers.env names.
+	Getenv func(string) string
+	// AWS finds the credentials and the region of this process. It is called only where they are
+	// needed.
+	AWS func(context.Context) (aws.Config, error)
+}
+
+// Open opens the enrichers of the collections of a sink. It sends nothing to them.
+func Open(ctx context.Context, cfg *config.Config, sink string, from Account) (map[shard.Collection]enrich.Caller, error) {
+	callers := map[shard.Collection]enrich.Caller{}
+	var errs []error
+	for _, c := range cfg.Enriched(sink) {
+		caller, err := from.open(ctx, cfg.EnrichFor(c))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("collections.%s.enrich: %w", c, err))
+		}
+		callers[c] = caller
+	}
+	return callers, errors.Join(errs...)
+}
+
+func (from Account) open(ctx context.Context, e *config.Enrich) (enrich.Caller, error) {
+	if e.Kind == config.EnrichHTTP && e.Headers.SecretARN == "" {
+		if e.Headers.Env == "" {
+			return httpcall.New(e.URL, e.AllowPrivate, nil), nil
+		}
+		headers, ok := secret.ParseHeaders(from.Getenv(e.Headers.Env))
+		if !ok {
+			return nil, fmt.Errorf("set the environment variable %s to a JSON object of names of headers and their values",
+				e.Headers.Env)
+		}
+		return httpcall.New(e.URL, e.AllowPrivate, func(context.Context) (map[string]string, error) {
+			return headers, nil
+		}), nil
+	}
+	account, err := from.AWS(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find AWS credentials: %w", err)
+	}
+	if e.Kind == config.EnrichHTTP {
+		return httpcall.New(e.URL, e.AllowPrivate, secret.NewHeaders(account, e.Headers.SecretARN).Get), nil
+	}
+	return newFunction(account, e.FunctionARN), nil
+}
+
+// function is a Lambda function that is invoked for each request.
+type function struct {
+	cfg  aws.Config
+	arn  string
+	sign *v4.Signer
+}
+
+func newFunction(cfg aws.Config, arn string) *function {
+	return &function{cfg: client.Plain(cfg), arn: arn, sign: v4.NewSigner()}
+}
+
+// Call invokes the function and waits for its answer.
+func (f *function) Call(ctx context.Context, request []byte) ([]byte, error) {
+	region := strings.Split(f.arn, ":")[3]
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		f.endpoint(region)+"/2015-03-31/functions/"+url.PathEscape(f.arn)+"/invocations", bytes.NewReader(request))
+	if err != nil {
+		return nil, &enrich.Failure{Reason: "its functionARN is not one"}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	who, err := f.cfg.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, &enrich.Failure{Reason: "there are no AWS credentials"}
+	}
+	hash := sha256.Sum256(request)
+	err = f.sign.SignHTTP(ctx, who, req, hex.EncodeToString(hash[:]), "lambda", region, time.Now())
+	if err != nil {
+		return nil, &enrich.Failure{Reason: "the request cannot be signed"}
+	}
+	return httpcall.Do(faulty{f.cfg.HTTPClient}, req)
+}
+
+// faulty makes the failure of a function out of an answer that says so: its body is the function's
+// error, not its answer.
+type faulty struct{ aws.HTTPClient }
+
+func (c faulty) Do(r *http.Request) (*http.Response, error) {
+	res, err := c.HTTPClient.Do(r)
+	if err == nil && res.Header.Get("X-Amz-Function-Error") != "" {
+		res.Body.Close()
+		return nil, &enrich.Failure{Smaller: true, Reason: "the function failed"}
+	}
+	return res, err
+}
+
+// endpoint is the service's address in the function's region and partition.
+func (f *function) endpoint(region string) string {
+	if f.cfg.BaseEndpoint != nil {
+		return strings.TrimRight(*f.cfg.BaseEndpoint, "/")
+	}
+	domain := "amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		domain = "amazonaws.com.cn"
+	}
+	return "https://lambda." + region + "." + domain
+}

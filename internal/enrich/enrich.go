@@ -1,0 +1,196 @@
+package enrich
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	// MaxRequest is after how many bytes of inputs no other document joins a request. A function of
+	// Lambda takes 6 MB; a document with more inputs goes alone.
+	MaxRequest = 4 << 20
+	// MaxAnswer is the most bytes read of an answer, unpacked.
+	MaxAnswer = 8 << 20
+	// MaxFields is the most bytes of the fields of one document.
+	MaxFields = 1 << 20
+	// maxReason is how much is kept of what a service says of a document.
+	maxReason = 120
+)
+
+// Document is one to be enriched.
+type Document struct {
+	ID         string          `json:"id"`
+	Collection string          `json:"collection"`
+	Version    string          `json:"version"` // the upstream's text
+	Inputs     json.RawMessage `json:"inputs"`  // an object: see [Inputs.Of]
+}
+
+// Kind is what became of one document.
+type Kind byte
+
+// The kinds of outcomes.
+const (
+	Enriched  Kind = iota // Fields are to be merged into the document
+	Throttled             // not now, and the document is not to blame
+	Failed                // this document could not be enriched; another try may help
+	Rejected              // it can never be enriched
+)
+
+// String is the word used in logs and metrics.
+func (k Kind) String() string { return [...]string{"enriched", "throttled", "failed", "rejected"}[k] }
+
+// Outcome is the answer for one document.
+type Outcome struct {
+	Kind   Kind
+	Fields json.RawMessage // Enriched: an object, at most MaxFields
+	Reason string          // why not, one line; of Failed and Rejected also in the service's words
+}
+
+// Failure is a request without an answer that could be used. No document is to blame, as far as
+// anybody knows.
+type Failure struct {
+	// Throttled: the service has too much to do.
+	Throttled bool
+	// Smaller: a request with fewer documents may be answered. One of them may be what the service
+	// fails on.
+	Smaller bool
+	// RetryAfter is what the service asked for, 0 for nothing.
+	RetryAfter time.Duration
+	// Reason holds no content and no secret.
+	Reason string
+}
+
+// Error is the reason.
+func (f *Failure) Error() string { return f.Reason }
+
+// Caller carries one request to a service and its answer back. It is safe for concurrent use. It
+// never retries, and ends when ctx does. Its errors are *[Failure], or count as one with Smaller.
+type Caller interface {
+	Call(ctx context.Context, request []byte) (answer []byte, err error)
+}
+
+// Answer is what a request brought.
+type Answer struct {
+	Outcomes []Outcome // one for each document, in their order
+	Strange  int       // documents in the answer that nobody asked for
+}
+
+type request struct {
+	Documents []Document `json:"documents"`
+}
+
+type answer struct {
+	Documents []item `json:"documents"`
+}
+
+type item struct {
+	ID     string          `json:"id"`
+	Fields json.RawMessage `json:"fields"`
+	Error  *struct {
+		Kind   string `json:"kind"`
+		Reason string `json:"reason"`
+	} `json:"error"`
+}
+
+// Ask is one request for documents of distinct ids. The second result is nil, or why there is no
+// answer.
+func Ask(ctx context.Context, c Caller, docs []Document) (Answer, *Failure) {
+	body, err := json.Marshal(request{docs})
+	if err != nil { // a number too deep for the encoder: the inputs were JSON
+		return Answer{}, &Failure{Smaller: true, Reason: "the request cannot be written"}
+	}
+	text, err := c.Call(ctx, body)
+	var failure *Failure
+	switch {
+	case errors.As(err, &failure):
+		return Answer{}, failure
+	case err != nil && ctx.Err() != nil:
+		return Answer{}, &Failure{Smaller: true, Reason: "no answer in time"}
+	case err != nil:
+		return Answer{}, &Failure{Smaller: true, Reason: "the call failed"}
+	case len(text) > MaxAnswer:
+		return Answer{}, TooLarge()
+	}
+	return match(docs, text)
+}
+
+// TooLarge is the failure of an answer with more than [MaxAnswer] bytes.
+func TooLarge() *Failure {
+	return &Failure{Smaller: true, Reason: fmt.Sprintf("the answer has more than %d bytes", MaxAnswer)}
+}
+
+// match finds the outcome of each document by its id. What says nothing of any of them is not an
+// answer: a service that is another one than it should be must not make dead letters. An empty list
+// is the answer for one document.
+func match(docs []Document, text []byte) (Answer, *Failure) {
+	var got answer
+	if json.Unmarshal(text, &got) != nil {
+		return Answer{}, &Failure{Smaller: true, Reason: "the answer is not the JSON of docs/enrich.md"}
+	}
+	at := make(map[string]int, len(docs))
+	for i, d := range docs {
+		at[d.ID] = i
+	}
+	a := Answer{Outcomes: make([]Outcome, len(docs))}
+	seen := make([]int, len(docs))
+	found := 0
+	for _, it := range got.Documents {
+		i, asked := at[it.ID]
+		if !asked {
+			a.Strange++
+			continue
+		}
+		if seen[i]++; seen[i] == 1 {
+			found++
+			a.Outcomes[i] = it.outcome()
+		}
+	}
+	if left := len(docs) == 1 && got.Documents != nil && a.Strange == 0; found == 0 && !left {
+		return Answer{}, &Failure{Smaller: true, Reason: "the answer has none of the documents that were asked for"}
+	}
+	for i, n := range seen {
+		switch {
+		case n == 0:
+			a.Outcomes[i] = Outcome{Kind: Failed, Reason: "the answer leaves it out"}
+		case n > 1:
+			a.Outcomes[i] = Outcome{Kind: Failed, Reason: "the answer has it more than once"}
+		}
+	}
+	return a, nil
+}
+
+func (it item) outcome() Outcome {
+	if it.Error != nil {
+		o := Outcome{Kind: Failed, Reason: oneLine(it.Error.Reason)}
+		switch it.Error.Kind {
+		case "throttled":
+			o.Kind = Throttled
+		case "rejected":
+			o.Kind = Rejected
+		}
+		return o
+	}
+	switch {
+	case len(it.Fields) == 0 || it.Fields[0] != '{':
+		return Outcome{Kind: Failed, Reason: "the answer has neither fields nor an error for it"}
+	case len(it.Fields) > MaxFields:
+		return Outcome{Kind: Failed, Reason: fmt.Sprintf("its fields have more than %d bytes", MaxFields)}
+	}
+	return Outcome{Kind: Enriched, Fields: it.Fields}
+}
+
+// oneLine makes what a service wrote fit for logs: printable, on one line and cut.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), maxReason)], ""))
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,408 @@
+package index_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/enrich"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// service is an enricher of a test: it answers each document by itself, in order.
+type service struct {
+	calls [][]string                                  // the ids of each request
+	took  time.Duration                               // of each request
+	one   func(id string) string                      // the answer's item without its id, "" to leave it out
+	whole func(ids []string) (text string, err error) // nil, or what it answers instead
+}
+
+func (s *service) Call(ctx context.Context, request []byte) ([]byte, error) {
+	var r struct{ Documents []enrich.Document }
+	if err := json.Unmarshal(request, &r); err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, d := range r.Documents {
+		ids = append(ids, d.ID)
+	}
+	s.calls = append(s.calls, ids)
+	if s.took > 0 {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(s.took):
+		}
+	}
+	if s.whole != nil {
+		if text, err := s.whole(ids); text != "" || err != nil {
+			return []byte(text), err
+		}
+	}
+	return []byte(s.answer(ids)), nil
+}
+
+func (s *service) answer(ids []string) string {
+	var items []string
+	for _, id := range ids {
+		item := `"fields":{"vector":[1,2]}`
+		if s.one != nil {
+			item = s.one(id)
+		}
+		if item != "" {
+			items = append(items, fmt.Sprintf(`{"id":%q,%s}`, id, item))
+		}
+	}
+	return `{"documents":[` + strings.Join(items, ",") + `]}`
+}
+
+// enriched gives the collection content an enricher.
+func enriched(c *config.Config) {
+	c.Collections = map[string]config.Collection{"content": {Enrich: &config.Enrich{
+		Kind: config.EnrichHTTP, URL: "https://enrich.example.org/", Inputs: []string{"/title"},
+	}}}
+	c.Complete()
+}
+
+// titled is a put with a document of one title.
+func titled(id string, version int) string {
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"T %s %d"}}`, id, version, id,
+		version)
+}
+
+func many(n int) (bodies []string) {
+	for i := range n {
+		bodies = append(bodies, titled(fmt.Sprint("d", i), 1))
+	}
+	return bodies
+}
+
+// lands takes turns of a flight and those that follow until nothing is left, with limits.
+func (b *bench) lands(s flight.State, most int) {
+	b.Helper()
+	legs := len(b.launched.list)
+	for range most {
+		if s.Done && legs == len(b.launched.list) {
+			return
+		}
+		if s.Done {
+			s, legs = b.launched.list[legs], legs+1
+		}
+		s = b.turn(s)
+	}
+	b.Errorf("not done after %d turns", most)
+}
+
+func TestADocumentIsEnrichedOncePerBurst(t *testing.T) {
+	stage{cfg: enriched}.play(t, func(b *bench) {
+		s := &service{}
+		b.enricher = s
+		b.fly(b.hold(titled("a", 1), titled("a", 3), titled("a", 2), titled("b", 1),
+			`{"type":"doc.deleted","subject":"c","sequence":"1"}`), 1)
+		b.shows("a", `{"title":"T a 3","vector":[1,2]}`)
+		b.shows("b", `{"title":"T b 1","vector":[1,2]}`)
+		if got := fmt.Sprint(s.calls); got != "[[a b]]" {
+			b.Errorf("asked for %s, want one request for the newest of a and b, and nothing of a delete", got)
+		}
+		b.Noted(journal.EnrichCalled, 1)
+		b.Noted(journal.Enriched, 2)
+		b.Noted(journal.Committed, 3)
+		b.inQueue(0)
+	})
+}
+
+// A burst that changes nothing costs no call. What is compared are the bytes before enrichment: the
+// fields may differ from call to call. Another version of the service makes every document new.
+func TestAnUnchangedDocumentIsNotEnriched(t *testing.T) {
+	stage{cfg: func(c *config.Config) { keeps(c); enriched(c) }}.play(t, func(b *bench) {
+		s := &service{}
+		s.one = func(string) string { return fmt.Sprintf(`"fields":{"call":%d}`, len(s.calls)) }
+		b.enricher = s
+		same := func(version int) string {
+			return fmt.Sprintf(`{"type":"doc.changed","subject":"a","sequence":"%d","data":{"title":"T"}}`, version)
+		}
+		b.fly(b.hold(same(1)), 1)
+		time.Sleep(time.Minute)
+		b.fly(b.hold(same(2), same(3)), 1)
+		if len(s.calls) != 1 {
+			b.Errorf("asked %d times, want once for the first burst and never for the second", len(s.calls))
+		}
+		b.Noted(journal.Kept, 1)
+		b.shows("a", `{"title":"T","call":1}`)
+		b.Config.Collections["content"].Enrich.Version = "another model"
+		time.Sleep(time.Minute)
+		b.fly(b.hold(same(4)), 1)
+		b.shows("a", `{"title":"T","call":2}`)
+		time.Sleep(time.Minute)
+		b.fly(b.hold(same(5)), 1)
+		b.Noted(journal.Kept, 2)
+	})
+}
+
+// The same holds for what is loaded under the lease.
+func TestAnUnchangedPayloadIsNotEnriched(t *testing.T) {
+	stage{cfg: func(c *config.Config) { keeps(c); enriched(c) }}.play(t, func(b *bench) {
+		b.objects(func(string) ([]byte, error) { return []byte(`{"title":"T"}`), nil })
+		s := &service{}
+		b.enricher = s
+		for version := range 3 {
+			b.fly(b.hold(touched("a", version+1)), 1)
+			time.Sleep(time.Minute)
+		}
+		if b.Noted(journal.Kept, 2); len(s.calls) != 1 {
+			b.Errorf("asked %d times, want once", len(s.calls))
+		}
+		b.shows("a", `{"title":"T","vector":[1,2]}`)
+	})
+}
+
+func TestWhatTheServiceNeedNotSeeIsWrittenAsItIs(t *testing.T) {
+	stage{cfg: func(c *config.Config) {
+		enriched(c)
+		c.Collections["plain"] = config.Collection{}
+	}}.play(t, func(b *bench) {
+		s := &service{}
+		b.enricher = s
+		b.fly(b.hold(`{"type":"doc.changed","subject":"a","sequence":"1","data":{"name":"no input"}}`,
+			`{"type":"doc.changed","subject":"b","sequence":"1","collection":"plain","data":{"title":"other"}}`), 1)
+		b.shows("a", `{"name":"no input"}`)
+		if len(s.calls) != 0 {
+			b.Errorf("asked for %v, want nothing asked", s.calls)
+		}
+		b.Noted(journal.Committed, 2)
+	})
+}
+
+// Each answer has a defined outcome, and one document's trouble is not another one's.
+func TestWhatBecomesOfEachAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		item    string // for the document bad
+		shows   string // of bad in the end, "" for nothing
+		reason  deadletter.Reason
+		detail  string
+		refused int // refusals that its row counts after the first turn
+	}{
+		"null removes a field": {`"fields":{"title":null,"n":1}`, `{"n":1}`, "", "", 0},
+		"a field is replaced":  {`"fields":{"title":"new","n":{"deep":[1.50]}}`, `{"title":"new","n":{"deep":[1.50]}}`, "", "", 0},
+		"no fields at all":     {`"fields":{}`, `{"title":"T bad 1"}`, "", "", 0},
+		"refused for good": {
+			`"error":{"kind":"rejected","reason":"too\nlong"}`, "", deadletter.EnrichRejected, "too long", 0,
+		},
+		"left out":          {"", "", deadletter.Refusals, "leaves it out", 1},
+		"failed":            {`"error":{"kind":"failed","reason":"oops"}`, "", deadletter.Refusals, "oops", 1},
+		"an unknown kind":   {`"error":{"kind":"???"}`, "", deadletter.Refusals, "", 1},
+		"neither":           {`"other":1`, "", deadletter.Refusals, "neither fields nor an error", 1},
+		"fields of a kind":  {`"fields":[1]`, "", deadletter.Refusals, "neither fields nor an error", 1},
+		"twice":             {`"fields":{}},{"id":"bad","fields":{"x":1}`, "", deadletter.Refusals, "more than once", 1},
+		"lull's own member": {`"fields":{"_lull":{"fence":9}}`, "", deadletter.Refusals, "_lull", 1},
+		"too large": {
+			`"fields":{"x":"` + strings.Repeat("x", enrich.MaxFields) + `"}`, "", deadletter.Refusals, "more than 1048576 bytes", 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{cfg: enriched}.play(t, func(b *bench) {
+				b.enricher = &service{one: func(id string) string {
+					if id == "bad" {
+						return c.item
+					}
+					return `"fields":{}},{"id":"stranger","fields":{}`
+				}}
+				s := b.turn(b.hold(titled("bad", 1), titled("good", 1)))
+				b.holds("good", "1")
+				if r := b.Row(doc("bad")); r.Refusals != int64(c.refused) || r.Owner != "" {
+					b.Errorf("row %+v, want %d refusals and no lease", r, c.refused)
+				}
+				b.lands(s, 20)
+				if c.shows != "" {
+					b.shows("bad", c.shows)
+				} else {
+					b.holds("bad", "")
+				}
+				l := b.TakeLetters(b.dead)
+				if (c.reason == "") != (len(l) == 0) {
+					b.Fatalf("dead letters %+v, want %q", l, c.reason)
+				}
+				if len(l) > 0 && (l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail)) {
+					b.Errorf("dead letter %s: %s, want %s: %s", l[0].Reason, l[0].Detail, c.reason, c.detail)
+				}
+				b.Noted(journal.OutcomeUnknown, 0)
+				b.inQueue(0)
+			})
+		})
+	}
+}
+
+// Whatever a service does to a whole request: no document dies of it, or has an unknown outcome.
+// All are written when it is back.
+func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
+	for name, fail := range map[string]func([]string) (string, error){
+		"down":        func([]string) (string, error) { return "", &enrich.Failure{Reason: "it cannot be connected to"} },
+		"500":         func([]string) (string, error) { return "", &enrich.Failure{Smaller: true, Reason: "it answered 500"} },
+		"not JSON":    func([]string) (string, error) { return "<html>", nil },
+		"another one": func([]string) (string, error) { return `{"message":"hello"}`, nil },
+		"others":      func([]string) (string, error) { return `{"documents":[{"id":"x","fields":{}}]}`, nil },
+		"too much":    func([]string) (string, error) { return strings.Repeat(" ", enrich.MaxAnswer+1), nil },
+		"any error":   func([]string) (string, error) { return "", errors.New("with a secret") },
+		"panic":       func([]string) (string, error) { panic("with content") },
+		"throttles": func([]string) (string, error) {
+			return "", &enrich.Failure{Throttled: true, RetryAfter: 3 * time.Second, Reason: "it answered 429"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{cfg: enriched}.play(t, func(b *bench) {
+				back := time.Now().Add(3 * time.Minute)
+				down := 0
+				svc := &service{}
+				svc.whole = func(ids []string) (string, error) {
+					if time.Now().Before(back) {
+						down++
+						return fail(ids)
+					}
+					return "", nil
+				}
+				b.enricher = svc
+				b.lands(b.hold(many(40)...), 100)
+				for i := range 40 {
+					b.holds(fmt.Sprint("d", i), "1")
+				}
+				if l := b.TakeLetters(b.dead); len(l) != 0 {
+					b.Errorf("dead letters %+v, want none", l)
+				}
+				if down > 30 {
+					b.Errorf("%d requests while it was away for 3 minutes, want few", down)
+				}
+				if n := len(b.Notes.Of(journal.Claimed)); n > 40+40+30 {
+					b.Errorf("%d claims, want few while the service is away", n)
+				}
+				for _, n := range b.Notes.All() {
+					if strings.Contains(n.Detail, "secret") || strings.Contains(n.Detail, "with content") {
+						b.Errorf("note %+v says what the error held", n)
+					}
+				}
+				b.Noted(journal.OutcomeUnknown, 0)
+				b.Noted(journal.LeaseLost, 0)
+				b.inQueue(0)
+			})
+		})
+	}
+}
+
+// A document on which the service always fails is found, and ends; the others of its requests are
+// written in the first turn.
+func TestOnePoisonousDocumentStarvesNobody(t *testing.T) {
+	stage{cfg: enriched}.play(t, func(b *bench) {
+		svc := &service{whole: func(ids []string) (string, error) {
+			for _, id := range ids {
+				if id == "d17" {
+					return "", &enrich.Failure{Smaller: true, Reason: "it answered 500"}
+				}
+			}
+			return "", nil
+		}}
+		b.enricher = svc
+		s := b.turn(b.hold(many(40)...))
+		b.Noted(journal.Committed, 39)
+		if len(svc.calls) > 12 {
+			b.Errorf("%d requests to find one document in 40", len(svc.calls))
+		}
+		b.lands(s, 20)
+		l := b.TakeLetters(b.dead)
+		if b.Noted(journal.EnrichAway, 0); len(l) != 1 || l[0].Reason != deadletter.Refusals {
+			b.Errorf("dead letters %+v, want the one", l)
+		}
+	})
+}
+
+// 2,000 documents are due, each by reference and 200 ms away, and a request for more fields takes a
+// second. A turn claims only what it can load, enrich and write.
+func TestATurnClaimsOnlyWhatItCanEnrichAndWrite(t *testing.T) {
+	stage{cfg: func(c *config.Config) { enriched(c); openBucket(c) }}.play(t, func(b *bench) {
+		b.objects(func(key string) ([]byte, error) {
+			time.Sleep(200 * time.Millisecond)
+			return []byte(`{"title":"` + key + `"}`), nil
+		})
+		b.enricher = &service{took: time.Second}
+		var bodies []string
+		for i := range 2000 {
+			bodies = append(bodies, touched(fmt.Sprint("d", i), 1))
+		}
+		s := b.hold(bodies...)
+		for turn := 0; !s.Done; turn++ {
+			if turn == 60 {
+				b.Fatalf("not done after %d turns", turn)
+			}
+			begin := time.Now()
+			if !s.Wake().Before(begin) {
+				begin = s.Wake()
+			}
+			if s = b.turn(s); time.Since(begin) > b.Config.Index.Timeout-sinkMargin+time.Second {
+				b.Errorf("a turn took %s", time.Since(begin))
+			}
+			for _, l := range b.launched.list[1:] { // its execution may end before it does
+				if s.Done {
+					s = l
+				}
+			}
+		}
+		b.Noted(journal.Committed, 2000)
+		b.Noted(journal.OutcomeUnknown, 0)
+		b.Noted(journal.LeaseLost, 0)
+		b.Noted(journal.Released, 0)
+		b.inQueue(0)
+	})
+}
+
+// A service that is slower than its time-out costs leases that are given back, never an unknown
+// outcome; fewer documents at a time may go.
+func TestASlowServiceIsNotAnUnknownOutcome(t *testing.T) {
+	stage{cfg: enriched}.play(t, func(b *bench) {
+		b.enricher = &service{took: 2 * time.Second}
+		s := b.turn(b.hold(titled("a", 1)))
+		b.Noted(journal.Released, 1)
+		b.Noted(journal.OutcomeUnknown, 0)
+		if r := b.Row(doc("a")); r.Owner != "" || r.Refusals != 0 || r.LastError == "" {
+			b.Errorf("row %+v, want the lease given back, no refusal, and the reason", r)
+		}
+		b.requests(0, "the sink is not asked for what was not enriched")
+		b.enricher = &service{}
+		b.lands(s, 5)
+		b.shows("a", `{"title":"T a 1","vector":[1,2]}`)
+	})
+}
+
+// A service that throttles gets what it takes: the pace is shared, nothing is claimed beyond it.
+func TestAServiceThatThrottlesIsAskedLess(t *testing.T) {
+	stage{cfg: enriched}.play(t, func(b *bench) {
+		room, last := 10.0, time.Now()
+		throttled := 0
+		svc := &service{}
+		svc.one = func(string) string {
+			room, last = min(room+time.Since(last).Seconds()*10, 10), time.Now() // 10 documents a second
+			if room < 1 {
+				throttled++
+				return `"error":{"kind":"throttled","reason":"slow down"}`
+			}
+			room--
+			return `"fields":{}`
+		}
+		b.enricher = svc
+		began := time.Now()
+		b.lands(b.hold(many(300)...), 200)
+		b.Noted(journal.Committed, 300)
+		b.Noted(journal.OutcomeUnknown, 0)
+		if throttled > 300 || time.Since(began) > 3*time.Minute {
+			b.Errorf("%d documents throttled in %s, want fewer than were written", throttled, time.Since(began))
+		}
+		if r := b.Row(doc("d1")); r.Refusals != 0 {
+			b.Errorf("row %+v, want no refusal", r)
+		}
+		b.Noted(journal.Slowed, 0) // that is the sink
+	})
+}
