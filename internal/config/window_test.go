@@ -101,6 +101,13 @@ func accepts(s described, n int64) bool {
 			entry.Fields = append(entry.Fields, said("kind", kind).Fields...)
 		}
 	}
+	if strings.HasPrefix(s.Name, "collections.<name>.enrich.") {
+		entry := &f.Fields[0].Value.Fields[0].Value.Fields[0].Value
+		entry.Fields = append(entry.Fields, said("kind", "http").Fields...)
+		entry.Fields = append(entry.Fields, said("url", "https://enrich.example.org/").Fields...)
+		entry.Fields = append(entry.Fields,
+			within("inputs", tree.Node{Kind: tree.List, Items: []tree.Node{{Kind: tree.String, Text: "/title"}}}).Fields...)
+	}
 	c, err := Decode(f)
 	return err == nil && c.Validate() == nil
 }
@@ -157,7 +164,7 @@ func (d described) usual() (int64, bool) {
 		}
 	}
 	name := d.generic
-	if override, ok := strings.CutPrefix(name, "collections.<name>."); ok {
+	if override, ok := strings.CutPrefix(name, "collections.<name>."); ok && !strings.Contains(override, ".") {
 		name = "debounce." + override
 	}
 	v := plainDefaults()[name]

@@ -70,10 +70,10 @@ func (l Looker) lastWrite(r shard.Row, c shard.InSink) bool {
 }
 
 // generation is where the collection's documents are, as index says it: empty where that cannot be
-// told from here.
+// told from here. The row knows bytes from before they were enriched, and the sink those from after.
 func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, err error) {
 	asks, ok := l.Reader.(sink.Generator)
-	if !ok {
+	if !ok || l.Config.EnrichFor(c) != nil {
 		return "", nil
 	}
 	err = l.ask(ctx, func(ctx context.Context) error {
