@@ -37,7 +37,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		if d.timeout <= 0 {
+		if d.timeout < 0 || d.timeout == 0 && c.Flags().Changed("timeout") {
 			return usagef("--timeout %s: want a time above 0", d.timeout)
 		}
 		d.api = api
@@ -60,7 +60,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		"collection `NAME` of the synthetic document; without it the source's")
 	c.Flags().StringVar(&d.source, "source", "",
 		"`NAME` of the source whose form the synthetic event has; without it the first that can say one")
-	c.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long each of the two writes may take, at most `D`")
+	c.Flags().DurationVar(&d.timeout, "timeout", 0,
+		"how long each of the two writes may take, at most `D`; without it a minute beyond the collection's quiet "+
+			"window or pace")
 	return exits(c, map[int]string{
 		exitOK: "every check passed", exitFailed: "a check failed",
 		exitUsage: "usage or settings",

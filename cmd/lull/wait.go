@@ -29,7 +29,7 @@ func (a *app) waitCommand() *cobra.Command {
 		switch {
 		case version == "":
 			return x, usagef("--version: say which version to wait for")
-		case timeout <= 0:
+		case timeout < 0 || timeout == 0 && c.Flags().Changed("timeout"):
 			return x, usagef("--timeout %s: want a time above 0", timeout)
 		}
 		return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
@@ -46,7 +46,8 @@ func (a *app) waitCommand() *cobra.Command {
 	}
 	question(a, c, ofKey(wait), func(w io.Writer, x operate.Explanation) { terminal.Printf(w, "%s\n", x.Sentence) })
 	c.Flags().StringVar(&version, "version", "", "the upstream's version `V`")
-	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait, at most `D`")
+	c.Flags().DurationVar(&timeout, "timeout", 0,
+		"how long to wait, at most `D`; without it a minute beyond the collection's quiet window or pace")
 	return exits(c, map[int]string{
 		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer",
 		exitUsage:   "usage or settings, or a version of another kind than the document's",
@@ -58,10 +59,17 @@ func (a *app) waitCommand() *cobra.Command {
 const waitStep = 250 * time.Millisecond
 
 // waitUntil asks until an explanation says what is wanted; what names it. An answer that fails is
-// final at first; later it may be a moment's trouble.
+// final at first; later it may be a moment's trouble. Without a timeout it has a minute beyond the
+// window of the document's collection.
 func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what string, timeout time.Duration,
 	reached func(operate.Explanation) (bool, error),
 ) (operate.Explanation, error) {
+	if timeout == 0 {
+		timeout = time.Minute
+		if x, err := api.Explain(ctx, key); err == nil {
+			timeout += max(x.Quiet, x.Pace)
+		}
+	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last operate.Explanation

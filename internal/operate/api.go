@@ -200,6 +200,7 @@ type Explanation struct {
 	Flight    string           `json:"flight,omitempty"` // that holds the pending version
 	Quiet     time.Duration    `json:"quiet_ns"`         // the settings of its collection
 	MaxWait   time.Duration    `json:"max_wait_ns"`
+	Pace      time.Duration    `json:"min_interval_ns"`
 	Held      []Held           `json:"held,omitempty"`      // the messages of that flight that are about the document
 	Scheduled []ScheduledEvent `json:"scheduled,omitempty"` // the events that wait for their time
 	Letters   []Letter         `json:"dead_letters,omitempty"`

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// window answers with the settings of a collection, and that nothing is committed.
+type window struct {
+	operate.API
+	says operate.Explanation
+}
+
+func (w window) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
+	return w.says, nil
+}
+
+// Without a timeout a wait outlasts the window of the document's collection.
+func TestAWaitOutlastsTheWindow(t *testing.T) {
+	for name, c := range map[string]struct {
+		quiet, pace, timeout, want time.Duration
+	}{
+		"the defaults":  {5 * time.Second, time.Second, 0, 65 * time.Second},
+		"a long window": {5 * time.Minute, time.Second, 0, 6 * time.Minute},
+		"a long pace":   {5 * time.Second, time.Hour, 0, 61 * time.Minute},
+		"as it is told": {5 * time.Minute, time.Second, 10 * time.Second, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				stack := window{says: operate.Explanation{Quiet: c.quiet, Pace: c.pace}}
+				_, err := waitUntil(t.Context(), stack, "content#a", "version 1", c.timeout,
+					func(operate.Explanation) (bool, error) { return false, nil })
+				if err == nil || !strings.Contains(err.Error(), "within "+c.want.String()) || time.Since(began) != c.want {
+					t.Errorf("%v after %s, want it after %s", err, time.Since(began), c.want)
+				}
+			})
+		})
+	}
+}
