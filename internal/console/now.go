@@ -2,8 +2,12 @@ package console
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/lullhq/lull/internal/config"
 )
 
 // Meter tells what became of events, so far and over time. It is safe for concurrent use.
@@ -64,10 +68,11 @@ func (c *console) nowRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+prefix+"now", func(w http.ResponseWriter, r *http.Request) {
 		var a struct {
 			*Measured
-			Promise time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet
+			Promise  time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet: the longest
+			Promises []promise     `json:"promises,omitempty"`   // the same by collection, the shortest first
 		}
 		if c.Config != nil {
-			a.Promise = c.Config.LongestFresh()
+			a.Promise, a.Promises = c.Config.LongestFresh(), promises(c.Config)
 		}
 		if c.Meter != nil {
 			m, err := c.Meter.Measure(r.Context())
@@ -79,4 +84,39 @@ func (c *console) nowRoutes(mux *http.ServeMux) {
 		}
 		answer(w, a)
 	})
+}
+
+// promise is how fresh documents of some collections are that become quiet.
+type promise struct {
+	Fresh       time.Duration `json:"fresh_ns"`
+	Collections []string      `json:"collections"` // empty where all are alike
+	More        int           `json:"more,omitempty"`
+}
+
+// maxNamed is how many collections a promise names, and how many promises are told.
+const maxNamed = 4
+
+// promises groups the collections by their windows.
+func promises(c *config.Config) (all []promise) {
+	by := map[time.Duration][]string{}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(c.Collections)),
+		c.DefaultCollection)))) {
+		fresh := c.Fresh(name)
+		if name == "" {
+			name = "all others"
+		}
+		by[fresh] = append(by[fresh], name)
+	}
+	for _, fresh := range slices.Sorted(maps.Keys(by)) {
+		names := by[fresh]
+		p := promise{Fresh: fresh, Collections: names[:min(len(names), maxNamed)], More: max(0, len(names)-maxNamed)}
+		if len(by) == 1 {
+			p.Collections, p.More = []string{}, 0
+		}
+		all = append(all, p)
+	}
+	if len(all) > maxNamed {
+		all = append(all[:maxNamed-1], all[len(all)-1])
+	}
+	return all
 }

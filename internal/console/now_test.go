@@ -2,9 +2,13 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/internal/config"
 )
 
 // meter answers as it is told.
@@ -35,4 +39,28 @@ func TestNowTellsWhatBecameOfEventsAndWhatIsPromised(t *testing.T) {
 	}
 	s.options.Meter = meter{err: deniedError{}}
 	s.refused(http.StatusForbidden, "dynamodb:Query", "/console/now", "")
+}
+
+// Where collections have windows of their own, each promise names those that it is for.
+func TestPromisesNameTheirCollections(t *testing.T) {
+	t.Parallel()
+	quiet := func(d time.Duration) config.Collection { return config.Collection{Quiet: &d} }
+	c := config.Default()
+	c.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
+	c.Collections = map[string]config.Collection{"a": {}, "b": {}}
+	c.DefaultCollection = "a"
+	c.Complete()
+	if got := promises(&c); len(got) != 1 || len(got[0].Collections) != 0 || got[0].Fresh != c.LongestFresh() {
+		t.Errorf("got %+v, want one promise for all", got)
+	}
+	for i := range 6 {
+		c.Collections[fmt.Sprint("c", i)] = quiet(time.Second)
+		c.Collections[fmt.Sprint("d", i)] = quiet(time.Duration(i+10) * time.Minute)
+	}
+	got := promises(&c)
+	if len(got) != maxNamed || len(got[0].Collections) != maxNamed || got[0].More != 2 || got[0].Fresh >= got[1].Fresh ||
+		!slices.Equal(got[1].Collections, []string{"a", "b"}) || got[3].Fresh != c.LongestFresh() ||
+		!slices.Equal(got[3].Collections, []string{"d5"}) {
+		t.Errorf("got %+v", got)
+	}
 }

@@ -8,7 +8,8 @@ const steps = {
   claimed: { word: "claimed", mark: "◆" }, committed: { word: "written and committed", mark: "●", end: "good" },
   superseded: { word: "superseded", mark: "○", end: "soft" }, stale: { word: "stale", mark: "○", end: "soft" },
   duplicate: { word: "duplicate", mark: "○", end: "soft" }, skipped: { word: "skipped", mark: "○", end: "soft" },
-  unchanged: { word: "unchanged", mark: "○", end: "soft" },
+  unchanged: { word: "committed without a write: nothing changed", mark: "◎", end: "good" },
+  enriched: { word: "enriched", mark: "✚" },
   dead_lettered: { word: "dead letter", mark: "✕", end: "bad" }, rejected: { word: "rejected", mark: "✕", end: "bad" },
   parked: { word: "dead letter parked", mark: "✕", end: "bad" }, already_dead: { word: "dead already", mark: "✕", end: "bad" },
   dropped: { word: "dropped", mark: "✕", end: "soft" }, redriven: { word: "sent again", mark: "▸", again: true },
@@ -73,7 +74,7 @@ function lanes(x) {
     l.end = { at: ms(x.row.last_write), word: "written and committed", kind: "good" };
   }
   for (const same of versions.values()) {
-    if (same.size > 1) [...same.values()].forEach((l, i) => { l.nth = `message ${i + 1} of ${same.size}`; });
+    if (same.size > 1) [...same.values()].forEach((l, i) => { l.nth = `${i + 1} of ${same.size}`; });
   }
   return [...versions.values()].flatMap((same) => [...same.values()]).sort((a, b) => (a.first || a.due) - (b.first || b.due));
 }
@@ -95,18 +96,19 @@ export function timeline(ctx, x) {
     const kind = l.end?.kind || (l.planned ? "planned" : "open");
     const word = l.end?.word || (l.planned ? `not before ${fmt.time(l.due)}` : l.held ? `waits, due ${fmt.ago(l.due)}` : "under way");
     return el("li", {},
-      el("span", { class: "version" }, el("bdi", { class: "mono" }, l.version), l.nth && el("span", { class: "soft" }, ` ${l.nth}`)),
+      el("span", { class: "mono version" }, el("bdi", {}, l.version)),
       el("span", { class: "lane", "aria-hidden": "true" },
         at(el("span", { class: `span ${kind}` }), place(start), place(end) - place(start)),
         l.held && l.due > now ? at(el("span", { class: "span ahead" }), place(now), place(l.due) - place(now)) : null,
         l.marks.map((m) => at(el("span", { class: "mark", title: `${m.word} ${fmt.time(m.at)}` }, m.mark), place(m.at)))),
+      l.nth && el("span", { class: "soft nth" }, l.nth),
       el("span", { class: `outcome ${kind}` }, word, Number.isNaN(l.sent) || !l.end ? null : el("span", { class: "soft" }, `, ${fmt.duration(l.end.at - l.sent)} after it was sent`)));
   };
   return el("div", { class: "timeline" },
     el("p", { class: "soft axis" }, el("span", {}, fmt.time(from)), el("span", {}, fmt.duration(to - from)), el("span", {}, open && to <= now ? "now" : fmt.time(to))),
     known.length > shown && el("p", { class: "soft" }, `The last ${shown} of ${fmt.number(known.length)}.`),
     el("ol", { class: "lanes", "aria-label": "Versions, in the order of their messages" }, rows.map(draw)),
-    el("p", { class: "soft legend" }, "▸ admitted, held ◆ claimed ● written ○ superseded, stale or duplicate ✕ dead letter"));
+    el("p", { class: "soft legend" }, rows.some((l) => l.nth) && "1 of 2: messages of the same version. ", "▸ admitted, held ◆ claimed ✚ enriched ● written ◎ unchanged ○ superseded, stale or duplicate ✕ dead letter"));
 }
 
 // story is every decision in words.

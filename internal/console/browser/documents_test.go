@@ -33,8 +33,8 @@ func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	p := open(t, s.address)
 	p.load("#/documents/content%23twice")
 	p.until(`[...document.querySelectorAll(".lanes li")].map((l) => l.querySelector(".version").textContent + ": " +
-		l.querySelector(".outcome").textContent.replace(/, .*/, "")).sort().join("; ") ===
-		"2: superseded; 3 message 1 of 2: written and committed; 3 message 2 of 2: duplicate"`)
+		l.querySelector(".outcome").textContent.replace(/, .*/, "") + " " + (l.querySelector(".nth")?.textContent || "")).sort().join("; ") ===
+		"2: superseded ; 3: duplicate 2 of 2; 3: written and committed 1 of 2"`)
 	p.quiet()
 }
 

@@ -123,7 +123,12 @@ func tell(n journal.Note) (word, text string) {
 		step = committedDelete
 	}
 	l := lines[step]
-	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	seconds := func(d time.Duration) string {
+		if d > 2*time.Minute {
+			return d.Round(time.Second).String()
+		}
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
 	text = strings.NewReplacer(
 		"{detail}", n.Detail, "{pending}", n.Old.Pending.VersionText(), "{count}", fmt.Sprint(n.Count),
 		"{until}", seconds(max(n.Until.Sub(n.At), 0)), "{age}", seconds(n.At.Sub(n.Sent)),

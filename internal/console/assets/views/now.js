@@ -72,7 +72,7 @@ function cards(ctx, m, status) {
     card(ctx, "Events in", n(t.events), `since ${fmt.time(m.since)}`),
     card(ctx, "Held", n(held), ready ? `+ ${n(ready)} not yet received` : "messages that wait"),
     card(ctx, "Written", n(t.written + t.deleted), t.deleted ? `${n(t.deleted)} of them deletes` : "documents", "good"),
-    card(ctx, "Unchanged", n(t.unchanged), "not written again"),
+    card(ctx, "Unchanged", n(t.unchanged), t.unchanged ? "writes spared" : "committed without a write", t.unchanged ? "good" : null),
     card(ctx, "Superseded", n(t.superseded), "a newer version went"),
     card(ctx, "Stale", n(t.stale + t.duplicates), t.duplicates ? `${n(t.duplicates)} of them duplicates` : "came too late"),
     t.skipped ? card(ctx, "Skipped", n(t.skipped), "by the source's rule") : null,
@@ -94,7 +94,7 @@ function latest(m) {
 
 // filled puts a zero on both sides of a time in which nothing happened.
 function filled(points, step) {
-  const none = (x) => ({ x, events: 0, written: 0, superseded: 0, stale: 0, dead: 0 });
+  const none = (x) => ({ x, events: 0, written: 0, unchanged: 0, superseded: 0, stale: 0, dead: 0 });
   return points.flatMap((p, i) => {
     const gap = i > 0 && p.x - points[i - 1].x > 1.5 * step;
     return gap ? [none(points[i - 1].x + step), none(p.x - step), p] : [p];
@@ -106,16 +106,20 @@ function freshness(ctx, m) {
   const points = latest(m).filter((p) => p.p50_ns);
   if (!points.length) return notes;
   // Each step is a short line, so that a single one can be seen.
-  const from = points[0].x, line = (of) => points.flatMap((p) => [[p.x - from, of(p) / 1e9], [p.x - from + m.step_ns / 1e9, of(p) / 1e9]]);
+  const from = points[0].x, line = (of) => points.flatMap((p) => [[p.x - from, of(p) / 1e6], [p.x - from + m.step_ns / 1e9, of(p) / 1e6]]);
+  // A promise far above what happens is said and not drawn: it would flatten all else.
+  const promises = m.promises || [], peak = 3 * Math.max(...points.map((p) => p.p99_ns));
+  const near = promises.filter((p, i) => i === 0 || p.fresh_ns <= peak), far = promises.filter((p) => !near.includes(p));
+  const of = (p) => `promise for ${p.collections.length ? `${p.collections.join(", ")}${p.more ? ` and ${fmt.number(p.more)} more` : ""}` : "a document that becomes quiet"}: ${fmt.duration(p.fresh_ns / 1e6)}`;
   return [...notes, chart({
-    title: "Freshness: from sent to written",
+    title: "Freshness: from sent to committed",
     lines: [
       { name: "median", points: line((p) => p.p50_ns) },
       { name: "p99", points: line((p) => p.p99_ns) },
     ],
-    levels: m.promise_ns ? [{ name: `promise for a document that becomes quiet: ${fmt.duration(m.promise_ns / 1e6)}`, y: m.promise_ns / 1e9 }] : [],
-    x: (v) => fmt.time((from + v) * 1000), y: (v) => fmt.duration(v * 1000), xName: "At", every: 1,
-  })];
+    levels: near.map((p) => ({ name: of(p), y: p.fresh_ns / 1e6 })),
+    x: (v) => fmt.time((from + v) * 1000), y: fmt.duration, durations: true, xName: "At", every: 1,
+  }), ...far.map((p) => el("p", { class: "soft" }, `Not drawn: ${of(p)}`))];
 }
 
 function throughput(ctx, m) {
@@ -124,7 +128,7 @@ function throughput(ctx, m) {
   const from = points[0].x, line = (name, of) => ({ name, points: points.map((p) => [p.x - from, of(p)]) });
   return [chart({
     title: `Events in each ${m.step_ns === 1e9 ? "second" : ctx.fmt.duration(m.step_ns / 1e6)}`,
-    lines: [line("in", (p) => p.events), line("written", (p) => p.written), line("superseded, stale", (p) => p.superseded + p.stale), line("dead", (p) => p.dead)],
+    lines: [line("in", (p) => p.events), line("written", (p) => p.written), ...(points.some((p) => p.unchanged) ? [line("unchanged", (p) => p.unchanged)] : []), line("superseded, stale", (p) => p.superseded + p.stale), line("dead", (p) => p.dead)],
     x: (v) => ctx.fmt.time((from + v) * 1000), y: (v) => ctx.fmt.number(Math.round(v * 10) / 10), xName: "At",
   })];
 }
