@@ -71,7 +71,7 @@ func (a *app) command() *cobra.Command {
 	add(groupHere, a.newCommand())
 	add(groupSelf, a.versionCommand(), a.completionCommand())
 	add(groupAsk, a.listCommand())
-	add(groupFix, a.verifyCommand())
+	add(groupFix, a.verifyCommand(), a.forgetCommand())
 	a.complete(root)
 	showArgs(root)
 	root.SetHelpCommand(helpCommand(root))

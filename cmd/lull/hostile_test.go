@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http/httptest"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -177,6 +178,18 @@ func (h hostile) Reconcile(_ context.Context, o operate.ReconcileOrder) (operate
 	return evilAnswer[operate.ReconcileResult](h)
 }
 
+func (h hostile) Check(context.Context, operate.CheckOrder) (operate.Checked, error) {
+	return evilAnswer[operate.Checked](h)
+}
+
+func (h hostile) Forget(context.Context, operate.ForgetOrder) (operate.Forgotten, error) {
+	return evilAnswer[operate.Forgotten](h)
+}
+
+func (h hostile) Remove(context.Context, operate.RemoveOrder) (operate.Removed, error) {
+	return evilAnswer[operate.Removed](h)
+}
+
 func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
 	return evilAnswer[flight.ID](h)
 }
@@ -187,7 +200,8 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"}, "reconcile": {"content"},
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
-		"pause": {"--all"}, "resume": {"--all"},
+		"pause": {"--all"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
+		"verify": {"content", "--patience", "0s", "--checkpoint", filepath.Join(t.TempDir(), "cp")},
 	}
 	for _, h := range []hostile{{}, {failing: true}} {
 		server := httptest.NewServer(operate.Handler(h))

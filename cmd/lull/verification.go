@@ -55,6 +55,7 @@ type verifyOrder struct {
 	Source     string           `json:"source,omitempty"`
 	Repair     bool             `json:"repair,omitempty"`
 	Versions   bool             `json:"versions,omitempty"`
+	Complete   string           `json:"complete_at,omitempty"`
 }
 
 // verification is one run of `lull verify`.
@@ -66,6 +67,9 @@ type verification struct {
 	collection shard.Collection
 	cp         verifyPoint
 	why        string // the first event of the export that was not compared, and why
+
+	exported map[uint64]struct{}     // with --complete-at: documents of the export, by hash
+	orphans  []operate.ReconcileCopy // documents of the sink that it does not have
 
 	pace, repairs *rate.Limiter
 	started       time.Time
@@ -110,6 +114,9 @@ func (v *verification) all(ctx context.Context) error {
 		if err := v.walk(ctx); err != nil {
 			return err
 		}
+		if err := v.removeOrphans(ctx); err != nil {
+			return err
+		}
 		v.cp.Walked = true
 	}
 	return v.settle(ctx)
@@ -127,10 +134,12 @@ func (v *verification) begin() error {
 	if v.checkpoint == "" {
 		v.checkpoint = "lull-verify-" + string(v.collection) + ".checkpoint"
 	}
-	order := verifyOrder{v.collection, v.target.name(), v.export, v.source, v.repair, v.versions}
+	order := verifyOrder{v.collection, v.target.name(), v.export, v.source, v.repair, v.versions, v.wholeAt}
 	v.cp = verifyPoint{Order: order, Total: verified{Collection: v.collection, Repair: v.repair}}.complete()
-	if v.repair && v.export != "" {
+	if v.export != "" {
 		v.cp.Run = ulid.MustNew(ulid.Now(), rand.Reader).String()
+	}
+	if v.repair {
 		v.cp.Total.Run = v.cp.Run
 	}
 	if v.sample > 0 {
@@ -154,6 +163,10 @@ func (v *verification) begin() error {
 		return fmt.Errorf("checkpoint %s is broken: remove it to begin anew", v.checkpoint)
 	}
 	v.cp = cp.complete()
+	if v.wholeAt != "" && !v.cp.Walked { // what the export has is kept in memory only
+		v.cp.Messages, v.cp.Bytes, v.cp.Digest, v.cp.Read = 0, 0, "", false
+		v.cp.Place, v.cp.Total.Export, v.cp.Total.Documents, v.cp.Total.Rows = reconcile.Place{}, map[string]int{}, 0, 0
+	}
 	fmt.Fprintf(v.err, "goes on from %s\n", v.checkpoint)
 	return nil
 }
@@ -217,6 +230,9 @@ func (v *verification) compareExport(ctx context.Context) error {
 		return usage(err)
 	}
 	defer in.Close()
+	if v.wholeAt != "" {
+		v.exported = map[uint64]struct{}{}
+	}
 	if v.cp.Bytes > 0 {
 		n, err := in.skip(v.cp.Bytes)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -237,6 +253,9 @@ func (v *verification) compareExport(ctx context.Context) error {
 		}
 		for _, e := range states {
 			v.cp.Total.Export[e.State]++
+			if v.exported != nil && e.Key != "" {
+				v.exported[hashOf(e.Key)] = struct{}{}
+			}
 			if e.State == "invalid" {
 				terminal.Printf(v.err, "not compared: message %d: %s\n", at[e.Message]+1, e.Why)
 			}
@@ -326,8 +345,8 @@ func (v *verification) walk(ctx context.Context) error {
 	defer cancel(nil)
 	res, err := v.api.Reconcile(ctx, operate.ReconcileOrder{
 		Collection: v.collection, DryRun: !v.repair, Rate: v.rate, By: whoami(), Sink: v.sink,
-		Audit: &operate.ReconcileAudit{Sample: v.sample, From: v.cp.Place},
-		Found: v.differs,
+		Audit: &operate.ReconcileAudit{Sample: v.sample, From: v.cp.Place, Seen: v.exported != nil},
+		Found: v.differs, Seen: v.seen,
 		Reached: func(p reconcile.Place, res operate.ReconcileResult) {
 			counted(res)
 			if v.sample == 0 {
@@ -361,6 +380,8 @@ func (v *verification) differs(l operate.ReconcileLine) {
 		return
 	case sent, told && !v.repair: // the export told of it
 		return
+	case l.Outcome == "left" && v.exported != nil: // an orphan, or the export told of it
+		return
 	case !v.repair:
 		l.Outcome = found
 	}
@@ -371,24 +392,25 @@ func (v *verification) differs(l operate.ReconcileLine) {
 // end. It ends when none does for as long as the patience lasts.
 func (v *verification) settle(ctx context.Context) error {
 	wait, last := time.Second, time.Now()
-	for len(v.cp.Look)+len(v.cp.Again) > 0 {
-		left := len(v.cp.Look) + len(v.cp.Again)
+	count := func() int { return len(v.cp.Look) + len(v.cp.Again) + len(v.orphans) }
+	for count() > 0 {
+		left := count()
 		if patience := v.patience - time.Since(last); patience <= 0 {
 			break
 		} else if err := sleep(ctx, min(wait, patience)); err != nil {
 			return err
 		}
-		if err := errors.Join(v.lookAgain(ctx), v.compareAgain(ctx)); err != nil {
+		if err := errors.Join(v.lookAgain(ctx), v.compareAgain(ctx), v.remove(ctx)); err != nil {
 			return err
 		}
-		if wait = min(2*wait, 15*time.Second); len(v.cp.Look)+len(v.cp.Again) < left {
+		if wait = min(2*wait, 15*time.Second); count() < left {
 			last = time.Now()
 		}
 		if err := v.reached("documents repaired or in motion", left); err != nil {
 			return err
 		}
 	}
-	v.cp.Total.InMotion = len(v.cp.Look)
+	v.cp.Total.InMotion = len(v.cp.Look) + len(v.orphans)
 	for _, sent := range v.cp.Again {
 		if sent {
 			v.cp.Total.Remaining++

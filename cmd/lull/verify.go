@@ -25,6 +25,9 @@ type verifyFlags struct {
 	repair, versions                        bool
 	rate                                    float64
 	patience                                time.Duration
+	wholeAt                                 string
+	completeAt                              time.Time // zero where the export may be a part
+	may                                     consent
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -46,12 +49,21 @@ func (a *app) verifyCommand() *cobra.Command {
 		if err := f.check(args[0]); err != nil {
 			return err
 		}
+		if f.wholeAt != "" && f.repair {
+			if err := f.may.check(a, "the removal of documents"); err != nil {
+				return err
+			}
+		}
 		v := &verification{app: a, api: api, verifyFlags: f, collection: shard.Collection(args[0])}
 		return v.run(c.Context())
 	})
 	fl := c.Flags()
 	fl.StringVar(&f.export, "source", "", "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY")
 	fl.StringVar(&f.source, "as", "", "`NAME` of the source that decodes the export (the attribute lull-source)")
+	fl.StringVar(&f.wholeAt, "complete-at", "",
+		"the export holds every document that the source had at this `TIME` (RFC 3339): what only the sink has, and had "+
+			"before, is an orphan. --repair removes it")
+	f.may.flag(c)
 	fl.BoolVar(&f.repair, "repair", false, "repair what differs")
 	fl.BoolVar(&f.versions, "versions-only", false,
 		"do not compare the content: for an engine whose mapping or pipeline changes what it keeps")
@@ -72,7 +84,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	})
 }
 
-func (f verifyFlags) check(collection string) error {
+func (f *verifyFlags) check(collection string) error {
 	if err := shard.Collection(collection).Validate(); err != nil {
 		return usagef("COLLECTION: %w", err)
 	}
@@ -85,8 +97,17 @@ func (f verifyFlags) check(collection string) error {
 		return usagef("--sample and --source: a sample is of rows, and an export is compared whole")
 	case f.export == "" && (f.source != "" || f.group != "" || f.versions):
 		return usagef("--as, --group and --versions-only: only with --source")
+	case f.wholeAt != "" && f.export == "":
+		return usagef("--complete-at: only with --source")
 	case f.patience < 0:
 		return usagef("--patience %s: want a duration", f.patience)
+	}
+	if f.wholeAt != "" {
+		at, err := time.Parse(time.RFC3339, f.wholeAt)
+		if err != nil || at.After(time.Now()) {
+			return usagef("--complete-at %s: want a time that has been, such as 2026-11-22T10:00:00Z", f.wholeAt)
+		}
+		f.completeAt = at
 	}
 	return checkGroup(f.group)
 }
@@ -116,8 +137,9 @@ type drifted struct {
 
 // The outcomes that verify adds to those of reconcile.
 const (
-	found  = "found"  // nothing was changed
-	resent = "resent" // sent again, from the export
+	found   = "found"   // nothing was changed
+	resent  = "resent"  // sent again, from the export
+	removed = "removed" // because the source does not have it
 )
 
 // tell prints a document that differs, once, and counts it.
@@ -129,7 +151,7 @@ func (v *verification) tell(d drifted) {
 	}
 	v.cp.Told[d.Key] = d.Outcome == resent
 	switch d.Outcome {
-	case resent, "raised", "reasserted":
+	case resent, removed, "raised", "reasserted":
 		v.cp.Total.Repaired[d.Outcome]++
 	default:
 		v.cp.Total.Remaining++

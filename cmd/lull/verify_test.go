@@ -87,6 +87,67 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	}
 }
 
+// What the source does not have any more is removed, if the export says that it is complete and
+// lull wrote it before. Nothing newer is touched, and nothing is removed unasked.
+func TestVerifyRemovesOrphans(t *testing.T) {
+	t.Parallel()
+	settings := write(t, "debounce: {minInterval: 0s}")
+	s := start(t, nil, "--events", write(t, put("a", "1", "{}"), put("lost-delete", "3", "{}"), put("new", "1", "{}")),
+		"--speed", "100", "--config", settings)
+	s.out.await(t, "everything has settled")
+	export, at := write(t, put("a", "1", "{}"), put("new", "1", "{}")), filepath.Join(t.TempDir(), "cp")
+	verify := func(args ...string) answer {
+		return s.ask(append([]string{"verify", "content", "--checkpoint", at, "--source", export}, args...)...)
+	}
+	verify().want(t, "an export that may be a part", exitOK, "no drift")
+	early := time.Now().Add(-time.Hour).Format(time.RFC3339)
+	verify("--complete-at", early).want(t, "it was made before the document was written", exitOK, "no drift")
+	verify("--complete-at", "yesterday").want(t, "not a time", exitUsage, "--complete-at yesterday")
+	// The stack's clock runs ahead of this one: to it the export is of a later time.
+	later := verifyFlags{export: export, checkpoint: at, patience: time.Minute, may: consent{yes: true}}
+	run := func(f verifyFlags) answer {
+		var out, errs bytes.Buffer
+		a := newApp(strings.NewReader(""), &out, &errs)
+		a.target.output, a.target.dev = "json", s.url
+		f.wholeAt, f.completeAt = "later", time.Now().Add(24*time.Hour)
+		v := &verification{
+			app: a, collection: "content", verifyFlags: f,
+			api: &operate.Client{Base: s.url, HTTP: http.DefaultClient},
+		}
+		var exit *exitError
+		if err := v.run(t.Context()); errors.As(err, &exit) {
+			return answer{exit.code, out.String(), exit.Error()}
+		} else if err != nil {
+			return answer{exitFailed, out.String(), err.Error()}
+		}
+		return answer{exitOK, out.String(), errs.String()}
+	}
+	a := run(later)
+	if r := a.last(t); a.code != exitWrong || fmt.Sprint(r.Drift) != "map[orphan:1]" ||
+		!strings.Contains(a.out, `"key":"content#lost-delete","difference":"orphan","outcome":"found"`) {
+		t.Errorf("dry run: %+v", a)
+	}
+	s.ask("get", "content#lost-delete").want(t, "nothing was changed", exitOK)
+	broken := later
+	broken.export, broken.repair = write(t, put("a", "1", "{}"), "{"), true
+	if a := run(broken); a.code != exitFailed || !strings.Contains(a.errors, "1 events of the export cannot be read") {
+		t.Errorf("an export that cannot be read: %+v", a)
+	}
+	later.repair = true
+	a = run(later)
+	if r := a.last(t); a.code != exitOK || fmt.Sprint(r.Repaired) != "map[removed:1]" || r.Remaining != 0 {
+		t.Errorf("repair: %+v", a)
+	}
+	s.ask("get", "content#lost-delete").want(t, "the orphan", exitMissing)
+	s.ask("get", "content#a").want(t, "another document", exitOK)
+	s.publish(put("lost-delete", "3", "{}"), put("lost-delete", "4", `{"back":true}`))
+	s.ask("wait", "content#lost-delete", "--version", "4").want(t, "a newer version", exitOK)
+	s.ask("get", "content#lost-delete").want(t, "the newer version", exitOK, `{"back":true}`)
+	// A pipe is nobody to ask.
+	noYes := s.ask("verify", "content", "--checkpoint", at, "--source", export, "--complete-at", early, "--repair")
+	noYes.want(t, "nobody to ask", exitUsage, "give --yes")
+}
+
 // failing is a stack that stops answering after some questions.
 type failing struct {
 	operate.API

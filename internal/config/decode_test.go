@@ -15,7 +15,7 @@ func TestFileReplacesDefaults(t *testing.T) {
 	t.Parallel()
 	c, err := ParseJSON([]byte(`{
 		"stack": "pub",
-		"sources": {"govuk": {"kind": "govuk", "epoch": 4294967295, "govuk": {"ignoreTypes": []}}},
+		"sources": {"govuk": {"kind": "govuk", "epoch": 4294967294, "govuk": {"ignoreTypes": []}}},
 		"sinks": {"os": {"kind": "opensearch", "index": "lull-{collection}", "url": "https://h.example.org", "versions": false, "bulkBytes": "1MB", "applyDelay": "20s"}},
 		"collections": {"news": {"quiet": "6s", "leading": true}, "2024": null},
 		"debounce": {"maxWait": "35s"},
@@ -34,7 +34,7 @@ func TestFileReplacesDefaults(t *testing.T) {
 	}
 	lists.Govuk.IgnoreTypes = []string{}
 	want.Sources = map[string]Source{"govuk": {
-		Kind: "govuk", Epoch: 1<<32 - 1, Options: lists,
+		Kind: "govuk", Epoch: 1<<32 - 2, Options: lists,
 	}}
 	sink := newSink("opensearch")
 	sink.URL, sink.Versions, sink.BulkBytes, sink.ApplyDelay = "https://h.example.org", ptr(false), setting.MB, ptr(20*second)

@@ -1,13 +1,13 @@
 package config
 
 import (
-	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
@@ -134,7 +134,7 @@ func sourceSettings() []setting.Setting {
 }
 
 var commonSourceSettings = []setting.Setting{
-	setting.Count("sources.<name>.epoch", 0, math.MaxUint32, "Raised by an operator after the upstream's counter went back."),
+	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1, "Raised by an operator after the upstream's counter went back."),
 	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused, or the last arrival wins.",
 		"refuse", "arrival").
 		Otherwise("refuse"),

@@ -95,7 +95,10 @@ const (
 	OutageResync Step = "outage_resync"
 	Raised       Step = "raised" // an operator's reconcile lifted the row to the sink's version; Detail is who asked
 	// an operator made versions below the committed one new again (audit); Key is the committed one
-	Reset   Step = "reset"
+	Reset Step = "reset"
+	// an operator had a tombstone written: the document is gone from the sink, and older versions are
+	// refused (audit); Detail is who, and why
+	Removed Step = "removed"
 	Paused  Step = "paused"  // an operator paused the sink (audit); Detail is who, and why
 	Resumed Step = "resumed" // an operator ended the pause of the sink (audit)
 	// the new index of a rebuild lacks Count documents that were written, or may lack them; Doc is one

@@ -75,6 +75,12 @@ type API interface {
 	Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error)
 	// Check compares a page of an export of the source with the sink. It only reads.
 	Check(ctx context.Context, o CheckOrder) (Checked, error)
+	// Remove deletes documents from the sink that its source does not have, each if it is as it was
+	// seen.
+	Remove(ctx context.Context, o RemoveOrder) (Removed, error)
+	// Forget removes a document wherever lull keeps it, and refuses all of its versions from then on.
+	// Asked again, it goes on. ErrNotFound where nothing is known of the document.
+	Forget(ctx context.Context, o ForgetOrder) (Forgotten, error)
 }
 
 // Cancellation says what to cancel.

@@ -63,7 +63,8 @@ type DocumentLine struct {
 // ListedStates are the states that a list can be filtered by. A row alone says less than [States].
 func ListedStates() []State {
 	return []State{
-		StateWaiting, StateClaimed, StateDead, StateScheduled, StateFresh, StateReset, StateDropped, StateUnreadable,
+		StateWaiting, StateClaimed, StateDead, StateScheduled, StateFresh, StateReset, StateForgotten, StateDropped,
+		StateUnreadable,
 	}
 }
 
@@ -174,6 +175,8 @@ func listedState(r shard.Row, now shard.Micros) State {
 		return StateDropped
 	case r.Committed.IsFloor():
 		return StateReset
+	case r.Committed.IsFinal():
+		return StateForgotten
 	}
 	return StateFresh
 }

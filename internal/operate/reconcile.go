@@ -81,10 +81,7 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 	if err != nil {
 		return res, err
 	}
-	s := reconcile.Service{
-		Looker: o.looker(name), Scanner: o.Scanner, Sink: o.Sinks[name], Journal: o.Journal,
-		NewToken: func() shard.Token { return shard.Token(rand.Text()) },
-	}
+	s := o.reconciler(name)
 	result := func(report reconcile.Report) ReconcileResult {
 		res.Rows, res.Documents, res.Waiting, res.Remaining = report.Rows, report.Copies, report.Waiting, report.Remaining()
 		for outcome, n := range report.Outcomes {

@@ -42,6 +42,9 @@ func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return Resetted{}, fmt.Errorf("reset %s: read the row: %w", r.Key, err)
 	}
 	now := shard.MicrosOf(o.Clock.Now())
+	if r.Epoch == nil && row.Committed.IsFinal() { // that of a tombstone is nobody's
+		r.Epoch = new(o.newestEpoch(r.Key.Collection()))
+	}
 	floor, err := resetFloor(row, r, now)
 	if err != nil {
 		return Resetted{}, fmt.Errorf("reset %s: %w", r.Key, err)
@@ -105,4 +108,14 @@ func resetFloor(row shard.Row, r ResetOrder, now shard.Micros) (shard.OrderKey, 
 			epoch, is.Version.Text(), is.Epoch)
 	}
 	return floor, nil
+}
+
+// newestEpoch is the newest epoch of the sources whose events may be of a collection.
+func (o *Operator) newestEpoch(c shard.Collection) (epoch uint32) {
+	for name, s := range o.Config.Sources {
+		if o.Config.CollectionFor(name) == string(c) {
+			epoch = max(epoch, s.Epoch)
+		}
+	}
+	return epoch
 }

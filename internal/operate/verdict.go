@@ -35,6 +35,7 @@ const (
 	StateDropped    State = "dropped"
 	StateFarAhead   State = "far_ahead"
 	StateReset      State = "reset"
+	StateForgotten  State = "forgotten"
 	StateSinkLost   State = "sink_lost"
 	StateSinkOlder  State = "sink_older"
 	StateSinkNewer  State = "sink_newer"
@@ -74,6 +75,7 @@ func States() []Meaning {
 		{StateDropped, "its only version was a dead letter that somebody dropped"},
 		{StateFarAhead, "the committed version leaves every later one behind"},
 		{StateReset, "it was reset, and nothing was committed since"},
+		{StateForgotten, "an operator had it forgotten: no version of it is accepted"},
 		{StateSinkLost, "the sink lacks what is committed"},
 		{StateSinkOlder, "the sink has an older version, or somebody else's document"},
 		{StateSinkNewer, "the sink has a newer version"},
@@ -326,6 +328,10 @@ func (e *evidence) resting() (State, string) {
 			"Publish the newest one.%s", r.Committed.VersionText(), e.plans())
 	}
 	state, text := e.compare()
+	if state == StateFresh && r.Committed.IsFinal() {
+		return StateForgotten, fmt.Sprintf("It was forgotten at %s. Every version of it is refused until about %s, or until "+
+			"`lull reset`.", clockText(r.LastWrite), time.Unix(r.ExpiresAt, 0).UTC().Format(time.RFC3339))
+	}
 	if state == StateFresh && e.ahead != "" {
 		return StateFarAhead, fmt.Sprintf(
 			"The committed version %s is far ahead: %s. Every later version of the document is stale until it exceeds "+

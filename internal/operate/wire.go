@@ -66,6 +66,8 @@ func Handler(api API) http.Handler {
 	route(mux, "archived", api.Archived)
 	route(mux, "replay", api.Replay)
 	route(mux, "check", api.Check)
+	route(mux, "remove", api.Remove)
+	route(mux, "forget", api.Forget)
 	route(mux, "reset", func(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return keyed(byKey{Key: string(r.Key)}, func(shard.DocID) (Resetted, error) { return api.Reset(ctx, r) })
 	})

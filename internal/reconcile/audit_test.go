@@ -22,7 +22,8 @@ func audit(a *reconcile.Audit) func(*reconcile.Order) {
 func (b *bench) stranger(id string) {
 	b.Helper()
 	out := b.sink.Write(b.Context(), []sink.Op{{
-		Doc: usecasetest.Doc(id), Kind: shard.Put, Fence: 1, Document: []byte(`{"title":"by hand"}`),
+		Doc: usecasetest.Doc(id), Kind: shard.Put, Fence: shard.Fence(usecasetest.Now()),
+		Document: []byte(`{"title":"by hand"}`),
 	}})
 	if out[0].Kind != sink.Applied {
 		b.Fatalf("write: %+v", out)
@@ -118,7 +119,8 @@ func TestAnAuditOfSomeDocumentsLooksAtThese(t *testing.T) {
 	usecasetest.Story(t, func(t *testing.T) {
 		b := open(t, true)
 		b.many(450)
-		r, err := b.run(audit(&reconcile.Audit{Keys: []shard.DocID{"content#d003", "content#d004", "content#d005", "content#x"}}))
+		keys := []shard.DocID{"content#d003", "content#d004", "content#d005", "content#x"}
+		r, err := b.run(audit(&reconcile.Audit{Keys: keys}))
 		if got := b.told(); err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
 			r.Rows != 3 || r.Copies != 2 {
 			t.Errorf("got %v, %+v, %v", got, r, err)

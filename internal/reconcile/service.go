@@ -352,7 +352,7 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 		if late := r.Clock.Now().Sub(now); late > margin {
 			return Failed, fmt.Errorf("REASSERT took %s: the lease is too short for a request now", late)
 		}
-		out = r.delete(ctx, l)
+		out = r.delete(ctx, l, false)
 		if out.Kind == sink.Unknown || out.Kind == sink.Newer {
 			break // the lease stays until nothing can be applied any more
 		}
@@ -375,11 +375,12 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 // margin is how long a REASSERT may take until its delete is sent.
 const margin = 5 * time.Second
 
-func (r *run) delete(ctx context.Context, l shard.Lease) sink.Outcome {
-	call, cancel := r.Clock.Deadline(ctx, r.Config.Index.SinkDeadline)
+// delete asks the sink once. present says that a put was committed.
+func (s *Service) delete(ctx context.Context, l shard.Lease, present bool) sink.Outcome {
+	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	defer cancel()
-	out := r.Sink.Write(call, []sink.Op{{
-		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time(),
+	out := s.Sink.Write(call, []sink.Op{{
+		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time(), Present: present,
 	}})
 	if len(out) != 1 {
 		return sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}

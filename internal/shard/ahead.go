@@ -40,6 +40,11 @@ func NextFence(r Row, now Micros) Micros {
 	return r.fenced() + 1
 }
 
+// FenceAfter is the first fence from now on that is greater than every one that the row shows. It
+// is for a claim by a clock that nobody compares with the functions': [NextFence] waits where the
+// row is ahead of it.
+func FenceAfter(r Row, now Micros) Micros { return max(now, r.fenced()+1) }
+
 // fences are the clauses by which a new fence is greater than all before it, and nobody has the
 // lease. Where the fence is not the claim's time, lease_until is compared with the time only where
 // it is a lease.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -283,6 +284,28 @@ func Floor(epoch uint32, v Version) (OrderKey, error) {
 func (k OrderKey) IsFloor() bool {
 	p, err := k.Parts()
 	return err == nil && p.Run == (Run{}) && p.Time.IsZero() && p.Digest == (Digest{})
+}
+
+// LastEpoch is above every epoch of a source: the settings refuse it. A key in it is the tombstone
+// of a document that was forgotten.
+const LastEpoch = math.MaxUint32
+
+// Final is above every key that an event of the document may have: the tombstone that is left of a
+// document that is forgotten. Its version is the one that the document had.
+func Final(v Version) (OrderKey, error) {
+	return NewOrderKey(Parts{Epoch: LastEpoch, Version: v, Digest: Digest{7: 1}})
+}
+
+// IsFinal reports whether the key is a [Final].
+func (k OrderKey) IsFinal() bool {
+	p, err := k.Parts()
+	return err == nil && p.Epoch == LastEpoch
+}
+
+// FirstVersion is the lowest version of a class.
+func FirstVersion(c Class) (Version, error) {
+	text := map[Class]string{ClassInt: "0", ClassSeq: "0", ClassTime: "1970-01-01T00:00:00Z", ClassLSN: "0", ClassLex: "-"}
+	return ParseVersion(c, text[c])
 }
 
 // SameContent reports whether two keys name the same version, run and payload and differ in event

@@ -101,11 +101,13 @@ func TestEachEventOfTheExportIsJudged(t *testing.T) {
 		want     verify.State
 		change   func(r *shard.Row)
 	}{
-		"the same":                               {5, shard.Put, 5, v5, put, verify.Same, nil},
-		"the same in another order of members":   {5, shard.Put, 5, `{ "title" : "v5" }`, put, verify.Same, nil},
-		"without a row any more":                 {0, "", 5, v5, put, verify.Same, nil},
-		"a field was changed":                    {5, shard.Put, 5, `{"title":"V5"}`, put, verify.Changed, nil},
-		"a number was changed":                   {5, shard.Put, 5, `{"title":5.0}`, strings.Replace(put, `"v5"`, `5`, 1), verify.Changed, nil},
+		"the same":                             {5, shard.Put, 5, v5, put, verify.Same, nil},
+		"the same in another order of members": {5, shard.Put, 5, `{ "title" : "v5" }`, put, verify.Same, nil},
+		"without a row any more":               {0, "", 5, v5, put, verify.Same, nil},
+		"a field was changed":                  {5, shard.Put, 5, `{"title":"V5"}`, put, verify.Changed, nil},
+		"a number was changed": {
+			5, shard.Put, 5, `{"title":5.0}`, strings.Replace(put, `"v5"`, `5`, 1), verify.Changed, nil,
+		},
 		"it was written over by hand":            {5, shard.Put, 0, `{"title":"v5"}`, put, verify.Changed, nil},
 		"it is missing":                          {5, shard.Put, 0, "", put, verify.Missing, nil},
 		"lull never heard of it":                 {0, "", 0, "", put, verify.Missing, nil},
@@ -124,7 +126,9 @@ func TestEachEventOfTheExportIsJudged(t *testing.T) {
 		"leased": {4, shard.Put, 4, v5, put, verify.Moving, func(r *shard.Row) {
 			r.Owner, r.LeaseUntil = "index", usecasetest.Now().Add(time.Second)
 		}},
-		"written a moment ago": {5, shard.Put, 0, "", put, verify.Moving, func(r *shard.Row) { r.LastWrite = usecasetest.Now() }},
+		"written a moment ago": {5, shard.Put, 0, "", put, verify.Moving, func(r *shard.Row) {
+			r.LastWrite = usecasetest.Now()
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			usecasetest.Story(t, func(t *testing.T) {

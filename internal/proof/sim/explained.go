@@ -44,7 +44,7 @@ func (w *World) checkExplained(doc shard.DocID, l *ledger) {
 			wrong("what is known of it")
 		}
 	case operate.StateDead, operate.StateRedriven, operate.StateDropped, operate.StateCollected, operate.StateScheduled,
-		operate.StateAway, operate.StateFarAhead, operate.StateReset:
+		operate.StateAway, operate.StateFarAhead, operate.StateReset, operate.StateForgotten:
 	default:
 		wrong("a row without a pending version, of a document that was sent")
 	}

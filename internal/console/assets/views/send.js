@@ -2,7 +2,7 @@
 
 const suffix = () => [...crypto.getRandomValues(new Uint8Array(4))].map((b) => "abcdefghjkmnpqrstuvwxyz23456789"[b % 31]).join("");
 // The states of explain in which nothing moves by itself.
-const calm = new Set(["fresh", "dead", "dropped", "reset", "far_ahead", "sink_lost", "sink_older", "sink_newer", "sink_kept"]);
+const calm = new Set(["fresh", "dead", "dropped", "reset", "forgotten", "far_ahead", "sink_lost", "sink_older", "sink_newer", "sink_kept"]);
 
 export default {
   id: "send",

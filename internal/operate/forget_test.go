@@ -1,0 +1,231 @@
+package operate_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// everywhere puts a document everywhere where lull keeps documents.
+func (g *ground) everywhere(id string) {
+	g.Helper()
+	g.commit(g.hold("old-"+flight.ID(id), put(id, 3)), `{"title":"secret"}`)
+	if err := g.flights.Delete(g.Context(), "old-"+flight.ID(id)); err != nil {
+		g.Fatal(err)
+	}
+	g.die(put(id, 4), deadletter.RejectedBySink)
+	e := g.hold("f-"+flight.ID(id), put(id, 5))
+	err := g.Schedule.Put(g.Context(), schedule.Item{
+		ID: "s-" + id, Doc: e.Doc, Key: g.event(put(id, 6)).Key, NotBefore: time.Now().Add(time.Hour), Sink: "search",
+		Lane: flight.Live, Body: put(id, 6),
+	})
+	if err != nil {
+		g.Fatal(err)
+	}
+}
+
+func places(f operate.Forgotten) string {
+	text := ""
+	for _, s := range f.Steps {
+		text += fmt.Sprintf("%s %d/%d, ", s.Place, s.Removed, s.Found)
+	}
+	return strings.TrimSuffix(text, ", ")
+}
+
+func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.Config.Debounce.MinInterval = 0
+		g.everywhere("a")
+		g.everywhere("b")
+		before := g.row("content#a")
+		order := operate.ForgetOrder{Key: "content#a", DryRun: true, By: "ann"}
+		got, err := api.Forget(t.Context(), order)
+		const there = "tombstone 0/1, sink search 0/1, scheduled events 0/1, dead letters 0/1, flights 0/1"
+		if err != nil || places(got) != there || got.Remaining != 5 || !got.DryRun || g.row("content#a") != before {
+			t.Fatalf("dry run: %s, %+v, %v", places(got), got, err)
+		}
+		order.DryRun = false
+		got, err = api.Forget(t.Context(), order)
+		const done = "tombstone 1/1, sink search 1/1, scheduled events 1/1, dead letters 1/1, flights 0/1"
+		if err != nil || places(got) != done || got.Remaining != 1 || got.Waits != 1 || got.Until.Before(time.Now()) {
+			t.Fatalf("got %s, %+v, %v", places(got), got, err)
+		}
+		row := g.row("content#a")
+		if !row.Committed.IsFinal() || row.Committed.VersionText() != "5" || row.CommittedOp != shard.Delete {
+			t.Errorf("row %+v", row)
+		}
+		for _, late := range []string{put("a", 5), put("a", 6), absurd("a")} {
+			if e := g.event(late); shard.Judge(row, e.Key, e.Class, false) != shard.Stale {
+				t.Errorf("%s is not stale", late)
+			}
+		}
+		for _, n := range g.notes.All() {
+			if strings.Contains(fmt.Sprint(n), "secret") {
+				t.Errorf("noted content: %+v", n)
+			}
+		}
+		if n := g.notes.Of(journal.Removed); len(n) != 1 || n[0].Doc != "content#a" ||
+			!strings.Contains(n[0].Detail, "by ann") {
+			t.Errorf("noted %+v", n)
+		}
+		if x, err := api.Explain(t.Context(), "content#a"); err != nil || x.State != operate.StateForgotten {
+			t.Errorf("explained as %s %q, %v", x.State, x.Sentence, err)
+		}
+		if list, err := api.Documents(t.Context(), operate.DocumentFilter{Key: "content#a"}); err != nil ||
+			len(list.Documents) != 1 || list.Documents[0].State != operate.StateForgotten {
+			t.Errorf("listed as %+v, %v", list, err)
+		}
+		// Index ends the flight. Then nothing remains, however often it is asked.
+		if err := g.flights.Delete(t.Context(), "f-a"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err = api.Forget(t.Context(), order); err != nil || got.Remaining != 0 || g.row("content#a") != row {
+				t.Errorf("again: %s, %v", places(got), err)
+			}
+		}
+		// Others are as they were.
+		if got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#b", DryRun: true, By: "ann"}); err != nil ||
+			places(got) != there {
+			t.Errorf("another document: %s, %v", places(got), err)
+		}
+		// An operator may take it back: the versions of the source count again.
+		if _, err := api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: "5", By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		g.commit(g.hold("g", put("a", 5)), `{"title":"back"}`)
+	})
+}
+
+// A message of several events is one body: it stays as long as the dead letter of another document
+// needs it, and the answer says so.
+func TestForgetSaysWhatRemains(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		body := put("a", 1)
+		for _, id := range []string{"a", "b"} {
+			e := g.event(put(id, 1))
+			l := deadletter.New(message(body), deadletter.RejectedBySink, "x", e.Doc, e.Key, 0, time.Now())
+			l.Sink, l.Lane = "search", string(flight.Live)
+			if _, err := g.letters.Park(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unclear := deadletter.New(message(`{"subject": "a`), deadletter.Undecodable, "x", "", "", 0, time.Now())
+		if _, err := g.letters.Park(t.Context(), unclear); err != nil {
+			t.Fatal(err)
+		}
+		got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", By: "ann"})
+		if err != nil || got.Remaining != 2 || got.Waits != 0 {
+			t.Fatalf("got %s, %+v, %v", places(got), got, err)
+		}
+		said := fmt.Sprint(got.Steps)
+		for _, want := range []string{"1 dead letters of other documents share it", "lull dead drop " + unclear.ID} {
+			if !strings.Contains(said, want) {
+				t.Errorf("said %s, want %q", said, want)
+			}
+		}
+	})
+}
+
+func TestForgetRefusesAKeyThatIsNotClear(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.commit(g.hold("f", put("a", 1)), `{}`)
+		for _, tt := range []struct {
+			order operate.ForgetOrder
+			is    error
+			says  string
+		}{
+			{operate.ForgetOrder{Key: "content#a"}, operate.ErrInput, "by"},
+			{operate.ForgetOrder{Key: "a", By: "ann"}, operate.ErrInput, "<collection>#<id>"},
+			{operate.ForgetOrder{Key: "content#a ", By: "ann"}, operate.ErrInput, "space"},
+			{operate.ForgetOrder{Key: "content#*", By: "ann"}, operate.ErrInput, "pattern"},
+			{operate.ForgetOrder{Key: "content#z", By: "ann"}, operate.ErrNotFound, "is the key right?"},
+			{operate.ForgetOrder{Key: "far#a", By: "ann"}, operate.ErrInput, "cannot be read from here"},
+		} {
+			_, err := api.Forget(t.Context(), tt.order)
+			if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%q: %v, want %q", tt.order.Key, err, tt.says)
+			}
+		}
+		if g.row("content#z").Exists() || g.row("content#a").Committed.IsFinal() {
+			t.Error("a row was written")
+		}
+	})
+}
+
+func TestRemoveDeletesWhatIsAsItWasSeen(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.Config.Debounce.MinInterval = 0
+		long := time.Now().Add(-time.Hour)
+		seen := func(id string) operate.ReconcileCopy {
+			s, ok, err := g.sink.Get(t.Context(), shard.DocID("content#"+id))
+			if err != nil || !ok {
+				t.Fatalf("%s: %t, %v", id, ok, err)
+			}
+			return operate.ReconcileCopy{Key: s.Doc, OrderKey: s.Key, Fence: int64(s.Fence)}
+		}
+		for _, id := range []string{"ours", "rowless", "changed", "waits", "by-hand"} {
+			e := g.event(put(id, 3))
+			op := sink.Op{
+				Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(long.UnixMicro()), Key: e.Key, Version: "3",
+				Document: []byte(`{}`),
+			}
+			if id == "by-hand" {
+				op.Key, op.Version = "", ""
+			}
+			g.sink.Write(t.Context(), []sink.Op{op})
+		}
+		g.commit(g.hold("f", put("ours", 4)), `{}`)
+		order := operate.RemoveOrder{Collection: "content", Run: "01ARZ3NDEKTSV4RRFFQ69G5FAV", By: "ann"}
+		for _, id := range []string{"ours", "rowless", "changed", "waits", "by-hand"} {
+			order.Documents = append(order.Documents, seen(id))
+		}
+		g.commit(g.hold("g", put("changed", 4)), `{}`)
+		g.hold("h", put("waits", 4))
+		const want = "[{content#ours removed } {content#rowless removed } {content#changed changed } " +
+			"{content#waits changed } {content#by-hand removed }]"
+		for _, order.DryRun = range []bool{true, false} {
+			got, err := api.Remove(t.Context(), order)
+			if err != nil || fmt.Sprint(got.Documents) != want {
+				t.Fatalf("dry run %t: got %v, %v", order.DryRun, got.Documents, err)
+			}
+			for id, version := range map[string]string{"ours": "4", "rowless": "3"} {
+				if s, there, _ := g.sink.Get(t.Context(), shard.DocID("content#"+id)); there != order.DryRun ||
+					there && s.Version != version {
+					t.Errorf("dry run %t: %s is there %t, %+v", order.DryRun, id, there, s)
+				}
+			}
+		}
+		// The next version of the source wins over the removal, and so does one of what had none.
+		for _, id := range []string{"ours", "by-hand"} {
+			row, e := g.row(shard.DocID("content#"+id)), g.event(put(id, map[string]int{"ours": 5}[id]))
+			if shard.Judge(row, e.Key, e.Class, false) != shard.Held {
+				t.Errorf("%s is not newer than %s", e.Key, row.Committed)
+			}
+		}
+		if row, e := g.row("content#ours"), g.event(put("ours", 4)); shard.Judge(row, e.Key, e.Class, false) != shard.Stale {
+			t.Errorf("the version that was removed comes back over %s", row.Committed)
+		}
+		order.Run = "x"
+		if _, err := api.Remove(t.Context(), order); !errors.Is(err, operate.ErrInput) {
+			t.Errorf("a run that is not one: %v", err)
+		}
+	})
+}
+
+func message(body string) queue.Message { return queue.Message{ID: "m", Body: body, Sent: time.Now()} }

@@ -1,0 +1,176 @@
+package operate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// RemoveOrder names documents that the sink holds and the source does not have.
+type RemoveOrder struct {
+	Collection shard.Collection `json:"collection"`
+	Documents  []ReconcileCopy  `json:"documents"` // as an audit has seen them
+	Run        string           `json:"run"`       // of the repair, a ULID: it makes the delete newer than the copy
+	DryRun     bool             `json:"dry_run,omitempty"`
+	By         string           `json:"by"` // who asks, for the audit
+}
+
+// Removal is what became, or in a dry run would become, of a document.
+type Removal struct {
+	Key     shard.DocID `json:"key"`
+	Outcome string      `json:"outcome"` // removed, changed, in_motion, failed
+	Error   string      `json:"error,omitempty"`
+}
+
+// The outcomes of a removal, beside those of reconcile.
+const (
+	removed  = "removed"
+	changed  = "changed" // it is not what was seen: somebody else writes it
+	inMotion = string(reconcile.Moving)
+	failed   = string(reconcile.Failed)
+)
+
+// Removed is the answer of Remove.
+type Removed struct {
+	Documents []Removal `json:"documents"`
+}
+
+// maxRemove is how many documents one order may name.
+const maxRemove = 1000
+
+// Remove deletes documents from the sink that its source does not have, each if it is as it was
+// seen and nobody works on it. The delete is committed as a version between what was seen and the
+// next one: it takes nothing away that is newer.
+func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
+	name, err := o.auditedSink(r.Collection, "")
+	if err != nil {
+		return Removed{}, err
+	}
+	run, err := shard.ParseRun(r.Run)
+	switch {
+	case err != nil:
+		return Removed{}, inputf("run: %w", err)
+	case r.By == "":
+		return Removed{}, inputf("by: name who asks, for the audit")
+	case len(r.Documents) > maxRemove:
+		return Removed{}, inputf("documents: %d, at most %d in one order", len(r.Documents), maxRemove)
+	}
+	done := Removed{Documents: []Removal{}}
+	s := o.reconciler(name)
+	for _, seen := range r.Documents {
+		if seen.Key.Collection() != r.Collection {
+			return done, inputf("documents: %s is not of collection %s", seen.Key, r.Collection)
+		}
+		line := Removal{Key: seen.Key, Outcome: removed}
+		key := func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
+			k, err := o.removal(row, c, seen, run)
+			if err == nil && r.DryRun {
+				err = errDry
+			}
+			return k, err
+		}
+		_, err := s.Bury(ctx, reconcile.Burial{
+			Doc: seen.Key, By: r.By, Key: key, Why: "the source does not have it, and the sink had " + seen.OrderKey,
+		})
+		switch {
+		case err == nil, errors.Is(err, errDry):
+		case errors.Is(err, errSeen):
+			line.Outcome = changed
+		case errors.Is(err, reconcile.ErrMoving):
+			line.Outcome = inMotion
+		case ctx.Err() != nil:
+			return done, ctx.Err()
+		default:
+			line.Outcome, line.Error = failed, err.Error()
+		}
+		done.Documents = append(done.Documents, line)
+	}
+	return done, nil
+}
+
+var errDry = errors.New("dry run")
+
+func (o *Operator) reconciler(name string) *reconcile.Service {
+	return &reconcile.Service{
+		Looker: o.looker(name), Scanner: o.Scanner, Sink: o.Sinks[name], Journal: o.Journal,
+		NewToken: func() shard.Token { return shard.Token(rand.Text()) },
+	}
+}
+
+// removal is the key of the delete of a document that the source does not have: see removalKey.
+func (o *Operator) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, run shard.Run) (shard.OrderKey, error) {
+	ours, err := shard.ParseOrderKey(seen.OrderKey)
+	if err != nil {
+		ours = ""
+	}
+	was := max(row.Committed, ours)
+	if parts, err := was.Parts(); err == nil && parts.Run == run && row.CommittedOp == shard.Delete {
+		return row.Committed, nil // this run did it
+	}
+	k, err := o.removalKey(seen.Key.Collection(), was, run)
+	switch {
+	case err != nil, row.Pending == k: // an earlier try began it
+		return k, err
+	case c.Key != ours || int64(c.Fence) != seen.Fence && c.Key != "", row.Pending > row.Committed:
+		return "", errSeen
+	}
+	return k, nil
+}
+
+var errSeen = errors.New("it is not what was seen any more")
+
+// removalKey is the version that lull has, in this run. What lull did not write has no version: its
+// delete is below every event.
+func (o *Operator) removalKey(c shard.Collection, was shard.OrderKey, run shard.Run) (shard.OrderKey, error) {
+	if was == "" {
+		class, err := o.classOf(c)
+		if err != nil {
+			return "", err
+		}
+		first, err := shard.FirstVersion(class)
+		if err != nil {
+			return "", err
+		}
+		return shard.NewOrderKey(shard.Parts{Version: first, Digest: shard.Digest{7: 1}})
+	}
+	parts, err := was.Parts()
+	if err != nil {
+		return "", err
+	}
+	parts.Run, parts.Digest = run, shard.Digest{7: 1}
+	k, err := shard.NewOrderKey(parts)
+	if err == nil && k <= was {
+		err = fmt.Errorf("its version is of a later run, %s", was)
+	}
+	return k, err
+}
+
+// classOf is the class that the versions of a collection have, where the settings leave no doubt.
+func (o *Operator) classOf(c shard.Collection) (shard.Class, error) {
+	var found shard.Class
+	for _, own := range []bool{true, false} { // the sources of the collection first, then all
+		for name, s := range o.Config.Sources {
+			if own && o.Config.CollectionFor(name) != string(c) {
+				continue
+			}
+			class, err := shard.ParseClass(string(s.Class))
+			if err != nil || found != 0 && class != found {
+				return 0, fmt.Errorf("nothing says which versions collection %s has: its sources have several classes", c)
+			}
+			found = class
+		}
+		if found != 0 {
+			return found, nil
+		}
+	}
+	return 0, fmt.Errorf("no source says which versions collection %s has", c)
+}
+
+// Remove deletes documents from the sink that its source does not have.
+func (c *Client) Remove(ctx context.Context, o RemoveOrder) (Removed, error) {
+	return ask[RemoveOrder, Removed](ctx, c, "remove", o)
+}

@@ -1,0 +1,185 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Burial is a tombstone to write.
+type Burial struct {
+	Doc shard.DocID
+	// Key makes the tombstone's key of what the row and the sink show, or says why there shall be none.
+	Key func(row shard.Row, c shard.InSink) (shard.OrderKey, error)
+	By  string // who asks, for the audit
+	Why string // for the audit
+}
+
+// ErrMoving says that somebody works on the document, or that its sink takes nothing now: try
+// later.
+var ErrMoving = errors.New("it is not done yet")
+
+// Bury deletes a document from the sink under a lease of its own, and commits that as a delete. It
+// is what receive and index do with a delete event of that key: ADMIT, CLAIM, the request, COMMIT.
+// So it is refused wherever such an event is, and a version that is newer goes over it. It can be
+// tried again at any time, and then goes on. It returns the key that is committed.
+func (s *Service) Bury(ctx context.Context, b Burial) (shard.OrderKey, error) {
+	var why error
+	for range tries {
+		k, again, err := s.bury(ctx, b)
+		if !again {
+			return k, err
+		}
+		why = err
+	}
+	return "", why
+}
+
+// bury tries once. again says that the row changed meanwhile, or that the sink asked to wait.
+func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again bool, err error) {
+	if err := s.takes(ctx, b.Doc.Collection()); err != nil {
+		return "", false, err
+	}
+	whole := s.Looker
+	whole.Whole = true
+	found, err := whole.Look(ctx, []shard.DocID{b.Doc})
+	if err != nil {
+		return "", false, err
+	}
+	f := found[0]
+	row := f.Row
+	if k, err = b.Key(row, f.Copy); err != nil {
+		return "", false, err
+	}
+	now := s.Clock.Now()
+	at := shard.MicrosOf(now)
+	switch pace := s.Config.Timing(b.Doc.Collection()).MinInterval; {
+	case row.Foreign():
+		return "", false, errors.New("the row has a newer schema: update lull")
+	case row.Committed == k && f.Document == nil && f.Copy == (shard.InSink{}) && row.Owner == "":
+		return k, false, nil // an earlier try did it
+	case row.Owner != "" && row.LeaseUntil >= at.Add(-s.Off):
+		return "", false, fmt.Errorf("it is being written until %s: %w", row.LeaseUntil.Time().Format("15:04:05"), ErrMoving)
+	case row.Committed > k, row.Pending > k, row.Claimed > k:
+		return "", false, fmt.Errorf("a newer version is there or waits: %w", ErrMoving)
+	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ahead of a clock that is late it says nothing
+		return "", false, fmt.Errorf("its collection allows one write in %s: %w", pace, ErrMoving)
+	case row.Committed == k:
+		outcome, err := s.again(ctx, f, b)
+		if err == nil && outcome != Reasserted {
+			err = ErrMoving
+		}
+		return k, false, err
+	}
+	if row.Pending != k {
+		old, err := s.table().Write(ctx, shard.Admit(shard.Admission{
+			Doc: b.Doc, Key: k, Class: k.Class(), Flight: operatorFlight, Now: at,
+		}))
+		if refused, ok := shard.AsRefused(err); ok && refused.Row.Pending != k {
+			return "", true, fmt.Errorf("the row takes no delete now: %w", ErrMoving)
+		} else if err != nil && !ok {
+			return "", false, fmt.Errorf("ADMIT: %w", err)
+		} else if !ok {
+			row = old
+		}
+	}
+	return s.claimAndDelete(ctx, b, row, k)
+}
+
+// operatorFlight stands in a row for the flight that admitted what an operator admits.
+const operatorFlight = "operator"
+
+// takes refuses what a function would not do either: to write to a sink that is paused or away, or
+// beside the one index of a rebuild.
+func (s *Service) takes(ctx context.Context, c shard.Collection) error {
+	h, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Consistent)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the health of sink %s: %w", s.SinkName, err)
+	case shard.Unavailable(h):
+		return fmt.Errorf("sink %s is paused, or does not take writes: %w", s.SinkName, ErrMoving)
+	case h.RebuildAt != 0 && h.RebuildOf == string(c):
+		return fmt.Errorf("collection %s is being rebuilt, and the new index would keep it: %w", c, ErrMoving)
+	}
+	return nil
+}
+
+// claimAndDelete takes the lease of what is pending, deletes and commits.
+func (s *Service) claimAndDelete(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (shard.OrderKey, bool,
+	error,
+) {
+	now := s.Clock.Now()
+	at := shard.MicrosOf(now)
+	until := now.Add(margin + s.Config.Index.SinkDeadline + s.Config.Index.Guard + s.Off + s.Config.ApplyDelay(s.SinkName))
+	// By a clock that may be ahead no lease looks over that somebody still writes under.
+	bid := shard.Bid{
+		Doc: b.Doc, Key: k, Token: s.NewToken(), Now: at.Add(-s.Off), Fence: shard.FenceAfter(row, at),
+		Until: shard.MicrosOf(until), Again: row.Claimed == k,
+	}
+	l := bid.Lease()
+	w := shard.Claim(bid)
+	old, err := s.table().Write(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok {
+		if !shard.OwnClaim(refused.Row, bid) {
+			return "", true, fmt.Errorf("somebody else writes it: %w", ErrMoving)
+		}
+		old, err = refused.Row, nil // only the answer was lost
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("CLAIM: %w", err)
+	}
+	if late := s.Clock.Now().Sub(now); late > margin {
+		return "", false, fmt.Errorf("CLAIM took %s, which leaves no time for a request: %w", late, ErrMoving)
+	}
+	out := s.delete(ctx, l, old.CommittedOp == shard.Put)
+	switch out.Kind {
+	case sink.Applied:
+		return k, false, s.commit(ctx, b, l, w.Apply(old))
+	case sink.Unknown, sink.Newer: // the lease stays until nothing can be applied any more
+		return "", false, fmt.Errorf("delete: %s: %s: try again after %s: %w", out.Kind, out.Reason,
+			until.UTC().Format("15:04:05"), ErrMoving)
+	case sink.Throttled, sink.Refused, sink.Rejected, sink.Configuration:
+	}
+	release := shard.Release(l, "delete: "+out.Kind.String(), false)
+	if _, err := s.table().Write(ctx, release); err != nil {
+		if refused, ok := shard.AsRefused(err); !ok || !shard.Ended(refused.Row, l, release) {
+			return "", false, fmt.Errorf("RELEASE: %w", err)
+		}
+	}
+	err = fmt.Errorf("delete: %s: %s", out.Kind, out.Reason)
+	return "", out.Kind == sink.Throttled && s.Clock.Sleep(ctx, max(out.RetryAfter, margin)) == nil, err
+}
+
+// commit commits the delete, in the form that the newest image asks for.
+func (s *Service) commit(ctx context.Context, b Burial, l shard.Lease, image shard.Row) error {
+	for range tries {
+		now := s.Clock.Now()
+		w := shard.Commit(l, shard.Delete, shard.MicrosOf(now), s.Config.Expires(now), image)
+		_, err := s.table().Write(ctx, w)
+		refused, ok := shard.AsRefused(err)
+		if err == nil || ok && shard.Ended(refused.Row, l, w) {
+			s.Journal.Note(journal.Note{
+				Step: journal.Removed, At: now, Sink: s.SinkName, Doc: l.Doc, Key: l.Key, Old: image,
+				Detail: "by " + b.By + ": " + b.Why,
+			})
+			return nil
+		}
+		if !ok {
+			return fmt.Errorf("COMMIT: %w", err)
+		}
+		if image = refused.Row; image.Owner != l.Token {
+			break
+		}
+	}
+	return fmt.Errorf("the lease was lost: %w", ErrMoving)
+}
+
+// again deletes once more what a committed delete left, or what came back since.
+func (s *Service) again(ctx context.Context, f Finding, b Burial) (Outcome, error) {
+	r := &run{Service: s, Order: Order{By: b.By}}
+	return r.reassert(ctx, f)
+}

@@ -1,0 +1,238 @@
+package reconcile_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/sink"
+)
+
+// bury writes the tombstone above every version of a document.
+func (b *bench) bury(id string) (shard.OrderKey, error) {
+	b.Helper()
+	v := fault.NewInvocation(b.inject, "operator", 1)
+	tokens := 0
+	s := reconcile.Service{
+		Looker: reconcile.Looker{
+			Shards: v.Shards(b.Shards), Reader: b.sink, SinkName: "search", Config: &b.Config,
+			Clock: clock.Skewed{Clock: clock.System{}, By: b.skew}, Off: b.skew.Abs(),
+		},
+		Scanner: v.Scanner(b.Shards), Sink: v.Sink(b.sink), Journal: &b.Notes,
+		NewToken: func() shard.Token { tokens++; return shard.Token(fmt.Sprint("bury-", tokens)) },
+	}
+	return s.Bury(b.Context(), reconcile.Burial{
+		Doc: usecasetest.Doc(id), By: "somebody", Why: "test",
+		Key: func(row shard.Row, _ shard.InSink) (shard.OrderKey, error) {
+			if row.Committed.IsFinal() {
+				return row.Committed, nil
+			}
+			v, err := shard.FirstVersion(shard.ClassInt)
+			if err != nil {
+				return "", err
+			}
+			return shard.Final(v)
+		},
+	})
+}
+
+func (b *bench) buried(t *testing.T, id string) {
+	t.Helper()
+	row := b.Row(usecasetest.Doc(id))
+	if !row.Committed.IsFinal() || row.CommittedOp != shard.Delete || row.Owner != "" || row.Pending != "" ||
+		row.ExpiresAt == 0 || row.Content != "" {
+		t.Errorf("row %+v, want a settled tombstone", row)
+	}
+	if got := b.held(id); got != "" {
+		t.Errorf("the sink holds version %s", got)
+	}
+	for _, version := range []string{"6", strings.Repeat("9", 40)} {
+		late := b.EventOf(fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%q,"data":{}}`, id, version))
+		if shard.Judge(row, late.Key, late.Class, false) != shard.Stale {
+			t.Errorf("version %s is not stale", version)
+		}
+	}
+}
+
+func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
+	for name, make := range map[string]func(b *bench){
+		"a document":                  func(b *bench) { b.row("a", 5, shard.Put); b.stored("a", 5, 10*time.Minute) },
+		"one that nobody knows":       func(*bench) {},
+		"one without a row":           func(b *bench) { b.stored("a", 5, 10*time.Minute) },
+		"one that lull did not write": func(b *bench) { b.stranger("a") },
+		"one that is deleted":         func(b *bench) { b.row("a", 5, shard.Delete) },
+		"one with a version waiting": func(b *bench) {
+			b.row("a", 5, shard.Put)
+			b.stored("a", 5, 10*time.Minute)
+			b.Admit(b.EventOf(usecasetest.Put("a", 6)))
+		},
+		"one whose claim got no answer": func(b *bench) {
+			b.row("a", 5, shard.Put)
+			b.stored("a", 5, 10*time.Minute)
+			e := b.EventOf(usecasetest.Put("a", 6))
+			b.Admit(e)
+			b.Claim(e)
+			time.Sleep(time.Minute)
+			b.stored("a", 6, 50*time.Second)
+		},
+		"a version that is dead": func(b *bench) {
+			b.row("a", 5, shard.Put, func(r *shard.Row) { r.Dead = b.key("a", 6) })
+			b.stored("a", 5, 10*time.Minute)
+		},
+	} {
+		for _, versions := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, versions %t", name, versions), func(t *testing.T) {
+				usecasetest.Story(t, func(t *testing.T) {
+					b := open(t, versions)
+					make(b)
+					if _, err := b.bury("a"); err != nil {
+						t.Fatal(err)
+					}
+					b.buried(t, "a")
+					b.Noted(journal.Removed, 1)
+					before := b.Row(usecasetest.Doc("a"))
+					if _, err := b.bury("a"); err != nil || b.Row(usecasetest.Doc("a")) != before {
+						t.Errorf("again: %v, row %+v", err, b.Row(usecasetest.Doc("a")))
+					}
+					time.Sleep(time.Hour)
+					b.stranger("a") // back, by somebody else's hand
+					time.Sleep(time.Second)
+					if _, err := b.bury("a"); err != nil {
+						t.Error(err)
+					}
+					b.buried(t, "a")
+				})
+			})
+		}
+	}
+}
+
+func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
+	for name, tt := range map[string]struct {
+		make func(b *bench)
+		says string
+	}{
+		"leased": {func(b *bench) {
+			e := b.EventOf(usecasetest.Put("a", 6))
+			b.Admit(e)
+			b.Claim(e)
+		}, "being written until"},
+		"the sink is paused": {func(b *bench) {
+			b.Write(shard.Pause("search", usecasetest.Now(), "ann", ""))
+		}, "is paused"},
+		"the circuit is open": {func(b *bench) {
+			b.Write(shard.Trip("search", usecasetest.Now(), usecasetest.Now().Add(time.Hour), 1))
+		}, "does not take writes"},
+		"a rebuild": {func(b *bench) {
+			b.Write(shard.Rebuild("search", "content", "new", usecasetest.Now()))
+		}, "being rebuilt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				b.row("a", 5, shard.Put)
+				b.stored("a", 5, 10*time.Minute)
+				tt.make(b)
+				before := b.Row(usecasetest.Doc("a"))
+				_, err := b.bury("a")
+				if !errors.Is(err, reconcile.ErrMoving) || !strings.Contains(err.Error(), tt.says) ||
+					b.Row(usecasetest.Doc("a")) != before || b.held("a") != "5" {
+					t.Errorf("got %v, row %+v; want it left alone: %s", err, b.Row(usecasetest.Doc("a")), tt.says)
+				}
+			})
+		})
+	}
+}
+
+// Whatever call fails, before or after it is done, the next try completes what was begun. Nothing
+// in between lets an older version win.
+func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
+	for _, call := range []string{"ADMIT", "CLAIM", "_bulk", "COMMIT", "Read"} {
+		for what, verdict := range map[string]fault.Verdict{"before": fault.FailBefore, "after": fault.FailAfter} {
+			t.Run(call+" fails "+what, func(t *testing.T) {
+				usecasetest.Story(t, func(t *testing.T) {
+					b := open(t, true)
+					b.row("a", 5, shard.Put)
+					b.stored("a", 5, 10*time.Minute)
+					b.inject = usecasetest.Fails(call, verdict, 100)
+					_, err := b.bury("a")
+					if err == nil && call != "_bulk" {
+						t.Errorf("%s failed, and nobody was told", call)
+					}
+					b.inject = usecasetest.Healthy
+					time.Sleep(time.Minute)
+					if _, err := b.bury("a"); err != nil {
+						t.Fatal(err)
+					}
+					b.buried(t, "a")
+				})
+			})
+		}
+	}
+}
+
+// By a clock that is ahead no lease looks over that somebody still writes under. By one that is
+// behind the fence is greater than that of what is there.
+func TestABurialByAClockThatIsOff(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, false)
+		b.skew = 4 * time.Minute
+		b.row("a", 5, shard.Put, func(r *shard.Row) { r.LastWrite = usecasetest.Now() })
+		b.stored("a", 5, 0)
+		e := b.EventOf(usecasetest.Put("a", 6))
+		b.Admit(e)
+		time.Sleep(time.Second)
+		b.Claim(e)
+		if _, err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
+			t.Errorf("ahead of a lease: %v", err)
+		}
+		// Nor where the claim comes between its look and its own.
+		b.row("b", 5, shard.Put)
+		b.stored("b", 5, 10*time.Minute)
+		other := b.EventOf(usecasetest.Put("b", 6))
+		b.inject = usecasetest.At("ADMIT", func() {
+			b.Admit(other)
+			b.Claim(other)
+		})
+		_, err := b.bury("b")
+		if !errors.Is(err, reconcile.ErrMoving) || !b.Row(usecasetest.Doc("b")).Leased(usecasetest.Now()) {
+			t.Errorf("ahead of a lease that came: %v, %+v", err, b.Row(usecasetest.Doc("b")))
+		}
+		b.inject = usecasetest.Healthy
+		b.skew = -4 * time.Minute
+		b.row("c", 5, shard.Put, func(r *shard.Row) { r.LastWrite = usecasetest.Now() })
+		b.stored("c", 5, 0)
+		if _, err := b.bury("c"); err != nil {
+			t.Errorf("behind: %v", err)
+		}
+		b.buried(t, "c")
+	})
+}
+
+func TestABurialThatTheSinkRefusesGivesItsLeaseBack(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, true)
+		b.row("a", 5, shard.Put)
+		b.stored("a", 5, 10*time.Minute)
+		b.sink.Script(usecasetest.Doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "told so"}})
+		if _, err := b.bury("a"); err == nil || !strings.Contains(err.Error(), "refused: told so") {
+			t.Errorf("got %v", err)
+		}
+		if row := b.Row(usecasetest.Doc("a")); row.Owner != "" || row.Committed != b.key("a", 5) {
+			t.Errorf("row %+v", row)
+		}
+		if _, err := b.bury("a"); err != nil {
+			t.Error(err)
+		}
+		b.buried(t, "a")
+	})
+}
