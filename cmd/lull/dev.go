@@ -31,8 +31,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// demo is the stream of `lull dev` without --events: a burst, a late old version, one in which nothing
-// changed, a delete and an older put after it, and poison.
+// demo is the stream of `lull dev` without --events: a burst, a late old version, one in which
+// nothing changed, a delete and an older put after it, and poison.
 //
 //go:embed demo.ndjson
 var demo []byte

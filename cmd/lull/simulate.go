@@ -183,8 +183,18 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 	if n := len(up.Arrivals); n > 0 {
 		up.Calm = up.Arrivals[n-1].At
 	}
-	up.Calm += cfg.Debounce.Quiet + cfg.Debounce.MaxWait + time.Minute
+	up.Calm += longestHold(cfg) + time.Minute
 	return up, nil
+}
+
+// longestHold is how long the windows of the settings hold a message at most, with a quiet window
+// after it.
+func longestHold(cfg *config.Config) time.Duration {
+	var longest time.Duration
+	for name := range cfg.Sinks {
+		longest = max(longest, cfg.LongestHold(name))
+	}
+	return longest + cfg.LongestFresh()
 }
 
 // generated is what --load says, or what the seed writes, in the form of the sources.

@@ -100,7 +100,6 @@ func (t *turn) settle(d *document, consistent bool) shard.Act {
 		}
 		d.step = shard.Decide(d.row, shard.Hold{Key: e.Key, Admitted: e.Admitted}, shard.View{
 			Now: now, Consistent: consistent || d.known, Turn: turns, Backoff: now.Add(t.delay(turns)),
-			Returns: t.returns(),
 		}, timing)
 		switch d.step.Act {
 		case shard.ActDone:

@@ -24,8 +24,8 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	if t.goesAway() {
 		return t.away(ctx)
 	}
-	if t.leaves() {
-		return t.leave(ctx)
+	if extend, ok := t.leaves(); ok {
+		return t.leave(ctx, extend)
 	}
 	next := t.state
 	next.Remaining, next.Turn = t.left, t.state.Turn+1

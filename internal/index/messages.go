@@ -77,40 +77,45 @@ func (t *turn) giveBack(ctx context.Context) {
 // and a few more turns cost less than that (ADR 0028).
 const maxLeave = 100
 
-// returns is by when a newer version must be due for an older one to leave the flight. It is 0
-// where all stay: a sink that is unhealthy or throttles writes the newer version after the older
-// one is back. Nothing brings back the messages of a rescued flight, which nobody extends.
-func (t *turn) returns() shard.Micros {
-	visible := t.firstVisible()
-	if visible > t.longestHold() {
-		return 0
-	}
-	if t.circuit != shard.CircuitClosed || t.tripped || t.pace() > 0 || !t.h.Config.SupersededLeave() {
-		return 0
-	}
-	return visible.Add(-t.h.Config.Index.Timeout)
+// mayLeave reports whether superseded messages may leave this flight at all: a sink that is
+// unhealthy or throttles writes the newer version after the older one is back. Nothing brings back
+// the messages of a rescued flight, which nobody extends.
+func (t *turn) mayLeave() bool {
+	return t.firstVisible() <= t.longestHold() && t.circuit == shard.CircuitClosed && !t.tripped && t.pace() == 0 &&
+		t.h.Config.SupersededLeave() && len(t.remainingReceipts()) <= maxLeave
 }
 
 // leaves reports whether all that is left of the flight is superseded and leaves it. SQS shows the
 // messages again when their visibility ends. The newer versions should be written by then, and
 // receive acknowledges them as stale. A message leaves once: one that returned too early stays in
-// its flight, so that the cap holds for it.
-func (t *turn) leaves() bool {
-	if t.returns() == 0 || len(t.remainingReceipts()) > maxLeave {
-		return false
+// its flight, so that the cap holds for it. Where the newer versions are due later than the
+// messages return, and it takes longer than the queue's visibility until then, they are extended to
+// that.
+func (t *turn) leaves() (extend shard.Micros, ok bool) {
+	if !t.mayLeave() {
+		return 0, false
 	}
+	newer := shard.Micros(0)
 	for _, d := range t.docs {
 		for _, e := range d.held {
-			if !e.gone && (!d.step.Leaves || t.message(e).ReceiveCount > 1) {
-				return false
+			if e.gone {
+				continue
 			}
+			if d.step.Newer == 0 || t.message(e).ReceiveCount > 1 {
+				return 0, false
+			}
+			newer = max(newer, d.step.Newer)
 		}
 	}
-	return true
+	if newer <= t.firstVisible().Add(-t.h.Config.Index.Timeout) {
+		return 0, true
+	}
+	return newer.Add(t.h.Config.Extended(t.window())), newer.Sub(t.now()) > t.h.Config.Queues.Visibility
 }
 
 // leave ends the flight without its messages.
-func (t *turn) leave(ctx context.Context) flight.State {
+func (t *turn) leave(ctx context.Context, extend shard.Micros) flight.State {
+	t.extend(ctx, extend)
 	for _, d := range t.docs {
 		for _, e := range d.held {
 			if !e.gone {

@@ -65,8 +65,8 @@ func TestALongWindowBesideAShortOne(t *testing.T) {
 	})
 }
 
-// A burst in a long window is one write, and what came before its last event waits in its flight
-// until that one is written.
+// A burst in a long window is one write. What came before its last event leaves its flight in its
+// first turn, stays invisible until that one is written, and is acknowledged when it returns.
 func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute }
 	stage{cfg: cfg}.play(t, func(b *bench) {
@@ -76,25 +76,48 @@ func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 			flights = append(flights, b.hold(put("a", v+1)))
 			time.Sleep(time.Minute)
 		}
-		// in the order of their turns
-		for left := len(flights); left > 0; {
-			next := -1
-			for i, s := range flights {
-				if !s.Done && (next < 0 || s.Wake().Before(flights[next].Wake())) {
-					next = i
-				}
-			}
-			if flights[next] = b.turn(flights[next]); flights[next].Done {
-				left--
-			}
+		for _, s := range flights {
+			b.fly(s, 1)
 		}
 		n := b.Notes.Of(journal.Committed)
 		if at := n[0].At.Sub(begin); len(n) != 1 || at < 9*time.Minute || at > 9*time.Minute+time.Second {
 			b.Errorf("%d writes, the first after %s, want one 5m after the last event", len(n), at)
 		}
 		b.holds("a", "5")
+		b.Noted(journal.LeftSuperseded, 4)
+		for back := 0; back < 4; {
+			for b.live.Counts().Visible == 0 {
+				time.Sleep(time.Second)
+			}
+			back += b.live.Counts().Visible
+			if s := b.receive(flight.Live); !s.Done {
+				b.Errorf("held again after %s, want it acknowledged", time.Since(begin))
+			}
+		}
 		b.inQueue(0)
-		b.Noted(journal.Received, 5)
+		b.Noted(journal.Stale, 4)
+	})
+}
+
+// Where the newer version of a long window turns out to be poison, the older one is written when it
+// returns.
+func TestAVersionThatLeftALongWindowIsWrittenWhereTheNewerOneDies(t *testing.T) {
+	cfg := func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute }
+	stage{cfg: cfg}.play(t, func(b *bench) {
+		begin := time.Now()
+		older := b.hold(put("a", 1))
+		time.Sleep(time.Minute)
+		newer := b.hold(put("a", 2))
+		b.fly(older, 1)
+		b.rejects("a", 1)
+		b.fly(newer, 2)
+		b.holds("a", "")
+		b.fly(b.comeBack(1), 2)
+		b.holds("a", "1")
+		b.inQueue(0)
+		if at := time.Since(begin); at > 11*time.Minute {
+			b.Errorf("written after %s", at)
+		}
 	})
 }
 

@@ -104,6 +104,17 @@ func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.Sta
 	return err == nil
 }
 
+// admittedAt is when the row accepted a version, or one behind which it waits. One that has been
+// overtaken is not the newest that came after the cap, however late it comes: it has the grace to
+// wait, and the newest goes first.
+func (b *batch) admittedAt(p *pending) shard.Micros {
+	at, row := shard.MicrosOf(b.admitted), b.docs[p.doc].after
+	if row.Pending > p.Key && row.BurstStart != 0 {
+		at = min(at, row.BurstStart.Add(b.h.Config.For(string(p.Doc.Collection())).MaxWait)-1)
+	}
+	return at
+}
+
 // manifest collects the messages that are held, each with the events that are not done.
 func (b *batch) manifest() *flight.Manifest {
 	m := &flight.Manifest{
@@ -128,7 +139,7 @@ func (b *batch) manifest() *flight.Manifest {
 		}
 		e := flight.Entry{
 			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: p.due,
-			Admitted: shard.MicrosOf(b.admitted),
+			Admitted: b.admittedAt(p),
 		}
 		if m.Records[r].Events != nil {
 			m.Records[r].Events = append(m.Records[r].Events, e)

@@ -142,6 +142,26 @@ func TestARedeliveredMessageKeepsItsWindow(t *testing.T) {
 	})
 }
 
+// A version that is overtaken when it comes, or comes back, after the cap is not the newest that
+// came after it: it waits for the grace, so that the newest is written.
+func TestAnOvertakenVersionIsNotLate(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.send(put("a", 5))
+		b.poll()
+		cap := b.Row(doc("a")).BurstStart.Add(b.Config.Debounce.MaxWait)
+		time.Sleep(time.Until(cap.Time()) + time.Second)
+		b.send(put("a", 4), put("a", 6))
+		b.poll()
+		m := b.manifests()
+		for _, r := range m[len(m)-1].Records {
+			if e := r.Events[0]; (e.Admitted >= cap) != (e.Key == b.EventOf(put("a", 6)).Key) || e.Admitted == 0 {
+				b.Errorf("%s was admitted at %s, the cap is %s: only the newest came after it", e.Key, e.Admitted.Time(),
+					cap.Time())
+			}
+		}
+	})
+}
+
 func left(s flight.State, n int) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range n {

@@ -135,8 +135,9 @@ func judge(t *testing.T, s *story, l *line) string {
 func decide(t *testing.T, s *story, l *line) string {
 	v := shard.View{
 		Now: s.micros(), Consistent: !l.flag("eventual"),
-		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))), Returns: l.time("returns"),
+		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))),
 	}
+	returns := l.time("returns") // by when a newer version must be due for this one to leave
 	if _, err := fmt.Sscan(l.text("turn", "0"), &v.Turn); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func decide(t *testing.T, s *story, l *line) string {
 		return form + ", cap " + clockText(step.Cap)
 	case shard.ActWait:
 		text := "wait until " + clockText(step.Until) + ": " + step.Why
-		if step.Leaves {
+		if step.Newer != 0 && step.Newer <= returns {
 			text += "; may leave"
 		}
 		return text

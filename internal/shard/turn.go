@@ -6,7 +6,7 @@ type Act byte
 // The acts of design section 8, step 1.
 const (
 	ActClaim Act = iota // try CLAIM
-	ActWait             // wake at Until; or leave the flight, where Leaves says so
+	ActWait             // wake at Until; or leave the flight, where Newer says so
 	ActDone             // committed >= k: delete the messages with this and older versions
 	// dead = k, read consistently: its dead letter is stored; delete this version's messages only
 	ActStored
@@ -19,13 +19,13 @@ const (
 type Step struct {
 	Act   Act
 	Until Micros // ActWait: when to look again
-	// Leaves says of ActWait that a newer version should be written before this one's message
-	// returns by itself: it may leave the flight undeleted, and be judged by the row when it returns
-	// (ADR 0028).
-	Leaves bool
-	Again  bool   // ActClaim: the row shows claimed = k
-	Cap    Micros // ActClaim: the :cap of the condition
-	Why    string // ActWait, ActLeave: in the words of the design, for people
+	// Newer says of ActWait by when a newer version is due, 0 where none is pending. Where that one
+	// should be written before this one's message returns by itself, this one may leave the flight
+	// undeleted, and be judged by the row when it returns (ADR 0028).
+	Newer Micros
+	Again bool   // ActClaim: the row shows claimed = k
+	Cap   Micros // ActClaim: the :cap of the condition
+	Why   string // ActWait, ActLeave: in the words of the design, for people
 }
 
 // Hold is a version that a flight holds.
@@ -40,9 +40,6 @@ type View struct {
 	Consistent bool // the row was read consistently or is the image of a refused write
 	Turn       int  // how many turns this flight has waited for the document
 	Backoff    Micros
-	// Returns is by when a newer version must be due for this one to leave the flight: when its
-	// message is visible again, less the time of a turn. 0: it stays.
-	Returns Micros
 }
 
 // Decide says what to do with the newest version that a flight holds of a document. It steers; the
@@ -88,8 +85,7 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 				until = next
 			}
 			return Step{
-				Act: ActWait, Until: until, Leaves: next <= v.Returns,
-				Why: "a newer version is pending",
+				Act: ActWait, Until: until, Newer: next, Why: "a newer version is pending",
 			}
 		}
 	}
