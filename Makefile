@@ -12,7 +12,7 @@ tool := go tool -modfile=tools/go.mod
 ARCH ?= arm64
 host := $(shell go env GOHOSTARCH 2>/dev/null)
 DIST ?= $(if $(filter arm64,$(ARCH)),dist,dist/$(ARCH))
-functions := receive index prune dlq
+functions := receive index prune dlq feed
 # The same source gives the same bytes, wherever and whenever it is built.
 gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w -buildid="
 

@@ -33,7 +33,7 @@ func stage(p *Props) (dir string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("stage functions: %w", err)
 	}
-	for _, f := range names.Functions() {
+	for _, f := range p.programs() {
 		folder := filepath.Join(dir, string(f))
 		program, err := p.program(f)
 		err = errors.Join(
@@ -71,10 +71,19 @@ func (p *Props) program(f names.Function) ([]byte, error) {
 	return program, err
 }
 
+// programs are those that the stack takes.
+func (p *Props) programs() []names.Function {
+	all := names.Functions()
+	if p.Config.CommitFeed {
+		all = append(all, names.Feed)
+	}
+	return all
+}
+
 // newAssets are the staged folders as code.
-func newAssets(dir string) assets {
+func (p *Props) newAssets(dir string) assets {
 	a := make(assets)
-	for _, f := range names.Functions() {
+	for _, f := range p.programs() {
 		a[f] = awslambda.Code_FromAsset(jsii.String(filepath.Join(dir, string(f))), nil)
 	}
 	return a

@@ -77,6 +77,7 @@ func (p *Props) checkNames(fs *faultList) {
 const (
 	maxResources   = 500
 	maxPolicy      = 10_240
+	feedResources  = 5  // function, its role and log, pipe and its role
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
 	sinkResources  = 65 // without upstreams
 	// operatorStatements is the operator's policy without what it names of each sink, with a key.
@@ -89,6 +90,9 @@ func (p *Props) checkLimits(fs *faultList) {
 	const fix = "deploy the others as another stack, with another `stack`"
 	sinks, outputs := sinkNames(p.Config), make(map[string]string)
 	resources, policy := stackResources+len(p.Upstreams), operatorStatements
+	if p.Config.CommitFeed {
+		resources += feedResources
+	}
 	n := names.Of(p.Config)
 	for _, sink := range sinks {
 		if other, ok := outputs[title(sink)]; ok {
@@ -348,7 +352,7 @@ func (p *Props) checkAssets(fs *faultList) {
 		return
 	}
 	want := map[Architecture]elf.Machine{ARM64: elf.EM_AARCH64, X86_64: elf.EM_X86_64}[p.architecture()]
-	for _, f := range names.Functions() {
+	for _, f := range p.programs() {
 		path := filepath.Join(p.AssetDir, string(f), release.Program)
 		program, err := p.program(f)
 		switch {

@@ -43,7 +43,7 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	case props.StateOnly:
 	case props.template != nil:
 		code = make(assets)
-		for _, f := range names.Functions() {
+		for _, f := range props.programs() {
 			code[f] = props.template(f)
 		}
 	default:
@@ -52,13 +52,16 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 			panic(err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		code = newAssets(dir)
+		code = props.newAssets(dir)
 	}
 	for _, name := range sinkNames(props.Config) {
 		l.Sinks[name] = newSink(l, name, code)
 	}
 	if props.StateOnly {
 		return l
+	}
+	if props.Config.CommitFeed {
+		l.newFeed(code[names.Feed])
 	}
 	l.newUpstreams()
 	l.newOperators()

@@ -56,6 +56,7 @@ const (
 	testStack       = "ephemeral"
 	stateStack      = "state"
 	standardStack   = "standard" // plainStack with Standard flights
+	feedStack       = "feed"     // plainStack with a commit feed
 	existingStack   = "existing" // plainStack with a table and a live queue that exist already
 )
 
@@ -71,7 +72,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	if folder, err = os.MkdirTemp("", "lull-infra-"); err != nil {
 		return nil, err
 	}
-	for _, f := range names.Functions() {
+	for _, f := range append(names.Functions(), names.Feed) {
 		if err := writeProgram(filepath.Join(folder, "dist", string(f), release.Program), string(f)); err != nil {
 			return nil, err
 		}
@@ -93,6 +94,9 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	standard.Config.Flight.Kind, standard.Config.Queues.Live.MaxConcurrency = config.FlightStandard, 20
 	standard.Config.Complete()
 	NewLull(awscdk.NewStack(a, jsii.String(standardStack), nil), "Lull", standard)
+	feed := plainProps()
+	feed.Config.Stack, feed.Config.CommitFeed = feedStack, true
+	NewLull(awscdk.NewStack(a, jsii.String(feedStack), nil), "Lull", feed)
 	NewLull(awscdk.NewStack(a, jsii.String(existingStack), nil), "Lull", existingProps())
 	state := plainProps()
 	state.StateOnly = true
@@ -105,7 +109,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 		return nil, err
 	}
 	for _, name := range []string{
-		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack,
+		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack, feedStack,
 	} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {

@@ -48,6 +48,9 @@ type Props struct {
 	// Operators may assume the roles of the command line. Default: what the account's own policies
 	// allow to.
 	Operators awsiam.IPrincipal
+	// CommitBus gets an event for each commit, where the settings say commitFeed. Default: the account's
+	// default bus.
+	CommitBus awsevents.IEventBus
 	// AlarmTopic is told when an alarm goes off and when it ends. Default nil: alarms are only seen
 	// in CloudWatch.
 	AlarmTopic awssns.ITopic

@@ -39,9 +39,19 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 			PointInTimeRecoveryEnabled: jsii.Bool(true),
 		},
 		WarmThroughput:     p.Warm.warm(),
+		DynamoStream:       p.stream(),
 		DeletionProtection: jsii.Bool(p.Protect),
 		RemovalPolicy:      p.removal(),
 	})
+}
+
+// stream is what the table's stream says of a change: the row before and after, because only the
+// two of them say whether it was a commit.
+func (p *Props) stream() awsdynamodb.StreamViewType {
+	if !p.Config.CommitFeed {
+		return ""
+	}
+	return awsdynamodb.StreamViewType_NEW_AND_OLD_IMAGES
 }
 
 // warm is nil where nothing is asked for.

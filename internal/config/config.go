@@ -58,6 +58,8 @@ type Config struct {
 	// "none" logs, counts and deletes it. Writing "none" is the operator's acknowledgement that
 	// messages are dropped. Default "queue".
 	DeadLetters DeadLetters `json:"deadLetters"`
+	// CommitFeed gives the table a stream, and tells each commit as an event. Default false.
+	CommitFeed bool `json:"commitFeed"`
 	// TableOutage says what receive does while the table is unreachable: "closed" lets everything
 	// wait, "open" writes to the sink at once and suspends the promise that the sink never goes
 	// back. Default "closed".

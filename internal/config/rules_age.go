@@ -35,6 +35,17 @@ var ageRules = []Rule{
 		"archive.keep <= row retention - producer lateness: what is older cannot be judged when it is sent again.",
 		checkArchive,
 	},
+	{
+		"commit-feed",
+		"commitFeed needs the stack's own table: a table that exists already has the stream that its owner gave it.",
+		func(c *Config, f *checker) {
+			if c.CommitFeed && c.Table != "" {
+				f.fault("commitFeed", true, "needs the stack's own table, but table names "+c.Table,
+					"leave commitFeed out, give that table a stream with old and new images, and read it yourself "+
+						"(docs/commit-feed.md), or leave table out")
+			}
+		},
+	},
 	{"receive-count", "maxReceiveCount = 10, 90 waits of 3m12s, and one for each 12m until the dead deadline, is at most 1,000.", checkReceiveCount},
 }
 

@@ -277,6 +277,12 @@ var brokenTimes = []broken{
 		setting: "archive.keep", fix: "lower it to at most 29d, or raise lifecycle.rowRetention",
 	},
 	{
+		rule:    "commit-feed",
+		holds:   func(c *Config) { c.CommitFeed = true },
+		breaks:  func(c *Config) { c.CommitFeed, c.Table = true, "content-rows" },
+		setting: "commitFeed", fix: "or leave table out",
+	},
+	{
 		rule: "receive-count",
 		holds: func(c *Config) {
 			c.Queues.Retention, c.Retry.DeadDeadline = 11*day, 90*192*second+900*12*minute

@@ -379,6 +379,7 @@ var lastSettings = []setting.Setting{
 			"flight. A sink without versions adds its applyDelay."),
 	setting.Choice("deadLetters", "What becomes of dead letters: kept, or (none) logged, counted and deleted.", "queue",
 		"none"),
+	setting.Flag("commitFeed", "Each commit is told as an event: by the table's stream, in lull dev by GET /feed."),
 	setting.Choice("tableOutage",
 		"What receive does while the table is unreachable: everything waits, or (open) it writes at once and the "+
 			"sink may go back.", "closed", "open"),

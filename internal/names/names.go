@@ -20,7 +20,11 @@ const (
 	DLQ     Function = "dlq"
 )
 
-// Functions returns all of them.
+// Feed is the program inside the pipe of a commit feed. A stack has one of it at most, and no sink
+// has one of its own.
+const Feed Function = "feed"
+
+// Functions returns those that every sink has.
 func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }
 
 // Megabytes is the memory that a stack gives the function unless it is told another; the benchmark
@@ -87,6 +91,9 @@ func (n Names) Function(sink string, f Function) string {
 func (n Names) StateMachine(sink string, kind config.FlightKind) string {
 	return n.Stack + "-" + sink + "-" + string(kind)
 }
+
+// Feed is the name of the commit feed's pipe, and of the function inside it.
+func (n Names) Feed() string { return n.Stack + "-feed" }
 
 // FirstRule is the rule that runs prune when a deploy is complete.
 func (n Names) FirstRule(sink string) string { return n.Stack + "-" + sink + "-first" }

@@ -97,6 +97,13 @@ var rules = []rule{
 	{[]string{"tableOutage"}, to(config.TableOutageClosed), Finding{
 		Stack: Removed, Does: "an alarm of each sink: outage-writes",
 	}},
+	{[]string{"commitFeed"}, func(c config.Change) bool { return c.New == "true" }, Finding{
+		Stack: Created, Does: "a pipe and its function; the table gets a stream in place. It tells what is committed from now on",
+	}},
+	{[]string{"commitFeed"}, nil, Finding{
+		Stack: Removed, Does: "the pipe and its function go, and the table's stream with what nobody has read of it",
+		First: "stop whoever relies on the events", Serious: true,
+	}},
 	{[]string{"archive.keep"}, func(c config.Change) bool { return c.Old == "0s" }, Finding{
 		Stack: Created, Does: "an alarm for each sink: archive-lost; receive archives what comes from now on",
 	}},

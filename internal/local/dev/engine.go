@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/commitfeed"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/feed"
@@ -90,6 +91,7 @@ type Engine struct {
 	Schedule *memory.Schedule
 	Flights  *memory.Flights
 	Archive  *memory.Archive // nil where the settings ask for none
+	Feed     *commitfeed.Hub // of commits; nil where the settings ask for none
 	ledger   *ledger.Ledger
 	notes    journal.Journal
 
@@ -152,6 +154,14 @@ func New(o Options) (*Engine, error) {
 	}
 	if keep := o.Config.Archive.Keep; keep > 0 {
 		e.Archive = memory.NewArchive(o.Clock, keep)
+	}
+	if o.Config.CommitFeed {
+		e.Feed = new(commitfeed.Hub)
+		e.Shards.Watch = func(before, after shard.Row) {
+			if told, ok := commitfeed.Of(before, after, e.clk.Now()); ok {
+				e.Feed.Publish(told)
+			}
+		}
 	}
 	e.payloads = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject)
 	if e.report == nil {

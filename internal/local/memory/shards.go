@@ -21,6 +21,10 @@ const buckets = 256
 
 // Shards is a table of rows. Each write is one step; every read is consistent.
 type Shards struct {
+	// Watch is told of each change of a row, in the order of the row's changes; nil for nobody. It must
+	// not wait, nor touch the table. Set it before any use.
+	Watch func(before, after shard.Row)
+
 	keep    Keeper
 	buckets [buckets]bucket
 	reads   atomic.Int64
@@ -144,7 +148,11 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 		s.refused.Add(1)
 		return shard.Row{}, &shard.Refused{Write: w.Transition, Row: old}
 	}
-	if next := w.Apply(old); next.Exists() {
+	next := w.Apply(old)
+	if s.Watch != nil {
+		s.Watch(old, next)
+	}
+	if next.Exists() {
 		b.rows[w.Doc] = next
 		s.keep.Put(roomRows, string(w.Doc), asKept(next))
 	} else {

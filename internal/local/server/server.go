@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
+	"github.com/lullhq/lull/internal/commitfeed"
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/local/dev"
@@ -25,6 +27,7 @@ import (
 //	     {"hits":[{"id","collection","version","document"}],"more":true,"notes":["a sink that was not searched"]}
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, what remains, and why the disk cannot be written
+//	GET  /feed                                  commits from now on, as server-sent events (package commitfeed)
 //	POST /operate/...                           what the commands ask (package operate)
 func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux := http.NewServeMux()
@@ -32,6 +35,7 @@ func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { search(w, r, o.API) })
 	mux.HandleFunc("POST /publish", func(w http.ResponseWriter, r *http.Request) { publish(w, r, e) })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { status(w, r, e) })
+	mux.HandleFunc("GET /feed", func(w http.ResponseWriter, r *http.Request) { commits(w, r, e) })
 	mux.Handle("/operate/", operate.Handler(o.API))
 	return mux
 }
@@ -100,6 +104,42 @@ func status(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 		state["trouble"] = err.Error()
 	}
 	answer(w, state)
+}
+
+// breath is how often a quiet feed says that it is there, so that nothing between cuts it off.
+const breath = 15 * time.Second
+
+// commits answers with each commit until the client goes away. A client that does not keep up is
+// cut off.
+func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
+	if e.Feed == nil {
+		fail(w, http.StatusNotFound, "commitFeed: commits are not told here: set it to true in the settings")
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	out, events := http.NewResponseController(w), e.Feed.Subscribe(r.Context())
+	tick := time.NewTicker(breath)
+	defer tick.Stop()
+	text := ": commits from now on\n\n"
+	for {
+		if _, err := io.WriteString(w, text); err != nil || out.Flush() != nil {
+			return // the client went away
+		}
+		select {
+		case told, more := <-events:
+			if !more {
+				return
+			}
+			b, err := json.Marshal(told)
+			if err != nil {
+				return // cannot be: it holds texts and times
+			}
+			text = fmt.Sprintf("event: %s\nid: %s\ndata: %s\n\n", commitfeed.DetailType, told.OrderKey, b)
+		case <-tick.C:
+			text = ":\n\n"
+		}
+	}
 }
 
 func answer(w http.ResponseWriter, v any) {

@@ -105,7 +105,7 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 	if err != nil {
 		return err
 	}
-	for _, f := range names.Functions() {
+	for _, f := range append(names.Functions(), names.Feed) {
 		path := filepath.Join(dist, string(f), release.Program)
 		name := release.Zip(r.version, f, architectures[arch])
 		// The same program gives the same zip, whatever the commit.

@@ -20,7 +20,7 @@ import (
 func Write(t testing.TB, dir, version, arch string, program func(names.Function) []byte) (sum, at string) {
 	t.Helper()
 	var list strings.Builder
-	for _, f := range names.Functions() {
+	for _, f := range append(names.Functions(), names.Feed) {
 		name := release.Zip(version, f, arch)
 		packed := Zipped(t, release.Program, program(f))
 		File(t, filepath.Join(dir, version, name), packed)

@@ -1,0 +1,152 @@
+package dynamodb
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/commitfeed"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+)
+
+// image is a row as the table's stream shows it, made as the table's items are.
+func image(r shard.Row) map[string]map[string]any {
+	if !r.Exists() {
+		return nil
+	}
+	out := map[string]map[string]any{PartitionKey: {"S": string(r.Doc)}}
+	for _, a := range attrs {
+		v, ok := r.Get(a)
+		if !ok {
+			continue
+		}
+		switch av := encode(v).(type) {
+		case *types.AttributeValueMemberB:
+			out[string(a)] = map[string]any{"B": av.Value}
+		case *types.AttributeValueMemberS:
+			out[string(a)] = map[string]any{"S": av.Value}
+		case *types.AttributeValueMemberN:
+			out[string(a)] = map[string]any{"N": av.Value}
+		}
+	}
+	return out
+}
+
+// passes evaluates a pattern of EventBridge: texts to be equal to one of, and whether a field
+// exists.
+func passes(t *testing.T, pattern, event any) bool {
+	t.Helper()
+	switch p := pattern.(type) {
+	case map[string]any:
+		of, _ := event.(map[string]any)
+		for name, below := range p {
+			if !passes(t, below, of[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		for _, one := range p {
+			if rule, ok := one.(map[string]any); ok {
+				if wants, ok := rule["exists"].(bool); ok && len(rule) == 1 && wants == (event != nil) {
+					return true
+				}
+			} else if reflect.DeepEqual(one, event) {
+				return true
+			}
+		}
+		return false
+	}
+	t.Fatalf("%T in the pattern", pattern)
+	return false
+}
+
+// Every write of a document's life as the table's stream shows it: the pipe's pattern passes all
+// commits, and what it passes tells what the rows do.
+func TestThePatternOfTheFeedPassesEveryCommit(t *testing.T) {
+	t.Parallel()
+	var pattern any
+	if err := json.Unmarshal([]byte(commitfeed.Pattern), &pattern); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := usecasetest.Open(t, nil)
+		changes, passed, told := 0, 0, 0
+		r.Shards.Watch = func(before, after shard.Row) {
+			changes++
+			name := "MODIFY"
+			switch {
+			case !before.Exists():
+				name = "INSERT"
+			case !after.Exists():
+				name = "REMOVE"
+			}
+			record := map[string]any{"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": map[string]any{
+				"ApproximateCreationDateTime": float64(time.Now().UnixMilli()) / 1000,
+				"Keys":                        map[string]any{PartitionKey: map[string]any{"S": string(before.Doc)}},
+				"NewImage":                    image(after), "OldImage": image(before), "StreamViewType": "NEW_AND_OLD_IMAGES",
+			}}
+			text, err := json.Marshal([]any{record})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var asEvent []any
+			if err := json.Unmarshal(text, &asEvent); err != nil {
+				t.Fatal(err)
+			}
+			want, commits := commitfeed.Of(before, after, time.Now())
+			pass := passes(t, pattern, asEvent[0])
+			if commits && !pass {
+				t.Errorf("the pattern holds a commit back: %s", text)
+			}
+			got, err := commitfeed.FromStream(text)
+			if err != nil || len(got) != map[bool]int{true: 1}[commits] || commits && !reflect.DeepEqual(got[0], want) {
+				t.Errorf("got %+v, %v, want %+v, %t", got, err, want, commits)
+			}
+			if pass {
+				passed++
+			}
+			told += len(got)
+		}
+		for i := range 20 {
+			e := r.EventOf(usecasetest.Put("a", i+1))
+			if r.Row(e.Doc).Pending != e.Key {
+				r.Admit(e)
+			}
+			if i%3 == 0 { // refused for good
+				lease := r.Claim(e)
+				r.Write(shard.Release(lease, "throttled", false))
+				time.Sleep(time.Minute)
+			}
+			lease := r.Claim(e)
+			if i%4 == 0 { // a newer one while it is written
+				r.Admit(r.EventOf(usecasetest.Put("a", i+2)))
+			}
+			r.Commit(lease, shard.Put)
+			time.Sleep(time.Minute)
+		}
+		r.Write(shard.Pause("search", usecasetest.Now(), "ann", "a move"))
+		if told != 20 || passed < told || passed > 2*told || changes < 3*told {
+			t.Errorf("%d of %d changes passed, and %d told of a commit; want 20, and as many others at most", passed, changes,
+				told)
+		}
+	})
+}
+
+func TestWhatIsNotOfTheTablesStreamIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []string{
+		"", "{}", "null ", `[{}]`, `[{"dynamodb":{"Keys":{"id":{"S":"x"}}}}]`,
+		`[{"dynamodb":{"Keys":{"doc":{"S":"a#b"}},"NewImage":{"committed":{"S":"text"}}}}]`,
+		`[{"dynamodb":{"Keys":{"doc":{"S":"a#b"}},"NewImage":{"last_write":{"N":"1e99"}}}}]`,
+	} {
+		if got, err := commitfeed.FromStream([]byte(batch)); err == nil && batch != "null " {
+			t.Errorf("%s: got %+v", batch, got)
+		}
+	}
+}
