@@ -265,6 +265,12 @@ var explained = []lookingAt{
 			s.t.Fatal(err)
 		}
 	}},
+	{"forgotten by an operator", operate.StateForgotten, func(s *scene) {
+		s.settled(3)
+		if _, err := s.e.Operator(nil).Forget(s.ctx, operate.ForgetOrder{Key: doc("a"), By: "ann"}); err != nil {
+			s.t.Fatal(err)
+		}
+	}},
 	{"lost by the sink", operate.StateSinkLost, func(s *scene) {
 		s.settled(3)
 		s.changed(shard.Delete, 0)
