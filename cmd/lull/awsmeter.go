@@ -49,6 +49,8 @@ var metered = []struct {
 	{journal.Stale, func(c *console.Counts) *int { return &c.Stale }},
 	{journal.Duplicate, func(c *console.Counts) *int { return &c.Duplicates }},
 	{journal.Parked, func(c *console.Counts) *int { return &c.Dead }},
+	{journal.Enriched, func(c *console.Counts) *int { return &c.Enriched }},
+	{journal.EnrichFailed, func(c *console.Counts) *int { return &c.EnrichFailed }},
 }
 
 // Measure reads the metrics, or answers what was read within the last minute.

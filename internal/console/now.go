@@ -27,17 +27,23 @@ type Measured struct {
 
 // Counts are events by what became of them.
 type Counts struct {
-	Events     int           `json:"events"`
-	Written    int           `json:"written"`
-	Deleted    int           `json:"deleted"`
-	Unchanged  int           `json:"unchanged"`
-	Superseded int           `json:"superseded"`
-	Stale      int           `json:"stale"`
-	Duplicates int           `json:"duplicates"`
-	Skipped    int           `json:"skipped"`
-	Dead       int           `json:"dead"`
-	P50        time.Duration `json:"p50_ns"` // freshness; 0 for no write
-	P99        time.Duration `json:"p99_ns"`
+	Events     int `json:"events"`
+	Written    int `json:"written"`
+	Deleted    int `json:"deleted"`
+	Unchanged  int `json:"unchanged"`
+	Superseded int `json:"superseded"`
+	Stale      int `json:"stale"`
+	Duplicates int `json:"duplicates"`
+	Skipped    int `json:"skipped"`
+	Dead       int `json:"dead"`
+	// Enriched are documents that a service added fields to; EnrichCalls are the requests to such
+	// services, 0 where they are not counted, and EnrichFailed those without an answer of use.
+	Enriched     int `json:"enriched,omitempty"`
+	EnrichCalls  int `json:"enrich_calls,omitempty"`
+	EnrichFailed int `json:"enrich_failed,omitempty"`
+
+	P50 time.Duration `json:"p50_ns"` // freshness; 0 for no write
+	P99 time.Duration `json:"p99_ns"`
 }
 
 // Point are the counts of one step.
