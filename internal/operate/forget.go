@@ -7,9 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
@@ -80,7 +83,7 @@ func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error)
 		return g.out, err
 	}
 	for _, step := range []func(context.Context, string) error{
-		g.sink, g.scheduledEvents, g.letters, g.manifests, g.scrub,
+		g.sink, g.scheduledEvents, g.letters, g.manifests, g.archived, g.scrub,
 	} {
 		if err := step(ctx, name); err != nil {
 			return g.out, fmt.Errorf("forget %s: %w", r.Key, err)
@@ -327,6 +330,50 @@ func holdsDoc(m *flight.Manifest, doc shard.DocID) bool {
 		}
 	}
 	return false
+}
+
+// forgetPage is how many objects of the archive are read in one step.
+const forgetPage = 100
+
+// archived takes the document out of the archive, all of which it reads: an object does not say
+// whose messages it has.
+func (g *forgetting) archived(ctx context.Context, _ string) error {
+	if g.Archive == nil {
+		return nil
+	}
+	s := ForgetStep{Place: "archive"}
+	f := archive.Forgetter{Store: g.Archive, Decode: func(sink string, m queue.Message) []event.Result {
+		return g.Sources.At(sink).Decode(m)
+	}}
+	undecoded, unread := 0, 0
+	for after := archive.Name(""); ; {
+		step, err := f.Forget(ctx, g.Key, after, forgetPage, g.DryRun)
+		if err != nil {
+			return err
+		}
+		s.Found += step.Messages
+		undecoded += step.Undecoded
+		for _, name := range step.Unread {
+			if unread++; unread <= 10 {
+				s.Remains = append(s.Remains, fmt.Sprintf("object %s cannot be read: look at it, and delete it", name))
+			}
+		}
+		if after = step.Next; after == "" {
+			break
+		}
+	}
+	if !g.DryRun {
+		s.Removed = s.Found
+	}
+	known := g.known || s.Found > 0 // what cannot be read knows nothing
+	s.Found += unread
+	if undecoded > 0 {
+		s.Remains = append(s.Remains, fmt.Sprintf("%d messages belong to no document, because nothing decodes them: they go "+
+			"when the archive expires", undecoded))
+	}
+	g.add(s)
+	g.known = known
+	return nil
 }
 
 // scrub has what keeps deleted bytes give them up.

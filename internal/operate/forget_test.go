@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
@@ -41,6 +44,40 @@ func places(f operate.Forgotten) string {
 		text += fmt.Sprintf("%s %d/%d, ", s.Place, s.Removed, s.Found)
 	}
 	return strings.TrimSuffix(text, ", ")
+}
+
+func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.Config.Debounce.MinInterval = 0
+		g.commit(g.hold("old-a", put("a", 3)), `{"title":"secret"}`)
+		if err := g.flights.Delete(t.Context(), "old-a"); err != nil {
+			t.Fatal(err)
+		}
+		store := memory.NewArchive(clock.System{}, 24*time.Hour)
+		g.Archive = store
+		object, err := archive.Encode([]archive.Message{{ID: "1", Body: put("a", 3)}, {ID: "2", Body: put("b", 1)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := archive.Parts{Received: time.Now(), Lane: flight.Live, Sink: "search", Messages: 2, ID: "ID"}.Name()
+		for n, b := range map[archive.Name][]byte{name: object, name + "x": []byte("broken")} {
+			if err := store.Put(t.Context(), n, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, dry := range []bool{true, false} {
+			got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", DryRun: dry, By: "ann"})
+			last := got.Steps[len(got.Steps)-1]
+			if err != nil || last.Place != "archive" || last.Found != 2 || last.Removed != map[bool]int{false: 1}[dry] ||
+				len(last.Remains) != 1 || !strings.Contains(last.Remains[0], string(name)+"x") {
+				t.Errorf("dry run %t: got %+v, %v", dry, last, err)
+			}
+		}
+		if _, msgs, err := archive.Read(t.Context(), store, name); err != nil || len(msgs) != 1 || msgs[0].ID != "2" {
+			t.Errorf("the archive has %+v, %v", msgs, err)
+		}
+	})
 }
 
 func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
