@@ -19,9 +19,9 @@ const (
 type Step struct {
 	Act   Act
 	Until Micros // ActWait: when to look again
-	// Newer says of ActWait by when a newer version is due, 0 where none is pending. Where that one
-	// should be written before this one's message returns by itself, this one may leave the flight
-	// undeleted, and be judged by the row when it returns (ADR 0028).
+	// Newer says of ActWait by when a newer version is due, 0 where none is pending. It should be
+	// written then. Where this one's message returns by itself later, this one may leave the flight
+	// undeleted: the row judges it when it returns (ADR 0028).
 	Newer Micros
 	Again bool   // ActClaim: the row shows claimed = k
 	Cap   Micros // ActClaim: the :cap of the condition
