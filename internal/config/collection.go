@@ -49,15 +49,18 @@ func (c *Config) For(collection string) Debounce {
 	return d
 }
 
-// maxWaitFor is the max wait where nobody sets one: room for a few quiet windows.
-func maxWaitFor(quiet time.Duration) time.Duration { return max(30*time.Second, 4*quiet) }
+// maxWaitFor is the max wait where nobody sets one: room for a few quiet windows. Of one that is too
+// long, quiet alone is at fault.
+func maxWaitFor(quiet time.Duration) time.Duration {
+	return max(30*time.Second, min(4*quiet, maxHold), quiet)
+}
 
 // capOf is the max wait of a collection with a quiet window of its own and no max wait.
 func (c *Config) capOf(quiet time.Duration) time.Duration {
 	if d := c.Debounce; d.MaxWait == maxWaitFor(d.Quiet) {
 		return maxWaitFor(quiet) // the general one follows from its quiet window, too
 	}
-	return max(c.Debounce.MaxWait, 4*quiet)
+	return max(c.Debounce.MaxWait, maxWaitFor(quiet))
 }
 
 // SetQuiet sets debounce.quiet, and again what follows from it where nobody has set that.

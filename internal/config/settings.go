@@ -313,7 +313,7 @@ var queueSettings = []setting.Setting{
 			"several sinks take.", string(ElsewhereDeadLetter), string(ElsewhereSkip)),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
 	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue.").
-		Otherwise("500, or what maxInFlight has room for with long windows"),
+		Otherwise("500, or what long windows and Standard executions leave room for"),
 	setting.Count("queues.maxInFlight", 1_000, 100_000_000,
 		"The most messages of one queue held at once: two thirds of the quota of 120,000; higher where the quota was "+
 			"raised."),

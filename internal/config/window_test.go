@@ -74,6 +74,20 @@ func TestWhatIsSaidIsNotDerived(t *testing.T) {
 	}
 }
 
+// A quiet window beyond its bounds is one fault, not that of what follows from it.
+func TestAWindowThatIsTooLongIsOneFault(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"debounce.quiet", "collections.news.quiet"} {
+		c, err := Decode(said(setting, "20m"))
+		if err == nil {
+			err = c.Validate()
+		}
+		if got := Faults(err); len(got) != 1 || got[0].Setting != setting {
+			t.Errorf("%s: got %v, want one fault", setting, err)
+		}
+	}
+}
+
 // A flag sets the quiet window of settings that are complete already.
 func TestSetQuietDerivesAgain(t *testing.T) {
 	t.Parallel()
