@@ -8,7 +8,7 @@ const filters = ["state", "collection", "contains"];
 // How a state is shown: the class of its tag.
 const colors = {
   fresh: "good", scheduled: "", waiting: "", claimed: "", redriven: "warn", away: "warn", circuit_open: "warn",
-  paused: "warn", throttled: "warn", postponed: "warn", late: "warn", not_launched: "warn", unknown: "warn", not_known: "soft", collected: "soft",
+  paused: "warn", throttled: "warn", postponed: "warn", late: "warn", not_launched: "warn", unknown: "warn", not_known: "soft", collected: "soft", forgotten: "soft",
 };
 
 const words = (state) => state.replaceAll("_", " ");
@@ -212,7 +212,7 @@ function search(ctx, filter) {
 
 // states are what one can filter by: how many documents are in each, where somebody has counted.
 function states(p, filter) {
-  const rare = ["reset", "dropped", "newer_schema"];
+  const rare = ["reset", "dropped", "forgotten", "newer_schema"];
   const count = (s) => (p.counts && s !== "scheduled" ? p.counts[s] || 0 : undefined); // rows know of no schedule
   const total = p.counts && Object.values(p.counts).reduce((a, b) => a + b, 0);
   return [{ state: "", n: total }, ...p.states.filter((s) => !rare.includes(s) || p.counts?.[s] || filter.state === s)
