@@ -77,11 +77,13 @@ test-long: ## The same with every mutant, all seeds, long resyncs and the full t
 
 # Left out is what the detector cannot learn from, slowly: CDK's bindings, and proofs that run one coroutine at a time,
 # such as the model and the simulator. The benchmarks run what internal/local/dev runs too: they are raced at night.
+# So are the tests of serial, which take long in one goroutine.
 computed := cost|docs|faultmap|layering|model|mutate|plot|price|prose|refine|sim|stops|tree$(if $(RACECOUNT),,|bench)
+serial := TestCostEstimatesTheBillOfTheSettings|TestNestingEndsNoCommand|TestOneFullPassADayAtAnySize|TestTheSameSettingsRunOnce
 
 .PHONY: race
 race: ## Run the tests with the race detector (RACECOUNT=5 repeats each, the benchmarks too)
-	go test -race -short $(if $(RACECOUNT),-count=$(RACECOUNT)) -timeout 60m \
+	go test -race -short $(if $(RACECOUNT),-count=$(RACECOUNT),-skip '^($(serial))$$') -timeout 60m \
 	  $$(go list ./... | grep -vE '/(infra|functions|internal/proof/($(computed)))(/|$$)')
 
 .PHONY: test-example
