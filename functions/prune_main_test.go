@@ -10,7 +10,8 @@ import (
 func TestPruneWiring(t *testing.T) {
 	t.Parallel()
 	needed := []string{
-		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvExpress, lambda.EnvStandard,
+		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvExpress,
+		lambda.EnvStandard,
 	}
 	lambdatest.Wiring(t, "prune", wirePrune, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
 		t.Helper()

@@ -37,8 +37,9 @@ func TestAWaitOutlastsTheWindow(t *testing.T) {
 				stack := window{says: operate.Explanation{Quiet: c.quiet, Pace: c.pace}}
 				_, err := waitUntil(t.Context(), stack, "content#a", "version 1", c.timeout,
 					func(operate.Explanation) (bool, error) { return false, nil })
-				if err == nil || !strings.Contains(err.Error(), "within "+c.want.String()) || time.Since(began) != c.want {
-					t.Errorf("%v after %s, want it after %s", err, time.Since(began), c.want)
+				took := time.Since(began)
+				if err == nil || !strings.Contains(err.Error(), "within "+c.want.String()) || took != c.want {
+					t.Errorf("%v after %s, want it after %s", err, took, c.want)
 				}
 			})
 		})

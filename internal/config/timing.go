@@ -46,8 +46,8 @@ func (c *Config) LongestFresh() time.Duration {
 func (c *Config) Recovered(sink string) time.Duration {
 	var longest time.Duration
 	for _, t := range c.timings() {
-		if window := c.Queues.Live.Window + t.first(); t.sink == sink && window+pollSlack+wakeRounding+2*c.Index.Timeout >
-			c.Queues.Visibility {
+		window := c.Queues.Live.Window + t.first()
+		if t.sink == sink && window+pollSlack+wakeRounding+2*c.Index.Timeout > c.Queues.Visibility {
 			longest = max(longest, window+wakeRounding)
 		}
 	}
