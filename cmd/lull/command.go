@@ -65,7 +65,7 @@ func (a *app) command() *cobra.Command {
 	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(),
 		a.doctorCommand())
 	add(groupFix, a.deadCommand(), a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.resetCommand(),
-		a.rescueCommand(), a.resyncCommand(), a.replayCommand(),
+		a.rescueCommand(), a.rebuildCommand(), a.resyncCommand(), a.replayCommand(),
 		a.reconcileCommand(), a.initCommand(), a.configCommand())
 	add(groupAsk, a.consoleCommand())
 	add(groupHere, a.newCommand())

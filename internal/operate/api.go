@@ -64,6 +64,11 @@ type API interface {
 	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
 	// nothing remains in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
+	// Rebuild begins a rebuild of a collection's index, resumes it or gives it up, and returns when that
+	// has ended. ErrNotFound where none is under way. The progress is valid beside an error, too.
+	Rebuild(ctx context.Context, o RebuildOrder) (RebuildProgress, error)
+	// Rebuilds are the rebuilds that are under way, by sink.
+	Rebuilds(ctx context.Context) ([]RebuildProgress, error)
 	// Reconcile compares a collection with its rows, raises the rows that are behind and asserts
 	// deletes again that the sink has undone. ErrNotFound where nothing is of the collection. The
 	// result is valid beside an error, too.

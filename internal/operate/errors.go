@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/rebuild"
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/sink"
 )
 
 // ErrNotFound says that what was asked for is not there. Act on it, not on its text.
@@ -31,11 +33,11 @@ func inputf(format string, args ...any) error { return input(fmt.Errorf(format, 
 // is not there.
 func kind(err error) error {
 	switch {
-	case errors.Is(err, redrive.ErrFilter):
+	case errors.Is(err, redrive.ErrFilter), errors.Is(err, sink.ErrUnfit):
 		return input(err)
 	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending),
 		errors.Is(err, redrive.ErrNotPlanned), errors.Is(err, prune.ErrNothingToRescue),
-		errors.Is(err, reconcile.ErrUnknown):
+		errors.Is(err, reconcile.ErrUnknown), errors.Is(err, rebuild.ErrNone):
 		return &kindError{err, ErrNotFound}
 	}
 	return err

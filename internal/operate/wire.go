@@ -68,6 +68,8 @@ func Handler(api API) http.Handler {
 	route(mux, "check", api.Check)
 	route(mux, "remove", api.Remove)
 	route(mux, "forget", api.Forget)
+	rebuilding(mux, api.Rebuild)
+	route(mux, "rebuilds", func(ctx context.Context, _ struct{}) ([]RebuildProgress, error) { return api.Rebuilds(ctx) })
 	route(mux, "reset", func(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return keyed(byKey{Key: string(r.Key)}, func(shard.DocID) (Resetted, error) { return api.Reset(ctx, r) })
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// pass compares the two indices once, and repairs the new one. Every document that differed has been
-// seen alike at its end, or is counted as left out.
+// pass compares the two indices once, and repairs the new one. Every document that differed has
+// been seen alike at its end, or is counted as left out.
 func (r *run) pass(ctx context.Context) error {
 	r.p.Passes++
 	r.p.Left, r.p.Refused, r.p.Done = 0, nil, 0
@@ -135,8 +135,8 @@ func (r *run) repair(ctx context.Context, differ []string) error {
 	return fmt.Errorf("%d documents keep changing, such as %s: resume", len(differ), differ[0])
 }
 
-// copy transfers documents, and returns those to look at again. why is the last answer that says that
-// the new index takes nothing now.
+// copy transfers documents, and returns those to look at again. why is the last answer that says
+// that the new index takes nothing now.
 func (r *run) copy(ctx context.Context, copies []string, versions []int64, of []string) (again []string, why string,
 	err error,
 ) {

@@ -130,8 +130,8 @@ func (r *run) sleep(ctx context.Context, until time.Time) error {
 	}
 }
 
-// outlast waits until every turn has ended that had read the health row before the given time, and
-// every request of a program that was killed before it.
+// outlast waits until every turn has ended that had read the health row before the given time. It
+// also outlasts every request of a program that was killed before it.
 func (r *run) outlast(ctx context.Context, since time.Time) error {
 	return r.sleep(ctx, since.Add(max(r.Config.Lease(r.SinkName)+r.Stale, lateFor)))
 }
@@ -274,7 +274,7 @@ func (r *run) refused(more string) error {
 	if len(r.p.Refused) > 0 {
 		first = ", such as " + r.p.Refused[0].ID + " (" + r.p.Refused[0].Reason + ")"
 	}
-	return fmt.Errorf("%d %w%s; %s: abort and mend the mapping or the source, or resume with --allow %d to leave them out",
+	return fmt.Errorf("%d %w%s; %s: abort and fix the mapping or the source, or resume with --allow %d to leave them out",
 		r.p.Left, ErrRefused, first, more, r.p.Left)
 }
 

@@ -140,8 +140,8 @@ func (s *Service) Start(ctx context.Context, o Order) (Progress, error) {
 	p.Name, p.Old, p.Alias, p.Total = at.Name, at.Index, at.Alias, at.Documents
 	p.New = at.Name + ".r" + p.Begun.Format("20060102150405")
 	if !at.Alias && !o.Drop {
-		return p, fmt.Errorf("%s is an index, not an alias: the new index can only take its name in the moment in which it "+
-			"is deleted, so that no reader finds a gap: say --drop-old: %w", at.Name, sink.ErrUnfit)
+		return p, fmt.Errorf("%s %w: it is an index, not an alias: without a gap for readers, the new index can only take its "+
+			"name in the moment in which it is deleted: say --drop-old", at.Name, sink.ErrUnfit)
 	}
 	if o.DryRun {
 		return p, nil
@@ -162,8 +162,8 @@ func (s *Service) Start(ctx context.Context, o Order) (Progress, error) {
 	return r.give(ctx, r.drive(ctx))
 }
 
-// Resume goes on with the rebuild that is under way. Nil changes nothing of how many documents may be
-// left out.
+// Resume goes on with the rebuild that is under way. Nil changes nothing of how many documents may
+// be left out.
 func (s *Service) Resume(ctx context.Context, by string, allow *int, report func(Progress)) (Progress, error) {
 	r, err := s.take(ctx, report)
 	if err != nil {
@@ -185,8 +185,8 @@ func (s *Service) Resume(ctx context.Context, by string, allow *int, report func
 	return r.give(ctx, r.drive(ctx))
 }
 
-// Abort ends the rebuild that is under way, and deletes its index. ErrSwitched says that readers have
-// it already.
+// Abort ends the rebuild that is under way, and deletes its index. ErrSwitched says that readers
+// have it already.
 func (s *Service) Abort(ctx context.Context, by string, report func(Progress)) (Progress, error) {
 	r, err := s.take(ctx, report)
 	if err != nil {

@@ -93,8 +93,14 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 		return r.report, fmt.Errorf("sink %s does not answer, nothing was changed: %w", s.SinkName, err)
 	}
 	// The table is asked before the sink is read: a table that is away is named at once.
-	if _, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Eventual); err != nil {
+	health, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Consistent)
+	switch {
+	case err != nil:
 		return r.report, fmt.Errorf("the table does not answer, nothing was changed: %w", err)
+	case health.RebuildOf == string(o.Collection) && !o.DryRun:
+		// A delete that is asserted here would not reach the new index.
+		return r.report, fmt.Errorf("%s is being rebuilt into %s: nothing was changed: try again after `lull rebuild status` "+
+			"shows its end", o.Collection, health.RebuildInto)
 	}
 	if err := r.both(ctx); err != nil {
 		return r.report, err

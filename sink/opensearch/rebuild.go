@@ -37,8 +37,8 @@ const (
 	switchWait = "10s"
 )
 
-// slowCall bounds each request of a rebuild. It is shorter than the time after which another program
-// may take the rebuild over.
+// slowCall bounds each request of a rebuild. It is shorter than the time after which another
+// program may take the rebuild over.
 const slowCall = 20 * time.Second
 
 // slow is ask with a time of its own: a rebuild takes hours, and no request of it does.
@@ -72,11 +72,11 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	name, ok := s.names.index(c)
 	at.Name = name
 	unfit := func(format string, args ...any) (sink.Standing, error) {
-		return at, fmt.Errorf("%s: %s: %w", at.Name, fmt.Sprintf(format, args...), sink.ErrUnfit)
+		return at, fmt.Errorf("%s %w: %s", at.Name, sink.ErrUnfit, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case !ok:
-		return at, fmt.Errorf("the index of the sink is not for collection %s: %w", c, sink.ErrUnfit)
+		return at, fmt.Errorf("%s %w: the index of the sink is for another collection", c, sink.ErrUnfit)
 	case s.Serverless || !s.Versions:
 		return unfit("a sink without versions takes older documents over newer ones")
 	}
@@ -153,15 +153,41 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 		"settings": settings, "mappings": mapping,
 		"aliases": object{n.Name + intoSuffix: object{"is_hidden": true}},
 	}
-	err = s.slow(ctx, http.MethodPut, "/"+url.PathEscape(n.Name), body, nil)
-	var refused *Error
-	if errors.As(err, &refused) && refused.Class == "resource_already_exists_exception" {
-		return nil
-	}
+	text, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("make the index %s: %w", n.Name, err)
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, slowCall)
+	defer cancel()
+	a := s.do(ctx, http.MethodPut, "/"+url.PathEscape(n.Name), typeJSON, text, maxAnswer)
+	f, ours := parseFault(a.body)
+	switch {
+	case a.ok(), f.Type == "resource_already_exists_exception":
+		return nil
+	case a.err == nil && ours && a.status == http.StatusBadRequest:
+		// What it quotes is the mapping, which the operator wrote, and no document.
+		return fmt.Errorf("make the index %s: %w", n.Name, &said{f.said()})
+	}
+	return fmt.Errorf("make the index %s: %w", n.Name, requestError(a))
+}
+
+// said is what the engine refuses an index for.
+type said struct{ text string }
+
+func (e *said) Error() string        { return "the engine says: " + e.text }
+func (e *said) Is(target error) bool { return target == sink.ErrUnfit }
+
+// said is what the engine says of a mapping or of settings, its causes too.
+func (f fault) said() string {
+	text := f.Reason
+	for c := f.CausedBy; c != nil; c = c.CausedBy {
+		text += ": " + c.Reason
+	}
+	const most = 500
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return text
 }
 
 // like reads the settings, flat, and the mapping of an index.
@@ -625,6 +651,10 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	}
 	if !at.Alias {
 		actions = append(actions, object{"remove_index": object{"index": from}})
+	}
+	// Searches must find in the new index what they found in the old one a moment ago.
+	if err := s.slow(ctx, http.MethodPost, "/"+pathOf(into)+"/_refresh", nil, nil); err != nil {
+		return fmt.Errorf("refresh %s: %w", into, err)
 	}
 	var answer struct {
 		Acknowledged bool `json:"acknowledged"`

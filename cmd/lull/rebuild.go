@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// maxIndexFile bounds a mapping or settings of an index.
+const maxIndexFile = 4 << 20
+
+// rebuildFlags are the flags of `lull rebuild`.
+type rebuildFlags struct {
+	mapping, settings, source string
+	keep, allow               int
+	drop, dryRun              bool
+	rate, sourceRate          float64
+	sink                      string
+}
+
+func (a *app) rebuildCommand() *cobra.Command {
+	var f rebuildFlags
+	c := &cobra.Command{
+		Use: "rebuild COLLECTION", Short: "Build a new index beside the one in use, and put it in its place",
+		Long: "For a mapping that changes, beside live traffic. It makes a new index, and every write goes to both from then on. " +
+			"The engine copies what was there before. lull compares the two until nothing differs. Then it " +
+			"switches the alias in one step. Readers find no gap, and no document goes back. Writes wait for " +
+			"the new index for a second at most.\n\n" +
+			"After Ctrl-C or a failure `lull rebuild resume` goes on from there, on any machine. " +
+			"`lull rebuild abort` deletes the new index. Both work until readers have the new one.\n\n" +
+			"Without an alias, the new index can only take the name of the one in use in the moment in which that is " +
+			"deleted: this needs --drop-old. From then on the name is an alias.",
+		Args: cobra.ExactArgs(1),
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
+		order := operate.RebuildOrder{
+			Action: operate.RebuildStart, Collection: shard.Collection(args[0]), Source: f.source != "", Keep: f.keep,
+			Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun,
+		}
+		if err := order.Collection.Validate(); err != nil {
+			return usagef("COLLECTION: %w", err)
+		}
+		if f.mapping == "" && f.settings == "" && f.source == "" {
+			return usagef("say what changes: --mapping, --settings or --source")
+		}
+		var err error
+		if order.Mapping, err = indexFile("--mapping", f.mapping); err != nil {
+			return err
+		}
+		if order.Settings, err = indexFile("--settings", f.settings); err != nil {
+			return err
+		}
+		if err := checkRebuild(f); err != nil {
+			return err
+		}
+		p, err := a.rebuild(c.Context(), api, order)
+		if err != nil || p.Phase != rebuild.Sourcing {
+			return err
+		}
+		return a.rebuildFromSource(c.Context(), api, p, f)
+	})
+	c.Flags().StringVar(&f.mapping, "mapping", "", "`FILE` with the new mapping, as JSON; without it that of the index in use")
+	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` with settings of the new index, as JSON, over those of the one in use")
+	c.Flags().StringVar(&f.source, "source", "", "fill the new index from `FILE`, events as for 'lull resync', and not by the "+
+		"engine's copy: for documents that the source makes anew")
+	c.Flags().Float64Var(&f.sourceRate, "source-rate", 200, "with --source: `N` messages a second")
+	c.Flags().IntVar(&f.keep, "keep", 1, "keep the `N` newest indices that rebuilds of this collection have replaced")
+	c.Flags().BoolVar(&f.drop, "drop-old", false, "delete the index that was in use, once readers have the new one")
+	c.Flags().Float64Var(&f.rate, "rate", 0, "the engine copies at most `N` documents a second, 0 for no limit")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would happen, change nothing")
+	allowFlag(c, &f.allow)
+	c.AddCommand(a.rebuildStatusCommand(), a.rebuildResumeCommand(), a.rebuildAbortCommand())
+	return exits(c, map[int]string{
+		exitOK:      "readers have the new index",
+		exitFailed:  "it stopped: see 'lull rebuild status', then resume or abort it",
+		exitUsage:   "usage or settings, or an index that cannot be rebuilt: nothing was changed",
+		exitMissing: "not found",
+	})
+}
+
+func allowFlag(c *cobra.Command, n *int) {
+	c.Flags().IntVar(n, "allow", 0, "leave out up to `N` documents that the new index refuses, or that --source does not have")
+}
+
+func checkRebuild(f rebuildFlags) error {
+	switch {
+	case f.keep < 0 || f.allow < 0:
+		return usagef("--keep %d, --allow %d: want 0 or more", f.keep, f.allow)
+	case !(f.rate >= 0) || f.rate > 1e9:
+		return usagef("--rate %g: want documents a second, or 0 for no limit", f.rate)
+	case !(f.sourceRate > 0) || f.sourceRate > 1e6:
+		return usagef("--source-rate %g: want messages a second, above 0", f.sourceRate)
+	case f.rate > 0 && f.source != "":
+		return usagef("--rate is of the engine's copy: with --source say --source-rate")
+	}
+	return nil
+}
+
+// indexFile reads JSON that the engine is given.
+func indexFile(flag, path string) (json.RawMessage, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("%s: %w", flag, err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxIndexFile+1))
+	if err != nil {
+		return nil, usagef("%s: %w", flag, err)
+	}
+	var object map[string]any
+	switch err := json.Unmarshal(text, &object); {
+	case len(text) > maxIndexFile:
+		return nil, usagef("%s %s: more than %d MB", flag, path, maxIndexFile>>20)
+	case err != nil:
+		return nil, usagef("%s %s: want a JSON object: %w", flag, path, err)
+	}
+	return text, nil
+}
+
+// rebuild carries an order out, and says how it stands.
+func (a *app) rebuild(ctx context.Context, api operate.API, order operate.RebuildOrder) (operate.RebuildProgress, error) {
+	order.By = whoami()
+	var last rebuild.Phase
+	var said time.Time
+	order.Report = func(p operate.RebuildProgress) {
+		if p.Phase == last && time.Since(said) < 5*time.Second {
+			return
+		}
+		last, said = p.Phase, time.Now()
+		if a.target.output == "json" {
+			_ = json.NewEncoder(a.err).Encode(p)
+			return
+		}
+		terminal.Printf(a.err, "%s  %s\n", said.Format(time.TimeOnly), rebuildText(p))
+	}
+	p, err := api.Rebuild(ctx, order)
+	if err == nil && p.Phase != rebuild.Sourcing {
+		err = a.print(p, func(w io.Writer) { a.showRebuild(w, p, order) })
+	}
+	return p, err
+}
+
+// rebuildText is one line about how a rebuild stands.
+func rebuildText(p operate.RebuildProgress) string {
+	of := func(doing string) string { return fmt.Sprintf("%s: %d of %d documents", doing, p.Done, p.Total) }
+	text := ""
+	switch p.Phase {
+	case rebuild.Creating:
+		text = "makes the index " + p.New + ", like " + p.Old
+	case rebuild.Announced:
+		text = "has every write go to both indices"
+	case rebuild.Filling:
+		text = of("the engine copies")
+	case rebuild.Sourcing:
+		text = "waits for the source: `lull resync` sends it, then resume"
+	case rebuild.Comparing:
+		switch {
+		case p.Passes == 0:
+			text = "waits until every turn knows of it, and compares then"
+		default:
+			text = of("compares")
+			if p.Passes > 1 {
+				text += fmt.Sprintf(", the %d. time", p.Passes)
+			}
+		}
+		text += fmt.Sprintf("; %d repaired", p.Repaired)
+	case rebuild.Switching:
+		text = "switches " + p.Name
+	case rebuild.Tidying:
+		text = "readers have the new index; takes away what is not needed"
+	case rebuild.Done:
+		text = "done"
+	case rebuild.Aborted:
+		text = "given up"
+	default:
+		text = string(p.Phase)
+	}
+	if p.Missed > 0 {
+		text += fmt.Sprintf("; %d times the new index missed writes", p.Missed)
+	}
+	if p.Left > 0 {
+		text += fmt.Sprintf("; %d documents are left out", p.Left)
+	}
+	return text
+}
+
+func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.RebuildOrder) {
+	switch {
+	case order.DryRun:
+		terminal.Printf(w, "%s stands for %s, with %d documents\n", p.Name, p.Old, p.Total)
+		terminal.Printf(w, "the new index would be called %s\n", p.New)
+		if !p.Alias {
+			terminal.Printf(w, "%s is an index: it would be deleted in the moment in which the new one takes its name\n", p.Old)
+		}
+		fmt.Fprintln(w, "dry run: nothing was changed")
+	case p.Phase == rebuild.Aborted:
+		terminal.Printf(w, "given up: %s is deleted, %s is as it was\n", p.New, p.Name)
+	case p.Phase == rebuild.Done:
+		terminal.Printf(w, "%s stands for %s now: %d documents were compared, %d repaired, %d left out\n", p.Name, p.New,
+			p.Total, p.Repaired, p.Left)
+		for _, d := range p.Refused {
+			terminal.Printf(w, "left out: %s  %s\n", d.ID, d.Reason)
+		}
+		switch {
+		case p.Drop || !p.Alias:
+			terminal.Printf(w, "%s is deleted\n", p.Old)
+		case p.Keep > 0:
+			terminal.Printf(w, "%s is kept: delete it when you need it no more\n", p.Old)
+		}
+	default:
+		terminal.Printf(w, "%s\n", rebuildText(p))
+	}
+}
+
+// rebuildFromSource sends what the source has, and goes on.
+func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.RebuildProgress, f rebuildFlags) error {
+	err := a.resync(ctx, api, f.source, resyncFlags{rate: f.sourceRate, collection: string(p.Collection)})
+	if err != nil {
+		return fmt.Errorf("%w; then `lull rebuild resume`", err)
+	}
+	_, err = a.rebuild(ctx, api, operate.RebuildOrder{Action: operate.RebuildResume, Sink: p.Sink})
+	return err
+}
+
+func (a *app) rebuildStatusCommand() *cobra.Command {
+	c := &cobra.Command{Use: "status", Short: "Say how the rebuilds of the sinks stand", Args: cobra.NoArgs}
+	ask := func(ctx context.Context, api operate.API, _ []string) ([]operate.RebuildProgress, error) {
+		return api.Rebuilds(ctx)
+	}
+	question(a, c, ask, func(w io.Writer, all []operate.RebuildProgress) {
+		if len(all) == 0 {
+			fmt.Fprintln(w, "nothing is being rebuilt")
+		}
+		for _, p := range all {
+			terminal.Printf(w, "sink %s, collection %s: %s\n", p.Sink, p.Collection, rebuildText(p))
+			terminal.Printf(w, "  begun at %s; %s takes the place of %s; last driven by %s\n", p.Begun.Format(time.RFC3339), p.New,
+				p.Old, p.By)
+			for _, d := range p.Refused {
+				terminal.Printf(w, "  would be missing: %s  %s\n", d.ID, d.Reason)
+			}
+			if p.Error != "" {
+				terminal.Printf(w, "  stopped: %s\n", p.Error)
+			}
+		}
+	})
+	return exits(c, map[int]string{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
+}
+
+func (a *app) rebuildResumeCommand() *cobra.Command {
+	var allow int
+	var sink string
+	c := &cobra.Command{
+		Use: "resume", Short: "Go on with a rebuild that was interrupted",
+		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, or was " +
+			"killed less than half a minute ago, it says so.",
+		Args: cobra.NoArgs,
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		order := operate.RebuildOrder{Action: operate.RebuildResume, Sink: sink}
+		if c.Flags().Changed("allow") {
+			order.Allow = &allow
+		}
+		_, err := a.rebuild(c.Context(), api, order)
+		return err
+	})
+	allowFlag(c, &allow)
+	c.Flags().StringVar(&sink, "sink", "", "the `NAME` of the sink, where several are rebuilt")
+	return exits(c, map[int]string{
+		exitOK: "readers have the new index", exitFailed: "it stopped again: see 'lull rebuild status'",
+		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
+	})
+}
+
+func (a *app) rebuildAbortCommand() *cobra.Command {
+	var sink string
+	c := &cobra.Command{
+		Use: "abort", Short: "Give a rebuild up, and delete its index",
+		Long: "The index in use stays as it is. Once readers have the new one there is nothing to give up: resume " +
+			"ends the rebuild then.",
+		Args: cobra.NoArgs,
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		_, err := a.rebuild(c.Context(), api, operate.RebuildOrder{Action: operate.RebuildAbort, Sink: sink})
+		return err
+	})
+	c.Flags().StringVar(&sink, "sink", "", "the `NAME` of the sink, where several are rebuilt")
+	return exits(c, map[int]string{
+		exitOK: "nothing of it is left", exitFailed: "it stopped: run it again, or readers have the new index already",
+		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
+	})
+}

@@ -1,0 +1,249 @@
+package operate
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// The actions of a RebuildOrder.
+const (
+	RebuildStart  = "start"
+	RebuildResume = "resume"
+	RebuildAbort  = "abort"
+)
+
+// RebuildOrder begins a rebuild, goes on with one, or gives it up.
+type RebuildOrder struct {
+	Action     string           `json:"action"`               // start, resume or abort
+	Sink       string           `json:"sink,omitempty"`       // of resume and abort, where several sinks are rebuilt
+	Collection shard.Collection `json:"collection,omitempty"` // of start
+	Mapping    json.RawMessage  `json:"mapping,omitempty"`    // of start; the same without it
+	Settings   json.RawMessage  `json:"settings,omitempty"`   // of start; the same without it
+	Source     bool             `json:"source,omitempty"`     // of start: a resync fills the new index, and resume follows
+	Keep       int              `json:"keep,omitempty"`       // of start: how many earlier indices stay
+	Drop       bool             `json:"drop,omitempty"`       // of start: delete the index that was in use
+	Allow      *int             `json:"allow,omitempty"`      // how many documents may be left out
+	Rate       float64          `json:"rate,omitempty"`       // of start: documents a second, 0 for no limit
+	DryRun     bool             `json:"dry_run,omitempty"`    // of start
+	By         string           `json:"by"`                   // who asks, for the audit
+
+	Report func(RebuildProgress) `json:"-"` // called now and then, from one goroutine; may be nil
+}
+
+// RebuildProgress is how a rebuild stands.
+type RebuildProgress struct {
+	Sink string `json:"sink"`
+	rebuild.Progress
+}
+
+// eventual is how old an eventually consistent read of the table may be: AWS says a second,
+// usually.
+const eventual = 15 * time.Second
+
+// rebuilder is the rebuild of a sink.
+func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
+	if o.Sinks[name] == nil {
+		if err := o.Unread[name]; err != nil {
+			return nil, inputf("sink %s cannot be reached from here: %w", name, err)
+		}
+		return nil, inputf("sink %s cannot be reached from here", name)
+	}
+	r, ok := o.Sinks[name].(sink.Rebuilder)
+	if !ok {
+		return nil, inputf("sink %s: a sink of kind %s cannot be rebuilt beside live traffic: resync it into a new one",
+			name, o.Config.Sinks[name].Kind)
+	}
+	s := &rebuild.Service{
+		Shards: o.Shards, Sink: r, SinkName: name, Config: o.Config, Clock: o.Clock, Journal: o.Journal,
+		NewToken: func() shard.Token { return shard.Token(rand.Text()) },
+		Idle:     func(ctx context.Context) (bool, error) { return o.bulkIsEmpty(ctx, name) },
+	}
+	if o.Off > 0 { // a stack elsewhere, whose table is DynamoDB's
+		s.Stale = eventual
+	}
+	return s, nil
+}
+
+// bulkIsEmpty reports whether nothing waits in the bulk lane of a sink.
+func (o *Operator) bulkIsEmpty(ctx context.Context, name string) (bool, error) {
+	counts, err := o.Counts(ctx)
+	for _, q := range counts {
+		if q.Sink == name && strings.HasSuffix(q.Queue, string(flight.Bulk)) && q.Visible+q.InFlight+q.Delayed > 0 {
+			return false, err
+		}
+	}
+	return err == nil, err
+}
+
+// Rebuild begins, resumes or aborts a rebuild, and returns when that has ended.
+func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildProgress, error) {
+	var none RebuildProgress
+	switch {
+	case r.By == "":
+		return none, inputf("by: name who asks, for the audit")
+	case !(r.Rate >= 0) || math.IsInf(r.Rate, 0):
+		return none, inputf("rate %g: want documents a second, or 0 for no limit", r.Rate)
+	case r.Keep < 0, r.Allow != nil && *r.Allow < 0:
+		return none, inputf("keep and allow: want 0 or more")
+	}
+	name, err := o.rebuilt(ctx, r)
+	if err != nil {
+		return none, err
+	}
+	s, err := o.rebuilder(name)
+	if err != nil {
+		return none, err
+	}
+	report := func(p rebuild.Progress) {
+		if r.Report != nil {
+			r.Report(RebuildProgress{name, p})
+		}
+	}
+	var p rebuild.Progress
+	switch r.Action {
+	case RebuildStart:
+		order := rebuild.Order{
+			Collection: r.Collection, Mapping: r.Mapping, Settings: r.Settings, Source: r.Source, Keep: r.Keep,
+			Drop: r.Drop, Rate: r.Rate, DryRun: r.DryRun, By: r.By, Report: report,
+		}
+		if r.Allow != nil {
+			order.Allow = *r.Allow
+		}
+		p, err = s.Start(ctx, order)
+	case RebuildResume:
+		p, err = s.Resume(ctx, r.By, r.Allow, report)
+	default:
+		p, err = s.Abort(ctx, r.By, report)
+	}
+	return RebuildProgress{name, p}, kind(err)
+}
+
+// rebuilt is the sink that an order is about.
+func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) {
+	switch r.Action {
+	case RebuildStart:
+		if err := r.Collection.Validate(); err != nil {
+			return "", inputf("collection: %w", err)
+		}
+		name, _ := o.Config.SinkFor(string(r.Collection))
+		if r.Sink != "" && r.Sink != name {
+			return "", inputf("sink %s: collection %s is in sink %s", r.Sink, r.Collection, name)
+		}
+		return name, nil
+	case RebuildResume, RebuildAbort:
+	default:
+		return "", inputf("action %q: want %s, %s or %s", r.Action, RebuildStart, RebuildResume, RebuildAbort)
+	}
+	if r.Sink != "" {
+		if _, ok := o.Config.Sinks[r.Sink]; !ok {
+			return "", inputf("sink %q: this stack has %s", r.Sink,
+				strings.Join(slices.Sorted(maps.Keys(o.Config.Sinks)), ", "))
+		}
+		return r.Sink, nil
+	}
+	all, err := o.Rebuilds(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(all) == 0:
+		return "", kind(rebuild.ErrNone)
+	case len(all) > 1:
+		return "", inputf("%d sinks are rebuilt: name one, such as %s", len(all), all[0].Sink)
+	}
+	return all[0].Sink, nil
+}
+
+// Rebuilds are the rebuilds that are under way, by sink. It asks the table only.
+func (o *Operator) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
+	out := []RebuildProgress{}
+	for _, name := range slices.Sorted(maps.Keys(o.Config.Sinks)) {
+		s := rebuild.Service{Shards: o.Shards, SinkName: name, Config: o.Config, Clock: o.Clock}
+		p, err := s.Status(ctx)
+		switch {
+		case errors.Is(err, rebuild.ErrNone):
+		case err != nil:
+			return out, fmt.Errorf("sink %s: %w", name, err)
+		default:
+			out = append(out, RebuildProgress{name, p})
+		}
+	}
+	return out, nil
+}
+
+// rebuildUpdate is one line of the answer, which may take hours. The last one has the result.
+type rebuildUpdate struct {
+	Progress *RebuildProgress `json:"progress,omitempty"`
+	Result   *RebuildProgress `json:"result,omitempty"`
+	Error    *wireError       `json:"error,omitempty"`
+}
+
+func rebuilding(mux *http.ServeMux, f func(context.Context, RebuildOrder) (RebuildProgress, error)) {
+	mux.HandleFunc("POST "+prefix+"rebuild", func(w http.ResponseWriter, r *http.Request) {
+		o, err := read[RebuildOrder](w, r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		out, enc := http.NewResponseController(w), json.NewEncoder(w)
+		o.Report = func(p RebuildProgress) {
+			_ = enc.Encode(rebuildUpdate{Progress: &p}) // the client went away: the context ends too
+			_ = out.Flush()
+		}
+		p, err := f(r.Context(), o)
+		last := rebuildUpdate{Result: &p}
+		if err != nil {
+			last.Error = wired(err)
+		}
+		_ = enc.Encode(last) // the client went away
+	})
+}
+
+// Rebuild begins, resumes or aborts a rebuild.
+func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (p RebuildProgress, err error) {
+	resp, err := c.post(ctx, "rebuild", o)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	if resp.StatusCode != http.StatusOK {
+		return p, c.refused(resp)
+	}
+	for dec := json.NewDecoder(resp.Body); ; {
+		var u rebuildUpdate
+		if err := dec.Decode(&u); err != nil {
+			return p, fmt.Errorf("%s ended in the middle of a rebuild: %w (`lull rebuild resume` goes on)", Shown(c.Base), err)
+		}
+		if u.Progress != nil {
+			if p = *u.Progress; o.Report != nil {
+				o.Report(p)
+			}
+		}
+		switch {
+		case u.Result == nil:
+		case u.Error != nil:
+			return *u.Result, &remoteError{*u.Error}
+		default:
+			return *u.Result, nil
+		}
+	}
+}
+
+// Rebuilds are the rebuilds that are under way.
+func (c *Client) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
+	return ask[struct{}, []RebuildProgress](ctx, c, "rebuilds", struct{}{})
+}
