@@ -49,8 +49,8 @@ func (c *Config) For(collection string) Debounce {
 	return d
 }
 
-// maxWaitFor is the max wait where nobody sets one: room for a few quiet windows. Where quiet is too
-// long, it alone is at fault.
+// maxWaitFor is the max wait where nobody sets one: room for a few quiet windows. Where quiet is
+// too long, it alone is at fault.
 func maxWaitFor(quiet time.Duration) time.Duration {
 	return max(30*time.Second, min(4*quiet, maxHold), quiet)
 }
