@@ -43,14 +43,30 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	// An extension reaches to the next wake + 5 s + 2 Ti, never further (design section 7).
 	t.extend(ctx, wake.Add(flight.TurnLate+2*t.h.Config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
-	if kind != t.kind() || t.outlives(next) {
-		if t.goOn(ctx, next) {
+	if kind != t.kind() {
+		if t.goOn(ctx, next, mayStay) {
+			return finished(next)
+		}
+		next.Leg++ // its checkpoint may be there: whoever finds one ends
+		if t.kind() == config.FlightExpress { // as long as it lives; then it tries again
+			end := t.state.Started.Add(t.h.Config.Flight.ContinueAfter - time.Second).Add(-t.behind)
+			next.WakeAt = t.wakeText(min(wake, max(end-1, t.now()+1)))
+		}
+	}
+	if t.outlives(next) {
+		if t.goOn(ctx, next, mustGo) {
 			return finished(next)
 		}
 		next.WakeAt = t.wakeText(min(wake, t.now().Add(checkpointAgain)))
 	}
 	return next
 }
+
+// Why a flight goes on in another execution: this one may wait, too, at a higher price; or it ends.
+const (
+	mayStay = false
+	mustGo  = true
+)
 
 // wakeText is a time of ours by the clock of the state machine, which wakes by its own. A flight
 // would not sleep at all until a time that is past for it.
@@ -137,8 +153,9 @@ func (t *turn) outlives(next flight.State) bool {
 }
 
 // goOn starts the next execution on the same manifest, once: whoever creates the checkpoint starts
-// it. If the start is lost the flight is dead, and redelivery recovers it.
-func (t *turn) goOn(ctx context.Context, next flight.State) bool {
+// it. If the start is lost the flight is dead, and redelivery recovers it. Where it may stay it
+// then stays: should the other execution run all the same, two of one flight do no harm.
+func (t *turn) goOn(ctx context.Context, next flight.State, must bool) bool {
 	next.Leg++
 	// The limits of an execution count anew for the next one.
 	wait := shard.MicrosOf(next.Wake()).Add(-t.behind).Sub(t.now())
@@ -163,6 +180,10 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 		return true
 	}
 	err = backoff.Do(ctx, t.h.Clock, func() error { return t.h.Launcher.Start(ctx, next) })
+	if err != nil && !must {
+		t.lost("start an execution of the other kind", "", err)
+		return false
+	}
 	if err != nil {
 		n.Step, n.Detail = journal.LaunchLost, err.Error()
 	}

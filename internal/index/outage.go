@@ -59,7 +59,7 @@ func (t *turn) outage(ctx context.Context) flight.State {
 // next is the state that wakes after a back-off, in a new execution where this one would end first.
 func (t *turn) next(ctx context.Context, next flight.State) flight.State {
 	next.WakeAt = t.wakeText(t.now().Add(max(t.delay(next.Turn), time.Second)))
-	if t.outlives(next) && t.goOn(ctx, next) {
+	if t.outlives(next) && t.goOn(ctx, next, mustGo) {
 		return finished(next)
 	}
 	return next

@@ -289,7 +289,7 @@ func TestAContinuationThatFails(t *testing.T) {
 		return s
 	}
 	t.Run("without its checkpoint is tried again", func(t *testing.T) {
-		stage{}.play(t, func(b *bench) {
+		stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}.play(t, func(b *bench) {
 			s := late(b)
 			// beyond what an execution has left
 			b.Change(doc("a"), func(r *shard.Row) { r.LeaseUntil = now().Add(2 * time.Minute) })
