@@ -47,7 +47,7 @@ func (t *turn) finish(ctx context.Context) flight.State {
 		if t.goOn(ctx, next, mayStay) {
 			return finished(next)
 		}
-		next.Leg++ // its checkpoint may be there: whoever finds one ends
+		next.Leg++                            // its checkpoint may be there: whoever finds one ends
 		if t.kind() == config.FlightExpress { // as long as it lives; then it tries again
 			end := t.state.Started.Add(t.h.Config.Flight.ContinueAfter - time.Second).Add(-t.behind)
 			next.WakeAt = t.wakeText(min(wake, max(end-1, t.now()+1)))

@@ -88,9 +88,8 @@ func (t *turn) mayLeave() bool {
 // leaves reports whether all that is left of the flight is superseded and leaves it. SQS shows the
 // messages again when their visibility ends. The newer versions should be written by then, and
 // receive acknowledges them as stale. A message leaves once: one that returned too early stays in
-// its flight, so that the cap holds for it. Where the newer versions are due later than the
-// messages return, and it takes longer than the queue's visibility until then, they are extended to
-// that.
+// its flight, so that the cap holds for it. The newer versions may be due later than the messages
+// return, and later from now than the queue's visibility: then they are extended to that time.
 func (t *turn) leaves() (extend shard.Micros, ok bool) {
 	if !t.mayLeave() {
 		return 0, false

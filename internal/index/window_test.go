@@ -105,7 +105,7 @@ func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 }
 
 // A burst in a long window is one write. What came before its last event leaves its flight in its
-// first turn, stays invisible until that one is written, and is acknowledged when it returns.
+// first turn, and stays invisible until that one is written. It is acknowledged when it returns.
 func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute }
 	stage{cfg: cfg}.play(t, func(b *bench) {
