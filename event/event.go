@@ -18,6 +18,7 @@ type Event struct {
 	Resync    bool
 	Data      string // payload, JSON as received; empty for a delete and where DataRef is set
 	DataRef   string // s3://bucket/key or https://..., fetched when it is written
+	Fetch     string // the source whose setting fetch made DataRef; empty where the message has it
 }
 
 // Result is what a source makes of one event of a message: exactly one of an event, a skip and an
@@ -43,6 +44,10 @@ type Invalid struct {
 	// Missing says that what the event refers to is not there. It may have been removed since: index
 	// waits for the delete (setting payload.missingWait) before the event becomes a dead letter.
 	Missing bool
+
+	// Stale says that what was fetched for the event is older than the event: a replica lags. index
+	// tries again until retry.deadDeadline.
+	Stale bool
 
 	// Err is what kept a body that a pointer names from being loaded, where that may pass. See
 	// Transient.

@@ -55,6 +55,7 @@ const (
 	VersionInvalid = deadletter.VersionInvalid
 	ClassMismatch  = deadletter.ClassMismatch
 	Payload        = deadletter.Payload
+	StaleSource    = deadletter.StaleSource
 )
 
 // Limits of a document's id and of a message, in bytes.

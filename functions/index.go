@@ -34,11 +34,8 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 	if err := errors.Join(err, bad); err != nil {
 		return nil, err
 	}
-	opened, err := sinks.Open(context.Background(), s.Config, s.Sink, sinks.Account{
+	account := sinks.Account{
 		Getenv: s.Getenv, AWS: func(context.Context) (sdk.Config, error) { return aws, nil },
-	})
-	if err != nil {
-		return nil, err
 	}
 	callers, err := enrichers.Open(context.Background(), s.Config, s.Sink, enrichers.Account{
 		Getenv: s.Getenv, AWS: func(context.Context) (sdk.Config, error) { return aws, nil },
@@ -47,6 +44,12 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		return nil, err
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	opened, err := sinks.Open(context.Background(), s.Config, s.Sink, account)
+	payloads, bad := payload.New(bucket.Load, s.Config.Payload.HTTPHosts, payload.MaxObject).
+		Pulling(s.Config.Sources, account.Headers)
+	if err := errors.Join(err, bad); err != nil {
+		return nil, err
+	}
 	s.Table(table.Counts)
 	reader, _ := opened.(sink.Reader) // nil where it cannot be read
 	h := &index.Handler{
@@ -62,7 +65,8 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		SinkName:  s.Sink,
 		Reader:    reader,
 		Sources:   sources.At(s.Sink).WithLoader(bucket.Load),
-		Payloads:  payload.New(bucket.Load, s.Config.Payload.HTTPHosts, payload.MaxObject),
+		Payloads:  payloads,
+		Fetcher:   payloads,
 		Enrichers: callers,
 		Config:    s.Config,
 		Clock:     clock.System{},

@@ -166,6 +166,14 @@ func (p *Props) checkAuth(fs *faultList) {
 				"give its ARN: Props.SinkARNs, or LULL_SINK_ARNS="+name+"=arn:aws:es:...")
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(p.Config.Sources)) {
+		s := p.Config.Sources[name]
+		if s.Fetch != nil && s.Fetch.Headers.Env != "" {
+			fs.add("sources."+name+".fetch.headers.env", s.Fetch.Headers.Env,
+				"a deployed function's environment holds names and ARNs only",
+				"store the headers as a secret and write its ARN as sources."+name+".fetch.headers.secretARN")
+		}
+	}
 	for name, arn := range p.SinkARNs {
 		if !sinkARNPattern.MatchString(arn) {
 			fs.add("SinkARNs", name+"="+arn, "is not the ARN of a domain or collection",

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -80,6 +81,7 @@ func (s *Sink) indexRights() []right {
 		s.startFlights(),
 	}
 	all = append(all, s.references()...)
+	all = append(all, s.fetchRights()...)
 	all = append(all, s.writeRights()...)
 	all = append(all, s.enrichRights()...)
 	if s.lull.props.Vpc != nil {
@@ -132,6 +134,11 @@ func (s *Sink) references() []right {
 	if len(places) == 0 {
 		return nil
 	}
+	return append(loadRights("LoadReferences", "MissReferences", places), s.otherKeys("ReadReferences", "s3")...)
+}
+
+// loadRights are those to load objects, and to be told that there is none.
+func loadRights(load, miss string, places []config.BucketPrefix) []right {
 	var objects, buckets []string
 	for _, place := range places {
 		bucket := "arn:" + *awscdk.Aws_PARTITION() + ":s3:::" + place.Bucket
@@ -140,10 +147,38 @@ func (s *Sink) references() []right {
 			buckets = append(buckets, bucket)
 		}
 	}
-	return append([]right{
-		{sid: "LoadReferences", actions: []string{"s3:GetObject"}, resources: objects},
-		{sid: "MissReferences", actions: []string{"s3:ListBucket"}, resources: buckets},
-	}, s.otherKeys("ReadReferences", "s3")...)
+	return []right{
+		{sid: load, actions: []string{"s3:GetObject"}, resources: objects},
+		{sid: miss, actions: []string{"s3:ListBucket"}, resources: buckets},
+	}
+}
+
+// fetchRights are what index needs to fetch documents: the objects, or the headers of requests.
+func (s *Sink) fetchRights() []right {
+	var places []config.BucketPrefix
+	var secrets []string
+	for _, name := range slices.Sorted(maps.Keys(s.lull.props.Config.Sources)) {
+		f := s.lull.props.Config.Sources[name].Fetch
+		if f == nil {
+			continue
+		}
+		if bucket, prefix, ok := f.Bucket(); ok {
+			places = append(places, config.BucketPrefix{Bucket: bucket, Prefix: prefix})
+		}
+		if arn := f.Headers.SecretARN; arn != "" && !slices.Contains(secrets, arn) {
+			secrets = append(secrets, arn)
+		}
+	}
+	var all []right
+	if len(places) > 0 {
+		all = append(loadRights("FetchObjects", "MissFetched", places), s.otherKeys("ReadFetched", "s3")...)
+	}
+	if len(secrets) > 0 {
+		all = append(append(all, right{
+			sid: "ReadHeaders", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets,
+		}), s.otherKeys("DecryptHeaders", "secretsmanager")...)
+	}
+	return all
 }
 
 // writeRights are what index needs for its sink: its credentials, or the sink itself where requests

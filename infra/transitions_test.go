@@ -268,6 +268,7 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 		"sinks.<name>.versions",                                      // follows from the kind
 		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", // cannot be deployed
 		"collections.<name>.enrich.headers.env",
+		"sources.<name>.fetch.headers.env", // nor can this
 	}
 	changed := make(map[string]bool)
 	for _, c := range config.Changes(stateSettings["every setting, old"], stateSettings["every setting, new"]) {

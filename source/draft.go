@@ -60,7 +60,15 @@ func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid)
 		Doc: d.Doc, Op: d.Op, Version: text, Class: class, Key: key, Time: d.Time, NotBefore: d.NotBefore,
 		Resync: d.Resync,
 	}
-	if d.Op == event.Put {
+	switch {
+	case d.Op != event.Put:
+	case r.Settings.Fetch != nil:
+		if e.DataRef, f = r.Settings.Fetch.address(d.Doc, text); f != nil {
+			f.Doc, f.Key = d.Doc, key
+			return event.Event{}, f
+		}
+		e.Fetch = r.Name
+	default:
 		e.Data, e.DataRef = d.Data, d.Ref
 	}
 	return e, nil

@@ -165,6 +165,9 @@ func (s *source) document(e event.Event) ([]byte, *event.Invalid) {
 	if e.Op == event.Delete {
 		return nil, Invalid("data", "a delete has no document")
 	}
+	if e.Fetch != "" {
+		return s.rules.fetched(e)
+	}
 	if e.DataRef != "" { // what was loaded is the first thing here that nobody has checked
 		if bad := event.Check(e.Data); bad != nil {
 			bad.Reason, bad.Field = event.Payload, "dataref"

@@ -38,6 +38,10 @@ type Settings struct {
 	// as it is.
 	Projection []string `json:"projection"`
 
+	// Fetch says where the newest state of its documents is loaded from. Nil means that the events
+	// carry it.
+	Fetch *Fetch `json:"fetch"`
+
 	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the
 	// defaults.
 	Options any `json:"-"`
@@ -76,6 +80,9 @@ func (s Settings) Complete() Settings {
 		s.Class = cmp.Or(s.Class, ClassTime)
 	}
 	s.Class = cmp.Or(s.Class, kind.Class, ClassInt)
+	if s.Fetch != nil {
+		s.Fetch = s.Fetch.complete()
+	}
 	if ok && s.Options == nil {
 		s.Options = kind.Options
 	}

@@ -264,7 +264,7 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 	}
 	options := dev.Options{
 		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Folder: r.folder,
-		Step: r.step(), Enrichers: o.enrichers,
+		Step: r.step(), Enrichers: o.enrichers, Headers: o.headers,
 	}
 	if r.objects = o.buckets; r.objects != nil {
 		options.Objects = r.objects.Load

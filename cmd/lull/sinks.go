@@ -17,10 +17,12 @@ import (
 	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/local/buckets"
 	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/sink/builtin/local"
+	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -32,9 +34,10 @@ type opened struct {
 	closes []func()
 
 	enrichers map[shard.Collection]enrich.Caller
-	at        map[string]string // where sinks in a folder are, by name
-	bucketsAt string            // where the buckets are; empty for none
-	buckets   *buckets.Folder   // nil for none
+	at        map[string]string                               // where sinks in a folder are, by name
+	bucketsAt string                                          // where the buckets are; empty for none
+	buckets   *buckets.Folder                                 // nil for none
+	headers   func(source.Headers) (payload.HeadersOf, error) // for what is fetched
 }
 
 // close closes everything, the last first.
@@ -47,7 +50,10 @@ func (o *opened) close() {
 // openSinks opens what the settings name, in the data folder or, without one, in a temporary one
 // that close removes.
 func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (*opened, error) {
-	o := &opened{sinks: map[string]sink.Sink{}, at: map[string]string{}}
+	o := &opened{
+		sinks: map[string]sink.Sink{}, at: map[string]string{},
+		headers: sinks.Account{Getenv: os.Getenv, AWS: a.aws}.Headers,
+	}
 	if err := a.openInto(ctx, o, cfg, f); err != nil {
 		o.close()
 		return nil, err

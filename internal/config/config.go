@@ -191,6 +191,16 @@ type Retry struct {
 	AutoRedrives int `json:"autoRedrives"`
 }
 
+// Overdue says that a message has been tried for longer than DeadDeadline. A redriven or scheduled
+// copy has its own SentTimestamp, so its time starts anew (docs/design.md, section 6). Where the
+// queue kept an event back, its time counts from when it was due.
+func (r Retry) Overdue(sent, notBefore, now time.Time) bool {
+	if notBefore.After(sent) {
+		sent = notBefore
+	}
+	return now.Sub(sent) > r.DeadDeadline
+}
+
 // Lifecycle is how long rows live and how often prune runs.
 type Lifecycle struct {
 	// RowRetention is how long a row is kept after its last commit. Default 30d.

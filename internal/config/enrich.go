@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // EnrichKind is how an enricher is asked.
@@ -47,12 +48,7 @@ type Enrich struct {
 }
 
 // Headers name where headers are, never the headers themselves: a JSON object of names and values.
-type Headers struct {
-	// SecretARN is a secret that holds them.
-	SecretARN string `json:"secretARN"`
-	// Env names an environment variable that holds them.
-	Env string `json:"env"`
-}
+type Headers = source.Headers
 
 // newEnrich returns the defaults of an enricher.
 func newEnrich() *Enrich {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"strings"
+	"time"
 
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/source"
@@ -259,6 +260,122 @@ var brokenSources = []broken{
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }) },
 		setting: "sources.native.projection", fix: "remove it",
 	},
+	{
+		rule: "fetch", name: "no address", holds: fetched(nil),
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "" }),
+		setting: "sources.native.fetch.url", fix: "https://cms.example.org/content/{id}",
+	},
+	{
+		rule: "fetch", name: "one address for all",
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "https://cms.example.org/content" }),
+		setting: "sources.native.fetch.url", fix: "{id}",
+	},
+	{
+		rule: "fetch", name: "a host of the sender's choice",
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "https://{id}.example.org/{id}" }),
+		setting: "sources.native.fetch.url", fix: "such as",
+	},
+	{
+		rule: "fetch", name: "a port of the sender's choice",
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "https://cms.example.org:{version}/{id}" }),
+		setting: "sources.native.fetch.url", fix: "such as",
+	},
+	{
+		rule: "fetch", name: "an unknown word",
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "https://cms.example.org/{locale}/{id}" }),
+		setting: "sources.native.fetch.url", fix: "remove them",
+	},
+	{
+		rule: "fetch", name: "a password",
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "https://me:secret@cms.example.org/{id}" }),
+		setting: "sources.native.fetch.url", fix: "sources.native.fetch.headers", not: "secret@",
+	},
+	{
+		rule: "fetch", name: "another scheme",
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "file:///content/{id}" }),
+		setting: "sources.native.fetch.url", fix: "such as",
+	},
+	{
+		rule: "fetch", name: "a way out", holds: fetched(func(f *source.Fetch) { f.URL = "https://cms.example.org/a..b/{id}.json" }),
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "https://cms.example.org/a/../{id}" }),
+		setting: "sources.native.fetch.url", fix: "without them",
+	},
+	{
+		rule: "fetch", name: "in the clear",
+		holds: fetched(func(f *source.Fetch) {
+			f.URL, f.AllowPrivate = "http://cms.internal:8080/{id}", []string{"cms.internal"}
+		}),
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "http://cms.internal:8080/{id}" }),
+		setting: "sources.native.fetch.url", fix: "sources.native.fetch.allowPrivate",
+	},
+	{
+		rule: "fetch", name: "no version to compare", holds: fetched(nil),
+		breaks:  fetched(func(f *source.Fetch) { f.Version = "" }),
+		setting: "sources.native.fetch.version", fix: "/version",
+	},
+	{
+		rule: "fetch", name: "a version beside times of arrival",
+		holds: func(c *Config) {
+			fetched(func(f *source.Fetch) { f.Version = "" })(c)
+			setSource(c, func(s *Source) { s.NoVersion, s.Class = NoVersionArrival, ClassTime })
+		},
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Fetch.Version = "/updated_at" }) },
+		setting: "sources.native.fetch.version", fix: "remove it",
+	},
+	{
+		rule: "fetch", name: "headers for S3",
+		holds: fetched(func(f *source.Fetch) { f.URL, f.Version = "s3://content-bucket/{collection}/{id}.json", "" }),
+		breaks: func(c *Config) {
+			setSource(c, func(s *Source) { s.Fetch.Headers.Env = "CMS" })
+		},
+		setting: "sources.native.fetch.headers.env", fix: "remove it",
+	},
+	{
+		rule: "fetch", name: "a folder that stands for any text",
+		breaks:  fetched(func(f *source.Fetch) { f.URL = "s3://content-bucket/a*/{id}.json" }),
+		setting: "sources.native.fetch.url", fix: "without them",
+	},
+	{
+		rule: "fetch", name: "headers twice",
+		holds: fetched(func(f *source.Fetch) { f.Headers.Env = "CMS" }),
+		breaks: func(c *Config) {
+			setSource(c, func(s *Source) {
+				s.Fetch.Headers.SecretARN = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:cms-AbCdEf"
+			})
+		},
+		setting: "sources.native.fetch.headers.env", fix: "remove one",
+	},
+	{
+		rule: "fetch-time", name: "beside an enricher",
+		holds: func(c *Config) {
+			e := newEnrich()
+			e.Kind, e.URL, e.Inputs, e.Timeout = EnrichHTTP, "https://enrich.example.org/v1", []string{"/title"}, time.Second
+			c.Collections["content"] = Collection{Enrich: e}
+			fetched(func(f *source.Fetch) { f.Timeout = 999 * time.Millisecond })(c)
+		},
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Fetch.Timeout = time.Second }) },
+		setting: "sources.native.fetch.timeout", fix: "lower it below 1s, lower index.sinkDeadline, or raise index.timeout to at least 11s",
+	},
+	{
+		rule:    "fetch-time",
+		holds:   fetched(func(f *source.Fetch) { f.Timeout = 1999 * time.Millisecond }),
+		breaks:  fetched(func(f *source.Fetch) { f.Timeout = 2 * time.Second }),
+		setting: "sources.native.fetch.timeout", fix: "lower it below 2s, lower index.sinkDeadline, or raise index.timeout to at least 11s",
+	},
+}
+
+// fetched gives the default source a fetch.
+func fetched(change func(*source.Fetch)) func(*Config) {
+	return func(c *Config) {
+		f := source.Fetch{URL: "https://cms.example.org/content/{id}", Version: "/version"}
+		if change != nil {
+			change(&f)
+		}
+		setSource(c, func(s *Source) {
+			s.Fetch = &f
+			*s = s.Complete()
+		})
+	}
 }
 
 func jsonSource(c *Config) {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
@@ -32,7 +33,20 @@ var sourceRules = []Rule{
 		"source-reach", "Where there are several sources, each but the default one has a rule that gives it messages.",
 		checkSourceReach,
 	},
-	{"source-projection", "A kind that decides itself what becomes the document has no projection.", checkSourceProjection},
+	{
+		"source-projection", "A kind that decides itself what becomes the document has no projection, unless it is fetched.",
+		checkSourceProjection,
+	},
+	{
+		"fetch",
+		"What is fetched has an address with {id} that nobody else chooses, and a version that can be compared with the " +
+			"event's.", checkFetch,
+	},
+	{
+		"fetch-time",
+		"fetch.timeout + enrich.timeout + the sink deadline + 2s < Ti: what was claimed can be loaded, written and committed.",
+		checkFetchTime,
+	},
 }
 
 // eachSource calls check for every source, by name, with its path. It leaves out sources of a kind
@@ -77,7 +91,7 @@ func checkSourceArrival(c *Config, f *checker) {
 
 func checkSourceProjection(c *Config, f *checker) {
 	eachSource(c, func(path string, s Source, k source.Kind) {
-		if len(s.Projection) > 0 && k.OwnDocument {
+		if len(s.Projection) > 0 && k.OwnDocument && s.Fetch == nil {
 			f.fault(path+".projection", nil, "would be ignored: the kind "+s.Kind+
 				" decides itself what becomes the document", "remove it")
 		}
@@ -143,4 +157,42 @@ func checkSourceReach(c *Config, f *checker) {
 					"where every sender may choose it by the attribute lull-source")
 		}
 	}
+}
+
+func checkFetch(c *Config, f *checker) {
+	eachSource(c, func(path string, s Source, _ source.Kind) {
+		if s.Fetch == nil {
+			return
+		}
+		for _, p := range s.Fetch.Problems(s) {
+			f.fault(path+"."+p.Setting, p.Value, p.Problem, strings.ReplaceAll(p.Fix, "fetch.", path+".fetch."))
+		}
+	})
+}
+
+// checkFetchTime: one load and one call to the sink must end in an invocation. The lease follows
+// Ti.
+func checkFetchTime(c *Config, f *checker) {
+	eachSource(c, func(path string, s Source, _ source.Kind) {
+		enrich := c.longestEnrich()
+		rest := enrich + c.Index.SinkDeadline + sinkMargin
+		if s.Fetch == nil || s.Fetch.Timeout+rest < c.Index.Timeout {
+			return
+		}
+		others := ""
+		if enrich > 0 {
+			others = fmt.Sprintf("+ the enrich.timeout of %s ", words(enrich))
+		}
+		f.fault(path+".fetch.timeout", s.Fetch.Timeout, fmt.Sprintf(
+			"%s+ the index.sinkDeadline of %s + 2s is not less than the index.timeout of %s", others,
+			words(c.Index.SinkDeadline), words(c.Index.Timeout)),
+			fmt.Sprintf("lower it below %s, lower index.sinkDeadline, or raise index.timeout to at least %s",
+				words(max(c.Index.Timeout-rest, 0)), words(ceil(s.Fetch.Timeout+rest+time.Millisecond, time.Second))))
+	})
+}
+
+// longestEnrich is the longest time-out of an enricher, 0 where there is none.
+func (c *Config) longestEnrich() (longest time.Duration) {
+	eachEnrich(c, func(_ string, e Enrich) { longest = max(longest, e.Timeout) })
+	return longest
 }

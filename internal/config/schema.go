@@ -34,7 +34,7 @@ func Schema() []byte {
 // exemplar holds one of everything, so that each setting has a default to print.
 func exemplar() Config {
 	c := Default()
-	c.Sources = map[string]Source{"x": {Match: []source.Match{{}}}}
+	c.Sources = map[string]Source{"x": {Match: []source.Match{{}}, Fetch: &source.Fetch{}}}
 	c.Collections = map[string]Collection{"x": {Enrich: newEnrich()}}
 	c.Sinks = map[string]Sink{"x": newSink("")}
 	return c

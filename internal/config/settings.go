@@ -58,6 +58,7 @@ var (
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	// A prefix of the roles' policies, too: there * and ? stand for any text, and $ begins a variable.
 	folderPattern = regexp.MustCompile(`^([^*?$]*/)?$`)
+	anyHost       = regexp.MustCompile(`^[a-z0-9:]([a-z0-9.:-]*[a-z0-9])?$`)
 	hostPattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$`)
 )
 
@@ -164,6 +165,26 @@ var commonSourceSettings = []setting.Setting{
 		"The bucket of a change in S3.").Otherwise("any"),
 	setting.Pointers("sources.<name>.projection", "The parts of the payload that become the document.").
 		Otherwise("the payload as it is"),
+	setting.Text("sources.<name>.fetch.url", nil, "",
+		"Where the newest state of a document is, such as https://cms.example.org/content/{id} or "+
+			"s3://bucket/{collection}/{id}.json; {version} is the event's.").Otherwise("required"),
+	setting.Text("sources.<name>.fetch.headers.secretARN", arnPattern, "the ARN of a secret, or nothing",
+		"A secret with the headers of requests: a JSON object of names and values.").Otherwise("none"),
+	setting.Text("sources.<name>.fetch.headers.env", envPattern, "the name of an environment variable, or nothing",
+		"The variable with that JSON object, where there is no secret.").Otherwise("none"),
+	setting.Duration("sources.<name>.fetch.timeout", 100*time.Millisecond, time.Minute, 0,
+		"The longest one request may take.").Otherwise("1500ms"),
+	setting.Pointer("sources.<name>.fetch.version",
+		"Where the version is in the answer: an answer that is older than the event is not written.").
+		Otherwise("required, unless versions are positions in a log, or of arrival, or the url is in S3"),
+	setting.Choice("sources.<name>.fetch.missing",
+		"What becomes of an event whose document is not there, once payload.missingWait is over; wait goes on until "+
+			"retry.deadDeadline.", string(source.MissingDelete), string(source.MissingWait),
+		string(source.MissingDeadLetter)).Otherwise("deadLetter"),
+	setting.List("sources.<name>.fetch.allowPrivate", anyHost, "a host name or an address, in lower case",
+		"Hosts that may have private addresses, and be asked without encryption.").Otherwise("none"),
+	setting.Bytes("sources.<name>.fetch.maxBytes", setting.KB, source.MaxFetch,
+		"The most bytes of one answer, unpacked.").Otherwise("5MB"),
 }
 
 var defaultSourceSettings = []setting.Setting{

@@ -166,6 +166,9 @@ func (d described) usual() (int64, bool) {
 	if d.Unit != setting.UnitDuration && d.Unit != setting.UnitSize && d.Unit != setting.UnitCount {
 		return 0, false
 	}
+	if strings.Contains(d.Name, ".fetch.") {
+		return 0, false // needs others beside it
+	}
 	switch d.Name { // what 0 stands for
 	case "queues.expectedRate":
 		return usualRate, true

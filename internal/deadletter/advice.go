@@ -61,6 +61,11 @@ var advice = map[Reason]Advice{
 		"The content that the message points to cannot be loaded: it is missing, not allowed, too large, or not JSON.",
 		"Put the object in place, or allow its bucket under payload.allow, and redrive. Drop it if the document is gone.",
 	},
+	StaleSource: {
+		"The source that lull fetches the document from never showed the version that the event announced.",
+		"Ask the source for the document. If a replica lags or its cache is old, repair that: lull redrives such dead " +
+			"letters by itself a few times. If the version never existed, correct the sender and drop it.",
+	},
 	ReceiveCount: {
 		"The message was received again and again and never finished, for example because each invocation timed out or " +
 			"was killed.",

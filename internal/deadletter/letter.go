@@ -24,6 +24,7 @@ const (
 	RejectedBySink Reason = "rejected"               // the sink refused it for good
 	Refusals       Reason = "refusals"               // the sink refused it maxRefusals times
 	Payload        Reason = "payload"                // the payload by reference cannot be had for good
+	StaleSource    Reason = "stale_source"           // until the dead deadline, fetch showed an older state than the event's
 	ReceiveCount   Reason = "receive_count"          // SQS's redrive policy moved it
 	Panic          Reason = "panic"                  // lull's code panicked on it, several times
 	Cancelled      Reason = "cancelled"              // an operator cancelled it

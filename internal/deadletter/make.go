@@ -154,15 +154,18 @@ func ByPosition(a, b Facts) int {
 }
 
 // Transient reports whether a dead letter with this reason may well succeed when it is tried again
-// without anybody fixing anything: what it met was a state of the sink or of lull, not of the
-// message.
+// without anybody fixing anything: what it met was a state of the sink, of the source or of lull,
+// not of the message.
 func (r Reason) Transient() bool {
 	switch r {
-	case Refusals, ReceiveCount, DeadDeadline:
+	case Refusals, ReceiveCount, DeadDeadline, StaleSource:
 		return true
 	}
 	return false
 }
+
+// Begins reports whether an error in a row says that this is why its version is not written.
+func (r Reason) Begins(lastError string) bool { return strings.HasPrefix(lastError, string(r)+": ") }
 
 // Known reports whether r is one of the reasons.
 func (r Reason) Known() bool { return slices.Contains(reasons, r) }
@@ -180,7 +183,7 @@ func (f Facts) Shown(now time.Time, retention time.Duration) State {
 // reasons lists every reason.
 var reasons = []Reason{
 	Undecodable, Contract, VersionInvalid, ClassMismatch, TooOld, DeadDeadline, TooFarAhead, RejectedBySink, Refusals,
-	Payload,
+	Payload, StaleSource,
 	ReceiveCount, Panic, Cancelled, EnrichRejected,
 }
 

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -23,6 +22,7 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 	defer cancel()
 	limit, bytes, references := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0), 0
 	var more []*document // with references that are too many
+	probes := map[*origin]bool{}
 	// The first part is taken even where its bytes alone exceed the limit.
 	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)) &&
 		references < maxParallel; {
@@ -40,9 +40,9 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 			switch bytes += int64(len(d.body)); {
 			case errs[i] != nil:
 				t.wait(d, later, "its message cannot be loaded now")
-			case d.reference != nil && t.unloadable:
-				t.wait(d, later, "payloads cannot be loaded now")
-			case d.reference != nil && references == maxParallel:
+			case d.reference != nil && t.origin(d).away != "":
+				t.wait(d, max(later, t.now().Add(t.origin(d).after)), t.origin(d).away)
+			case d.reference != nil && (references == maxParallel || !t.mayLoad(d, probes)):
 				more = append(more, d)
 			case d.reference != nil:
 				references++
@@ -78,7 +78,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	case e.Op == shard.Delete:
 	case ev.DataRef == "":
 		t.makeBody(d, *m, ev)
-	case t.h.Payloads == nil:
+	case ev.Fetch == "" && t.h.Payloads == nil, ev.Fetch != "" && t.h.Fetcher == nil:
 		d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(deadletter.Payload)
 	default:
 		d.reference = &ev
@@ -93,81 +93,13 @@ func (t *turn) makeBody(d *document, m queue.Message, ev event.Event) {
 	switch {
 	case err == nil:
 		d.body = t.plain(d, body)
+	case errors.As(err, &fault) && fault.Stale:
+		t.stale(d, fault)
 	case errors.As(err, &fault):
 		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
 	default:
 		d.fault, d.faultFor = err.Error(), string(deadletter.RejectedBySink)
 	}
-}
-
-// fetch loads the payloads of claimed documents that are references, and returns what can be
-// written.
-// What a reference shows may change. So no claim of another invocation may lie between its load and
-// its write: an older content could follow a newer one. What cannot be loaded now gives its lease
-// back without a refusal, because nothing was asked of the sink.
-func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) {
-	t.loadReferences(ctx, docs)
-	var unloaded []*document
-	for _, d := range docs {
-		if d.reference != nil && d.unloaded == "" && !t.mayWrite() {
-			d.unloaded = "no time is left to write it"
-		}
-		if d.unloaded == "" {
-			ready = append(ready, d)
-		} else {
-			unloaded = append(unloaded, d)
-		}
-	}
-	t.finishAll(len(unloaded), func(i int) func() {
-		d := unloaded[i]
-		return t.release(ctx, d, d.newest(), "payload: "+d.unloaded, d.loadAfter, false)
-	})
-	return ready
-}
-
-// loadReferences loads what the documents refer to, in half of the time that is left: the other
-// half is for the sink.
-func (t *turn) loadReferences(ctx context.Context, docs []*document) {
-	docs = slices.DeleteFunc(slices.Clone(docs), func(d *document) bool { return d.reference == nil })
-	if len(docs) == 0 {
-		return
-	}
-	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
-	defer cancel()
-	errs := make([]error, len(docs))
-	t.h.Parallel.Each(maxParallel, len(docs), func(i int) {
-		errs[i] = t.apart(docs[i], func() error { return t.loadReference(ctx, docs[i]) })
-	})
-	// Where nothing can be loaded, the other documents of this turn keep their rows' writes.
-	t.unloadable = !slices.Contains(errs, nil)
-	for i, err := range errs {
-		if err != nil {
-			t.lost("load the payload", docs[i].id, err)
-			docs[i].unloaded = "it cannot be loaded now"
-		}
-	}
-}
-
-// loadReference returns why the payload cannot be loaded now.
-func (t *turn) loadReference(ctx context.Context, d *document) error {
-	e := d.newest()
-	data, err := t.h.Payloads.Load(ctx, d.reference.DataRef)
-	var fault *event.Invalid
-	switch {
-	case err == nil:
-		ev := *d.reference
-		ev.Data = string(data)
-		t.makeBody(d, *t.message(e), ev)
-	case !errors.As(err, &fault):
-		return err
-	case fault.Missing && t.now() < e.Admitted.Add(t.h.Config.Payload.MissingWait):
-		// What was removed after this event has a delete on its way, which supersedes it.
-		// The delete has a flight of its own, so nobody waits for these tries: they are few.
-		d.unloaded, d.loadAfter = "it is not there: a delete may be on its way", t.now().Sub(e.Admitted)/2
-	default:
-		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
-	}
-	return nil
 }
 
 // claim is step 3: CLAIM each document, in parallel and bounded, and return those that are ours. A

@@ -43,7 +43,7 @@ type document struct {
 	body      []byte
 	version   string
 	reference *event.Event  // its payload is a reference, loaded under the lease; nil where the message has it
-	unloaded  string        // why the payload is not there now, "" where it is
+	unloaded  string        // why the payload is not there now, as the row remembers it; "" where it is
 	loadAfter time.Duration // how long to wait before it is loaded again, at least
 	fault     string        // the document can never be made: reject without asking the sink
 	faultFor  string        // the dead letter's reason for it

@@ -89,7 +89,10 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 ) {
 	var ask []shard.Collection
 	for c := range suspects {
-		if t.verdicts[c] == unasked {
+		// Where nobody could be asked about an earlier request of the turn, somebody of this one may be.
+		if t.verdicts[c] == unasked || t.verdicts[c] == noWitness && slices.ContainsFunc(docs, func(d *document) bool {
+			return d.id.Collection() == c && d.row.CommittedOp == shard.Put
+		}) {
 			t.verdicts[c] = unclear
 			ask = append(ask, c)
 		}
@@ -102,6 +105,7 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 	ask = ask[:min(len(ask), maxDoubted)]
 	witnesses := t.witnesses(ctx, docs, outcomes, ask)
 	if len(witnesses) == 0 {
+		t.asked = false
 		return
 	}
 	ops := make([]sink.Op, len(witnesses))

@@ -264,3 +264,20 @@ func TestTheQuestionChangesNoDocument(t *testing.T) {
 		}
 	})
 }
+
+// Nobody could be asked about the first request of the turn, and somebody can about the second.
+func TestAWitnessOfALaterRequestIsAsked(t *testing.T) {
+	stage{noVers: true}.play(t, func(b *bench) {
+		b.fly(b.hold(put("a", 1)), 2)
+		time.Sleep(time.Minute)
+		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Kind == shard.Put })
+		s := b.hold(put("new", 1), put("a", 2))
+		b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 }) // it goes alone, after the other one
+		b.turn(s)
+		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Doc != doc("new") {
+			b.Errorf("dead letters %+v, want the one about which nobody could be asked", l)
+		}
+		b.Noted(journal.SinkConfiguration, 1)
+		b.holds("a", "1")
+	})
+}

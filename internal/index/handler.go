@@ -33,8 +33,15 @@ type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
 
-// Handler is index for one sink. All fields are required except Payloads, Enrichers, Reader and
-// Parallel.
+// Fetcher loads what a source's setting fetch names. An error that is an *event.Invalid is for good
+// or says that the document is Missing; one that is a *source.Unavailable is about the source,
+// whichever document was asked for; any other may pass.
+type Fetcher interface {
+	Fetch(ctx context.Context, source, ref string) ([]byte, error)
+}
+
+// Handler is index for one sink. All fields are required except Payloads, Fetcher, Enrichers,
+// Reader and Parallel.
 // Nothing survives in it between turns.
 type Handler struct {
 	Shards   shard.Store
@@ -47,6 +54,7 @@ type Handler struct {
 	Reader   sink.Reader // for samples; nil for a sink that cannot be read
 	Sources  Source
 	Payloads Payloads
+	Fetcher  Fetcher // nil where no source has fetch
 	// Enrichers ask the services of the collections that have one in Config.
 	Enrichers map[shard.Collection]enrich.Caller
 	Config    *config.Config
@@ -64,6 +72,8 @@ const (
 	maxLoadBytes = 64 << 20
 	// sinkMargin is what stays of an invocation after a sink call: for COMMIT and DeleteMessage.
 	sinkMargin = 2 * time.Second
+	// leastWrite is the shortest time for which a request is worth starting.
+	leastWrite = time.Second
 	// holdMargin is how long before SQS's twelve hours a flight gives its messages back.
 	holdMargin = 15 * time.Minute
 	// throttledTries is how long the state machine tries at most while Lambda throttles, and starts
@@ -88,7 +98,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	}
 	t := &turn{
 		h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone(), verdicts: map[shard.Collection]verdict{},
-		enrichers: map[shard.Collection]*enricher{},
+		enrichers: map[shard.Collection]*enricher{}, origins: map[string]*origin{},
 	}
 	if off := h.clockOff(t.start, s); off != 0 {
 		// Whatever this clock says would stay in rows, as leases, fences and last writes.
@@ -157,8 +167,9 @@ type turn struct {
 	circuitNext shard.Micros
 	unread      bool // the health row could not be read
 	tripped     bool
-	unloadable  bool         // the newest payloads by reference could not be loaded, none of them
-	slot        shard.Micros // the slot that this turn uses, see budget.go
+	origins     map[string]*origin // where payloads by reference come from, see fetch.go
+	cautious    bool               // documents of this flight could not be loaded when they were tried last
+	slot        shard.Micros       // the slot that this turn uses, see budget.go
 	slotEnd     shard.Micros
 	sent        int                          // documents sent in it
 	took        time.Duration                // how long the last request took
@@ -179,6 +190,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 	t.readHealth(ctx)
 	t.awaitSlot(ctx)
 	claims := t.bury(ctx, t.decide(ctx))
+	t.cautious = t.tried()
 	// What the rows call done needs no write, so it does not wait for the sink.
 	t.deleteDone(ctx)
 	var unwritten []*document
@@ -206,12 +218,11 @@ func (t *turn) run(ctx context.Context) flight.State {
 }
 
 // mayWrite reports whether a round still fits: the circuit is open to us, the budget has room, and
-// there is time for a request and its commit. A second is the shortest time for which a request is
-// worth starting. A sink that throttles may make requests wait, and one that is cut short would
-// count as one that nobody answered.
+// there is time for a request and its commit. A sink that throttles may make requests wait, and one
+// that is cut short would count as one that nobody answered.
 func (t *turn) mayWrite() bool {
 	left, pace := t.remaining()-sinkMargin, t.pace()
-	return !t.tripped && left > time.Second && (pace == 0 || t.allowance(pace) > 0 && left > t.took*3/2)
+	return !t.tripped && left > leastWrite && (pace == 0 || t.allowance(pace) > 0 && left > t.took*3/2)
 }
 
 func (t *turn) remaining() time.Duration { return t.hard.Sub(t.h.Clock.Now()) }

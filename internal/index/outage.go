@@ -77,7 +77,7 @@ func (t *turn) writeOutage(ctx context.Context) {
 	}
 	for _, d := range ready {
 		if d.unloaded != "" {
-			t.note(t.about(d, d.newest(), journal.Waiting, "payload: "+d.unloaded+": until the table is back"))
+			t.note(t.about(d, d.newest(), journal.Waiting, d.unloaded+": until the table is back"))
 			continue
 		}
 		if d.fault != "" {

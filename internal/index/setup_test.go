@@ -34,6 +34,7 @@ type bench struct {
 	inject   fault.Injector
 	failure  error // what a failed call looks like, nil for the usual
 	payloads index.Payloads
+	fetcher  index.Fetcher
 	enricher enrich.Caller                 // of the collection content, nil for none
 	sources  index.Source                  // nil for the rig's
 	through  func(sink.Sink) sink.Sink     // what stands between index and the sink
@@ -198,7 +199,7 @@ func (b *bench) run(i invocation, inv *fault.Invocation, s flight.State) (flight
 		Shards: inv.Shards(b.Shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(&b.launched),
 		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(live), flight.Bulk: inv.Queue(b.bulk)},
 		Dead:   inv.Queue(b.dead),
-		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: sources, Payloads: b.payloads, Config: &b.Config,
+		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: sources, Payloads: b.payloads, Fetcher: b.fetcher, Config: &b.Config,
 		Enrichers: map[shard.Collection]enrich.Caller{"content": b.enricher},
 		Clock:     i.clock,
 		Journal:   &b.Notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },

@@ -32,6 +32,7 @@ type Loader struct {
 	hosts   []string
 	limit   int64
 	client  *http.Client
+	pullers map[string]*puller // by source; nil where none has fetch
 }
 
 const (

@@ -170,7 +170,7 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 		case !b.overdue(p):
 			b.keep(d, p)
 		case !d.after.Leased(b.now()):
-			b.letter(p, deadletter.DeadDeadline, "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
+			b.letter(p, overdueReason(d.after), "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
 		case d.after.Pending < p.Key:
 			// Nobody admits it any more, so a flight would let it go at once, again and again until
 			// the lease ends. Visibility is about as long.
@@ -179,6 +179,15 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 			b.keep(d, p)
 		}
 	}
+}
+
+// overdueReason is why a version is overdue: index leaves in the row that its source shows an older
+// state.
+func overdueReason(r shard.Row) deadletter.Reason {
+	if deadletter.StaleSource.Begins(r.LastError) {
+		return deadletter.StaleSource
+	}
+	return deadletter.DeadDeadline
 }
 
 // keep holds the event in this invocation's flight.

@@ -213,11 +213,5 @@ func (b *batch) aged(p *pending) bool {
 // overdue says that this message has been tried for longer than deadDeadline. The time counts from
 // its own SentTimestamp, or from when the event was due where the queue kept it back until then.
 func (b *batch) overdue(p *pending) bool {
-	// A redriven or scheduled copy has its own SentTimestamp, so its time starts anew (design
-	// section 6).
-	from := b.msgs[p.msg].Sent
-	if p.NotBefore.After(from) {
-		from = p.NotBefore
-	}
-	return b.start.Sub(from) > b.h.Config.Retry.DeadDeadline
+	return b.h.Config.Retry.Overdue(b.msgs[p.msg].Sent, p.NotBefore, b.start)
 }

@@ -167,7 +167,9 @@ func (b *batch) endLetters(ctx context.Context, letters []*outLetter, step journ
 
 // parks says which dead letters are followed by PARK: those of versions that may be pending, which
 // nobody would end otherwise (docs/model.md, aged-while-pending).
-func parks(r deadletter.Reason) bool { return r == deadletter.DeadDeadline || r == deadletter.TooOld }
+func parks(r deadletter.Reason) bool {
+	return r == deadletter.DeadDeadline || r == deadletter.TooOld || r == deadletter.StaleSource
+}
 
 // park marks versions dead after their dead letters are stored, document by document: each PARK
 // takes its form from the newest image in hand, which the one before it returned (design section

@@ -53,6 +53,20 @@ func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
 	})
 }
 
+// index leaves the reason in the row: the message comes back to receive when its flight has ended.
+func TestAnOverdueVersionOfAStaleSourceSaysSo(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.admit(put("a", 1))
+		b.Change(doc("a"), func(r *shard.Row) { r.LastError = "stale_source: it shows version 0, which is older" })
+		b.overdue(put("a", 1))
+		b.poll()
+		b.wantLetter(deadletter.StaleSource, 1)
+		if r := b.Row(doc("a")); r.Pending != "" || r.Dead != b.EventOf(put("a", 1)).Key {
+			b.Errorf("row %+v, want the version dead", r)
+		}
+	})
+}
+
 func TestDeadDeadlineOfAMessageThatNobodyAdmittedLeavesAMark(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))

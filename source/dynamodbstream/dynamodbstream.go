@@ -44,7 +44,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	switch name := event.Child(root, "eventName").Str; name {
 	case "INSERT", "MODIFY":
 		image := event.Child(change, "NewImage")
-		if !image.IsObject() {
+		if !image.IsObject() && s.Settings.Fetch == nil { // a view of the keys is enough to fetch
 			return d, source.Invalid("NewImage",
 				"NewImage is %s: set the stream's view type to NEW_IMAGE or NEW_AND_OLD_IMAGES", source.TypeName(image))
 		}

@@ -196,7 +196,7 @@ func (s *format) payload(n *fields, d *source.Draft) *event.Invalid {
 	d.Ref = ref
 	touched := n.kind.Str == typeTouched
 	switch {
-	case d.Op == event.Delete:
+	case d.Op == event.Delete, s.Settings.Fetch != nil:
 		return nil
 	case touched && data:
 		return source.Invalid("data", "%s has no data: send dataref, or type %s", typeTouched, typeChanged)

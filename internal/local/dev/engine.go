@@ -52,8 +52,10 @@ type Options struct {
 	Objects payload.Objects
 	// Enrichers ask the services of the collections that have one.
 	Enrichers map[shard.Collection]enrich.Caller
-	Pollers   int         // batches of a lane received at once; 0 for one, which splits bursts least
-	Report    func(error) // called with what the services would log: failed batches, dead executions; may be nil
+	// Headers gives the headers of requests that fetch documents; nil where no source has any.
+	Headers func(source.Headers) (payload.HeadersOf, error)
+	Pollers int         // batches of a lane received at once; 0 for one, which splits bursts least
+	Report  func(error) // called with what the services would log: failed batches, dead executions; may be nil
 	// Folder is where the run goes on from, and what the next one goes on from; nil for none. Call
 	// [Engine.Load] where there is one.
 	Folder *Folder
@@ -163,7 +165,10 @@ func New(o Options) (*Engine, error) {
 			}
 		}
 	}
-	e.payloads = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject)
+	e.payloads, err = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject).Pulling(e.cfg.Sources, o.Headers)
+	if err != nil {
+		return nil, err
+	}
 	if e.report == nil {
 		e.report = func(error) {}
 	}
@@ -343,7 +348,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 			},
 			Dead: inv.Queue(p.dead),
 			Sink: inv.Sink(p.sink), SinkName: p.name, Reader: e.reader(p), Sources: e.sources.At(p.name),
-			Payloads: e.payloads, Enrichers: e.enrich, Config: e.cfg,
+			Payloads: e.payloads, Fetcher: e.payloads, Enrichers: e.enrich, Config: e.cfg,
 			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
 		}
 		next, failed = h.Turn(ctx, s)

@@ -1,0 +1,243 @@
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/source"
+)
+
+// HeadersOf gives the headers of requests for a source by name, nil for none. It is called for
+// every request, and should cache. Its errors quote no value.
+type HeadersOf func(context.Context) (map[string]string, error)
+
+const (
+	// maxRetryAfter bounds what a source may ask for: a slip in its clock must not stop indexing for
+	// a day.
+	maxRetryAfter = time.Hour
+	// maxFetches is how many requests of this process a source gets at the same time.
+	maxFetches = 32
+	// maxHeader bounds the headers of an answer, in bytes.
+	maxHeader = 64 << 10
+)
+
+// puller asks one source.
+type puller struct {
+	settings source.Fetch
+	headers  HeadersOf
+	client   *http.Client
+	turns    chan struct{} // one for each request under way
+}
+
+// Pulling returns a loader that also fetches documents of these sources. headers gives those of a
+// source by its settings; nil where no source has any.
+func (l *Loader) Pulling(sources map[string]source.Settings, headers func(source.Headers) (HeadersOf, error)) (
+	*Loader, error,
+) {
+	with := *l
+	with.pullers = map[string]*puller{}
+	var errs []error
+	for name, s := range sources {
+		if s.Fetch == nil {
+			continue
+		}
+		p := &puller{settings: *s.Fetch, turns: make(chan struct{}, maxFetches)}
+		if h := s.Fetch.Headers; h != (source.Headers{}) && headers != nil {
+			var err error
+			if p.headers, err = headers(h); err != nil {
+				errs = append(errs, fmt.Errorf("sources.%s.fetch.headers: %w", name, err))
+			}
+		}
+		p.client = p.newClient()
+		with.pullers[name] = p
+	}
+	return &with, errors.Join(errs...)
+}
+
+// newClient connects to the public internet, and to private addresses where the settings name the
+// host. An address is judged when it is connected to, so a name cannot lead elsewhere later.
+func (p *puller) newClient() *http.Client {
+	private := p.settings.Private()
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if a := to.Addr().Unmap(); err != nil || !Public(a) && !(private && (a.IsPrivate() || a.IsLoopback())) {
+			return errForbidden
+		}
+		return nil
+	}}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			// No proxy: it would connect for us, to wherever it likes.
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: maxFetches, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
+		},
+	}
+}
+
+// Fetch loads the newest state of a document from a source that has the setting fetch. An error is
+// one of three: an *[source.Unavailable]; an *event.Invalid, which is about this document for good,
+// or says that it is Missing; or another one, which may pass.
+func (l *Loader) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
+	p := l.pullers[from]
+	if p == nil {
+		return nil, invalidFetch("source " + event.Quote(from) + " has no setting fetch any more")
+	}
+	select {
+	case p.turns <- struct{}{}:
+		defer func() { <-p.turns }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.settings.Timeout)
+	defer cancel()
+	if bucket, _, ok := p.settings.Bucket(); ok {
+		return p.object(ctx, l.objects, bucket, ref)
+	}
+	return p.get(ctx, ref)
+}
+
+// object loads an object of the bucket that the settings name.
+func (p *puller) object(ctx context.Context, objects Objects, bucket, ref string) ([]byte, error) {
+	key, ok := strings.CutPrefix(ref, "s3://"+bucket+"/")
+	if !ok {
+		return nil, invalidFetch("its object is not in the bucket of the settings")
+	}
+	body, err := objects(ctx, bucket, key)
+	var bad *event.Invalid
+	switch {
+	case errors.As(err, &bad):
+		bad.Field = "fetch"
+		return nil, bad
+	case err != nil:
+		return nil, &source.Unavailable{Problem: "the bucket cannot be read"}
+	case int64(len(body)) > int64(p.settings.MaxBytes):
+		return nil, p.tooLarge()
+	}
+	return body, nil
+}
+
+func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
+	u, err := url.Parse(ref)
+	if err != nil || !strings.EqualFold(u.Hostname(), p.settings.Host()) || u.User != nil {
+		return nil, invalidFetch("its address is not one of the settings")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ref, nil)
+	if err != nil {
+		return nil, invalidFetch("its address is not one")
+	}
+	if p.headers != nil {
+		headers, err := p.headers(ctx)
+		if err != nil {
+			return nil, &source.Unavailable{Problem: "the headers for the source cannot be read"}
+		}
+		for name, value := range headers {
+			req.Header.Set(name, value)
+		}
+	}
+	req.Header.Set("Accept", "application/json")
+	res, err := p.client.Do(req)
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	defer res.Body.Close()
+	if err := judge(res); err != nil {
+		return nil, err
+	}
+	limit := int64(p.settings.MaxBytes)
+	if res.ContentLength > limit {
+		return nil, p.tooLarge()
+	}
+	// The transport unpacks as it reads, so a small answer that unpacks to much costs no more.
+	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, unanswered(err)
+	case int64(len(body)) > limit:
+		return nil, p.tooLarge()
+	}
+	return body, nil
+}
+
+// unanswered judges a request without an answer.
+func unanswered(err error) error {
+	var dns *net.DNSError
+	var dial *net.OpError
+	switch {
+	case errors.Is(err, errForbidden):
+		return &source.Unavailable{Problem: "the source's host has a private address: name the host under fetch.allowPrivate"}
+	case errors.As(err, &dns):
+		return &source.Unavailable{Problem: "the source's host has no address"}
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return &source.Unavailable{Problem: "the source cannot be connected to"}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &source.Unavailable{Problem: "the source did not answer in time"}
+	}
+	return &source.Unavailable{Problem: "the connection to the source broke"}
+}
+
+// judge says what an answer without a document means: whether it is about this document or about
+// the source. What a whole source may answer for a while must not make dead letters.
+func judge(res *http.Response) error {
+	status := res.StatusCode
+	says := fmt.Sprintf("the source answered %d", status)
+	switch {
+	case status == http.StatusOK:
+		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+		if err != nil || media != "application/json" && media != "text/json" && !strings.HasSuffix(media, "+json") {
+			return &source.Unavailable{Problem: says + " with something other than JSON"}
+		}
+		return nil
+	case status == http.StatusNotFound, status == http.StatusGone:
+		bad := invalidFetch(says)
+		bad.Missing = true
+		return bad
+	case status < 400:
+		return &source.Unavailable{Problem: says + ": redirects are not followed, and 200 is the only success"}
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
+		return &source.Unavailable{Problem: says + ": correct fetch.headers, or what they may read"}
+	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusMisdirectedRequest,
+		status == http.StatusTooEarly, status == http.StatusTooManyRequests:
+		return &source.Unavailable{Problem: says, RetryAfter: retryAfter(res.Header, time.Now())}
+	}
+	return invalidFetch(says)
+}
+
+// retryAfter reads seconds, or an HTTP date, which is relative to the answer's own date where it
+// has one.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
+}
+
+func (p *puller) tooLarge() error {
+	return invalidFetch("it has more than the " + p.settings.MaxBytes.String() + " of fetch.maxBytes")
+}
+
+func invalidFetch(problem string) *event.Invalid {
+	i := invalid(problem)
+	i.Field = "fetch"
+	return i
+}

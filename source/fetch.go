@@ -1,0 +1,290 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/setting"
+)
+
+// Fetch says where the newest state of a source's documents is. The events of such a source only
+// say that a document changed: what else they carry is not used. It is loaded once for each burst,
+// when the document is written (docs/pull.md).
+type Fetch struct {
+	// URL is where one document is: https://host/path/{id}, or s3://bucket/folder/{id}.json. {id},
+	// {collection} and {version} stand for the event's; required, with {id}.
+	URL string `json:"url"`
+	// Headers say where the headers of requests come from.
+	Headers Headers `json:"headers"`
+	// Timeout is the longest one request may take. Default 1.5s.
+	Timeout time.Duration `json:"timeout"`
+	// Version is a JSON pointer to the version in the answer. An answer whose version is older than
+	// the event's is not written. Required unless nothing can be compared with it: S3, a source
+	// without versions of its own, or a kind whose versions are positions in a log.
+	Version string `json:"version"`
+	// Missing is what becomes of an event whose document is not there, once payload.missingWait is
+	// over. Default "deadLetter".
+	Missing Missing `json:"missing"`
+	// AllowPrivate names hosts that may have private addresses, and be asked without encryption.
+	AllowPrivate []string `json:"allowPrivate"`
+	// MaxBytes is the most that is read of one answer, unpacked. Default 5MB.
+	MaxBytes setting.Size `json:"maxBytes"`
+}
+
+// Headers name where headers are, never the headers themselves: a JSON object of names and values.
+type Headers struct {
+	// SecretARN is a secret that holds them.
+	SecretARN string `json:"secretARN"`
+	// Env names an environment variable that holds them.
+	Env string `json:"env"`
+}
+
+// Missing is what becomes of an event whose document is not there.
+type Missing string
+
+// The values of Fetch.Missing.
+const (
+	// MissingDelete deletes the document, as the event's version.
+	MissingDelete Missing = "delete"
+	// MissingWait goes on looking until retry.deadDeadline.
+	MissingWait Missing = "wait"
+	// MissingDeadLetter makes the event a dead letter.
+	MissingDeadLetter Missing = "deadLetter"
+)
+
+// MaxFetch is the most bytes that are read of one answer, and the default of Fetch.MaxBytes: what a
+// bulk request takes.
+const MaxFetch = 5 * setting.MB
+
+// complete fills in what is left empty.
+func (f Fetch) complete() *Fetch {
+	f.Timeout = cmp.Or(f.Timeout, 1500*time.Millisecond)
+	f.Missing = cmp.Or(f.Missing, MissingDeadLetter)
+	f.MaxBytes = cmp.Or(f.MaxBytes, MaxFetch)
+	return &f
+}
+
+// Unavailable says that a source cannot be asked now, whichever document is wanted: it is down,
+// slow or busy, or does not take our credentials. Its text quotes neither address nor answer.
+type Unavailable struct {
+	Problem    string
+	RetryAfter time.Duration // what the source asked for, at most an hour; 0 for nothing
+}
+
+func (u *Unavailable) Error() string { return u.Problem }
+
+const (
+	s3Scheme = "s3://"
+	idHolder = "{id}"
+)
+
+// Bucket gives the place in S3 of a URL with the scheme s3: the bucket, and what every key begins
+// with. ok is false for another scheme.
+func (f Fetch) Bucket() (bucket, prefix string, ok bool) {
+	place, ok := strings.CutPrefix(f.URL, s3Scheme)
+	bucket, key, _ := strings.Cut(place, "/")
+	prefix, _, _ = strings.Cut(key, "{")
+	return bucket, prefix, ok
+}
+
+// Host is the host of a URL with the scheme http or https, in lower case.
+func (f Fetch) Host() string {
+	u, err := url.Parse(f.sample())
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+// Private reports whether the settings name the URL's host as private.
+func (f Fetch) Private() bool {
+	host := f.Host()
+	return slices.ContainsFunc(f.AllowPrivate, func(p string) bool { return strings.EqualFold(p, host) })
+}
+
+// sample is the URL with plain words in place of what stands for an event's.
+func (f Fetch) sample() string {
+	return strings.NewReplacer(idHolder, "id", "{collection}", "collection", "{version}", "1").Replace(f.URL)
+}
+
+// Problems are what contradicts itself in the settings of fetch, beyond the bounds of each.
+func (f Fetch) Problems(s Settings) []setting.Problem {
+	var all []setting.Problem
+	add := func(name string, value any, problem, fix string) {
+		all = append(all, setting.Problem{Setting: "fetch." + name, Value: value, Problem: problem, Fix: fix})
+	}
+	const example = "write an address such as https://cms.example.org/content/{id}, or s3://bucket/{collection}/{id}.json"
+	sample := f.sample()
+	bucket, prefix, inS3 := f.Bucket()
+	u, err := url.Parse(sample)
+	_, rest, _ := strings.Cut(f.URL, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	switch {
+	case f.URL == "":
+		add("url", nil, "is missing", example)
+		return all
+	case strings.ContainsAny(sample, "{}"):
+		add("url", f.URL, "holds braces other than {id}, {collection} and {version}", "remove them")
+		return all
+	case err != nil || u.Host == "" || !slices.Contains([]string{"https", "http", "s3"}, u.Scheme) ||
+		strings.Contains(authority, "{"):
+		add("url", nil, "is not an address with https, http or s3 and a fixed host", example)
+		return all
+	case u.User != nil || u.Fragment != "":
+		add("url", nil, "has a user, a password or a fragment", "end it before the #, and put credentials into "+
+			"fetch.headers")
+	case !strings.Contains(f.URL, idHolder):
+		add("url", f.URL, "is the same for every document", "put {id} where the document's id stands")
+	case slices.ContainsFunc(strings.Split(u.Path, "/"), dots):
+		add("url", f.URL, "has a part . or ..", "write the path without them")
+	case inS3 && (strings.ContainsAny(prefix, "*?$") || u.RawQuery != ""):
+		add("url", f.URL, "has *, ? or $ in it, which a role's policy cannot name", "name the folder without them")
+	case inS3 && !strings.Contains(bucket, ".") && len(bucket) < 3:
+		add("url", f.URL, "has no bucket", example)
+	case u.Scheme == "http" && !f.Private():
+		add("url", f.URL, "would be asked without encryption",
+			"write https, or name its host under fetch.allowPrivate")
+	}
+	if inS3 {
+		for _, ignored := range []struct {
+			name string
+			set  bool
+		}{
+			{"headers.secretARN", f.Headers.SecretARN != ""},
+			{"headers.env", f.Headers.Env != ""},
+			{"allowPrivate", len(f.AllowPrivate) > 0},
+		} {
+			if ignored.set {
+				add(ignored.name, nil, "would be ignored: objects in S3 are loaded with the function's own credentials",
+					"remove it")
+			}
+		}
+	}
+	if f.Headers.SecretARN != "" && f.Headers.Env != "" {
+		add("headers.env", f.Headers.Env, "stands beside headers.secretARN: only one of them is read",
+			"remove one of the two")
+	}
+	kind, _ := Lookup(s.Kind)
+	switch {
+	case f.Version != "" && s.NoVersion == NoVersionArrival:
+		add("version", f.Version, "cannot be compared with noVersion: arrival, whose versions are the times at which "+
+			"events were sent", "remove it, or send versions and write noVersion: refuse")
+	case f.Version == "" && !inS3 && s.NoVersion != NoVersionArrival && !kind.Versioned && !s.position():
+		add("version", nil, "is missing, so that a replica that lags could leave an older state behind",
+			"write the JSON pointer to the version in the answer, such as /version")
+	}
+	return all
+}
+
+// position reports whether versions of the source are positions in a log, which no document holds.
+func (s Settings) position() bool { return s.Class == ClassLSN || s.Class == ClassSeq }
+
+func dots(part string) bool { return part == "." || part == ".." }
+
+// address is where the document of an event is. Nothing that a sender writes leaves its place in
+// the URL.
+func (f Fetch) address(doc event.DocID, version string) (string, *event.Invalid) {
+	id := doc.ID()
+	if leaves(id) {
+		return "", payloadInvalid("the document's id %s holds a part . or .., which could lead to another address",
+			event.Quote(id))
+	}
+	put := escaped
+	if strings.HasPrefix(f.URL, s3Scheme) {
+		put = func(s string) string { return s } // a key is not an address: nothing in it has a meaning
+	}
+	ref := strings.NewReplacer(idHolder, put(id), "{collection}", put(string(doc.Collection())),
+		"{version}", put(version)).Replace(f.URL)
+	_, key, _ := strings.Cut(strings.TrimPrefix(ref, s3Scheme), "/")
+	if inS3 := strings.HasPrefix(ref, s3Scheme); inS3 && len(key) > maxKey {
+		return "", payloadInvalid("the key of its object has %d bytes, at most %d are allowed", len(key), maxKey)
+	}
+	return ref, nil
+}
+
+// maxKey is the longest key in S3.
+const maxKey = 1024
+
+// escaped escapes everything but A to Z, a to z, digits, -, _, . and ~.
+func escaped(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// leaves reports whether a part of the id is . or .., as it is or to somebody who unescapes it more
+// than once.
+func leaves(id string) bool {
+	for range 4 {
+		if slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return r == '/' || r == '\\' }), dots) {
+			return true
+		}
+		next := escapes.ReplaceAllStringFunc(id, func(s string) string {
+			one, _ := url.PathUnescape(s) // the pattern has no other
+			return one
+		})
+		if next == id {
+			return false
+		}
+		id = next
+	}
+	return true
+}
+
+var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// fetched makes the document of what was loaded for an event, unless it is older than the event.
+func (r *Rules) fetched(e event.Event) ([]byte, *event.Invalid) {
+	if bad := event.Check(e.Data); bad != nil {
+		return nil, payloadInvalid("what it shows is not a document: %s", bad.Problem)
+	}
+	if bad := r.fresh(e); bad != nil {
+		return nil, bad
+	}
+	doc, bad := r.projection.object(e.Data)
+	if bad != nil {
+		return nil, payloadInvalid("what it shows is not a document: %s", bad.Problem)
+	}
+	return doc, nil
+}
+
+// fresh compares the version of the answer with the event's.
+func (r *Rules) fresh(e event.Event) *event.Invalid {
+	pointer := r.Settings.Fetch.Version
+	if pointer == "" {
+		return nil
+	}
+	parts, err := e.Key.Parts()
+	p, bad := ParsePointer(pointer)
+	if err := cmp.Or(err, bad); err != nil {
+		return payloadInvalid("its version cannot be compared: %s", err)
+	}
+	v := p.In(gjson.Parse(e.Data))
+	var text string
+	switch v.Type {
+	case gjson.String:
+		text = v.Str
+	case gjson.Number:
+		text = v.Raw
+	default:
+		return payloadInvalid("the version in it, at %s, is %s", pointer, TypeName(v))
+	}
+	shown, err := parse(r.class, pointer, text)
+	if err != nil {
+		return payloadInvalid("the version in it, at %s: %s", pointer, err)
+	}
+	if shown.Compare(parts.Version) < 0 {
+		bad := payloadInvalid("it shows version %s, which is older than the event's", event.Quote(text))
+		bad.Reason, bad.Stale = event.StaleSource, true
+		return bad
+	}
+	return nil
+}
+
+func payloadInvalid(format string, args ...any) *event.Invalid {
+	return &event.Invalid{Reason: event.Payload, Field: "fetch", Problem: fmt.Sprintf(format, args...)}
+}
