@@ -82,9 +82,15 @@ func (b *batch) extend(ctx context.Context, m *flight.Manifest, s flight.State, 
 			waits[wait] = append(waits[wait], m.Records[r].Message.Receipt)
 		}
 	}
-	for _, wait := range slices.Sorted(maps.Keys(waits)) {
-		errs := b.h.Ingest.Hold(ctx, waits[wait], wait)
-		b.lost("extend visibility", queue.Failed(errs))
+	// A backlog has another time for almost every message: beside each other, or the function's time
+	// would be over first.
+	each := slices.Sorted(maps.Keys(waits))
+	errs := make([]error, len(each))
+	b.h.Parallel.Each(maxParallel, len(each), func(i int) {
+		errs[i] = queue.Failed(b.h.Ingest.Hold(ctx, waits[each[i]], each[i]))
+	})
+	for _, err := range errs {
+		b.lost("extend visibility", err)
 	}
 }
 

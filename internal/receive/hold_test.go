@@ -1,6 +1,7 @@
 package receive_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -111,6 +112,39 @@ func TestOnlyWhatWaitsLongIsExtended(t *testing.T) {
 				b.Fatalf("%d messages come back (%v), want one at a time", len(back), err)
 			}
 			b.live.Delete(b.Context(), []string{back[0].Receipt})
+		}
+	})
+}
+
+// A backlog has another turn for each message. All of them are extended in the function's time.
+func TestABacklogOfALongWindowIsExtendedInTime(t *testing.T) {
+	play(t, func(c *config.Config) {
+		c.Debounce.Quiet, c.Debounce.MaxWait = 15*time.Minute, time.Hour
+	}, func(b *bench) {
+		const messages = 600
+		for n := range messages {
+			b.send(put(fmt.Sprint("doc-", n), 1))
+			time.Sleep(time.Second)
+		}
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ChangeMessageVisibilityBatch" {
+				time.Sleep(100 * time.Millisecond)
+			}
+			return fault.OK
+		})
+		batch, err := b.live.Receive(b.Context(), messages, 0)
+		if err != nil || len(batch) != messages {
+			b.Fatalf("%d messages received: %v", len(batch), err)
+		}
+		begin := time.Now()
+		h, _ := b.handler()
+		h.Handle(b.Context(), batch)
+		if took := time.Since(begin); took > b.Config.Receive.Timeout {
+			b.Errorf("took %s, the function has %s", took, b.Config.Receive.Timeout)
+		}
+		time.Sleep(b.Config.Queues.Visibility + time.Second)
+		if c := b.live.Counts(); c.Visible != 0 || c.InFlight != messages {
+			b.Errorf("%+v, want all of them invisible until their turns", c)
 		}
 	})
 }
