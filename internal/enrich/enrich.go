@@ -59,6 +59,8 @@ type Failure struct {
 	// Smaller: a request with fewer documents may be answered. One of them may be what the service
 	// fails on.
 	Smaller bool
+	// Late: it has not answered in time, and may still be at work.
+	Late bool
 	// RetryAfter is what the service asked for, 0 for nothing.
 	RetryAfter time.Duration
 	// Reason holds no content and no secret.
@@ -110,7 +112,7 @@ func Ask(ctx context.Context, c Caller, docs []Document) (Answer, *Failure) {
 	case errors.As(err, &failure):
 		return Answer{}, failure
 	case err != nil && ctx.Err() != nil:
-		return Answer{}, &Failure{Smaller: true, Reason: "no answer in time"}
+		return Answer{}, &Failure{Late: true, Reason: "no answer in time"}
 	case err != nil:
 		return Answer{}, &Failure{Smaller: true, Reason: "the call failed"}
 	case len(text) > MaxAnswer:

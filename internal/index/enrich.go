@@ -128,9 +128,9 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 	if e.circuit != shard.CircuitClosed {
 		return 0, t.behindCircuit(e.next, e.row.Level), "its enricher is away"
 	}
-	n = min(documents, e.set.Batch*e.set.MaxConcurrency)
+	size, atOnce := e.size(t.now())
+	n = min(documents, size*atOnce)
 	if pace := shard.Pace(e.row, t.now()); pace > 0 {
-		n = min(n, max(int(shard.Worth(slotMost, pace)), 1))
 		if ahead := t.payEnricher(ctx, e, shard.Cost(float64(n), pace)); ahead > 0 {
 			return 0, t.now().Add(ahead + time.Duration(t.h.Jitter()*float64(ahead+slotMost))),
 				"its enricher throttles: its budget is spoken for"
@@ -164,6 +164,15 @@ func (t *turn) payEnricher(ctx context.Context, e *enricher, long time.Duration)
 		}
 	}
 	return slotNear
+}
+
+// size is how many documents a request has, and atOnce how many requests are under way. A service
+// that was late gets one request, of what its pace allows within the time-out.
+func (e *enricher) size(now shard.Micros) (size, atOnce int) {
+	if pace := shard.Pace(e.row, now); pace > 0 {
+		return min(max(int(shard.Worth(e.set.Timeout, pace)), 1), e.set.Batch), 1
+	}
+	return e.set.Batch, e.set.MaxConcurrency
 }
 
 // enrichWindow is how long the enrichment of what comes next may take: the rest is for the sink.
@@ -281,9 +290,10 @@ type tally struct {
 func (t *turn) askEnricher(ctx context.Context, e *enricher, all []*asked) {
 	end := t.h.Clock.Now().Add(t.enrichWindow())
 	var n tally
-	for groups := groupAsked(all, e.set.Batch); len(groups) > 0; {
+	size, atOnce := e.size(t.now())
+	for groups := groupAsked(all, size); len(groups) > 0; {
 		failures := make([]*enrich.Failure, len(groups))
-		t.h.Parallel.Each(e.set.MaxConcurrency, len(groups), func(i int) {
+		t.h.Parallel.Each(atOnce, len(groups), func(i int) {
 			failures[i] = t.askGroup(ctx, e, groups[i], end)
 		})
 		groups = t.count(e, groups, failures, &n)
@@ -314,15 +324,14 @@ func (t *turn) count(e *enricher, groups [][]*asked, failures []*enrich.Failure,
 			a.Outcome = enrich.Outcome{Kind: enrich.Throttled, Reason: f.Reason}
 			a.after, a.failed = f.RetryAfter, !f.Throttled
 		}
-		switch {
-		case f.Throttled:
+		switch suspect := len(g) == 1 && suspected(g[0].d) && e.probing == 0; {
+		case f.Throttled, f.Late && !suspect:
 			n.throttled, n.after = n.throttled+len(g), max(n.after, f.RetryAfter)
-			continue
 		case f.Smaller:
 			failed = append(failed, g)
+		default:
+			n.down = n.down || !suspect
 		}
-		onlySuspects := !slices.ContainsFunc(g, func(a *asked) bool { return !suspected(a.d) })
-		n.down = n.down || !onlySuspects || e.probing != 0
 	}
 	n.answered = n.answered || wave
 	for _, g := range failed {
@@ -330,10 +339,11 @@ func (t *turn) count(e *enricher, groups [][]*asked, failures []*enrich.Failure,
 		switch {
 		case half > 0 && (n.answered || len(halves) == 0):
 			halves = append(halves, g[:half], g[half:])
-		case half == 0:
-			// The service answers others, now or when it failed on this one before.
-			g[0].blame = wave || g[0].d.row.Refusals > 0
+		case half > 0 || !suspected(g[0].d) || e.probing != 0:
+			n.down = true
 		}
+		// The service answers others, now or when it failed on this one before.
+		g[0].blame = half == 0 && (wave || g[0].d.row.Refusals > 0)
 	}
 	return halves
 }

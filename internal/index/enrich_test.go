@@ -20,6 +20,7 @@ import (
 type service struct {
 	calls [][]string                                  // the ids of each request
 	took  time.Duration                               // of each request
+	each  time.Duration                               // and of each document in it
 	one   func(id string) string                      // the answer's item without its id, "" to leave it out
 	whole func(ids []string) (text string, err error) // nil, or what it answers instead
 }
@@ -34,11 +35,11 @@ func (s *service) Call(ctx context.Context, request []byte) ([]byte, error) {
 		ids = append(ids, d.ID)
 	}
 	s.calls = append(s.calls, ids)
-	if s.took > 0 {
+	if took := s.took + time.Duration(len(ids))*s.each; took > 0 {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(s.took):
+		case <-time.After(took):
 		}
 	}
 	if s.whole != nil {
@@ -374,6 +375,23 @@ func TestASlowServiceIsNotAnUnknownOutcome(t *testing.T) {
 		b.enricher = &service{}
 		b.lands(s, 5)
 		b.shows("a", `{"title":"T a 1","vector":[1,2]}`)
+	})
+}
+
+// A service that needs longer for a full request than it may take gets fewer documents at a time.
+func TestASlowServiceGetsFewerDocumentsAtATime(t *testing.T) {
+	stage{cfg: enriched}.play(t, func(b *bench) {
+		svc := &service{each: 200 * time.Millisecond}
+		b.enricher = svc
+		began := time.Now()
+		b.lands(b.hold(many(300)...), 400)
+		if b.Noted(journal.Committed, 300); time.Since(began) > 5*time.Minute {
+			b.Errorf("it took %s, want five times what the service needs at most", time.Since(began))
+		}
+		if failed := len(b.Notes.Of(journal.EnrichFailed)); failed > len(svc.calls)/3 {
+			b.Errorf("%d of %d requests in vain", failed, len(svc.calls))
+		}
+		b.Noted(journal.OutcomeUnknown, 0)
 	})
 }
 

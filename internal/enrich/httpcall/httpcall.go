@@ -125,7 +125,7 @@ func unsent(err error) error {
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &enrich.Failure{Reason: "it cannot be connected to"}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &enrich.Failure{Smaller: true, Reason: "no answer in time"}
+		return &enrich.Failure{Late: true, Reason: "no answer in time"}
 	}
 	return &enrich.Failure{Smaller: true, Reason: "the connection broke"}
 }

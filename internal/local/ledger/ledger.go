@@ -109,7 +109,7 @@ func (l *Ledger) MeanBytes() int {
 func (l *Ledger) Resume(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.began = began
+	l.began = began.Truncate(time.Millisecond) // as SQS says when a message was sent
 }
 
 // Knows notes that an earlier run on the data folder wrote a version: an event with it is a

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/internal/journal"
 )
 
 func TestTheReportHasExactlyItsFields(t *testing.T) {
@@ -64,5 +66,19 @@ func TestQuantilesAreTheLeastValueThatTheirShareDoesNotExceed(t *testing.T) {
 	h.add(-time.Second) // clocks differ
 	if got, want := h.summary(), (Freshness{P50: 500, P99: 990, Max: 1000}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// SQS says in milliseconds when a message was sent. One that was sent in the millisecond in which a
+// run began is not of an earlier run.
+func TestAMessageOfTheFirstMillisecondIsOfThisRun(t *testing.T) {
+	t.Parallel()
+	l := New(0)
+	began := time.UnixMilli(1_777_888_800_000)
+	l.Resume(began.Add(700 * time.Microsecond))
+	l.Sent(began.Add(800*time.Microsecond), 10, 1)
+	l.Note(journal.Note{Step: journal.Skipped, Message: "m", Sent: began, At: began.Add(time.Second)})
+	if r := l.Report(); r.Check() != nil || r.Events != 1 {
+		t.Errorf("got %d events, %v, want the one that was sent", r.Events, r.Check())
 	}
 }

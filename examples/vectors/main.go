@@ -1,0 +1,167 @@
+// Vectors is an example: an enricher that puts a vector into each document, and a search that uses
+// it. See README.md beside it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "vectors:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("vectors", flag.ContinueOnError)
+	at := flags.String("enricher", "127.0.0.1:8090", "where the enricher is, as host:port")
+	index := flags.String("index", "http://127.0.0.1:9200/lull-content", "the index in OpenSearch")
+	knn := flags.Bool("knn", false, "search with the k-NN plugin, not by comparing every document here")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	switch {
+	case flags.Arg(0) == "serve" && flags.NArg() == 1:
+		fmt.Fprintf(out, "a stub of an embedding: words hashed into %d numbers, on http://%s/\n", dimensions, *at)
+		s := &http.Server{Addr: *at, Handler: http.HandlerFunc(enrichHandler), ReadTimeout: 10 * time.Second}
+		return s.ListenAndServe()
+	case flags.Arg(0) == "search" && flags.NArg() == 2:
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		found, err := search(ctx, "http://"+*at+"/", *index, flags.Arg(1), *knn)
+		for _, f := range found {
+			fmt.Fprintf(out, "%.3f  %s\n", f.score, f.title)
+		}
+		return err
+	}
+	return fmt.Errorf("usage: vectors [flags] serve, or vectors [flags] search TEXT")
+}
+
+// The contract of docs/enrich.md, both sides.
+type (
+	document struct {
+		ID     string            `json:"id"`
+		Inputs map[string]string `json:"inputs,omitempty"`
+		Fields *fields           `json:"fields,omitempty"`
+		Error  *failure          `json:"error,omitempty"`
+	}
+	fields struct {
+		Vector []float64 `json:"vector"`
+	}
+	failure struct {
+		Kind   string `json:"kind"`
+		Reason string `json:"reason"`
+	}
+	documents struct {
+		Documents []document `json:"documents"`
+	}
+)
+
+// maxRequest is more than lull sends at once.
+const maxRequest = 16 << 20
+
+// enrichHandler answers for each document by its id. A document without words can never have a
+// vector.
+func enrichHandler(w http.ResponseWriter, r *http.Request) {
+	var asked, answer documents
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&asked); err != nil {
+		http.Error(w, "not a request of lull's", http.StatusBadRequest)
+		return
+	}
+	for _, d := range asked.Documents {
+		out := document{ID: d.ID}
+		if v := embed(d.Inputs); v != nil {
+			out.Fields = &fields{v}
+		} else {
+			out.Error = &failure{"rejected", "its inputs have no words"}
+		}
+		answer.Documents = append(answer.Documents, out)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // lull asks again where the answer is lost
+}
+
+type hit struct {
+	title string
+	score float64
+}
+
+// most is how many documents are found, and compared where there is no k-NN plugin.
+const (
+	most     = 5
+	compared = 10_000
+)
+
+// search asks the enricher for the vector of a text, and the index for the documents nearest to it.
+func search(ctx context.Context, enricher, index, text string, knn bool) ([]hit, error) {
+	var made documents
+	err := post(ctx, enricher, documents{[]document{{ID: "query", Inputs: map[string]string{"/title": text}}}}, &made)
+	if err != nil {
+		return nil, err
+	}
+	if len(made.Documents) != 1 || made.Documents[0].Fields == nil {
+		return nil, fmt.Errorf("the enricher makes no vector of %q", text)
+	}
+	vector := made.Documents[0].Fields.Vector
+	query := map[string]any{"size": compared, "query": map[string]any{"exists": map[string]any{"field": "vector"}}}
+	if knn {
+		query = map[string]any{"size": most, "query": map[string]any{"knn": map[string]any{
+			"vector": map[string]any{"vector": vector, "k": most},
+		}}}
+	}
+	var answer struct {
+		Hits struct {
+			Hits []struct {
+				Source struct {
+					Title  string    `json:"title"`
+					Vector []float64 `json:"vector"`
+				} `json:"_source"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := post(ctx, index+"/_search", query, &answer); err != nil {
+		return nil, err
+	}
+	var found []hit
+	for _, h := range answer.Hits.Hits {
+		found = append(found, hit{h.Source.Title, cosine(vector, h.Source.Vector)})
+	}
+	slices.SortStableFunc(found, func(a, b hit) int {
+		if a.score > b.score {
+			return -1
+		}
+		return 1
+	})
+	return found[:min(len(found), most)], nil
+}
+
+func post(ctx context.Context, url string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s", url, res.Status)
+	}
+	return json.NewDecoder(res.Body).Decode(answer)
+}
