@@ -138,8 +138,8 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 	}
 }
 
-// witnesses reads back, for each collection, the first document of this request that the sink holds
-// as it was committed. Only one whose own op was definitely not applied will do.
+// witnesses reads back, for each collection, the first document of this request that was committed
+// and that the sink holds. Only one whose own op was definitely not applied will do.
 func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.Outcome,
 	ask []shard.Collection,
 ) (found []witness) {
@@ -172,12 +172,13 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 	for i, n := range candidates {
 		d, r := docs[n], read[i]
 		c := d.id.Collection()
+		// Of what was kept it is an older one than the committed.
+		key, bad := shard.ParseOrderKey(r.Key)
 		switch {
 		case of[c] == 0: // it has its witness
-		case r.err == nil && (r.Key == d.row.Committed.String() || d.showed(r.Document)):
+		case r.err == nil && bad == nil:
 			of[c] = 0
-			t.verdicts[c] = unclear              // until it has answered
-			key, _ := shard.ParseOrderKey(r.Key) // of what was kept it is an older one
+			t.verdicts[c] = unclear // until it has answered
 			found = append(found, witness{n, r.copy(key)})
 		case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
 			t.lost("read a document back", d.id, r.err)

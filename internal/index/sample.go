@@ -36,7 +36,7 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 	}
 	for _, f := range found {
 		switch {
-		case !f.Difference.Drift(), unanswered(f):
+		case !f.Difference.Drift(), unanswered(f), f.Unsure:
 		case s.Turn == 0:
 			s.Sample = append(s.Sample, f.Row.Doc)
 		default:

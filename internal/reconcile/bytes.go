@@ -22,9 +22,7 @@ func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) er
 		if r.Content == "" || r.CommittedOp != shard.Put || c.Key == "" || c.Key > r.Committed {
 			continue
 		}
-		if c.Key < r.Committed && l.lastWrite(r, c.InSink) {
-			c.Bytes = shard.BytesSame
-		}
+		c.last = c.Key < r.Committed && l.lastWrite(r, c.InSink)
 		of := r.Doc.Collection()
 		if _, asked := generations[of]; !asked {
 			g, err := l.generation(ctx, of)
@@ -48,22 +46,27 @@ func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) er
 			case shard.ContentOf(generations[r.Doc.Collection()], r.Committed, c.document) == r.Content:
 				c.Bytes = shard.BytesSame
 			default:
-				c.Bytes = shard.BytesOther
+				c.Bytes, c.last = shard.BytesOther, false
 			}
 		}
 	}
 	return nil
 }
 
-// Bytes says how a document that was read back compares with what its row says of the bytes.
+// Bytes says how a document that was read back compares with what its row says of the bytes. Where
+// they cannot be compared, the copy of the last write passes for the same.
 func (l Looker) Bytes(ctx context.Context, row shard.Row, s sink.Stored) (shard.Bytes, error) {
 	copies := []stored{storedOf(s, true)}
 	err := l.bytes(ctx, []shard.Row{row}, copies)
+	if copies[0].Bytes == shard.BytesUnknown && copies[0].last {
+		return shard.BytesSame, err
+	}
 	return copies[0].Bytes, err
 }
 
 // lastWrite reports whether a copy is of the row's last write, by its fence: that lies before the
-// commit, by less than a lease. It is all there is to go by where the bytes cannot be compared.
+// commit, by less than a lease. Two writes may lie as close as that, so it proves nothing. But it
+// is all there is to go by where the bytes cannot be compared.
 func (l Looker) lastWrite(r shard.Row, c shard.InSink) bool {
 	at := shard.Micros(c.Fence)
 	return at <= r.LastWrite && r.LastWrite.Sub(at) <= l.Config.Lease(l.SinkName)

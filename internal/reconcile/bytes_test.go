@@ -47,7 +47,7 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 		"the version, and its bytes":          {version: 5, bytes: same, want: ""},
 		"the version, and other bytes":        {version: 5, bytes: other, want: "a changed resync"},
 		"the version of a row without bytes":  {version: 5, want: ""},
-		"another generation, the last write":  {version: 3, bytes: same, change: raise, want: ""},
+		"another generation, the last write":  {version: 3, bytes: same, change: raise, want: "a older resync"},
 		"another generation, a write before":  {version: 3, bytes: same, ago: time.Hour, change: raise, want: "a older resync"},
 		"another generation, and the version": {version: 5, bytes: other, change: raise, want: ""},
 		"a delete, with bytes of before":      {version: 3, bytes: same, op: shard.Delete, want: "a undone reasserted"},

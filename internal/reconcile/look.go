@@ -32,6 +32,7 @@ type Finding struct {
 	Row        shard.Row // as it was read, before the copy was
 	Copy       shard.InSink
 	Difference shard.Difference
+	Unsure     bool   // Older, but perhaps kept: by its fence the copy is of the last write
 	Document   []byte // what the sink holds, JSON; nil for nothing, and without a look at the whole
 
 	quiet shard.Micros // see shard.Raise
@@ -81,6 +82,7 @@ func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
 	f := Finding{Row: row, Copy: c.InSink, Document: c.document, quiet: quiet.Add(-l.Off)}
 	kept := shard.MicrosOf(l.Clock.Now().Add(-l.Config.Lifecycle.RowRetention))
 	f.Difference = shard.Compare(row, f.Copy, quiet, kept)
+	f.Unsure = f.Difference == shard.Older && c.last
 	if !c.unread || f.Difference == shard.Busy || f.Difference == shard.Waiting {
 		return f
 	}
@@ -100,6 +102,7 @@ type stored struct {
 	shard.InSink
 	unread   bool
 	stranger bool   // there is no mark
+	last     bool   // by its fence it is of the row's last write
 	document []byte // of a look at the whole
 }
 
@@ -110,7 +113,9 @@ func storedOf(s sink.Stored, found bool) stored {
 		return stored{}
 	}
 	k, err := shard.ParseOrderKey(s.Key)
-	return stored{shard.InSink{Key: k, Fence: s.Fence}, err != nil, s.Key == "", s.Document}
+	return stored{
+		InSink: shard.InSink{Key: k, Fence: s.Fence}, unread: err != nil, stranger: s.Key == "", document: s.Document,
+	}
 }
 
 // together asks for many documents in one request; nil where the sink cannot.

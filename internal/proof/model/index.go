@@ -321,7 +321,7 @@ func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
 	if x.loads(k) {
 		f.Phase = Claimed
 	}
-	if x.Bounds.Same != 0 && (x.Bounds.References || (x.refused() | x.Bounds.Fickle).Has(k)) {
+	if x.Bounds.Same != 0 && x.Bounds.References {
 		f.Image = x.s.Row.before(x.Rules)
 	}
 	f.First = x.Rules.ReleaseRestores && x.s.Row.Claimed != x.rowKey(k)

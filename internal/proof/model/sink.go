@@ -38,14 +38,13 @@ func (x *step) send(e int) {
 	x.unknown(e)
 }
 
-// copies is the question whose fault a refusal is. index writes the committed document once more,
-// under the lease of the refused one: as it is in the sink, and with the fence that it has there.
+// copies is the question whose fault a refusal is. index writes the sink's document once more,
+// under the lease of the refused one: as it is there, whichever version that is, and with the fence that it has there.
 // With an answer nothing has changed. Without one the copy may still be on its way, and the lease
 // stays.
 func (x *step) copies(e int) {
 	f, held := x.s.Execs[e], x.s.Sink
-	if !(x.refused() | x.Bounds.Fickle).Has(f.Key) || held.Content == None || x.gone(held) ||
-		x.s.Row.Committed != x.rowKey(held.Content) && !x.holds(held, f.Image) {
+	if !(x.refused() | x.Bounds.Fickle).Has(f.Key) || held.Content == None || x.gone(held) {
 		return
 	}
 	t, ok := x.spend(*x.s, Crashes)

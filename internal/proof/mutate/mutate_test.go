@@ -39,7 +39,10 @@ var core = []string{
 var judges = [][]string{
 	{"-run", "Condition|Judge|Decide", "./internal/proof/model"},
 	{"./internal/local/memory"},
-	{"-run", "^(TestEveryPromiseHoldsInEveryWorld|TestEveryStepOfADocumentIsAStepOfTheModel)$", "./internal/proof/sim"},
+	{
+		"-run", "^(TestEveryPromiseHoldsInEveryWorld|TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept|" +
+			"TestEveryStepOfADocumentIsAStepOfTheModel)$", "./internal/proof/sim",
+	},
 }
 
 func TestEditsAreSmallAndBuildAgain(t *testing.T) {

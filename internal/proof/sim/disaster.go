@@ -68,8 +68,9 @@ func (w *World) await(d Disaster) {
 			w.operator--
 			return
 		}
-		if d.Live {
-			w.strike(d, b)
+		w.raise()
+		if d.Live { // what runs with the settings of before has ended by then
+			w.after(w.cfg.Index.Timeout+2*w.cfg.Index.Guard, func() { w.strike(d, b) })
 			return
 		}
 		w.halt()
@@ -272,12 +273,17 @@ func (o *oracle) recount(forgotten bool) {
 		row := o.w.table.row(doc)
 		switch {
 		case there:
-			l.inSink, _ = shard.ParseOrderKey(s.Key)
-			l.inSinkOp = shard.Put
+			was := l.inSink
+			if l.inSink, _ = shard.ParseOrderKey(s.Key); l.inSink != was || l.inSinkOp != shard.Put {
+				l.same = ""
+			}
+			if l.inSinkOp = shard.Put; o.shows(doc, row.Committed) {
+				l.same = row.Committed
+			}
 		case row.CommittedOp == shard.Delete:
-			l.inSink, l.inSinkOp = row.Committed, shard.Delete
+			l.inSink, l.inSinkOp, l.same = row.Committed, shard.Delete, ""
 		default:
-			l.inSink, l.inSinkOp = "", ""
+			l.inSink, l.inSinkOp, l.same = "", "", ""
 		}
 		if forgotten && (o.lenient || !there) {
 			l.committed = row.Committed

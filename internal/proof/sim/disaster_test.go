@@ -14,7 +14,11 @@ import (
 // restored was taken at any earlier one.
 func struck(t testing.TB, seed uint64, loss Loss, live bool, hooks Hooks) *World {
 	t.Helper()
-	return build(t, seed, Swarm, func(o *Options) {
+	make := build
+	if seed%3 == 0 {
+		make = republishing
+	}
+	return make(t, seed, Swarm, func(o *Options) {
 		d := newDice(seed, 0x6c6f7373+uint64(loss))
 		at := d.upTo(o.Upstream.Calm)
 		o.Disaster = &Disaster{Loss: loss, Backup: d.upTo(at), At: at, Live: live}

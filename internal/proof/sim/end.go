@@ -22,7 +22,7 @@ func (w *World) checkSettled() {
 					fmt.Sprintf("%s %s; committed is %s, the row %+v", doc, k, l.committed, row))
 			}
 		}
-		if l.inSink != l.committed && !o.isDead(doc, l.inSink) && !l.listed && !w.lostOpen(doc) &&
+		if l.shown() != l.committed && !o.isDead(doc, l.inSink) && !l.listed && !w.lostOpen(doc) &&
 			!w.resyncDied(doc, l) {
 			o.violate("the sink holds what is committed", fmt.Sprintf("%s: %s in the sink, %s committed", doc, l.inSink,
 				l.committed))

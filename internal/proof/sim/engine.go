@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lullhq/lull/internal/local/fault"
@@ -23,6 +24,7 @@ type engine struct {
 	refuses map[version]int // how often it still refuses a version
 	room    capacity
 	through time.Duration // when it is through with what it has taken
+	made    int           // how many indices of its name there were
 }
 
 // version is one version of one document.
@@ -44,7 +46,11 @@ func newEngine(w *World, versions bool, settle, forget time.Duration) *engine {
 	return e
 }
 
-func (e *engine) newDocs() *memory.Sink { return memory.NewSink(trueClock{&e.w.scheduler}, e.kind) }
+func (e *engine) newDocs() *memory.Sink {
+	e.made++
+	e.kind.Generation = fmt.Sprint("index-", e.made)
+	return memory.NewSink(trueClock{&e.w.scheduler}, e.kind)
+}
 
 // answer is what becomes of one item, now.
 func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {

@@ -115,6 +115,10 @@ func (s sinkFunc) Sample(ctx context.Context, of shard.Collection) (shard.DocID,
 	return sample(ctx, s.Sink, of)
 }
 
+func (s sinkFunc) Generation(ctx context.Context, of shard.Collection) (string, error) {
+	return generation(ctx, s.Sink, of)
+}
+
 // answering changes the outcomes that the sink gives.
 func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
 	return writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {

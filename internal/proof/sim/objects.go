@@ -68,7 +68,7 @@ func (c objectClient) Load(ctx context.Context, ref string) (body []byte, err er
 			}
 			return
 		}
-		body = fmt.Appendf(nil, `{"state":%d}`, o.Version)
+		body = fmt.Appendf(nil, `{"state":%d}`, w.content(o.Version))
 	})
 	if failed != nil {
 		return nil, failed
@@ -95,8 +95,8 @@ func (w *World) checkContents(doc shard.DocID, l *ledger) {
 	ref, shown := w.refs[doc.ID()]
 	o, known := w.objects[ref]
 	known = known && shown
-	if known && l.inSinkOp == shard.Put && !l.listed && l.state != o.Version {
+	if known && l.inSinkOp == shard.Put && !l.listed && l.state != w.content(o.Version) {
 		w.oracle.violate("the sink holds the newest content", fmt.Sprintf("%s: content %d in the sink, %d in its place",
-			doc, l.state, o.Version))
+			doc, l.state, w.content(o.Version)))
 	}
 }

@@ -18,6 +18,7 @@ type oracle struct {
 	docs   map[shard.DocID]*ledger
 	events map[string]*event // by the id that a dead letter of it would have
 	found  []Violation
+	bytes  map[version]string // of what was published, where anything may be kept
 	alarms map[journal.Step]int
 
 	lastDue time.Duration // of what was scheduled
@@ -39,6 +40,8 @@ type ledger struct {
 	committed shard.OrderKey // the newest ever
 	inSink    shard.OrderKey // the version that the sink holds, as a put or as a delete
 	inSinkOp  shard.Operation
+	older     bool           // a build without KEEP committed it: the row's content is of another version
+	same      shard.OrderKey // a newer version with its bytes, which was committed without a write
 	grants    []*grant
 	open      bool // written without its row, in a table outage, which suspends promise 1
 	state     int  // the version of its object that the sink shows, where payloads are objects
@@ -68,8 +71,8 @@ func (g *grant) alive() bool { return !g.ended && !g.v.over && !g.v.Killed() }
 
 func newOracle(w *World) *oracle {
 	return &oracle{
-		w: w, docs: map[shard.DocID]*ledger{}, events: map[string]*event{}, alarms: map[journal.Step]int{},
-		pauses: map[shard.DocID]time.Duration{},
+		w: w, docs: map[shard.DocID]*ledger{}, bytes: map[version]string{}, events: map[string]*event{},
+		alarms: map[journal.Step]int{}, pauses: map[shard.DocID]time.Duration{},
 	}
 }
 
@@ -124,6 +127,8 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	case shard.COMMIT:
 		o.committed(w, l, old, row)
 		o.ended(v, l, old, 0)
+	case shard.KEEP:
+		o.kept(w.Doc, l, row)
 	case shard.RELEASE, shard.REJECT:
 		o.ended(v, l, old, row.LeaseUntil)
 	case shard.RAISE:
@@ -158,7 +163,10 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	if k < l.committed {
 		o.violate("no old version becomes new", fmt.Sprintf("%s: %s was committed after %s", w.Doc, k, l.committed))
 	}
-	if l.inSink < k && !l.open && o.w.options.Monitor == nil { // a monitor makes sinks lie
+	if l.inSink < k {
+		o.loaded(l, k)
+	}
+	if l.shown() < k && !l.open && o.w.options.Monitor == nil { // a monitor makes sinks lie
 		o.violate("what is committed is in the sink", fmt.Sprintf("%s: %s was committed, the sink holds %s", w.Doc, k,
 			l.inSink))
 	}
@@ -166,6 +174,7 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 		o.violate("min interval", fmt.Sprintf("%s: two committed writes within %s", w.Doc,
 			row.LastWrite.Sub(old.LastWrite)))
 	}
+	l.older = !slices.ContainsFunc(w.Update, func(a shard.Action) bool { return a.Attr == shard.AttrContent })
 	l.committed = max(l.committed, k)
 	l.commits++
 	o.fresh(w.Doc, k)
@@ -226,7 +235,8 @@ func (l *ledger) newest(v *invocation, key shard.OrderKey) *grant {
 // while the copy is on its way.
 func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
 	l, n := o.ledger(op.Doc), len(o.ledger(op.Doc).grants)
-	leased := n > 0 && l.grants[n-1].v == v && l.grants[n-1].alive() && op.Key == l.committed
+	leased := n > 0 && l.grants[n-1].v == v && l.grants[n-1].alive() &&
+		op.Key == l.inSink
 	versions := o.w.pipeOf(op.Doc).versions
 	fence, read := v.copies[op.Doc]
 	if versions {
@@ -259,11 +269,16 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 		}
 	case sink.Applied:
 		l.open = l.open || g.open // the setting suspends promise 1
-		if op.Key < l.inSink && l.inSink != l.forgot && !o.isDead(op.Doc, l.inSink) && !l.open {
+		if op.Key < l.shown() && op.Key != l.inSink && l.inSink != l.forgot && !o.isDead(op.Doc, l.inSink) && !l.open {
 			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink,
 				l.inSinkOp, op.Key, op.Kind))
 		}
-		l.inSink, l.inSinkOp = op.Key, op.Kind
+		if op.Key != l.inSink {
+			l.same = ""
+		}
+		if l.inSink, l.inSinkOp = op.Key, op.Kind; op.Key < l.committed && o.shows(op.Doc, l.committed) {
+			l.same = l.committed // while an operator restores
+		}
 		o.contents(op, l)
 		o.enriched(op)
 		if !g.copy {

@@ -73,7 +73,7 @@ func (o *oracle) buried(n journal.Note) {
 		return
 	}
 	l, p := o.ledger(n.Doc), o.w.pipeOf(n.Doc)
-	witness := l.committed != "" && l.inSink == l.committed && l.inSinkOp == shard.Put && !l.open
+	witness := l.committed != "" && l.shown() == l.committed && l.inSinkOp == shard.Put && !l.open
 	if p.versions && !witness {
 		for doc, other := range o.docs {
 			same := doc.Collection() == n.Doc.Collection()

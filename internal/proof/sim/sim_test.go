@@ -27,7 +27,7 @@ import (
 
 var (
 	oneSeed   = flag.Uint64("seed", 0, "simulate this seed only, and tell its story")
-	oneLevel  = flag.String("faults", string(Swarm), "the faults of -seed and -for: none, standard, swarm or wide")
+	oneLevel  = flag.String("faults", string(Swarm), "the faults of -seed and -for: none, standard, swarm, wide or keep")
 	longRun   = flag.Duration("for", 0, "simulate seeds for this long")
 	firstSeed = flag.Uint64("from", 0, "where -for begins; 0 for where nobody was before")
 )
@@ -111,8 +111,11 @@ const Wide Level = "wide"
 // world makes the world of a seed, wide ones too.
 func world(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
-	if level == Wide {
+	switch level {
+	case Wide:
 		return wide(t, seed, change...)
+	case Keep:
+		return republishing(t, seed, Swarm, change...)
 	}
 	if _, err := ParseLevel(string(level)); err != nil {
 		t.Fatal(err)
@@ -362,8 +365,11 @@ func TestLong(t *testing.T) {
 				seed, level := next, level
 				next++
 				mu.Unlock()
-				if level == Swarm && seed%2 == 1 {
+				switch {
+				case level == Swarm && seed%2 == 1:
 					level = Wide
+				case level == Swarm && seed%8 == 0:
+					level = Keep
 				}
 				r := world(t, seed, level).Run()
 				virtual.Add(int64(r.Virtual / time.Second))

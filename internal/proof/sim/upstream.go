@@ -24,6 +24,7 @@ type Upstream struct {
 	Arrivals []Arrival
 	Objects  []Object
 	Calm     time.Duration // when the injected failures end
+	Again    bool          // documents are published again with the bytes that they had
 
 	poisons map[version]poison
 }
@@ -58,6 +59,7 @@ type shape struct {
 	tenants     int           // the messages of each are a message group
 	resync      bool          // every document is sent again in one run of the bulk lane
 	more        int           // further times at which each document changes
+	again       bool          // most changes of a document are from one of two contents to the same or the other
 	over        time.Duration // ... so long after the first at most
 }
 
@@ -104,7 +106,7 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 	a.join()
 	a.group()
 	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
-	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm + s.over, poisons: a.poison}
+	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm + s.over, Again: s.again, poisons: a.poison}
 }
 
 // WriteBy makes an upstream of a seed in the form of the sources: a few documents in bursts, out of
@@ -223,6 +225,10 @@ func (a *author) event(doc *subject, removed bool, extra string) string {
 		return fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"%s}`, doc.id, doc.version, extra)
 	case a.refers:
 		return touched(doc.id, doc.version, extra)
+	}
+	if a.again && a.chance(0.8) {
+		return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d"}}`, doc.id,
+			doc.version, extra, doc.id, a.IntN(2))
 	}
 	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, doc.id,
 		doc.version, extra, doc.id, doc.version, a.count)

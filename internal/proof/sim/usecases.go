@@ -87,6 +87,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
 			Parallel: v.parallel(),
 		}
+		w.mixed(&h)
 		hooked(w.options.Hooks.Index, &h)
 		s = w.handed(s)
 		v.open, v.pipe = s.Outage, p

@@ -244,6 +244,7 @@ func (w *World) publish(out queue.Outgoing) {
 	to := feed.RouteOf(w.cfg, w.sources, queue.Message{
 		Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now),
 	})
+	w.oracle.said(to)
 	for _, sink := range to.Sinks() {
 		w.counts.Messages++
 		w.counts.Events += len(to.Events)

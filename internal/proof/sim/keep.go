@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// This file is about documents that are published again with the bytes that they had: what the sink
+// says of its index, what the oracle knows of bytes, and what may happen to both.
+
+// keeps reports whether any document may be committed without a write.
+func (w *World) keeps() bool {
+	for name, s := range w.cfg.Sinks {
+		if s.Unchanged == sink.Keep && w.pipeNamed(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Generation names the index.
+func (c engineClient) Generation(ctx context.Context, of shard.Collection) (name string, err error) {
+	err = c.v.request(ctx, fault.Search, 0, func() { name, _ = c.e.docs.Generation(background, of) })
+	return name, err
+}
+
+// generation names an index from behind a wrapper.
+func generation(ctx context.Context, s sink.Sink, of shard.Collection) (string, error) {
+	if g, ok := s.(sink.Generator); ok {
+		return g.Generation(ctx, of)
+	}
+	return "", nil
+}
+
+func (s recordedSink) Generation(ctx context.Context, of shard.Collection) (string, error) {
+	return generation(ctx, s.Sink, of)
+}
+
+func (r engineReader) Generation(ctx context.Context, of shard.Collection) (name string, err error) {
+	err = r.v.request(ctx, fault.Search, 0, func() { name, _ = r.e.docs.Generation(background, of) })
+	return name, err
+}
+
+// said remembers the bytes of what was published.
+func (o *oracle) said(to feed.Route) {
+	for _, r := range to.Events {
+		if plain, bad := sink.Plain([]byte(r.Event.Data)); r.Invalid == nil && bad == nil && o.w.keeps() {
+			o.bytes[version{r.Event.Doc, r.Event.Key}] = string(plain)
+		}
+	}
+}
+
+// shows reports whether the sink has the bytes of a version.
+func (o *oracle) shows(doc shard.DocID, k shard.OrderKey) bool {
+	stored, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
+	want, known := o.bytes[version{doc, k}]
+	return there && known && want == string(stored.Document)
+}
+
+// shown is the newest version that the sink has: the one that was written, or one with its bytes
+// that was committed without a write.
+func (l *ledger) shown() shard.OrderKey { return max(l.inSink, l.same) }
+
+// kept checks that what is committed without a write is in the sink, to the last byte.
+func (o *oracle) kept(doc shard.DocID, l *ledger, row shard.Row) {
+	k := row.Committed
+	if k < l.committed {
+		o.violate("no old version becomes new", fmt.Sprintf("%s: %s was kept after %s", doc, k, l.committed))
+	}
+	if !o.shows(doc, k) {
+		o.violate("what is committed is in the sink", fmt.Sprintf("%s: %s was kept, the sink holds other bytes, of %s",
+			doc, k, l.inSink))
+	}
+	l.same, l.committed = k, max(l.committed, k)
+	o.fresh(doc, k)
+}
+
+// loaded is a COMMIT of a payload that was loaded under the lease and needed no write. What the
+// sink shows is compared with its object in the end.
+func (o *oracle) loaded(l *ledger, k shard.OrderKey) {
+	if len(o.w.objects) > 0 && o.w.keeps() && l.inSinkOp == shard.Put {
+		l.same = k
+	}
+}
+
+// content is what an object shows as this version. Two versions in a row have the same where
+// documents are published again.
+func (w *World) content(version int) int {
+	if w.options.Upstream.Again {
+		return version / 2
+	}
+	return version
+}
+
+// mixed lets other settings and an older build take some of the turns, as in a deploy. The older
+// build knows nothing of content: it leaves what is there.
+func (w *World) mixed(h *index.Handler) {
+	if !w.options.Upstream.Again || !w.keeps() {
+		return
+	}
+	switch off := *w.cfg; {
+	case w.dice.chance(0.1):
+		off.Sinks = map[string]sink.Settings{}
+		for name, s := range w.cfg.Sinks {
+			s.Unchanged = sink.Write
+			off.Sinks[name] = s
+		}
+		h.Config = &off
+		if w.dice.chance(0.5) {
+			h.Shards = olderBuild{h.Shards}
+		}
+	}
+}
+
+type olderBuild struct{ shard.Store }
+
+func (s olderBuild) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	var update []shard.Action
+	for _, a := range w.Update {
+		if a.Attr != shard.AttrContent {
+			update = append(update, a)
+		}
+	}
+	w.Update = update
+	return s.Store.Write(ctx, w)
+}
+
+// raise is what the runbook asks for before anything is restored: other text in sinks.*.generation,
+// deployed.
+func (w *World) raise() {
+	w.trace.mark("generation raised", "", 0)
+	raised := *w.cfg
+	raised.Sinks = map[string]sink.Settings{}
+	for name, s := range w.cfg.Sinks {
+		s.Generation += "+"
+		raised.Sinks[name] = s
+	}
+	w.cfg = &raised
+}

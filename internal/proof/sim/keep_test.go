@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/sink"
+)
+
+// republishing makes the world of a seed in which documents are published again with the bytes that they
+// had, and those are kept. Some of the worlds have payloads that are objects.
+func republishing(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
+	t.Helper()
+	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+		vary(seed, cfg)
+		cfg.TableOutage = config.TableOutageClosed
+		s := cfg.Sinks["search"]
+		s.Unchanged = sink.Keep
+		cfg.Sinks["search"] = s
+		if seed%4 == 3 {
+			cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}}
+			cfg.Payload.MissingWait = time.Minute
+		}
+	})
+	o := Options{
+		Config: cfg, Seed: seed, Faults: level,
+		Upstream: write(seed, sourcesOf(t, cfg), shape{again: true, more: 3, over: 4 * time.Minute}),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return begin(t, o)
+}
+
+// Keep is the level of [republishing], which only tests have.
+const Keep Level = "keep"
+
+// Documents are published again in every one of these worlds, mostly with bytes that they had
+// before. Some turns are another build's, or have other settings, as in a deploy.
+func TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept(t *testing.T) {
+	t.Parallel()
+	kept, loaded := 0, 0
+	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
+		w := republishing(t, seed, Swarm)
+		report(t, w.Run(), Keep)
+		if n := w.oracle.alarms[journal.Kept]; seed%4 == 3 {
+			loaded += n
+		} else {
+			kept += n
+		}
+	}
+	if t.Logf("%d kept, %d of them loaded under the lease", kept+loaded, loaded); kept == 0 || loaded == 0 {
+		t.Error("the worlds do not get there")
+	}
+}
+
+func TestNothingIsKeptInAnIndexThatWasMadeAnew(t *testing.T) {
+	t.Parallel()
+	for seed := uint64(1); seed <= seeds(300) && !t.Failed(); seed++ {
+		w := republishing(t, seed, Swarm, func(o *Options) {
+			o.Disaster = &Disaster{Loss: SinkEmptied, At: 40 * time.Second}
+		})
+		report(t, w.Run(), Keep)
+	}
+}
