@@ -145,18 +145,20 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 // worked reports whether a row explains why a version waits: a newer one was claimed and may be in
 // the sink, or there was a recent sign of life. Recent is less than these three take together: a
 // flight, an outage of the table that prune's own runs need not notice, and a message that receive
-// keeps away in its last moment. That the version was admitted to its flight is one, too: a row
-// whose newest version became a dead letter shows no other.
-func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
+// keeps away in its last moment. That the flight received its messages is one, too: a row whose
+// newest version became a dead letter shows no other.
+func (p *Pruner) worked(r shard.Row, e flight.Entry, received time.Time) bool {
 	if r.Foreign() {
 		return true // what newer code wrote is for newer code to judge
 	}
-	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, e.Admitted)
+	// The version itself may count as admitted earlier, behind a newer one.
+	admitted := max(e.Admitted, shard.MicrosOf(received))
+	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, admitted)
 	if e.Open() {
 		sign = max(sign, e.Due) // when receive found the table away
 	}
 	if now := shard.MicrosOf(p.Clock.Now()); r.Ahead(now) > 0 {
-		sign = max(r.BurstStart, e.Admitted, e.Due) // what a wrong clock wrote is not a sign
+		sign = max(r.BurstStart, admitted, e.Due) // what a wrong clock wrote is not a sign
 	}
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
@@ -252,7 +254,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 		if stored[i] {
 			continue
 		}
-		if u.left = append(u.left, o.Entry); !p.worked(o.row, o.Entry) {
+		if u.left = append(u.left, o.Entry); !p.worked(o.row, o.Entry, m.Received) {
 			u.idle = append(u.idle, o.Entry)
 		}
 	}
