@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // The stacks are deployed when a test first asks for them, and serve every test.
 var (
 	expressStack = sync.OnceValues(func() (*ground.Stack, error) {
-		return deploy(ground.Settings{Stack: "lull-express", Kind: config.FlightExpress})
+		return deploy(ground.Settings{Stack: "lull-express", Kind: config.FlightExpress, Archive: true})
 	})
 	standardStack = sync.OnceValues(func() (*ground.Stack, error) {
 		return deploy(ground.Settings{Stack: "lull-standard", Kind: config.FlightStandard})

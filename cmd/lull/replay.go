@@ -128,7 +128,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 			Cursor: r.Cursor, Limit: limit, DryRun: f.dryRun, By: whoami(),
 		})
 		if err == nil {
-			a.replayFaults(step.Faults)
+			a.replayFaults(step.Faults[:min(len(step.Faults), maxReplayFaults-len(r.Faults))])
 			r.add(step)
 			if !f.dryRun {
 				err = r.save(at)
@@ -136,7 +136,8 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 		}
 		show(r.Messages, int64(r.Messages))
 		if err == nil && !f.dryRun {
-			err = pace.WaitN(ctx, min(max(step.Sent, step.Messages/10), replay.MaxStep)) // what is passed over costs a read
+			// What is passed over costs a read.
+			err = pace.WaitN(ctx, min(max(step.Sent, step.Messages/10), replay.MaxStep))
 		}
 		if err != nil {
 			shown()

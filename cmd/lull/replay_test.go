@@ -37,7 +37,8 @@ func (s *tape) Replay(_ context.Context, o operate.ReplayOrder) (operate.ReplayS
 	if len(s.asked) == s.fails {
 		return operate.ReplayStep{}, s.why
 	}
-	step := operate.ReplayStep{Messages: 2, Sent: 1, Events: map[string]int{"sent": 1, "newer": 1}, Next: o.Cursor + "x"}
+	step := operate.ReplayStep{Messages: 2, Sent: 1, Next: o.Cursor + "x"}
+	step.Events = map[string]int{"sent": 1, "newer": 1}
 	if o.Cursor == "" {
 		step.Faults = s.faults
 		for _, f := range s.faults {

@@ -30,6 +30,8 @@ type Settings struct {
 	Kind  config.FlightKind
 	// Default is a stack with two sinks and sources of several kinds, and no other setting.
 	Default bool
+	// Archive has receive keep what it was given.
+	Archive bool
 	// Outage is what it does while the table is away.
 	Outage config.TableOutage
 }
@@ -50,6 +52,9 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		}
 		if s.Outage != "" {
 			text += "\ntableOutage: " + string(s.Outage) + "\n"
+		}
+		if s.Archive {
+			text += "\narchive: {keep: 7d}\n"
 		}
 		text = os.Expand(text, func(name string) string {
 			return map[string]string{

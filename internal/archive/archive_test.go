@@ -80,7 +80,9 @@ func flipped(b []byte) []byte {
 func TestNamesSortByTimeAndSayWhatIsInside(t *testing.T) {
 	t.Parallel()
 	var names []Name
-	for i, after := range []time.Duration{0, time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour, 500 * 24 * time.Hour} {
+	for i, after := range []time.Duration{
+		0, time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour, 500 * 24 * time.Hour,
+	} {
 		p := Parts{Received: noon.Add(after), Lane: flight.Bulk, Sink: "news-2", Messages: i, ID: "01ABC"}
 		if got, err := p.Name().Parts(); err != nil || got != p {
 			t.Errorf("got %+v, %v, want %+v", got, err, p)

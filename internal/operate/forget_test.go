@@ -56,7 +56,8 @@ func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
 		}
 		store := memory.NewArchive(clock.System{}, 24*time.Hour)
 		g.Archive = store
-		object, err := archive.Encode([]archive.Message{{ID: "1", Body: put("a", 3)}, {ID: "2", Body: put("b", 1)}})
+		msgs := []archive.Message{{ID: "1", Body: put("a", 3)}, {ID: "2", Body: put("b", 1)}}
+		object, err := archive.Encode(msgs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,8 @@ func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
 		for _, dry := range []bool{true, false} {
 			got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", DryRun: dry, By: "ann"})
 			last := got.Steps[len(got.Steps)-1]
-			if err != nil || last.Place != "archive" || last.Found != 2 || last.Removed != map[bool]int{false: 1}[dry] ||
+			removed := map[bool]int{false: 1}[dry]
+			if err != nil || last.Place != "archive" || last.Found != 2 || last.Removed != removed ||
 				len(last.Remains) != 1 || !strings.Contains(last.Remains[0], string(name)+"x") {
 				t.Errorf("dry run %t: got %+v, %v", dry, last, err)
 			}

@@ -81,12 +81,8 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 
 // SameEvent reports whether two keys are of one event: they differ by their resync runs at most.
 func (k OrderKey) SameEvent(other OrderKey) bool {
-	if k == "" || other == "" {
-		return false
-	}
 	a, errA := k.Parts()
 	b, errB := other.Parts()
-	a.Run, b.Run = Run{}, Run{}
 	return errA == nil && errB == nil && a.Epoch == b.Epoch && a.Version == b.Version && a.Time.Equal(b.Time) &&
 		a.Digest == b.Digest
 }
@@ -106,5 +102,6 @@ func (r Row) Beyond(k OrderKey) bool {
 func LaterVersion(a, b OrderKey) bool {
 	p, errP := a.Parts()
 	q, errQ := b.Parts()
-	return errP == nil && errQ == nil && (p.Epoch > q.Epoch || p.Epoch == q.Epoch && p.Version.packed > q.Version.packed)
+	return errP == nil && errQ == nil &&
+		(p.Epoch > q.Epoch || p.Epoch == q.Epoch && p.Version.packed > q.Version.packed)
 }

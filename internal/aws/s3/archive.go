@@ -57,8 +57,8 @@ func (a *Archive) List(ctx context.Context, after, to archive.Name, limit int) (
 	ctx, cancel := context.WithTimeout(ctx, a.bucket.limit)
 	defer cancel()
 	out, err := a.bucket.api.ListObjectsV2(ctx, &sdk.ListObjectsV2Input{
-		Bucket: &a.bucket.name, Prefix: aws.String(ArchivePrefix), StartAfter: aws.String(ArchivePrefix + string(after)),
-		MaxKeys: aws.Int32(int32(min(limit, maxDelete))),
+		Bucket: &a.bucket.name, Prefix: aws.String(ArchivePrefix),
+		StartAfter: aws.String(ArchivePrefix + string(after)), MaxKeys: aws.Int32(int32(min(limit, maxDelete))),
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("list %s: %w", ArchivePrefix, failure(a.bucket.name, err))

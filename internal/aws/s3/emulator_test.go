@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/archive"
@@ -40,6 +41,52 @@ func TestTheBucketKeepsThePromisesOfAnArchive(t *testing.T) {
 	t.Parallel()
 	bucket := create(t, awstest.Emulator(t))
 	archivetest.Run(t, func(*testing.T) archive.Store { return NewArchive(bucket) })
+}
+
+// The stack's bucket keeps what is deleted or written over. Of what is forgotten nothing may stay.
+func TestOfWhatIsForgottenNoFormerVersionStays(t *testing.T) {
+	t.Parallel()
+	ctx := awstest.Context(t)
+	bucket := create(t, awstest.Emulator(t))
+	_, err := bucket.api.PutBucketVersioning(ctx, &sdk.PutBucketVersioningInput{
+		Bucket:                  &bucket.name,
+		VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := NewArchive(bucket)
+	gone, kept := archive.Name("2026/11/22/10/0000.000_live_search_1_A"), archive.Name("2026/11/22/10/0000.000_live_search_1_AB")
+	for range 3 {
+		for _, n := range []archive.Name{gone, kept} {
+			if err := a.Put(ctx, n, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	versions := func(n archive.Name) (all int) {
+		out, err := bucket.api.ListObjectVersions(ctx, &sdk.ListObjectVersionsInput{
+			Bucket: &bucket.name, Prefix: aws.String(ArchivePrefix + string(n)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range out.Versions {
+			if *v.Key == ArchivePrefix+string(n) {
+				all++
+			}
+		}
+		return all + len(out.DeleteMarkers)
+	}
+	if err := a.Rewrite(ctx, gone, []byte("without it")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.Get(ctx, gone); err != nil || string(got) != "without it" || versions(gone) != 1 {
+		t.Errorf("got %q, %v in %d versions, want one", got, err, versions(gone))
+	}
+	if err := a.Remove(ctx, gone); err != nil || versions(gone) != 0 || versions(kept) != 3 {
+		t.Errorf("%d versions (%v), and %d of another object, want none and 3", versions(gone), err, versions(kept))
+	}
 }
 
 // An old flight is deleted by listing it: the suite's flights are young.

@@ -44,7 +44,8 @@ func (s *scene) replay(from time.Time, perSecond int) (sent int) {
 func TestAReplayBesideLiveTrafficTakesNoDocumentBack(t *testing.T) {
 	for seed := range 3 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			stage{cfg: archiving, faults: fault.NewMix(fault.Standard(), uint64(seed)), pollers: 2}.play(t, func(s *scene) {
+			mix := fault.NewMix(fault.Standard(), uint64(seed))
+			stage{cfg: archiving, faults: mix, pollers: 2}.play(t, func(s *scene) {
 				want, all := map[string]string{}, []feed.Timed{}
 				for i := range 140 {
 					id, version, after := fmt.Sprintf("d%d", i%7), i/7+1, time.Duration(i)*5*time.Second
@@ -86,7 +87,8 @@ func TestAReplayBringsBackWhatTheSinkHasLost(t *testing.T) {
 		delete(want, "content#d6")
 		s.holdsAll(want)
 		for i := range 7 {
-			op := sink.Op{Kind: shard.Delete, Doc: doc(fmt.Sprintf("d%d", i)), Fence: shard.Fence(time.Now().UnixMicro())}
+			op := sink.Op{Kind: shard.Delete, Doc: doc(fmt.Sprintf("d%d", i))}
+			op.Fence = shard.Fence(time.Now().UnixMicro())
 			s.sink.Write(s.ctx, []sink.Op{op})
 		}
 		s.holdsAll(map[string]string{})

@@ -42,7 +42,8 @@ func serve(t *testing.T, change func(*config.Config)) (*dev.Engine, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(server.Handler(e, console.Options{API: e.Operator(nil), Config: &cfg, Clock: clock.System{}}))
+	options := console.Options{API: e.Operator(nil), Config: &cfg, Clock: clock.System{}}
+	s := httptest.NewServer(server.Handler(e, options))
 	e.Start(t.Context())
 	t.Cleanup(func() {
 		s.CloseClientConnections()

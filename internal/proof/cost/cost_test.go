@@ -138,6 +138,26 @@ func TestSettingsAndHoursShow(t *testing.T) {
 	}
 }
 
+// An archive is one PUT more for each batch, and the bodies for as long as the settings say.
+func TestAnArchiveIsOnTheBill(t *testing.T) {
+	t.Parallel()
+	l := nothing()
+	l.Rate, l.Hours = 2, 1
+	with := func(days int) Bill {
+		c := defaults()
+		c.Archive.Keep = time.Duration(days) * 24 * time.Hour
+		return estimate(t, c, l).Floor
+	}
+	none, week, two := with(0), with(7), with(14)
+	if a, b := item(t, none, "PUT and LIST").Count, item(t, week, "PUT and LIST").Count; b < 1.5*a || b > 2.5*a {
+		t.Errorf("%.0f PUTs with an archive, %.0f without: want about twice as many", b, a)
+	}
+	const of = "GB of the archive, packed to a quarter"
+	if a, b := item(t, week, of).Count, item(t, two, of).Count; a <= 0 || b != 2*a {
+		t.Errorf("%g GB for a week, %g for two", a, b)
+	}
+}
+
 // SQS bills each 64 KB of what a poller receives: ten large messages in an answer are ten requests.
 func TestTheFloorPaysForEachLargeMessage(t *testing.T) {
 	t.Parallel()

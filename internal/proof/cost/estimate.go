@@ -201,6 +201,10 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 		price.NewItem("DynamoDB", "GB of rows, with recovery", table, l.TableGB, 1),
 		price.NewItem("S3", "GB of manifests, kept a day", load.events()/30*float64(load.Bytes)/gigabyte, l.ObjectGB, 1),
 	}
+	if days := c.Archive.Keep.Hours() / 24; days > 0 {
+		items = append(items, price.NewItem("S3", "GB of the archive, packed to a quarter",
+			load.events()/30*days*float64(load.Bytes)/4/gigabyte, l.ObjectGB, 1))
+	}
 	if load.Key {
 		items = append(items, price.NewItem("KMS", "keys", 1, l.Key, 1),
 			price.NewItem("KMS", "requests", keyRequests*sinks, l.KeyRequests, 1e6))
