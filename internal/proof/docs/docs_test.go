@@ -187,6 +187,10 @@ func (c cli) wrong(words []string) string {
 
 // parent reports whether a command only has others below it.
 func (c cli) parent(command string) bool {
+	own := func(flag string) bool { return flag != "" && !slices.Contains(c.global, flag) }
+	if command != "" && slices.ContainsFunc(c.commands[command], own) {
+		return false // such as rebuild, which takes a collection or a command
+	}
 	for name := range c.commands {
 		if command == "" || strings.HasPrefix(name, command+" ") {
 			return true
@@ -429,7 +433,7 @@ func TestBadPagesAreFound(t *testing.T) {
 		"unknown target":     {fence("sh checkout", "make dev\nmake devs X=1"), "no target devs"},
 		"shell":              {fence("sh run", "if true"), "syntax error"},
 		"unknown setting":    {fence("yaml fragment", "quiet: 5s"), "quiet"},
-		"settings that lie":  {fence("yaml fragment", "debounce: {quiet: 59s}"), "maxWait"},
+		"settings that lie":  {fence("yaml fragment", "debounce: {quiet: 59s, maxWait: 9s}"), "maxWait"},
 		"incomplete yaml":    {fence("yaml", "stack: a\nsinks: {a: {}}"), "sinks.a.kind"},
 		"other yaml":         {fence("yaml other", "a: ["), "yaml other"},
 		"json":               {fence("json", "{} {"), "EOF"},

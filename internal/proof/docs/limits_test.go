@@ -18,6 +18,8 @@ import (
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	standard := config.Default()
+	slow := standard
+	slow.SetQuiet(5 * time.Minute)
 	days := func(d time.Duration) string { return fmt.Sprintf("%d day", d/(24*time.Hour)) }
 	page := read(t, "docs/limits.md")
 	for row, number := range map[string]string{
@@ -35,9 +37,8 @@ func TestLimits(t *testing.T) {
 		"messages in flight of one queue":   thousands(standard.Queues.MaxInFlight),
 		"messages a second of one queue":    thousands(greatest(t, 10_000, rate)),
 		"one committed write of a document": "each second (`debounce.minInterval`)",
-		"`debounce.quiet`":                  fmt.Sprintf("%d s, with `queues.visibility: 42s`", greatest(t, 60, quiet)),
-		"`debounce.maxWait`":                fmt.Sprintf("%d s", greatest(t, 240, maxWait)),
-		"`debounce.minInterval`":            fmt.Sprintf("%d s", standard.Lease("search")/time.Second),
+		"messages a second of one queue |":  fmt.Sprintf("%d with `quiet: 5m`", slow.Queues.ExpectedRate),
+		"`debounce.quiet`":                  fmt.Sprintf("%d minutes", greatest(t, 20, quiet)),
 		"a `lull.yaml`":                     fmt.Sprintf("%d KB", tree.MaxBytes>>10),
 	} {
 		found := false
@@ -67,8 +68,4 @@ func greatest(t *testing.T, bound int, set func(*config.Config, int)) int {
 
 func rate(c *config.Config, n int) { c.Queues.ExpectedRate = n }
 
-func quiet(c *config.Config, n int) {
-	c.Debounce.Quiet, c.Queues.Visibility = time.Duration(n)*time.Second, 42*time.Second
-}
-
-func maxWait(c *config.Config, n int) { c.Debounce.MaxWait = time.Duration(n) * time.Second }
+func quiet(c *config.Config, minutes int) { c.SetQuiet(time.Duration(minutes) * time.Minute) }
