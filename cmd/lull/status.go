@@ -63,6 +63,10 @@ func showStatus(w io.Writer, s operate.Status) {
 		}
 		terminal.Printf(w, "%s\t%s\n", k.Sink, health)
 	}
+	for _, r := range s.Rebuilds {
+		terminal.Printf(w, "\nrebuild of %s in sink %s: %s, %d of %d documents (`lull rebuild status`)\n", r.Collection, r.Sink,
+			r.Phase, r.Done, r.Total)
+	}
 	for _, wrong := range s.Wrong {
 		terminal.Printf(w, "\n%s %s\n", bad("WRONG:"), wrong)
 	}

@@ -97,6 +97,7 @@ func New(o Options) http.Handler {
 	c.sendRoutes(mux)
 	c.whatifRoutes(mux)
 	c.breakitRoutes(mux)
+	c.rebuildRoutes(mux)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
 	})

@@ -167,9 +167,11 @@ type Status struct {
 	Flights int           `json:"flights"`      // manifests
 	// Scheduled counts the events that wait for their time: without those that are in a queue for their
 	// last quarter of an hour, which are delayed messages.
-	Scheduled int       `json:"scheduled"`
-	Capped    bool      `json:"capped,omitempty"`   // the counts are at least this many
-	Pruned    time.Time `json:"pruned_at,omitzero"` // the last start of prune
+	Scheduled int  `json:"scheduled"`
+	Capped    bool `json:"capped,omitempty"` // the counts are at least this many
+	// Rebuilds are those under way.
+	Rebuilds []RebuildProgress `json:"rebuilds,omitempty"`
+	Pruned   time.Time         `json:"pruned_at,omitzero"` // the last start of prune
 	// Wrong are the queues and tables that are not as the settings want them, and how to fix each.
 	Wrong []string `json:"wrong,omitempty"`
 }

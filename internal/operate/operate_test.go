@@ -137,6 +137,21 @@ func TestGetReadsTheSink(t *testing.T) {
 	})
 }
 
+func TestStatusNamesRebuildsThatAreUnderWay(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		if s, err := api.Status(t.Context()); err != nil || len(s.Rebuilds) != 0 {
+			t.Errorf("got %+v, error %v, want none", s.Rebuilds, err)
+		}
+		g.write(shard.Rebuild("search", "content", "content-2", micros()))
+		s, err := api.Status(t.Context())
+		if err != nil || len(s.Rebuilds) != 1 || s.Rebuilds[0].Sink != "search" || s.Rebuilds[0].Collection != "content" ||
+			s.Rebuilds[0].New != "content-2" {
+			t.Errorf("got %+v, error %v", s.Rebuilds, err)
+		}
+	})
+}
+
 func TestStatusCountsQueuesFlightsAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {

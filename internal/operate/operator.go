@@ -242,6 +242,9 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 			s.Pruned = at
 		}
 	}
+	if s.Rebuilds, err = o.Rebuilds(ctx); err != nil {
+		return s, fmt.Errorf("read rebuilds: %w", err)
+	}
 	forgotten := o.Clock.Now().Add(-o.Config.Queues.DeadLetterRetention)
 	if s.Letters, s.Capped, err = o.Dead.Parked(ctx, forgotten, maxCount); err != nil {
 		return s, err

@@ -2,6 +2,7 @@
 // against the promise, the queues, and the sinks.
 
 import { chart } from "../chart.js";
+import { rebuilds } from "../rebuilds.js";
 
 const shown = 300; // steps of the chart
 
@@ -11,7 +12,8 @@ export default {
   async mount(root, ctx) {
     const { el } = ctx;
     const problem = el("div", {}), counts = el("div", {}), fresh = el("div", {}), flow = el("div", {}), money = el("div", {}), status = el("div", {});
-    root.append(problem, counts, fresh, flow, status, money);
+    const built = rebuilds(ctx);
+    root.append(problem, counts, built.node, fresh, flow, status, money);
     let asked = 0, took = 0, busy = false, drawn = -Infinity, last = null, tick = null, gone = false;
 
     const draw = () => {
@@ -49,8 +51,10 @@ export default {
       ctx.renew(status, JSON.stringify([t.error, t.status]), () => (t.error ? el("p", { class: "problem" }, t.error) : stack(ctx, t.status)));
       draw();
     });
+    built.refresh();
     // Numbers change without the status, and a slow answer is asked for less often.
     const timer = setInterval(() => {
+      if (!document.hidden) built.refresh();
       if (!document.hidden && performance.now() - asked > Math.min(Math.max(900, 10 * took), 5000)) refresh();
     }, ctx.about.mode === "dev" ? 1000 : 30_000);
     return () => {

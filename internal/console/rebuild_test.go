@@ -1,0 +1,102 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/rebuild"
+)
+
+// rebuilt is a stack whose sink is rebuilt.
+type rebuilt struct {
+	operate.API
+	under []operate.RebuildProgress
+	asked []operate.RebuildOrder
+	err   error
+}
+
+func (r *rebuilt) Rebuilds(context.Context) ([]operate.RebuildProgress, error) { return r.under, nil }
+
+func (r *rebuilt) Rebuild(_ context.Context, o operate.RebuildOrder) (operate.RebuildProgress, error) {
+	o.Report(r.under[0])
+	o.Report = nil
+	r.asked = append(r.asked, o)
+	p := r.under[0]
+	p.Phase = rebuild.Done
+	return p, r.err
+}
+
+func rebuilding(t *testing.T) (*stack, *rebuilt) {
+	t.Helper()
+	s := newStack(t)
+	r := &rebuilt{API: s.Operator, under: []operate.RebuildProgress{{Sink: "search", Progress: rebuild.Progress{
+		Collection: "content", Phase: rebuild.Filling, Old: "a", New: "b", Total: 10, Done: 4, Error: "broke\x1b[31m",
+	}}}}
+	for range maxRefusals + 5 {
+		r.under[0].Refused = append(r.under[0].Refused, rebuild.Refusal{ID: "<b>", Reason: strings.Repeat("€\n", 4000)})
+	}
+	s.options.API = r
+	return s, r
+}
+
+func TestARebuildIsShownWithBoundsOnWhatTheEngineSays(t *testing.T) {
+	t.Parallel()
+	s, r := rebuilding(t)
+	w := s.ask("/console/rebuilds", "")
+	text := w.Body.String()
+	if w.Code != http.StatusOK || !strings.Contains(text, `"done":4`) || !strings.Contains(text, `broke\\u001b`) ||
+		strings.Count(text, `"id":"<b>"`) != maxRefusals || !strings.Contains(text, `"refusals":25`) || len(text) > 40_000 {
+		t.Errorf("%d, %d bytes: %.600s", w.Code, len(text), text)
+	}
+	if len(r.under[0].Refused) != 25 {
+		t.Error("showing it changed it")
+	}
+	r.under = nil
+	if w := s.ask("/console/rebuilds", ""); strings.TrimSpace(w.Body.String()) != `{"rebuilds":[]}` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestARebuildIsResumedAndAbortedOnlyWithItsName(t *testing.T) {
+	t.Parallel()
+	s, r := rebuilding(t)
+	for _, test := range []struct {
+		path, body string
+		status     int
+		says       string
+	}{
+		{"resume", `{}`, http.StatusBadRequest, "sink is missing"},
+		{"abort", `{"sink":"search"}`, http.StatusBadRequest, `\"abort content\"`},
+		{"abort", `{"sink":"search","confirm":"abort news"}`, http.StatusBadRequest, `\"abort content\"`},
+		{"abort", `{"sink":"other","confirm":"abort content"}`, http.StatusNotFound, "no rebuild of sink other"},
+		{"start", `{"sink":"search"}`, http.StatusNotFound, "nothing at"},
+	} {
+		if w := s.ask("/console/rebuild/"+test.path, test.body); w.Code != test.status ||
+			!strings.Contains(w.Body.String(), test.says) {
+			t.Errorf("%s %s: %d %s", test.path, test.body, w.Code, w.Body)
+		}
+	}
+	if len(r.asked) != 0 {
+		t.Fatalf("asked for %+v", r.asked)
+	}
+	for _, action := range []string{"resume", "abort"} {
+		w := s.ask("/console/rebuild/"+action, `{"sink":"search","confirm":"abort content"}`)
+		lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+		if o := r.asked[len(r.asked)-1]; o.Action != action || o.Sink != "search" || o.By != "tester" {
+			t.Errorf("asked for %+v", o)
+		}
+		if len(lines) != 2 || !strings.Contains(lines[0], `"phase":"filling"`) ||
+			!strings.Contains(lines[1], `"phase":"done"`) || !strings.HasSuffix(lines[1], `"end":true}`) {
+			t.Errorf("%s", w.Body)
+		}
+	}
+	r.err = errors.New("the engine\nis away")
+	if w := s.ask("/console/rebuild/resume", `{"sink":"search"}`); !strings.Contains(w.Body.String(), `is away`) ||
+		!strings.Contains(w.Body.String(), `"error":`) {
+		t.Errorf("%s", w.Body)
+	}
+}
