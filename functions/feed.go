@@ -3,6 +3,7 @@ package functions
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
@@ -15,7 +16,14 @@ import (
 func Feed() { runtime.Start(commits) }
 
 // commits answers with the events of a batch. An empty list ends the batch: the pipe then calls no
-// target. An error has the pipe try again.
+// target. An error has the pipe try again; a record that cannot be read is logged, and passed over.
 func commits(_ context.Context, batch json.RawMessage) ([]commitfeed.Event, error) {
-	return commitfeed.FromStream(batch)
+	told, err := commitfeed.FromStream(batch)
+	if told == nil {
+		return nil, err
+	}
+	if err != nil {
+		slog.Error("a change of a row is not told", "error", err.Error())
+	}
+	return told, nil
 }

@@ -1,9 +1,12 @@
 package commitfeed
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
@@ -35,31 +38,46 @@ type streamValue struct {
 }
 
 // FromStream tells what the records of a table's stream say: as many events as there were commits,
-// in their order, never nil. An error names the record that is not one of the table's.
+// in their order. A record that cannot be read is passed over, and the error names it: to try it again
+// would hold up what comes after it. The events are nil where the batch is not a list of records.
 func FromStream(batch []byte) ([]Event, error) {
 	var records []record
-	if err := json.Unmarshal(batch, &records); err != nil {
-		return nil, fmt.Errorf("commit feed: this is not a list of records of a DynamoDB stream: %w", err)
+	if err := json.Unmarshal(batch, &records); err != nil || records == nil {
+		return nil, fmt.Errorf("commit feed: this is not a list of records of a DynamoDB stream: %w",
+			cmp.Or(err, errors.New("it is null")))
 	}
 	told := []Event{}
+	var bad []error
 	for i, r := range records {
-		doc := r.Data.Key["doc"].S
-		if doc == nil {
-			return nil, fmt.Errorf("commit feed: record %d has no key `doc`: the stream is not of lull's table", i)
-		}
-		before, err := row(*doc, r.Data.Old)
+		e, ok, err := r.event()
 		if err != nil {
-			return nil, fmt.Errorf("commit feed: record %d, the row before: %w", i, err)
+			bad = append(bad, fmt.Errorf("commit feed: record %d: %w", i, err))
 		}
-		after, err := row(*doc, r.Data.New)
-		if err != nil {
-			return nil, fmt.Errorf("commit feed: record %d, the row after: %w", i, err)
-		}
-		if e, ok := Of(before, after, time.UnixMilli(int64(r.Data.At*1000))); ok {
+		if ok {
 			told = append(told, e)
 		}
 	}
-	return told, nil
+	return told, errors.Join(bad...)
+}
+
+func (r *record) event() (Event, bool, error) {
+	doc := r.Data.Key["doc"].S
+	if doc == nil {
+		return Event{}, false, errors.New("it has no key `doc`: the stream is not of lull's table")
+	}
+	if strings.HasPrefix(*doc, "!") {
+		return Event{}, false, nil // a dead letter, or another item that is not a document's
+	}
+	before, err := row(*doc, r.Data.Old)
+	if err != nil {
+		return Event{}, false, fmt.Errorf("the row before: %w", err)
+	}
+	after, err := row(*doc, r.Data.New)
+	if err != nil {
+		return Event{}, false, fmt.Errorf("the row after: %w", err)
+	}
+	e, ok := Of(before, after, time.UnixMilli(int64(r.Data.At*1000)))
+	return e, ok, nil
 }
 
 // row is the row of an image. What is not a row's attribute is passed over: a newer schema may have

@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,15 +139,31 @@ func TestThePatternOfTheFeedPassesEveryCommit(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotOfTheTablesStreamIsRefused(t *testing.T) {
+// A record that nobody can read must not hold up the others: a stream goes on only behind what was
+// taken.
+func TestWhatCannotBeReadOfTheStreamIsNamedAndPassedOver(t *testing.T) {
 	t.Parallel()
-	for _, batch := range []string{
-		"", "{}", "null ", `[{}]`, `[{"dynamodb":{"Keys":{"id":{"S":"x"}}}}]`,
-		`[{"dynamodb":{"Keys":{"doc":{"S":"a#b"}},"NewImage":{"committed":{"S":"text"}}}}]`,
-		`[{"dynamodb":{"Keys":{"doc":{"S":"a#b"}},"NewImage":{"last_write":{"N":"1e99"}}}}]`,
+	for _, batch := range []string{"", "{}", "null", `"[]"`, `[7]`} {
+		if got, err := commitfeed.FromStream([]byte(batch)); err == nil || got != nil {
+			t.Errorf("%s: got %+v, %v", batch, got, err)
+		}
+	}
+	r := usecasetest.Open(t, nil)
+	key, err := json.Marshal([]byte(r.EventOf(usecasetest.Put("a", 1)).Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := `{"dynamodb":{"Keys":{"doc":{"S":"content#a"}},"NewImage":{"committed":{"B":` + string(key) + `}}}}`
+	for bad, says := range map[string]string{
+		`{}`: "key `doc`", `{"dynamodb":{"Keys":{"id":{"S":"x"}}}}`: "key `doc`",
+		`{"dynamodb":{"Keys":{"doc":{"S":"a#b"}},"NewImage":{"committed":{"S":"text"}}}}`:    "committed",
+		`{"dynamodb":{"Keys":{"doc":{"S":"a#b"}},"OldImage":{"last_write":{"N":"1e99"}}}}`:   "last_write",
+		`{"dynamodb":{"Keys":{"doc":{"S":"!letter#b"}},"NewImage":{"committed":{"S":"x"}}}}`: "",
 	} {
-		if got, err := commitfeed.FromStream([]byte(batch)); err == nil && batch != "null " {
-			t.Errorf("%s: got %+v", batch, got)
+		got, err := commitfeed.FromStream([]byte("[" + bad + "," + good + "]"))
+		if len(got) != 1 || got[0].ID != "a" || (err == nil) != (says == "") ||
+			err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %+v, %v", bad, got, err)
 		}
 	}
 }
