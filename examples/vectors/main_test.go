@@ -26,7 +26,10 @@ func TestTheStubKeepsTheContract(t *testing.T) {
 	defer s.Close()
 	c := httpcall.New(s.URL, []string{"127.0.0.1"}, nil)
 	docs := []enrich.Document{
-		{ID: "a", Inputs: json.RawMessage(`{"/title":"Vienna"}`)}, {ID: "b", Inputs: json.RawMessage(`{"/title":"..."}`)},
+		{
+			ID:     "a",
+			Inputs: json.RawMessage(`{"/title":"Vienna"}`),
+		}, {ID: "b", Inputs: json.RawMessage(`{"/title":"..."}`)},
 	}
 	a, failure := enrich.Ask(context.Background(), c, docs)
 	if failure != nil || a.Outcomes[0].Kind != enrich.Enriched || a.Outcomes[1].Kind != enrich.Rejected {

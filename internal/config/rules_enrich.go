@@ -61,7 +61,12 @@ func checkEnrichWhere(c *Config, f *checker) {
 		}
 		switch {
 		case e.Kind == EnrichLambda && e.FunctionARN == "":
-			f.fault(path+".functionARN", nil, "is missing", "write the ARN of the function, with its alias if it has one")
+			f.fault(
+				path+".functionARN",
+				nil,
+				"is missing",
+				"write the ARN of the function, with its alias if it has one",
+			)
 		case e.Kind == EnrichHTTP:
 			checkEnrichURL(f, path, e)
 		}

@@ -72,7 +72,9 @@ var brokenEnrich = []broken{
 	},
 	{
 		rule: "enrich-inputs", name: "too many",
-		breaks:  enriched(func(e *Enrich) { e.Inputs = strings.Split(strings.Repeat("/a ", maxInputs+1), " ")[:maxInputs+1] }),
+		breaks: enriched(
+			func(e *Enrich) { e.Inputs = strings.Split(strings.Repeat("/a ", maxInputs+1), " ")[:maxInputs+1] },
+		),
 		setting: enrichPath + ".inputs", fix: "at most 20",
 	},
 	{
@@ -106,7 +108,8 @@ func TestAnEnricherHasDefaults(t *testing.T) {
 	if e := c.EnrichFor("a"); e.Batch != 32 || e.MaxConcurrency != 4 || e.Timeout != 1500*time.Millisecond {
 		t.Errorf("got %+v, want the defaults", e)
 	}
-	if got := c.Enriched("search"); len(got) != 1 || got[0] != "a" || c.EnrichFor("b") != nil || c.EnrichFor("c") != nil {
+	if got := c.Enriched("search"); len(got) != 1 || got[0] != "a" || c.EnrichFor("b") != nil ||
+		c.EnrichFor("c") != nil {
 		t.Errorf("got %v, want a only", got)
 	}
 	d := read("two")

@@ -60,8 +60,18 @@ type Rule struct {
 	check func(c *Config, f *checker)
 }
 
-var rules = slices.Concat(nameRules, sourceRules, sinkRules, payloadRules, enrichRules, visibilityRules, burstRules, recoveryRules,
-	ageRules, loadRules)
+var rules = slices.Concat(
+	nameRules,
+	sourceRules,
+	sinkRules,
+	payloadRules,
+	enrichRules,
+	visibilityRules,
+	burstRules,
+	recoveryRules,
+	ageRules,
+	loadRules,
+)
 
 // checker adds the faults of one rule.
 type checker struct {

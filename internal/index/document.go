@@ -43,6 +43,7 @@ type document struct {
 	body      []byte
 	version   string
 	reference *event.Event  // its payload is a reference, loaded under the lease; nil where the message has it
+	away      bool          // it waits for an enricher that is away for long
 	unloaded  string        // why the payload is not there now, as the row remembers it; "" where it is
 	loadAfter time.Duration // how long to wait before it is loaded again, at least
 	fault     string        // the document can never be made: reject without asking the sink

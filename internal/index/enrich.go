@@ -84,6 +84,7 @@ func (t *turn) enrichable(ctx context.Context, docs []*document) (ready, later [
 	n, until, why := t.enrichRoom(ctx, first, len(waiting))
 	if n == 0 {
 		for _, d := range waiting {
+			d.away = t.isAway(first)
 			t.wait(d, until, why)
 		}
 		return ready, later
@@ -96,6 +97,25 @@ func (t *turn) enrichable(ctx context.Context, docs []*document) (ready, later [
 		waiting[0], waiting[i] = waiting[i], waiting[0]
 	}
 	return append(ready, waiting[:n]...), append(later, waiting[n:]...)
+}
+
+// isAway reports whether nothing is to wait for a service in a flight.
+func (t *turn) isAway(e *enricher) bool {
+	return e.circuit == shard.CircuitOpen && t.h.Config.Retry.Away(e.row, t.now())
+}
+
+// awaitsEnricher reports whether the flight ends because all that it holds waits for services that
+// are away for long. Its messages come back, and the first of them probes.
+func (t *turn) awaitsEnricher() bool {
+	waits := false
+	for _, d := range t.docs {
+		if d.newest() != nil {
+			if waits = d.away; !waits {
+				return false
+			}
+		}
+	}
+	return waits
 }
 
 func suspected(d *document) bool { return strings.HasPrefix(d.row.LastError, enrichFailed) }
@@ -195,7 +215,10 @@ type asked struct {
 
 // late ends the question about a document for which the time has run out: nobody is to blame.
 func (a *asked) late() {
-	a.Outcome, a.after, a.failed, a.cut = enrich.Outcome{Kind: enrich.Throttled, Reason: "no time was left"}, 0, false, true
+	a.Outcome, a.after, a.failed, a.cut = enrich.Outcome{
+		Kind:   enrich.Throttled,
+		Reason: "no time was left",
+	}, 0, false, true
 }
 
 // enrich adds the fields of the collections' services to claimed documents, and returns what can be
@@ -270,7 +293,7 @@ func (t *turn) unenriched(ctx context.Context, e *enricher, a *asked) func() {
 		why = enrichFailed + a.Reason
 	}
 	after := a.after
-	if e.circuit != shard.CircuitClosed {
+	if a.d.away = t.isAway(e); e.circuit != shard.CircuitClosed {
 		after = max(after, t.behindCircuit(e.next, e.row.Level).Sub(t.now()))
 	}
 	return t.release(ctx, a.d, newest, why, after, refused)

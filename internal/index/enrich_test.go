@@ -74,8 +74,13 @@ func enriched(c *config.Config) {
 
 // titled is a put with a document of one title.
 func titled(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"T %s %d"}}`, id, version, id,
-		version)
+	return fmt.Sprintf(
+		`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"T %s %d"}}`,
+		id,
+		version,
+		id,
+		version,
+	)
 }
 
 func many(n int) (bodies []string) {
@@ -91,7 +96,12 @@ func (b *bench) lands(s flight.State, most int) {
 	legs := len(b.launched.list)
 	for range most {
 		if s.Done && legs == len(b.launched.list) {
-			return
+			if b.live.Counts().Total() == 0 {
+				return
+			}
+			time.Sleep(5 * time.Minute) // they wait in the queue alone, for four minutes at most
+			s = b.receive(flight.Live)
+			legs = len(b.launched.list)
 		}
 		if s.Done {
 			s, legs = b.launched.list[legs], legs+1
@@ -293,6 +303,37 @@ func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While a service is away for long nothing waits in flights, which hold a bounded number of
+// messages. They wait in the queue, and are written when it is back.
+func TestWhileAServiceIsAwayMessagesWaitInTheQueue(t *testing.T) {
+	stage{cfg: enriched}.play(t, func(b *bench) {
+		back := false
+		b.enricher = &service{whole: func([]string) (string, error) {
+			if !back {
+				return "", &enrich.Failure{Reason: "it cannot be connected to"}
+			}
+			return "", nil
+		}}
+		s := b.hold(many(40)...)
+		for turns := 0; !s.Done; turns++ {
+			if turns == 30 {
+				b.Fatal("the flight waits on and on")
+			}
+			s = b.turn(s)
+		}
+		if notes := b.Notes.Of(journal.Away); len(notes) == 0 || notes[0].Detail != "the enricher is away" {
+			b.Errorf("got %+v, want the messages to wait in the queue", notes)
+		}
+		b.Noted(journal.OutcomeUnknown, 0)
+		b.inQueue(40)
+		back = true
+		time.Sleep(5 * time.Minute)
+		b.lands(b.receive(flight.Live), 20)
+		b.Noted(journal.Committed, 40)
+		b.inQueue(0)
+	})
 }
 
 // A document on which the service always fails is found, and ends; the others of its requests are

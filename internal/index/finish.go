@@ -21,8 +21,11 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	if t.left.Empty() {
 		return t.end(ctx)
 	}
-	if t.goesAway() {
-		return t.away(ctx)
+	switch {
+	case t.goesAway():
+		return t.away(ctx, config.AwayText(t.health))
+	case t.awaitsEnricher():
+		return t.away(ctx, "the enricher is away")
 	}
 	if extend, ok := t.leaves(); ok {
 		return t.leave(ctx, extend)
@@ -89,7 +92,7 @@ func (t *turn) goesAway() bool {
 
 // away leaves the messages in the queue, invisible for some minutes, and ends the flight: SQS waits
 // for nothing, an execution does not. Redelivery judges them again.
-func (t *turn) away(ctx context.Context) flight.State {
+func (t *turn) away(ctx context.Context, why string) flight.State {
 	draw := t.h.Jitter()
 	// By wait: one call of Hold serves all messages that wait equally long.
 	waits := map[time.Duration][]string{}
@@ -103,7 +106,7 @@ func (t *turn) away(ctx context.Context) flight.State {
 		until := min(t.now().Add(wait), t.longestHold())
 		t.hold(ctx, waits[wait], until)
 		t.note(journal.Note{
-			Step: journal.Away, Count: len(waits[wait]), Until: until.Time(), Detail: config.AwayText(t.health),
+			Step: journal.Away, Count: len(waits[wait]), Until: until.Time(), Detail: why,
 		})
 	}
 	return t.end(ctx)

@@ -38,7 +38,12 @@ type Account struct {
 }
 
 // Open opens the enrichers of the collections of a sink. It sends nothing to them.
-func Open(ctx context.Context, cfg *config.Config, sink string, from Account) (map[shard.Collection]enrich.Caller, error) {
+func Open(
+	ctx context.Context,
+	cfg *config.Config,
+	sink string,
+	from Account,
+) (map[shard.Collection]enrich.Caller, error) {
 	callers := map[shard.Collection]enrich.Caller{}
 	var errs []error
 	for _, c := range cfg.Enriched(sink) {
@@ -58,8 +63,10 @@ func (from Account) open(ctx context.Context, e *config.Enrich) (enrich.Caller, 
 		}
 		headers, ok := secret.ParseHeaders(from.Getenv(e.Headers.Env))
 		if !ok {
-			return nil, fmt.Errorf("set the environment variable %s to a JSON object of names of headers and their values",
-				e.Headers.Env)
+			return nil, fmt.Errorf(
+				"set the environment variable %s to a JSON object of names of headers and their values",
+				e.Headers.Env,
+			)
 		}
 		return httpcall.New(e.URL, e.AllowPrivate, func(context.Context) (map[string]string, error) {
 			return headers, nil

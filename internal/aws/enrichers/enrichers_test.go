@@ -57,23 +57,30 @@ func TestAFunctionIsInvoked(t *testing.T) {
 		"not allowed":          {403, "", "", enrich.Failure{Reason: "it answered 403: correct its url, or its headers"}},
 		"too large":            {413, "", "", enrich.Failure{Smaller: true, Reason: "it answered 413"}},
 	} {
-		caller, err := opened(t, config.Enrich{Kind: config.EnrichLambda, FunctionARN: arn}, "", func(w http.ResponseWriter, r *http.Request) {
-			if got := r.URL.Path; got != "/2015-03-31/functions/"+arn+"/invocations" || r.Method != http.MethodPost ||
-				!strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/lambda/aws4_request") {
-				t.Errorf("%s: got %s %s, %s", name, r.Method, got, r.Header.Get("Authorization"))
-			}
-			if c.header != "" {
-				w.Header().Set("X-Amz-Function-Error", c.header)
-			}
-			w.WriteHeader(c.status)
-			_, _ = w.Write([]byte(c.body))
-		})
+		caller, err := opened(
+			t,
+			config.Enrich{Kind: config.EnrichLambda, FunctionARN: arn},
+			"",
+			func(w http.ResponseWriter, r *http.Request) {
+				if got := r.URL.Path; got != "/2015-03-31/functions/"+arn+"/invocations" ||
+					r.Method != http.MethodPost ||
+					!strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/lambda/aws4_request") {
+					t.Errorf("%s: got %s %s, %s", name, r.Method, got, r.Header.Get("Authorization"))
+				}
+				if c.header != "" {
+					w.Header().Set("X-Amz-Function-Error", c.header)
+				}
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.body))
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, err := caller.Call(t.Context(), []byte("{}"))
 		var f *enrich.Failure
-		if errors.As(err, &f); f == nil && (c.want != enrich.Failure{} || string(text) != c.body) || f != nil && *f != c.want {
+		if errors.As(err, &f); f == nil && (c.want != enrich.Failure{} || string(text) != c.body) ||
+			f != nil && *f != c.want {
 			t.Errorf("%s: got %s, %v, want %+v", name, text, err, c.want)
 		}
 	}

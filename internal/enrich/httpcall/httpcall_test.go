@@ -123,7 +123,11 @@ func TestPrivateAddressesAreAskedOnlyWhereNamed(t *testing.T) {
 	if !errors.As(err, &f) || f.Smaller || f.Reason != "it cannot be connected to" {
 		t.Errorf("got %v", err)
 	}
-	c = New("http://127.0.0.1:1/", nil, func(context.Context) (map[string]string, error) { return nil, errors.New("x") })
+	c = New(
+		"http://127.0.0.1:1/",
+		nil,
+		func(context.Context) (map[string]string, error) { return nil, errors.New("x") },
+	)
 	if _, err = c.Call(t.Context(), nil); !errors.As(err, &f) || f.Reason != "its headers cannot be read" {
 		t.Errorf("got %v", err)
 	}

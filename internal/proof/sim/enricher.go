@@ -116,7 +116,12 @@ func enrichAll(cfg *config.Config) {
 		cfg.Collections = map[string]config.Collection{"content": {}}
 	}
 	for name, c := range cfg.Collections {
-		c.Enrich = &config.Enrich{Kind: config.EnrichHTTP, URL: "https://enrich.example.org/", Inputs: []string{""}, Batch: 2}
+		c.Enrich = &config.Enrich{
+			Kind:   config.EnrichHTTP,
+			URL:    "https://enrich.example.org/",
+			Inputs: []string{""},
+			Batch:  2,
+		}
 		cfg.Collections[name] = c
 	}
 	cfg.Complete()
