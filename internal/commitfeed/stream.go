@@ -38,8 +38,9 @@ type streamValue struct {
 }
 
 // FromStream tells what the records of a table's stream say: as many events as there were commits,
-// in their order. A record that cannot be read is passed over, and the error names it: to try it again
-// would hold up what comes after it. The events are nil where the batch is not a list of records.
+// in their order. A record that cannot be read is passed over, and the error names it: to try it
+// again would hold up what comes after it. The events are nil where the batch is not a list of
+// records.
 func FromStream(batch []byte) ([]Event, error) {
 	var records []record
 	if err := json.Unmarshal(batch, &records); err != nil || records == nil {
