@@ -108,6 +108,13 @@ func (d *doctor) examine(ctx context.Context) {
 		}
 		d.add("sink "+k.Sink+" is healthy", unhealthy, "its circuit breaker is closed")
 	}
+	for _, e := range s.Enrichers {
+		var away error
+		if e.Away {
+			away = fmt.Errorf("away until %s: see docs/runbook/enricher-away.md", e.AwayUntil.Format(time.RFC3339))
+		}
+		d.add("the enricher of "+string(e.Collection)+" answers", away, "it is not known to be away")
+	}
 	var parked error
 	if s.Letters > 0 {
 		parked = fmt.Errorf("%d parked: see `lull dead list`", s.Letters)

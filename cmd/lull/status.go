@@ -63,6 +63,20 @@ func showStatus(w io.Writer, s operate.Status) {
 		}
 		terminal.Printf(w, "%s\t%s\n", k.Sink, health)
 	}
+	if len(s.Enrichers) > 0 {
+		fmt.Fprintln(w)
+		header(w, "ENRICHER OF", "HEALTH")
+	}
+	for _, e := range s.Enrichers {
+		health := terminal.Styled{Style: terminal.Green, Text: "healthy"}
+		switch {
+		case e.Away:
+			health = bad("away: its documents wait, and it is asked again from %s on", e.AwayUntil.Format(time.RFC3339))
+		case e.Rate > 0:
+			health = terminal.Styled{Style: terminal.Yellow, Text: fmt.Sprintf("asked about %.1f documents/s, which grows", e.Rate)}
+		}
+		terminal.Printf(w, "%s\t%s\n", e.Collection, health)
+	}
 	for _, r := range s.Rebuilds {
 		terminal.Printf(w, "\nrebuild of %s in sink %s: %s, %d of %d documents (`lull rebuild status`)\n", r.Collection, r.Sink,
 			r.Phase, r.Done, r.Total)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/lullhq/lull/internal/shard"
 )
 
 const (
@@ -81,6 +83,9 @@ type Answer struct {
 	Outcomes []Outcome // one for each document, in their order
 	Strange  int       // documents in the answer that nobody asked for
 }
+
+// HealthName is what the health row of a collection's service is called. No sink can have that name.
+func HealthName(c shard.Collection) string { return "enrich/" + string(c) }
 
 type request struct {
 	Documents []Document `json:"documents"`

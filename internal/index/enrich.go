@@ -42,8 +42,7 @@ type enricher struct {
 	rounds  int
 }
 
-// name is what the service's health row is called. No sink can have that name.
-func (e *enricher) name() string { return "enrich/" + string(e.collection) }
+func (e *enricher) name() string { return enrich.HealthName(e.collection) }
 
 // enricherOf returns the service for a document, nil for none.
 func (t *turn) enricherOf(d *document) *enricher {

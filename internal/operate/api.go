@@ -161,10 +161,11 @@ type Found struct {
 
 // Status is how a stack is.
 type Status struct {
-	Queues  []QueueStatus `json:"queues"`
-	Sinks   []SinkStatus  `json:"sinks"`
-	Letters int           `json:"dead_letters"` // parked ones
-	Flights int           `json:"flights"`      // manifests
+	Queues    []QueueStatus    `json:"queues"`
+	Sinks     []SinkStatus     `json:"sinks"`
+	Enrichers []EnricherStatus `json:"enrichers,omitempty"` // of the collections that have one
+	Letters   int              `json:"dead_letters"`        // parked ones
+	Flights   int              `json:"flights"`             // manifests
 	// Scheduled counts the events that wait for their time: without those that are in a queue for their
 	// last quarter of an hour, which are delayed messages.
 	Scheduled int  `json:"scheduled"`
@@ -198,6 +199,14 @@ type SinkStatus struct {
 	// Otherwise the sink throttles.
 	Growing bool   `json:"growing,omitempty"`
 	Pause   *Pause `json:"pause,omitempty"` // nil where no operator has paused it
+}
+
+// EnricherStatus is what the health row says of the service that enriches a collection.
+type EnricherStatus struct {
+	Collection shard.Collection `json:"collection"`
+	Away       bool             `json:"away"` // it is asked nothing but what one probe needs
+	AwayUntil  time.Time        `json:"away_until,omitzero"`
+	Rate       float64          `json:"rate,omitempty"` // documents a second that it is asked about; 0 for no limit
 }
 
 // Explanation is everything known about a document, ending in one sentence.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/operate"
@@ -544,4 +545,24 @@ func TestExplanationsAndListsHoldNoContent(t *testing.T) {
 			t.Errorf("%s, error %v", text, err)
 		}
 	}
+}
+
+func TestStatusSaysHowEnrichersAre(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		if s, err := api.Status(t.Context()); err != nil || s.Enrichers != nil {
+			t.Errorf("got %+v, error %v, want none where the settings have none", s.Enrichers, err)
+		}
+		g.Config.Collections["content"] = config.Collection{Enrich: &config.Enrich{Kind: config.EnrichHTTP}}
+		until := micros().Add(time.Minute)
+		s, err := api.Status(t.Context())
+		if err != nil || len(s.Enrichers) != 1 || s.Enrichers[0].Collection != "content" || s.Enrichers[0].Away {
+			t.Errorf("got %+v, error %v, want that of content, which answers", s.Enrichers, err)
+		}
+		g.write(shard.Trip(enrich.HealthName("content"), micros(), until, 1))
+		if s, err = api.Status(t.Context()); err != nil || !s.Enrichers[0].Away ||
+			!s.Enrichers[0].AwayUntil.Equal(until.Time()) || s.Sinks[0].Open || s.Sinks[1].Open {
+			t.Errorf("got %+v, error %v, want it away and its sink healthy", s, err)
+		}
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -222,9 +223,22 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	for _, name := range names {
 		ids = append(ids, shard.HealthRow(name), shard.RunRow("prune-"+name))
 	}
+	var enriched []shard.Collection
+	for _, name := range names {
+		enriched = append(enriched, o.Config.Enriched(name)...)
+	}
+	for _, c := range enriched {
+		ids = append(ids, shard.HealthRow(enrich.HealthName(c)))
+	}
 	rows, err := o.Shards.Read(ctx, ids, shard.Consistent)
 	if err != nil {
 		return s, fmt.Errorf("read health: %w", err)
+	}
+	for i, c := range enriched {
+		h := rows[2*len(names)+i]
+		s.Enrichers = append(s.Enrichers, EnricherStatus{
+			Collection: c, Away: h.OpenUntil != 0, AwayUntil: h.OpenUntil.Time(), Rate: float64(shard.Pace(h, now)) / 1000,
+		})
 	}
 	for i, name := range names {
 		h, run := rows[2*i], rows[2*i+1]
