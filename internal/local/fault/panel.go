@@ -148,7 +148,7 @@ type Recovery struct {
 	// first time; zero before that.
 	Recovered time.Time `json:"recovered"`
 	Events    int       `json:"events"`
-	Done      int       `json:"done"` // written, superseded, stale, deleted, scheduled, duplicate or skipped
+	Done      int       `json:"done"` // written, unchanged, superseded, stale, deleted, scheduled, duplicate or skipped
 	Dead      int       `json:"dead"` // parked dead letters: nothing is lost, and each can be sent again
 	Waiting   int       `json:"waiting"`
 	// Lost is how many have not ended although no message is left: always 0.

@@ -76,7 +76,7 @@ function cards(ctx, m, status) {
     card(ctx, "Events in", n(t.events), `since ${fmt.time(m.since)}`),
     card(ctx, "Held", n(held), ready ? `+ ${n(ready)} not yet received` : "messages that wait"),
     card(ctx, "Written", n(t.written + t.deleted), t.deleted ? `${n(t.deleted)} of them deletes` : "documents", "good"),
-    card(ctx, "Unchanged", n(t.unchanged), t.unchanged ? "writes spared" : "committed without a write", t.unchanged ? "good" : null),
+    card(ctx, "Unchanged", n(t.unchanged), "writes spared", t.unchanged ? "good" : null),
     card(ctx, "Superseded", n(t.superseded), "a newer version went"),
     card(ctx, "Stale", n(t.stale + t.duplicates), t.duplicates ? `${n(t.duplicates)} of them duplicates` : "came too late"),
     t.enriched || t.enrich_calls || t.enrich_failed ? card(ctx, "Enriched", n(t.enriched || 0),

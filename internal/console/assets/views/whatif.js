@@ -141,7 +141,7 @@ export default {
         ], { caption: "The settings that run beside yours" }),
         el("p", { class: "soft" }, `List prices, ${today.month.prices}: as few pollers as AWS may use, and as many as it begins with. `,
           "The sink itself is not in it. ",
-          "It is of native events, as are events where lull can write none that your sources decode. ",
+          "The bill is of native events. ",
           "A burst whose document changes again at once shares its write."),
         el("div", { class: "charts" },
           lines("Freshness of what is written, p99", fmt.duration, (p) => p.committed ? p.p99_ms : null,
