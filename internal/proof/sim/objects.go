@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	docevent "github.com/lullhq/lull/event"
@@ -47,6 +48,8 @@ func touched(id string, version int, extra string) string {
 func (w *World) change(o Object) {
 	if o.Version >= w.objects[o.ref()].Version {
 		w.objects[o.ref()] = o
+		o.At = w.now
+		w.states[o.ref()] = append(w.states[o.ref()], o)
 	}
 }
 
@@ -76,6 +79,69 @@ func (c objectClient) Load(ctx context.Context, ref string) (body []byte, err er
 	return body, err
 }
 
+// Origin is the source that documents are fetched from, and what is wrong with it until the
+// injected failures end.
+type Origin struct {
+	Lag      time.Duration // how far a replica is behind, at most
+	Lags     float64       // per load: a replica that lags answers
+	Slow     float64       // per load: it takes up to twice as long as is waited for
+	From, To time.Duration // it is down in between
+	Ask      time.Duration // what it asks to wait while it is down; 0 for nothing
+}
+
+// OriginAnswers counts what loads were told.
+type OriginAnswers struct{ Asked, Behind, Missing, Down, Slow int }
+
+// Fetch shows what the source has of a document, or had a while ago where a replica answers.
+func (c objectClient) Fetch(ctx context.Context, from, ref string) (body []byte, err error) {
+	w, o, wait := c.v.w, c.v.w.origin, time.Duration(0)
+	w.answers.Asked++
+	var behind time.Duration
+	if w.calm {
+		o = Origin{}
+	}
+	if w.dice.chance(o.Lags) {
+		behind = w.dice.upTo(o.Lag)
+	}
+	if limit := w.cfg.Sources[from].Fetch.Timeout; w.dice.chance(o.Slow) {
+		if wait = w.dice.upTo(2 * limit); wait > limit {
+			w.answers.Slow++
+			if failed := c.v.request(ctx, fault.Bucket, limit, func() {}); failed != nil {
+				return nil, failed
+			}
+			return nil, &source.Unavailable{Problem: "the source did not answer in time"}
+		}
+	}
+	failed := c.v.request(ctx, fault.Bucket, wait, func() {
+		if w.now >= o.From && w.now < o.To {
+			w.answers.Down++
+			err = &source.Unavailable{Problem: "the source answered 503", RetryAfter: o.Ask}
+			return
+		}
+		shown := Object{Removed: true}
+		for _, s := range w.states[ref] {
+			if s.At+behind <= w.now {
+				shown = s
+			}
+		}
+		if now := w.objects[ref]; shown.Version < now.Version {
+			w.answers.Behind++
+		}
+		if shown.Removed {
+			w.answers.Missing++
+			err = &docevent.Invalid{
+				Reason: deadletter.Payload, Field: "fetch", Problem: "the source answered 404", Missing: true,
+			}
+			return
+		}
+		body = fmt.Appendf(nil, `{"state":%d}`, shown.Version)
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	return body, err
+}
+
 // contents sees what an applied write put into the sink: never an older content of its object after
 // a newer one.
 func (o *oracle) contents(op sink.Op, l *ledger) {
@@ -83,7 +149,13 @@ func (o *oracle) contents(op sink.Op, l *ledger) {
 	if len(o.w.objects) == 0 || op.Kind == shard.Delete || json.Unmarshal(op.Document, &shown) != nil {
 		return
 	}
-	if shown.State < l.state && !o.w.beyondGuard && !l.open {
+	if o.w.options.Origin != nil {
+		// Replicas that lag may show a newer content for one event, and its own for the next one.
+		if version, err := strconv.Atoi(op.Version); err != nil || shown.State < version {
+			o.violate("no content is older than its version", fmt.Sprintf("%s: content %d for version %s", op.Doc,
+				shown.State, op.Version))
+		}
+	} else if shown.State < l.state && !o.w.beyondGuard && !l.open {
 		o.violate("no older content follows a newer one", fmt.Sprintf("%s: content %d after %d", op.Doc, shown.State,
 			l.state))
 	}
@@ -95,6 +167,10 @@ func (w *World) checkContents(doc shard.DocID, l *ledger) {
 	ref, shown := w.refs[doc.ID()]
 	o, known := w.objects[ref]
 	known = known && shown
+	if known && l.inSink != "" && !l.listed && (l.inSinkOp == shard.Delete) != o.Removed {
+		w.oracle.violate("the sink holds what its source shows", fmt.Sprintf("%s: %s in the sink, removed: %t in its place",
+			doc, l.inSinkOp, o.Removed))
+	}
 	if known && l.inSinkOp == shard.Put && !l.listed && l.state != w.content(o.Version) {
 		w.oracle.violate("the sink holds the newest content", fmt.Sprintf("%s: content %d in the sink, %d in its place",
 			doc, l.state, w.content(o.Version)))

@@ -278,6 +278,51 @@ func TestFieldsOfAnotherDocumentAreFound(t *testing.T) {
 	t.Error("nobody sees the fields of another document")
 }
 
+// fetching is a world whose documents are fetched: from replicas that lag, slow, and down for a
+// while. Some of its deletes are said as changes of what is gone.
+func fetching(t testing.TB, seed uint64, hooks Hooks) *World {
+	t.Helper()
+	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+		vary(seed, cfg)
+		s := cfg.Sources["native"]
+		s.Fetch = &source.Fetch{URL: "https://cms.example.org/{id}", Version: "/state", Missing: source.MissingDelete}
+		if seed%3 == 0 {
+			s.Fetch.Missing = source.MissingDeadLetter
+		}
+		cfg.Sources["native"] = s
+		cfg.Payload.MissingWait = 90 * time.Second
+	})
+	d := newDice(seed, 0x6f726967)
+	up := write(seed, sourcesOf(t, cfg), shape{quiet: cfg.Sources["native"].Fetch.Missing == source.MissingDelete})
+	o := Origin{Lag: d.upTo(80 * time.Second), Lags: 0.3 * d.Float64(), Slow: 0.2 * d.Float64()}
+	if d.chance(0.4) {
+		o.From = d.upTo(up.Calm)
+		o.To = o.From + d.upTo(time.Minute)
+		o.Ask = d.upTo(20 * time.Second)
+	}
+	return begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: up, Origin: &o, Hooks: hooks})
+}
+
+// Documents are fetched in every one of these worlds. No content is older than the version that it
+// is committed as, and in the end the sink holds what the source shows.
+func TestEveryPromiseHoldsWhereDocumentsAreFetched(t *testing.T) {
+	t.Parallel()
+	var all OriginAnswers
+
+	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
+		w := fetching(t, seed, Hooks{})
+		report(t, w.Run(), Swarm)
+		a := w.answers
+		all = OriginAnswers{
+			all.Asked + a.Asked, all.Behind + a.Behind, all.Missing + a.Missing, all.Down + a.Down, all.Slow + a.Slow,
+		}
+	}
+	t.Logf("%+v", all)
+	if all.Behind == 0 || all.Missing == 0 || all.Down == 0 || all.Slow == 0 {
+		t.Errorf("%+v: the worlds do not get there", all)
+	}
+}
+
 // A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was
 // wrong. What an upstream sends follows from its seed as long as upstream.go stays; a bug that must
 // never come back is told as a story besides.

@@ -57,6 +57,7 @@ type shape struct {
 	docs        int           // more documents, each in its bursts
 	collections []string      // further ones; a document's is drawn
 	tenants     int           // the messages of each are a message group
+	quiet       bool          // some deletes are said as changes, where documents are fetched
 	resync      bool          // every document is sent again in one run of the bulk lane
 	more        int           // further times at which each document changes
 	again       bool          // most changes of a document are from one of two contents to the same or the other
@@ -259,7 +260,14 @@ func (a *author) change(doc *subject, at time.Duration) {
 	doc.removed, doc.last = a.chance(0.1), max(doc.last, at)
 	body := a.event(doc, doc.removed, extra)
 	if a.refers {
-		a.objects = append(a.objects, Object{At: at, Doc: id, Version: v, Removed: doc.removed})
+		o := Object{At: at, Doc: id, Version: v, Removed: doc.removed}
+		e := a.sources.Decode(queue.Message{Body: touched(id, v, doc.collection), Sent: epoch})[0].Event
+		if e.Fetch != "" {
+			o.Ref = e.DataRef // a delete has none: it is that of the puts
+		}
+		if a.objects = append(a.objects, o); e.Fetch != "" && a.quiet && a.chance(0.5) {
+			body = touched(id, v, extra) // nobody says that it is a delete
+		}
 	}
 	a.send(at, body)
 	if a.chance(0.05) {

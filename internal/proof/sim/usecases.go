@@ -83,7 +83,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 			},
 			Dead: v.Queue(p.dead), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
 			Reader: engineReader{v, p.engine}, SinkName: p.name, Sources: w.sources.At(p.name),
-			Payloads: objectClient{v}, Enrichers: w.enrichers(v, p),
+			Payloads: objectClient{v}, Fetcher: objectClient{v}, Enrichers: w.enrichers(v, p),
 			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
 			Parallel: v.parallel(),
 		}

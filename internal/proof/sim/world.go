@@ -41,6 +41,7 @@ type Options struct {
 	Disaster    *Disaster // nil for none
 	Absurd      *Absurd   // nil for none
 	Pausing     *Pausing  // nil for none
+	Origin      *Origin   // nil for a source that shows everybody the newest state, always
 	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
 	// its metrics are made of. Nil for nobody.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
@@ -67,6 +68,9 @@ type World struct {
 	refs     map[string]string // the reference of a document, by its id
 	places   feed.Places       // of the messages
 	missing  int               // loads that found nothing
+	states   map[string][]Object
+	origin   Origin
+	answers  OriginAnswers
 
 	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
 
@@ -131,6 +135,7 @@ func New(o Options) (*World, error) {
 	w := &World{
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
 		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
+		states:   map[string][]Object{},
 		coverage: coverage{}, foreign: map[flight.ID]bool{},
 		freshBy: map[shard.Collection][]time.Duration{},
 	}
@@ -167,7 +172,9 @@ func New(o Options) (*World, error) {
 		w.pausing(*o.Pausing)
 	}
 	for _, c := range o.Upstream.Objects {
-		w.refs[c.Doc] = c.ref()
+		if w.refs[c.Doc] = c.ref(); o.Origin != nil {
+			w.origin = *o.Origin
+		}
 		w.after(c.At, func() { w.change(c) })
 	}
 	for _, a := range o.Upstream.Arrivals {
