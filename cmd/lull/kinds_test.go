@@ -34,6 +34,8 @@ sources: {cms: {kind: json, noVersion: arrival, json: {id: /id, operation: /op, 
 	"debezium of MySQL": `
 sources: {db: {kind: debezium, class: time, debezium: {key: /after/id, version: /source/ts_ms}}}`,
 	"dynamodb-stream": "\nsources: {table: {kind: dynamodb-stream, collection: items}}",
+	"fetched": `
+sources: {cms: {kind: native, fetch: {url: "https://cms.example.org/{id}", version: /version}}}`,
 	"s3": `
 sources: {media: {kind: s3, s3: {stripPrefix: published/, stripSuffix: .json}}}
 payload: {allow: [{bucket: media, prefix: published/}]}`,
@@ -70,12 +72,16 @@ func TestDoctorAndTheExampleWorkWithEveryKindOfSource(t *testing.T) {
 			s := start(t, nil, "--config", settings(t, sources), "--local", "--speed", "100", "--events", write(t))
 			d := s.ask("doctor")
 			d.want(t, "doctor", exitOK, "as a message of source", "the delete is committed")
-			if put := strings.Contains(d.out, "the sink holds it"); put == (name == "s3") {
+			if put := strings.Contains(d.out, "the sink holds it"); put == (name == "s3" || name == "fetched") {
 				t.Errorf("doctor said %s", d.out)
 			}
 			sent := s.ask("publish", "--example")
 			if name == "s3" {
 				sent.want(t, "the example", exitUsage, "aws s3 cp hello.json s3://media/published/hello.json")
+				return
+			}
+			if name == "fetched" {
+				sent.want(t, "the example", exitUsage, "Once https://cms.example.org/hello shows one", `"subject":"hello"`)
 				return
 			}
 			sent.want(t, "the example", exitOK, "to source", "next:", "lull explain")
@@ -120,7 +126,7 @@ func TestDoctorSaysWhichSettingKeepsItFromSending(t *testing.T) {
 func TestResyncWorksWithEveryKindOfSource(t *testing.T) {
 	t.Parallel()
 	for name, sources := range stacks {
-		if name == "s3" || strings.Contains(name, "arriv") {
+		if name == "s3" || name == "fetched" || strings.Contains(name, "arriv") {
 			continue // S3's messages are not an export. Where arrival is the version every copy is newer
 		}
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,11 @@ func (a *app) example(ctx context.Context, api operate.API, lane, group string, 
 	if err != nil {
 		return err
 	}
-	if m.Ref != "" {
+	switch {
+	case m.Fetched:
+		return usagef("--example: documents of source %s are fetched. Once %s shows one, publish its event: put the version "+
+			"that it shows into %s", m.Source, m.Ref, m.Message.Body)
+	case m.Ref != "":
 		return usagef("--example: messages of source %s only refer to a document. Put one there, and its notification is "+
 			"the message: aws s3 cp hello.json %s", m.Source, m.Ref)
 	}

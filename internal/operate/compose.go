@@ -80,6 +80,7 @@ type Composed struct {
 	Key     shard.DocID    `json:"key"`
 	Version string         `json:"version,omitempty"` // empty where the time of its arrival is the version
 	Ref     string         `json:"ref,omitempty"`     // the object that must hold the content
+	Fetched bool           `json:"fetched,omitempty"` // Ref is where lull fetches it from, by the source's setting
 	Message queue.Outgoing `json:"message"`
 }
 
@@ -116,7 +117,8 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 			continue
 		}
 		done := Composed{
-			Source: w.Source, Key: m.Event.Doc, Version: m.Event.Version, Ref: m.Event.DataRef, Message: m.Outgoing,
+			Source: w.Source, Key: m.Event.Doc, Version: m.Event.Version, Ref: m.Event.DataRef, Fetched: m.Event.Fetch != "",
+			Message: m.Outgoing,
 		}
 		if o.Config.Sources[w.Source].NoVersion == source.NoVersionArrival && o.arrives(m, now) {
 			done.Version = ""

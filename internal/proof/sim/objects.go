@@ -134,12 +134,25 @@ func (c objectClient) Fetch(ctx context.Context, from, ref string) (body []byte,
 			}
 			return
 		}
-		body = fmt.Appendf(nil, `{"state":%d}`, shown.Version)
+		body = w.answer(from, shown.Version)
 	})
 	if failed != nil {
 		return nil, failed
 	}
 	return body, err
+}
+
+// state is where the version of an answer is in the worlds of the tests.
+const state = "/state"
+
+// answer is what a source shows of a version, with the version where the settings look for it.
+func (w *World) answer(from string, version int) []byte {
+	body, settings := fmt.Sprintf(`{"state":%d}`, version), w.cfg.Sources[from]
+	p, err := source.ParsePointer(settings.Fetch.Version)
+	if err == nil && p.Text != "" && p.Text != state {
+		body = p.Put(body, source.Quoted(source.NumberedVersion(settings.Class, uint32(version))))
+	}
+	return []byte(body)
 }
 
 // contents sees what an applied write put into the sink: never an older content of its object after

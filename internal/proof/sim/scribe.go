@@ -32,7 +32,7 @@ func NewScribe(cfg *config.Config, sources *source.Set) (*Scribe, error) {
 // decode, and all that they have.
 func (s *Scribe) Native(sources *source.Set) bool {
 	m := queue.Message{Body: `{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`, Sent: epoch}
-	return len(s.config.Sources) == 1 && len(s.ways) == 1 && sources.Decode(m)[0].Event.Doc != ""
+	return len(s.config.Sources) == 1 && len(s.ways) == 1 && !s.ways[0].Refers && sources.Decode(m)[0].Event.Doc != ""
 }
 
 // Sources names the sources in whose form the scribe writes.

@@ -285,7 +285,7 @@ func fetching(t testing.TB, seed uint64, hooks Hooks) *World {
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
 		vary(seed, cfg)
 		s := cfg.Sources["native"]
-		s.Fetch = &source.Fetch{URL: "https://cms.example.org/{id}", Version: "/state", Missing: source.MissingDelete}
+		s.Fetch = &source.Fetch{URL: "https://cms.example.org/{id}", Version: state, Missing: source.MissingDelete}
 		if seed%3 == 0 {
 			s.Fetch.Missing = source.MissingDeadLetter
 		}
