@@ -34,7 +34,8 @@ func (a *app) statusCommand() *cobra.Command {
 		}
 		return a.print(s, func(w io.Writer) { showStatus(w, s) })
 	})
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, until Ctrl-C; in a pipe as one line each time")
+	c.Flags().
+		BoolVarP(&watch, "watch", "w", false, "show it again and again, until Ctrl-C; in a pipe as one line each time")
 	c.Flags().DurationVar(&every, "every", every, "with --watch: once in a duration `D`")
 	return exits(c, map[int]string{
 		exitOK: "the stack answered, whatever waits; or Ctrl-C ended --watch", exitFailed: "the stack did not answer",
@@ -53,9 +54,17 @@ func showStatus(w io.Writer, s operate.Status) {
 		health := terminal.Styled{Style: terminal.Green, Text: "healthy"}
 		switch {
 		case k.Pause != nil:
-			health = bad("%s; its messages become dead letters from %s on", pausedText(k.Pause), clockText(k.Pause.DeadFrom))
+			health = bad(
+				"%s; its messages become dead letters from %s on",
+				pausedText(k.Pause),
+				clockText(k.Pause.DeadFrom),
+			)
 		case k.Open:
-			health = bad("unhealthy: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
+			health = bad(
+				"unhealthy: nothing is claimed before %s (level %d)",
+				k.OpenUntil.Format(time.RFC3339),
+				k.Level,
+			)
 		case k.Growing:
 			health.Text = fmt.Sprintf("healthy again: %.1f documents/s, which grows", k.Rate)
 		case k.Rate > 0:
@@ -73,13 +82,23 @@ func showStatus(w io.Writer, s operate.Status) {
 		case e.Away:
 			health = bad("away: its documents wait, and it is asked again from %s on", e.AwayUntil.Format(time.RFC3339))
 		case e.Rate > 0:
-			health = terminal.Styled{Style: terminal.Yellow, Text: fmt.Sprintf("asked about %.1f documents/s, which grows", e.Rate)}
+			health = terminal.Styled{
+				Style: terminal.Yellow,
+				Text:  fmt.Sprintf("asked about %.1f documents/s, which grows", e.Rate),
+			}
 		}
 		terminal.Printf(w, "%s\t%s\n", e.Collection, health)
 	}
 	for _, r := range s.Rebuilds {
-		terminal.Printf(w, "\nrebuild of %s in sink %s: %s, %d of %d documents (`lull rebuild status`)\n", r.Collection, r.Sink,
-			r.Phase, r.Done, r.Total)
+		terminal.Printf(
+			w,
+			"\nrebuild of %s in sink %s: %s, %d of %d documents (`lull rebuild status`)\n",
+			r.Collection,
+			r.Sink,
+			r.Phase,
+			r.Done,
+			r.Total,
+		)
 	}
 	for _, wrong := range s.Wrong {
 		terminal.Printf(w, "\n%s %s\n", bad("WRONG:"), wrong)
@@ -88,8 +107,16 @@ func showStatus(w io.Writer, s operate.Status) {
 	if s.Capped {
 		more = " or more"
 	}
-	terminal.Printf(w, "\n%d flights%s, %d events scheduled%s, %d dead letters parked%s", s.Flights, more, s.Scheduled, more,
-		s.Letters, more)
+	terminal.Printf(
+		w,
+		"\n%d flights%s, %d events scheduled%s, %d dead letters parked%s",
+		s.Flights,
+		more,
+		s.Scheduled,
+		more,
+		s.Letters,
+		more,
+	)
 	if !s.Pruned.IsZero() {
 		terminal.Printf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
 	}

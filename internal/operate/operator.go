@@ -248,9 +248,12 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 			Pause: o.pauseOf(h),
 		})
 		if p := o.pauseOf(h); p != nil && o.Clock.Now().After(p.DeadFrom.Add(-pauseWarning)) {
-			s.Wrong = append(s.Wrong, fmt.Sprintf("sink %s is paused since %s, and its messages become dead letters from %s "+
-				"on: `lull resume %s`, and redrive those that are dead", name, p.Since.Format(time.RFC3339),
-				p.DeadFrom.Format(time.RFC3339), name))
+			s.Wrong = append(
+				s.Wrong,
+				fmt.Sprintf("sink %s is paused since %s, and its messages become dead letters from %s "+
+					"on: `lull resume %s`, and redrive those that are dead", name, p.Since.Format(time.RFC3339),
+					p.DeadFrom.Format(time.RFC3339), name),
+			)
 		}
 		if at := run.RanAt.Time(); at.After(s.Pruned) {
 			s.Pruned = at
@@ -320,8 +323,11 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 	}
 	if _, ours := o.Config.Sinks[m.Sink]; !ours {
 		return "",
-			inputf("rescue flight %s: its sink %q is not in these settings: does the flight belong to another stack?", id,
-				m.Sink)
+			inputf(
+				"rescue flight %s: its sink %q is not in these settings: does the flight belong to another stack?",
+				id,
+				m.Sink,
+			)
 	}
 	p := prune.Pruner{
 		Shards: o.Shards, Flights: o.Flights, Letters: o.Dead, Schedule: o.Schedule,
