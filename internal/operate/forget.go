@@ -286,7 +286,7 @@ func (g *forgetting) manifests(ctx context.Context, _ string) error {
 			return fmt.Errorf("list flights: %w", err)
 		}
 		holds := make([]bool, len(list))
-		err = g.looker("").Parallel.Try(forgetParallel, len(list), func(i int) error {
+		err = g.Parallel.Try(forgetParallel, len(list), func(i int) error {
 			m, err := g.Flights.Get(ctx, list[i].ID)
 			if errors.Is(err, flight.ErrNotFound) || errors.Is(err, flight.ErrSchema) {
 				return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/enrich"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -30,7 +31,8 @@ import (
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Archive, Readers,
-// Sinks, Off, History, Table, Size, Scrub and Publisher.
+// Sinks, Off, History, Table, Size, Scrub, Parallel and
+// Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -51,6 +53,7 @@ type Operator struct {
 	Clock    clock.Clock
 	Off      time.Duration // how far Clock may be from the stack's: of a machine that nobody compares; 0 for the same
 	Journal  journal.Journal
+	Parallel fanout.Runner // nil for goroutines
 	// History returns the latest decisions about a document, oldest first. Nil where the stack does
 	// not keep them, or the command does not ask for them.
 	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)

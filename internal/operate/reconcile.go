@@ -119,6 +119,7 @@ func (o *Operator) auditedSink(c shard.Collection, want string) (string, error) 
 func (o *Operator) looker(name string) reconcile.Looker {
 	return reconcile.Looker{
 		Shards: o.Shards, Reader: o.Readers[name], SinkName: name, Config: o.Config, Clock: o.Clock, Off: o.Off,
+		Parallel: o.Parallel,
 	}
 }
 

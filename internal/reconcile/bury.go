@@ -93,6 +93,23 @@ func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again b
 // operatorFlight stands in a row for the flight that admitted what an operator admits.
 const operatorFlight = "operator"
 
+// begun reports whether a burial stopped after its ADMIT: no message is behind what is pending.
+func begun(row shard.Row) bool { return row.Flight == operatorFlight && row.Pending > row.Committed }
+
+// complete goes on with a burial that stopped, and reports whether it is done.
+func (r *run) complete(ctx context.Context, row shard.Row) bool {
+	_, err := r.Bury(ctx, Burial{
+		Doc: row.Doc, By: r.By, Why: "an operator began it, and stopped",
+		Key: func(now shard.Row, _ shard.InSink) (shard.OrderKey, error) {
+			if now.Pending != row.Pending {
+				return "", ErrMoving
+			}
+			return row.Pending, nil
+		},
+	})
+	return err == nil
+}
+
 // takes refuses what a function would not do either: to write to a sink that is paused or away, or
 // beside the one index of a rebuild.
 func (s *Service) takes(ctx context.Context, c shard.Collection) error {

@@ -180,6 +180,34 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 	}
 }
 
+// Whoever removed it may be gone: the next repair completes it.
+func TestARepairCompletesABurialThatStopped(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		t.Run(fmt.Sprintf("known %t", known), func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				if known {
+					b.row("a", 5, shard.Put)
+				}
+				b.stored("a", 5, 10*time.Minute)
+				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the document is gone, the row does not know
+				if _, err := b.bury("a"); err == nil || b.held("a") != "" {
+					t.Fatalf("buried: %v", err)
+				}
+				b.inject = usecasetest.Healthy
+				time.Sleep(time.Hour)
+				for _, dry := range []bool{true, false, false} {
+					r, err := b.run(func(o *reconcile.Order) { o.DryRun = dry })
+					if err != nil || r.Remaining() != 0 || dry != (r.Waiting == 1) {
+						t.Errorf("dry run %t: %+v, %v", dry, r, err)
+					}
+				}
+				b.buried(t, "a")
+			})
+		})
+	}
+}
+
 // By a clock that is ahead no lease looks over that somebody still writes under. By one that is
 // behind the fence is greater than that of what is there.
 func TestABurialByAClockThatIsOff(t *testing.T) {

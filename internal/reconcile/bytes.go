@@ -73,7 +73,8 @@ func (l Looker) lastWrite(r shard.Row, c shard.InSink) bool {
 }
 
 // generation is where the collection's documents are, as index says it: empty where that cannot be
-// told from here. The row knows bytes from before they were enriched, and the sink those from after.
+// told from here. The row knows bytes from before they were enriched, and the sink those from
+// after.
 func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, err error) {
 	asks, ok := l.Reader.(sink.Generator)
 	if !ok || l.Config.EnrichFor(c) != nil {

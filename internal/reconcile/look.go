@@ -83,6 +83,9 @@ func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
 	kept := shard.MicrosOf(l.Clock.Now().Add(-l.Config.Lifecycle.RowRetention))
 	f.Difference = shard.Compare(row, f.Copy, quiet, kept)
 	f.Unsure = f.Difference == shard.Older && c.last
+	if f.Difference == shard.NoDifference && begun(row) {
+		f.Difference = shard.Waiting
+	}
 	if !c.unread || f.Difference == shard.Busy || f.Difference == shard.Waiting {
 		return f
 	}

@@ -179,7 +179,7 @@ func (r *run) rowsThen(ctx context.Context) error {
 				continue
 			}
 			r.report.Rows++
-			if row.Committed != "" && row.CommittedOp != shard.Delete {
+			if row.Committed != "" && row.CommittedOp != shard.Delete || begun(row) {
 				docs = append(docs, row.Doc)
 			}
 		}
@@ -277,6 +277,9 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 		}
 		line.Outcome = Resync
 	case shard.Busy, shard.Waiting:
+		if begun(f.Row) && !r.DryRun && r.complete(ctx, f.Row) {
+			return nil
+		}
 		r.report.Waiting++
 		r.moving(f)
 		return nil

@@ -31,6 +31,8 @@ type Hooks struct {
 	Reconcile func(*reconcile.Service)
 	// Reset is the command that takes an absurd version back.
 	Reset func(*operate.Operator)
+	// Forget is the command that removes a document.
+	Forget func(*operate.Operator)
 	// Silent is a source that sends nothing again after a disaster.
 	Silent bool
 	// Strict lets no document go back although the functions run while the table is restored.

@@ -38,10 +38,11 @@ type Options struct {
 	History     bool            // keep what callers asked and heard, see [World.History]
 	Watch       func(Step)      // hears what happens to rows, messages and the sink; nil for nobody
 	Hooks       Hooks
-	Disaster    *Disaster // nil for none
-	Absurd      *Absurd   // nil for none
-	Pausing     *Pausing  // nil for none
-	Origin      *Origin   // nil for a source that shows everybody the newest state, always
+	Disaster    *Disaster   // nil for none
+	Absurd      *Absurd     // nil for none
+	Forgetting  *Forgetting // nil for none
+	Pausing     *Pausing    // nil for none
+	Origin      *Origin     // nil for a source that shows everybody the newest state, always
 	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
 	// its metrics are made of. Nil for nobody.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
@@ -164,6 +165,9 @@ func New(o Options) (*World, error) {
 	}
 	if o.Disaster != nil {
 		w.await(*o.Disaster)
+	}
+	if o.Forgetting != nil {
+		w.oblivion(*o.Forgetting)
 	}
 	if o.Absurd != nil {
 		w.plague(*o.Absurd)
