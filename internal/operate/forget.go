@@ -83,7 +83,7 @@ func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error)
 		return g.out, err
 	}
 	for _, step := range []func(context.Context, string) error{
-		g.sink, g.scheduledEvents, g.letters, g.manifests, g.archived, g.scrub,
+		g.sink, g.scheduledEvents, g.letters, g.manifests, g.archived,
 	} {
 		if err := step(ctx, name); err != nil {
 			return g.out, fmt.Errorf("forget %s: %w", r.Key, err)
@@ -141,6 +141,7 @@ func (g *forgetting) sink(ctx context.Context, name string) error {
 	case errors.Is(err, reconcile.ErrMoving):
 		tombstone.Found = 1
 		tombstone.Remains, tombstone.Waits = []string{err.Error()}, 1
+		g.DryRun = true // until it is there the other places are only looked at
 	default:
 		return err
 	}
@@ -374,14 +375,6 @@ func (g *forgetting) archived(ctx context.Context, _ string) error {
 	g.add(s)
 	g.known = known
 	return nil
-}
-
-// scrub has what keeps deleted bytes give them up.
-func (g *forgetting) scrub(ctx context.Context, _ string) error {
-	if g.Scrub == nil || g.DryRun || g.out.Remaining > 0 {
-		return nil
-	}
-	return g.Scrub(ctx)
 }
 
 // Forget removes a document wherever lull keeps it.

@@ -179,6 +179,26 @@ func TestForgetSaysWhatRemains(t *testing.T) {
 	})
 }
 
+// Without a tombstone nothing is removed: what is still in a queue would bring it back.
+func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.Config.Debounce.MinInterval = 0
+		g.everywhere("a")
+		g.write(shard.Pause("search", micros(), "ann", ""))
+		order := operate.ForgetOrder{Key: "content#a", By: "ann"}
+		got, err := api.Forget(t.Context(), order)
+		if want := "tombstone 0/1, sink search 0/0, scheduled events 0/1, dead letters 0/1, flights 0/1"; err != nil ||
+			places(got) != want || got.Waits == 0 || got.DryRun || !strings.Contains(fmt.Sprint(got.Steps), "is paused") {
+			t.Fatalf("got %s, %+v, %v", places(got), got, err)
+		}
+		g.write(shard.Resume("search", g.row(shard.HealthRow("search")), micros(), func(int64) time.Duration { return 0 }))
+		if got, err = api.Forget(t.Context(), order); err != nil || got.Steps[3].Removed != 1 {
+			t.Errorf("after the pause: %s, %v", places(got), err)
+		}
+	})
+}
+
 func TestForgetRefusesAKeyThatIsNotClear(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {

@@ -31,8 +31,7 @@ import (
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Archive, Readers,
-// Sinks, Off, History, Table, Size, Scrub, Parallel and
-// Publisher.
+// Sinks, Off, History, Table, Size, Parallel and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -64,10 +63,6 @@ type Operator struct {
 	// Size says about how many rows the table has, and how many bytes they are. Nil where reading them
 	// costs nothing.
 	Size func(ctx context.Context) (rows, bytes int64, err error)
-
-	// Scrub overwrites what was deleted, where the stack's own store leaves it in its file. Nil where it
-	// does not.
-	Scrub func(ctx context.Context) error
 
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error

@@ -132,10 +132,15 @@ func (s *Service) claimAndDelete(ctx context.Context, b Burial, row shard.Row, k
 	now := s.Clock.Now()
 	at := shard.MicrosOf(now)
 	until := now.Add(margin + s.Config.Index.SinkDeadline + s.Config.Index.Guard + s.Off + s.Config.ApplyDelay(s.SinkName))
+	fence := shard.NextFence(row, at)
+	if s.Off > 0 {
+		fence = shard.FenceAfter(row, at)
+	}
 	// By a clock that may be ahead no lease looks over that somebody still writes under.
 	bid := shard.Bid{
-		Doc: b.Doc, Key: k, Token: s.NewToken(), Now: at.Add(-s.Off), Fence: shard.FenceAfter(row, at),
+		Doc: b.Doc, Key: k, Token: s.NewToken(), Now: at.Add(-s.Off), Fence: fence,
 		Until: shard.MicrosOf(until), Again: row.Claimed == k,
+		MinInterval: s.Config.Timing(b.Doc.Collection()).MinInterval,
 	}
 	l := bid.Lease()
 	w := shard.Claim(bid)
@@ -149,7 +154,8 @@ func (s *Service) claimAndDelete(ctx context.Context, b Burial, row shard.Row, k
 	if err != nil {
 		return "", false, fmt.Errorf("CLAIM: %w", err)
 	}
-	if late := s.Clock.Now().Sub(now); late > margin {
+	// By the time of day: a machine that slept has a timer that did not run.
+	if late := shard.MicrosOf(s.Clock.Now()).Sub(at); late > margin {
 		return "", false, fmt.Errorf("CLAIM took %s, which leaves no time for a request: %w", late, ErrMoving)
 	}
 	out := s.delete(ctx, l, old.CommittedOp == shard.Put)

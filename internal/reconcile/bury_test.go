@@ -258,6 +258,7 @@ func TestABurialThatTheSinkRefusesGivesItsLeaseBack(t *testing.T) {
 		if row := b.Row(usecasetest.Doc("a")); row.Owner != "" || row.Committed != b.key("a", 5) {
 			t.Errorf("row %+v", row)
 		}
+		time.Sleep(time.Second)
 		if _, err := b.bury("a"); err != nil {
 			t.Error(err)
 		}
