@@ -39,6 +39,8 @@ func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
 	if err != nil {
 		return Checked{}, err
 	}
+	// What an enricher adds is in the sink, and in no export.
+	r.Versions = r.Versions || o.Config.Collections[string(r.Collection)].Enrich != nil
 	c := verify.Checker{
 		Looker: o.looker(name), Sources: o.Sources, Collection: r.Collection, Versions: r.Versions,
 	}

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
 func TestAnAuditTellsOfItsPlaceAndOfAllThatTheSinkHolds(t *testing.T) {
@@ -78,6 +80,18 @@ func TestCheckComparesAPageOfAnExport(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(got.Events, want) {
 			t.Errorf("got %s, %v", told, err)
+		}
+		g.write(shardtest.Put(shard.Row{Doc: "content#a", Committed: g.event(put("a", 5)).Key, CommittedOp: shard.Put}))
+		for _, enriched := range []bool{false, true} { // what an enricher added is not a change
+			of := g.Config.Collections["content"]
+			if enriched {
+				of.Enrich = &config.Enrich{}
+			}
+			g.Config.Collections["content"] = of
+			got, err := api.Check(t.Context(), operate.CheckOrder{Collection: "content", Messages: outgoing(put("a", 5))})
+			if err != nil || len(got.Events) != 1 || got.Events[0].Drift == enriched {
+				t.Errorf("enriched %t: %+v, %v", enriched, got, err)
+			}
 		}
 		for _, c := range []shard.Collection{"Con#tent", "far"} { // not a name, and not to be read from here
 			order.Collection = c
