@@ -65,7 +65,8 @@ build_earlier() {
   build_earlier
 }
 
-suites=(./internal/aws/dynamodb ./internal/aws/sqs ./internal/aws/s3 ./internal/aws/stepfunctions ./sink/opensearch)
+suites=(./internal/aws/dynamodb ./internal/aws/sqs ./internal/aws/s3 ./internal/aws/stepfunctions ./sink/opensearch
+  ./internal/rebuild)
 # Compiled before anything is started: an emulator that shares the processors with a compiler answers late.
 go test -run '^$' "${suites[@]}" >/dev/null
 go test -tags "$tags" -run '^$' -c -o /dev/null "$tests"
