@@ -99,8 +99,8 @@ func TestNoIDLeavesItsSegment(t *testing.T) {
 	set := sourcetest.New(t, pulled)
 	rapid.Check(t, func(t *rapid.T) {
 		id := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
-			".", "..", "/", `\`, "%", "2e", "2f", "25", "?", "#", "@", ":", "a", "é", " ", "&", "=", "{id}", "{version}",
-		}), 1, 12).Draw(t, "id"), "")
+			"..", "../", "/..", `\`, "%2e", "%2f", "%25", ".", "%", "?", "#", "@", ":", "a", "é", " ", "&", "{id}", "{version}",
+		}), 1, 6).Draw(t, "id"), "")
 		results := set.Decode(sourcetest.Message("cms", `{"type":"doc.touched","subject":`+source.Quoted(id)+`,"sequence":"1"}`))
 		if results[0].Invalid != nil {
 			return
