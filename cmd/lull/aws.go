@@ -107,7 +107,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		},
 		Size: func(ctx context.Context) (rows, bytes int64, err error) {
 			table := n.Table()
-			out, err := awsdynamodb.NewFromConfig(a).DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &table})
+			out, err := awsdynamodb.NewFromConfig(a).
+				DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &table})
 			if err == nil && out.Table == nil {
 				err = errors.New("the answer holds none")
 			}

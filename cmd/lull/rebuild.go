@@ -25,7 +25,6 @@ type rebuildFlags struct {
 	keep, allow               int
 	drop, dryRun              bool
 	rate, sourceRate          float64
-	sink                      string
 }
 
 func (a *app) rebuildCommand() *cobra.Command {
@@ -69,10 +68,13 @@ func (a *app) rebuildCommand() *cobra.Command {
 		}
 		return a.rebuildFromSource(c.Context(), api, p, f)
 	})
-	c.Flags().StringVar(&f.mapping, "mapping", "", "`FILE` with the new mapping, as JSON; without it that of the index in use")
-	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` with settings of the new index, as JSON, over those of the one in use")
-	c.Flags().StringVar(&f.source, "source", "", "fill the new index from `FILE`, events as for 'lull resync', and not by the "+
-		"engine's copy: for documents that the source makes anew")
+	c.Flags().
+		StringVar(&f.mapping, "mapping", "", "`FILE` with the new mapping, as JSON; without it that of the index in use")
+	c.Flags().
+		StringVar(&f.settings, "settings", "", "`FILE` with settings of the new index, as JSON, over those of the one in use")
+	c.Flags().
+		StringVar(&f.source, "source", "", "fill the new index from `FILE`, events as for 'lull resync', and not by the "+
+			"engine's copy: for documents that the source makes anew")
 	c.Flags().Float64Var(&f.sourceRate, "source-rate", 200, "with --source: `N` messages a second")
 	c.Flags().IntVar(&f.keep, "keep", 1, "keep the `N` newest indices that rebuilds of this collection have replaced")
 	c.Flags().BoolVar(&f.drop, "drop-old", false, "delete the index that was in use, once readers have the new one")
@@ -89,7 +91,8 @@ func (a *app) rebuildCommand() *cobra.Command {
 }
 
 func allowFlag(c *cobra.Command, n *int) {
-	c.Flags().IntVar(n, "allow", 0, "leave out up to `N` documents that the new index refuses, or that --source does not have")
+	c.Flags().
+		IntVar(n, "allow", 0, "leave out up to `N` documents that the new index refuses, or that --source does not have")
 }
 
 func checkRebuild(f rebuildFlags) error {
@@ -131,7 +134,11 @@ func indexFile(flag, path string) (json.RawMessage, error) {
 }
 
 // rebuild carries an order out, and says how it stands.
-func (a *app) rebuild(ctx context.Context, api operate.API, order operate.RebuildOrder) (operate.RebuildProgress, error) {
+func (a *app) rebuild(
+	ctx context.Context,
+	api operate.API,
+	order operate.RebuildOrder,
+) (operate.RebuildProgress, error) {
 	order.By = whoami()
 	var last rebuild.Phase
 	var said time.Time
@@ -156,7 +163,7 @@ func (a *app) rebuild(ctx context.Context, api operate.API, order operate.Rebuil
 // rebuildText is one line about how a rebuild stands.
 func rebuildText(p operate.RebuildProgress) string {
 	of := func(doing string) string { return fmt.Sprintf("%s: %d of %d documents", doing, p.Done, p.Total) }
-	text := ""
+	var text string
 	switch p.Phase {
 	case rebuild.Creating:
 		text = "makes the index " + p.New + ", like " + p.Old
@@ -167,14 +174,13 @@ func rebuildText(p operate.RebuildProgress) string {
 	case rebuild.Sourcing:
 		text = "waits for the source: `lull resync` sends it, then resume"
 	case rebuild.Comparing:
-		switch {
-		case p.Passes == 0:
+		text = of("compares")
+		switch p.Passes {
+		case 0:
 			text = "waits until every turn knows of it, and compares then"
+		case 1:
 		default:
-			text = of("compares")
-			if p.Passes > 1 {
-				text += fmt.Sprintf(", the %d. time", p.Passes)
-			}
+			text += fmt.Sprintf(", the %d. time", p.Passes)
 		}
 		text += fmt.Sprintf("; %d repaired", p.Repaired)
 	case rebuild.Switching:
@@ -203,14 +209,25 @@ func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.
 		terminal.Printf(w, "%s stands for %s, with %d documents\n", p.Name, p.Old, p.Total)
 		terminal.Printf(w, "the new index would be called %s\n", p.New)
 		if !p.Alias {
-			terminal.Printf(w, "%s is an index: it would be deleted in the moment in which the new one takes its name\n", p.Old)
+			terminal.Printf(
+				w,
+				"%s is an index: it would be deleted in the moment in which the new one takes its name\n",
+				p.Old,
+			)
 		}
 		fmt.Fprintln(w, "dry run: nothing was changed")
 	case p.Phase == rebuild.Aborted:
 		terminal.Printf(w, "given up: %s is deleted, %s is as it was\n", p.New, p.Name)
 	case p.Phase == rebuild.Done:
-		terminal.Printf(w, "%s stands for %s now: %d documents were compared, %d repaired, %d left out\n", p.Name, p.New,
-			p.Total, p.Repaired, p.Left)
+		terminal.Printf(
+			w,
+			"%s stands for %s now: %d documents were compared, %d repaired, %d left out\n",
+			p.Name,
+			p.New,
+			p.Total,
+			p.Repaired,
+			p.Left,
+		)
 		for _, d := range p.Refused {
 			terminal.Printf(w, "left out: %s  %s\n", d.ID, d.Reason)
 		}
@@ -246,8 +263,14 @@ func (a *app) rebuildStatusCommand() *cobra.Command {
 		}
 		for _, p := range all {
 			terminal.Printf(w, "sink %s, collection %s: %s\n", p.Sink, p.Collection, rebuildText(p))
-			terminal.Printf(w, "  begun at %s; %s takes the place of %s; last driven by %s\n", p.Begun.Format(time.RFC3339), p.New,
-				p.Old, p.By)
+			terminal.Printf(
+				w,
+				"  begun at %s; %s takes the place of %s; last driven by %s\n",
+				p.Begun.Format(time.RFC3339),
+				p.New,
+				p.Old,
+				p.By,
+			)
 			for _, d := range p.Refused {
 				terminal.Printf(w, "  would be missing: %s  %s\n", d.ID, d.Reason)
 			}
@@ -256,7 +279,10 @@ func (a *app) rebuildStatusCommand() *cobra.Command {
 			}
 		}
 	})
-	return exits(c, map[int]string{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
+	return exits(
+		c,
+		map[int]string{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"},
+	)
 }
 
 func (a *app) rebuildResumeCommand() *cobra.Command {

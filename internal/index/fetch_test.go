@@ -76,7 +76,12 @@ func thin(id string, version int) string {
 	return fmt.Sprintf(`{"type":"doc.touched","subject":%q,"sequence":"%d"}`, id, version)
 }
 
-var missing = &event.Invalid{Reason: deadletter.Payload, Field: "fetch", Problem: "the source answered 404", Missing: true}
+var missing = &event.Invalid{
+	Reason:  deadletter.Payload,
+	Field:   "fetch",
+	Problem: "the source answered 404",
+	Missing: true,
+}
 
 func TestABurstIsFetchedOnceUnderItsLease(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
@@ -179,7 +184,8 @@ func TestAStaleSourceEndsAtTheDeadDeadline(t *testing.T) {
 		if len(l) != 1 || l[0].Reason != deadletter.StaleSource {
 			b.Fatalf("dead letters %+v, want one of a stale source", l)
 		}
-		if after := l[0].Died.Sub(began); after < b.Config.Retry.DeadDeadline || after > b.Config.Retry.DeadDeadline+time.Hour {
+		if after := l[0].Died.Sub(began); after < b.Config.Retry.DeadDeadline ||
+			after > b.Config.Retry.DeadDeadline+time.Hour {
 			b.Errorf("dead after %s, want it after %s", after, b.Config.Retry.DeadDeadline)
 		}
 		// Every four minutes at most: 72 hours have 1,080 of them.
@@ -214,7 +220,7 @@ func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 		if n := len(c.loads); n > maxParallel {
 			b.Errorf("%d loads in the first turn, want %d at most", n, maxParallel)
 		}
-		if wait := s.Wake().Sub(time.Now()); wait < 20*time.Second {
+		if wait := time.Until(s.Wake()); wait < 20*time.Second {
 			b.Errorf("wakes after %s, want Retry-After to be honoured", wait)
 		}
 		before := len(c.loads)
@@ -268,7 +274,13 @@ func TestManyDocumentsOfASlowSourceLoseNoLease(t *testing.T) {
 					b.Noted(step, 0)
 				}
 				if len(c.loads) != tt.documents || c.most > maxParallel {
-					b.Errorf("%d loads, %d at a time, want %d, at most %d at a time", len(c.loads), c.most, tt.documents, maxParallel)
+					b.Errorf(
+						"%d loads, %d at a time, want %d, at most %d at a time",
+						len(c.loads),
+						c.most,
+						tt.documents,
+						maxParallel,
+					)
 				}
 				b.Logf("%d turns", turns)
 				b.inQueue(0)

@@ -259,7 +259,9 @@ func TestADocumentThatWasKeptIsAskedAboutARefusal(t *testing.T) {
 			stage{cfg: keeps, noVers: !versions}.play(t, func(b *bench) {
 				b.fly(b.hold(version("a", 1, "A")), 1)
 				b.fly(b.hold(version("a", 2, "A")), 1)
-				b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Version == "3" })
+				b.sink.SetRule(
+					func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Version == "3" },
+				)
 				b.turn(b.hold(version("a", 3, "B")))
 				b.requests(3, "two for documents, one for the copy")
 				b.Noted(journal.DeadLettered, 1) // the copy was taken, so the document is at fault

@@ -20,9 +20,8 @@ const mirrorTime = time.Second
 func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcome) {
 	var which []int
 	var copies []sink.Op
-	for i, o := range outcomes {
-		if o.Kind == sink.Applied && string(ops[i].Doc.Collection()) == t.rebuild.RebuildOf {
-			op := ops[i]
+	for i, op := range ops {
+		if outcomes[i].Kind == sink.Applied && string(op.Doc.Collection()) == t.rebuild.RebuildOf {
 			op.Present = false
 			which, copies = append(which, i), append(copies, op)
 		}

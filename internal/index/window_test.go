@@ -81,7 +81,8 @@ func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 				})
 				for legs := 1; ; {
 					if s = b.turn(s); !s.Done {
-						if s.Kind != flight.Express || s.Wake().Sub(s.Started.Time()) > 5*time.Minute-b.Config.Index.Timeout {
+						if s.Kind != flight.Express ||
+							s.Wake().Sub(s.Started.Time()) > 5*time.Minute-b.Config.Index.Timeout {
 							b.Fatalf("%s execution, wakes %s after it began", s.Kind, s.Wake().Sub(s.Started.Time()))
 						}
 						continue

@@ -131,7 +131,8 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if got, err = api.Forget(t.Context(), order); err != nil || got.Remaining != 0 || g.row("content#a") != row {
+			if got, err = api.Forget(t.Context(), order); err != nil || got.Remaining != 0 ||
+				g.row("content#a") != row {
 				t.Errorf("again: %s, %v", places(got), err)
 			}
 		}
@@ -189,10 +190,14 @@ func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
 		order := operate.ForgetOrder{Key: "content#a", By: "ann"}
 		got, err := api.Forget(t.Context(), order)
 		if want := "tombstone 0/1, sink search 0/0, scheduled events 0/1, dead letters 0/1, flights 0/1"; err != nil ||
-			places(got) != want || got.Waits == 0 || got.DryRun || !strings.Contains(fmt.Sprint(got.Steps), "is paused") {
+			places(
+				got,
+			) != want || got.Waits == 0 || got.DryRun || !strings.Contains(fmt.Sprint(got.Steps), "is paused") {
 			t.Fatalf("got %s, %+v, %v", places(got), got, err)
 		}
-		g.write(shard.Resume("search", g.row(shard.HealthRow("search")), micros(), func(int64) time.Duration { return 0 }))
+		g.write(
+			shard.Resume("search", g.row(shard.HealthRow("search")), micros(), func(int64) time.Duration { return 0 }),
+		)
 		if got, err = api.Forget(t.Context(), order); err != nil || got.Steps[3].Removed != 1 {
 			t.Errorf("after the pause: %s, %v", places(got), err)
 		}
@@ -277,7 +282,12 @@ func TestRemoveDeletesWhatIsAsItWasSeen(t *testing.T) {
 				t.Errorf("%s is not newer than %s", e.Key, row.Committed)
 			}
 		}
-		if row, e := g.row("content#ours"), g.event(put("ours", 4)); shard.Judge(row, e.Key, e.Class, false) != shard.Stale {
+		if row, e := g.row("content#ours"), g.event(put("ours", 4)); shard.Judge(
+			row,
+			e.Key,
+			e.Class,
+			false,
+		) != shard.Stale {
 			t.Errorf("the version that was removed comes back over %s", row.Committed)
 		}
 		order.Run = "x"

@@ -87,8 +87,14 @@ func TestARefusedMessageSaysWhichOfSeveralSourcesWasTaken(t *testing.T) {
 		}
 		g.Config, g.Sources = &cfg, sources
 		content := `{"content_id":"a","payload_version":1}`
-		named := queue.Outgoing{Body: content, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("cms")}}
-		got, err := api.Publish(t.Context(), operate.Publication{Messages: append(outgoing(content, "not JSON"), named)})
+		named := queue.Outgoing{
+			Body:       content,
+			Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("cms")},
+		}
+		got, err := api.Publish(
+			t.Context(),
+			operate.Publication{Messages: append(outgoing(content, "not JSON"), named)},
+		)
 		if err != nil || len(got.Refused) != 3 {
 			t.Fatalf("got %+v, error %v; want all refused", got, err)
 		}
@@ -146,7 +152,8 @@ func TestStatusNamesRebuildsThatAreUnderWay(t *testing.T) {
 		}
 		g.write(shard.Rebuild("search", "content", "content-2", micros()))
 		s, err := api.Status(t.Context())
-		if err != nil || len(s.Rebuilds) != 1 || s.Rebuilds[0].Sink != "search" || s.Rebuilds[0].Collection != "content" ||
+		if err != nil || len(s.Rebuilds) != 1 || s.Rebuilds[0].Sink != "search" ||
+			s.Rebuilds[0].Collection != "content" ||
 			s.Rebuilds[0].New != "content-2" {
 			t.Errorf("got %+v, error %v", s.Rebuilds, err)
 		}
@@ -215,7 +222,8 @@ func TestExplainGathersRowSinkFlightDeadLettersAndDecisions(t *testing.T) {
 		if x, err := api.Explain(t.Context(), "content#nobody"); err != nil || x.Known || x.InSink != "" {
 			t.Errorf("an unknown document: %+v, error %v", x, err)
 		}
-		if x, err := api.Explain(t.Context(), "far#nobody"); err != nil || x.InSink != "unknown: it cannot be read from here" {
+		if x, err := api.Explain(t.Context(), "far#nobody"); err != nil ||
+			x.InSink != "unknown: it cannot be read from here" {
 			t.Errorf("where the sink cannot be read: %+v, error %v", x, err)
 		}
 	})

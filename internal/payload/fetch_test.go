@@ -289,7 +289,7 @@ func TestHeadersAreThoseOfTheSettings(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"got":%q}`, r.Header.Get("Authorization"))
+		_, _ = fmt.Fprintf(w, `{"got":%q}`, r.Header.Get("Authorization")) //nolint:gosec // a header of this test's own
 	}))
 	t.Cleanup(s.Close)
 	f := source.Fetch{

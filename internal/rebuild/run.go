@@ -274,8 +274,14 @@ func (r *run) refused(more string) error {
 	if len(r.p.Refused) > 0 {
 		first = ", such as " + r.p.Refused[0].ID + " (" + r.p.Refused[0].Reason + ")"
 	}
-	return fmt.Errorf("%d %w%s; %s: abort and fix the mapping or the source, or resume with --allow %d to leave them out",
-		r.p.Left, ErrRefused, first, more, r.p.Left)
+	return fmt.Errorf(
+		"%d %w%s; %s: abort and fix the mapping or the source, or resume with --allow %d to leave them out",
+		r.p.Left,
+		ErrRefused,
+		first,
+		more,
+		r.p.Left,
+	)
 }
 
 // finish compares until nothing differs, and switches the name. It may be resumed anywhere.
@@ -319,8 +325,11 @@ func (r *run) finish(ctx context.Context) error {
 			return r.swap(ctx)
 		}
 	}
-	return fmt.Errorf("after %d comparisons writes are still missed by the new index, %d by now: find out why, and resume",
-		maxPasses, r.p.Missed)
+	return fmt.Errorf(
+		"after %d comparisons writes are still missed by the new index, %d by now: find out why, and resume",
+		maxPasses,
+		r.p.Missed,
+	)
 }
 
 // sourced waits until what the source has sent is written.

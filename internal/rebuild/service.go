@@ -140,8 +140,12 @@ func (s *Service) Start(ctx context.Context, o Order) (Progress, error) {
 	p.Name, p.Old, p.Alias, p.Total = at.Name, at.Index, at.Alias, at.Documents
 	p.New = at.Name + ".r" + p.Begun.Format("20060102150405")
 	if !at.Alias && !o.Drop {
-		return p, fmt.Errorf("%s %w: it is an index, not an alias: without a gap for readers, the new index can only take its "+
-			"name in the moment in which it is deleted: say --drop-old", at.Name, sink.ErrUnfit)
+		return p, fmt.Errorf(
+			"%s %w: it is an index, not an alias: without a gap for readers, the new index can only take its "+
+				"name in the moment in which it is deleted: say --drop-old",
+			at.Name,
+			sink.ErrUnfit,
+		)
 	}
 	if o.DryRun {
 		return p, nil
@@ -151,8 +155,11 @@ func (s *Service) Start(ctx context.Context, o Order) (Progress, error) {
 		return p, err
 	}
 	if r.p.Phase != "" {
-		return r.give(ctx, fmt.Errorf("%w: of %s, begun at %s by %s: resume it, or abort it", ErrUnderWay, r.p.Collection,
-			r.p.Begun.Format(time.RFC3339), r.p.By))
+		return r.give(
+			ctx,
+			fmt.Errorf("%w: of %s, begun at %s by %s: resume it, or abort it", ErrUnderWay, r.p.Collection,
+				r.p.Begun.Format(time.RFC3339), r.p.By),
+		)
 	}
 	r.p, r.order = p, o
 	if err := r.save(ctx); err != nil {
@@ -210,7 +217,8 @@ func (s *Service) Abort(ctx context.Context, by string, report func(Progress)) (
 
 // Status says how the rebuild of the sink stands; ErrNone where there is none.
 func (s *Service) Status(ctx context.Context) (Progress, error) {
-	found, err := s.table().Read(ctx, []shard.DocID{shard.RunRow(s.run()), shard.HealthRow(s.SinkName)}, shard.Consistent)
+	found, err := s.table().
+		Read(ctx, []shard.DocID{shard.RunRow(s.run()), shard.HealthRow(s.SinkName)}, shard.Consistent)
 	if err != nil {
 		return Progress{}, fmt.Errorf("read the rebuild's rows: %w", err)
 	}

@@ -46,9 +46,10 @@ func (r *run) both(ctx context.Context) error {
 	docs := a.Keys
 	if len(docs) == 0 {
 		var err error
-		docs, err = r.table().Sample(ctx, r.Scanner, a.Seed, a.Sample, 1+a.Sample/sampleYield, func(row shard.Row) bool {
-			return row.Doc.Collection() == r.Collection && row.Committed != ""
-		})
+		docs, err = r.table().
+			Sample(ctx, r.Scanner, a.Seed, a.Sample, 1+a.Sample/sampleYield, func(row shard.Row) bool {
+				return row.Doc.Collection() == r.Collection && row.Committed != ""
+			})
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,11 @@ func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again b
 	case row.Committed == k && f.Document == nil && f.Copy == (shard.InSink{}) && row.Owner == "":
 		return k, false, nil // an earlier try did it
 	case row.Owner != "" && row.LeaseUntil >= at.Add(-s.Off):
-		return "", false, fmt.Errorf("it is being written until %s: %w", row.LeaseUntil.Time().Format("15:04:05"), ErrMoving)
+		return "", false, fmt.Errorf(
+			"it is being written until %s: %w",
+			row.LeaseUntil.Time().Format("15:04:05"),
+			ErrMoving,
+		)
 	case row.Committed > k, row.Pending > k, row.Claimed > k:
 		return "", false, fmt.Errorf("a newer version is there or waits: %w", ErrMoving)
 	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ahead of a clock that is late it says nothing
@@ -131,7 +135,9 @@ func (s *Service) claimAndDelete(ctx context.Context, b Burial, row shard.Row, k
 ) {
 	now := s.Clock.Now()
 	at := shard.MicrosOf(now)
-	until := now.Add(margin + s.Config.Index.SinkDeadline + s.Config.Index.Guard + s.Off + s.Config.ApplyDelay(s.SinkName))
+	until := now.Add(
+		margin + s.Config.Index.SinkDeadline + s.Config.Index.Guard + s.Off + s.Config.ApplyDelay(s.SinkName),
+	)
 	fence := shard.NextFence(row, at)
 	if s.Off > 0 {
 		fence = shard.FenceAfter(row, at)

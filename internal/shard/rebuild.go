@@ -7,7 +7,10 @@ func Rebuild(sink string, c Collection, index string, at Micros) Write {
 		known(),
 		{{AttrRebuildAt, Absent, Value{}}},
 	}, Update: append([]Action{
-		set(AttrRebuildOf, textValue(string(c))), set(AttrRebuildInto, textValue(index)), set(AttrRebuildAt, timeValue(at)),
+		set(
+			AttrRebuildOf,
+			textValue(string(c)),
+		), set(AttrRebuildInto, textValue(index)), set(AttrRebuildAt, timeValue(at)),
 	}, remove(AttrRebuildMissed, AttrRebuildSeal)...)}
 }
 

@@ -40,7 +40,8 @@ func TestSink(t *testing.T) {
 		New:          func(t *testing.T) sinktest.Sink { return open(t, t.TempDir()) },
 		Capabilities: sink.Capabilities{Versions: true, Generation: true},
 		Recreate: func(t *testing.T, s sinktest.Sink) sinktest.Sink {
-			if err := s.(*blevesink.Index).Close(); err != nil {
+			index, _ := s.(*blevesink.Index)
+			if err := index.Close(); err != nil {
 				t.Fatal(err)
 			}
 			return open(t, t.TempDir()) // what is left of an index whose folder was removed

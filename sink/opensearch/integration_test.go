@@ -102,7 +102,8 @@ func TestRealServer(t *testing.T) {
 		Rebuilds:     true,
 		Refresh:      refresh,
 		Recreate: func(t *testing.T, s sinktest.Sink) sinktest.Sink {
-			call(t, http.MethodDelete, indexURL(s.(*opensearch.Sink), "content"), "")
+			engine, _ := s.(*opensearch.Sink)
+			call(t, http.MethodDelete, indexURL(engine, "content"), "")
 			return s
 		},
 	})

@@ -326,7 +326,9 @@ func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
 			if done, known, err = s.filled(ctx, name); known || err != nil {
 				return done, err
 			}
-			return sink.Filled{}, fmt.Errorf("the engine has lost its copy (was it restarted?): resume, and it begins anew")
+			return sink.Filled{}, fmt.Errorf(
+				"the engine has lost its copy (was it restarted?): resume, and it begins anew",
+			)
 		}
 		var count struct {
 			Count int64 `json:"count"`
@@ -403,7 +405,11 @@ func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known
 			if f.Cause.Type == "" {
 				f.Cause = f.Reason
 			}
-			return done, true, fmt.Errorf("the new index takes no documents now: HTTP %d %s", f.Status, f.Cause.reason())
+			return done, true, fmt.Errorf(
+				"the new index takes no documents now: HTTP %d %s",
+				f.Status,
+				f.Cause.reason(),
+			)
 		}
 		done.Refused = append(done.Refused, sink.RefusedCopy{ID: f.ID, Reason: o.Reason})
 	}
@@ -425,7 +431,13 @@ func (s *Sink) StopFill(ctx context.Context, into string) error {
 		return err
 	}
 	for _, name := range going {
-		err := s.slow(ctx, http.MethodPost, "/_tasks/"+url.PathEscape(name)+"/_cancel?wait_for_completion=true", nil, nil)
+		err := s.slow(
+			ctx,
+			http.MethodPost,
+			"/_tasks/"+url.PathEscape(name)+"/_cancel?wait_for_completion=true",
+			nil,
+			nil,
+		)
 		if err != nil {
 			return fmt.Errorf("cancel the engine's copy: %w", err)
 		}
@@ -458,7 +470,13 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 		if p.Scroll != "" {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
 			defer cancel()
-			_ = s.ask(ctx, http.MethodDelete, "/_search/scroll", object{"scroll_id": p.Scroll}, nil) // it runs out by itself
+			_ = s.ask(
+				ctx,
+				http.MethodDelete,
+				"/_search/scroll",
+				object{"scroll_id": p.Scroll},
+				nil,
+			) // it runs out by itself
 		}
 	}()
 	for {
@@ -544,7 +562,13 @@ func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]in
 func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
 	error,
 ) {
-	out, to := slices.Repeat([]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}}, len(ids)), s.into(c, into)
+	out, to := slices.Repeat(
+		[]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}},
+		len(ids),
+	), s.into(
+		c,
+		into,
+	)
 	for start := 0; start < len(ids); start += transferSize {
 		part := ids[start:min(start+transferSize, len(ids))]
 		docs, err := s.get(ctx, from, part, true)
@@ -580,7 +604,13 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 
 // Erase deletes documents, with the versions given.
 func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs []sink.Versioned) []sink.Outcome {
-	out, to := slices.Repeat([]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}}, len(docs)), s.into(c, index)
+	out, to := slices.Repeat(
+		[]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}},
+		len(docs),
+	), s.into(
+		c,
+		index,
+	)
 	entries := make([]entry, 0, len(docs))
 	for i, d := range docs {
 		e, err := to.versioned(i, shard.Delete, d.ID, d.Version)

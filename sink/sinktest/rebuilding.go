@@ -27,7 +27,12 @@ var rebuilding = []duty{
 			b.apply(t, op)
 			want = append(want, sink.Versioned{ID: op.Doc.ID(), Version: 100 + int64(i)})
 		}
-		b.apply(t, put(docID("other", "x"), 5, `{}`), put(docID("content", "gone"), 5, `{}`), del(docID("content", "gone"), 6))
+		b.apply(
+			t,
+			put(docID("other", "x"), 5, `{}`),
+			put(docID("content", "gone"), 5, `{}`),
+			del(docID("content", "gone"), 6),
+		)
 		b.fill(t, r, from, into)
 		if got := walked(t, r, into); !slices.Equal(got, want) {
 			t.Errorf("the new index holds %v, want %v", got, want)
@@ -44,7 +49,12 @@ var rebuilding = []duty{
 		r, from, into := b.beside(t)
 		a, d, e := docID("content", "a"), docID("content", "d"), docID("content", "e")
 		b.apply(t, put(a, 10, `{"n":1}`), put(d, 10, `{"n":1}`), put(e, 10, `{"n":1}`))
-		kinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{put(a, 11, `{"n":2}`), del(d, 11)}), sink.Applied, sink.Applied)
+		kinds(
+			t,
+			r.Into(rebuilt, into).Write(t.Context(), []sink.Op{put(a, 11, `{"n":2}`), del(d, 11)}),
+			sink.Applied,
+			sink.Applied,
+		)
 		b.fill(t, r, from, into)
 		want := []sink.Versioned{{ID: "a", Version: 11}, {ID: "e", Version: 10}}
 		if got := walked(t, r, into); !slices.Equal(got, want) {
@@ -123,7 +133,8 @@ var rebuilding = []duty{
 				t.Fatal(err)
 			}
 		}
-		if got, err := r.Earlier(t.Context(), rebuilt); err != nil || !slices.Contains(got, into) || slices.Contains(got, second) {
+		if got, err := r.Earlier(t.Context(), rebuilt); err != nil || !slices.Contains(got, into) ||
+			slices.Contains(got, second) {
 			t.Errorf("earlier indices are %v, %v; want %s", got, err, into)
 		}
 	}},

@@ -114,10 +114,23 @@ func level(s journal.Step) slog.Level {
 		journal.OutageResync,
 		journal.Drift, journal.SinkConfiguration, journal.Panicked:
 		return slog.LevelError
-	case journal.Failed, journal.DeadKept, journal.LaunchLost, journal.ArchiveLost, journal.OutcomeUnknown, journal.DeleteLost,
+	case journal.Failed,
+		journal.DeadKept,
+		journal.LaunchLost,
+		journal.ArchiveLost,
+		journal.OutcomeUnknown,
+		journal.DeleteLost,
 		journal.TwelveHours,
-		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,
-		journal.FlightLost, journal.Untrusted, journal.Missed, journal.EnrichFailed, journal.EnrichAway:
+		journal.CircuitOpened,
+		journal.Unreachable,
+		journal.Conflict,
+		journal.OutageWrite,
+		journal.CallFailed,
+		journal.FlightLost,
+		journal.Untrusted,
+		journal.Missed,
+		journal.EnrichFailed,
+		journal.EnrichAway:
 		return slog.LevelWarn
 	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
 		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted,

@@ -134,11 +134,11 @@ var (
 	headerValue = regexp.MustCompile(`^[ -~]*$`)
 )
 
-func (l *cached[T]) failure(err error) error {
+func (c *cached[T]) failure(err error) error {
 	const denied = ": the credentials may not read it: grant secretsmanager:GetSecretValue, and kms:Decrypt for a " +
 		"key of your own"
-	return client.Explain("secret "+l.arn, err,
-		client.Final{Says: " does not exist: correct " + l.named, Codes: []string{"ResourceNotFound"}},
+	return client.Explain("secret "+c.arn, err,
+		client.Final{Says: " does not exist: correct " + c.named, Codes: []string{"ResourceNotFound"}},
 		client.Final{Says: " is marked for deletion", Codes: []string{"InvalidRequest"}},
 		client.Final{Says: denied, Codes: []string{"DecryptionFailure"}},
 		client.Final{Says: denied})

@@ -80,7 +80,10 @@ func TestErrorsAreToldApart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			l := New(awstest.JSON(t, func(awstest.Call) awstest.Reply { calls++; return tt.reply }), Machines{Express: arn})
+			l := New(
+				awstest.JSON(t, func(awstest.Call) awstest.Reply { calls++; return tt.reply }),
+				Machines{Express: arn},
+			)
 			err := l.Start(awstest.Context(t), flight.State{Flight: "f"})
 			if (err == nil) != tt.ok {
 				t.Fatalf("got %v, want success %v", err, tt.ok)

@@ -53,7 +53,9 @@ func TestARebuildIsShownResumedAndAborted(t *testing.T) {
 			continue
 		}
 		p.until(`document.querySelector("dialog #typed")`)
-		p.until(`(() => { const f = document.querySelector("#typed"); f.value = "abort content"; f.dispatchEvent(new Event("input")); return true; })()`)
+		p.until(
+			`(() => { const f = document.querySelector("#typed"); f.value = "abort content"; f.dispatchEvent(new Event("input")); return true; })()`,
+		)
 		p.click("dialog button", "Abort")
 		p.shows("aborted: readers have the index that they had")
 		p.until(`stack.posted.join() === 'abort {"sink":"search","confirm":"abort content"}'`)

@@ -64,7 +64,8 @@ func TestTheSinkIsASink(t *testing.T) {
 				},
 				Capabilities: sink.Capabilities{Versions: versions, Generation: true},
 				Recreate: func(_ *testing.T, s sinktest.Sink) sinktest.Sink {
-					s.(*memory.Sink).Recreate()
+					made, _ := s.(*memory.Sink)
+					made.Recreate()
 					return s
 				},
 				Rebuilds: versions,

@@ -139,7 +139,11 @@ func Holdings() []Holding {
 			Budget: Budget{Crashes: 1, Duplicates: 1, Lags: 2},
 		}},
 		{Name: "pulled, and gone by then: no event says so", Watch: All &^ BodyBack, Bounds: Bounds{
-			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Budget: Budget{Crashes: 1, Lags: 1},
+			Messages: One(
+				1,
+				2,
+				3,
+			), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Budget: Budget{Crashes: 1, Lags: 1},
 		}},
 		{Name: "pulled, and gone by then: an event says so", Watch: All &^ BodyBack, Bounds: Bounds{
 			Messages: One(1, 2), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Deletes: Keys(2), Sink: Forgetful,

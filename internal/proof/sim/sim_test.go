@@ -26,8 +26,12 @@ import (
 )
 
 var (
-	oneSeed   = flag.Uint64("seed", 0, "simulate this seed only, and tell its story")
-	oneLevel  = flag.String("faults", string(Swarm), "the faults of -seed and -for: none, standard, swarm, wide or keep")
+	oneSeed  = flag.Uint64("seed", 0, "simulate this seed only, and tell its story")
+	oneLevel = flag.String(
+		"faults",
+		string(Swarm),
+		"the faults of -seed and -for: none, standard, swarm, wide or keep",
+	)
 	longRun   = flag.Duration("for", 0, "simulate seeds for this long")
 	firstSeed = flag.Uint64("from", 0, "where -for begins; 0 for where nobody was before")
 )
