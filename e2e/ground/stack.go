@@ -174,9 +174,8 @@ func (s *Stack) Drained(t testing.TB) {
 	})
 }
 
-// Begun sends events of documents of their own, waits until they are written and the log tells that
-// their messages are done, and returns the counts from there: what a test counts after it is not
-// theirs.
+// Begun sends events of documents of their own and waits until they are written, and the log tells
+// that their messages are done. What is counted since the counts that it returns is not theirs.
 func (s *Stack) Begun(t testing.TB, events ...Event) Counts {
 	t.Helper()
 	before := s.Counts(t)

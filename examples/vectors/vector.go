@@ -13,8 +13,8 @@ import (
 const dimensions = 64
 
 // embed is a stub of an embedding, so that the example runs everywhere: the hashing trick. Each
-// word, and each three characters of it, adds to one of the numbers. It knows spellings, and nothing
-// of what words mean. Nil where there are no words.
+// word, and each three characters of it, adds to one of the numbers. It knows spellings, and
+// nothing of what words mean. Nil where there are no words.
 func embed(inputs map[string]string) []float64 {
 	v := make([]float64, dimensions)
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {

@@ -84,7 +84,8 @@ type Answer struct {
 	Strange  int       // documents in the answer that nobody asked for
 }
 
-// HealthName is what the health row of a collection's service is called. No sink can have that name.
+// HealthName is what the health row of a collection's service is called. No sink can have that
+// name.
 func HealthName(c shard.Collection) string { return "enrich/" + string(c) }
 
 type request struct {

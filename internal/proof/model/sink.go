@@ -39,9 +39,9 @@ func (x *step) send(e int) {
 }
 
 // copies is the question whose fault a refusal is. index writes the sink's document once more,
-// under the lease of the refused one: as it is there, whichever version that is, and with the fence that it has there.
-// With an answer nothing has changed. Without one the copy may still be on its way, and the lease
-// stays.
+// under the lease of the refused one: as it is there, whichever version that is, and with the fence
+// that it has there. With an answer nothing has changed. Without one the copy may still be on its
+// way, and the lease stays.
 func (x *step) copies(e int) {
 	f, held := x.s.Execs[e], x.s.Sink
 	if !(x.refused() | x.Bounds.Fickle).Has(f.Key) || held.Content == None || x.gone(held) {

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// republishing makes the world of a seed in which documents are published again with the bytes that they
-// had, and those are kept. Some of the worlds have payloads that are objects.
+// republishing makes the world of a seed in which documents are published again with the bytes that
+// they had, and those are kept. Some of the worlds have payloads that are objects.
 func republishing(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
