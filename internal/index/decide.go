@@ -195,6 +195,9 @@ func (t *turn) rounds(claims []*document) [][]*document {
 		// From another one in each turn: payloads that take all the time must not starve those
 		// behind them.
 		first := t.state.Turn * maxParallel % n
+		if t.cautious {
+			first = t.state.Turn % n // of an origin that failed, one document alone is asked for first
+		}
 		if t.slot != 0 {
 			first = 0 // what a slot is for goes oldest first
 		}

@@ -403,3 +403,26 @@ func TestADocumentThatCanNeverBeFetchedIsADeadLetter(t *testing.T) {
 		})
 	}
 }
+
+// Which document an origin is asked for first changes from turn to turn: one that it never answers
+// for must not stand for all.
+func TestADocumentThatIsNeverAnsweredDoesNotStandForItsNeighbour(t *testing.T) {
+	pulling(nil).play(t, func(b *bench) {
+		version, down := 1, true
+		c := b.from(&version)
+		answer := c.answer
+		c.answer = func(ref string) ([]byte, error) {
+			if down || ref == cmsURL+"a" {
+				return nil, &source.Unavailable{Problem: "the source did not answer in time"}
+			}
+			return answer(ref)
+		}
+		s := b.turn(b.hold(thin("a", 1), thin("b", 1)))
+		down = false
+		for range 4 {
+			s = b.turn(s)
+		}
+		b.holds("b", "1")
+		b.holds("a", "")
+	})
+}
