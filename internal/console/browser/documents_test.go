@@ -43,8 +43,8 @@ func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
 	p := open(t, s.address)
-	s.publish(`{"type":"doc.changed","subject":"first","sequence":"1","data":{}}`)
 	p.load("#/documents")
+	s.publish(`{"type":"doc.changed","subject":"first","sequence":"1","data":{}}`)
 	p.until(`[...document.querySelectorAll(".chip")].some((c) => /waiting 1/.test(c.textContent) && (c.focus(), true))`)
 	p.until(`[...document.querySelectorAll(".chip")].some((c) => /fresh 1/.test(c.textContent)) &&
 		document.activeElement.matches(".chip") && /waiting 0/.test(document.activeElement.textContent)`)

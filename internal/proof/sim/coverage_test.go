@@ -42,6 +42,20 @@ var unreachable = map[point]string{
 	{aWrite, "REASSERT", howLost}:      "about one world in 10,000: an operator writes it seldom",
 	{aWrite, "REASSERTED", howLost}:    "less than one world in 10,000: an operator writes it seldom",
 	{aWrite, "REASSERTED", howRefused}: "its lease outlives the invocation",
+	{aStep, "archived", ""}:            "no archive here: package receive's tests have one",
+	{aStep, "archive_lost", ""}:        "no archive here: package receive's tests have one",
+	{aStep, "replayed", ""}:            "no archive here: package replay's tests have one",
+	{aStep, "rebuild", ""}:             "no rebuild here: package rebuild's tests kill it at every call",
+	{aStep, "missed", ""}:              "no rebuild here: package index's tests have one",
+}
+
+// Rebuilds write these: package rebuild's tests kill one at every call, and the model has them.
+func init() {
+	for _, w := range []string{"REBUILD", "REBUILT", "SEAL", "UNSEAL", "MISS", "SAVE RUN"} {
+		for _, how := range hows {
+			unreachable[point{aWrite, w, how}] = "no rebuild here"
+		}
+	}
 }
 
 // everyPoint is all of them, as far as the sources name them.

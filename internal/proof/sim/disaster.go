@@ -271,6 +271,7 @@ func (o *oracle) recount(forgotten bool) {
 	for doc, l := range o.docs {
 		s, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
 		row := o.w.table.row(doc)
+		l.state, _ = stateOf(s.Document) // what a backup brought
 		switch {
 		case there:
 			was := l.inSink

@@ -158,21 +158,28 @@ func (w *World) answer(from string, version int) []byte {
 // contents sees what an applied write put into the sink: never an older content of its object after
 // a newer one.
 func (o *oracle) contents(op sink.Op, l *ledger) {
-	var shown struct{ State int }
-	if len(o.w.objects) == 0 || op.Kind == shard.Delete || json.Unmarshal(op.Document, &shown) != nil {
+	state, ok := stateOf(op.Document)
+	if len(o.w.objects) == 0 || op.Kind == shard.Delete || !ok {
 		return
 	}
 	if o.w.options.Origin != nil {
 		// Replicas that lag may show a newer content for one event, and its own for the next one.
-		if version, err := strconv.Atoi(op.Version); err != nil || shown.State < version {
+		if version, err := strconv.Atoi(op.Version); err != nil || state < version {
 			o.violate("no content is older than its version", fmt.Sprintf("%s: content %d for version %s", op.Doc,
-				shown.State, op.Version))
+				state, op.Version))
 		}
-	} else if shown.State < l.state && !o.w.beyondGuard && !l.open {
-		o.violate("no older content follows a newer one", fmt.Sprintf("%s: content %d after %d", op.Doc, shown.State,
+	} else if state < l.state && !o.w.beyondGuard && !l.open {
+		o.violate("no older content follows a newer one", fmt.Sprintf("%s: content %d after %d", op.Doc, state,
 			l.state))
 	}
-	l.state = shown.State
+	l.state = state
+}
+
+// stateOf is the state of its object that a document shows, false for no JSON.
+func stateOf(document []byte) (int, bool) {
+	var shown struct{ State int }
+	err := json.Unmarshal(document, &shown)
+	return shown.State, err == nil
 }
 
 // checkContents says whether the sink holds the newest content of each object.
