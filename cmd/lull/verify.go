@@ -40,8 +40,8 @@ func (a *app) verifyCommand() *cobra.Command {
 			"With --repair it raises rows and deletes again as reconcile does. It sends the documents of the export " +
 			"again that differ, through the bulk lane as one resync run. A row refuses what is older, so a repair " +
 			"never makes a document older. It then looks again until what it repaired is there.\n\n" +
-			"What is pending, leased or was just written is in motion and not drift: verify looks again. A checkpoint " +
-			"keeps how far a long run has come, and the same command goes on from there. With -o json each document " +
+			"What is pending, leased or was just written is in motion and not drift: verify looks again. A " +
+			"checkpoint keeps how far a long run has come, and the same command goes on from there. With -o json each document " +
 			"that differs is one line, and the last line counts.",
 		Args: cobra.ExactArgs(1),
 	}

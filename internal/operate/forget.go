@@ -306,7 +306,7 @@ func (g *forgetting) manifests(ctx context.Context, _ string) error {
 		}
 		if seen += len(list); next == "" || seen >= maxCount {
 			if next != "" {
-				s.Remains = append(s.Remains, fmt.Sprintf("only the oldest %d flights were read: ask again later", seen))
+				s.Remains = append(s.Remains, fmt.Sprintf("only the oldest %d flights were read: ask again", seen))
 			}
 			break
 		}

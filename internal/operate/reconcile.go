@@ -83,7 +83,8 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 	}
 	s := o.reconciler(name)
 	result := func(report reconcile.Report) ReconcileResult {
-		res.Rows, res.Documents, res.Waiting, res.Remaining = report.Rows, report.Copies, report.Waiting, report.Remaining()
+		res.Rows, res.Documents, res.Waiting = report.Rows, report.Copies, report.Waiting
+		res.Remaining = report.Remaining()
 		for outcome, n := range report.Outcomes {
 			res.Outcomes[string(outcome)] = n
 		}

@@ -51,7 +51,8 @@ func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
 	done := Checked{Events: make([]CheckedEvent, len(verdicts))}
 	for i, v := range verdicts {
 		done.Events[i] = CheckedEvent{
-			Message: v.Message, Key: v.Doc, Version: v.Version, State: string(v.State), Drift: v.State.Drift(), Why: v.Why,
+			Message: v.Message, Key: v.Doc, Version: v.Version, State: string(v.State), Drift: v.State.Drift(),
+			Why: v.Why,
 		}
 	}
 	return done, nil

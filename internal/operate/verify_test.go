@@ -88,7 +88,8 @@ func TestCheckComparesAPageOfAnExport(t *testing.T) {
 				of.Enrich = &config.Enrich{}
 			}
 			g.Config.Collections["content"] = of
-			got, err := api.Check(t.Context(), operate.CheckOrder{Collection: "content", Messages: outgoing(put("a", 5))})
+			order := operate.CheckOrder{Collection: "content", Messages: outgoing(put("a", 5))}
+			got, err := api.Check(t.Context(), order)
 			if err != nil || len(got.Events) != 1 || got.Events[0].Drift == enriched {
 				t.Errorf("enriched %t: %+v, %v", enriched, got, err)
 			}

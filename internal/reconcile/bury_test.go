@@ -190,7 +190,7 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 					b.row("a", 5, shard.Put)
 				}
 				b.stored("a", 5, 10*time.Minute)
-				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the document is gone, the row does not know
+				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the row does not know that it is gone
 				if _, err := b.bury("a"); err == nil || b.held("a") != "" {
 					t.Fatalf("buried: %v", err)
 				}
