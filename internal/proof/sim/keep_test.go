@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -63,5 +65,54 @@ func TestNothingIsKeptInAnIndexThatWasMadeAnew(t *testing.T) {
 			o.Disaster = &Disaster{Loss: SinkEmptied, At: 40 * time.Second}
 		})
 		report(t, w.Run(), Keep)
+	}
+}
+
+// The rules of KEEP that somebody might simplify, and within how many seeds that is noticed: with
+// room, as on the page of the other mutants.
+var keepMutants = []struct {
+	mutant
+	within int
+}{
+	{mutant{
+		"keep what was read", "KEEP asks neither for the committed version nor for its bytes",
+		editing(keepWrites, func(w *shard.Write) {
+			without(w, shard.AttrCommitted)
+			without(w, shard.AttrContent)
+		}),
+	}, 3000},
+	{mutant{
+		"keep beside a writer", "CLAIM leaves content, and KEEP asks neither for claimed nor for the lease",
+		editing(slices.Concat(claims, keepWrites), func(w *shard.Write) {
+			if slices.Contains(claims, w.Transition) {
+				keeping(w, shard.AttrContent)
+				return
+			}
+			without(w, shard.AttrClaimed)
+			without(w, shard.AttrLeaseUntil)
+		}),
+	}, 3000},
+}
+
+var keepWrites = []shard.Transition{shard.KEEP, shard.KEEPNewerWaiting}
+
+func TestEveryMutantOfKeepIsKilled(t *testing.T) {
+	t.Parallel()
+	if raceEnabled || testing.Short() {
+		t.Skip("thousands of worlds")
+	}
+	for _, m := range keepMutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := 1; seed <= m.within; seed++ {
+				var w *World
+				w = republishing(t, uint64(seed), Swarm, func(o *Options) { o.Hooks = m.make(&w) })
+				if r := w.Run(); len(r.Violations) > 0 {
+					t.Logf("seed %d: %s", seed, r.Violations[0])
+					return
+				}
+			}
+			t.Errorf("lives after %d seeds: %s", m.within, m.change)
+		})
 	}
 }
