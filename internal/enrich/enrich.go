@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -20,6 +22,8 @@ const (
 	MaxAnswer = 8 << 20
 	// MaxFields is the most bytes of the fields of one document.
 	MaxFields = 1 << 20
+	// maxItems is how many documents an answer may list, asked for or not.
+	maxItems = 10_000
 	// maxReason is how much is kept of what a service says of a document.
 	maxReason = 120
 )
@@ -93,8 +97,38 @@ type request struct {
 }
 
 type answer struct {
-	Documents []item `json:"documents"`
+	Documents items `json:"documents"`
 }
+
+// items are read one by one: an answer may list millions within [MaxAnswer] bytes, and each takes
+// many times the memory of its text.
+type items []item
+
+func (all *items) UnmarshalJSON(text []byte) error {
+	list := gjson.ParseBytes(text)
+	if list.Type == gjson.Null {
+		return nil
+	}
+	if !list.IsArray() {
+		return errNotItems
+	}
+	*all = items{}
+	var err error
+	list.ForEach(func(_, value gjson.Result) bool {
+		var one item
+		if err = json.Unmarshal([]byte(value.Raw), &one); err == nil && len(*all) == maxItems {
+			err = errTooMany
+		}
+		*all = append(*all, one)
+		return err == nil
+	})
+	return err
+}
+
+var (
+	errNotItems = errors.New("the documents are not a list")
+	errTooMany  = fmt.Errorf("the answer lists more than %d documents", maxItems)
+)
 
 type item struct {
 	ID     string          `json:"id"`
@@ -137,7 +171,10 @@ func TooLarge() *Failure {
 // is the answer for one document.
 func match(docs []Document, text []byte) (Answer, *Failure) {
 	var got answer
-	if json.Unmarshal(text, &got) != nil {
+	switch err := json.Unmarshal(text, &got); {
+	case errors.Is(err, errTooMany):
+		return Answer{}, &Failure{Smaller: true, Reason: err.Error()}
+	case err != nil:
 		return Answer{}, &Failure{Smaller: true, Reason: "the answer is not the JSON of docs/enrich.md"}
 	}
 	at := make(map[string]int, len(docs))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -67,6 +68,22 @@ func TestAnAnswerIsReadByItsIDs(t *testing.T) {
 		if text != c.want {
 			t.Errorf("%.60s: got %s, want %s", c.answer, text, c.want)
 		}
+	}
+}
+
+// An answer within the limit of bytes may list millions of documents. Reading it takes memory of the
+// order of its own bytes, because a function that runs out of memory leaves its leases behind.
+func TestAnAnswerThatListsMillionsIsNotRead(t *testing.T) {
+	text := `{"documents":[` + strings.Repeat(`{},`, MaxAnswer/3-10) + `{}]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, failure := Ask(t.Context(), says(text), docs("a"))
+	runtime.ReadMemStats(&after)
+	if failure == nil || failure.Reason != "the answer lists more than 10000 documents" {
+		t.Errorf("got %v, want the list refused", failure)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8*MaxAnswer {
+		t.Errorf("%d bytes of answer took %d bytes of memory", len(text), took)
 	}
 }
 
