@@ -2,6 +2,7 @@ package payload
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,8 +168,14 @@ func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
 		return nil, unanswered(err)
 	case int64(len(body)) > limit:
 		return nil, p.tooLarge()
+	case !json.Valid(body): // empty, cut off where nothing announced its length, or a page for people
+		return nil, &source.Unavailable{Problem: answeredNoJSON(res)}
 	}
 	return body, nil
+}
+
+func answeredNoJSON(res *http.Response) string {
+	return fmt.Sprintf("the source answered %d with something other than JSON", res.StatusCode)
 }
 
 // unanswered judges a request without an answer.
@@ -197,7 +204,7 @@ func judge(res *http.Response) error {
 	case status == http.StatusOK:
 		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		if err != nil || media != "application/json" && media != "text/json" && !strings.HasSuffix(media, "+json") {
-			return &source.Unavailable{Problem: says + " with something other than JSON"}
+			return &source.Unavailable{Problem: answeredNoJSON(res)}
 		}
 		return nil
 	case status == http.StatusNotFound, status == http.StatusGone:

@@ -65,6 +65,9 @@ func TestWhatASourceAnswers(t *testing.T) {
 		{"/410", absent, "answered 410"},
 		{"/html", away, "something other than JSON"},
 		{"/untyped", away, "something other than JSON"},
+		{"/page", away, "something other than JSON"},
+		{"/empty", away, "something other than JSON"},
+		{"/half", away, "something other than JSON"},
 		{"/204", away, "answered 204"},
 		{"/302", away, "redirects are not followed"},
 		{"/307", away, "redirects are not followed"},
@@ -93,6 +96,16 @@ func TestWhatASourceAnswers(t *testing.T) {
 			header.Set("Content-Type", "application/hal+json")
 		case "/html":
 			header.Set("Content-Type", "text/html")
+		case "/page":
+			body = "<html>We are back soon</html>"
+		case "/empty":
+			body = ""
+		case "/half": // of an answer that ends where its connection does
+			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_, _ = fmt.Fprint(c, "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{\"a\":\"b")
+				_ = c.Close()
+			}
+			return
 		case "/untyped":
 			header["Content-Type"] = nil
 		case "/packed", "/bomb":
