@@ -31,7 +31,8 @@ func (a *app) rebuildCommand() *cobra.Command {
 	var f rebuildFlags
 	c := &cobra.Command{
 		Use: "rebuild COLLECTION", Short: "Build a new index beside the one in use, and put it in its place",
-		Long: "For a mapping that changes, beside live traffic. It makes a new index, and every write goes to both from then on. " +
+		Long: "For a mapping that changes, beside live traffic. It makes a new index, and every write goes to " +
+			"both from then on. " +
 			"The engine copies what was there before. lull compares the two until nothing differs. Then it " +
 			"switches the alias in one step. Readers find no gap, and no document goes back. Writes wait for " +
 			"the new index for a second at most.\n\n" +
@@ -69,11 +70,14 @@ func (a *app) rebuildCommand() *cobra.Command {
 		return a.rebuildFromSource(c.Context(), api, p, f)
 	})
 	c.Flags().
-		StringVar(&f.mapping, "mapping", "", "`FILE` with the new mapping, as JSON; without it that of the index in use")
+		StringVar(&f.mapping, "mapping", "", "`FILE` with the new mapping, as JSON; without it that of the index "+
+			"in use")
 	c.Flags().
-		StringVar(&f.settings, "settings", "", "`FILE` with settings of the new index, as JSON, over those of the one in use")
+		StringVar(&f.settings, "settings", "", "`FILE` with settings of the new index, as JSON, over those of the "+
+			"one in use")
 	c.Flags().
-		StringVar(&f.source, "source", "", "fill the new index from `FILE`, events as for 'lull resync', and not by the "+
+		StringVar(&f.source, "source", "", "fill the new index from `FILE`, events as for 'lull resync', and not "+
+			"by the "+
 			"engine's copy: for documents that the source makes anew")
 	c.Flags().Float64Var(&f.sourceRate, "source-rate", 200, "with --source: `N` messages a second")
 	c.Flags().IntVar(&f.keep, "keep", 1, "keep the `N` newest indices that rebuilds of this collection have replaced")
@@ -92,7 +96,8 @@ func (a *app) rebuildCommand() *cobra.Command {
 
 func allowFlag(c *cobra.Command, n *int) {
 	c.Flags().
-		IntVar(n, "allow", 0, "leave out up to `N` documents that the new index refuses, or that --source does not have")
+		IntVar(n, "allow", 0, "leave out up to `N` documents that the new index refuses, or that --source does "+
+			"not have")
 }
 
 func checkRebuild(f rebuildFlags) error {
@@ -290,7 +295,8 @@ func (a *app) rebuildResumeCommand() *cobra.Command {
 	var sink string
 	c := &cobra.Command{
 		Use: "resume", Short: "Go on with a rebuild that was interrupted",
-		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, or was " +
+		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, " +
+			"or was " +
 			"killed less than half a minute ago, it says so.",
 		Args: cobra.NoArgs,
 	}

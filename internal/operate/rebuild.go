@@ -33,13 +33,14 @@ type RebuildOrder struct {
 	Collection shard.Collection `json:"collection,omitempty"` // of start
 	Mapping    json.RawMessage  `json:"mapping,omitempty"`    // of start; the same without it
 	Settings   json.RawMessage  `json:"settings,omitempty"`   // of start; the same without it
-	Source     bool             `json:"source,omitempty"`     // of start: a resync fills the new index, and resume follows
-	Keep       int              `json:"keep,omitempty"`       // of start: how many earlier indices stay
-	Drop       bool             `json:"drop,omitempty"`       // of start: delete the index that was in use
-	Allow      *int             `json:"allow,omitempty"`      // how many documents may be left out
-	Rate       float64          `json:"rate,omitempty"`       // of start: documents a second, 0 for no limit
-	DryRun     bool             `json:"dry_run,omitempty"`    // of start
-	By         string           `json:"by"`                   // who asks, for the audit
+	// of start: a resync fills the new index, and resume follows
+	Source bool    `json:"source,omitempty"`
+	Keep   int     `json:"keep,omitempty"`    // of start: how many earlier indices stay
+	Drop   bool    `json:"drop,omitempty"`    // of start: delete the index that was in use
+	Allow  *int    `json:"allow,omitempty"`   // how many documents may be left out
+	Rate   float64 `json:"rate,omitempty"`    // of start: documents a second, 0 for no limit
+	DryRun bool    `json:"dry_run,omitempty"` // of start
+	By     string  `json:"by"`                // who asks, for the audit
 
 	Report func(RebuildProgress) `json:"-"` // called now and then, from one goroutine; may be nil
 }
@@ -226,7 +227,8 @@ func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (p RebuildProgress
 	for dec := json.NewDecoder(resp.Body); ; {
 		var u rebuildUpdate
 		if err := dec.Decode(&u); err != nil {
-			return p, fmt.Errorf("%s ended in the middle of a rebuild: %w (`lull rebuild resume` goes on)", Shown(c.Base), err)
+			return p, fmt.Errorf("%s ended in the middle of a rebuild: %w (`lull rebuild resume` goes on)",
+				Shown(c.Base), err)
 		}
 		if u.Progress != nil {
 			if p = *u.Progress; o.Report != nil {

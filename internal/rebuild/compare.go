@@ -172,7 +172,8 @@ func (r *run) copy(ctx context.Context, copies []string, versions []int64, of []
 	}
 	for i, o := range r.Sink.Erase(ctx, r.p.Collection, r.p.New, gone) {
 		if o.Kind != sink.Applied && o.Kind != sink.Newer {
-			return nil, "", fmt.Errorf("delete the older version of %s from the new index: %s: %s", gone[i].ID, o.Kind, o.Reason)
+			return nil, "", fmt.Errorf("delete the older version of %s from the new index: %s: %s", gone[i].ID, o.Kind,
+				o.Reason)
 		}
 	}
 	return again, why, nil

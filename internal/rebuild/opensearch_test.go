@@ -114,7 +114,8 @@ func (e *engine) write(id, document string) error {
 		return fmt.Errorf("write %s: %s: %s", id, o.Kind, o.Reason)
 	}
 	if row := rows[0]; row.RebuildAt != 0 {
-		if o := e.Into("content", row.RebuildInto).Write(ctx, []sink.Op{op})[0]; o.Kind != sink.Applied && o.Kind != sink.Newer {
+		if o := e.Into("content", row.RebuildInto).Write(ctx, []sink.Op{op})[0]; o.Kind != sink.Applied &&
+			o.Kind != sink.Newer {
 			_, err = e.shards.Write(ctx, shard.Miss("search", row.RebuildAt))
 		}
 	}
@@ -188,7 +189,8 @@ func TestARealIndexIsRebuiltBesideWritersAndReaders(t *testing.T) {
 				return
 			default:
 			}
-			got := e.ask(http.MethodPost, "/"+e.name+"/_count", `{"query":{"bool":{"must_not":{"term":{"n.keyword":"x"}},
+			got := e.ask(http.MethodPost, "/"+e.name+"/_count",
+				`{"query":{"bool":{"must_not":{"term":{"n.keyword":"x"}},
 				"filter":{"bool":{"must_not":{"term":{"n":"x"}}}}}}}`)
 			if n, _ := got["count"].(float64); n < documents {
 				why = fmt.Errorf("read %d finds %v documents, want %d", reads, n, documents)
@@ -208,13 +210,15 @@ func TestARealIndexIsRebuiltBesideWritersAndReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	has := e.ask(http.MethodGet, "/"+e.name+"/_mapping", "")
-	if text := fmt.Sprint(has[second.New]); len(has) != 1 || !strings.Contains(text, "keyword") || !strings.Contains(text, "order_key") {
+	if text := fmt.Sprint(has[second.New]); len(has) != 1 || !strings.Contains(text, "keyword") ||
+		!strings.Contains(text, "order_key") {
 		t.Errorf("the mapping is %v", has)
 	}
 	if at, err := e.Standing(t.Context(), "content"); err != nil || at.Index != second.New || !at.Alias {
 		t.Errorf("%+v, %v", at, err)
 	}
-	if earlier, err := e.Earlier(t.Context(), "content"); err != nil || fmt.Sprint(earlier) != fmt.Sprint([]string{first.New}) {
+	if earlier, err := e.Earlier(t.Context(), "content"); err != nil ||
+		fmt.Sprint(earlier) != fmt.Sprint([]string{first.New}) {
 		t.Errorf("%v, %v: want %s to be kept", earlier, err, first.New)
 	}
 	t.Logf("first %d passes, %d repaired, %d missed; second %d, %d, %d", first.Passes, first.Repaired, first.Missed,
@@ -236,7 +240,8 @@ func TestARealMappingThatRefusesDocumentsNamesThem(t *testing.T) {
 		t.Fatalf("%+v, %v; want documents that are refused, without their content", p, err)
 	}
 	two := 2
-	if p, err = e.service().Resume(t.Context(), "bob", &two, nil); err != nil || p.Left != 2 || p.Phase != rebuild.Done {
+	if p, err = e.service().Resume(t.Context(), "bob", &two, nil); err != nil || p.Left != 2 ||
+		p.Phase != rebuild.Done {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	e.ask(http.MethodPost, "/"+e.name+"/_refresh", "")

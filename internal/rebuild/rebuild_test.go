@@ -211,7 +211,8 @@ func (g *ground) readable(when string) {
 		case err != nil:
 			g.Fatal(err)
 		case found && int64(got.Fence) < v.fence, !found && v.kind == shard.Put && !g.undone(v):
-			g.Errorf("%s: readers find version %d of %s (%t), and %d was committed", when, got.Fence, id, found, v.fence)
+			g.Errorf("%s: readers find version %d of %s (%t), and %d was committed", when, got.Fence, id, found,
+				v.fence)
 		}
 	}
 }
@@ -425,7 +426,8 @@ func TestADeleteThatTheNewIndexMissedIsRepaired(t *testing.T) {
 		g.seed()
 		g.hook = func(call string) error {
 			if call == "SAVE RUN" && len(g.open) == 0 && g.committed["a"].kind == shard.Put {
-				if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil && len(walked(g, at)) > 0 {
+				if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil && len(walked(g,
+					at)) > 0 {
 					at.Script("content#a", memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}})
 					g.write("a", shard.Delete)
 				}
@@ -479,12 +481,14 @@ func TestWhatTheMappingRefusesIsCountedNamedAndLeftOutOnRequest(t *testing.T) {
 		}
 		g.settled("before anything is allowed")
 		one := 1
-		if p, err = g.service().Resume(g.Context(), "bob", &one, nil); !errors.Is(err, rebuild.ErrRefused) || p.Left != 2 {
+		if p, err = g.service().Resume(g.Context(), "bob", &one, nil); !errors.Is(err, rebuild.ErrRefused) ||
+			p.Left != 2 {
 			g.Fatalf("%+v, %v; want two documents that are refused still", p, err)
 		}
 		// A version that the new index has taken, and whose successor it refuses, is not what readers find.
 		two := 2
-		if p, err = g.service().Resume(g.Context(), "bob", &two, nil); err != nil || p.Left != 2 || p.Phase != rebuild.Done {
+		if p, err = g.service().Resume(g.Context(), "bob", &two, nil); err != nil || p.Left != 2 ||
+			p.Phase != rebuild.Done {
 			g.Fatalf("%+v, %v", p, err)
 		}
 		delete(g.committed, "b")
@@ -681,7 +685,8 @@ func TestWhatTheSourceDoesNotSendIsLeftOutOnRequest(t *testing.T) {
 		for _, id := range []string{"a", "b", "d", "e", "f"} { // all but g
 			g.write(id, shard.Put)
 		}
-		if p, err = g.service().Resume(g.Context(), "ann", nil, nil); !errors.Is(err, rebuild.ErrRefused) || p.Left != 1 ||
+		if p, err = g.service().Resume(g.Context(), "ann", nil, nil); !errors.Is(err, rebuild.ErrRefused) ||
+			p.Left != 1 ||
 			p.Refused[0].ID != "g" {
 			g.Fatalf("%+v, %v; want g to be left out", p, err)
 		}

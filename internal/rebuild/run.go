@@ -193,7 +193,8 @@ func (r *run) drive(ctx context.Context) error {
 func (r *run) create(ctx context.Context) error {
 	err := r.call(ctx, callTime, func(ctx context.Context) error {
 		return r.Sink.Create(ctx, sink.NewIndex{
-			Collection: r.p.Collection, Name: r.p.New, Like: r.p.Old, Mapping: r.order.Mapping, Settings: r.order.Settings,
+			Collection: r.p.Collection, Name: r.p.New, Like: r.p.Old, Mapping: r.order.Mapping,
+			Settings: r.order.Settings,
 		})
 	})
 	if err != nil {

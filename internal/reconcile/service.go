@@ -99,7 +99,8 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 		return r.report, fmt.Errorf("the table does not answer, nothing was changed: %w", err)
 	case health.RebuildOf == string(o.Collection) && !o.DryRun:
 		// A delete that is asserted here would not reach the new index.
-		return r.report, fmt.Errorf("%s is being rebuilt into %s: nothing was changed: try again after `lull rebuild status` "+
+		return r.report, fmt.Errorf("%s is being rebuilt into %s: nothing was changed: try again after `lull "+
+			"rebuild status` "+
 			"shows its end", o.Collection, health.RebuildInto)
 	}
 	if err := r.both(ctx); err != nil {

@@ -129,7 +129,8 @@ var rebuilding = []duty{
 				t.Fatal(err)
 			}
 			b.fill(t, r, step[0], step[1])
-			if err := errors.Join(r.Switch(t.Context(), rebuilt, step[0], step[1]), r.Settle(t.Context(), step[1])); err != nil {
+			if err := errors.Join(r.Switch(t.Context(), rebuilt, step[0], step[1]), r.Settle(t.Context(),
+				step[1])); err != nil {
 				t.Fatal(err)
 			}
 		}

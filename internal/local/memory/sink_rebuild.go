@@ -223,7 +223,8 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 			return nil, fmt.Errorf("transfer %s: %w", doc, err)
 		}
 		out[i] = s.Into(c, into).Write(ctx, []sink.Op{{
-			Doc: doc, Kind: shard.Put, Fence: d.Fence, Key: key, Version: d.Version, At: d.Indexed, Document: d.Document,
+			Doc: doc, Kind: shard.Put, Fence: d.Fence, Key: key, Version: d.Version, At: d.Indexed,
+			Document: d.Document,
 		}})[0]
 	}
 	return out, nil

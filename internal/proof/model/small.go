@@ -43,7 +43,8 @@ func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func
 func Cases() []Case {
 	plain := func(l Label) string { return l.Text }
 	breaker := func(name, what string, b Breaker) Case {
-		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo|ClaimedPaused, plain)}
+		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo|ClaimedPaused,
+			plain)}
 	}
 	pace := func(name, what string, p Pace) Case {
 		return Case{Name: name, Machine: "pace", What: what, Run: told(p, TooSoon, sayPace)}
@@ -95,10 +96,19 @@ func Cases() []Case {
 		groups("groups-attempts-ignored", "attempts are not looked at", Groups{Rules: GroupRules{OneGroup: true}}),
 		groups("groups-in-order", "documents that go alone go in the flight's order; one kills the invocation",
 			Groups{Rules: GroupRules{InOrder: true}, Kills: true}),
-		rebuild("", "v2 deletes; two crashes, two writes that are missed", Rebuild{Deletes: Keys(2), Crashes: 2, Fails: 2}),
+		rebuild("", "v2 deletes; two crashes, two writes that are missed", Rebuild{
+			Deletes: Keys(2), Crashes: 2,
+			Fails: 2,
+		}),
 		rebuild("", "no deletes; two crashes, two writes that are missed", Rebuild{Crashes: 2, Fails: 2}),
-		rebuild("", "v3 deletes; two crashes, two writes that are missed", Rebuild{Deletes: Keys(3), Crashes: 2, Fails: 2}),
-		rebuild("", "v1 deletes; two crashes, two writes that are missed", Rebuild{Deletes: Keys(1), Crashes: 2, Fails: 2}),
+		rebuild("", "v3 deletes; two crashes, two writes that are missed", Rebuild{
+			Deletes: Keys(3), Crashes: 2,
+			Fails: 2,
+		}),
+		rebuild("", "v1 deletes; two crashes, two writes that are missed", Rebuild{
+			Deletes: Keys(1), Crashes: 2,
+			Fails: 2,
+		}),
 		rebuild("rebuild-no-wait", "turns that began before the rebuild may still write when indices are compared",
 			Rebuild{Rules: RebuildRules{NoWait: true}}),
 		rebuild("rebuild-missed-write-forgotten", "a write that the new index did not take is nowhere noted",
