@@ -71,8 +71,8 @@ func TestAnAnswerIsReadByItsIDs(t *testing.T) {
 	}
 }
 
-// An answer within the limit of bytes may list millions of documents. Reading it takes memory of the
-// order of its own bytes, because a function that runs out of memory leaves its leases behind.
+// An answer within the limit of bytes may list millions of documents. Reading it takes memory of
+// the order of its own bytes, because a function that runs out of memory leaves its leases behind.
 func TestAnAnswerThatListsMillionsIsNotRead(t *testing.T) {
 	text := `{"documents":[` + strings.Repeat(`{},`, MaxAnswer/3-10) + `{}]}`
 	var before, after runtime.MemStats
