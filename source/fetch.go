@@ -123,6 +123,7 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 	}
 	const example = "write an address such as https://cms.example.org/content/{id}, or s3://bucket/{collection}/{id}.json"
 	sample := f.sample()
+	shown, _, _ := strings.Cut(f.URL, "?") // a query may hold a key, and faults reach logs
 	bucket, prefix, inS3 := f.Bucket()
 	u, err := url.Parse(sample)
 	_, rest, _ := strings.Cut(f.URL, "://")
@@ -132,7 +133,7 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 		add("url", nil, "is missing", example)
 		return all
 	case strings.ContainsAny(sample, "{}"):
-		add("url", f.URL, "holds braces other than {id}, {collection} and {version}", "remove them")
+		add("url", shown, "holds braces other than {id}, {collection} and {version}", "remove them")
 		return all
 	case err != nil || u.Host == "" || !slices.Contains([]string{"https", "http", "s3"}, u.Scheme) ||
 		strings.Contains(authority, "{"):
@@ -142,15 +143,15 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 		add("url", nil, "has a user, a password or a fragment", "end it before the #, and put credentials into "+
 			"fetch.headers")
 	case !strings.Contains(f.URL, idHolder):
-		add("url", f.URL, "is the same for every document", "put {id} where the document's id stands")
+		add("url", shown, "is the same for every document", "put {id} where the document's id stands")
 	case slices.ContainsFunc(strings.Split(u.Path, "/"), dots):
-		add("url", f.URL, "has a part . or ..", "write the path without them")
+		add("url", shown, "has a part . or ..", "write the path without them")
 	case inS3 && (strings.ContainsAny(prefix, "*?$") || u.RawQuery != ""):
-		add("url", f.URL, "has *, ? or $ in it, which a role's policy cannot name", "name the folder without them")
+		add("url", shown, "has *, ? or $ in it, which a role's policy cannot name", "name the folder without them")
 	case inS3 && !strings.Contains(bucket, ".") && len(bucket) < 3:
-		add("url", f.URL, "has no bucket", example)
+		add("url", shown, "has no bucket", example)
 	case u.Scheme == "http" && !f.Private():
-		add("url", f.URL, "would be asked without encryption",
+		add("url", shown, "would be asked without encryption",
 			"write https, or name its host under fetch.allowPrivate")
 	}
 	if inS3 {

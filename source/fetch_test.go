@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"strings"
@@ -199,5 +200,25 @@ func TestAKindsOwnDocumentIsNotThatOfWhatIsFetched(t *testing.T) {
 	ev.Data = `{"title":"new","payload_version":8}`
 	if doc, err := set.Document(m, ev); err != nil || string(doc) != `{"title":"new"}` || ev.Op != shard.Put {
 		t.Errorf("got %s, %v", doc, err)
+	}
+}
+
+func TestAFaultOfTheURLSaysNothingOfItsQuery(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"https://cms.example.org/x?key=hunter2", "http://cms.example.org/{id}?key=hunter2",
+		"https://cms.example.org/{id}/{x}?key=hunter2", "https://cms.example.org/../{id}?key=hunter2",
+		"s3://bucket/*{id}?key=hunter2", "https://user:hunter2@cms.example.org/{id}",
+	} {
+		f := source.Fetch{URL: url, Version: "/v"}
+		all := f.Problems(source.Settings{Kind: "native"})
+		if len(all) == 0 {
+			t.Errorf("%s: got no fault", url)
+		}
+		for _, p := range all {
+			if strings.Contains(fmt.Sprint(p), "hunter2") {
+				t.Errorf("%s: got %v, want it without the query", url, p)
+			}
+		}
 	}
 }
