@@ -30,7 +30,7 @@ var (
 		return deploy(ground.Settings{Stack: "lull-standard", Kind: config.FlightStandard})
 	})
 	defaultStack = sync.OnceValues(func() (*ground.Stack, error) {
-		return deploy(ground.Settings{Stack: "lull-default", Default: true})
+		return deploy(ground.Settings{Stack: "lull-default", Default: true, CMS: cms().url})
 	})
 )
 

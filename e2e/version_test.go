@@ -66,3 +66,25 @@ func TestDeleteIsAVersion(t *testing.T) {
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"other": 1, "doc": 5})
 }
+
+// What is published again without a change costs the sink nothing, and counts as committed.
+func TestWhatHasNotChangedIsNotWritten(t *testing.T) {
+	s := withDefaults(t)
+	const c = "prices"
+	same := map[string]any{"title": "ten pounds"}
+	publish := func(version int) {
+		t.Helper()
+		s.Direct(t, ground.Event{Collection: c, ID: "ticket", Version: version, Data: same})
+		s.Committed(t, ground.Key(c, "ticket"), version)
+	}
+	// The engine makes the index with the first write: nothing could be said of it before.
+	publish(1)
+	publish(2)
+	writes := s.Search.Writes(t, s.Index(c))
+	publish(3)
+	publish(4)
+	s.Wrote(t, c, writes, 0)
+	s.Direct(t, ground.Event{Collection: c, ID: "ticket", Version: 5})
+	s.Committed(t, ground.Key(c, "ticket"), 5)
+	s.Wrote(t, c, writes, 1)
+}

@@ -30,6 +30,8 @@ type Settings struct {
 	Kind  config.FlightKind
 	// Default is a stack with two sinks and sources of several kinds, and no other setting.
 	Default bool
+	// CMS is where the source cms of a default stack fetches documents.
+	CMS string
 	// Archive has receive keep what it was given.
 	Archive bool
 	// Outage is what it does while the table is away.
@@ -59,7 +61,7 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		text = os.Expand(text, func(name string) string {
 			return map[string]string{
 				"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
-				"INDEX": s.Stack + "-{collection}",
+				"INDEX": s.Stack + "-{collection}", "CMS": s.CMS,
 			}[name]
 		})
 		if err := os.WriteFile(*f.path, []byte(text), 0o644); err != nil {
