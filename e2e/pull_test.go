@@ -68,8 +68,8 @@ func (s *contentStore) asked(id string) int {
 	return s.docs["/content/"+id].asked
 }
 
-// Events that only say that a document changed lead to the newest state of it, also where a
-// replica lags or is down for a moment. Nothing older is ever written.
+// An event says only that a document changed. The newest state of it is written, also where a
+// replica lags or is down for a moment, and nothing older.
 func TestTheNewestStateIsFetched(t *testing.T) {
 	s := withDefaults(t)
 	s.NeedServers(t) // the functions ask this process

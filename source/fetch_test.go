@@ -19,7 +19,8 @@ import (
 const pulled = `
 sources:
   cms: {kind: native, fetch: {url: "https://cms.example.org/api/{collection}/{id}?at={version}", version: /meta/version}}
-  late: {kind: native, class: time, projection: [/title], fetch: {url: "https://cms.example.org/{id}", version: /updated_at}}
+  late:
+    {kind: native, class: time, projection: [/title], fetch: {url: "https://cms.example.org/{id}", version: /updated}}
   arrival: {kind: native, noVersion: arrival, fetch: {url: "https://cms.example.org/{id}"}}
   bucket: {kind: native, fetch: {url: "s3://content-bucket/{collection}/{id}.json"}}
   stream: {kind: dynamodb-stream, fetch: {url: "https://cms.example.org/{id}"}}
@@ -145,8 +146,8 @@ func TestWhatIsFetchedIsComparedWithItsEvent(t *testing.T) {
 		"not a document":         {"cms", `"5"`, `[1]`, false, "", "is missing"},
 		"not JSON":               {"cms", `"5"`, `<p>`, false, "", "not JSON"},
 		"empty":                  {"cms", `"5"`, ``, false, "", "empty"},
-		"a time, the same":       {"late", at, `{"title":"T","updated_at":"2026-11-20T17:00:00.500+01:00"}`, false, `{"title":"T"}`, ""},
-		"a time, older":          {"late", at, `{"title":"T","updated_at":"2026-11-20T16:00:00Z"}`, true, "", "older"},
+		"a time, the same":       {"late", at, `{"title":"T","updated":"2026-11-20T17:00:00.500+01:00"}`, false, `{"title":"T"}`, ""},
+		"a time, older":          {"late", at, `{"title":"T","updated":"2026-11-20T16:00:00Z"}`, true, "", "older"},
 		"nothing to compare":     {"bucket", `"5"`, `{"a":1}`, false, `{"a":1}`, ""},
 		"nothing, not an object": {"bucket", `"5"`, `1`, false, "", "is not a document"},
 	} {

@@ -25,7 +25,8 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 	if len(m.Points) != 2 || !m.Points[0].At.Equal(begin.Add(time.Minute)) {
 		t.Fatalf("points %+v", m.Points)
 	}
-	if p := m.Points[0]; p.Events != 11 || p.Written != 4 || p.Unchanged != 7 || p.Superseded != 3 || p.Stale != 2 || p.Duplicates != 1 ||
+	if p := m.Points[0]; p.Events != 11 || p.Written != 4 || p.Unchanged != 7 || p.Superseded != 3 ||
+		p.Stale != 2 || p.Duplicates != 1 ||
 		p.Enriched != 8 || p.EnrichFailed != 7 || p.P50 != 6*time.Second ||
 		p.P99 != 9*time.Second {
 		t.Errorf("the first point: %+v", p)

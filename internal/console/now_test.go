@@ -58,7 +58,8 @@ func TestPromisesNameTheirCollections(t *testing.T) {
 		c.Collections[fmt.Sprint("d", i)] = quiet(time.Duration(i+10) * time.Minute)
 	}
 	got := promises(&c)
-	if len(got) != maxNamed || len(got[0].Collections) != maxNamed || got[0].More != 2 || got[0].Fresh >= got[1].Fresh ||
+	if len(got) != maxNamed || len(got[0].Collections) != maxNamed || got[0].More != 2 ||
+		got[0].Fresh >= got[1].Fresh ||
 		!slices.Equal(got[1].Collections, []string{"a", "b"}) ||
 		got[3].Fresh != c.LongestFresh() ||
 		!slices.Equal(got[3].Collections, []string{"d5"}) {

@@ -269,7 +269,8 @@ func TestManyDocumentsOfASlowSourceLoseNoLease(t *testing.T) {
 				turns := b.fly(b.hold(bodies...), tt.turns)
 				b.Noted(journal.Committed, tt.documents)
 				for _, step := range []journal.Step{
-					journal.LeaseLost, journal.OutcomeUnknown, journal.Released, journal.CallFailed, journal.CircuitOpened,
+					journal.LeaseLost, journal.OutcomeUnknown, journal.Released, journal.CallFailed,
+					journal.CircuitOpened,
 				} {
 					b.Noted(step, 0)
 				}

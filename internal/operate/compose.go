@@ -117,7 +117,8 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 			continue
 		}
 		done := Composed{
-			Source: w.Source, Key: m.Event.Doc, Version: m.Event.Version, Ref: m.Event.DataRef, Fetched: m.Event.Fetch != "",
+			Source: w.Source, Key: m.Event.Doc, Version: m.Event.Version, Ref: m.Event.DataRef,
+			Fetched: m.Event.Fetch != "",
 			Message: m.Outgoing,
 		}
 		if o.Config.Sources[w.Source].NoVersion == source.NoVersionArrival && o.arrives(m, now) {

@@ -53,7 +53,8 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (x Explanation,
 	x = Explanation{
 		Key: key, Row: Readable(e.row), Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),
 		Version: e.row.Committed.VersionText(), Flight: e.row.Flight, InSink: e.sink.version, Held: e.held,
-		Scheduled: planned, Letters: e.letters, Quiet: e.timing.Quiet, MaxWait: e.timing.MaxWait, Pace: e.timing.MinInterval,
+		Scheduled: planned, Letters: e.letters, Quiet: e.timing.Quiet, MaxWait: e.timing.MaxWait,
+		Pace: e.timing.MinInterval,
 	}
 	if e.sink.why != "" {
 		x.InSink = "unknown: " + e.sink.why

@@ -235,7 +235,8 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	for i, c := range enriched {
 		h := rows[2*len(names)+i]
 		s.Enrichers = append(s.Enrichers, EnricherStatus{
-			Collection: c, Away: h.OpenUntil != 0, AwayUntil: h.OpenUntil.Time(), Rate: float64(shard.Pace(h, now)) / 1000,
+			Collection: c, Away: h.OpenUntil != 0, AwayUntil: h.OpenUntil.Time(),
+			Rate: float64(shard.Pace(h, now)) / 1000,
 		})
 	}
 	for i, name := range names {

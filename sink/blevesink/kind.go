@@ -12,9 +12,11 @@ const Name = "bleve"
 
 func init() {
 	sink.Register(sink.Kind{
-		Kind:         setting.Kind{Name: Name, Doc: "A Bleve index in a folder, for one process."},
-		InFolder:     true,
-		Capabilities: func(sink.Settings) sink.Capabilities { return sink.Capabilities{Versions: true, Generation: true} },
+		Kind:     setting.Kind{Name: Name, Doc: "A Bleve index in a folder, for one process."},
+		InFolder: true,
+		Capabilities: func(sink.Settings) sink.Capabilities {
+			return sink.Capabilities{Versions: true, Generation: true}
+		},
 		Open: func(_ context.Context, _ sink.Settings, env sink.Environment) (sink.Sink, error) {
 			return Open(env.Folder)
 		},

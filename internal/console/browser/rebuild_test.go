@@ -11,7 +11,8 @@ const answers = `(() => {
 	window.stack = {phase: "filling", total: 100000, done: 40000, posted: []};
 	const line = (o) => new TextEncoder().encode(JSON.stringify(o) + "\n");
 	const progress = () => ({sink: "search", collection: "content", phase: stack.phase, old: "lull-content-1", new: "lull-content-2",
-		begun: new Date(Date.now() - 60000).toISOString(), by: hostile, total: stack.total, done: stack.done, missed: 3, repaired: 12,
+		begun: new Date(Date.now() - 60000).toISOString(), by: hostile,
+		total: stack.total, done: stack.done, missed: 3, repaired: 12,
 		left: 1, error: hostile, refused: [{id: hostile, reason: hostile}], refusals: 25});
 	window.fetch = (path, o) => {
 		const at = String(path);

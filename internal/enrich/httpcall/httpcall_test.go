@@ -109,7 +109,8 @@ func TestPrivateAddressesAreAskedOnlyWhereNamed(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") }))
 	defer s.Close()
-	for _, address := range []string{s.URL, strings.Replace(s.URL, "127.0.0.1", "localhost", 1), "http://169.254.169.254/"} {
+	named := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	for _, address := range []string{s.URL, named, "http://169.254.169.254/"} {
 		c := New(address, []string{"another.example.org", "169.254.169.254"}, nil)
 		_, err := c.Call(t.Context(), nil)
 		var f *enrich.Failure

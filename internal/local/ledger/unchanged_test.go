@@ -14,7 +14,8 @@ func TestAnEventThatNeedsNoWriteIsCountedOnce(t *testing.T) {
 	l.Sent(now, 10, 3)
 	note := func(step journal.Step, message string, key shard.OrderKey) {
 		l.Note(journal.Note{
-			Step: step, At: now.Add(6 * time.Second), Sent: now, Message: message, Doc: "content#a", Key: key, Op: shard.Put,
+			Step: step, At: now.Add(6 * time.Second), Sent: now, Message: message, Doc: "content#a",
+			Key: key, Op: shard.Put,
 		})
 	}
 	note(journal.Committed, "1", "k1")

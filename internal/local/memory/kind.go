@@ -10,8 +10,10 @@ import (
 
 func init() {
 	sink.Register(sink.Kind{
-		Kind:         setting.Kind{Name: "memory", Doc: "Documents in memory, for one process."},
-		Capabilities: func(sink.Settings) sink.Capabilities { return sink.Capabilities{Versions: true, Generation: true} },
+		Kind: setting.Kind{Name: "memory", Doc: "Documents in memory, for one process."},
+		Capabilities: func(sink.Settings) sink.Capabilities {
+			return sink.Capabilities{Versions: true, Generation: true}
+		},
 		Open: func(_ context.Context, s sink.Settings, _ sink.Environment) (sink.Sink, error) {
 			return NewSink(clock.System{}, SinkSettings{Versions: s.Capabilities().Versions}), nil
 		},

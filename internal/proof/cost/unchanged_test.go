@@ -60,7 +60,8 @@ func republish(t *testing.T, unchanged sink.Unchanged, docs, burst int, rate flo
 	var m [2]measured
 	for i, twice := range []bool{false, true} {
 		var err error
-		if m[i], err = run(t.Context(), Native(c), passes(docs, burst, rate, twice, changed), FewestPollers, 0); err != nil {
+		m[i], err = run(t.Context(), Native(c), passes(docs, burst, rate, twice, changed), FewestPollers, 0)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -71,7 +71,8 @@ func (w *World) forget(f Forgetting, seen operate.ReconcileCopy, run string, tri
 			Collection: doc.Collection(), Run: run, By: "the simulator",
 			Documents: []operate.ReconcileCopy{seen},
 		})
-		done = err == nil && len(got.Documents) == 1 && got.Documents[0].Outcome != "in_motion" && got.Documents[0].Outcome != "failed"
+		done = err == nil && len(got.Documents) == 1 && got.Documents[0].Outcome != "in_motion" &&
+			got.Documents[0].Outcome != "failed"
 	}, func(error) {
 		if pending := w.table.row(doc); !done && (tries > 0 || pending.Flight == "operator") {
 			w.after(5*time.Second, func() { w.forget(f, seen, run, tries-1) })

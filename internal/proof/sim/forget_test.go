@@ -32,7 +32,8 @@ func TestATombstoneOfAnOperatorKeepsEveryPromise(t *testing.T) {
 				report(t, w.Run(), Swarm)
 				buried += w.oracle.alarms[journal.Removed]
 				doc := shard.DocID(w.cfg.DefaultCollection + "#" + forgottenID)
-				if l := w.oracle.ledger(doc); !remove && (!w.table.row(doc).Committed.IsFinal() || l.inSinkOp != shard.Delete) {
+				l := w.oracle.ledger(doc)
+				if !remove && (!w.table.row(doc).Committed.IsFinal() || l.inSinkOp != shard.Delete) {
 					t.Errorf("seed %d: %s is not forgotten: %+v", seed, doc, w.table.row(doc))
 				}
 			}

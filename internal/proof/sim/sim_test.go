@@ -235,7 +235,9 @@ func TestEveryPromiseHoldsWhereDocumentsAreEnriched(t *testing.T) {
 		})
 		w := begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))})
 		report(t, w.Run(), Swarm)
-		for _, s := range []journal.Step{journal.Enriched, journal.EnrichCalled, journal.EnrichFailed, journal.EnrichAway} {
+		for _, s := range []journal.Step{
+			journal.Enriched, journal.EnrichCalled, journal.EnrichFailed, journal.EnrichAway,
+		} {
 			notes[s] += w.oracle.alarms[s]
 		}
 	}
