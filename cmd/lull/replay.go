@@ -74,7 +74,7 @@ func (a *app) replayCommand() *cobra.Command {
 		exitOK:      "everything that there was to send was sent",
 		exitFailed:  "something was refused or unreadable, and the rest was sent; or it stopped: run it again",
 		exitUsage:   "usage, settings without an archive, or a checkpoint that does not fit: nothing was sent",
-		exitMissing: "the archive has nothing of this time",
+		exitMissing: "the archive has nothing of this time, or nothing of this collection, source or sink",
 	})
 }
 
@@ -160,6 +160,13 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 	r.Said = nil
 	if err := a.print(r, r.show); err != nil {
 		return err
+	}
+	looked := 0
+	for _, n := range r.Events {
+		looked += n
+	}
+	if looked > 0 && looked == r.Events[string(replay.Other)] {
+		return &exitError{exitMissing, fmt.Errorf("all %d events of that time are %s", looked, replayWords[replay.Other])}
 	}
 	if failed := r.Events[string(replay.Refused)]; failed+r.Broken > 0 {
 		return &exitError{exitFailed, fmt.Errorf("%d events were refused, and %d objects could not be read", failed,

@@ -80,7 +80,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		exitFailed:  "something stopped it: run it again to go on",
 		exitUsage:   "usage or settings, a checkpoint that does not fit, or a sink that cannot be read from here",
 		exitMissing: "no setting, row or document is of this collection",
-		exitWrong:   "drift: documents differ",
+		exitWrong:   "drift: documents differ, or events of the export could not be compared",
 	})
 }
 
@@ -182,8 +182,13 @@ func (v *verification) end() error {
 	} else {
 		err = v.print(res, func(w io.Writer) { res.print(w) })
 	}
-	if err == nil && res.Remaining > 0 {
+	switch bad := res.Export[notDecoded]; {
+	case err != nil:
+	case res.Remaining > 0:
 		err = &exitError{exitWrong, fmt.Errorf("%d documents of %s differ", res.Remaining, res.Collection)}
+	case bad > 0:
+		err = &exitError{exitWrong, fmt.Errorf("%d events of the export could not be compared, the first %d are named above",
+			bad, min(bad, maxNamedInvalid))}
 	}
 	return err
 }

@@ -261,6 +261,15 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 		}
 		s.ask(args...).want(t, name, tt.code, tt.says)
 	}
+	noise := []string{put("a", "1", "{}")}
+	for range 30 {
+		noise = append(noise, `{"type":"doc.changed"}`)
+	}
+	a := s.ask("verify", "content", "--checkpoint", at, "--source", write(t, noise...))
+	a.want(t, "events that cannot be compared", exitWrong, "30 events of the export could not be compared, the first 20")
+	if n := strings.Count(a.errors, "not compared: message"); n != 20 {
+		t.Errorf("%d events are named, want 20", n)
+	}
 	broken := write(t, `{"order":`)
 	s.ask("verify", "content", "--checkpoint", broken).want(t, "a broken checkpoint", exitUsage, "is broken: remove it")
 }

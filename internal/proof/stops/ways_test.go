@@ -153,6 +153,10 @@ var permissions = []struct {
 	{re(`^receive kms:GenerateDataKey`), failing("receive", "bucket Put", "queue Send")},
 	{re(`^(receive) kms:(DescribeKey|Encrypt|ReEncrypt.*)`), failing("receive", "table ")},
 
+	{
+		re(`^index lambda:InvokeFunction`),
+		scenario{harmless: "documents of its collection wait, unclaimed, and `enricher-away` says so"},
+	},
 	{re(`^index s3:PutObject`), failing("index", "bucket PutNext").but(rarely)},
 	{re(`^index states:StartExecution`), failing("index", "states Start").but(rarely)},
 	{re(`^index s3:DeleteObject`), failing("index", "bucket DeleteManifest").but("prune deletes the manifests")},
