@@ -67,7 +67,7 @@ func (a *app) forget(ctx context.Context, api operate.API, o operate.ForgetOrder
 	began, before := time.Now(), tally(nil, done)
 	wait := time.Second
 	for ; err == nil && done.Waits > 0 && time.Since(began) < patience; wait = min(2*wait, 15*time.Second) {
-		terminal.Printf(a.err, "%d places still hold it, and give it up by themselves\n", done.Waits)
+		terminal.Printf(a.err, "still in %d of its places, which give it up by themselves\n", done.Waits)
 		if err = sleep(ctx, min(wait, patience-time.Since(began))); err == nil {
 			done, err = api.Forget(ctx, o)
 			before = tally(before, done)

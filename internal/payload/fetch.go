@@ -9,14 +9,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/source"
 )
 
@@ -24,15 +22,8 @@ import (
 // every request, and should cache. Its errors quote no value.
 type HeadersOf func(context.Context) (map[string]string, error)
 
-const (
-	// maxRetryAfter bounds what a source may ask for: a slip in its clock must not stop indexing for
-	// a day.
-	maxRetryAfter = time.Hour
-	// maxFetches is how many requests of this process a source gets at the same time.
-	maxFetches = 32
-	// maxHeader bounds the headers of an answer, in bytes.
-	maxHeader = 64 << 10
-)
+// maxFetches is how many requests of this process a source gets at the same time.
+const maxFetches = 32
 
 // puller asks one source.
 type puller struct {
@@ -61,31 +52,10 @@ func (l *Loader) Pulling(sources map[string]source.Settings, headers func(source
 				errs = append(errs, fmt.Errorf("sources.%s.fetch.headers: %w", name, err))
 			}
 		}
-		p.client = p.newClient()
+		p.client = Client(Reachable(p.settings.Private()))
 		with.pullers[name] = p
 	}
 	return &with, errors.Join(errs...)
-}
-
-// newClient connects to the public internet, and to private addresses where the settings name the
-// host. An address is judged when it is connected to, so a name cannot lead elsewhere later.
-func (p *puller) newClient() *http.Client {
-	private := p.settings.Private()
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if a := to.Addr().Unmap(); err != nil || !Public(a) && !(private && (a.IsPrivate() || a.IsLoopback())) {
-			return errForbidden
-		}
-		return nil
-	}}
-	return &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			// No proxy: it would connect for us, to wherever it likes.
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: maxFetches, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
-		},
-	}
 }
 
 // Fetch loads the newest state of a document from a source that has the setting fetch. An error is
@@ -183,7 +153,7 @@ func unanswered(err error) error {
 	var dns *net.DNSError
 	var dial *net.OpError
 	switch {
-	case errors.Is(err, errForbidden):
+	case errors.Is(err, ErrForbidden):
 		return &source.Unavailable{Problem: "the source's host has a private address: name the host under fetch.allowPrivate"}
 	case errors.As(err, &dns):
 		return &source.Unavailable{Problem: "the source's host has no address"}
@@ -217,26 +187,9 @@ func judge(res *http.Response) error {
 		return &source.Unavailable{Problem: says + ": correct fetch.headers, or what they may read"}
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusMisdirectedRequest,
 		status == http.StatusTooEarly, status == http.StatusTooManyRequests:
-		return &source.Unavailable{Problem: says, RetryAfter: retryAfter(res.Header, time.Now())}
+		return &source.Unavailable{Problem: says, RetryAfter: backoff.After(res.Header, time.Now())}
 	}
 	return invalidFetch(says)
-}
-
-// retryAfter reads seconds, or an HTTP date, which is relative to the answer's own date where it
-// has one.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := strings.TrimSpace(h.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date
-	}
-	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
 
 func (p *puller) tooLarge() error {

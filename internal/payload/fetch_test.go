@@ -372,8 +372,7 @@ func TestAnObjectIsFetchedFromTheBucketOfTheSettings(t *testing.T) {
 // Whatever its name resolves to at the moment of connecting is judged.
 func TestTheAddressIsJudgedWhenItIsConnectedTo(t *testing.T) {
 	t.Parallel()
-	p := &puller{settings: source.Fetch{URL: "https://cms.example.org/{id}"}}
-	transport, ok := p.newClient().Transport.(*http.Transport)
+	transport, ok := Client(Reachable(false)).Transport.(*http.Transport)
 	if !ok || transport.Proxy != nil {
 		t.Fatal("a proxy would connect for us, to wherever it likes")
 	}

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -35,12 +33,8 @@ type Loader struct {
 	pullers map[string]*puller // by source; nil where none has fetch
 }
 
-const (
-	// timeout bounds one request over http, connecting included.
-	timeout = 3 * time.Second
-	// dialTimeout bounds connecting.
-	dialTimeout = 2 * time.Second
-)
+// timeout bounds one request over http, connecting included.
+const timeout = 3 * time.Second
 
 // New returns a loader that reads at most limit bytes over http from these hosts, and objects
 // through the given function.
@@ -49,25 +43,10 @@ func New(objects Objects, hosts []string, limit int64) *Loader {
 }
 
 func newLoader(objects Objects, hosts []string, limit int64, allowed func(netip.Addr) bool) *Loader {
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil || !allowed(to.Addr()) {
-			return errForbidden
-		}
-		return nil
-	}}
-	return &Loader{objects: objects, hosts: hosts, limit: limit, client: &http.Client{
-		Timeout:       timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			// No proxy: it would connect for us, to wherever it likes.
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second,
-		},
-	}}
+	client := Client(allowed)
+	client.Timeout = timeout
+	return &Loader{objects: objects, hosts: hosts, limit: limit, client: client}
 }
-
-var errForbidden = errors.New("address is not public")
 
 // Load loads s3://bucket/key or https://host/path.
 func (l *Loader) Load(ctx context.Context, ref string) ([]byte, error) {
@@ -96,7 +75,7 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	req.Header.Set("Accept", "application/json")
 	res, err := l.client.Do(req)
 	switch {
-	case errors.Is(err, errForbidden):
+	case errors.Is(err, ErrForbidden):
 		return nil, invalid("its host has an address that is not public")
 	case err != nil:
 		return nil, fmt.Errorf("load reference: %w", withoutURL(err))

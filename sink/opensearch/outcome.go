@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -136,37 +137,13 @@ func wholeOutcome(a answer) (o sink.Outcome, split bool) {
 		return o, true
 	case a.status == http.StatusTooManyRequests:
 		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, cmp.Or(o.Reason, classThrottled),
-			retryAfter(a.header, time.Now())
+			backoff.After(a.header, time.Now())
 	case a.status == http.StatusServiceUnavailable && refusedBefore[f.Type]:
-		o.Kind, o.RetryAfter = sink.Throttled, retryAfter(a.header, time.Now())
+		o.Kind, o.RetryAfter = sink.Throttled, backoff.After(a.header, time.Now())
 	case a.status >= 500, a.status == http.StatusRequestTimeout:
 		o.Kind, o.Reason = sink.Unknown, cmp.Or(o.Reason, classServerError)
 	default:
 		return configFault(a.status, f), false
 	}
 	return o, false
-}
-
-// maxRetryAfter bounds what a sink may ask for: a slip in its clock must not stop indexing for a
-// day.
-const maxRetryAfter = time.Hour
-
-// retryAfter reads the header of that name: seconds, or an HTTP date, which is relative to the
-// answer's own date where it has one.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := strings.TrimSpace(h.Get("Retry-After"))
-	if text == "" {
-		return 0
-	}
-	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date
-	}
-	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

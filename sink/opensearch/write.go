@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -253,7 +254,7 @@ func (s *Sink) read(a answer, entries []entry, outcomes []sink.Outcome) {
 			return
 		}
 	}
-	after := retryAfter(a.header, time.Now())
+	after := backoff.After(a.header, time.Now())
 	for i, e := range entries {
 		it := bulk.Items[i][actionName(e.kind)]
 		o := s.itemOutcome(e.kind, it, after)

@@ -13,23 +13,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/payload"
-)
-
-const (
-	dialTimeout = 2 * time.Second
-	// maxRetryAfter bounds what a service may ask for: a slip in its clock must not stop anything for
-	// a day.
-	maxRetryAfter = time.Hour
 )
 
 // Caller posts requests to one address. It is safe for concurrent use.
@@ -47,24 +38,8 @@ func New(address string, private []string, header func(context.Context) (map[str
 		host = strings.ToLower(u.Hostname())
 	}
 	named := slices.ContainsFunc(private, func(p string) bool { return strings.EqualFold(p, host) })
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if a := to.Addr().Unmap(); err != nil || !payload.Public(a) && !(named && (a.IsPrivate() || a.IsLoopback())) {
-			return errForbidden
-		}
-		return nil
-	}}
-	return &Caller{url: address, header: header, client: &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			// No proxy: it would connect for us, to wherever it likes.
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
-		},
-	}}
+	return &Caller{url: address, header: header, client: payload.Client(payload.Reachable(named))}
 }
-
-var errForbidden = errors.New("address is not public")
 
 // Call posts a request.
 func (c *Caller) Call(ctx context.Context, request []byte) ([]byte, error) {
@@ -118,7 +93,7 @@ func unsent(err error) error {
 	switch {
 	case errors.As(err, &failure):
 		return failure
-	case errors.Is(err, errForbidden):
+	case errors.Is(err, payload.ErrForbidden):
 		return &enrich.Failure{Reason: "its host has an address that is not public: name it under allowPrivate"}
 	case errors.As(err, &dns):
 		return &enrich.Failure{Reason: "its host has no address"}
@@ -132,7 +107,7 @@ func unsent(err error) error {
 
 func judge(res *http.Response) *enrich.Failure {
 	status := res.StatusCode
-	f := &enrich.Failure{Reason: fmt.Sprintf("it answered %d", status), RetryAfter: retryAfter(res.Header)}
+	f := &enrich.Failure{Reason: fmt.Sprintf("it answered %d", status), RetryAfter: backoff.After(res.Header, time.Now())}
 	switch {
 	case status == http.StatusOK:
 		return nil
@@ -147,18 +122,4 @@ func judge(res *http.Response) *enrich.Failure {
 		f.Smaller = true
 	}
 	return f
-}
-
-// retryAfter reads seconds, or an HTTP date, which is relative to the answer's own.
-func retryAfter(h http.Header) time.Duration {
-	text := strings.TrimSpace(h.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	at, err := http.ParseTime(text)
-	date, dated := http.ParseTime(h.Get("Date"))
-	if err != nil || dated != nil {
-		return 0
-	}
-	return min(max(at.Sub(date), 0), maxRetryAfter)
 }
