@@ -115,6 +115,7 @@ func (s *Sink) graphs() []graph {
 			journal.LeaseLost, journal.ArchiveLost, journal.Parked)},
 		{title: s.Name + ": the sink's health", statistic: "Sum", of: steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released,
 			journal.Rejected)},
+		{title: s.Name + ": fetched documents", statistic: "Sum", of: steps(journal.Fetched, journal.FetchFailed)},
 		{title: s.Name + ": enrichers", statistic: "Sum", of: steps(journal.Enriched, journal.EnrichFailed, journal.EnrichAway)},
 		{title: s.Name + ": messages waiting", statistic: "Maximum", of: queues("ApproximateNumberOfMessagesVisible")},
 		{title: s.Name + ": messages held", statistic: "Maximum", of: queues("ApproximateNumberOfMessagesNotVisible")},

@@ -49,6 +49,8 @@ var metered = []struct {
 	{journal.Stale, func(c *console.Counts) *int { return &c.Stale }},
 	{journal.Duplicate, func(c *console.Counts) *int { return &c.Duplicates }},
 	{journal.Parked, func(c *console.Counts) *int { return &c.Dead }},
+	{journal.Fetched, func(c *console.Counts) *int { return &c.Fetched }},
+	{journal.FetchFailed, func(c *console.Counts) *int { return &c.FetchFailed }},
 	{journal.Enriched, func(c *console.Counts) *int { return &c.Enriched }},
 	{journal.EnrichFailed, func(c *console.Counts) *int { return &c.EnrichFailed }},
 }

@@ -14,12 +14,13 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 		return cloudwatch.Series{begin.Add(time.Duration(minute) * time.Minute): v}
 	}
 	none := cloudwatch.Series{}
-	// of each sink: received, committed, unchanged, superseded, stale, duplicate, parked, enriched, failures
-	// of enrichers, p50 and p99
+	// of each sink: received, committed, unchanged, superseded, stale, duplicate, parked, fetched, fetches
+	// in vain, enriched, failures of enrichers, p50 and p99
 	series := []cloudwatch.Series{
-		at(1, 10), at(1, 4), at(1, 7), at(1, 3), at(1, 2), none, at(3, 1), at(1, 8), at(1, 6), at(1, 5000),
+		at(1, 10), at(1, 4), at(1, 7), at(1, 3), at(1, 2), none, at(3, 1), at(1, 12), at(1, 13), at(1, 8),
+		at(1, 6), at(1, 5000),
 		at(1, 9000),
-		at(1, 1), none, none, none, none, at(1, 1), none, none, at(1, 1), at(1, 6000), at(1, 7000),
+		at(1, 1), none, none, none, none, at(1, 1), none, none, none, none, at(1, 1), at(1, 6000), at(1, 7000),
 	}
 	m := measured(series, begin, begin.Add(5*time.Minute))
 	if len(m.Points) != 2 || !m.Points[0].At.Equal(begin.Add(time.Minute)) {
@@ -27,7 +28,7 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 	}
 	if p := m.Points[0]; p.Events != 11 || p.Written != 4 || p.Unchanged != 7 || p.Superseded != 3 ||
 		p.Stale != 2 || p.Duplicates != 1 ||
-		p.Enriched != 8 || p.EnrichFailed != 7 || p.P50 != 6*time.Second ||
+		p.Fetched != 12 || p.FetchFailed != 13 || p.Enriched != 8 || p.EnrichFailed != 7 || p.P50 != 6*time.Second ||
 		p.P99 != 9*time.Second {
 		t.Errorf("the first point: %+v", p)
 	}

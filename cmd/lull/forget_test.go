@@ -26,7 +26,7 @@ func TestForgetLeavesNothingButATombstone(t *testing.T) {
 	data := t.TempDir()
 	settings := write(t, "debounce: {minInterval: 0s}")
 	s := start(t, nil, "--events", write(t, person("p", "1"), broken("p", "2"), put("q", "1", `{"name":"other"}`)),
-		"--speed", "100", "--data", data, "--config", settings)
+		"--speed", "10", "--data", data, "--config", settings)
 	s.out.await(t, "everything has settled")
 	s.ask("get", "content#p").want(t, "the document", exitOK, personal)
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
@@ -190,6 +191,23 @@ func (h hostile) Remove(context.Context, operate.RemoveOrder) (operate.Removed, 
 	return evilAnswer[operate.Removed](h)
 }
 
+func (h hostile) Rebuild(context.Context, operate.RebuildOrder) (operate.RebuildProgress, error) {
+	return evilAnswer[operate.RebuildProgress](h)
+}
+
+func (h hostile) Archived(context.Context, operate.ArchiveRange) (archive.Size, error) {
+	if h.failing {
+		return archive.Size{}, errors.New(evil)
+	}
+	return archive.Size{Objects: 1, Messages: 1, Bytes: 1}, nil
+}
+
+func (h hostile) Replay(context.Context, operate.ReplayOrder) (operate.ReplayStep, error) {
+	step, err := evilAnswer[operate.ReplayStep](h)
+	step.Next = "" // there is an end
+	return step, err
+}
+
 func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
 	return evilAnswer[flight.ID](h)
 }
@@ -201,7 +219,9 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
 		"pause": {"--all"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
-		"verify": {"content", "--patience", "0s", "--checkpoint", filepath.Join(t.TempDir(), "cp")},
+		"verify":         {"content", "--patience", "0s", "--checkpoint", filepath.Join(t.TempDir(), "cp")},
+		"replay":         {"--from", "2h", "--checkpoint", filepath.Join(t.TempDir(), "replayed")},
+		"rebuild status": {"content"}, "rebuild resume": {"content"}, "rebuild abort": {"content"},
 	}
 	for _, h := range []hostile{{}, {failing: true}} {
 		server := httptest.NewServer(operate.Handler(h))

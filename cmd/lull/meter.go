@@ -26,6 +26,7 @@ func (m *devMeter) Measure(context.Context) (console.Measured, error) {
 		Since: m.since.UTC(), Step: m.step, Points: []console.Point{}, Total: console.Counts{
 			Events: r.Events, Written: r.Written, Deleted: r.Deleted, Unchanged: r.Unchanged,
 			Superseded: r.Superseded, Stale: r.Stale, Duplicates: r.Duplicates, Skipped: r.Skipped, Dead: r.Dead,
+			Fetched: r.Fetched, FetchFailed: r.FetchFailed,
 			Enriched: r.Enriched, EnrichCalls: r.EnrichCalls, EnrichFailed: r.EnrichFailed,
 			P50: time.Duration(r.Freshness.P50) * time.Millisecond,
 			P99: time.Duration(r.Freshness.P99) * time.Millisecond,

@@ -38,7 +38,7 @@ func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
 	if err := os.WriteFile(rows, today, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "100")
+	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "10")
 	s.out.await(t, "everything has settled")
 
 	want := []string{"content#a older resync", "content#gone undone reasserted", "content#new missing resync"}
@@ -123,7 +123,7 @@ func copyFolder(t *testing.T, from, to string) {
 
 func TestReconcileRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "100")
+	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
 	s.ask("reconcile", "con#tent").want(t, "a name that is not one", exitUsage, "COLLECTION: ")
 	s.ask("reconcile", "content", "--rate", "-1").want(t, "rate", exitUsage, "--rate -1: want documents a second")
 	s.ask("reconcile").want(t, "no collection", exitUsage)

@@ -50,7 +50,7 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "state.db"), today, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "100")
+	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "10")
 	s.out.await(t, "everything has settled")
 	export := write(t, put("a", "6", `{"v":6}`), put("new", "1", "{}"), put("same", "5", "{}"),
 		put("changed", "5", `{"v":5}`), put("other", "1", "{}"), put("lost", "1", "{}"))
@@ -93,7 +93,7 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	t.Parallel()
 	settings := write(t, "debounce: {minInterval: 0s}")
 	s := start(t, nil, "--events", write(t, put("a", "1", "{}"), put("lost-delete", "3", "{}"), put("new", "1", "{}")),
-		"--speed", "100", "--config", settings)
+		"--speed", "10", "--config", settings)
 	s.out.await(t, "everything has settled")
 	export, at := write(t, put("a", "1", "{}"), put("new", "1", "{}")), filepath.Join(t.TempDir(), "cp")
 	verify := func(args ...string) answer {
@@ -179,7 +179,7 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 		events = append(events, put(fmt.Sprintf("d%03d", i), "5", `{"v":5}`))
 		export = append(export, put(fmt.Sprintf("d%03d", i), "5", fmt.Sprintf(`{"v":%d}`, 5+i%25/24)))
 	}
-	s := start(t, nil, "--events", write(t, events...), "--speed", "200")
+	s := start(t, nil, "--events", write(t, events...), "--speed", "10")
 	s.out.await(t, "everything has settled")
 	file, at := write(t, export...), filepath.Join(t.TempDir(), "cp")
 	verify := func(f verifyFlags, checks int) answer {
@@ -229,7 +229,7 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 
 func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "100")
+	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
 	s.out.await(t, "everything has settled")
 	at := filepath.Join(t.TempDir(), "cp")
 	other := write(t, strings.Replace(put("a", "1", "{}"), `"subject"`, `"collection":"other","subject"`, 1))

@@ -36,6 +36,10 @@ type Counts struct {
 	Duplicates int `json:"duplicates"`
 	Skipped    int `json:"skipped"`
 	Dead       int `json:"dead"`
+	// Fetched are documents that were fetched from their source, FetchFailed fetches of which came
+	// nothing to write.
+	Fetched     int `json:"fetched,omitempty"`
+	FetchFailed int `json:"fetch_failed,omitempty"`
 	// Enriched are documents that a service added fields to; EnrichCalls are the requests to such
 	// services, 0 where they are not counted, and EnrichFailed those without an answer of use.
 	Enriched     int `json:"enriched,omitempty"`

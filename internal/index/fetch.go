@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
@@ -69,6 +70,7 @@ func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) 
 		if d.reference != nil && d.unloaded == "" && !t.mayWrite() {
 			d.unloaded = notLoaded + "no time is left to write it"
 		}
+		t.noteFetched(d)
 		if d.unloaded == "" {
 			ready = append(ready, d)
 		} else {
@@ -80,6 +82,18 @@ func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) 
 		return t.release(ctx, d, d.newest(), d.unloaded, d.loadAfter, false)
 	})
 	return ready
+}
+
+// noteFetched tells what a source answered that has the setting fetch.
+func (t *turn) noteFetched(d *document) {
+	if d.reference == nil || d.reference.Fetch == "" {
+		return
+	}
+	n := t.about(d, d.newest(), journal.Fetched, d.reference.Fetch)
+	if n.Count = len(d.body); d.unloaded != "" || d.fault != "" {
+		n.Step, n.Count, n.Detail = journal.FetchFailed, 0, n.Detail+": "+cmp.Or(d.unloaded, d.fault)
+	}
+	t.note(n)
 }
 
 // loadReferences loads what the documents refer to, in half of the time that is left: the other

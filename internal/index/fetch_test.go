@@ -143,6 +143,8 @@ func TestAnAnswerThatIsOlderThanItsEventIsWaitedOut(t *testing.T) {
 		if len(c.loads) != 1+1+1+1+1 { // b is fetched, too
 			b.Errorf("loaded %q", c.loads)
 		}
+		b.Noted(journal.Fetched, 3)
+		b.Noted(journal.FetchFailed, 2)
 		b.Noted(journal.CircuitOpened, 0)
 		b.Noted(journal.DeadLettered, 0)
 		b.inQueue(0)

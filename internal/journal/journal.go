@@ -35,6 +35,9 @@ const (
 	// left the flight behind a newer pending version, until Until: mostly stale then
 	LeftSuperseded Step = "left_superseded"
 	Claimed        Step = "claimed" // the lease is ours; Until is its end
+	// the newest state of the document was fetched, Count bytes; Detail is the source
+	Fetched     Step = "fetched"
+	FetchFailed Step = "fetch_failed" // nothing to write came of it: stale, missing, away; Detail is the source and why
 	// the service of its collection added fields to the document, Count bytes in all; Detail is its kind
 	Enriched     Step = "enriched"
 	EnrichCalled Step = "enrich_called" // one request for Count documents; Detail is the collection

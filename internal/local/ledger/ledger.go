@@ -135,7 +135,7 @@ func (l *Ledger) Note(n journal.Note) {
 	defer l.mu.Unlock()
 	v := l.version(n.Doc, n.Key)
 	switch n.Step {
-	case journal.Enriched, journal.EnrichCalled, journal.EnrichFailed:
+	case journal.Fetched, journal.FetchFailed, journal.Enriched, journal.EnrichCalled, journal.EnrichFailed:
 		l.steps[n.Step]++
 	case journal.Skipped:
 		l.end(n, endSkipped)

@@ -38,6 +38,9 @@ type Report struct {
 	SinkItems   int64      `json:"sink_items"`
 	Freshness   Freshness  `json:"freshness_ms"`
 
+	Fetched     int `json:"fetched"`      // documents that were fetched from their source
+	FetchFailed int `json:"fetch_failed"` // fetches of which came nothing to write: stale, missing, away
+
 	Enriched     int `json:"enriched"`      // documents that a service added fields to
 	EnrichCalls  int `json:"enrich_calls"`  // requests to such services
 	EnrichFailed int `json:"enrich_failed"` // those without an answer of use; part of EnrichCalls
@@ -104,6 +107,7 @@ func (l *Ledger) Report() Report {
 		Bursts: l.Bursts.Bursts(), Flights: l.flights, Turns: l.Meter.Turns.Load(),
 		RowWrites: l.Meter.RowWrites.Load(), RowReads: l.Meter.RowReads.Load(),
 		SinkCalls: l.Meter.SinkCalls.Load(), SinkItems: l.Meter.SinkItems.Load(), Freshness: l.fresh.summary(),
+		Fetched: l.steps[journal.Fetched], FetchFailed: l.steps[journal.FetchFailed],
 		Enriched: l.steps[journal.Enriched], EnrichCalls: l.steps[journal.EnrichCalled],
 		EnrichFailed: l.steps[journal.EnrichFailed],
 	}

@@ -26,7 +26,7 @@ func TestTheReportHasExactlyItsFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"messages":0,"events":0,"skipped":0,"rejected":0,"duplicates":0,"stale":0,"held":0,"superseded":0,"written":0,"deleted":0,"unchanged":0,"rewritten":0,"scheduled":0,"dead":0,` +
-		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m","detail":"400","where":"line 3"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0},"enriched":0,"enrich_calls":0,"enrich_failed":0}`
+		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m","detail":"400","where":"line 3"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0},"fetched":0,"fetch_failed":0,"enriched":0,"enrich_calls":0,"enrich_failed":0}`
 	var got bytes.Buffer
 	if err := json.Compact(&got, b); err != nil || got.String() != want {
 		t.Errorf("got  %s\nwant %s (error %v)", got.String(), want, err)

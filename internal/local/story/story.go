@@ -71,6 +71,8 @@ var lines = map[journal.Step]line{
 		"LEAVE", "{detail}: its flight ends; the message comes back in {until}, to be acknowledged as stale",
 	},
 	journal.Claimed:      {"CLAIM", "the lull has come: lease taken under a fresh token, its time is the fence"},
+	journal.Fetched:      {"FETCH", "the newest state came from source {detail}: {count} bytes"},
+	journal.FetchFailed:  {"FETCH", "nothing to write came from source {detail}"},
 	journal.Enriched:     {"ENRICH", "its enricher, by {detail}, added {count} bytes"},
 	journal.EnrichFailed: {"ENRICH", "no answer for {count} documents of {detail}"},
 	journal.EnrichAway:   {"BREAKER", "the enricher of {detail} is asked nothing for {until}"},
