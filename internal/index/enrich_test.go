@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 // service is an enricher of a test: it answers each document by itself, in order.
 type service struct {
+	mu    sync.Mutex                                  // of what follows, and of what the functions use
 	calls [][]string                                  // the ids of each request
 	took  time.Duration                               // of each request
 	each  time.Duration                               // and of each document in it
@@ -34,7 +36,9 @@ func (s *service) Call(ctx context.Context, request []byte) ([]byte, error) {
 	for _, d := range r.Documents {
 		ids = append(ids, d.ID)
 	}
+	s.mu.Lock()
 	s.calls = append(s.calls, ids)
+	s.mu.Unlock()
 	if took := s.took + time.Duration(len(ids))*s.each; took > 0 {
 		select {
 		case <-ctx.Done():
@@ -42,6 +46,8 @@ func (s *service) Call(ctx context.Context, request []byte) ([]byte, error) {
 		case <-time.After(took):
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.whole != nil {
 		if text, err := s.whole(ids); text != "" || err != nil {
 			return []byte(text), err
