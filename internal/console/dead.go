@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -229,23 +228,12 @@ type deadLine struct {
 func (c *console) campaign(w http.ResponseWriter, r *http.Request, o operate.LetterOrder,
 	do func(context.Context, operate.LetterOrder) (operate.LetterResult, error),
 ) {
-	out, end, err := c.open(w, "application/x-ndjson")
+	ctx, say, end, err := c.lines(w, r)
 	if err != nil {
 		failed(w, err)
 		return
 	}
 	defer end()
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	say := func(l deadLine) {
-		text, err := json.Marshal(l)
-		if err == nil {
-			err = out.write(append(text, '\n'))
-		}
-		if err != nil {
-			stop() // nobody reads
-		}
-	}
 	o.Progress = func(l operate.LetterLine) {
 		say(deadLine{
 			ID: l.Letter.ID, Key: l.Letter.Key, Version: l.Letter.Version, Outcome: l.Outcome,

@@ -173,6 +173,28 @@ func (c *console) open(w http.ResponseWriter, kind string) (s *stream, end func(
 	return s, func() { <-c.streams }, nil
 }
 
+// lines begins an answer line by line: say sends a value as a line of JSON. The context ends with
+// the request, and where nobody reads any more. end is to be called once, after the last line.
+func (c *console) lines(w http.ResponseWriter, r *http.Request) (
+	ctx context.Context, say func(line any), end func(), err error,
+) {
+	out, leave, err := c.open(w, "application/x-ndjson")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ctx, stop := context.WithCancel(r.Context())
+	say = func(line any) {
+		text, err := json.Marshal(line)
+		if err == nil {
+			err = out.write(append(text, '\n'))
+		}
+		if err != nil {
+			stop() // nobody reads
+		}
+	}
+	return ctx, say, func() { stop(); leave() }, nil
+}
+
 // write sends b now. An error says that nobody reads.
 func (s *stream) write(b []byte) error {
 	_ = s.ctl.SetWriteDeadline(time.Now().Add(patience)) // a recorder in a test has none

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -83,23 +82,12 @@ func (c *console) rebuild(w http.ResponseWriter, r *http.Request, action string)
 		changeFailed(w, err)
 		return
 	}
-	out, end, err := c.open(w, "application/x-ndjson")
+	ctx, say, end, err := c.lines(w, r)
 	if err != nil {
 		failed(w, err)
 		return
 	}
 	defer end()
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	say := func(l rebuildLine) {
-		text, err := json.Marshal(l)
-		if err == nil {
-			err = out.write(append(text, '\n'))
-		}
-		if err != nil {
-			stop() // nobody reads
-		}
-	}
 	progress := func(p operate.RebuildProgress) *rebuildShown {
 		s := shownRebuild(p)
 		return &s

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -41,23 +40,12 @@ func (c *console) compare(w http.ResponseWriter, r *http.Request) {
 		failed(w, &problem{http.StatusRequestEntityTooLarge, "the settings are too large"})
 		return
 	}
-	out, end, err := c.open(w, "application/x-ndjson")
+	ctx, tell, end, err := c.lines(w, r)
 	if err != nil {
 		failed(w, err)
 		return
 	}
 	defer end()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	tell := func(line any) {
-		text, err := json.Marshal(line)
-		if err == nil {
-			err = out.write(append(text, '\n'))
-		}
-		if err != nil {
-			cancel() // nobody reads
-		}
-	}
 	if err := c.Simulator.Compare(ctx, question, tell); err != nil && !errors.Is(err, context.Canceled) {
 		tell(map[string]string{"error": terminal.Line(err.Error())})
 	}
