@@ -152,11 +152,12 @@ func (p *Props) checkAuth(fs *faultList) {
 		for _, v := range []struct{ setting, value string }{
 			{"userEnv", s.Auth.UserEnv},
 			{"passwordEnv", s.Auth.PasswordEnv},
+			{"keyEnv", s.Auth.KeyEnv},
 		} {
 			if v.value != "" {
 				fs.add("sinks."+name+".auth."+v.setting, v.value,
 					"a deployed function's environment holds names and ARNs only",
-					"store the user and the password as a secret and write its ARN as sinks."+name+".auth.secretARN")
+					"store what it holds as a secret and write its ARN as sinks."+name+".auth.secretARN")
 			}
 		}
 		_, _, known := sinkResource(s.URL)

@@ -264,9 +264,9 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 	never := []string{
 		"stack",                           // another name
 		"table", "sinks.<name>.liveQueue", // existing ones
-		"sinks.<name>.kind",                                          // there is one that can be deployed
-		"sinks.<name>.versions",                                      // follows from the kind
-		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", // cannot be deployed
+		"sinks.<name>.kind",                                                                      // there is one that can be deployed
+		"sinks.<name>.versions",                                                                  // follows from the kind
+		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", "sinks.<name>.auth.keyEnv", // cannot be deployed
 		"collections.<name>.enrich.headers.env",
 		"sources.<name>.fetch.headers.env", // nor can this
 	}

@@ -24,8 +24,6 @@
 // may change in any version, and the changelog says so. These needs are known, and the seam has
 // room for them without a change to the sinks that exist:
 //
-//   - One document a call: a field MaxDocuments of [Capabilities] that bounds bulkDocuments. Today
-//     a sink splits the ops that Write is given by itself, as it likes.
 //   - Outcomes for a whole request: such a sink gives every op of the request the same [Outcome]. A
 //     field of Capabilities will say so. index then cuts a refused request in halves to find the
 //     document to blame, as opensearch does by itself.

@@ -21,6 +21,10 @@ type Kind struct {
 	NeedsIndex bool
 	// InFolder says that a sink in the process keeps its documents in Environment.Folder.
 	InFolder bool
+	// Auths are the kinds of authentication that it takes beside none. Nil means basic and sigv4.
+	Auths []AuthKind
+	// BulkDocuments is the default of bulkDocuments. 0 means 500.
+	BulkDocuments int
 	// Capabilities are what a sink can do with these settings, whatever Versions and ApplyDelay
 	// say. Nil means the zero Capabilities.
 	Capabilities func(Settings) Capabilities
@@ -46,6 +50,10 @@ type Environment struct {
 	// right before it is sent: where it fails nothing must be sent. Nil means that there are no
 	// credentials.
 	Authenticate func(*http.Request) error
+	// Key gives the secret text that auth names: an API key, or what a kind signs with. Call it for
+	// every request: it is read anew now and then, so that a rotated secret is taken up. Its errors do
+	// not quote it, and nor may yours. Nil means that auth is not of the kind key.
+	Key func(context.Context) (string, error)
 	// Folder is where a kind with InFolder keeps its documents; empty for the others.
 	Folder string
 }
@@ -64,6 +72,14 @@ func Kinds() []string { return kinds.Names() }
 
 // Deployable reports whether a sink of this kind outlives the process.
 func (k Kind) Deployable() bool { return len(k.Schemes) > 0 }
+
+// Authentications are the kinds of authentication that it takes beside none.
+func (k Kind) Authentications() []AuthKind {
+	if k.Auths == nil {
+		return []AuthKind{AuthBasic, AuthSigV4}
+	}
+	return k.Auths
+}
 
 func (k Kind) capabilities(s Settings) Capabilities {
 	if k.Capabilities == nil {

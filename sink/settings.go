@@ -33,7 +33,8 @@ type Settings struct {
 	Generation string `json:"generation"`
 	// Auth is how requests are authenticated.
 	Auth Auth `json:"auth"`
-	// BulkDocuments is the most documents of one bulk request. Default 500.
+	// BulkDocuments is the most documents of one bulk request. Default 500, unless its kind says
+	// otherwise.
 	BulkDocuments int `json:"bulkDocuments"`
 	// BulkBytes is the most bytes of one bulk request; a larger document goes alone. Default 5MB.
 	BulkBytes setting.Size `json:"bulkBytes"`
@@ -60,14 +61,18 @@ const (
 	AuthNone  AuthKind = "none"
 	AuthBasic AuthKind = "basic"
 	AuthSigV4 AuthKind = "sigv4"
+	AuthKey   AuthKind = "key"
 )
 
 // Auth is how requests to a sink are authenticated. It names where a secret is, never the secret.
 type Auth struct {
-	// Kind is "none", "basic" or "sigv4". Default "none".
+	// Kind is "none", "basic", "key" or "sigv4". Default "none".
 	Kind AuthKind `json:"kind"`
-	// SecretARN is a secret with the fields username and password, for basic.
+	// SecretARN is a secret: with the fields username and password for basic, with the field key, or
+	// of nothing but the key, for key.
 	SecretARN string `json:"secretARN"`
+	// KeyEnv names the environment variable that holds the key, for key without SecretARN.
+	KeyEnv string `json:"keyEnv"`
 	// UserEnv and PasswordEnv name the environment variables that hold them, for basic without
 	// SecretARN.
 	UserEnv     string `json:"userEnv"`
@@ -87,6 +92,9 @@ type Capabilities struct {
 	// ApplyDelay is how long a sink without versions may still apply a request after the caller
 	// hung up. It is part of every lease. 0 means [DefaultApplyDelay].
 	ApplyDelay time.Duration
+	// MaxDocuments is the most documents that one request can have: 1 for an engine that takes one
+	// document a call. 0 means that bulkDocuments alone bounds it.
+	MaxDocuments int
 	// Generation: the sink is a [Generator]. Without it, unchanged: keep is refused.
 	Generation bool
 }

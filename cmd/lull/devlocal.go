@@ -98,6 +98,7 @@ func (l *localized) describe(at map[string]string, objects string) []string {
 		}
 		without := map[config.AuthKind]string{
 			config.AuthSigV4: ", requests are not signed", config.AuthBasic: ", no password is read",
+			config.AuthKey: ", no key is read",
 		}[s.Auth.Kind]
 		lines = append(
 			lines,

@@ -82,14 +82,15 @@ func scalars() Config {
 // defaultSink is the kind of the sink where lull.yaml has none.
 const defaultSink = "bleve"
 
-// newSink returns a sink with the defaults that depend on nothing.
+// newSink returns a sink with the defaults that depend on nothing but its kind.
 func newSink(kind string) Sink {
+	k, _ := sink.Lookup(kind)
 	return Sink{
 		Kind:          kind,
 		Index:         "lull-{collection}",
 		Unchanged:     sink.Write,
 		Auth:          Auth{Kind: AuthNone},
-		BulkDocuments: 500,
+		BulkDocuments: cmp.Or(k.BulkDocuments, 500),
 		BulkBytes:     5 * setting.MB,
 	}
 }

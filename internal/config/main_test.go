@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	_ "github.com/lullhq/lull/internal/local/memory"
-	_ "github.com/lullhq/lull/sink/blevesink"
+	_ "github.com/lullhq/lull/sink/builtin"
+	_ "github.com/lullhq/lull/sink/builtin/local"
 	"github.com/lullhq/lull/sink/opensearch"
 	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"

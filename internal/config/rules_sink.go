@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -22,7 +23,7 @@ var sinkRules = []Rule{
 		"Each kind of authentication has what it needs and nothing that it would ignore; passwords travel encrypted.",
 		checkSinkAuth,
 	},
-	{"sink-kind", "The options of a sink's kind fit its other settings.", checkSinkKind},
+	{"sink-kind", "The options of a sink's kind fit its other settings, and no request has more documents than the kind can send.", checkSinkKind},
 	{
 		"sink-versions", "Only a sink that can compare versions has versions: true. A serverless collection cannot.",
 		checkSinkVersions,
@@ -115,30 +116,41 @@ func checkSinkURL(c *Config, f *checker) {
 // checkSinkAuth holds auth to its kind, in the order of its settings.
 func checkSinkAuth(c *Config, f *checker) {
 	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
-		if s.Auth.Kind != AuthNone && !k.Deployable() {
+		takes := k.Authentications()
+		switch {
+		case s.Auth.Kind == AuthNone:
+		case !k.Deployable():
 			f.fault(path+".auth.kind", string(s.Auth.Kind), "would be ignored: the kind "+s.Kind+" lives in the process",
 				"write none")
+		case !slices.Contains(takes, s.Auth.Kind):
+			f.fault(path+".auth.kind", string(s.Auth.Kind), "is not for a sink of the kind "+s.Kind,
+				fmt.Sprintf("write one of none, %s", join(takes)))
 		}
 	})
 	eachSink(c, func(_, path string, s Sink) {
 		a, auth := s.Auth, path+".auth"
 		for _, o := range []struct {
 			name, value string
-			kind        AuthKind
+			kinds       []AuthKind
 		}{
-			{"secretARN", a.SecretARN, AuthBasic},
-			{"userEnv", a.UserEnv, AuthBasic},
-			{"passwordEnv", a.PasswordEnv, AuthBasic},
-			{"region", a.Region, AuthSigV4},
-			{"service", a.Service, AuthSigV4},
+			{"secretARN", a.SecretARN, []AuthKind{AuthBasic, AuthKey}},
+			{"userEnv", a.UserEnv, []AuthKind{AuthBasic}},
+			{"passwordEnv", a.PasswordEnv, []AuthKind{AuthBasic}},
+			{"keyEnv", a.KeyEnv, []AuthKind{AuthKey}},
+			{"region", a.Region, []AuthKind{AuthSigV4}},
+			{"service", a.Service, []AuthKind{AuthSigV4}},
 		} {
-			if o.value != "" && a.Kind != o.kind {
-				f.fault(auth+"."+o.name, o.value, "would be ignored: it belongs to the kind "+string(o.kind),
-					"remove it, or set "+auth+".kind to "+string(o.kind))
+			if o.value != "" && !slices.Contains(o.kinds, a.Kind) {
+				of := join(o.kinds)
+				f.fault(auth+"."+o.name, o.value, "would be ignored: it belongs to the kind "+of,
+					"remove it, or set "+auth+".kind to "+of)
 			}
 		}
-		if a.Kind == AuthBasic {
+		switch a.Kind {
+		case AuthBasic:
 			checkBasic(f, auth, s)
+		case AuthKey:
+			checkKey(f, auth, a)
 		}
 	})
 }
@@ -166,6 +178,24 @@ func checkBasic(f *checker, auth string, s Sink) {
 	}
 }
 
+// checkKey wants the key in exactly one place: a secret, or an environment variable.
+func checkKey(f *checker, auth string, a Auth) {
+	switch {
+	case a.SecretARN == "" && a.KeyEnv == "":
+		f.fault(auth+".secretARN", nil, "is missing", "write the ARN of the secret that holds the key, or "+auth+".keyEnv")
+	case a.SecretARN != "" && a.KeyEnv != "":
+		f.fault(auth+".secretARN", a.SecretARN, "is set beside keyEnv", "keep the secret or the variable")
+	}
+}
+
+func join(kinds []AuthKind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return strings.Join(names, " or ")
+}
+
 // loopback reports whether requests to the host stay on this machine.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
@@ -175,6 +205,10 @@ func loopback(host string) bool {
 func checkSinkKind(c *Config, f *checker) {
 	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
 		checkOptions(f, path, s, s.Options, k.Kind, k.Check)
+		if most := s.Capabilities().MaxDocuments; most > 0 && s.BulkDocuments > most {
+			f.fault(path+".bulkDocuments", s.BulkDocuments,
+				fmt.Sprintf("is more than a request of the kind %s can have", s.Kind), fmt.Sprintf("write %d, or remove it", most))
+		}
 	})
 }
 

@@ -62,6 +62,11 @@ var brokenSinks = []broken{
 		setting: "sinks.search.auth.region", fix: "kind to sigv4",
 	},
 	{
+		rule: "sink-auth", name: "a kind of authentication that the kind does not take",
+		breaks:  auth(Auth{Kind: AuthKey, KeyEnv: "KEY"}),
+		setting: "sinks.search.auth.kind", fix: "none, basic or sigv4",
+	},
+	{
 		rule: "sink-auth", name: "basic with nothing",
 		breaks:  auth(Auth{Kind: AuthBasic}),
 		setting: "sinks.search.auth.secretARN", fix: "userEnv",

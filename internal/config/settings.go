@@ -267,14 +267,18 @@ func commonSinkSettings() []setting.Setting {
 		setting.Text("sinks.<name>.generation", generationPattern, "up to 64 letters, digits, spaces and . _ : -, or nothing",
 			"Change it to have every document written anew: nothing that was committed under another text is kept.").
 			Otherwise("none"),
-		setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "sigv4"),
+		setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "key", "sigv4"),
 		setting.Text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing",
-			"A secret with the fields username and password, for basic.").Otherwise("none"),
+			"A secret: with the fields username and password for basic; with the field key, or nothing but the key, for key.").
+			Otherwise("none"),
 		setting.Text("sinks.<name>.auth.userEnv", envPattern, "the name of an environment variable, or nothing",
 			"The variable that holds the user, for basic without a secret.").
 			Otherwise("none"),
 		setting.Text("sinks.<name>.auth.passwordEnv", envPattern, "the name of an environment variable, or nothing",
 			"The variable that holds the password, for basic without a secret.").
+			Otherwise("none"),
+		setting.Text("sinks.<name>.auth.keyEnv", envPattern, "the name of an environment variable, or nothing",
+			"The variable that holds the key, for key without a secret.").
 			Otherwise("none"),
 		setting.Text("sinks.<name>.auth.region", regionPattern, "a region such as eu-west-1, or nothing",
 			"The region to sign for, for sigv4.").Otherwise("the function's own"),

@@ -25,6 +25,7 @@ const (
 	AuthNone  = sink.AuthNone
 	AuthBasic = sink.AuthBasic
 	AuthSigV4 = sink.AuthSigV4
+	AuthKey   = sink.AuthKey
 )
 
 // CollectionsOf returns the collections that are known to be written to this sink, sorted: those

@@ -1,4 +1,5 @@
-// Package secret reads a user's name and password, or headers of requests, from Secrets Manager.
+// Package secret reads a user's name and password, a key, or headers of requests, from Secrets
+// Manager.
 //
 // A secret is read when it is first needed, and again after a few minutes. So a rotated password is
 // taken up. While it cannot be read anew, the last one is used. Neither errors
@@ -13,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -102,6 +104,27 @@ func (l *Login) Credentials(ctx context.Context) (user, password string, err err
 	got, err := l.get(ctx)
 	return got.Username, got.Password, err
 }
+
+// Key is a secret that holds one text, by its ARN: all of it, or its field key. It is safe for
+// concurrent use.
+type Key struct{ cached[string] }
+
+// NewKey returns the key in the secret with that ARN. Nothing is read yet.
+func NewKey(cfg aws.Config, arn string) *Key {
+	return &Key{newCached(cfg, arn, "auth.secretARN", "the text key, or nothing but the key", func(text string) (string, bool) {
+		var fields struct {
+			Key string `json:"key"`
+		}
+		if json.Unmarshal([]byte(text), &fields) == nil && fields.Key != "" {
+			text = fields.Key
+		}
+		text = strings.TrimSpace(text)
+		return text, text != ""
+	})}
+}
+
+// Get returns the key.
+func (k *Key) Get(ctx context.Context) (string, error) { return k.get(ctx) }
 
 // Headers is a secret with the headers of requests, by its ARN. It is safe for concurrent use.
 type Headers struct{ cached[map[string]string] }

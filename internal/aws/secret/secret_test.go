@@ -136,3 +136,22 @@ func TestTheServiceIsInTheAccountsRegion(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyIsTheWholeSecretOrItsField(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"abc123\n":                      "abc123",
+		`{"key":"abc123","engine":"x"}`: "abc123",
+		`{"type":"service_account","private_key":"p"}`: `{"type":"service_account","private_key":"p"}`,
+		`{"key":7}`: `{"key":7}`,
+	} {
+		k := NewKey(awstest.JSON(t, func(awstest.Call) awstest.Reply { return value(text) }), arn)
+		if got, err := k.Get(awstest.Context(t)); err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+	k := NewKey(awstest.JSON(t, func(awstest.Call) awstest.Reply { return value(" \n") }), arn)
+	if _, err := k.Get(awstest.Context(t)); err == nil || !strings.Contains(err.Error(), "nothing but the key") {
+		t.Errorf("an empty secret: got %v", err)
+	}
+}

@@ -43,14 +43,37 @@ func Open(ctx context.Context, cfg *config.Config, name string, from Account) (s
 	if err != nil {
 		return nil, fmt.Errorf("sinks.%s.auth: %w", name, err)
 	}
+	key, err := from.key(ctx, s.Auth)
+	if err != nil {
+		return nil, fmt.Errorf("sinks.%s.auth: %w", name, err)
+	}
 	opened, err := kind.Open(ctx, s, sink.Environment{
 		Stack: cfg.Stack, Name: name, Collections: cfg.CollectionsOf(name), Authenticate: authenticate,
-		Folder: from.Folder,
+		Key: key, Folder: from.Folder,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sinks.%s: %w", name, err)
 	}
 	return opened, nil
+}
+
+// key returns what gives the key that auth names, nil for none.
+func (from Account) key(ctx context.Context, auth config.Auth) (func(context.Context) (string, error), error) {
+	switch {
+	case auth.Kind != config.AuthKey:
+		return nil, nil
+	case auth.SecretARN == "":
+		key := strings.TrimSpace(from.Getenv(auth.KeyEnv))
+		if key == "" {
+			return nil, fmt.Errorf("set the environment variable that keyEnv names (%q)", auth.KeyEnv)
+		}
+		return func(context.Context) (string, error) { return key, nil }, nil
+	}
+	account, err := from.AWS(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find AWS credentials: %w", err)
+	}
+	return secret.NewKey(account, auth.SecretARN).Get, nil
 }
 
 // authenticate returns what adds the credentials that auth names to a request, nil for none.
