@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -50,12 +51,12 @@ var hints = map[int]string{
 	http.StatusRequestEntityTooLarge: "the request is too large: lower bulkBytes",
 }
 
-func requestError(a answer) error {
-	if a.err != nil {
-		return &Error{Status: a.status, Err: a.err}
+func requestError(a exchange.Answer) error {
+	if a.Err != nil {
+		return &Error{Status: a.Status, Err: a.Err}
 	}
-	f, _ := parseFault(a.body)
-	return &Error{Status: a.status, Class: f.class()}
+	f, _ := parseFault(a.Body)
+	return &Error{Status: a.Status, Class: f.class()}
 }
 
 // fault is OpenSearch's description of an error. Reason quotes content and stays in here.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -22,9 +23,9 @@ func FuzzBulkAnswer(f *testing.F) {
 	}
 	s := &Sink{Options: Options{Versions: true}}
 	f.Fuzz(func(t *testing.T, status int, body string) {
-		a := answer{status: status, header: http.Header{}, body: []byte(body), sent: true}
+		a := exchange.Answer{Status: status, Header: http.Header{}, Body: []byte(body), Sent: true}
 		var outcomes []sink.Outcome
-		if a.ok() {
+		if a.OK() {
 			outcomes = []sink.Outcome{{Kind: sink.Unknown}, {Kind: sink.Unknown}}
 			s.read(a, []entry{{op: 0, kind: shard.Put, id: "a"}, {op: 1, kind: shard.Delete, id: "b"}}, outcomes)
 		} else {
@@ -46,38 +47,4 @@ func FuzzBulkAnswer(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestNamesGoThereAndBack(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		pattern, index string
-		want           shard.Collection
-		ok             bool
-	}{
-		{"{collection}", "content", "content", true},
-		{"{collection}", ".opendistro", "", false},
-		{"{collection}", "Upper", "", false},
-		{"lull-{collection}-v1", "lull-content-v1", "content", true},
-		{"lull-{collection}-v1", "lull--v1", "", false},
-		{"lull-{collection}-v1", "lull-v1", "", false},
-		{"lull-{collection}-v1", "other-content-v1", "", false},
-		{"docs", "docs", "only", true},
-		{"docs", "docs-2", "", false},
-	}
-	for _, tt := range tests {
-		n, err := newNames(tt.pattern, []shard.Collection{"only"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, ok := n.collection(tt.index)
-		if ok != tt.ok || ok && c != tt.want {
-			t.Errorf("%s in %s: %q, %t", tt.index, tt.pattern, c, ok)
-		}
-		if ok {
-			if index, ok := n.index(c); !ok || index != tt.index {
-				t.Errorf("index of %s in %s: %s, %t", c, tt.pattern, index, ok)
-			}
-		}
-	}
 }

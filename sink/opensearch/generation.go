@@ -20,7 +20,7 @@ const generationParts = "*.settings.index.uuid,*.settings.index.derived_source,*
 // alias of several indices, and where there is no index yet. It is also empty for an index that
 // keeps a part of what is written, or lets a pipeline change it.
 func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, error) {
-	index, ok := s.names.index(c)
+	index, ok := s.names.Index(c)
 	if !ok || s.Serverless {
 		return "", nil
 	}

@@ -2,14 +2,10 @@ package opensearch
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"net"
 	"net/http"
-	"net/url"
-	"strings"
-	"time"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -45,22 +41,18 @@ type Options struct {
 
 // Defaults of Options.
 const (
-	defaultIndex         = placeholder
+	defaultIndex         = sink.Placeholder
 	defaultBulkDocuments = 500
 	defaultBulkBytes     = 5 << 20
 	defaultTemplate      = "lull"
 )
 
-// dialTimeout is shorter than any sensible deadline of a write: a host that does not answer must
-// show as a request that was never sent, not as one whose outcome is unknown.
-const dialTimeout = 2 * time.Second
-
 // Sink writes to OpenSearch and reads back. It is safe for concurrent use.
 type Sink struct {
 	Options
 
-	names   names
-	address string // the URL without a slash at its end
+	names   sink.Names
+	client  exchange.Client
 	targets targets
 
 	requireAlias bool // the index has an alias of its own, by which it is written: see Into
@@ -84,55 +76,19 @@ func New(o Options) (*Sink, error) {
 	if o.Versions && o.Serverless {
 		return nil, errors.New("a serverless collection has no versions: leave Versions out")
 	}
-	address, err := parseURL(o.URL)
+	address, err := exchange.ParseURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	names, err := newNames(o.Index, o.Collections)
+	names, err := sink.NewNames(o.Index, o.Collections)
 	if err != nil {
 		return nil, err
 	}
 	if o.Transport == nil {
-		o.Transport = newTransport()
+		o.Transport = exchange.NewTransport()
 	}
-	return &Sink{Options: o, names: names, address: address, targets: targets{known: map[string]target{}}}, nil
-}
-
-// parseURL never quotes a URL: it might hold a password.
-func parseURL(text string) (string, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return "", errors.New("sink url: not a URL")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "", errors.New("sink url: want http://host:port or https://host")
-	case u.User != nil:
-		return "", errors.New("sink url: holds credentials: put them where auth says")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", errors.New("sink url: has a query or a fragment")
-	}
-	return strings.TrimRight(u.String(), "/"), nil
-}
-
-// dial makes a connection that drops what it has not sent when it is closed. A server that stalls
-// would otherwise get the whole of a request after we hung up, and apply it.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // where it cannot be set, fences and leases have to do
-	}
-	return conn, err
-}
-
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dial,
-		TLSHandshakeTimeout: dialTimeout,
-		ForceAttemptHTTP2:   true,
-		MaxIdleConnsPerHost: 8,
-		IdleConnTimeout:     30 * time.Second,
-	}
+	client := exchange.Client{Address: address, Authenticate: o.Authenticate, Transport: o.Transport}
+	return &Sink{Options: o, names: names, client: client, targets: targets{known: map[string]target{}}}, nil
 }
 
 // Close closes idle connections.

@@ -2,7 +2,6 @@ package opensearch
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -39,9 +39,8 @@ func configFault(status int, f fault) sink.Outcome {
 }
 
 // notConnected judges a request of which not a byte was sent.
-func notConnected(err error) sink.Outcome {
-	var auth *authError
-	if errors.As(err, &auth) {
+func notConnected(a exchange.Answer) sink.Outcome {
+	if a.Unauthenticated() {
 		return sink.Outcome{Kind: sink.Configuration, Reason: classNoCredentials}
 	}
 	return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
@@ -122,28 +121,28 @@ func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) s
 // wholeOutcome judges an answer that is not an answer to a bulk request: what it says holds for
 // every op. split says that the request was refused for what is in it, so that a part of it may be
 // sent again; the outcome is then that of an op that was alone.
-func wholeOutcome(a answer) (o sink.Outcome, split bool) {
-	f, ours := parseFault(a.body)
-	o = sink.Outcome{Status: a.status, Reason: f.class()}
+func wholeOutcome(a exchange.Answer) (o sink.Outcome, split bool) {
+	f, ours := parseFault(a.Body)
+	o = sink.Outcome{Status: a.Status, Reason: f.class()}
 	switch {
-	case a.status == http.StatusRequestEntityTooLarge:
+	case a.Status == http.StatusRequestEntityTooLarge:
 		o.Kind, o.Reason = sink.Rejected, sink.TooLarge
 		return o, true
-	case a.status == http.StatusBadRequest && ours && !configured(f):
+	case a.Status == http.StatusBadRequest && ours && !configured(f):
 		o.Kind, o.Reason = sink.Refused, cmp.Or(o.Reason, classBadRequest)
 		if f.Type == "action_request_validation_exception" {
 			o.Kind = sink.Rejected
 		}
 		return o, true
-	case a.status == http.StatusTooManyRequests:
+	case a.Status == http.StatusTooManyRequests:
 		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, cmp.Or(o.Reason, classThrottled),
-			backoff.After(a.header, time.Now())
-	case a.status == http.StatusServiceUnavailable && refusedBefore[f.Type]:
-		o.Kind, o.RetryAfter = sink.Throttled, backoff.After(a.header, time.Now())
-	case a.status >= 500, a.status == http.StatusRequestTimeout:
+			backoff.After(a.Header, time.Now())
+	case a.Status == http.StatusServiceUnavailable && refusedBefore[f.Type]:
+		o.Kind, o.RetryAfter = sink.Throttled, backoff.After(a.Header, time.Now())
+	case a.Status >= 500, a.Status == http.StatusRequestTimeout:
 		o.Kind, o.Reason = sink.Unknown, cmp.Or(o.Reason, classServerError)
 	default:
-		return configFault(a.status, f), false
+		return configFault(a.Status, f), false
 	}
 	return o, false
 }

@@ -88,7 +88,7 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 	var asked []object
 	var at []int
 	for i, doc := range docs {
-		if index, ok := s.names.index(doc.Collection()); ok {
+		if index, ok := s.names.Index(doc.Collection()); ok {
 			asked = append(asked, object{"_index": index, "_id": doc.ID(), "_source": parts})
 			at = append(at, i)
 		}
@@ -165,7 +165,7 @@ const longestTarget = 2_000
 func (s *Sink) target(indices map[string]shard.Collection) string {
 	all := strings.Join(slices.Sorted(maps.Keys(indices)), ",")
 	if len(all) > longestTarget {
-		all = s.names.wildcard()
+		all = s.names.Wildcard()
 	}
 	return pathOf(all)
 }
@@ -217,7 +217,7 @@ func (s *Sink) searchIn(ctx context.Context, target string, body object) (hits, 
 
 // Range pages through one collection, lull's documents and others.
 func (s *Sink) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
-	index, ok := s.names.index(c)
+	index, ok := s.names.Index(c)
 	if !ok {
 		return nil
 	}
@@ -257,7 +257,7 @@ func opened(doc shard.DocID, source []byte) sink.Stored {
 func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, after string,
 	f func(sink.Stored) error,
 ) error {
-	index, _ := s.names.index(c)
+	index, _ := s.names.Index(c)
 	_, lulls := query["exists"]
 	page := object{"size": pageSize, "sort": []object{{"_id": "asc"}}, "query": query, "track_total_hits": false}
 	if after != "" {
@@ -299,7 +299,7 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	if q.Limit <= 0 {
 		return nil, nil
 	}
-	if _, ok := s.names.index(q.Collection); !ok && q.Collection != "" {
+	if _, ok := s.names.Index(q.Collection); !ok && q.Collection != "" {
 		return nil, nil
 	}
 	indices, err := s.indices(ctx)
@@ -356,7 +356,7 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 
 // Sample names a document of the collection, by a search. It sees what has been refreshed.
 func (s *Sink) Sample(ctx context.Context, c shard.Collection) (shard.DocID, bool, error) {
-	index, ok := s.names.index(c)
+	index, ok := s.names.Index(c)
 	if !ok || !s.Versions {
 		return "", false, nil
 	}
@@ -403,7 +403,7 @@ func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
 func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error) {
 	found := make(map[string]shard.Collection)
 	for _, c := range s.Collections {
-		if index, ok := s.names.index(c); ok {
+		if index, ok := s.names.Index(c); ok {
 			found[index] = c
 		}
 	}
@@ -417,7 +417,7 @@ func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error)
 			Indices []string `json:"indices"`
 		} `json:"aliases"`
 	}
-	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(s.names.wildcard()), nil, &resolved)
+	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(s.names.Wildcard()), nil, &resolved)
 	var refused *Error
 	if errors.As(err, &refused) && (refused.Status == http.StatusNotFound ||
 		refused.Status >= 400 && refused.Status < 500 && len(found) > 0) {
@@ -427,12 +427,12 @@ func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error)
 		return nil, fmt.Errorf("list indices: %w", err)
 	}
 	for _, i := range resolved.Indices {
-		if c, ok := s.names.collection(i.Name); ok && slices.Contains(i.Attributes, "open") {
+		if c, ok := s.names.Collection(i.Name); ok && slices.Contains(i.Attributes, "open") {
 			found[i.Name] = c
 		}
 	}
 	for _, a := range resolved.Aliases {
-		if c, ok := s.names.collection(a.Name); ok {
+		if c, ok := s.names.Collection(a.Name); ok {
 			for _, i := range a.Indices {
 				found[i] = c
 			}

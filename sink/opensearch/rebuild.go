@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -55,13 +56,13 @@ var madeName = regexp.MustCompile(`^(.+)\.r[0-9]{14}$`)
 func (s *Sink) Into(c shard.Collection, index string) sink.Sink { return s.into(c, index) }
 
 func (s *Sink) into(c shard.Collection, index string) *Sink {
-	if name, ok := s.names.index(c); ok {
+	if name, ok := s.names.Index(c); ok {
 		s.targets.expect(name, index)
 	}
 	o := s.Options
 	o.Index, o.Collections = index+intoSuffix, []shard.Collection{c}
 	return &Sink{
-		Options: o, names: names{prefix: o.Index, only: c}, address: s.address, requireAlias: true,
+		Options: o, names: sink.OneName(o.Index, c), client: s.client, requireAlias: true,
 		targets: targets{known: map[string]target{}},
 	}
 }
@@ -69,7 +70,7 @@ func (s *Sink) into(c shard.Collection, index string) *Sink {
 // Standing asks what the name of a collection's index stands for.
 func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing, error) {
 	at := sink.Standing{}
-	name, ok := s.names.index(c)
+	name, ok := s.names.Index(c)
 	at.Name = name
 	unfit := func(format string, args ...any) (sink.Standing, error) {
 		return at, fmt.Errorf("%s %w: %s", at.Name, sink.ErrUnfit, fmt.Sprintf(format, args...))
@@ -159,12 +160,12 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
-	a := s.do(ctx, http.MethodPut, "/"+url.PathEscape(n.Name), typeJSON, text, maxAnswer)
-	f, ours := parseFault(a.body)
+	a := s.client.Do(ctx, http.MethodPut, "/"+url.PathEscape(n.Name), typeJSON, text, maxAnswer)
+	f, ours := parseFault(a.Body)
 	switch {
-	case a.ok(), f.Type == "resource_already_exists_exception":
+	case a.OK(), f.Type == "resource_already_exists_exception":
 		return nil
-	case a.err == nil && ours && a.status == http.StatusBadRequest:
+	case a.Err == nil && ours && a.Status == http.StatusBadRequest:
 		// What it quotes is the mapping, which the operator wrote, and no document.
 		return fmt.Errorf("make the index %s: %w", n.Name, &said{f.said()})
 	}
@@ -468,7 +469,7 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 	}, &p)
 	defer func() {
 		if p.Scroll != "" {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchange.DialTimeout)
 			defer cancel()
 			_ = s.ask(
 				ctx,
@@ -628,7 +629,7 @@ func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs
 
 // versioned is the first line of an entry for the index of a rebuild.
 func (s *Sink) versioned(op int, kind shard.Operation, id string, version int64) (entry, error) {
-	index, fence := s.names.prefix, shard.Fence(version)
+	index, fence := s.Index, shard.Fence(version)
 	line, err := json.Marshal(map[string]action{actionName(kind): {
 		Index: index, ID: id, Version: &fence, VersionType: "external_gte",
 	}})
@@ -713,7 +714,7 @@ func (s *Sink) Settle(ctx context.Context, index string) error {
 
 // Earlier lists what rebuilds have left.
 func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error) {
-	name, ok := s.names.index(c)
+	name, ok := s.names.Index(c)
 	if !ok {
 		return nil, nil
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/lullhq/lull/sink"
 )
 
 //go:embed template.json
@@ -23,11 +25,11 @@ func (s *Sink) Template() ([]byte, error) {
 		return nil, fmt.Errorf("read template: %w", err)
 	}
 	var patterns []string
-	if s.names.distinct() {
-		patterns = []string{s.names.wildcard()}
+	if s.names.Distinct() {
+		patterns = []string{s.names.Wildcard()}
 	} else {
 		for _, c := range s.Collections {
-			if index, ok := s.names.index(c); ok && !slices.Contains(patterns, index) {
+			if index, ok := s.names.Index(c); ok && !slices.Contains(patterns, index) {
 				patterns = append(patterns, index)
 			}
 		}
@@ -35,7 +37,7 @@ func (s *Sink) Template() ([]byte, error) {
 	if len(patterns) == 0 {
 		return nil,
 			errors.New("index template: name the collections, or give the sink's index a prefix, such as lull-" +
-				placeholder)
+				sink.Placeholder)
 	}
 	t["index_patterns"] = patterns
 	if inner, ok := t["template"].(map[string]any); ok && s.Serverless {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -106,7 +107,7 @@ func (s *Sink) push(ctx context.Context, entries []entry, outcomes []sink.Outcom
 
 // encode makes an op's lines, or says why it can have none.
 func (s *Sink) encode(i int, op sink.Op) (entry, *sink.Outcome) {
-	index, ok := s.names.index(op.Doc.Collection())
+	index, ok := s.names.Index(op.Doc.Collection())
 	if !ok {
 		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: classOtherCollection}
 	}
@@ -146,16 +147,16 @@ func fit(entries []entry, documents int, size int64) (n int, bytes int64) {
 // send makes one request. stop is the outcome that forbids sending more. split is the outcome of a
 // document that was alone, where the request was refused for what is in it.
 func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop, split *sink.Outcome) {
-	a := s.do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, body(entries), maxBulkAnswer(len(entries)))
+	a := s.client.Do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, body(entries), maxBulkAnswer(len(entries)))
 	switch {
-	case a.err != nil && !a.sent:
-		o := notConnected(a.err)
+	case a.Err != nil && !a.Sent:
+		o := notConnected(a)
 		all(entries, outcomes, o)
 		return &o, nil
-	case a.err != nil:
-		all(entries, outcomes, sink.Outcome{Kind: sink.Unknown, Status: a.status, Reason: classInterrupted})
+	case a.Err != nil:
+		all(entries, outcomes, sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classInterrupted})
 		return nil, nil
-	case a.ok():
+	case a.OK():
 		s.read(a, entries, outcomes)
 		return nil, nil
 	}
@@ -239,12 +240,12 @@ func (i item) fault() (f fault, failed bool) {
 
 // read takes the outcomes from a bulk answer. One that does not fit the request, item by item, says
 // nothing of any of them.
-func (s *Sink) read(a answer, entries []entry, outcomes []sink.Outcome) {
+func (s *Sink) read(a exchange.Answer, entries []entry, outcomes []sink.Outcome) {
 	var bulk struct {
 		Items []map[string]item `json:"items"`
 	}
-	mismatch := sink.Outcome{Kind: sink.Unknown, Status: a.status, Reason: classMismatch}
-	if err := json.Unmarshal(a.body, &bulk); err != nil || len(bulk.Items) != len(entries) {
+	mismatch := sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classMismatch}
+	if err := json.Unmarshal(a.Body, &bulk); err != nil || len(bulk.Items) != len(entries) {
 		all(entries, outcomes, mismatch)
 		return
 	}
@@ -254,7 +255,7 @@ func (s *Sink) read(a answer, entries []entry, outcomes []sink.Outcome) {
 			return
 		}
 	}
-	after := backoff.After(a.header, time.Now())
+	after := backoff.After(a.Header, time.Now())
 	for i, e := range entries {
 		it := bulk.Items[i][actionName(e.kind)]
 		o := s.itemOutcome(e.kind, it, after)

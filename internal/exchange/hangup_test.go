@@ -1,4 +1,4 @@
-package opensearch
+package exchange
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func TestHangingUpDropsWhatIsNotSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := newTransport()
+	transport := NewTransport()
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(req)
 	if err == nil {

@@ -1,0 +1,139 @@
+// Package exchange sends one HTTP request to an engine, and says what is known of it afterwards. It
+// is for kinds of sinks: whether a request reached the engine decides whether its documents may be
+// written again at once.
+//
+// It promises that a request is sent once: nothing is repeated, and no redirect is followed. A
+// request without credentials is not sent, and what is read of an answer is bounded.
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Client is where requests go. It is safe for concurrent use.
+type Client struct {
+	// Address is the engine's, without a slash at its end: see [ParseURL].
+	Address string
+	// Authenticate adds credentials to a request, by changing its headers. Where it fails nothing is
+	// sent. Its errors must not quote secrets. Nil adds none.
+	Authenticate func(*http.Request) error
+	// Transport sends requests: see [NewTransport].
+	Transport http.RoundTripper
+}
+
+// Answer is what came back of one request.
+type Answer struct {
+	Status int // 0 where no status line came back
+	Header http.Header
+	Body   []byte
+	Sent   bool  // a connection was had: bytes may have reached the engine
+	Err    error // no answer, or not the whole of it; an *[AuthError] where it was not sent for that
+}
+
+// OK reports a whole answer that says success.
+func (a Answer) OK() bool { return a.Err == nil && a.Status >= 200 && a.Status < 300 }
+
+// AuthError says that a request was not sent because it could not be authenticated.
+type AuthError struct{ Err error }
+
+func (e *AuthError) Error() string { return e.Err.Error() }
+func (e *AuthError) Unwrap() error { return e.Err }
+
+// Unauthenticated reports that the request was not sent for want of credentials.
+func (a Answer) Unauthenticated() bool {
+	var auth *AuthError
+	return errors.As(a.Err, &auth)
+}
+
+// Do sends one request, once, and reads limit bytes of the answer at most. path is escaped and
+// begins with a slash. A nil body has no content type.
+func (c *Client) Do(ctx context.Context, method, path, contentType string, body []byte, limit int64) Answer {
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
+	})
+	var reader io.Reader = http.NoBody
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.Address+path, reader)
+	if err != nil {
+		return Answer{Err: fmt.Errorf("make request: %w", err)}
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if c.Authenticate != nil {
+		if err := c.Authenticate(req); err != nil {
+			return Answer{Err: &AuthError{err}}
+		}
+	}
+	resp, err := c.Transport.RoundTrip(req) // not a client's: whatever redirects is not the engine
+	if err != nil {
+		return Answer{Sent: sent.Load(), Err: fmt.Errorf("%s %s: %w", method, c.Address+path, err)}
+	}
+	defer resp.Body.Close()
+	a := Answer{Status: resp.StatusCode, Header: resp.Header, Sent: true}
+	a.Body, a.Err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case a.Err != nil:
+		a.Err = fmt.Errorf("read answer: %w", a.Err)
+	case int64(len(a.Body)) > limit:
+		a.Err = fmt.Errorf("answer exceeds %d bytes", limit)
+	}
+	return a
+}
+
+// ParseURL returns an engine's address without a slash at its end. Its errors never quote the URL:
+// it might hold a password.
+func ParseURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return "", errors.New("sink url: not a URL")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", errors.New("sink url: want http://host:port or https://host")
+	case u.User != nil:
+		return "", errors.New("sink url: holds credentials: put them where auth says")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", errors.New("sink url: has a query or a fragment")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// DialTimeout is shorter than any sensible deadline of a write: a host that does not answer must
+// show as a request that was never sent, not as one whose outcome is unknown.
+const DialTimeout = 2 * time.Second
+
+// Dial makes a connection that drops what it has not sent when it is closed. A server that stalls
+// would otherwise get the whole of a request after we hung up, and apply it.
+func Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: DialTimeout, KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // where it cannot be set, fences and leases have to do
+	}
+	return conn, err
+}
+
+// NewTransport returns a transport for [Client]. Close it with CloseIdleConnections.
+func NewTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         Dial,
+		TLSHandshakeTimeout: DialTimeout,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 8,
+		IdleConnTimeout:     30 * time.Second,
+	}
+}
