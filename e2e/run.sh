@@ -33,7 +33,7 @@ arch=$(go env GOHOSTARCH)
 dist=dist/$arch
 [ "$arch" != arm64 ] || dist=dist
 export LULL_E2E_DIST=${LULL_E2E_DIST:-$root/$dist}
-[ -x "$LULL_E2E_DIST/index/bootstrap" ] || { echo "e2e: no functions in $LULL_E2E_DIST: make build ARCH=$arch" >&2; exit 1; }
+[ -x "$LULL_E2E_DIST/index/opensearch/bootstrap" ] || { echo "e2e: no functions in $LULL_E2E_DIST: make build ARCH=$arch" >&2; exit 1; }
 
 # build_earlier builds the earlier commit that is upgraded from, once: the template's program and the functions.
 # Choose a later one, with the layout of its folders, when the stored formats of this one are no longer read.

@@ -1,13 +1,18 @@
 package functions
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
 )
 
@@ -54,6 +59,79 @@ func TestTheSinkIsWhatTheSettingsSay(t *testing.T) {
 		_, err := wireIndex(s)
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.says)
+		}
+	}
+}
+
+// main is the program of index for a kind of sink.
+const main = `// %s is the Lambda function behind the state machine of a sink of this kind: see
+// functions.Index. It links no other kind.
+package main
+
+import (
+	"github.com/lullhq/lull/functions"
+	_ "github.com/lullhq/lull/source/builtin"
+
+	_ "github.com/lullhq/lull/sink/%s"
+)
+
+func main() { functions.Index() }
+`
+
+// A function links the kind of its sink and no other: some have large clients.
+func TestEachKindHasAProgramOfItsOwn(t *testing.T) {
+	t.Parallel()
+	folders, err := os.ReadDir("index")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, folder := range folders {
+		got = append(got, folder.Name())
+	}
+	for _, name := range sink.Kinds() {
+		if kind, _ := sink.Lookup(name); !kind.Deployable() {
+			continue
+		}
+		want = append(want, name)
+		text := fmt.Sprintf(main, strings.ToUpper(name[:1])+name[1:], name)
+		if program, err := os.ReadFile("index/" + name + "/main.go"); err != nil || string(program) != text {
+			t.Errorf("write functions/index/%s/main.go:\n%s", name, text)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("functions/index has %v, and the kinds that can be deployed are %v", got, want)
+	}
+}
+
+// Receive, prune and dlq link no kind of sink, and the index function links one. All of them must
+// reckon with the same lease.
+func TestAllFunctionsOfASinkReckonWithOneLease(t *testing.T) {
+	t.Parallel()
+	no := false
+	for _, name := range sink.Kinds() {
+		kind, _ := sink.Lookup(name)
+		if !kind.Deployable() {
+			continue
+		}
+		for _, versions := range []*bool{nil, &no} {
+			c := config.Default()
+			c.Sinks = map[string]config.Sink{
+				"search": {Kind: name, URL: kind.Schemes[0] + "://search.example.org", Index: "news", Versions: versions},
+			}
+			c.Complete()
+			text, err := json.Marshal(c.Resolve())
+			if err != nil {
+				t.Fatal(err)
+			}
+			unlinked := strings.ReplaceAll(string(text), `"kind":"`+name+`"`, `"kind":"elsewhere"`)
+			for _, text := range []string{string(text), unlinked} {
+				got, err := config.ParseDeployed([]byte(text))
+				if err != nil || got.Lease("search") != c.Lease("search") || got.Versions("search") != c.Versions("search") {
+					t.Errorf("%s: got a lease of %s and versions %t from %s, want %s and %t: %v", name, got.Lease("search"),
+						got.Versions("search"), text, c.Lease("search"), c.Versions("search"), err)
+				}
+			}
 		}
 	}
 }

@@ -7,29 +7,46 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/release"
 )
 
+// functionsPath is the import path above the functions' programs.
+const functionsPath = "github.com/lullhq/lull/functions/"
+
 // BuildFunctions builds the functions of the version of lull that the Go module in the current
-// folder requires, into a folder that becomes AssetDir. It needs the go command, and the five
-// programs among the module's tools:
+// folder requires, into a folder that becomes AssetDir. It needs the go command, and the programs
+// among the module's tools. Index has one for each kind of sink:
 //
-//	go get -tool github.com/lullhq/lull/functions/{receive,index,prune,dlq,feed}
+//	go get -tool github.com/lullhq/lull/functions/{receive,index/opensearch,prune,dlq,feed}
 func BuildFunctions(assetDir string, architecture Architecture) error {
 	arch := map[Architecture]string{ARM64: "arm64", X86_64: "amd64"}[cmp.Or(architecture, ARM64)]
 	if arch == "" {
 		return fmt.Errorf("build functions: architecture %s is neither arm64 nor x86_64", architecture)
 	}
-	for _, f := range append(names.Functions(), names.Feed) {
-		path := "github.com/lullhq/lull/functions/" + string(f)
-		c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc",
-			"-ldflags", "-s -w -buildid=", "-o", filepath.Join(assetDir, string(f), release.Program), path)
+	list := exec.Command("go", "list", "tool")
+	said, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("list the tools of your module: %w", err)
+	}
+	var programs []names.Program
+	for tool := range strings.FieldsSeq(string(said)) {
+		if name, ok := strings.CutPrefix(tool, functionsPath); ok {
+			programs = append(programs, names.Program(name))
+		}
+	}
+	if len(programs) == 0 {
+		return errors.New("build functions: they are not among the tools of your module: run go get -tool " + functionsPath +
+			"{receive,index/opensearch,prune,dlq,feed}, with the kinds of your sinks")
+	}
+	for _, p := range programs {
+		c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags",
+			"-s -w -buildid=", "-o", filepath.Join(assetDir, string(p), release.Program), functionsPath+string(p))
 		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 		if said, err := c.CombinedOutput(); err != nil {
-			return errors.Join(fmt.Errorf("build %s: %w\n%s", f, err, said),
-				errors.New("is it among the tools of your module? Run go get -tool "+path))
+			return fmt.Errorf("build %s: %w\n%s", p, err, said)
 		}
 	}
 	return nil

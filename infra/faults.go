@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -361,11 +360,19 @@ func (p *Props) checkAssets(fs *faultList) {
 		return
 	}
 	want := map[Architecture]elf.Machine{ARM64: elf.EM_AARCH64, X86_64: elf.EM_X86_64}[p.architecture()]
-	for _, f := range p.programs() {
-		path := filepath.Join(p.AssetDir, string(f), release.Program)
-		program, err := p.program(f)
+	for _, of := range p.programs() {
+		path := p.path(of)
+		program, err := p.program(of)
 		switch {
+		case errors.Is(err, errTwoPrograms):
+			fs.add(setting, path, err.Error(), "delete the one that you do not mean: index/"+release.Program+
+				" is a program of your own, with the kinds that you import")
+			continue
 		case errors.Is(err, os.ErrNotExist) && p.AssetDir != "":
+			fix := fix + "; for BuildFunctions, run go get -tool " + functionsPath + string(of)
+			if own, isKind := ownIndex(of); isKind {
+				fix += "; a program of yours that links the kind is " + string(own) + "/" + release.Program + " there"
+			}
 			fs.add(setting, path, "does not exist", fix)
 			continue
 		case err != nil && p.AssetDir == "":

@@ -25,7 +25,8 @@ func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range names.Functions() {
-		if err := writeProgram(filepath.Join(dir, string(f), release.Program), string(f)); err != nil {
+		of := string(f.Program("opensearch"))
+		if err := writeProgram(filepath.Join(dir, of, release.Program), of); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,7 +172,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 		},
 		"a program for another machine": {
 			func(p *Props) {
-				if err := writeELF(filepath.Join(p.AssetDir, "index", release.Program), 62, ""); err != nil {
+				if err := writeELF(filepath.Join(p.AssetDir, "index", "opensearch", release.Program), 62, ""); err != nil {
 					t.Error(err)
 				}
 			}, []string{"AssetDir"},
@@ -209,7 +210,8 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 	err := (&Props{Config: c, AssetDir: t.TempDir(), PlainHTTP: true}).Validate()
 	for _, want := range []string{
 		"receive.timeout", "PlainHTTP", "receive/bootstrap", "dlq/bootstrap",
-		"run make build",
+		"index/opensearch/bootstrap): does not exist: run make build; for BuildFunctions, run go get -tool " +
+			"github.com/lullhq/lull/functions/index/opensearch; a program of yours that links the kind is index/bootstrap",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is missing in\n%v", want, err)
@@ -221,14 +223,14 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 func TestAnEphemeralStackTakesAnyMachinesPrograms(t *testing.T) {
 	t.Parallel()
 	dir := built(t)
-	if err := writeELF(filepath.Join(dir, "index", release.Program), 62, ""); err != nil {
+	if err := writeELF(filepath.Join(dir, "index", "opensearch", release.Program), 62, ""); err != nil {
 		t.Fatal(err)
 	}
 	p := &Props{Config: deployable("lull"), AssetDir: dir, Ephemeral: true}
 	if err := p.Validate(); err != nil {
 		t.Errorf("got %v", err)
 	}
-	overwrite(t, filepath.Join(dir, "index", release.Program), "text")
+	overwrite(t, filepath.Join(dir, "index", "opensearch", release.Program), "text")
 	if err := p.Validate(); err == nil {
 		t.Error("a text passed for a program")
 	}

@@ -43,8 +43,8 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	case props.StateOnly:
 	case props.template != nil:
 		code = make(assets)
-		for _, f := range props.programs() {
-			code[f] = props.template(f)
+		for _, of := range props.programs() {
+			code[of] = props.template(of)
 		}
 	default:
 		dir, err := stage(props)
@@ -61,7 +61,7 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 		return l
 	}
 	if props.Config.CommitFeed {
-		l.newFeed(code[names.Feed])
+		l.newFeed(code[names.Feed.Program("")])
 	}
 	l.newUpstreams()
 	l.newOperators()

@@ -73,7 +73,8 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 		return nil, err
 	}
 	for _, f := range append(names.Functions(), names.Feed) {
-		if err := writeProgram(filepath.Join(folder, "dist", string(f), release.Program), string(f)); err != nil {
+		path := filepath.Join(folder, "dist", string(f.Program("opensearch")), release.Program)
+		if err := writeProgram(path, string(f)); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
 	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/source/builtin"
 )
@@ -19,8 +20,9 @@ import (
 type Props struct {
 	// Config are the settings, as LoadSettings reads them.
 	Config *Settings
-	// AssetDir is the folder with receive/bootstrap, index/bootstrap, prune/bootstrap and
-	// dlq/bootstrap: what `make build` and BuildFunctions make.
+	// AssetDir is the folder with receive/bootstrap, index/KIND/bootstrap for each kind of sink that
+	// the settings name, prune/bootstrap and dlq/bootstrap: what `make build` and BuildFunctions make.
+	// With kinds of your own, name your program for all of them index/bootstrap.
 	AssetDir string
 	// Release is where the functions come from without an AssetDir. Default: the release that this
 	// program is of, if it is of one.
@@ -88,10 +90,10 @@ type Props struct {
 	// endpoint. Only with Ephemeral.
 	PlainHTTP bool
 
-	fetched map[Function][]byte // the programs of the release, by Validate
+	fetched map[names.Program][]byte // the programs of the release, by Validate
 	// template makes a release's template: whose code the functions have. Their settings are in the
 	// environment then, and nothing is staged.
-	template func(Function) awslambda.Code
+	template func(names.Program) awslambda.Code
 }
 
 // Release is a release of lull, whose functions need no Go. They are kept in the user's cache

@@ -13,11 +13,11 @@ import (
 )
 
 // program is a program for a machine, as ELF numbers them.
-func program(t *testing.T, machine uint16) func(names.Function) []byte {
+func program(t *testing.T, machine uint16) func(names.Program) []byte {
 	t.Helper()
-	return func(f names.Function) []byte {
+	return func(of names.Program) []byte {
 		path := filepath.Join(t.TempDir(), release.Program)
-		if err := writeELF(path, machine, string(f)); err != nil {
+		if err := writeELF(path, machine, string(of)); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
@@ -48,8 +48,9 @@ func TestFunctionsComeFromARelease(t *testing.T) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	for _, f := range names.Functions() {
-		got, err := os.ReadFile(filepath.Join(folder, string(f), release.Program))
-		if err != nil || string(got) != string(program(t, arm)(f)) {
+		of := f.Program("opensearch")
+		got, err := os.ReadFile(filepath.Join(folder, of.File(), release.Program))
+		if err != nil || string(got) != string(program(t, arm)(of)) {
 			t.Errorf("%s: got %d bytes: %v", f, len(got), err)
 		}
 	}
@@ -106,7 +107,7 @@ func TestFunctionsAreBuiltFromAModuleThatRequiresLull(t *testing.T) {
 		t.Errorf("without tools: got %v, want what to run", err)
 	}
 	for _, f := range names.Functions() {
-		get := exec.Command("go", "get", "-tool", "github.com/lullhq/lull/functions/"+string(f))
+		get := exec.Command("go", "get", "-tool", functionsPath+string(f.Program("opensearch")))
 		get.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off")
 		if said, err := get.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", f, err, said)

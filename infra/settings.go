@@ -13,7 +13,7 @@ type (
 	Settings = config.Config
 	// Lane is one ingest queue of a sink.
 	Lane = flight.Lane
-	// Function is one of the four programs.
+	// Function is one of the four functions of a sink.
 	Function = names.Function
 	// Fault is one thing that is wrong with the settings or the Props, with the fix.
 	Fault = config.Fault

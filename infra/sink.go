@@ -41,7 +41,7 @@ func newSink(l *Lull, name string, code assets) *Sink {
 		return s
 	}
 	for _, f := range names.Functions() {
-		s.Functions[f] = s.newFunction(f, code[f])
+		s.Functions[f] = s.newFunction(f, code[f.Program(l.props.Config.Sinks[name].Kind)])
 	}
 	s.newMachines()
 	s.newMappings()

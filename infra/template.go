@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -16,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
@@ -41,7 +43,14 @@ var placeholders = strings.NewReplacer(
 // the default of the release, of which the template is made too.
 const templateSettings = `{"stack":"${Stack}","sources":${Sources},"collections":${Collections},"sinks":{"` +
 	templateSink + `":{"kind":"opensearch","url":"${SinkUrl}","index":"${Index}","serverless":${IsServerless},` +
-	`"auth":${AuthSettings}}}}`
+	`"versions":${Versions},"applyDelay":"${ApplyDelay}","auth":${AuthSettings}}}}`
+
+// templateCan is what the sink can do, which functions that do not link its kind read from the
+// settings: all of them must reckon with the same lease.
+func templateCan(serverless bool) (versions, applyDelay string) {
+	can := config.Sink{Kind: "opensearch", Options: opensearch.Settings{Serverless: serverless}}.Capabilities()
+	return strconv.FormatBool(can.Versions), setting.FormatDuration(can.ApplyDelay)
+}
 
 // templateAuth are the settings of auth by what the parameters say.
 var templateAuth = either("IsBasic", sub(`{"kind":"basic","secretARN":"${SecretArn}"}`),
@@ -236,9 +245,9 @@ func templateStack(dir, version string, o option) (template map[string]any, err 
 	c.Sinks = map[string]config.Sink{
 		templateSink: {Kind: "opensearch", Index: "lull-{collection}", URL: "https://search.example.org"},
 	}
-	p := &Props{Config: &c, template: func(f names.Function) awslambda.Code {
-		bucket := awss3.Bucket_FromBucketName(stack, jsii.String("Code-"+string(f)), jsii.String("lull-code-parameter"))
-		return awslambda.Code_FromBucket(bucket, jsii.String(release.Zip(version, f, "ARCH")), nil)
+	p := &Props{Config: &c, template: func(of names.Program) awslambda.Code {
+		bucket := awss3.Bucket_FromBucketName(stack, jsii.String("Code-"+of.File()), jsii.String("lull-code-parameter"))
+		return awslambda.Code_FromBucket(bucket, jsii.String(release.Zip(version, of, "ARCH")), nil)
 	}}
 	if o.set != nil {
 		o.set(p, stack)
@@ -337,9 +346,13 @@ func replaced(v any) any {
 		}
 	case string:
 		if v == forSettings {
+			versions, delay := templateCan(false)
+			lessVersions, lessDelay := templateCan(true)
 			return map[string]any{"Fn::Sub": []any{
 				templateSettings, map[string]any{
 					"IsServerless": either("IsServerless", "true", "false"), "AuthSettings": templateAuth,
+					"Versions":   either("IsServerless", lessVersions, versions),
+					"ApplyDelay": either("IsServerless", lessDelay, delay),
 				},
 			}}
 		}

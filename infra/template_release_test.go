@@ -351,6 +351,13 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 		s, _ := v.(string)
 		size += len(name) + len(s)
 	}
+	// All functions of a sink reckon with one lease, and only index links the sink's kind.
+	unlinked := strings.ReplaceAll(text, `"kind":"opensearch"`, `"kind":"elsewhere"`)
+	if c, err := config.ParseDeployed([]byte(unlinked)); err != nil {
+		t.Errorf("%s: a function without the kind refuses %s: %v", name, text, err)
+	} else if got, want := c.Lease(templateSink), settings.Lease(templateSink); got != want {
+		t.Errorf("%s: a function without the kind reckons with a lease of %s, want %s", name, got, want)
+	}
 	if c, err := config.ParseDeployed([]byte(text)); err != nil {
 		t.Errorf("%s: the function refuses %s: %v", name, text, err)
 	} else {

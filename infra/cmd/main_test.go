@@ -338,10 +338,11 @@ func programs(t *testing.T) (dist string) {
 		copy(program, "\x7fELF\x02\x01\x01")
 		program[16], program[18], program[20], program[52] = 2, 183, 1, 64 // an arm64 program
 		file := slices.Concat(program, []byte(f))
-		if err := os.MkdirAll(filepath.Join(dist, string(f)), 0o700); err != nil {
+		folder := filepath.Join(dist, string(f.Program("opensearch")))
+		if err := os.MkdirAll(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dist, string(f), "bootstrap"), file, 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "bootstrap"), file, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ package names
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -23,6 +24,21 @@ const (
 // Feed is the program inside the pipe of a commit feed. A stack has one of it at most, and no sink
 // has one of its own.
 const Feed Function = "feed"
+
+// Program is the program of a function: its folder below functions, and below a folder of builds.
+// Index has one for each kind of sink, such as index/opensearch, which links that kind alone.
+type Program string
+
+// Program is the function's program for a sink of a kind.
+func (f Function) Program(kind string) Program {
+	if f == Index {
+		return Program(string(f) + "/" + kind)
+	}
+	return Program(f)
+}
+
+// File is the program's name as part of a file's.
+func (p Program) File() string { return strings.ReplaceAll(string(p), "/", "-") }
 
 // Functions returns those that every sink has.
 func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }

@@ -71,12 +71,12 @@ func (s Source) Validate() error {
 	return err
 }
 
-// Program is a function's program, as the release holds it for an architecture.
-func (s Source) Program(ctx context.Context, f names.Function, arch string) ([]byte, error) {
+// Program is a program, as the release holds it for an architecture.
+func (s Source) Program(ctx context.Context, p names.Program, arch string) ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	name := Zip(s.Version, f, arch)
+	name := Zip(s.Version, p, arch)
 	want, err := s.sum(ctx, name)
 	if err != nil {
 		return nil, err

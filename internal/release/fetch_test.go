@@ -19,8 +19,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says is a program that says which function it is.
-func says(f names.Function) []byte { return []byte("program of " + f) }
+// says is a program that says which one it is.
+func says(p names.Program) []byte { return []byte("program of " + p) }
+
+// index is the program of index for OpenSearch.
+var index = names.Index.Program("opensearch")
 
 func TestProgramsComeFromARelease(t *testing.T) {
 	t.Parallel()
@@ -36,8 +39,9 @@ func TestProgramsComeFromARelease(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	for name, base := range map[string]string{"http": server.URL, "a folder": folder} {
 		for _, f := range names.Functions() {
-			got, err := release.Source{Version: "v0.1.0", Base: base, Sum: sum}.Program(t.Context(), f, "arm64")
-			if want := says(f); err != nil || !bytes.Equal(got, want) {
+			p := f.Program("opensearch")
+			got, err := release.Source{Version: "v0.1.0", Base: base, Sum: sum}.Program(t.Context(), p, "arm64")
+			if want := says(p); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s: got %q and %v, want %q", name, got, err, want)
 			}
 		}
@@ -49,11 +53,11 @@ func TestProgramsComeFromARelease(t *testing.T) {
 		if i == 2 {
 			releasetest.File(
 				t,
-				filepath.Join(cache, "v0.1.0", release.Zip("v0.1.0", names.Index, "arm64")),
+				filepath.Join(cache, "v0.1.0", release.Zip("v0.1.0", index, "arm64")),
 				[]byte("broken"),
 			)
 		}
-		if _, err := s.Program(t.Context(), names.Index, "arm64"); err != nil || asked.Load() != want {
+		if _, err := s.Program(t.Context(), index, "arm64"); err != nil || asked.Load() != want {
 			t.Errorf("run %d: got %v and %d requests, want %d", i, err, asked.Load(), want)
 		}
 	}
@@ -69,7 +73,7 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 		want   string
 	}{
 		"another zip": {change: func(t *testing.T, dir string, _ *release.Source) {
-			releasetest.File(t, filepath.Join(dir, version, release.Zip(version, names.Index, "arm64")), releasetest.Zipped(t, release.Program, []byte("evil")))
+			releasetest.File(t, filepath.Join(dir, version, release.Zip(version, index, "arm64")), releasetest.Zipped(t, release.Program, []byte("evil")))
 		}, want: "it is not what was released; nothing was stored"},
 		"other sums": {change: func(t *testing.T, dir string, _ *release.Source) {
 			releasetest.File(t, filepath.Join(dir, version, release.SumsFile), []byte("00  x\n"))
@@ -81,7 +85,7 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 			change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v9.9.9" },
 			want:   "is v9.9.9 released?",
 		},
-		"an architecture that is not there": {arch: "x86_64", want: "release v0.1.0 holds no lull-index_v0.1.0_x86_64.zip"},
+		"an architecture that is not there": {arch: "x86_64", want: "release v0.1.0 holds no lull-index-opensearch_v0.1.0_x86_64.zip"},
 		"no sum":                            {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
 		"a short sum":                       {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
 		"no version":                        {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},
@@ -103,7 +107,7 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 			if tt.arch != "" {
 				arch = tt.arch
 			}
-			_, err := s.Program(context.Background(), names.Index, arch)
+			_, err := s.Program(context.Background(), index, arch)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "password") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -119,7 +123,8 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 func TestAZipWithoutAProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	name := release.Zip("v0.1.0", names.DLQ, "arm64")
+	dlq := names.DLQ.Program("")
+	name := release.Zip("v0.1.0", dlq, "arm64")
 	packed := releasetest.Zipped(t, "main", nil)
 	list := []byte(release.Sum(packed) + "  " + name + "\n")
 	releasetest.File(t, filepath.Join(dir, "v0.1.0", name), packed)
@@ -130,7 +135,7 @@ func TestAZipWithoutAProgramIsNamed(t *testing.T) {
 		Sum:     release.Sum(list),
 	}.Program(
 		t.Context(),
-		names.DLQ,
+		dlq,
 		"arm64",
 	)
 	if err == nil || !strings.Contains(err.Error(), name) {

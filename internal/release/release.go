@@ -47,9 +47,9 @@ func Link(of map[string]string) string {
 	return "github.com/lullhq/lull/internal/release.sums=" + strings.Join(sorted(pairs), ",")
 }
 
-// Zip is the name of a function's zip for an architecture of Lambda: arm64 or x86_64.
-func Zip(version string, f names.Function, arch string) string {
-	return "lull-" + string(f) + "_" + version + "_" + arch + ".zip"
+// Zip is the name of a program's zip for an architecture of Lambda: arm64 or x86_64.
+func Zip(version string, p names.Program, arch string) string {
+	return "lull-" + p.File() + "_" + version + "_" + arch + ".zip"
 }
 
 var versions = regexp.MustCompile(

@@ -1,5 +1,6 @@
 // Package builtin links the kinds of sinks that lull has and that can be deployed. Import it for
-// that alone. A new kind is one package and one line here.
+// that alone. A new kind is one package and one line here, and a test of package functions says
+// what else it needs: a program of index that links it.
 //
 // The kinds that live in one process are in package local below this one: a function must not link
 // them.

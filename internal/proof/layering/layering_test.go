@@ -54,6 +54,27 @@ func TestNoPackageLinksWhatItsLayerMustNot(t *testing.T) {
 	}
 }
 
+// The program of index for a kind links that kind and no other: some have large clients.
+func TestIndexLinksTheKindOfItsSinkAlone(t *testing.T) {
+	t.Parallel()
+	linked, held := list(t), 0
+	kinds := linked[module+"/sink/builtin"].Imports
+	for _, path := range ours(linked) {
+		kind, ok := strings.CutPrefix(path, module+"/functions/index/")
+		if !ok {
+			continue
+		}
+		held++
+		others := slices.DeleteFunc(slices.Clone(kinds), func(p string) bool { return p == module+"/sink/"+kind })
+		for _, fault := range (rule{forbid: append(others, module+"/sink/builtin")}).faults(linked, path) {
+			t.Error(fault)
+		}
+	}
+	if held == 0 {
+		t.Error("index has no program")
+	}
+}
+
 // A rule that lets everything through would never be noticed in a tidy repository, so each kind of
 // fault is shown once.
 func TestRulesFindFaults(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -105,16 +106,20 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 	if err != nil {
 		return err
 	}
-	for _, f := range append(names.Functions(), names.Feed) {
-		path := filepath.Join(dist, string(f), release.Program)
-		name := release.Zip(r.version, f, architectures[arch])
+	built, err := programsIn(dist)
+	if err != nil {
+		return err
+	}
+	for _, p := range built {
+		path := filepath.Join(dist, string(p), release.Program)
+		name := release.Zip(r.version, p, architectures[arch])
 		// The same program gives the same zip, whatever the commit.
 		packed, err := zipped(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), []entry{{release.Program, path, 0o755}})
 		if err == nil {
 			err = r.write(name, packed)
 		}
 		if err == nil && arch == "arm64" {
-			err = r.bom(ctx, path, "lull-"+string(f))
+			err = r.bom(ctx, path, "lull-"+p.File())
 		}
 		if err != nil {
 			return fmt.Errorf("pack %s: %w", name, err)
@@ -122,6 +127,19 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 		sums[name] = release.Sum(packed)
 	}
 	return nil
+}
+
+// programsIn are the functions' programs in a folder of builds: whatever `make build` makes.
+func programsIn(dist string) (all []names.Program, err error) {
+	err = filepath.WalkDir(dist, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == release.Program {
+			var folder string
+			folder, err = filepath.Rel(dist, filepath.Dir(path))
+			all = append(all, names.Program(filepath.ToSlash(folder)))
+		}
+		return err
+	})
+	return all, err
 }
 
 // built is the path of a program for a platform.

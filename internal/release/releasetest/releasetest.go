@@ -17,12 +17,13 @@ import (
 
 // Write writes the functions' zips of a release for one architecture, and their sums, into a folder
 // of releases. It returns the sum of the sums, and the folder's address.
-func Write(t testing.TB, dir, version, arch string, program func(names.Function) []byte) (sum, at string) {
+func Write(t testing.TB, dir, version, arch string, program func(names.Program) []byte) (sum, at string) {
 	t.Helper()
 	var list strings.Builder
 	for _, f := range append(names.Functions(), names.Feed) {
-		name := release.Zip(version, f, arch)
-		packed := Zipped(t, release.Program, program(f))
+		p := f.Program("opensearch")
+		name := release.Zip(version, p, arch)
+		packed := Zipped(t, release.Program, program(p))
 		File(t, filepath.Join(dir, version, name), packed)
 		_, _ = fmt.Fprintf(&list, "%s  %s\n", release.Sum(packed), name)
 	}
