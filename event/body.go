@@ -24,12 +24,16 @@ type Body struct {
 }
 
 // Meta is what envelopes and attributes say beside a body. None of it is part of an order key but
-// Run, which comes from the body of the message only.
+// Run and Position, which come from the body of the message only.
 type Meta struct {
 	ContentType string
 	Type        string // event type: RabbitMQ's property type, EventBridge's detail-type
 	RoutingKey  string
 	Run         string // resync run, from a header inside the envelope
+	Key         string // the key of a record in Kafka, as text; the partition key in Kinesis
+	// Position is the record's place in its stream, in digits: Kafka's offset, which counts in one
+	// partition, or Kinesis's sequence number.
+	Position string
 }
 
 // over puts inner's values before m's: the innermost envelope knows best.
@@ -39,6 +43,8 @@ func (m Meta) over(inner Meta) Meta {
 		Type:        cmp.Or(inner.Type, m.Type),
 		RoutingKey:  cmp.Or(inner.RoutingKey, m.RoutingKey),
 		Run:         cmp.Or(inner.Run, m.Run),
+		Key:         cmp.Or(inner.Key, m.Key),
+		Position:    cmp.Or(inner.Position, m.Position),
 	}
 }
 

@@ -87,6 +87,14 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 		return dst
 	case rabbitBatch:
 		return u.rabbits(dst, k, meta, left)
+	case activeOne:
+		return u.active(dst, k.whole, meta, left)
+	case kafkaOne:
+		return u.kafka(dst, k.whole, meta, left)
+	case kinesisOne:
+		return u.kinesis(dst, k.whole, meta, left)
+	case abandoned:
+		return append(dst, Body{Invalid: gaveUp(k.batch), Meta: meta})
 	default:
 		return u.rabbit(dst, k.whole, meta, left)
 	}

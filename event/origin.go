@@ -1,7 +1,7 @@
 package event
 
 import (
-	"encoding/base64"
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -10,10 +10,14 @@ import (
 // Origin is what the envelopes around a message say about where it comes from. Nobody vouches for
 // it but whoever may send to the queue.
 type Origin struct {
-	Topic      string // the ARN of the SNS topic, where raw delivery is off
+	Topic      string // the ARN of the SNS topic, where raw delivery is off, or the name of the Kafka topic
 	Bus        string // the source of an EventBridge event, such as aws.s3
 	DetailType string // its detail-type
 	Bucket     string // the bucket of a change in S3; empty where a message names several
+	// Stream is the ARN of what a pipe reads: a DynamoDB or Kinesis stream, a cluster of Amazon MSK, a
+	// broker of Amazon MQ.
+	Stream string
+	Queue  string // the queue of the broker, without its virtual host
 }
 
 // OriginOf reads the envelopes of a message, as many as the depth says. Where two of one kind lie
@@ -42,14 +46,19 @@ func OriginOf(text string, depth int) Origin {
 			if text = k.detail.Raw; k.detail.Type == gjson.String {
 				text = k.detail.Str
 			}
-		case rabbitOne:
-			inside, err := base64.StdEncoding.DecodeString(Child(k.whole, "data").Str)
-			if err != nil {
-				return o
-			}
-			text = string(inside)
+		case rabbitOne, activeOne, kafkaOne, kinesisOne:
+			text = o.piped(k)
 		case records:
 			o.Bucket = bucketOf(k.records)
+			o.stream(oneOf(k.records, func(r gjson.Result) string { return Child(r, "eventSourceARN").Str }))
+			return o
+		case raw:
+			if k.eventSource.Str == "aws:dynamodb" {
+				o.stream(Child(k.whole, "eventSourceARN").Str)
+			}
+			return o
+		case abandoned:
+			o.stream(Child(k.batch, "streamArn").Str)
 			return o
 		default:
 			return o
@@ -58,17 +67,47 @@ func OriginOf(text string, depth int) Origin {
 	return o
 }
 
+// piped reads a record that EventBridge Pipes sent, and returns what lies in it; empty where that
+// cannot be read.
+func (o *Origin) piped(k envelope) string {
+	m := Members(k.whole, "eventSourceARN", "eventSourceArn", "eventSourceKey", "destination", "topic", "data", "value")
+	o.stream(cmp.Or(m["eventSourceARN"].Str, m["eventSourceArn"].Str))
+	inside := m["data"]
+	switch k.kind {
+	case kafkaOne:
+		inside = m["value"]
+		o.Topic = cmp.Or(o.Topic, m["topic"].Str)
+	case rabbitOne: // "queue::virtual host"
+		queue, _, _ := strings.Cut(m["eventSourceKey"].Str, "::")
+		o.Queue = cmp.Or(o.Queue, queue)
+	case activeOne: // AWS writes both names
+		to := Members(m["destination"], "physicalname", "physicalName")
+		o.Queue = cmp.Or(o.Queue, to["physicalname"].Str, to["physicalName"].Str)
+	default:
+	}
+	text, _ := plain(inside)
+	return text
+}
+
+// stream is the outermost one.
+func (o *Origin) stream(arn string) { o.Stream = cmp.Or(o.Stream, arn) }
+
 // bucketOf is the bucket of all records of an S3 notification, empty where they are of several.
 func bucketOf(list gjson.Result) string {
-	bucket, several := "", false
+	return oneOf(list, func(r gjson.Result) string { return Child(r, "s3", "bucket", "name").Str })
+}
+
+// oneOf is what all records name, empty where they differ.
+func oneOf(list gjson.Result, name func(gjson.Result) string) string {
+	one, several := "", false
 	list.ForEach(func(_, r gjson.Result) bool {
-		name := Child(r, "s3", "bucket", "name").Str
-		several = name == "" || bucket != "" && name != bucket
-		bucket = name
+		this := name(r)
+		several = this == "" || one != "" && this != one
+		one = this
 		return !several
 	})
 	if several {
 		return ""
 	}
-	return bucket
+	return one
 }

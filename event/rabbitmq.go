@@ -1,7 +1,6 @@
 package event
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -41,25 +40,20 @@ func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Bod
 		RoutingKey:  firstOf(routingKeyNames, func(name string) string { return beside[name].Str }),
 		Run:         strings.TrimSpace(header(runName)),
 	})
-	meta = meta.over(inner)
-	data := beside["data"]
-	text, err := base64.StdEncoding.DecodeString(data.Str)
-	if data.Type != gjson.String || err != nil {
-		f := undecodable("data of a RabbitMQ message is not base64")
-		f.Field = "data"
-		return append(dst, Body{Invalid: f, Meta: meta})
-	}
-	return u.open(dst, string(text), meta, left)
+	return u.decoded(dst, "data", beside["data"], meta.over(inner), left)
 }
 
-// headerText reads a header: Lambda gives text as {"bytes":[104,105]}.
+// headerText reads a header: RabbitMQ's text is {"bytes":[104,105]}, and Kafka's [104,105].
 func headerText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str
 	}
 	const most = 256
 	var text []byte
-	Child(v, "bytes").ForEach(func(_, b gjson.Result) bool {
+	if !v.IsArray() {
+		v = Child(v, "bytes")
+	}
+	v.ForEach(func(_, b gjson.Result) bool {
 		text = append(text, byte(b.Int()))
 		return len(text) < most
 	})

@@ -13,6 +13,10 @@ const (
 	testEvent   // what S3 sends when a notification is set up
 	rabbitBatch // Amazon MQ for RabbitMQ as Lambda gets it: many messages by queue
 	rabbitOne   // the same from EventBridge Pipes: one message
+	activeOne   // Amazon MQ for ActiveMQ from EventBridge Pipes: one message
+	kafkaOne    // a record of Kafka, from Amazon MSK or a cluster of one's own, from EventBridge Pipes
+	kinesisOne  // a record of a Kinesis stream, from EventBridge Pipes
+	abandoned   // what EventBridge Pipes sends of records of a stream that it gave up on
 )
 
 // envelope is an object's kind and the fields that this kind has.
@@ -24,6 +28,8 @@ type envelope struct {
 	detailType, detail, source   gjson.Result
 	records                      gjson.Result
 	queues                       gjson.Result
+	eventSource                  gjson.Result
+	batch                        gjson.Result // where abandoned records are in their stream
 }
 
 // recognise looks at the names of an object's top level, once. A body with a name that only our
@@ -31,7 +37,7 @@ type envelope struct {
 // its first fields.
 func recognise(text string) envelope {
 	k := envelope{whole: gjson.Parse(text)}
-	var topic, service, test, properties, payload, event bool
+	var topic, kafka, sequence, service, test, properties, payload, event bool
 	k.whole.ForEach(func(name, v gjson.Result) bool {
 		switch name.Str {
 		case "specversion", "subject", "sequence", "content_id", "payload_version":
@@ -63,6 +69,16 @@ func recognise(text string) envelope {
 			properties = v.IsObject()
 		case "data":
 			payload = v.Type == gjson.String
+		case "eventSource":
+			k.eventSource = v
+		case "topic":
+			kafka = v.Type == gjson.String
+		case "sequenceNumber":
+			sequence = v.Type == gjson.String
+		case "KinesisBatchInfo", "DDBStreamBatchInfo":
+			if v.IsObject() {
+				k.batch = v
+			}
 		}
 		return true
 	})
@@ -80,8 +96,26 @@ func recognise(text string) envelope {
 		k.kind = rabbitBatch
 	case properties && payload:
 		k.kind = rabbitOne
+	case Child(k.batch, "startSequenceNumber").Type == gjson.String:
+		k.kind = abandoned
+	default:
+		k.kind = streamed(k.eventSource.Str, kafka, sequence, payload)
 	}
 	return k
+}
+
+// streamed is the kind of a record that EventBridge Pipes sends: it names where it comes from, and
+// has what such a record always has.
+func streamed(from string, topic, sequence, data bool) kind {
+	switch {
+	case from == "aws:kinesis" && sequence && data:
+		return kinesisOne
+	case (from == "aws:kafka" || from == "SelfManagedKafka") && topic:
+		return kafkaOne
+	case from == "aws:amq" && data:
+		return activeOne
+	}
+	return raw
 }
 
 // wrapsRecords reports whether the first record comes from a service whose records are events. An

@@ -28,6 +28,8 @@ type Draft struct {
 	// Data is the payload as JSON, Ref where it is. A put has one of them. A delete may have one,
 	// which counts for the digest only.
 	Data, Ref string
+	// position is where the record is in its stream, for the policy position; empty for nowhere.
+	position string
 	// Skip says in a word or two why the source's rule passes the event over. Empty means that it
 	// does not. A skipped event needs nothing else.
 	Skip string
@@ -43,7 +45,7 @@ type Version struct {
 // finish makes the event of a draft: the place where order keys are made. They come from the body
 // alone. When the message was sent only decides whether the event is refused.
 func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid) {
-	v, class, text, f := r.judge(m.FirstSent(), d.Version)
+	v, class, text, f := r.judge(m.FirstSent(), d)
 	if f == nil {
 		f = r.bounded(m.Sent, v, d)
 	}

@@ -93,7 +93,10 @@ func (s *Set) encode(src *source, rule Match, c Change) (e Encoded, err error) {
 	if e.Body, err = kind.Example.Write(src.rules.Settings, c); err != nil {
 		return e, err
 	}
-	e.Body = rule.wrap(e.Body, c.Time, s.depth)
+	if settings := src.rules.Settings; settings.NoVersion == NoVersionPosition && !rule.piped() {
+		e.Body = record(rule.Stream, "example", c, e.Body)
+	}
+	e.Body = rule.wrap(e.Body, c, s.depth)
 	if rule.Named {
 		e.Attributes = map[string]event.Attribute{queue.AttrSource: queue.Text(src.rules.Name)}
 	}
@@ -123,16 +126,18 @@ func described(r event.Result) string {
 }
 
 // wrap puts the envelopes on that the rule asks for and the body does not have.
-func (m Match) wrap(body string, at time.Time, depth int) string {
-	is, sent := event.OriginOf(body, depth), Quoted(at.UTC().Format(time.RFC3339))
+func (m Match) wrap(body string, c Change, depth int) string {
+	is, sent := event.OriginOf(body, depth), Quoted(c.Time.UTC().Format(time.RFC3339))
 	switch {
+	case m.piped():
+		body = m.pipe(is, body, c)
 	case m.Bus == "" && m.DetailType == "":
 	case is.Bucket != "":
 		body = bridged(body, sent)
 	default:
 		body = bus(orExample(m.Bus), orExample(m.DetailType), sent, body)
 	}
-	if m.Topic != "" {
+	if m.fromSNS() {
 		body = `{"Type":"Notification","MessageId":"22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324","TopicArn":` + Quoted(m.Topic) +
 			`,"Message":` + Quoted(body) + `,"Timestamp":` + sent + `}`
 	}

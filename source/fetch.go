@@ -178,7 +178,10 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 	case f.Version != "" && s.NoVersion == NoVersionArrival:
 		add("version", f.Version, "cannot be compared with noVersion: arrival, whose versions are the times at which "+
 			"events were sent", "remove it, or send versions and write noVersion: refuse")
-	case f.Version == "" && !inS3 && s.NoVersion != NoVersionArrival && !kind.Versioned && !s.position():
+	case f.Version != "" && s.NoVersion == NoVersionPosition:
+		add("version", f.Version, "cannot be compared with noVersion: position, whose versions are places in a stream",
+			"remove it, or send versions and write noVersion: refuse")
+	case f.Version == "" && !inS3 && s.NoVersion == NoVersionRefuse && !kind.Versioned && !s.position():
 		add("version", nil, "is missing, so that a replica that lags could leave an older state behind",
 			"write the JSON pointer to the version in the answer, such as /version")
 	}

@@ -13,7 +13,7 @@ type Kind struct {
 	// Class is how versions compare where the settings name no class.
 	Class Class
 	// Versioned says that every message has a version of Class. The settings may then name neither
-	// another class nor noVersion: arrival.
+	// another class nor noVersion: arrival or position.
 	Versioned bool
 	// OwnDocument says that the kind decides by itself what becomes the document. The settings may
 	// then have no projection.

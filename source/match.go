@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/queue"
@@ -20,20 +21,26 @@ type Match struct {
 	Named bool `json:"named"`
 	// Sink is the sink whose queues the message lies in.
 	Sink string `json:"sink"`
-	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off.
+	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off. For Kafka it
+	// is the name of the topic that a pipe read.
 	Topic string `json:"topic"`
 	// Bus is the source of an EventBridge event, such as aws.s3, and DetailType its detail-type.
 	Bus        string `json:"bus"`
 	DetailType string `json:"detailType"`
 	// Bucket is the bucket of a change in S3.
 	Bucket string `json:"bucket"`
+	// Stream is the ARN of what a pipe read the message from: a DynamoDB stream, or the table that has
+	// it; a Kinesis stream; a cluster of Amazon MSK; a broker of Amazon MQ.
+	Stream string `json:"stream"`
+	// Queue is the queue of a broker of Amazon MQ that a pipe read the message from.
+	Queue string `json:"queue"`
 }
 
 // weight orders rules: where a message lies counts more than what its envelopes say, and that more
 // than what it says itself. Among envelopes the rule that names more counts more.
 func (m Match) weight() int {
 	w := 0
-	for _, named := range []string{m.Topic, m.Bus, m.DetailType, m.Bucket} {
+	for _, named := range m.envelopes() {
 		if named != "" {
 			w += 2
 		}
@@ -52,7 +59,18 @@ func (m Match) Empty() bool { return m == Match{} }
 
 // opens reports whether the rule needs to know what a message's envelopes say.
 func (m Match) opens() bool {
-	return m.Topic != "" || m.Bus != "" || m.DetailType != "" || m.Bucket != ""
+	return slices.ContainsFunc(m.envelopes(), func(named string) bool { return named != "" })
+}
+
+// envelopes are what the rule asks of a message's envelopes.
+func (m Match) envelopes() []string {
+	return []string{m.Topic, m.Bus, m.DetailType, m.Bucket, m.Stream, m.Queue}
+}
+
+// reads reports whether the rule's stream is the one that a pipe read. A table's stream has another
+// ARN after it was switched off and on, so the table's ARN will do.
+func (m Match) reads(stream string) bool {
+	return m.Stream == stream || strings.HasPrefix(stream, m.Stream+"/stream/")
 }
 
 // bound is a rule with its source.
@@ -146,7 +164,9 @@ func (s *Set) match(m event.Message, named string) string {
 			r.Topic != "" && r.Topic != origin.Topic,
 			r.Bus != "" && r.Bus != origin.Bus,
 			r.DetailType != "" && r.DetailType != origin.DetailType,
-			r.Bucket != "" && r.Bucket != origin.Bucket:
+			r.Bucket != "" && r.Bucket != origin.Bucket,
+			r.Stream != "" && !r.reads(origin.Stream),
+			r.Queue != "" && r.Queue != origin.Queue:
 		default:
 			return r.source
 		}

@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -21,6 +22,11 @@ sources:
   shop: {kind: native, collection: shop, match: [{bus: shop}]}
   orders: {kind: native, collection: orders, match: [{bus: shop, detailType: order}]}
   media: {kind: s3, collection: media, match: [{bucket: media}]}
+  pages: {kind: native, collection: pages, match: [{topic: pages}]}
+  cluster: {kind: native, collection: cluster, match: [{topic: pages, stream: 'arn:aws:kafka:eu-west-1:111122223333:cluster/c/1'}]}
+  clicks: {kind: native, collection: clicks, match: [{stream: 'arn:aws:kinesis:eu-west-1:111122223333:stream/clicks'}]}
+  items: {kind: dynamodb-stream, collection: items, match: [{stream: 'arn:aws:dynamodb:eu-west-1:111122223333:table/items'}]}
+  mq: {kind: native, collection: mq, match: [{queue: published}]}
 defaultSource: native
 `
 
@@ -34,6 +40,7 @@ func TestTheSettingsChooseTheSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	account := func(service, name string) string { return "arn:aws:" + service + "eu-west-1:111122223333:" + name }
 	const (
 		body = `{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`
 		own  = "arn:aws:sns:eu-west-1:111122223333:news"
@@ -57,7 +64,31 @@ func TestTheSettingsChooseTheSource(t *testing.T) {
 		return `{"Records":[` + strings.Join(records, ",") + `]}`
 	}
 	bridged := `{"source":"aws.s3","detail-type":"Object Deleted","detail":{"bucket":{"name":"media"},"object":{"key":"a","sequencer":"01"}}}`
+	coded := base64.StdEncoding.EncodeToString([]byte(body))
+	kafka := func(topic, cluster string) string {
+		return `{"eventSource":"aws:kafka","eventSourceArn":"` + cluster + `","topic":"` + topic + `","partition":"0","offset":7,"value":"` + coded + `"}`
+	}
+	kinesis := func(stream string) string {
+		return `{"eventSource":"aws:kinesis","sequenceNumber":"7","data":"` + coded + `","eventSourceARN":"` + account("kinesis:", "stream/"+stream) + `"}`
+	}
+	dynamo := func(arn string) string {
+		return `{"eventSource":"aws:dynamodb","eventName":"REMOVE","dynamodb":{"Keys":{"id":{"S":"a"}},"SequenceNumber":"1"},"eventSourceARN":"` + arn + `"}`
+	}
+	items := account("dynamodb:", "table/items")
 	for _, tt := range []struct{ name, sink, attribute, body, want string }{
+		{"a topic of Kafka", "search", "", kafka("pages", "x"), "pages#a"},
+		{"a topic of one cluster of Kafka", "search", "", kafka("pages", account("kafka:", "cluster/c/1")), "cluster#a"},
+		{"another topic of Kafka", "search", "", kafka("page", "x"), "content#a"},
+		{"Kafka behind SNS is SNS's topic", "search", "", sns(own, kafka("pages", "x")), "topic#a"},
+		{"a stream of Kinesis", "search", "", kinesis("clicks"), "clicks#a"},
+		{"another stream of Kinesis", "search", "", kinesis("clicks2"), "content#a"},
+		{"a table's stream by the table", "search", "", dynamo(items + "/stream/2026-11-20T00:00:00.000"), "items#a"},
+		{"a list of a table's records", "search", "", `{"Records":[` + dynamo(items+"/stream/1") + `]}`, "items#a"},
+		{"records of two tables", "search", "", `{"Records":[` + dynamo(items+"/stream/1") + `,` + dynamo(items+"2/stream/1") + `]}`, "subject is missing"},
+		{"another table's stream", "search", "", dynamo(items + "2/stream/1"), "subject is missing"},
+		{"a queue of RabbitMQ", "search", "", `{"eventSourceKey":"published::/","basicProperties":{},"data":"` + coded + `"}`, "mq#a"},
+		{"a queue of ActiveMQ", "search", "", `{"eventSource":"aws:amq","destination":{"physicalName":"published"},"data":"` + coded + `"}`, "mq#a"},
+		{"of equal rules the first source by name", "search", "", sns(own, `{"eventSourceKey":"published::/","basicProperties":{},"data":"`+coded+`"}`), "mq#a"},
 		{"nothing said", "search", "", body, "content#a"},
 		{"the default by its name", "search", "native", body, "content#a"},
 		{"a source that may be named", "search", "named", body, "named#a"},

@@ -56,7 +56,7 @@ func (s *Set) Resync(m event.Message, run event.Run, collection string) (event.M
 	}
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
 		of := m
-		of.Body = rule.wrap(body, m.Sent, s.depth)
+		of.Body = rule.wrap(body, Change{Time: m.Sent}, s.depth)
 		if same(of) {
 			return of, nil
 		}
@@ -74,7 +74,11 @@ func (s *Set) marked(src *source, m event.Message, run, collection string) (stri
 	}
 	kind, _ := Lookup(settings.Kind)
 	if kind.Resync != nil {
-		return kind.Resync(settings, body, run, collection)
+		marked, err := kind.Resync(settings, body, run, collection)
+		if err == nil && len(inner) == 1 && inner[0].Position != "" {
+			marked = s.repiped(m.Body, marked, inner[0].Meta)
+		}
+		return marked, err
 	}
 	if err := (Change{Collection: collection}).Here(settings); err != nil {
 		return "", errors.New("--collection: " + err.Error())

@@ -130,6 +130,7 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 		default:
 			d, bad := src.Decode(*b)
 			if bad == nil && d.Skip == "" {
+				d.position = b.Position
 				r.Event, bad = src.rules.finish(&m, &d)
 			}
 			r.Skip, r.Invalid = d.Skip, bad

@@ -13,7 +13,8 @@ import (
 type Settings struct {
 	// Kind is the format; required.
 	Kind string `json:"kind"`
-	// Class is how its versions compare. Default by kind; time where NoVersion is arrival.
+	// Class is how its versions compare. Default by kind; time where NoVersion is arrival, and int
+	// where it is position.
 	Class Class `json:"class"`
 	// Epoch is raised by an operator after the upstream was restored from a backup and its counter
 	// went back. Default 0.
@@ -68,6 +69,10 @@ const (
 	NoVersionRefuse NoVersion = "refuse"
 	// NoVersionArrival takes the time at which the message was sent: the last arrival wins.
 	NoVersionArrival NoVersion = "arrival"
+	// NoVersionPosition takes the record's place in its stream: Kafka's offset, of the class int, or
+	// Kinesis's sequence number, of the class lex. It orders the records of one partition or shard,
+	// where a key stays.
+	NoVersionPosition NoVersion = "position"
 )
 
 // Complete fills in what is empty and follows from the kind. Settings of a kind that is not
@@ -76,8 +81,12 @@ func (s Settings) Complete() Settings {
 	kind, ok := Lookup(s.Kind)
 	s.NoVersion = cmp.Or(s.NoVersion, NoVersionRefuse)
 	s.MaxAhead = cmp.Or(s.MaxAhead, setting.Day)
-	if s.NoVersion == NoVersionArrival && !kind.Versioned {
+	switch {
+	case kind.Versioned:
+	case s.NoVersion == NoVersionArrival:
 		s.Class = cmp.Or(s.Class, ClassTime)
+	case s.NoVersion == NoVersionPosition:
+		s.Class = cmp.Or(s.Class, ClassInt)
 	}
 	s.Class = cmp.Or(s.Class, kind.Class, ClassInt)
 	if s.Fetch != nil {

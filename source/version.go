@@ -23,15 +23,25 @@ var advice = map[event.Class]struct{ allowed, example string }{
 }
 
 // judge reads a version and its text as the upstream wrote it. Only a version that does not exist,
-// or null, counts as missing: the policy arrival never stands in for a broken one.
-func (r *Rules) judge(sent time.Time, v Version) (shard.Version, event.Class, string, *event.Invalid) {
+// or null, counts as missing: neither policy stands in for a broken one.
+func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, string, *event.Invalid) {
+	v := d.Version
+	if v.Value.Type == gjson.Null && r.Settings.NoVersion == NoVersionPosition && d.position != "" {
+		v = place(r.class, d.position)
+	}
 	bad := func(format string, args ...any) (shard.Version, event.Class, string, *event.Invalid) {
 		return shard.Version{}, 0, "", versionInvalid(v.Field, format, args...)
 	}
 	var text string
 	switch v.Value.Type {
 	case gjson.Null:
-		if r.Settings.NoVersion != NoVersionArrival {
+		switch r.Settings.NoVersion {
+		case NoVersionPosition:
+			v.Field = "position"
+			return bad("the message has neither a version nor a place in a stream: noVersion: position needs records of " +
+				"Kafka or Kinesis, as EventBridge Pipes sends them")
+		case NoVersionArrival:
+		default:
 			name := v.Field[strings.LastIndexByte(v.Field, '/')+1:] // the field's own where it is a JSON pointer
 			return bad("%s is missing: send the version of the document, deletes included, e.g. %q:%q", v.Field, name,
 				advice[r.class].example)
@@ -51,10 +61,29 @@ func (r *Rules) judge(sent time.Time, v Version) (shard.Version, event.Class, st
 		return bad("%s is %s: %s", v.Field, TypeName(v.Value), advice[r.class].allowed)
 	}
 	parsed, err := parse(r.class, v.Field, text)
+	if v.Field == "position" && err == nil && (!digitsOnly(text) || r.class == event.ClassLex && len(text) > placeDigits) {
+		return bad("position %s is not a number of at most %d digits", event.Quote(text), placeDigits)
+	}
+	if err != nil && v.Field == "position" {
+		return bad("position: %s: Kafka's offsets are of the class int, and Kinesis's sequence numbers, with %d digits, of "+
+			"the class lex: set sources.%s.class", err, placeDigits, r.Name)
+	}
 	if err != nil {
 		return bad("%s: %s%s", err, advice[r.class].allowed, r.otherClass(text))
 	}
 	return parsed, r.class, text, nil
+}
+
+// placeDigits is how many digits a sequence number of Kinesis has.
+const placeDigits = 56
+
+// place is a record's place in its stream as a version. Of the class lex it has so many digits that
+// texts compare as their numbers do.
+func place(class event.Class, digits string) Version {
+	if class == event.ClassLex && len(digits) < placeDigits {
+		digits = strings.Repeat("0", placeDigits-len(digits)) + digits
+	}
+	return Version{Field: "position", Value: gjson.Result{Type: gjson.String, Str: digits}}
 }
 
 // otherClass names the setting for whoever meant another class: a first try of a source often has a

@@ -255,6 +255,46 @@ var brokenSources = []broken{
 		setting: "sources.native.noVersion", fix: "write refuse",
 	},
 	{
+		rule: "source-arrival", name: "places in a stream",
+		holds: func(c *Config) {
+			setSource(c, func(s *Source) { s.NoVersion, s.Class = NoVersionPosition, ClassLex })
+		},
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassTime }) },
+		setting: "sources.native.class", fix: "class: int",
+	},
+	{
+		rule: "source-arrival", name: "places of a kind that always has versions",
+		holds: func(c *Config) {
+			setSource(c, func(s *Source) { *s = Source{Kind: "dynamodb-stream"}.Complete() })
+		},
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = NoVersionPosition }) },
+		setting: "sources.native.noVersion", fix: "write refuse",
+	},
+	{
+		rule: "source-kind", name: "a version beside its place in a stream", holds: keyed(nil),
+		breaks:  keyed(func(p *json.Pointers) { p.Version = "/v" }),
+		setting: "sources.native.json.version", fix: "remove one of them",
+	},
+	{
+		rule: "source-kind", name: "two ids", holds: keyed(nil),
+		breaks:  keyed(func(p *json.Pointers) { p.ID = "/id" }),
+		setting: "sources.native.json.key", fix: "remove one of them",
+	},
+	{
+		rule: "source-kind", name: "no id at all", holds: keyed(nil),
+		breaks:  keyed(func(p *json.Pointers) { p.Key = false }),
+		setting: "sources.native.json.id", fix: "set json.key",
+	},
+	{
+		rule: "fetch", name: "a version beside a place in a stream",
+		holds: func(c *Config) {
+			fetched(func(f *source.Fetch) { f.Version = "" })(c)
+			setSource(c, func(s *Source) { s.NoVersion = NoVersionPosition })
+		},
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Fetch.Version = "/updated_at" }) },
+		setting: "sources.native.fetch.version", fix: "remove it",
+	},
+	{
 		rule:    "source-projection",
 		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"/title", "/a~1b/0"} }) },
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }) },
@@ -393,4 +433,17 @@ func cms(c *Config, rules ...source.Match) {
 		rules = named
 	}
 	c.Sources["cms"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, MaxAhead: minute, Match: rules}
+}
+
+// keyed are settings of records whose key is the id and whose place is the version.
+func keyed(change func(*json.Pointers)) func(*Config) {
+	return func(c *Config) {
+		p := json.Pointers{Key: true}
+		if change != nil {
+			change(&p)
+		}
+		setSource(c, func(s *Source) {
+			*s = Source{Kind: "json", NoVersion: NoVersionPosition, Options: json.Options{JSON: p}}.Complete()
+		})
+	}
 }

@@ -17,8 +17,9 @@ var sourceRules = []Rule{
 	{"source-class", "A kind whose messages all have versions of one class has that class.", checkSourceClass},
 	{
 		"source-arrival",
-		"The time of arrival is a version of the class time, and one document's versions are all of one class: " +
-			"arrival needs that class, and is not for a kind whose messages all have versions.", checkSourceArrival,
+		"The time of arrival is a version of the class time, a place in a stream one of int or lex, and one " +
+			"document's versions are all of one class: arrival and position need theirs, and are not for a kind whose " +
+			"messages all have versions.", checkSourceArrival,
 	},
 	{"source-max-version", "The greatest version is one of the source's class.", checkSourceMaxVersion},
 	{
@@ -78,11 +79,15 @@ func checkSourceClass(c *Config, f *checker) {
 func checkSourceArrival(c *Config, f *checker) {
 	eachSource(c, func(path string, s Source, k source.Kind) {
 		switch {
-		case s.NoVersion != NoVersionArrival:
+		case s.NoVersion == NoVersionRefuse:
 		case k.Versioned:
 			f.fault(path+".noVersion", string(s.NoVersion), "does not fit the kind "+s.Kind+
 				", whose messages have versions of the class "+string(k.Class), "write refuse")
-		case s.Class != ClassTime:
+		case s.NoVersion == NoVersionPosition && s.Class != ClassInt && s.Class != ClassLex:
+			f.fault(path+".class", string(s.Class), "does not fit noVersion: position",
+				"write "+path+".class: int for Kafka's offsets, lex for Kinesis's sequence numbers, or "+path+
+					".noVersion: refuse")
+		case s.NoVersion == NoVersionArrival && s.Class != ClassTime:
 			f.fault(path+".class", string(s.Class), "does not fit noVersion: arrival, whose versions are times",
 				"write "+path+".class: time, or "+path+".noVersion: refuse")
 		}
@@ -130,7 +135,8 @@ func checkSourceMatch(c *Config, f *checker) {
 			path := fmt.Sprintf("sources.%s.match[%d]", printable(name), i)
 			if m.Empty() {
 				f.fault(path, nil, "says nothing, so that it would take every message",
-					"remove it and set defaultSource, or name a sink, topic, bus, detailType or bucket, or named: true")
+					"remove it and set defaultSource, or name a sink, topic, bus, detailType, bucket, stream or queue, "+
+						"or named: true")
 				continue
 			}
 			said := m // of rules that ask for the name of their source, two are never the same

@@ -52,7 +52,8 @@ var (
 		`^(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+)?$`)
 	tablePattern   = regexp.MustCompile(`^([A-Za-z0-9_.-]{3,255})?$`)
 	queuePattern   = regexp.MustCompile(`^([A-Za-z0-9_-]{1,80})?$`)
-	topicPattern   = regexp.MustCompile(`^(arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+)?$`)
+	topicPattern   = regexp.MustCompile(`^(arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+|[A-Za-z0-9._-]{1,249})?$`)
+	streamPattern  = regexp.MustCompile(`^(arn:[a-z-]+:(dynamodb|kinesis|kafka|mq):[a-z0-9-]+:[0-9]{12}:[^\s"]+)?$`)
 	optBucket      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$`)
 	servicePattern = regexp.MustCompile(`^(es|aoss)?$`)
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
@@ -130,14 +131,16 @@ func sourceSettings() []setting.Setting {
 		}
 	}
 	class := setting.Choice("sources.<name>.class", "How versions compare; fixed for a source's lifetime.",
-		"int", "seq", "time", "lsn", "lex").Otherwise(classes + "; time with noVersion: arrival")
+		"int", "seq", "time", "lsn", "lex").
+		Otherwise(classes + "; time with noVersion: arrival; int with noVersion: position")
 	return append([]setting.Setting{kind, class}, commonSourceSettings...)
 }
 
 var commonSourceSettings = []setting.Setting{
 	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1, "Raised by an operator after the upstream's counter went back."),
-	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused, or the last arrival wins.",
-		"refuse", "arrival").
+	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused; or the "+
+		"last arrival wins; or its place in the partition or shard of Kafka or Kinesis is its version.",
+		"refuse", "arrival", "position").
 		Otherwise("refuse"),
 	setting.Text("sources.<name>.maxVersion", nil, "", "The greatest version that its events may have.").
 		Otherwise("any"),
@@ -155,14 +158,21 @@ var commonSourceSettings = []setting.Setting{
 	setting.Text("sources.<name>.match[].sink", optName, nameShape+", or nothing",
 		"The sink whose queues the message lies in: the only rule that a sender cannot meet by what it writes.").
 		Otherwise("any"),
-	setting.Text("sources.<name>.match[].topic", topicPattern, "the ARN of an SNS topic, or nothing",
-		"The SNS topic that delivered the message, with raw delivery off.").Otherwise("any"),
+	setting.Text("sources.<name>.match[].topic", topicPattern,
+		"the ARN of an SNS topic, the name of a Kafka topic, or nothing",
+		"The SNS topic that delivered the message, with raw delivery off, or the Kafka topic that a pipe read.").
+		Otherwise("any"),
 	setting.Text("sources.<name>.match[].bus", nil, "", "The source of an EventBridge event, such as aws.s3.").
 		Otherwise("any"),
 	setting.Text("sources.<name>.match[].detailType", nil, "", "The detail-type of an EventBridge event.").
 		Otherwise("any"),
 	setting.Text("sources.<name>.match[].bucket", optBucket, "a bucket's name, or nothing",
 		"The bucket of a change in S3.").Otherwise("any"),
+	setting.Text("sources.<name>.match[].stream", streamPattern,
+		"the ARN of a DynamoDB table, DynamoDB or Kinesis stream, Kafka cluster or message broker, or nothing",
+		"What a pipe read the message from.").Otherwise("any"),
+	setting.Text("sources.<name>.match[].queue", nil, "", "The queue of a message broker that a pipe read.").
+		Otherwise("any"),
 	setting.Pointers("sources.<name>.projection", "The parts of the payload that become the document.").
 		Otherwise("the payload as it is"),
 	setting.Text("sources.<name>.fetch.url", nil, "",

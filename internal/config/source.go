@@ -18,8 +18,9 @@ const (
 	ClassLSN  = source.ClassLSN
 	ClassLex  = source.ClassLex
 
-	NoVersionRefuse  = source.NoVersionRefuse
-	NoVersionArrival = source.NoVersionArrival
+	NoVersionRefuse   = source.NoVersionRefuse
+	NoVersionArrival  = source.NoVersionArrival
+	NoVersionPosition = source.NoVersionPosition
 )
 
 // SourceConfig gives what the sources are built from, complete. It adds the collection of events

@@ -2,8 +2,8 @@
 // debezium.
 //
 // The body is the value, with or without schema, alone or beside the key in an object
-// {"key":...,"value":...} or {"key":...,"payload":...}. Both may be text or base64, as EventBridge
-// Pipes has them from Kafka.
+// {"key":...,"value":...} or {"key":...,"payload":...}. Both may be text or base64. Or it is a
+// record of Kafka or Kinesis, as EventBridge Pipes sends it: the key is then the record's.
 package debezium
 
 import (
@@ -112,6 +112,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		d.Skip = tombstone
 		return d, nil
 	}
+	if !key.Exists() {
+		key = source.Key(b.Key) // of the record in Kafka or Kinesis
+	}
 	op := event.Child(value, "op")
 	switch op.Str {
 	case "t", "m": // truncate, logical decoding message: of no document
@@ -209,24 +212,13 @@ func (s *format) docID(key, value gjson.Result, op event.Operation) (event.DocID
 	return s.DocID("", p.Text, id)
 }
 
-// keyText is the key as an id: a scalar, or the columns of a struct as JoinKey has them.
+// keyText is the key as an id.
 func (s *format) keyText(key gjson.Result) (string, *event.Invalid) {
-	switch {
-	case key.Type == gjson.Null:
+	if key.Type == gjson.Null {
 		return "", source.Invalid("key",
 			"the message carries no key: send it beside the value, or set sources.%s.debezium.key", s.Name)
-	case !key.IsObject():
-		return source.Identity("key", key)
 	}
-	var bad *event.Invalid
-	columns := make(map[string]string)
-	key.ForEach(func(name, v gjson.Result) bool {
-		if columns[name.Str], bad = source.Identity("key", v); bad == nil && len(columns) > source.MaxColumns {
-			bad = source.Invalid("key", "the key has more than %d columns", source.MaxColumns)
-		}
-		return bad == nil
-	})
-	return source.JoinKey(columns), bad
+	return source.KeyText("key", key)
 }
 
 // keyAndValue finds the two halves of a Kafka message and takes their schemas off.
@@ -253,7 +245,7 @@ func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid
 	if payload := event.Child(value, "payload"); payload.Exists() && !event.Child(value, "op").Exists() {
 		value = payload
 	}
-	return withoutSchema(key), value, nil
+	return key, value, nil
 }
 
 // half is a key or value: JSON as it is, as text, or as text in base64.
@@ -273,13 +265,4 @@ func half(field string, v gjson.Result) (gjson.Result, *event.Invalid) {
 		text = string(decoded)
 	}
 	return gjson.Parse(text), nil
-}
-
-// withoutSchema takes a key's pair of schema and payload apart, which the JSON converter of Kafka
-// Connect writes unless told not to.
-func withoutSchema(v gjson.Result) gjson.Result {
-	if payload := event.Child(v, "payload"); payload.Exists() && event.Child(v, "schema").Exists() {
-		return payload
-	}
-	return v
 }

@@ -37,13 +37,15 @@ func write(s source.Settings, c source.Change) (string, error) {
 	operation := ""
 	switch {
 	case err != nil:
-	case o.ID == "":
+	case o.ID == "" && !o.Key:
 		err = errors.New("json.id is missing: write where the document's id is, such as /id")
 	case c.Op == event.Put && o.Operation != "":
 		operation = "update"
 		for slices.Contains(o.DeleteValues, operation) {
 			operation += "d"
 		}
+	case c.Op == event.Delete && o.Key && o.Operation == "":
+		return "null", nil
 	case c.Op == event.Delete && (o.Operation == "" || len(o.DeleteValues) == 0):
 		err = errors.New("no message of the source is a delete: set json.operation and json.deleteValues")
 	case c.Op == event.Delete:

@@ -22,9 +22,12 @@ type Options struct {
 
 // Pointers are JSON pointers (RFC 6901) into the message.
 type Pointers struct {
-	// ID points to the document's id; required.
+	// ID points to the document's id; required unless Key is set.
 	ID string `json:"id"`
-	// Version points to the version; required unless the source's noVersion is arrival.
+	// Key takes the key of the record in Kafka, or its partition key in Kinesis, as the document's id.
+	// A record of Kafka without a value then deletes its document.
+	Key bool `json:"key"`
+	// Version points to the version; required unless the source's noVersion is arrival or position.
 	Version string `json:"version"`
 	// Time points to the event time. Empty means none.
 	Time string `json:"time"`
@@ -42,9 +45,11 @@ func init() {
 		Kind: setting.Kind{
 			Name: "json", Doc: "Any JSON object, read through JSON pointers.", Options: Options{},
 			Settings: []setting.Setting{
-				setting.Pointer("json.id", "Where the document's id is.").Otherwise("required for json"),
+				setting.Pointer("json.id", "Where the document's id is.").Otherwise("required for json without json.key"),
+				setting.Flag("json.key", "Takes the key of a record in Kafka, or its partition key in Kinesis, as the "+
+					"document's id. A record of Kafka without a value deletes its document."),
 				setting.Pointer("json.version", "Where the version is.").
-					Otherwise("required for json unless noVersion is arrival"),
+					Otherwise("required for json unless noVersion is arrival or position"),
 				setting.Pointer("json.time", "Where the event time is.").Otherwise("none"),
 				setting.Pointer("json.operation", "Where the operation is.").Otherwise("none: every event is a put"),
 				setting.List("json.deleteValues", nil, "", "The values of the operation that mean delete.").
@@ -66,11 +71,19 @@ func check(s source.Settings) (problems []setting.Problem) {
 	missing := func(name, problem, fix string) {
 		problems = append(problems, setting.Problem{Setting: "json." + name, Problem: problem, Fix: fix})
 	}
-	if o.ID == "" {
-		missing("id", "is missing", "write where the document's id is, such as /id")
+	if o.ID == "" && !o.Key {
+		missing("id", "is missing", "write where the document's id is, such as /id, or set json.key where it is the "+
+			"key of a record in Kafka or Kinesis")
 	}
-	if o.Version == "" && s.NoVersion != source.NoVersionArrival {
-		missing("version", "is missing", "write where the version is, such as /version, or set noVersion to arrival")
+	if o.ID != "" && o.Key {
+		missing("key", "stands beside json.id: a document has one id", "remove one of them")
+	}
+	if o.Version == "" && s.NoVersion != source.NoVersionArrival && s.NoVersion != source.NoVersionPosition {
+		missing("version", "is missing", "write where the version is, such as /version, or set noVersion to arrival, or to "+
+			"position for records of Kafka or Kinesis")
+	}
+	if o.Version != "" && s.NoVersion == source.NoVersionPosition {
+		missing("version", "stands beside noVersion: position, which is the version", "remove one of them")
 	}
 	if o.Operation == "" && len(o.DeleteValues) > 0 {
 		missing("operation", "is missing although deleteValues has "+strings.Join(o.DeleteValues, ", "),
@@ -86,6 +99,7 @@ func check(s source.Settings) (problems []setting.Problem) {
 // format has a pointer for each option. The empty one of an option that is not set is not used.
 type format struct {
 	*source.Rules
+	key                                    bool // the id is the record's key
 	id, version, at, operation, collection source.Pointer
 	deleteValues                           []string
 }
@@ -96,7 +110,7 @@ func newFormat(r *source.Rules) (source.Format, error) {
 		return nil, err
 	}
 	o := options.JSON
-	s := &format{Rules: r, deleteValues: o.DeleteValues}
+	s := &format{Rules: r, key: o.Key, deleteValues: o.DeleteValues}
 	var errs []error
 	for _, p := range []struct {
 		to         *source.Pointer
@@ -119,11 +133,18 @@ func newFormat(r *source.Rules) (source.Format, error) {
 }
 
 func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
-	if bad = source.Object(b); bad != nil {
-		return d, bad
+	tombstone := b.Text == "null" && b.Position != ""
+	switch {
+	case tombstone && !s.key:
+		return d, source.Invalid("value", "the record has no value: only its key says which document it deletes, "+
+			"which needs sources.%s.json.key", s.Name)
+	case !tombstone:
+		if bad = source.Object(b); bad != nil {
+			return d, bad
+		}
 	}
 	root := gjson.Parse(b.Text)
-	id, bad := source.Identity(s.id.Text, s.id.In(root))
+	id, field, bad := s.identity(b, root)
 	if bad != nil {
 		return d, bad
 	}
@@ -133,14 +154,16 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 			return d, bad
 		}
 	}
-	if d.Doc, bad = s.DocID(collection, s.id.Text, id); bad != nil {
+	if d.Doc, bad = s.DocID(collection, field, id); bad != nil {
 		if bad.Field == "collection" && s.collection.Text != "" {
 			bad.Field = s.collection.Text
 		}
 		return d, bad
 	}
 	d.Op, d.Data = event.Put, b.Text
-	if s.operation.Text != "" && slices.Contains(s.deleteValues, operationText(s.operation.In(root))) {
+	if tombstone {
+		d.Op, d.Data = event.Delete, ""
+	} else if s.operation.Text != "" && slices.Contains(s.deleteValues, operationText(s.operation.In(root))) {
 		d.Op = event.Delete
 	}
 	if s.at.Text != "" {
@@ -152,6 +175,20 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		d.Version = source.Version{Field: s.version.Text, Value: s.version.In(root)}
 	}
 	return d, d.InRun(b)
+}
+
+// identity is the document's id, and the name of the field that has it.
+func (s *format) identity(b event.Body, root gjson.Result) (id, field string, bad *event.Invalid) {
+	if !s.key {
+		id, bad = source.Identity(s.id.Text, s.id.In(root))
+		return id, s.id.Text, bad
+	}
+	if b.Key == "" {
+		return "", "key", source.Invalid("key", "the message has no key, which json.key takes as the id: send records of "+
+			"Kafka or Kinesis with a key, by EventBridge Pipes")
+	}
+	id, bad = source.KeyText("key", source.Key(b.Key))
+	return id, "key", bad
 }
 
 // inRun names the collection, and the run in an envelope.

@@ -86,6 +86,11 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 			}
 		}
 		body, err := kind.Example.Write(settings, c)
+		if settings.NoVersion == source.NoVersionPosition { // a body alone has no place in a stream
+			var e source.Encoded
+			e, err = s.Encode(name, c)
+			body = e.Body
+		}
 		if err != nil {
 			if op == event.Delete && strings.Contains(err.Error(), "set ") {
 				continue // the settings know no delete, and the error says so
@@ -104,8 +109,12 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 		if e.Op != op || short != id && short != source.JoinKey(map[string]string{"id": id}) {
 			t.Errorf("decode %s: got %s %q, want %s %q", body, e.Op, e.Doc, op, id)
 		}
-		if settings.NoVersion != source.NoVersionArrival && e.Version != c.Version {
-			t.Errorf("decode %s: got version %s, want %s", body, e.Version, c.Version)
+		want := c.Version
+		if settings.NoVersion == source.NoVersionPosition { // texts of one length compare as numbers do
+			want = strings.Repeat("0", max(0, len(e.Version)-len(want))) + want
+		}
+		if settings.NoVersion != source.NoVersionArrival && e.Version != want {
+			t.Errorf("decode %s: got version %s, want %s", body, e.Version, want)
 		}
 		if e.Key <= last.Key {
 			t.Errorf("decode %s: got order key %s, want one after %s", body, e.Key, last.Key)

@@ -25,13 +25,17 @@ func (s *suite) checkEnvelopes(t *testing.T, m event.Message) {
 	if err != nil {
 		t.Fatalf("quote %q: %v", body, err)
 	}
-	rabbit := fmt.Sprintf(`{"basicProperties":{"headers":{}},"data":%q}`, base64.StdEncoding.EncodeToString([]byte(body)))
+	encoded := base64.StdEncoding.EncodeToString([]byte(body))
+	rabbit := fmt.Sprintf(`{"basicProperties":{"headers":{}},"data":%q}`, encoded)
 	for _, envelope := range []string{
 		fmt.Sprintf(`{"Type":"Notification","TopicArn":"t","Message":%s}`, quoted),
 		fmt.Sprintf(`{"detail-type":"changed","source":"cms","detail":%s}`, body),
 		fmt.Sprintf(`{"detail-type":"changed","source":"cms","detail":%s}`, quoted),
 		rabbit,
 		fmt.Sprintf(`{"rmqMessagesByQueue":{"q::/":[%s]}}`, rabbit),
+		fmt.Sprintf(`{"eventSource":"aws:amq","destination":{"physicalname":"q"},"data":%q}`, encoded),
+		fmt.Sprintf(`{"eventSource":"aws:kafka","topic":"t","partition":"0","offset":7,"value":%q}`, encoded),
+		fmt.Sprintf(`{"eventSource":"aws:kinesis","sequenceNumber":"7","data":%q}`, encoded),
 	} {
 		m.Body = envelope
 		got := s.check(t, m)

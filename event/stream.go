@@ -1,0 +1,150 @@
+package event
+
+import (
+	"encoding/base64"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/internal/deadletter"
+)
+
+// What EventBridge Pipes sends of Kafka, Kinesis and ActiveMQ: one message for each record, with
+// what the producer wrote in base64. Where a pipe reads in batches it is the same: SQS takes a
+// batch apart into messages.
+// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-pipes-batching-concurrency.html
+
+// kafka opens a record of Kafka. A record without a value is a tombstone: its body is null.
+func (u Unwrapper) kafka(dst []Body, record gjson.Result, meta Meta, left int) []Body {
+	m := Members(record, "key", "value", "headers", "offset")
+	headers := make(map[string]gjson.Result)
+	m["headers"].ForEach(func(_, header gjson.Result) bool { // a list, because Kafka lets names repeat
+		for name, v := range Members(header, metaNames...) {
+			headers[name] = v
+		}
+		return true
+	})
+	header := func(name string) string { return headerText(headers[name]) }
+	inner := metaOf(header)
+	inner.Run, inner.Position = strings.TrimSpace(header(runName)), digits(m["offset"])
+	if key := m["key"]; key.Type != gjson.Null {
+		text, err := plain(key)
+		if err != "" || !utf8.ValidString(text) {
+			return append(dst, Body{Invalid: inField("key", undecodable("key of the record is neither base64 of text "+
+				"nor JSON: send keys as text or JSON")), Meta: meta})
+		}
+		inner.Key = text
+	}
+	meta = meta.over(inner)
+	if v := m["value"]; v.Type == gjson.Null || v.Type == gjson.String && v.Str == "" {
+		return append(dst, Body{Text: "null", Meta: meta})
+	}
+	return u.decoded(dst, "value", m["value"], meta, left)
+}
+
+// kinesis opens a record of a Kinesis stream.
+func (u Unwrapper) kinesis(dst []Body, record gjson.Result, meta Meta, left int) []Body {
+	m := Members(record, "data", "partitionKey", "sequenceNumber")
+	meta = meta.over(Meta{Key: m["partitionKey"].Str, Position: digits(m["sequenceNumber"])})
+	return u.decoded(dst, "data", m["data"], meta, left)
+}
+
+// active opens a message of ActiveMQ.
+func (u Unwrapper) active(dst []Body, message gjson.Result, meta Meta, left int) []Body {
+	m := Members(message, "data", "type", "properties")
+	properties := Members(m["properties"], metaNames...)
+	property := func(name string) string { return properties[name].Str }
+	inner := metaOf(property).over(Meta{Type: m["type"].Str, Run: strings.TrimSpace(property(runName))})
+	return u.decoded(dst, "data", m["data"], meta.over(inner), left)
+}
+
+// decoded goes on with what the producer wrote.
+func (u Unwrapper) decoded(dst []Body, field string, v gjson.Result, meta Meta, left int) []Body {
+	text, problem := plain(v)
+	if problem == "" && !isHeartbeat(meta.ContentType) {
+		problem = foreign(text)
+	}
+	if problem != "" {
+		return append(dst, Body{Invalid: inField(field, undecodable("%s of the message %s", field, problem)), Meta: meta})
+	}
+	return u.open(dst, text, meta, left)
+}
+
+// plain is what a producer wrote, out of base64. An object or an array is not in base64: a pipe's
+// input template put it there.
+func plain(v gjson.Result) (text, problem string) {
+	switch {
+	case v.IsObject() || v.IsArray():
+		return v.Raw, ""
+	case v.Type != gjson.String:
+		return "", "is " + nameOf(v) + ": want text in base64"
+	}
+	inside, err := base64.StdEncoding.DecodeString(v.Str)
+	if err != nil {
+		return "", "is not base64"
+	}
+	return unprefixed(string(inside)), ""
+}
+
+// schemaPrefix is what Confluent's serializers write before a value: a zero byte and the number of
+// a schema in four.
+const schemaPrefix = 5
+
+// unprefixed takes the number of a schema off JSON. Nothing else that begins with a zero byte is
+// JSON.
+func unprefixed(text string) string {
+	if len(text) > schemaPrefix && text[0] == 0 && Check(text[schemaPrefix:]) == nil {
+		return text[schemaPrefix:]
+	}
+	return text
+}
+
+// foreign says what a value is that is not JSON, where its first bytes tell; otherwise "".
+func foreign(text string) string {
+	switch {
+	case strings.HasPrefix(text, "\xf3\x89\x9a\xc2"):
+		return "is an aggregate of the Kinesis Producer Library: set its AggregationEnabled to false"
+	case len(text) > schemaPrefix && text[0] == 0:
+		return "begins with the number of a schema, as Avro and Protobuf do: have the producer write JSON"
+	case strings.HasPrefix(text, "\x1f\x8b"):
+		return "is compressed with gzip: have the producer write plain JSON"
+	}
+	return ""
+}
+
+// gaveUp says which records of a stream a pipe gave up on. It sends their places only: the records
+// are in the stream, as long as the stream keeps them.
+func gaveUp(batch gjson.Result) *Invalid {
+	m := Members(batch, "streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")
+	return inField("startSequenceNumber", &Invalid{
+		Reason: deadletter.Contract,
+		Problem: "EventBridge Pipes gave up on records of " + Quote(m["streamArn"].Str) + ", shard " +
+			Quote(m["shardId"].Str) + ", from " + Quote(m["startSequenceNumber"].Str) + " to " +
+			Quote(m["endSequenceNumber"].Str) + ": the message names them and does not hold them: publish their documents again",
+	})
+}
+
+func inField(field string, f *Invalid) *Invalid {
+	f.Field = field
+	return f
+}
+
+// digits is a record's place in its stream: text or a number, as it is.
+func digits(v gjson.Result) string {
+	if v.Type == gjson.Number {
+		return v.Raw
+	}
+	return v.Str
+}
+
+// nameOf is what a value is, for problems.
+func nameOf(v gjson.Result) string {
+	switch {
+	case !v.Exists():
+		return "missing"
+	case v.Type == gjson.Null:
+		return "null"
+	}
+	return "neither text nor an object"
+}

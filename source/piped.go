@@ -1,0 +1,112 @@
+package source
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+)
+
+// piped reports whether the rule asks for what EventBridge Pipes read.
+func (m Match) piped() bool { return m.Stream != "" || m.Queue != "" || m.Topic != "" && !m.fromSNS() }
+
+// fromSNS reports whether the rule's topic is one of SNS: those of Kafka have names, not ARNs.
+func (m Match) fromSNS() bool { return strings.HasPrefix(m.Topic, "arn:") }
+
+// pipe makes of a body the record that a pipe sends of it, from what the rule names. is is where
+// the body comes from already.
+func (m Match) pipe(is event.Origin, body string, c Change) string {
+	switch service := m.service(); {
+	case service == "dynamodb":
+		stream := m.Stream
+		if !strings.Contains(stream, "/stream/") {
+			stream += "/stream/2026-11-20T00:00:00.000"
+		}
+		if is.Stream == "" {
+			return body
+		}
+		return Pointer{Tokens: []string{"eventSourceARN"}}.Put(body, Quoted(stream))
+	case service == "mq" || m.Queue != "":
+		queue := orExample(m.Queue)
+		return `{"eventSource":"aws:rmq","eventSourceArn":` + Quoted(m.Stream) + `,"eventSourceKey":` +
+			Quoted(queue+"::/") + `,"basicProperties":{"headers":{}},"redelivered":false,"data":` + encoded(body) + `}`
+	case service == "kinesis" && m.Topic == "":
+		return `{"kinesisSchemaVersion":"1.0","partitionKey":` + Quoted(c.ID) + `,"sequenceNumber":` +
+			Quoted(c.Version) + `,"data":` + encoded(body) + `,"eventSource":"aws:kinesis","eventVersion":"1.0",` +
+			`"eventName":"aws:kinesis:record","eventSourceARN":` + Quoted(m.Stream) + `}`
+	default:
+		return record(m.Stream, orExample(m.Topic), c, body)
+	}
+}
+
+// repiped puts a body back into the record that it was taken from: what is inside says neither the
+// record's key nor its place in the stream.
+func (s *Set) repiped(from, body string, meta event.Meta) string {
+	is := event.OriginOf(from, s.depth)
+	m := Match{Stream: is.Stream, Topic: is.Topic}
+	if m.fromSNS() {
+		m.Topic = ""
+	}
+	return m.pipe(is, body, Change{ID: meta.Key, Version: meta.Position})
+}
+
+// service is the service of the rule's stream, such as kinesis.
+func (m Match) service() string {
+	if parts := strings.SplitN(m.Stream, ":", 4); len(parts) == 4 {
+		return parts[2]
+	}
+	return ""
+}
+
+// record is a record of a topic of Kafka. The body null is a tombstone, which has no value.
+func record(cluster, topic string, c Change, body string) string {
+	from := `"SelfManagedKafka"`
+	if cluster != "" {
+		from = `"aws:kafka","eventSourceArn":` + Quoted(cluster)
+	}
+	value := ""
+	if body != "null" {
+		value = `,"value":` + encoded(body)
+	}
+	return `{"eventSource":` + from + `,"eventSourceKey":` + Quoted(topic+"-0") + `,"topic":` + Quoted(topic) +
+		`,"partition":"0","offset":` + Scalar(c.Version) + `,"timestampType":"CREATE_TIME","key":` + encoded(c.ID) + value +
+		`,"headers":[]}`
+}
+
+func encoded(text string) string { return Quoted(base64.StdEncoding.EncodeToString([]byte(text))) }
+
+// KeyText is a record's key as the id of a document: text and numbers as they are, and the columns
+// of an object as [JoinKey] has them. The schema that Kafka Connect's JSON converter writes around
+// a key is left out. field names the key in problems.
+func KeyText(field string, key gjson.Result) (string, *event.Invalid) {
+	if payload := event.Child(key, "payload"); payload.Exists() && event.Child(key, "schema").Exists() {
+		key = payload
+	}
+	if !key.IsObject() {
+		return Identity(field, key)
+	}
+	var bad *event.Invalid
+	columns := make(map[string]string)
+	key.ForEach(func(name, v gjson.Result) bool {
+		if columns[name.Str], bad = Identity(field, v); bad == nil && len(columns) > MaxColumns {
+			bad = Invalid(field, "the key has more than %d columns", MaxColumns)
+		}
+		return bad == nil
+	})
+	return JoinKey(columns), bad
+}
+
+// Key is the key of a record as JSON. A key that is not JSON is text.
+func Key(text string) gjson.Result {
+	if text != "" && event.Check(text) == nil {
+		if v := gjson.Parse(text); v.Type == gjson.Number || v.Type == gjson.String || v.IsObject() {
+			return v
+		}
+	}
+	if text == "" {
+		return gjson.Result{}
+	}
+	return gjson.Parse(Quoted(text))
+}

@@ -1,0 +1,89 @@
+package source_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/source/sourcetest"
+)
+
+// pipes are records as EventBridge Pipes sends them, in the form that AWS documents.
+var pipes = sourcetest.Options{Settings: `
+sources:
+  native: {kind: native}
+  position: {kind: native, noVersion: position}
+  sequence: {kind: native, noVersion: position, class: lex}
+  sequence-keyed: {kind: json, noVersion: position, class: lex, json: {key: true}}
+  keyed: {kind: json, noVersion: position, json: {key: true}}
+  pointed: {kind: json, noVersion: position, json: {id: /id, operation: /op, deleteValues: [gone]}}
+  stream: {kind: dynamodb-stream}
+  debezium: {kind: debezium}
+defaultSource: native
+`, Messages: "testdata/pipes.txt"}
+
+func TestPipes(t *testing.T) { sourcetest.Run(t, pipes) }
+
+func FuzzPipes(f *testing.F) { sourcetest.Fuzz(f, pipes) }
+
+// Whatever a rule asks for, a message that is written for the rule's source has, and is decoded.
+func TestMessagesForARuleOfAPipeAreWhatThePipeSends(t *testing.T) {
+	t.Parallel()
+	const account = "eu-west-1:111122223333:"
+	for _, tt := range []struct{ match, kind, want string }{
+		{"{stream: 'arn:aws:kinesis:" + account + "stream/pages'}", "kind: native", `"eventSource":"aws:kinesis"`},
+		{"{stream: 'arn:aws:kafka:" + account + "cluster/c/1-2'}", "kind: native", `"topic":"example"`},
+		{"{topic: pages, stream: 'arn:aws:kafka:" + account + "cluster/c/1-2'}", "kind: native", `"topic":"pages"`},
+		{"{topic: pages}", "kind: native, noVersion: position", `"SelfManagedKafka"`},
+		{"{topic: pages}", "kind: json, noVersion: position, json: {key: true}", `"offset":`},
+		{"{queue: pages}", "kind: govuk, govuk: {locales: [en]}", `"eventSourceKey":"pages::/"`},
+		{"{stream: 'arn:aws:mq:" + account + "broker:b:1'}", "kind: native", `"aws:rmq"`},
+		{"{stream: 'arn:aws:dynamodb:" + account + "table/pages'}", "kind: dynamodb-stream", `table/pages/stream/`},
+		{"{bus: shop}", "kind: json, noVersion: position, json: {key: true}", `"offset":`},
+	} {
+		c, err := yamlfile.Parse([]byte("sources: {other: {kind: native}, a: {" + tt.kind + ", match: [" + tt.match +
+			"]}}\ndefaultSource: other"))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.match, err)
+		}
+		set, err := source.New(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []event.Operation{event.Put, event.Delete} {
+			e, err := set.Encode("a", source.Change{ID: "bus-pass", Op: op, Time: time.UnixMilli(1795190400123), Data: `{"a":1}`})
+			if err != nil || !strings.Contains(e.Body, tt.want) || e.Event.Op != op {
+				t.Errorf("%s, %s: got %s, %+v, %v", tt.match, op, e.Body, e.Event, err)
+			}
+		}
+	}
+}
+
+// A record's place orders it among the records of its partition, and a copy of the message in a
+// resync run keeps it.
+func TestAResyncKeepsThePlaceInTheStream(t *testing.T) {
+	t.Parallel()
+	set := sourcetest.New(t, pipes.Settings)
+	run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"position", "pointed"} {
+		e, err := set.Encode(name, source.Change{ID: "bus-pass", Op: event.Put, Version: "7", Time: sourcetest.Sent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := set.Resync(sourcetest.Message(name, e.Body), run, "")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if r := set.Decode(m)[0]; r.Invalid != nil || r.Event.Version != "7" || !r.Event.Resync || r.Event.Doc != e.Event.Doc {
+			t.Errorf("%s: got %+v, want version 7 again", name, r)
+		}
+	}
+}
