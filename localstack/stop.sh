@@ -14,7 +14,7 @@ if [ "${1:-}" = --locked ]; then
   locked=yes
   shift
 fi
-[ $# -gt 0 ] || set -- localstack ministack opensearch
+[ $# -gt 0 ] || set -- localstack ministack opensearch rabbitmq kafka
 
 # gone SERVER SECONDS waits until no process of a server is left.
 gone() {
@@ -73,7 +73,7 @@ stop_one() {
 
 for server in "$@"; do
   case $server in
-    localstack | opensearch | ministack) stop_one "$server" ;;
+    localstack | opensearch | ministack | rabbitmq | kafka) stop_one "$server" ;;
     *) die "stop.sh: unknown server $server" ;;
   esac
 done

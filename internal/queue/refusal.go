@@ -21,6 +21,10 @@ var ErrGone = errors.New("receipt handle is not in flight")
 // ErrTooLarge says that a message exceeds what the queue takes; sending it again cannot succeed.
 var ErrTooLarge = errors.New("message is too large")
 
+// ErrContent says that the queue refuses a message for what it holds; sending it again cannot
+// succeed.
+var ErrContent = errors.New("the queue does not take what the message holds")
+
 // Refusal says why SQS does not take a message; nil where it does. Every store of this seam asks
 // it, so that all of them refuse the same. A message of more than [MaxBytes] is [ErrTooLarge].
 // Source: the quotas of SendMessage in the SQS developer guide.

@@ -25,6 +25,9 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 		if doing != "send" {
 			return fmt.Errorf("%w: %w", queue.ErrGone, err)
 		}
+		return backoff.Permanent(fmt.Errorf("%w: %w", queue.ErrContent, err))
+	case "InvalidMessageContents":
+		return backoff.Permanent(fmt.Errorf("%w: %w", queue.ErrContent, err))
 	}
 	if b.SenderFault && !client.Throttled(code) {
 		return backoff.Permanent(err)
@@ -34,14 +37,17 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 
 // failure says what an error of a whole call means.
 func (q *Queue) failure(err error) error {
-	if client.Code(err) == "BatchRequestTooLong" {
+	switch client.Code(err) {
+	case "BatchRequestTooLong":
 		err = fmt.Errorf("%w: %w", queue.ErrTooLarge, err)
+	case "InvalidMessageContents":
+		err = fmt.Errorf("%w: %w", queue.ErrContent, err)
 	}
 	return client.Explain("queue "+q.url, err,
 		client.Final{
 			Says:  " does not exist in this account and region: deploy the stack, or correct the queue's URL",
 			Codes: []string{"NonExistentQueue", "QueueDoesNotExist", "QueueDeletedRecently", "InvalidAddress"},
 		},
-		client.Final{Says: " does not take the request", Codes: []string{"BatchRequestTooLong"}},
+		client.Final{Says: " does not take the request", Codes: []string{"BatchRequestTooLong", "InvalidMessageContents"}},
 		client.Final{Says: ": the credentials may not do this: grant the role the action named here"})
 }

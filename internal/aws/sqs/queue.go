@@ -34,8 +34,11 @@ var _ queue.Queue = (*Queue)(nil)
 
 // New returns the queue with that URL. The account's settings are used without retries of the SDK's
 // own.
-func New(cfg aws.Config, url string) *Queue {
-	return &Queue{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), url: url, clk: clock.System{}}
+func New(cfg aws.Config, url string) *Queue { return NewFrom(cfg, url, attemptTimeout) }
+
+// NewFrom is New for a caller outside AWS, whose line may need as long as limit for a batch.
+func NewFrom(cfg aws.Config, url string, limit time.Duration) *Queue {
+	return &Queue{api: sdk.NewFromConfig(client.Bounded(cfg, limit)), url: url, clk: clock.System{}}
 }
 
 // Send sends messages. What SQS would refuse is refused here with the reason, before a batch is

@@ -25,7 +25,7 @@ var classes = map[string][]string{
 	"go":   {""},
 	"html": {""},
 	// Read by other programs, which no test has at hand.
-	"hcl": {""}, "ts": {""}, "python": {""},
+	"hcl": {""}, "ini": {""}, "ts": {""}, "python": {""},
 }
 
 // Block is a fenced block of a page.

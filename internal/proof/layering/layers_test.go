@@ -23,7 +23,7 @@ var layers = []struct {
 		"internal/operate", "internal/rebuild", "internal/reconcile", "internal/replay", "internal/verify",
 	}},
 	{"wings", []string{
-		"internal/aws", "internal/console", "internal/enrich/httpcall", "internal/local", "internal/payload", "internal/config/yamlfile",
+		"internal/aws", "internal/bridge", "internal/console", "internal/enrich/httpcall", "internal/local", "internal/payload", "internal/config/yamlfile",
 		"sink/blevesink", "sink/opensearch", "sink/builtin", "internal/release",
 	}},
 	{"proof", []string{"internal/proof"}},
@@ -46,7 +46,7 @@ var (
 	local = []string{module + "/internal/local", module + "/internal/proof"}
 	bolt  = []string{"go.etcd.io/bbolt"}
 	heavy = []string{
-		"github.com/blevesearch", "github.com/spf13", "github.com/goccy/go-yaml",
+		"github.com/blevesearch", "github.com/spf13", "github.com/goccy/go-yaml", "github.com/rabbitmq",
 		"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3",
 	}
 	testOnly = []string{

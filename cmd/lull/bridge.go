@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/bridge"
+	"github.com/lullhq/lull/internal/bridge/rabbitmq"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// rabbitEnv holds the address of RabbitMQ: every process of the machine may read a command line.
+const rabbitEnv = "LULL_RABBITMQ_URL"
+
+// sendTimeout bounds a call to SQS: the bridge may run outside AWS, on a slow line.
+const sendTimeout = 20 * time.Second
+
+// maxPrefetch is AMQP's.
+const maxPrefetch = 65535
+
+type bridgeFlags struct {
+	url, queue, park, ca  string
+	to, lane, payload     string
+	source, group, listen string
+	prefetch              int
+	drain                 time.Duration
+	bucket, prefix        string
+}
+
+func (a *app) bridgeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "bridge", Short: "Move messages from a broker into lull's queue", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.bridgeRabbitMQ())
+	return c
+}
+
+func (a *app) bridgeRabbitMQ() *cobra.Command {
+	var f bridgeFlags
+	c := &cobra.Command{
+		Use: "rabbitmq --queue NAME", Short: "Consume from a queue of RabbitMQ", Args: cobra.NoArgs,
+		Long: "Consumes from a queue of RabbitMQ and sends each message to lull: to a 'lull dev', with --aws to the " +
+			"live queue of a deployed sink, or to the queue whose URL --to names. RabbitMQ gets its acknowledgement only " +
+			"once the queue has accepted the message. Whichever side is killed, nothing is lost. A message may be sent " +
+			"twice, which lull bears.\n\n" +
+			"Give the address with its password in the environment variable " + rabbitEnv + ": other users of the " +
+			"machine may read a command line. The bridge declares nothing: the queue must exist.\n\n" +
+			"SQS takes at most 1 MiB. With --payload, a larger body goes to S3, and its message refers to it. What " +
+			"SQS never takes goes to the queue of --park. Without that it stays unacknowledged, and the log names it.\n\n" +
+			"It logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at the " +
+			"latest.",
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.url, "url", "", "`ADDRESS` of RabbitMQ, amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://...; "+
+		"without it the variable "+rabbitEnv)
+	flags.StringVar(&f.queue, "queue", "", "`NAME` of the queue to consume from")
+	flags.StringVar(
+		&f.park,
+		"park",
+		"",
+		"`NAME` of a queue of the same virtual host for messages that SQS never takes",
+	)
+	flags.StringVar(&f.ca, "ca", "", "`FILE` of certificates (PEM) that amqps:// trusts; without it the system's")
+	flags.StringVar(
+		&f.to,
+		"to",
+		"",
+		"with --aws: the `SINK` whose live queue gets the messages, without it the default "+
+			"one; or the URL of an SQS queue, which needs no settings",
+	)
+	flags.StringVar(&f.lane, "lane", "", "`LANE`, live or bulk; without it live")
+	flags.StringVar(
+		&f.payload,
+		"payload",
+		"",
+		"`s3://BUCKET/PREFIX` for bodies that SQS does not take for their size; "+
+			"payload.allow of the source must list it",
+	)
+	flags.StringVar(
+		&f.source,
+		"source",
+		"",
+		"`NAME` of the source that decodes the messages (the attribute lull-source)",
+	)
+	flags.IntVar(
+		&f.prefetch,
+		"prefetch",
+		100,
+		"how many messages RabbitMQ sends ahead; that many are in memory at most",
+	)
+	flags.DurationVar(
+		&f.drain,
+		"drain",
+		20*time.Second,
+		"how long to send what was delivered, once the end is asked for",
+	)
+	flags.StringVar(&f.listen, "listen", "", "`ADDR` on this machine that answers /healthz, such as 127.0.0.1:7072; "+
+		"without it none")
+	groupFlag(c, &f.group)
+	c.RunE = func(c *cobra.Command, _ []string) error { return a.bridge(c.Context(), &f) }
+	return exits(c, map[int]string{
+		exitOK:     "SIGTERM or Ctrl-C ended it",
+		exitFailed: "RabbitMQ refused the user, the queue is not there, or the address of --listen is taken",
+		exitUsage:  "usage or settings: nothing was consumed",
+	})
+}
+
+// check reads what does not need anybody else.
+func (f *bridgeFlags) check(t *target) error {
+	if f.url == "" {
+		f.url = os.Getenv(rabbitEnv)
+	}
+	u, err := url.Parse(f.url)
+	switch {
+	case f.url == "":
+		return usagef("--url: give the address of RabbitMQ, or set %s", rabbitEnv)
+	case err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps":
+		return usagef("--url %s: want an address such as amqps://USER:PASSWORD@HOST:5671/VHOST", operate.Shown(f.url))
+	case f.ca != "" && u.Scheme != "amqps":
+		return usagef("--ca: only amqps:// has certificates")
+	case f.queue == "":
+		return usagef("--queue: name the queue to consume from")
+	case f.park == f.queue:
+		return usagef(
+			"--park %s: name another queue than the one to consume from: what is parked would come again",
+			f.park,
+		)
+	case f.prefetch < 1 || f.prefetch > maxPrefetch:
+		return usagef("--prefetch %d: want 1 to %d", f.prefetch, maxPrefetch)
+	case f.drain < 0:
+		return usagef("--drain %s: want 0 or more", f.drain)
+	}
+	if f.payload != "" {
+		u, err := url.Parse(f.payload)
+		if err != nil || u.Scheme != "s3" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return usagef("--payload %s: want s3://BUCKET/PREFIX", f.payload)
+		}
+		if f.bucket, f.prefix = u.Host, strings.TrimPrefix(u.Path, "/"); f.prefix != "" &&
+			!strings.HasSuffix(f.prefix, "/") {
+			f.prefix += "/"
+		}
+		if !t.stack && !f.direct() {
+			return usagef("--payload: a 'lull dev' does not read S3; use --aws, or --to with the URL of a queue")
+		}
+	}
+	if f.to != "" && !t.stack && !f.direct() {
+		return usagef(
+			"--to %s: add --aws for the queue of a deployed sink; a 'lull dev' chooses the queue itself",
+			f.to,
+		)
+	}
+	return errors.Join(checkLane(f.lane), checkGroup(f.group))
+}
+
+// direct reports whether --to is the URL of a queue.
+func (f *bridgeFlags) direct() bool { return strings.Contains(f.to, "://") }
+
+func (a *app) bridge(ctx context.Context, f *bridgeFlags) error {
+	if err := f.check(&a.target); err != nil {
+		return err
+	}
+	trust, err := f.trust()
+	if err != nil {
+		return usage(err)
+	}
+	o := bridge.Options{
+		Broker: rabbitmq.Broker{URL: f.url, Queue: f.queue, Park: f.park, Prefetch: f.prefetch, TLS: trust},
+		Source: f.source, Group: f.group, Drain: f.drain, Clock: clock.System{}, Log: a.logger().With("from", f.queue),
+	}
+	done := func() {}
+	if a.target.stack || f.direct() {
+		err = a.bridgeToQueue(ctx, f, &o)
+	} else {
+		done, err = a.bridgeToDev(ctx, f, &o)
+	}
+	if err != nil {
+		return err
+	}
+	defer done()
+	b := bridge.New(o)
+	if f.listen != "" {
+		l, err := listenHere(ctx, f.listen)
+		if err != nil {
+			return err
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /healthz", b)
+		s := &http.Server{
+			Handler:      mux,
+			ReadTimeout:  5 * time.Second,
+			WriteTimeout: 5 * time.Second,
+			IdleTimeout:  time.Minute,
+		}
+		go func() { _ = s.Serve(l) }() // ends with Close
+		defer s.Close()
+	}
+	if err := b.Run(ctx); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}
+
+// trust are the certificates of --ca, nil for the system's.
+func (f *bridgeFlags) trust() (*tls.Config, error) {
+	if f.ca == "" {
+		return nil, nil //nolint:nilnil // none is not an error
+	}
+	text, err := os.ReadFile(f.ca)
+	if err != nil {
+		return nil, fmt.Errorf("--ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("--ca %s: no certificate in PEM", f.ca)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// logger logs what a service does: lines for people, or JSON with -o json.
+func (a *app) logger() *slog.Logger {
+	if a.target.output == "json" {
+		return slog.New(slog.NewJSONHandler(a.err, nil))
+	}
+	return slog.New(slog.NewTextHandler(a.err, nil))
+}
+
+// bridgeToQueue sends to a queue in SQS. It asks for no more rights than sqs:SendMessage, and
+// sqs:GetQueueUrl where the settings name the queue.
+func (a *app) bridgeToQueue(ctx context.Context, f *bridgeFlags, o *bridge.Options) error {
+	account, err := a.aws(ctx)
+	if err != nil {
+		return usage(fmt.Errorf("find AWS credentials: %w", err))
+	}
+	to := f.to
+	if f.direct() {
+		u, err := url.Parse(to)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return usagef("--to %s: want a sink, or the URL of an SQS queue", operate.Shown(to))
+		}
+		if region := strings.Split(u.Host, "."); account.Region == "" && len(region) > 2 && region[0] == "sqs" {
+			account.Region = region[1]
+		}
+	}
+	if account.Region == "" {
+		return usagef("no AWS region: set AWS_REGION, or a profile that has one")
+	}
+	if !f.direct() {
+		if to, err = a.liveQueue(ctx, account, f); err != nil {
+			return usage(err)
+		}
+	}
+	o.Send = sqs.NewFrom(account, to, sendTimeout).Send
+	if f.payload != "" {
+		o.Payloads = s3.NewPayloads(account, f.bucket, f.prefix)
+	}
+	return nil
+}
+
+// liveQueue is the URL of a deployed sink's queue.
+func (a *app) liveQueue(ctx context.Context, account aws.Config, f *bridgeFlags) (string, error) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return "", err
+	}
+	sink, lane := f.to, flight.Live
+	if sink == "" {
+		sink = cfg.DefaultSink
+	}
+	if _, ok := cfg.Sinks[sink]; !ok {
+		return "", fmt.Errorf("--to %s: the settings have no such sink", sink)
+	}
+	if f.lane != "" {
+		lane = flight.Lane(f.lane)
+	}
+	name := names.Of(cfg).Queue(sink, lane)
+	out, err := awssqs.NewFromConfig(account).GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &name})
+	if err != nil {
+		return "", fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", name, cfg.Stack,
+			account.Region, err)
+	}
+	return aws.ToString(out.QueueUrl), nil
+}
+
+// bridgeToDev publishes to a `lull dev`, as an upstream would.
+func (a *app) bridgeToDev(ctx context.Context, f *bridgeFlags, o *bridge.Options) (done func(), err error) {
+	api, done, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Send = func(ctx context.Context, out []queue.Outgoing) []error {
+		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+		defer cancel()
+		sent, err := api.Publish(ctx, operate.Publication{Messages: out, Lane: flight.Lane(f.lane), Unchecked: true})
+		if err != nil {
+			// A wait that ended is not for good, as package backoff takes it to be.
+			return queue.FailAll(len(out), fmt.Errorf("publish: %s", err)) //nolint:errorlint // on purpose
+		}
+		errs := make([]error, len(out))
+		for _, r := range sent.Refused {
+			errs[r.Message] = fmt.Errorf("%w: %s", queue.ErrContent, r.Why)
+		}
+		return queue.Answer(errs)
+	}
+	return done, nil
+}

@@ -1,0 +1,354 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/bridge"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Calls fail whole, entry by entry and without an answer. Answers are lost, and connections break
+// at any moment. Each message arrives, and session.Confirm notices one that is confirmed early.
+func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				all := bodies(300)
+				g := newGround(t, all...)
+				g.prefetch = 40
+				r := rand.New(rand.NewPCG(seed, 0))
+				g.answer = func(out []queue.Outgoing) []error {
+					g.mu.Lock()
+					defer g.mu.Unlock()
+					errs := make([]error, len(out))
+					switch r.IntN(8) {
+					case 0:
+						return queue.FailAll(len(out), errors.New("throttled"))
+					case 1:
+						return queue.FailAll(len(out), backoff.Permanent(errors.New("access denied")))
+					case 2:
+						return queue.FailAll(len(out), errLost)
+					case 3:
+						for i := range errs {
+							errs[i] = []error{nil, errors.New("internal error"), errLost}[r.IntN(3)]
+						}
+						return queue.Answer(errs)
+					case 4:
+						return []error{} // no answer until the caller gives up
+					}
+					return nil
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- bridge.New(g.options()).Run(ctx) }()
+				for range 200 {
+					time.Sleep(time.Duration(r.IntN(4000)) * time.Millisecond)
+					g.mu.Lock()
+					s := g.session
+					if r.IntN(6) == 0 {
+						g.refuse = append(g.refuse, errors.New("connection refused"))
+					}
+					g.mu.Unlock()
+					s.end(errors.New("connection reset"))
+				}
+				g.mu.Lock()
+				g.answer = nil
+				s := g.session
+				g.mu.Unlock()
+				s.end(errors.New("connection reset"))
+				for range 600 {
+					time.Sleep(time.Second)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				if n := g.left(); n > 0 {
+					t.Errorf("%d messages are left at the broker", n)
+				}
+				for _, b := range all {
+					if g.accepted[b] == 0 {
+						t.Errorf("%s is lost", b)
+					}
+				}
+				if strings.Contains(g.log.String(), "secret body") {
+					t.Error("a body is logged")
+				}
+			})
+		})
+	}
+}
+
+// What the queue refuses for what it holds is asked for alone before it is parked: in a call with
+// others the refusal may have been another one's.
+func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
+	t.Parallel()
+	for name, whole := range map[string]bool{"whole call": true, "entry": false} {
+		for _, parks := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, parks %t", name, parks), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					const poison = `{"secret body":"poison"}`
+					g := newGround(t, append([]string{poison}, bodies(25)...)...)
+					g.parks = parks
+					g.answer = func(out []queue.Outgoing) []error {
+						errs := make([]error, len(out))
+						for i := range out {
+							if out[i].Body == poison {
+								errs[i] = backoff.Permanent(queue.ErrContent)
+								if whole {
+									return queue.FailAll(len(out), errs[i])
+								}
+							}
+						}
+						return queue.Answer(errs)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					b := bridge.New(g.options())
+					ended := make(chan error, 1)
+					go func() { ended <- b.Run(ctx) }()
+					time.Sleep(2 * time.Second)
+					h := b.Health()
+					wantParked, wantHeld := 1, 0
+					if !parks {
+						wantParked, wantHeld = 0, 1
+					}
+					if h.Counts.Confirmed != 25 || h.Counts.Parked != wantParked || h.Held != wantHeld ||
+						h.Healthy == (wantHeld > 0) {
+						t.Errorf("got %+v", h)
+					}
+					if !slices.ContainsFunc(
+						g.calls,
+						func(call []string) bool { return len(call) == 1 && call[0] == poison },
+					) {
+						t.Error("the message was never sent alone")
+					}
+					if n := g.left(); n != wantHeld {
+						t.Errorf("%d messages are left at the broker, want %d", n, wantHeld)
+					}
+					if !strings.Contains(g.log.String(), "routing_key=guide.major") ||
+						strings.Contains(g.log.String(), "poison") {
+						t.Errorf("the log does not name the message, or holds its body: %s", g.log.String())
+					}
+					cancel()
+					<-ended
+				})
+			})
+		}
+	}
+}
+
+type payloads map[string]string
+
+func (p payloads) Put(_ context.Context, body []byte) (bucket, key string, err error) {
+	if len(p) == 0 {
+		p["key"] = ""
+		return "", "", errors.New("slow down")
+	}
+	p["key"] = string(body)
+	return "bucket", "key", nil
+}
+
+func TestLargeBodies(t *testing.T) {
+	t.Parallel()
+	large := `{"text":"` + strings.Repeat("x", queue.MaxBytes) + `"}`
+	t.Run("with a place for payloads", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			g := newGround(t, large)
+			o, kept := g.options(), payloads{}
+			o.Payloads = kept
+			o.Send = func(_ context.Context, out []queue.Outgoing) []error {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				got := event.Unwrapper{Depth: 4, Load: func(p event.Pointer) (string, *event.Invalid) {
+					if p != (event.Pointer{Bucket: "bucket", Key: "key"}) {
+						t.Errorf("got %+v", p)
+					}
+					return kept[p.Key], nil
+				}}.Unwrap(nil, out[0].Body, event.Meta{})
+				if len(got) != 1 || got[0].Invalid != nil {
+					t.Fatalf("got %+v", got)
+				}
+				g.accepted[got[0].Text]++
+				if out[0].Attributes["routing_key"].String != "guide.major" {
+					t.Error("the reference has lost its routing key")
+				}
+				return nil
+			}
+			runFor(t, o, 10*time.Second)
+			if g.accepted[large] != 1 || g.left() != 0 {
+				t.Errorf("accepted %d times, %d left", g.accepted[large], g.left())
+			}
+		})
+	})
+	t.Run("without", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			g := newGround(t, append(bodies(3), large)...)
+			runFor(t, g.options(), 10*time.Second)
+			if !slices.Equal(g.parked, []string{large}) || len(g.accepted) != 3 || g.left() != 0 {
+				t.Errorf("parked %d, accepted %d, left %d", len(g.parked), len(g.accepted), g.left())
+			}
+		})
+	})
+}
+
+// runFor runs a bridge for a while, and then to its end.
+func runFor(t *testing.T, o bridge.Options, d time.Duration) *bridge.Bridge {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	b := bridge.New(o)
+	if err := b.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	return b
+}
+
+func TestTheEndWaitsForWhatWasDelivered(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		needs     time.Duration // of a call
+		confirmed int
+		within    time.Duration
+	}{
+		"in time":  {10 * time.Second, 5, 11 * time.Second},
+		"too late": {time.Hour, 0, 21 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				g := newGround(t, bodies(5)...)
+				o := g.options()
+				o.Send = func(ctx context.Context, out []queue.Outgoing) []error {
+					if o.Clock.Sleep(ctx, tt.needs) != nil {
+						return queue.FailAll(len(out), ctx.Err())
+					}
+					return g.send(ctx, out)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				b := bridge.New(o)
+				ended := make(chan error, 1)
+				go func() { ended <- b.Run(ctx) }()
+				time.Sleep(time.Second)
+				g.mu.Lock()
+				g.waiting = append(g.waiting, bridge.Message{Body: []byte("late")})
+				g.mu.Unlock()
+				asked := time.Now()
+				cancel()
+				if err := <-ended; err != nil || time.Since(asked) > tt.within {
+					t.Errorf("ended after %s: %v", time.Since(asked), err)
+				}
+				if got := b.Health(); got.Counts.Confirmed != tt.confirmed || g.left() != 6-tt.confirmed {
+					t.Errorf("got %+v, and %d left at the broker", got, g.left())
+				}
+			})
+		})
+	}
+}
+
+func TestOnlyTheFirstConnectionEndsTheBridge(t *testing.T) {
+	t.Parallel()
+	wrong := backoff.Permanent(errors.New("no such queue"))
+	for name, tt := range map[string]struct {
+		refuse []error
+		ends   bool
+	}{
+		"for good":               {[]error{wrong}, true},
+		"passing":                {[]error{errors.New("refused"), errors.New("refused")}, false},
+		"passing, then for good": {[]error{errors.New("refused"), wrong}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				g := newGround(t, bodies(3)...)
+				g.refuse = tt.refuse
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				go func() { // the queue goes away later: a restart of the bridge would not help
+					time.Sleep(time.Minute)
+					g.mu.Lock()
+					s := g.session
+					g.refuse = []error{wrong, wrong}
+					g.waiting = append(g.waiting, bridge.Message{Body: []byte("late")})
+					g.mu.Unlock()
+					if s != nil {
+						s.end(errors.New("the queue was deleted"))
+					}
+				}()
+				err := bridge.New(g.options()).Run(ctx)
+				if tt.ends != (err != nil) || tt.ends == (g.accepted["late"] == 1) {
+					t.Errorf("got %v, late accepted %d times", err, g.accepted["late"])
+				}
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}
+
+func TestHealthSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGround(t, bodies(2)...)
+		b := bridge.New(g.options())
+		check := func(when string, status int, problem string) {
+			t.Helper()
+			w := httptest.NewRecorder()
+			b.ServeHTTP(w, httptest.NewRequest("GET", "/healthz", nil))
+			var h bridge.Health
+			if err := json.Unmarshal(w.Body.Bytes(), &h); err != nil || w.Code != status ||
+				!strings.Contains(h.Problem, problem) {
+				t.Errorf("%s: got %d %s", when, w.Code, w.Body)
+			}
+		}
+		check("before", 503, "does not consume")
+		var away bool
+		g.answer = func(out []queue.Outgoing) []error {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if away {
+				return queue.FailAll(len(out), errors.New("throttled"))
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.Run(ctx) }()
+		time.Sleep(time.Second)
+		check("idle", 200, "")
+		g.mu.Lock()
+		away = true
+		g.waiting = append(g.waiting, bridge.Message{Body: []byte("late")})
+		g.session.poke()
+		g.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		check("for half a minute", 200, "")
+		time.Sleep(time.Minute)
+		check("for more than a minute", 503, "has not taken a message")
+		g.mu.Lock()
+		away = false
+		g.mu.Unlock()
+		time.Sleep(time.Minute)
+		check("again", 200, "")
+		cancel()
+		<-ended
+		check("after", 503, "does not consume")
+		if lines := strings.Count(g.log.String(), "msg=bridging "); lines != 2 {
+			t.Errorf("%d lines in two and a half minutes:\n%s", lines, g.log.String())
+		}
+	})
+}

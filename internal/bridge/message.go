@@ -1,0 +1,132 @@
+package bridge
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Message is a message as a broker delivered it. All that it says was chosen by its sender.
+type Message struct {
+	// Tag names the delivery within its session.
+	Tag  uint64
+	Body []byte
+
+	Exchange, RoutingKey, Type, ContentType, ID string
+	// Headers are what the sender put beside the properties. Only texts are read.
+	Headers map[string]any
+	// Original is the delivery as the session knows it, to park it unchanged.
+	Original any
+}
+
+// properties are the names of the attributes that a message gets, and of the headers that stand in
+// where the property itself is empty. They are the names that package event reads.
+func (m *Message) properties() map[string]string {
+	named := map[string]string{
+		"content_type": m.ContentType, "event_type": m.Type, "routing_key": m.RoutingKey,
+		"exchange": m.Exchange, "message_id": m.ID,
+		queue.AttrTrace: "",
+	}
+	out := make(map[string]string, len(named))
+	for name, value := range named {
+		if value == "" {
+			value = m.header(name)
+		}
+		if value = text(value); value != "" {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// runHeader names the resync run. It belongs to the order key, so it counts only in the envelope.
+const runHeader = "resyncrun"
+
+// maxText bounds a property in bytes. AMQP's own have at most 255; headers have no limit.
+const maxText = 1024
+
+func (m *Message) header(name string) string {
+	value, _ := m.Headers[name].(string)
+	return value
+}
+
+// text is a property as every queue takes it: characters that SQS refuses become U+FFFD.
+func text(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !taken(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "")
+	}
+	return s
+}
+
+// taken reports whether SQS takes a character: those of XML 1.0.
+// Source: SendMessage in the SQS API reference.
+func taken(r rune) bool {
+	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r > 0xFFFF
+}
+
+// plain reports whether SQS takes a body as it is.
+func plain(body []byte) bool {
+	return len(body) > 0 && utf8.Valid(body) &&
+		strings.IndexFunc(string(body), func(r rune) bool { return !taken(r) }) < 0
+}
+
+// outgoing is the message as lull's queue gets it. A body goes byte for byte, its properties beside
+// it as attributes. A body that SQS would not take goes in base64, in the envelope of Amazon MQ for
+// RabbitMQ. So does one with a resync run beside it.
+func (m *Message) outgoing() queue.Outgoing {
+	beside := m.properties()
+	out := queue.Outgoing{Body: string(m.Body), Attributes: make(map[string]queue.Attribute, len(beside))}
+	for name, value := range beside {
+		out.Attributes[name] = queue.Text(value)
+	}
+	if run := text(m.header(runHeader)); run != "" || !plain(m.Body) {
+		out.Body = m.envelope(run)
+	}
+	return out
+}
+
+// envelope is the form in which EventBridge Pipes sends a message of RabbitMQ.
+func (m *Message) envelope(run string) string {
+	type properties struct {
+		ContentType string            `json:"contentType,omitempty"`
+		Type        string            `json:"type,omitempty"`
+		MessageID   string            `json:"messageId,omitempty"`
+		Headers     map[string]string `json:"headers,omitempty"`
+	}
+	beside := m.properties()
+	p := properties{ContentType: beside["content_type"], Type: beside["event_type"], MessageID: beside["message_id"]}
+	if run != "" {
+		p.Headers = map[string]string{runHeader: run}
+	}
+	body, err := json.Marshal(struct {
+		EventSource string     `json:"eventSource"`
+		Properties  properties `json:"basicProperties"`
+		RoutingKey  string     `json:"routingKey,omitempty"`
+		Data        string     `json:"data"`
+	}{"aws:rmq", p, beside["routing_key"], base64.StdEncoding.EncodeToString(m.Body)})
+	if err != nil {
+		panic(err) // texts always have a form in JSON
+	}
+	return string(body)
+}
+
+// reference is the pointer of the SQS extended client: it stands in for a body in S3.
+func reference(bucket, key string) []byte {
+	body, err := json.Marshal([]any{
+		"software.amazon.payloadoffloading.PayloadS3Pointer",
+		map[string]string{"s3BucketName": bucket, "s3Key": key},
+	})
+	if err != nil {
+		panic(err) // texts always have a form in JSON
+	}
+	return body
+}

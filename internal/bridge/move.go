@@ -1,0 +1,145 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// moving is a message on its way.
+type moving struct {
+	Message
+	out   queue.Outgoing
+	err   error // of the last try
+	alone bool  // the last call held nothing else
+}
+
+// move sends messages until each is confirmed, parked or held, or ctx ends.
+func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
+	left := make([]*moving, len(batch))
+	for i, m := range batch {
+		left[i] = &moving{Message: m, out: m.outgoing()}
+		feed.Mark(&left[i].out, b.o.Source, b.o.Group)
+	}
+	for try := 0; ; try++ {
+		for _, together := range b.calls(left) {
+			b.call(ctx, s, together)
+		}
+		left = slices.DeleteFunc(left, func(m *moving) bool { return b.ended(ctx, s, m) })
+		if len(left) == 0 || ctx.Err() != nil {
+			return
+		}
+		if try == 0 && slices.ContainsFunc(left, func(m *moving) bool { return m.unfit() }) {
+			continue // alone, at once: the others are not to wait for one of them
+		}
+		wait := retry.Delay(try)
+		b.status.failed(len(left))
+		b.o.Log.Warn("lull's queue does not take messages: trying again", "messages", len(left),
+			"error", left[0].err, "wait", wait.Round(time.Millisecond).String())
+		if b.o.Clock.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// calls says which messages are sent together: all of them, but alone what was unfit.
+func (b *Bridge) calls(left []*moving) (calls [][]*moving) {
+	var together []*moving
+	for _, m := range left {
+		if m.unfit() {
+			calls = append(calls, []*moving{m})
+		} else {
+			together = append(together, m)
+		}
+	}
+	if len(together) > 0 {
+		calls = append(calls, together)
+	}
+	return calls
+}
+
+// unfit reports whether the queue refused a message for what it holds. In a call with others that
+// may have been said of all of them.
+func (m *moving) unfit() bool {
+	return errors.Is(m.err, queue.ErrTooLarge) || errors.Is(m.err, queue.ErrContent)
+}
+
+// call sends messages once, and confirms those that were accepted.
+func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
+	var send []*moving
+	var out []queue.Outgoing
+	for _, m := range together {
+		if m.err = b.fit(ctx, m); m.err == nil {
+			send, out = append(send, m), append(out, m.out)
+		} else {
+			m.alone = true // nobody else's fault
+		}
+	}
+	if len(send) == 0 {
+		return
+	}
+	errs := b.o.Send(ctx, out)
+	for i, m := range send {
+		m.alone = len(send) == 1
+		if m.err = queue.ErrorAt(errs, i); m.err == nil {
+			b.confirm(s, m.Message, &b.status.count.Confirmed)
+		}
+	}
+}
+
+// fit keeps a body that is too large elsewhere, and sends a reference in its place.
+func (b *Bridge) fit(ctx context.Context, m *moving) error {
+	err := m.out.Refusal()
+	if b.o.Payloads == nil || !errors.Is(err, queue.ErrTooLarge) {
+		return err
+	}
+	bucket, key, err := b.o.Payloads.Put(ctx, m.Body)
+	if err != nil {
+		return err
+	}
+	small := m.Message
+	small.Body = reference(bucket, key)
+	m.out = small.outgoing()
+	feed.Mark(&m.out, b.o.Source, b.o.Group)
+	return m.out.Refusal()
+}
+
+// confirm tells the broker. Where that fails the session is ending, and the message comes again.
+func (b *Bridge) confirm(s Session, m Message, counted *int) {
+	if err := s.Confirm(m); err != nil {
+		b.o.Log.Warn("accepted, but not confirmed: the message comes again", "error", err)
+		return
+	}
+	b.status.done(m, counted)
+}
+
+// ended reports whether a message needs no other try. One that is unfit, alone, is parked.
+func (b *Bridge) ended(ctx context.Context, s Session, m *moving) bool {
+	if m.err == nil {
+		return true
+	}
+	if !m.unfit() || !m.alone {
+		return false
+	}
+	why := m.err.Error()
+	what := []any{
+		"message", text(m.ID), "routing_key", text(m.RoutingKey), "bytes", len(m.Body), "reason", why,
+	}
+	switch err := s.Park(ctx, m.Message, why); {
+	case errors.Is(err, ErrNoPark):
+		b.o.Log.Error("held: lull's queue never takes this message; it stays unconfirmed at the broker. "+
+			"Start the bridge with a queue to park such messages in", what...)
+		b.status.hold(m.Message)
+		return true
+	case err != nil:
+		m.err = err
+		return false
+	}
+	b.o.Log.Error("parked: lull's queue never takes this message", what...)
+	b.confirm(s, m.Message, &b.status.count.Parked)
+	return true
+}

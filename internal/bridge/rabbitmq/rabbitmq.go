@@ -1,0 +1,272 @@
+// Package rabbitmq consumes from a queue of RabbitMQ for package bridge, over AMQP 0-9-1.
+//
+// What it promises:
+//
+//   - It declares, binds and deletes nothing: a queue that is not there is an error.
+//   - A message is acknowledged by its own tag, never together with others.
+//   - A parked message is persistent, and RabbitMQ has confirmed that a queue has it.
+//   - A password is in no error.
+package rabbitmq
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/bridge"
+)
+
+// Broker names a queue of RabbitMQ.
+type Broker struct {
+	URL      string // amqp://user:password@host:port/vhost, or amqps
+	Queue    string
+	Park     string // the queue for messages that cannot be sent; empty for none
+	Prefetch int    // how many messages may be unconfirmed
+	TLS      *tls.Config
+}
+
+var _ bridge.Broker = Broker{}
+
+const (
+	// dialTimeout bounds connecting and each answer until the session stands.
+	dialTimeout = 15 * time.Second
+	// heartbeat is how often either side speaks: a dead connection is seen after two of them.
+	heartbeat = 10 * time.Second
+	// parting bounds how long closing waits for RabbitMQ's answer.
+	parting = 3 * time.Second
+)
+
+// Open connects and consumes.
+func (b Broker) Open(ctx context.Context) (bridge.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := amqp.DialConfig(b.URL, amqp.Config{
+		Heartbeat: heartbeat, TLSClientConfig: b.TLS,
+		Properties: amqp.Table{"connection_name": "lull bridge " + b.Queue, "product": "lull"},
+		Dial: func(network, address string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil {
+				err = c.SetDeadline(time.Now().Add(dialTimeout)) // the library lifts it once the session stands
+			}
+			return c, err
+		},
+	})
+	if err != nil {
+		return nil, explain("connect to RabbitMQ", err)
+	}
+	s := &session{conn: conn, park: b.Park, messages: make(chan bridge.Message), done: make(chan struct{})}
+	if err := s.begin(b); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+type session struct {
+	conn     *amqp.Connection
+	consumer *amqp.Channel
+	tag      string
+	messages chan bridge.Message
+	ended    sync.Once
+	done     chan struct{}
+	stopped  chan struct{}
+
+	mu   sync.Mutex
+	err  error
+	gone bool
+
+	park     string
+	parking  sync.Mutex // one at a time: a returned message names no tag
+	parker   *amqp.Channel
+	returned chan amqp.Return
+}
+
+// begin opens the channels, looks at the queues and consumes.
+func (s *session) begin(b Broker) (err error) {
+	if s.consumer, err = s.conn.Channel(); err != nil {
+		return explain("open a channel", err)
+	}
+	closed := s.consumer.NotifyClose(make(chan *amqp.Error, 1))
+	cancelled := s.consumer.NotifyCancel(make(chan string, 1))
+	if err := look(s.consumer, b.Queue, "queue"); err != nil {
+		return err
+	}
+	if b.Park != "" {
+		if s.parker, err = s.conn.Channel(); err != nil {
+			return explain("open a channel", err)
+		}
+		if err := look(s.parker, b.Park, "park"); err != nil {
+			return err
+		}
+		if err := s.parker.Confirm(false); err != nil {
+			return explain("ask RabbitMQ for confirmations", err)
+		}
+		s.returned = s.parker.NotifyReturn(make(chan amqp.Return, 1))
+	}
+	if err := s.consumer.Qos(b.Prefetch, 0, false); err != nil {
+		return explain("set the prefetch", err)
+	}
+	s.tag = "lull-bridge"
+	deliveries, err := s.consumer.Consume(b.Queue, s.tag, false, false, false, false, nil)
+	if err != nil {
+		return explain("consume from queue "+b.Queue, err)
+	}
+	go s.watch(closed, cancelled)
+	go s.hand(deliveries)
+	return nil
+}
+
+// look asks whether a queue is there, without declaring it.
+func look(ch *amqp.Channel, name, flag string) error {
+	_, err := ch.QueueDeclarePassive(name, false, false, false, false, nil)
+	var refused *amqp.Error
+	if errors.As(err, &refused) && refused.Code == amqp.NotFound {
+		return backoff.Permanent(
+			fmt.Errorf("--%s: RabbitMQ has no queue %q in this virtual host: declare it and bind it, "+
+				"because the bridge declares nothing", flag, name),
+		)
+	}
+	return explain("look at queue "+name, err)
+}
+
+// explain says what was done, and what helps. What a person has to correct is final.
+func explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var refused *amqp.Error
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var certificate *tls.CertificateVerificationError
+	fix := ""
+	switch {
+	case errors.Is(err, amqp.ErrCredentials), errors.Is(err, amqp.ErrSASL):
+		fix = "correct the user and the password of the address"
+	case errors.Is(err, amqp.ErrVhost):
+		fix = "correct the virtual host, the path of the address (/%2f is the default one); the user needs rights there"
+	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &certificate):
+		fix = "correct the address, or name the certificate's authority with --ca"
+	case errors.As(err, &refused) && (refused.Code == amqp.AccessRefused || refused.Code == amqp.NotAllowed):
+		fix = "give the user the right to read the queue, and to write to the default exchange if it parks"
+	case errors.As(err, &refused) && refused.Code == amqp.ResourceLocked:
+		fix = "the queue is exclusive to another connection: consume from another one"
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return backoff.Permanent(fmt.Errorf("%s: %w: %s", doing, err, fix))
+}
+
+// watch ends the session when RabbitMQ does.
+func (s *session) watch(closed <-chan *amqp.Error, cancelled <-chan string) {
+	select {
+	case err := <-closed: // also where the connection closed
+		if err == nil {
+			s.end(nil)
+			return
+		}
+		s.end(explain("consume", err))
+	case <-cancelled:
+		s.end(errors.New("RabbitMQ cancelled the consumer: the queue was deleted, or its node went away"))
+	}
+	_ = s.conn.CloseDeadline(time.Now().Add(parting)) // it may be closed already
+}
+
+// hand hands deliveries on.
+func (s *session) hand(deliveries <-chan amqp.Delivery) {
+	defer close(s.messages)
+	for d := range deliveries {
+		m := bridge.Message{
+			Tag: d.DeliveryTag, Body: d.Body, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Type: d.Type,
+			ContentType: d.ContentType, ID: d.MessageId, Headers: d.Headers, Original: &d,
+		}
+		select {
+		case s.messages <- m:
+		case <-s.done:
+			return // to nobody: it is delivered again
+		}
+	}
+}
+
+func (s *session) end(err error) {
+	s.ended.Do(func() {
+		s.mu.Lock()
+		s.err = err
+		s.mu.Unlock()
+		close(s.done)
+	})
+}
+
+// Messages implements [bridge.Session].
+func (s *session) Messages() <-chan bridge.Message { return s.messages }
+
+// Done implements [bridge.Session].
+func (s *session) Done() <-chan struct{} { return s.done }
+
+// Err implements [bridge.Session].
+func (s *session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Confirm acknowledges one message.
+func (s *session) Confirm(m bridge.Message) error { return s.consumer.Ack(m.Tag, false) }
+
+// Stop cancels the consumer. What was delivered before still comes.
+func (s *session) Stop() error { return s.consumer.Cancel(s.tag, false) }
+
+// Close ends the session.
+func (s *session) Close() {
+	s.end(nil)
+	_ = s.conn.CloseDeadline(time.Now().Add(parting)) // the broker notices either way
+}
+
+// Park publishes a message to the queue for such ones, and waits until RabbitMQ confirms that the
+// queue has it. Headers say where it came from, and why it is there.
+func (s *session) Park(ctx context.Context, m bridge.Message, why string) error {
+	if s.park == "" {
+		return bridge.ErrNoPark
+	}
+	d, _ := m.Original.(*amqp.Delivery)
+	if d == nil {
+		return errors.New("park: the message is not one of this session")
+	}
+	headers := maps.Clone(d.Headers)
+	if headers == nil {
+		headers = amqp.Table{}
+	}
+	headers["x-lull-reason"], headers["x-lull-exchange"], headers["x-lull-routing-key"] = why, d.Exchange, d.RoutingKey
+	s.parking.Lock()
+	defer s.parking.Unlock()
+	// Neither user id, which must be the connection's own, nor expiration, which would lose it.
+	sent, err := s.parker.PublishWithDeferredConfirmWithContext(ctx, "", s.park, true, false, amqp.Publishing{
+		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent,
+		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId,
+		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
+	})
+	if err != nil {
+		return explain("park", err)
+	}
+	kept, err := sent.WaitContext(ctx)
+	if err != nil {
+		return fmt.Errorf("park: %w", err)
+	}
+	select {
+	case <-s.returned: // RabbitMQ returns a message before it confirms it
+		return fmt.Errorf("park: queue %q is not there any more", s.park)
+	default:
+	}
+	if !kept {
+		return fmt.Errorf("park: queue %q did not take the message", s.park)
+	}
+	return nil
+}
