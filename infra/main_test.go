@@ -26,6 +26,7 @@ import (
 	_ "github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
 	"github.com/lullhq/lull/source"
 )
@@ -73,9 +74,11 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 		return nil, err
 	}
 	for _, f := range append(names.Functions(), names.Feed) {
-		path := filepath.Join(folder, "dist", string(f.Program("opensearch")), release.Program)
-		if err := writeProgram(path, string(f)); err != nil {
-			return nil, err
+		for _, kind := range sink.Kinds() {
+			path := filepath.Join(folder, "dist", string(f.Program(kind)), release.Program)
+			if err := writeProgram(path, string(f)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	a := awscdk.NewApp(&awscdk.AppProps{

@@ -14,6 +14,13 @@ func auth(a Auth) func(c *Config) {
 	return func(c *Config) { openSearch(c); setSink(c, func(s *Sink) { s.Auth = a }) }
 }
 
+// signed changes how the default sink, a webhook, authenticates.
+func signed(a Auth) func(c *Config) {
+	return func(c *Config) {
+		setSink(c, func(s *Sink) { s.Kind, s.URL, s.Versions, s.Auth = "webhook", "https://hooks.example.org", nil, a })
+	}
+}
+
 func at443(address string) func(c *Config) {
 	return func(c *Config) { setSink(c, func(s *Sink) { s.URL = address }) }
 }
@@ -65,6 +72,16 @@ var brokenSinks = []broken{
 		rule: "sink-auth", name: "a kind of authentication that the kind does not take",
 		breaks:  auth(Auth{Kind: AuthKey, KeyEnv: "KEY"}),
 		setting: "sinks.search.auth.kind", fix: "none, basic or sigv4",
+	},
+	{
+		rule: "sink-auth", name: "key with nothing",
+		holds: signed(Auth{Kind: AuthKey, SecretARN: secret}), breaks: signed(Auth{Kind: AuthKey}),
+		setting: "sinks.search.auth.secretARN", fix: "keyEnv",
+	},
+	{
+		rule: "sink-auth", name: "key with both",
+		holds: signed(Auth{Kind: AuthKey, KeyEnv: "KEY"}), breaks: signed(Auth{Kind: AuthKey, KeyEnv: "KEY", SecretARN: secret}),
+		setting: "sinks.search.auth.secretARN", fix: "keep",
 	},
 	{
 		rule: "sink-auth", name: "basic with nothing",

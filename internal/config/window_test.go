@@ -115,6 +115,11 @@ func accepts(s described, n int64) bool {
 			entry.Fields = append(entry.Fields, said("kind", kind).Fields...)
 		}
 	}
+	if strings.HasPrefix(s.generic, "sinks.<name>:") {
+		entry := &f.Fields[0].Value.Fields[0].Value
+		entry.Fields = append(entry.Fields, said("url", "https://search.example.org").Fields...)
+		entry.Fields = append(entry.Fields, said("index", "lull-{collection}").Fields...)
+	}
 	if strings.HasPrefix(s.Name, "collections.<name>.enrich.") {
 		entry := &f.Fields[0].Value.Fields[0].Value.Fields[0].Value
 		entry.Fields = append(entry.Fields, said("kind", "http").Fields...)

@@ -116,14 +116,19 @@ func ParseURL(text string) (string, error) {
 // show as a request that was never sent, not as one whose outcome is unknown.
 const DialTimeout = 2 * time.Second
 
-// Dial makes a connection that drops what it has not sent when it is closed. A server that stalls
-// would otherwise get the whole of a request after we hung up, and apply it.
+// Dial makes a connection: see [DropUnsent].
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: DialTimeout, KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
+	DropUnsent(conn)
+	return conn, err
+}
+
+// DropUnsent lets a connection drop what it has not sent when it is closed. A server that stalls
+// would otherwise get the whole of a request after we hung up, and apply it.
+func DropUnsent(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // where it cannot be set, fences and leases have to do
 	}
-	return conn, err
 }
 
 // NewTransport returns a transport for [Client]. Close it with CloseIdleConnections.

@@ -21,10 +21,18 @@ const (
 // ErrForbidden says that an address may not be connected to.
 var ErrForbidden = errors.New("address is not public")
 
-// Client returns a client for hosts that senders or settings name. It follows no redirect and uses
-// no proxy. Every address is judged when it is connected to, after its name was resolved: so a name
-// cannot lead elsewhere later. What allowed refuses is [ErrForbidden].
+// Client returns a client for hosts that senders or settings name. It follows no redirect. Its
+// transport is [Transport].
 func Client(allowed func(netip.Addr) bool) *http.Client {
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     Transport(allowed),
+	}
+}
+
+// Transport uses no proxy. Every address is judged when it is connected to, after its name was
+// resolved: so a name cannot lead elsewhere later. What allowed refuses is [ErrForbidden].
+func Transport(allowed func(netip.Addr) bool) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || !allowed(to.Addr().Unmap()) {
@@ -32,13 +40,10 @@ func Client(allowed func(netip.Addr) bool) *http.Client {
 		}
 		return nil
 	}}
-	return &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			// No proxy: it would connect for us, to wherever it likes.
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
-		},
+	return &http.Transport{
+		// No proxy: it would connect for us, to wherever it likes.
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
 	}
 }
 

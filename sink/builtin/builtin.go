@@ -8,4 +8,5 @@ package builtin
 
 import (
 	_ "github.com/lullhq/lull/sink/opensearch" // kind opensearch
+	_ "github.com/lullhq/lull/sink/webhook"    // kind webhook
 )

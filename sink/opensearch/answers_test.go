@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -595,26 +594,7 @@ const answersPage = "../../docs/answers.md"
 // The page of the answers has the table that the tests check.
 func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	t.Parallel()
-	const begin, end = "<!-- answers: go test ./sink/opensearch -run TestTheAnswersPage -rewrite -->\n", "<!-- end -->\n"
-	page, err := os.ReadFile(answersPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, behind, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", answersPage)
-	}
-	want := before + begin + sinktest.Table(table()) + end + behind
-	if *rewrite {
-		if err := os.WriteFile(answersPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if want != string(page) {
-		t.Errorf("%s is not what the table says: go test ./sink/opensearch -run TestTheAnswersPage -rewrite", answersPage)
-	}
+	sinktest.Page(t, answersPage, "go test ./sink/opensearch -run TestTheAnswersPage -rewrite", table(), *rewrite)
 }
 
 // Nothing that was not sent is unknown: its lease can be given back, and no claim went unanswered.

@@ -3,6 +3,7 @@ package sinktest
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,32 @@ func Table(rows []Answer) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Engine, r.Says, r.outcome(), r.Why)
 	}
 	return b.String()
+}
+
+// Page holds the table of a page to the rows. It stands between a line that names the command by
+// which it is written, <!-- answers: COMMAND -->, and <!-- end -->. With write it is written.
+func Page(t *testing.T, path, command string, rows []Answer, write bool) {
+	t.Helper()
+	begin, end := "<!-- answers: "+command+" -->\n", "<!-- end -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, behind, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table", path)
+	}
+	want := before + begin + Table(rows) + end + behind
+	switch {
+	case want == string(page):
+	case !write:
+		t.Errorf("%s is not what the table says: %s", path, command)
+	default:
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (a Answer) outcome() string {

@@ -1,0 +1,71 @@
+package webhook
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+)
+
+// Name is what the settings call this kind of sink.
+const Name = "webhook"
+
+// Settings are the options that only this kind has, under sinks.<name>.webhook.
+type Settings struct {
+	Webhook Requests `json:"webhook"`
+}
+
+// Requests says how a receiver is asked.
+type Requests struct {
+	// Private says that the receiver may have an address in a private network. Default false.
+	Private bool `json:"private"`
+	// Parallel is how many requests of one write are under way at the same time. Default 8.
+	Parallel int `json:"parallel"`
+}
+
+func init() {
+	sink.Register(sink.Kind{
+		Kind: setting.Kind{
+			Name: Name, Doc: "A receiver of your own, by signed HTTP requests.",
+			Options: Settings{Requests{Parallel: defaultParallel}},
+			Settings: []setting.Setting{
+				setting.Flag("webhook.private", "The receiver may have an address in a private network."),
+				setting.Count("webhook.parallel", 1, 64, "How many requests of one write are under way at the same time."),
+			},
+		},
+		Schemes: []string{"http", "https"}, Auths: []sink.AuthKind{sink.AuthKey}, BulkDocuments: 1,
+		Capabilities: func(s sink.Settings) sink.Capabilities {
+			return sink.Capabilities{Versions: s.Versions != nil && *s.Versions}
+		},
+		Check: check,
+		Open: func(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, error) {
+			own, _ := s.Options.(Settings)
+			return New(Options{
+				URL: s.URL, Secrets: env.Key, Versions: s.Capabilities().Versions, BulkDocuments: s.BulkDocuments,
+				BulkBytes: int64(s.BulkBytes), Private: own.Webhook.Private, Parallel: own.Webhook.Parallel,
+			})
+		},
+	})
+}
+
+// check refuses documents in the clear on the public internet.
+func check(s sink.Settings) []setting.Problem {
+	own, _ := s.Options.(Settings)
+	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" || own.Webhook.Private || near(u) {
+		return nil
+	}
+	return []setting.Problem{{
+		Setting: "url", Value: s.URL, Problem: "would send documents in the clear",
+		Fix: "use https, or set webhook.private: true where the receiver is in a private network",
+	}}
+}
+
+// near reports that an address is by its own text in a private network or on this machine.
+func near(u *url.URL) bool {
+	host := u.Hostname()
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && (ip.IsLoopback() || ip.IsPrivate())
+}

@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/sink"
+)
+
+// Classes of outcomes that are not a status of the receiver's.
+const (
+	classInterrupted = "interrupted"        // the context ended, or the connection broke, before the answer
+	classUnreachable = "unreachable"        // no connection: nothing was sent
+	classNotSent     = "not_sent"           // the time was over, or an earlier request was refused
+	classNotNarrowed = "not_narrowed"       // refused with others, and which of them is to blame is not known
+	classNoSecret    = "no_key"             // the request could not be signed, and was not sent
+	classPrivate     = "address_not_public" // the host has a private address, and the settings do not say so
+	classCertificate = "certificate"        // the receiver's certificate is not valid
+	classMismatch    = "results"            // the results do not fit the request
+	classPage        = "web_page"           // a page for people: this is not the receiver
+)
+
+// whole judges the answer to a request. ofOne says that a document is at fault: of several, the
+// request may be cut.
+func (s *Sink) whole(a exchange.Answer) (o sink.Outcome, ofOne bool) {
+	switch {
+	case a.OK() && bytes.HasPrefix(bytes.TrimLeft(a.Body, " \t\r\n\ufeff"), []byte("<")):
+		return sink.Outcome{Kind: sink.Configuration, Status: a.Status, Reason: classPage}, false
+	case a.OK():
+		return sink.Outcome{Kind: sink.Applied, Status: a.Status}, false
+	case a.Unauthenticated():
+		return sink.Outcome{Kind: sink.Configuration, Reason: classNoSecret}, false
+	case errors.Is(a.Err, payload.ErrForbidden):
+		return sink.Outcome{Kind: sink.Configuration, Reason: classPrivate}, false
+	case untrusted(a):
+		return sink.Outcome{Kind: sink.Configuration, Reason: classCertificate}, false
+	case a.Err != nil && !a.Sent:
+		return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}, false
+	case a.Err != nil:
+		return sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classInterrupted}, false
+	}
+	o = s.judge(a.Status, backoff.After(a.Header, time.Now()), a.Header.Get("Retry-After") != "")
+	ofOne = o.Kind == sink.Refused || o.Kind == sink.Rejected || a.Status == http.StatusConflict
+	o.Apart = ofOne && o.Kind != sink.Newer && o.Kind != sink.Unknown
+	return o, ofOne
+}
+
+// untrusted reports that nothing was sent because the receiver's certificate is not valid.
+func untrusted(a exchange.Answer) bool {
+	var invalid *tls.CertificateVerificationError
+	return !a.Sent && errors.As(a.Err, &invalid)
+}
+
+// item judges the result of one document.
+func (s *Sink) item(kind event.Operation, status int, after time.Duration) sink.Outcome {
+	switch {
+	case status >= 200 && status < 300,
+		kind == event.Delete && (status == http.StatusNotFound || status == http.StatusGone):
+		return sink.Outcome{Kind: sink.Applied, Status: status}
+	case status < 400: // not a result
+		return sink.Outcome{Kind: sink.Unknown, Status: status, Reason: classMismatch}
+	}
+	// It is the receiver's own word about this document: no proxy's, which might not know.
+	o := s.judge(status, after, true)
+	if o.Kind != sink.Newer && o.Kind != sink.Unknown {
+		o.Apart = true
+	}
+	return o
+}
+
+// judge says what a status other than success means. waits says that the receiver says when to come
+// again, or speaks of one document: nothing was applied then.
+func (s *Sink) judge(status int, after time.Duration, waits bool) sink.Outcome {
+	o := sink.Outcome{Status: status, Reason: "http " + strconv.Itoa(status)}
+	switch {
+	case status == http.StatusTooManyRequests, status == http.StatusTooEarly,
+		waits && (status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout):
+		o.Kind, o.RetryAfter = sink.Throttled, after
+	case status == http.StatusConflict && s.Versions:
+		o.Kind = sink.Newer
+	case status == http.StatusConflict, status == http.StatusRequestTimeout, status >= 500, status < 300:
+		o.Kind = sink.Unknown
+	case status == http.StatusUnprocessableEntity, status == http.StatusRequestEntityTooLarge:
+		o.Kind = sink.Rejected
+	case status == http.StatusBadRequest:
+		o.Kind = sink.Refused
+	default:
+		o.Kind = sink.Configuration
+	}
+	return o
+}
+
+// hints say what to do about an answer to Ping.
+var hints = map[int]string{
+	http.StatusUnauthorized:     "the receiver does not accept the signature: compare the secrets, and both clocks",
+	http.StatusNotFound:         "the receiver is not at this path: correct the url",
+	http.StatusMethodNotAllowed: "the receiver takes no POST at this path: correct the url",
+}
+
+// Ping sends a signed request without documents. A receiver that refuses it for having none is
+// there, too.
+func (s *Sink) Ping(ctx context.Context) error {
+	a := s.post(ctx, typePing, nil)
+	o, ofOne := s.whole(a)
+	switch {
+	case o.Kind == sink.Applied, ofOne:
+		return nil
+	case o.Reason == classPage:
+		return errors.New("ping: the answer is a web page, not a receiver's: correct the url")
+	case o.Reason == classPrivate:
+		return errors.New("ping: the receiver has an address that is not public: set webhook.private: true where that is meant")
+	case a.Err != nil:
+		return fmt.Errorf("ping: %w", a.Err)
+	}
+	said := fmt.Sprintf("ping: HTTP %d", a.Status)
+	if hint := hints[a.Status]; hint != "" {
+		said += ": " + hint
+	}
+	if a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
+		return fmt.Errorf("%s: %w", said, sink.ErrDenied)
+	}
+	return errors.New(said)
+}

@@ -1,0 +1,165 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/sink"
+)
+
+// Headers of a request. The first three are those of Standard Webhooks.
+const (
+	headerID        = "Webhook-Id"
+	headerTimestamp = "Webhook-Timestamp"
+	headerSignature = "Webhook-Signature"
+	headerFence     = "Lull-Fence" // of a request with one document
+)
+
+// Types of requests.
+const (
+	typeDocuments = "lull.documents"
+	typePing      = "lull.ping"
+)
+
+// entry is one op as it stands in a request.
+type entry struct {
+	op    int // its position
+	kind  event.Operation
+	fence event.Fence
+	name  string // of the document and its fence, for the request's id
+	text  []byte
+}
+
+// encode makes an op's part of a request, or says why it can have none.
+func encode(i int, op sink.Op) (entry, *sink.Outcome) {
+	meta := op.Meta()
+	head, err := json.Marshal(struct {
+		Operation  event.Operation  `json:"operation"`
+		Collection event.Collection `json:"collection"`
+		ID         string           `json:"id"`
+		Fence      string           `json:"fence"` // a text: it has more digits than a double
+		Key        string           `json:"order_key"`
+		Version    string           `json:"version"`
+		Indexed    time.Time        `json:"indexed_at"`
+	}{
+		op.Kind, op.Doc.Collection(), op.Doc.ID(), strconv.FormatInt(int64(op.Fence), 10),
+		meta.Key, meta.Version, meta.Indexed,
+	})
+	if err != nil {
+		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: sink.NotUTF8}
+	}
+	e := entry{op: i, kind: op.Kind, fence: op.Fence, name: fmt.Sprintf("%s@%d", op.Doc, op.Fence), text: head}
+	if op.Kind == event.Put {
+		plain, fault := sink.Plain(op.Document)
+		if fault != nil {
+			o := fault.Outcome()
+			return entry{}, &o
+		}
+		e.text = append(append(append(head[:len(head)-1], `,"document":`...), plain...), '}')
+	}
+	return e, nil
+}
+
+// idOf names a request. It is the same for the same documents under the same fences, and for no
+// others.
+func idOf(entries []entry, at time.Time) string {
+	h := sha256.New()
+	for _, e := range entries {
+		fmt.Fprintf(h, "%d:%s", len(e.name), e.name)
+	}
+	if len(entries) == 0 {
+		fmt.Fprint(h, at.UnixNano())
+	}
+	return "lull_" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// body is the text of a request.
+func body(kind string, at time.Time, entries []entry) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"type":%q,"timestamp":%q,"data":{"documents":[`, kind, at.UTC().Format(time.RFC3339))
+	for i, e := range entries {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(e.text)
+	}
+	b.WriteString("]}}")
+	return b.Bytes()
+}
+
+// maxAnswer bounds what is read of an answer.
+func maxAnswer(documents int) int64 { return 64<<10 + 256*int64(documents) }
+
+// post makes one request.
+func (s *Sink) post(ctx context.Context, kind string, entries []entry) exchange.Answer {
+	at := s.Now()
+	id, text := idOf(entries, at), body(kind, at, entries)
+	to := exchange.Client{Address: s.URL, Transport: s.transport, Authenticate: func(req *http.Request) error {
+		timestamp := strconv.FormatInt(at.Unix(), 10)
+		req.Header.Set("Accept", "application/json")
+		req.Header.Set("User-Agent", "lull")
+		req.Header.Set(headerID, id)
+		req.Header.Set(headerTimestamp, timestamp)
+		if len(entries) == 1 {
+			req.Header.Set(headerFence, strconv.FormatInt(int64(entries[0].fence), 10))
+		}
+		if s.Secrets == nil {
+			return nil
+		}
+		secrets, err := s.secrets(ctx)
+		if err != nil {
+			return fmt.Errorf("sign the request: %w", err)
+		}
+		req.Header.Set(headerSignature, signatures(secrets, id+"."+timestamp+".", text))
+		return nil
+	}}
+	return to.Do(ctx, http.MethodPost, "", "application/json", text, maxAnswer(len(entries)))
+}
+
+var errSecret = errors.New("want one secret or two, separated by a space, each as whsec_ and base64 of 24 to 64 bytes")
+
+// secrets reads the keys to sign with.
+func (s *Sink) secrets(ctx context.Context) ([][]byte, error) {
+	text, err := s.Secrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var keys [][]byte
+	for _, field := range strings.Fields(text) {
+		coded, ok := strings.CutPrefix(field, "whsec_")
+		key, err := base64.StdEncoding.DecodeString(coded)
+		if !ok || err != nil || len(key) < 24 || len(key) > 64 {
+			return nil, errSecret
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 || len(keys) > 2 {
+		return nil, errSecret
+	}
+	return keys, nil
+}
+
+// signatures are those of head and text by each secret, as the header has them.
+func signatures(secrets [][]byte, head string, text []byte) string {
+	var all []string
+	for _, key := range secrets {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(head))
+		mac.Write(text)
+		all = append(all, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	return strings.Join(all, " ")
+}
