@@ -91,7 +91,8 @@ func bind(sources map[string]Settings) (rules []bound, opens bool) {
 	return rules, opens
 }
 
-// At returns the set as it decodes the messages in the queues of a sink.
+// At returns the set as it decodes the messages in the queues of a sink. Its events name the rows
+// of that sink, where it is one of several of their collection.
 func (s *Set) At(sink string) *Set {
 	at := *s
 	at.sink = sink

@@ -20,8 +20,9 @@ type Set struct {
 	rules    []bound // of all sources, in the order in which they are tried
 	opens    bool    // a rule needs to know what the envelopes say
 	sink     string  // whose queues the messages lie in; see At
-	fallback string  // the source of a message that no rule takes
-	names    string  // for problems
+	added    map[string][]string
+	fallback string // the source of a message that no rule takes
+	names    string // for problems
 	depth    int
 	load     Loader
 	loaded   *sync.Mutex // whose loaded body is decoded
@@ -40,6 +41,8 @@ type Config struct {
 	Sources map[string]Settings
 	// Default decodes a message that no rule takes. Empty means that such a message is invalid.
 	Default string
+	// Added are the collections that are written to a sink which is not their first one, by the sink.
+	Added map[string][]string
 	// EnvelopeDepth is how many envelopes are unwrapped.
 	EnvelopeDepth int
 	// Places are where the events of a source may refer to in S3, and Hosts by https.
@@ -54,7 +57,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 	names := slices.Sorted(maps.Keys(c.Sources))
 	s := &Set{
 		sources: make(map[string]*source, len(names)), fallback: c.Default, depth: c.EnvelopeDepth,
-		names: strings.Join(names, ", "), last: new(atomic.Pointer[seen]),
+		names: strings.Join(names, ", "), last: new(atomic.Pointer[seen]), added: c.Added,
 	}
 	s.rules, s.opens = bind(c.Sources)
 	var errs []error
@@ -135,8 +138,9 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 			}
 			r.Skip, r.Invalid = d.Skip, bad
 			if bad != nil {
-				r.Skip, bad.Doc = "", d.Doc
+				r.Skip, bad.Doc = "", s.row(d.Doc)
 			}
+			r.Event.Doc = s.row(r.Event.Doc)
 		}
 		r.Event.Index = i
 		if r.Invalid != nil {
@@ -144,6 +148,15 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 		}
 	}
 	return results
+}
+
+// row is the key of a document's row for the sink in whose queues the messages lie: the one place
+// where the events of a queue become rows of a sink (ADR 0049).
+func (s *Set) row(doc event.DocID) event.DocID {
+	if slices.Contains(s.added[s.sink], string(doc.Collection())) {
+		return doc.In(s.sink)
+	}
+	return doc
 }
 
 // Document makes the JSON object to write for a put: the projection of e.Data, which was loaded

@@ -154,7 +154,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(context.Context,
 	shard.DocID) ([]operate.Decision, error) {
 	return func(ctx context.Context, doc shard.DocID) ([]operate.Decision, error) {
-		name, _ := cfg.SinkFor(string(doc.Collection()))
+		name := cfg.SinkOf(doc)
 		var groups []string
 		for _, f := range names.Functions() {
 			groups = append(groups, names.Of(cfg).FunctionLog(name, f))

@@ -25,6 +25,7 @@ type checkpoint struct {
 	Stack      string `json:"stack,omitempty"`
 	Source     string `json:"source,omitempty"`
 	Collection string `json:"collection,omitempty"`
+	Sink       string `json:"sink,omitempty"`
 
 	Sent   int    `json:"sent"`   // messages that are done, refused ones too
 	Bytes  int64  `json:"bytes"`  // of the input, up to there
@@ -76,6 +77,8 @@ func (c *checkpoint) fits(want checkpoint) error {
 		return fmt.Errorf("goes on with --run %s, not %s", c.Run, want.Run)
 	case want.Collection != c.Collection:
 		return fmt.Errorf("goes on with --collection %s, not %s", named(c.Collection), named(want.Collection))
+	case want.Sink != c.Sink:
+		return fmt.Errorf("goes on with --sink %s, not %s", named(c.Sink), named(want.Sink))
 	case want.Source != c.Source:
 		return fmt.Errorf("goes on with --source %s, not %s", named(c.Source), named(want.Source))
 	case want.Stack != operate.Shown(c.Stack) && c.Stack != "":

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -155,7 +156,7 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w)
 	header(w, "COLLECTION", "SINK", "QUIET", "MAX WAIT", "FRESH WITHIN (P99)")
 	row := func(shown, name string) {
-		to, _ := cfg.SinkFor(name)
+		to := strings.Join(cfg.SinksFor(name), ", ")
 		d := cfg.For(name)
 		terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\n", shown, to, setting.FormatDuration(d.Quiet),
 			setting.FormatDuration(d.MaxWait), setting.FormatDuration(cfg.Fresh(name)))

@@ -30,7 +30,8 @@ func keyArg(s string) (shard.DocID, error) {
 func (a *app) getCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "get KEY", Short: "Print a document as its sink holds it", Args: cobra.ExactArgs(1),
-		Long: "Reads the document back from its sink. KEY is <collection>#<id>.",
+		Long: "Reads the document back from its sink. KEY is <collection>#<id>. Of a collection with several sinks " +
+			"that is the first one's: <collection>@<sink>#<id> is another's.",
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		key, err := keyArg(args[0])
@@ -42,8 +43,8 @@ func (a *app) getCommand() *cobra.Command {
 			return err
 		}
 		err = a.print(d, func(w io.Writer) {
-			terminal.Printf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n", d.Collection, d.ID,
-				d.Version, d.OrderKey, d.Fence,
+			terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
+				d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence,
 				d.Indexed.Format(time.RFC3339Nano))
 		})
 		return a.below(err, string(d.Document))
@@ -61,7 +62,8 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: "Prints everything known about a document: its row, its version in the sink, the messages that " +
 			"wait for it, its scheduled events, its dead letters, and the latest decisions. At the end it says in " +
 			"one word what state the document is in, and why it is as fresh as it is. KEY is " +
-			"<collection>#<id>.\n\n" +
+			"<collection>#<id>. For a collection with several sinks it says that of each, unless KEY names one: " +
+			"<collection>@<sink>#<id>.\n\n" +
 			"States:\n\n" + states() + "\n\n" +
 			"It compares the sink's document with the row. A sink that it cannot reach, such as one in a VPC, is " +
 			"named as such and changes nothing of the rest.\n\n" +
@@ -92,7 +94,17 @@ func (a *app) explainCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err = a.print(x, func(w io.Writer) { explain(w, x) }); err != nil {
+		err = a.print(x, func(w io.Writer) {
+			if len(x.Others) > 0 {
+				terminal.Printf(w, "IN SINK %s\n", x.Sink)
+			}
+			explain(w, x)
+			for _, other := range x.Others {
+				terminal.Printf(w, "\nIN SINK %s\n", other.Sink)
+				explain(w, other)
+			}
+		})
+		if err != nil {
 			return err
 		}
 		switch code := explained(x); code {
@@ -123,8 +135,19 @@ func states() string {
 	return strings.Join(lines, "\n")
 }
 
-// explained is the exit code of an explanation.
+// explained is the exit code of an explanation: with several sinks that of the first one where
+// something is the matter. It is unknown where all say so.
 func explained(x operate.Explanation) int {
+	code := explainedAt(x)
+	for _, other := range x.Others {
+		if also := explainedAt(other); code == exitMissing || code == exitOK && also != exitMissing {
+			code = also
+		}
+	}
+	return code
+}
+
+func explainedAt(x operate.Explanation) int {
 	switch {
 	case !x.Known:
 		return exitMissing
@@ -180,7 +203,7 @@ func explain(w io.Writer, x operate.Explanation) {
 		}
 	}
 	state := terminal.Styled{Style: terminal.Green, Text: string(x.State)}
-	switch explained(x) {
+	switch explainedAt(x) {
 	case exitLetters, exitWrong:
 		state.Style = terminal.Red
 	case exitOK:

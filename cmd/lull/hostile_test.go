@@ -50,18 +50,29 @@ type hostile struct {
 	failing bool
 }
 
-// evilly fills every text of a value.
-func evilly(v reflect.Value) {
+// evilly fills every text of a value, and of one value of its own type inside it.
+func evilly(v reflect.Value, within ...reflect.Type) {
+	if v.Kind() == reflect.Struct {
+		inside := 0
+		for _, t := range within {
+			if t == v.Type() {
+				inside++
+			}
+		}
+		if within = append(slices.Clone(within), v.Type()); inside > 1 {
+			return
+		}
+	}
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(evil)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		evilly(v.Elem())
+		evilly(v.Elem(), within...)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() && v.Type() != reflect.TypeFor[time.Time]() {
-				evilly(v.Field(i))
+				evilly(v.Field(i), within...)
 			}
 		}
 	case reflect.Slice:
@@ -71,11 +82,11 @@ func evilly(v reflect.Value) {
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		evilly(v.Index(0))
+		evilly(v.Index(0), within...)
 	case reflect.Map:
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		evilly(key)
-		evilly(value)
+		evilly(key, within...)
+		evilly(value, within...)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
 	case reflect.Interface:

@@ -64,6 +64,7 @@ func (v *verification) remove(ctx context.Context) error {
 		}
 		done, err := v.api.Remove(ctx, operate.RemoveOrder{
 			Collection: v.collection, Documents: batch, Run: v.cp.Run, DryRun: !v.repair, By: whoami(),
+			Sink: v.sink,
 		})
 		for i, r := range done.Documents {
 			switch {

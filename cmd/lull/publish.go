@@ -169,6 +169,7 @@ type publisher struct {
 	group  string
 	lane   flight.Lane
 	run    string                                 // of a resync, empty for none
+	sink   string                                 // the only one of the collection's sinks, empty for all
 	into   string                                 // the collection of the run, empty for the events' own
 	after  func(ctx context.Context, n int) error // called when n messages more are done, refused ones too
 
@@ -182,7 +183,7 @@ func (p *publisher) all(ctx context.Context, in feed.Input) error {
 			feed.Mark(&batch[i], p.source, p.group)
 		}
 		done, err := p.api.Publish(ctx, operate.Publication{
-			Messages: batch, Lane: p.lane, Run: p.run, Collection: p.into,
+			Messages: batch, Lane: p.lane, Run: p.run, Collection: p.into, Sink: p.sink,
 		})
 		p.total.Messages += done.Messages
 		p.total.Events += done.Events

@@ -22,6 +22,7 @@ const maxIndexFile = 4 << 20
 // rebuildFlags are the flags of `lull rebuild`.
 type rebuildFlags struct {
 	mapping, settings, source string
+	sink                      string
 	keep, allow               int
 	drop, dryRun              bool
 	rate, sourceRate          float64
@@ -45,7 +46,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		order := operate.RebuildOrder{
 			Action: operate.RebuildStart, Collection: shard.Collection(args[0]), Source: f.source != "", Keep: f.keep,
-			Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun,
+			Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun, Sink: f.sink,
 		}
 		if err := order.Collection.Validate(); err != nil {
 			return usagef("COLLECTION: %w", err)
@@ -84,6 +85,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.drop, "drop-old", false, "delete the index that was in use, once readers have the new one")
 	c.Flags().Float64Var(&f.rate, "rate", 0, "the engine copies at most `N` documents a second, 0 for no limit")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would happen, change nothing")
+	c.Flags().StringVar(&f.sink, "sink", "", "`NAME` of the sink, where the collection has several")
 	allowFlag(c, &f.allow)
 	c.AddCommand(a.rebuildStatusCommand(), a.rebuildResumeCommand(), a.rebuildAbortCommand())
 	return exits(c, map[int]string{
@@ -249,7 +251,7 @@ func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.
 
 // rebuildFromSource sends what the source has, and goes on.
 func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.RebuildProgress, f rebuildFlags) error {
-	err := a.resync(ctx, api, f.source, resyncFlags{rate: f.sourceRate, collection: string(p.Collection)})
+	err := a.resync(ctx, api, f.source, resyncFlags{rate: f.sourceRate, collection: string(p.Collection), sink: f.sink})
 	if err != nil {
 		return fmt.Errorf("%w; then `lull rebuild resume`", err)
 	}

@@ -43,6 +43,7 @@ func (a *app) reconcileCommand() *cobra.Command {
 		return cmp.Or(err, a.reconcileEnd(res))
 	})
 	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what differs and what would happen, change nothing")
+	c.Flags().StringVar(&o.Sink, "sink", "", "`NAME` of the sink, where the collection has several")
 	c.Flags().Float64Var(&o.Rate, "rate", 0, "at most `N` documents a second, 0 for no limit")
 	return exits(c, map[int]string{
 		exitOK:      "nothing differs, or nothing does any more",

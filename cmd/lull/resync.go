@@ -22,7 +22,7 @@ import (
 type resyncFlags struct {
 	rate                                float64
 	checkpoint, run, source, collection string
-	group                               string
+	group, sink                         string
 }
 
 func (a *app) resyncCommand() *cobra.Command {
@@ -59,6 +59,8 @@ func (a *app) resyncCommand() *cobra.Command {
 	c.Flags().StringVar(&f.source, "source", "", "`NAME` of the source that decodes the events (the attribute lull-source)")
 	c.Flags().StringVar(&f.collection, "collection", "",
 		"write to this collection `NAME` instead: rebuild beside live traffic, then switch")
+	c.Flags().StringVar(&f.sink, "sink", "",
+		"to this one of the sinks of the collection, by `NAME`, and no other: to fill one that was added")
 	groupFlag(c, &f.group)
 	return exits(c, map[int]string{
 		exitOK:     "everything was sent",
@@ -78,7 +80,7 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 		at = in.name + ".checkpoint"
 	}
 	cp, err := openCheckpoint(at, in, checkpoint{
-		Run: f.run, Stack: a.target.name(), Source: f.source, Collection: f.collection,
+		Run: f.run, Stack: a.target.name(), Source: f.source, Collection: f.collection, Sink: f.sink,
 	})
 	if err != nil {
 		return usage(err)
@@ -89,6 +91,7 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	pace.AllowN(time.Now(), publishBatch) // the first batch is paced, too
 	p := publisher{
 		api: api, source: f.source, group: f.group, lane: flight.Bulk, read: before, run: cp.Run, into: f.collection,
+		sink: f.sink,
 	}
 	p.after = func(ctx context.Context, n int) error {
 		if err := cp.reach(at, p.read, in); err != nil {

@@ -56,6 +56,7 @@ type verifyOrder struct {
 	Repair     bool             `json:"repair,omitempty"`
 	Versions   bool             `json:"versions,omitempty"`
 	Complete   string           `json:"complete_at,omitempty"`
+	Sink       string           `json:"sink,omitempty"`
 }
 
 // verification is one run of `lull verify`.
@@ -134,7 +135,7 @@ func (v *verification) begin() error {
 	if v.checkpoint == "" {
 		v.checkpoint = "lull-verify-" + string(v.collection) + ".checkpoint"
 	}
-	order := verifyOrder{v.collection, v.target.name(), v.export, v.source, v.repair, v.versions, v.wholeAt}
+	order := verifyOrder{v.collection, v.target.name(), v.export, v.source, v.repair, v.versions, v.wholeAt, v.sink}
 	v.cp = verifyPoint{Order: order, Total: verified{Collection: v.collection, Repair: v.repair}}.complete()
 	if v.export != "" {
 		v.cp.Run = ulid.MustNew(ulid.Now(), rand.Reader).String()
@@ -312,7 +313,9 @@ func (v *verification) check(ctx context.Context, batch []queue.Outgoing) ([]ope
 	for i := range batch {
 		feed.Mark(&batch[i], v.source, v.group)
 	}
-	done, err := v.api.Check(ctx, operate.CheckOrder{Collection: v.collection, Messages: batch, Versions: v.versions})
+	done, err := v.api.Check(ctx, operate.CheckOrder{
+		Collection: v.collection, Messages: batch, Versions: v.versions, Sink: v.sink,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +337,9 @@ func (v *verification) resend(ctx context.Context, batch []queue.Outgoing, at []
 	if err := v.repairs.WaitN(ctx, len(again)); err != nil {
 		return err
 	}
-	done, err := v.api.Publish(ctx, operate.Publication{Messages: again, Lane: flight.Bulk, Run: v.cp.Run})
+	done, err := v.api.Publish(ctx, operate.Publication{
+		Messages: again, Lane: flight.Bulk, Run: v.cp.Run, Sink: v.sink,
+	})
 	for _, r := range done.Refused {
 		terminal.Printf(v.err, "not repaired: message %d: %s\n", of[r.Message]+1, r.Why)
 	}

@@ -68,7 +68,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	fl.BoolVar(&f.versions, "versions-only", false,
 		"do not compare the content: for an engine whose mapping or pipeline changes what it keeps")
 	fl.IntVar(&f.sample, "sample", 0, "compare `N` rows at random, not the whole collection")
-	fl.StringVar(&f.sink, "sink", "", "`NAME` of the sink that holds the collection: anything else is refused")
+	fl.StringVar(&f.sink, "sink", "",
+		"`NAME` of the sink, where the collection has several: one that does not have it is refused")
 	fl.Float64Var(&f.rate, "rate", 0, "at most `N` documents a second, 0 for no limit; repairs are at most 200")
 	fl.DurationVar(&f.patience, "patience", 2*time.Minute,
 		"how long `D` to look again while nothing that is in motion or was repaired comes to its end")

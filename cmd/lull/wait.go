@@ -92,7 +92,8 @@ func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what strin
 		if ctx.Err() != nil {
 			return last, ctx.Err()
 		}
-		text := fmt.Sprintf("%s of %s was not committed within %s. %s", what, key, timeout, last.Sentence)
+		text := fmt.Sprintf("%s of %s was not committed within %s. %s", what, key, timeout,
+			terminal.Line(last.Sentence))
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			text += " (" + err.Error() + ")"
 		}
@@ -103,6 +104,11 @@ func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what strin
 // reaches reports whether the committed version is the one asked for or a newer one. Its error says
 // that it never will be.
 func reaches(x operate.Explanation, version string) (bool, error) {
+	for _, other := range x.Others {
+		if there, err := reaches(other, version); !there || err != nil {
+			return false, err
+		}
+	}
 	committed, err := atLeast(x.Committed, version)
 	if err != nil || committed {
 		return committed, err

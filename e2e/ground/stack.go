@@ -58,7 +58,7 @@ func (s *Stack) Collection(name string) string {
 
 // Index is the index of a collection.
 func (s *Stack) Index(collection string) string {
-	if name, _ := s.Config.SinkFor(collection); name == Archive {
+	if s.Config.SinksFor(collection)[0] == Archive {
 		return "archive-of-" + s.Config.Stack + "-" + collection
 	}
 	return s.Config.Stack + "-" + collection

@@ -22,11 +22,12 @@ const (
 
 // Event says that a sink has a version of a document, or that a delete was applied.
 type Event struct {
-	Key        shard.DocID     `json:"key"` // <collection>#<id>
+	Key        shard.DocID     `json:"key"` // <collection>#<id>, of another sink than the first <collection>@<sink>#<id>
 	Collection string          `json:"collection"`
 	ID         string          `json:"id"`
-	Operation  shard.Operation `json:"operation"` // put or delete
-	Version    string          `json:"version"`   // the upstream's, as it wrote it
+	Sink       string          `json:"sink,omitempty"` // where its collection has several: another one than the first
+	Operation  shard.Operation `json:"operation"`      // put or delete
+	Version    string          `json:"version"`        // the upstream's, as it wrote it
 	// OrderKey sorts the events of one document, as text: an event with a smaller one than the last is
 	// an old one. Buses and consumers may swap two.
 	OrderKey string `json:"orderKey"`
@@ -47,7 +48,7 @@ func Of(before, after shard.Row, at time.Time) (Event, bool) {
 		return Event{}, false
 	}
 	e := Event{
-		Key: after.Doc, Collection: string(after.Doc.Collection()), ID: after.Doc.ID(), Operation: after.CommittedOp,
+		Key: after.Doc, Collection: string(after.Doc.Collection()), ID: after.Doc.ID(), Sink: after.Doc.Sink(), Operation: after.CommittedOp,
 		Version: k.VersionText(), OrderKey: hex.EncodeToString([]byte(k)),
 		Written: after.LastWrite != before.LastWrite, At: at.UTC(),
 	}

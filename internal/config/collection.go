@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -13,8 +14,11 @@ import (
 // Collection are the options of one collection. A nil override means the setting of
 // Config.Debounce.
 type Collection struct {
-	// Sink names where its documents are written. Empty means Config.DefaultSink.
+	// Sink names where its documents are written. Empty means Config.DefaultSink, or what Sinks says.
 	Sink string `json:"sink"`
+	// Sinks names several in its place. Each has rows, queues and dead letters of its own. The first
+	// one has the rows that a single sink has, so it stays the first.
+	Sinks []string `json:"sinks"`
 	// Quiet overrides debounce.quiet.
 	Quiet *time.Duration `json:"quiet"`
 	// MaxWait overrides debounce.maxWait.
@@ -82,30 +86,67 @@ func override[T any](to *T, by *T) {
 	}
 }
 
-// SinkFor returns the sink of a collection and its name: the one that its entry names, otherwise
-// the default sink. The Sink is zero where that name is not a sink, which Validate refuses.
-func (c *Config) SinkFor(collection string) (string, Sink) {
-	name := c.Collections[collection].Sink
-	if name == "" {
-		name = c.DefaultSink
+// SinksFor returns the names of the sinks of a collection, never none: those that its entry names,
+// otherwise the default sink.
+func (c *Config) SinksFor(collection string) []string {
+	if o := c.Collections[collection]; len(o.Sinks) > 0 {
+		return o.Sinks
+	} else if o.Sink != "" {
+		return []string{o.Sink}
 	}
-	return name, c.Sinks[name]
+	return []string{c.DefaultSink}
 }
 
-// Keeps reports whether a document of the collection is committed without a write where its sink
+// SinkOf returns the sink that the row of a document is for, by its key. A row of a sink that the
+// settings no longer have counts as the first one's.
+func (c *Config) SinkOf(doc shard.DocID) string {
+	if name := doc.Sink(); name != "" {
+		if _, exists := c.Sinks[name]; exists {
+			return name
+		}
+	}
+	return c.SinksFor(string(doc.Collection()))[0]
+}
+
+// RowAt returns the key of a document's row for a sink, and whether its collection is written
+// there. Where it is not, the key is that of the first sink.
+func (c *Config) RowAt(doc shard.DocID, sink string) (shard.DocID, bool) {
+	switch slices.Index(c.SinksFor(string(doc.Collection())), sink) {
+	case -1:
+		return doc.Plain(), false
+	case 0:
+		return doc.Plain(), true
+	}
+	return doc.In(sink), true
+}
+
+// RowsOf returns the keys of all rows of a document, that of the first sink first.
+func (c *Config) RowsOf(doc shard.DocID) []shard.DocID {
+	var rows []shard.DocID
+	for _, sink := range c.SinksFor(string(doc.Collection())) {
+		row, _ := c.RowAt(doc, sink)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// FannedOut reports whether a collection has several sinks.
+func (c *Config) FannedOut(collection string) bool { return len(c.SinksFor(collection)) > 1 }
+
+// Keeps reports whether a document of the collection is committed without a write where the sink
 // has its very bytes.
-func (c *Config) Keeps(collection string) bool {
-	_, to := c.SinkFor(collection)
+func (c *Config) Keeps(collection, name string) bool {
+	to := c.Sinks[name]
 	override(&to.Unchanged, c.Collections[collection].Unchanged)
 	return to.Unchanged == sink.Keep
 }
 
-// Generation names where a collection's documents are, as far as the settings know: the sink, its
+// Generation names where a collection's documents are in a sink, as far as the settings know: its
 // engine, its index, and the operator's text. What was committed under another one is not
 // recognised. The sink adds which index that is, see [sink.Generator]. What is compared are the
 // bytes before they are enriched, so a collection's enricher is part of it.
-func (c *Config) Generation(collection string) string {
-	name, to := c.SinkFor(collection)
+func (c *Config) Generation(collection, name string) string {
+	to := c.Sinks[name]
 	parts := []string{name, to.Kind, to.URL, to.Index, to.Generation}
 	if e := c.Collections[collection].Enrich; e != nil {
 		parts = append(parts, e.generation())

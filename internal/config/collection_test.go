@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -43,15 +44,61 @@ func TestCollectionOverridesEachSettingOfDebounce(t *testing.T) {
 	}
 }
 
-func TestSinkForCollection(t *testing.T) {
+func TestEachSinkOfACollectionHasRowsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Sinks["archive"] = newSink("memory")
-	news(&c, Collection{Sink: "archive"})
-	for collection, want := range map[string]string{"content": "search", "news": "archive", "unheard-of": "search"} {
-		name, sink := c.SinkFor(collection)
-		if name != want || sink.Kind != c.Sinks[want].Kind {
-			t.Errorf("%s: got %s (%s), want %s", collection, name, sink.Kind, want)
+	for _, name := range []string{"archive", "vectors"} {
+		c.Sinks[name] = newSink("memory")
+	}
+	c.Collections = map[string]Collection{
+		"content": {}, "news": {Sink: "archive"}, "pages": {Sinks: []string{"search", "vectors"}},
+	}
+	for _, tt := range []struct {
+		doc, sink, row shard.DocID
+		lives          bool
+	}{
+		{"content#a", "search", "content#a", true},
+		{"content#a", "vectors", "content#a", false},
+		{"news#a", "archive", "news#a", true},
+		{"news#a", "search", "news#a", false},
+		{"unheard-of#a", "search", "unheard-of#a", true},
+		{"pages#a", "search", "pages#a", true},
+		{"pages#a@b#c", "vectors", "pages@vectors#a@b#c", true},
+		{"pages@vectors#a", "search", "pages#a", true},
+		{"pages#a", "archive", "pages#a", false},
+	} {
+		row, lives := c.RowAt(tt.doc, string(tt.sink))
+		if row != tt.row || lives != tt.lives {
+			t.Errorf("%s in %s: got %s, %t, want %s, %t", tt.doc, tt.sink, row, lives, tt.row, tt.lives)
+		}
+		if own := c.SinkOf(row); lives && own != string(tt.sink) {
+			t.Errorf("row %s: is of sink %s, want %s", row, own, tt.sink)
+		}
+		if row.ID() != tt.doc.ID() || row.Collection() != tt.doc.Collection() || row.Plain() != tt.doc.Plain() {
+			t.Errorf("row %s: is of document %s, want %s", row, row.Plain(), tt.doc)
+		}
+	}
+	if got := c.SinkOf("pages@gone#a"); got != "search" {
+		t.Errorf("the row of a sink that is gone: is of sink %s, want the first one, search", got)
+	}
+	if got := c.RowsOf("pages@vectors#a"); !slices.Equal(got, []shard.DocID{"pages#a", "pages@vectors#a"}) {
+		t.Errorf("rows: got %v", got)
+	}
+	if got := c.CollectionsOf("vectors"); !slices.Equal(got, []shard.Collection{"pages"}) {
+		t.Errorf("collections of vectors: got %v", got)
+	}
+}
+
+func TestWhereACollectionHasSeveralSinksEachSkipsWhatLivesElsewhere(t *testing.T) {
+	t.Parallel()
+	for want, sinks := range map[Elsewhere][]string{
+		ElsewhereDeadLetter: {"search"}, ElsewhereSkip: {"search", "archive"},
+	} {
+		c := Default()
+		c.Sinks["archive"] = newSink("memory")
+		c.Collections["content"], c.Queues.Elsewhere = Collection{Sinks: sinks}, ""
+		if c.Complete(); c.Queues.Elsewhere != want {
+			t.Errorf("%v: got %s, want %s", sinks, c.Queues.Elsewhere, want)
 		}
 	}
 }

@@ -152,8 +152,9 @@ type Queues struct {
 	// 120,000. Default 80,000.
 	MaxInFlight int `json:"maxInFlight"`
 	// Elsewhere is what becomes of an event in the queue of a sink that its collection does not belong
-	// to. "deadLetter", the default, loses nothing. "skip" passes it over and counts it: for a topic or
-	// a bus that sends every event to the queues of several sinks.
+	// to. "deadLetter" loses nothing. "skip" passes it over and counts it: for a topic or a bus that
+	// sends every event to the queues of several sinks. Default, and where empty: skip where a
+	// collection has several sinks, otherwise deadLetter.
 	Elsewhere Elsewhere `json:"elsewhere"`
 }
 

@@ -34,7 +34,8 @@ func decode(root tree.Node, d decoder) (Config, error) {
 	// These names belong to the default maps, which the file may replace. Complete fills them in
 	// again.
 	c.DefaultSource, c.DefaultCollection, c.DefaultSink = "", "", ""
-	c.Debounce.MaxWait, c.Queues.ExpectedRate = derived, 0 // the file may change what they follow from
+	// The file may change what these follow from.
+	c.Debounce.MaxWait, c.Queues.ExpectedRate, c.Queues.Elsewhere = derived, 0, ""
 	d.value(root, reflect.ValueOf(&c).Elem(), at{})
 	c.Complete()
 	if err := d.err(); err == nil {

@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/setting"
@@ -53,7 +55,6 @@ func scalars() Config {
 			Retention:           7 * day,
 			DeadLetterRetention: 14 * day,
 			BurstSpread:         2 * time.Second,
-			Elsewhere:           ElsewhereDeadLetter,
 			MaxInFlight:         80_000,
 		},
 		Retry: Retry{
@@ -118,6 +119,12 @@ func (c *Config) Complete() {
 	c.DefaultSink = onlyOr(c.DefaultSink, c.Sinks)
 	if c.Debounce.MaxWait < 0 {
 		c.Debounce.MaxWait = maxWaitFor(c.Debounce.Quiet)
+	}
+	if c.Queues.Elsewhere == "" {
+		c.Queues.Elsewhere = ElsewhereDeadLetter
+		if slices.ContainsFunc(slices.Collect(maps.Keys(c.Collections)), c.FannedOut) {
+			c.Queues.Elsewhere = ElsewhereSkip
+		}
 	}
 	if c.Queues.ExpectedRate == 0 {
 		c.Queues.ExpectedRate = c.expectedRate()

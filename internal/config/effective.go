@@ -74,7 +74,9 @@ func (c *Config) Effective(lines Lines) []Value {
 	resolved.Collections = maps.Clone(c.Collections)
 	for name, o := range c.Collections {
 		d := c.For(name)
-		o.Sink, _ = c.SinkFor(name)
+		if len(o.Sinks) == 0 {
+			o.Sink = c.SinksFor(name)[0]
+		}
 		o.Quiet, o.MaxWait, o.CapGrace = &d.Quiet, &d.MaxWait, &d.CapGrace
 		o.MinInterval, o.Leading = &d.MinInterval, &d.Leading
 		resolved.Collections[name] = o

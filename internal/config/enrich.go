@@ -76,7 +76,7 @@ func (c *Config) EnrichFor(collection shard.Collection) *Enrich {
 func (c *Config) Enriched(sink string) []shard.Collection {
 	var names []shard.Collection
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
-		if to, _ := c.SinkFor(name); to == sink && c.Collections[name].Enrich != nil {
+		if slices.Contains(c.SinksFor(name), sink) && c.Collections[name].Enrich != nil {
 			names = append(names, shard.Collection(name))
 		}
 	}

@@ -113,8 +113,8 @@ func TestAnEnricherHasDefaults(t *testing.T) {
 		t.Errorf("got %v, want a only", got)
 	}
 	d := read("two")
-	one, two := c.Generation("a"), d.Generation("a")
-	if one == two || c.Generation("b") == one || c.Generation("b") != d.Generation("b") {
+	one, two := c.Generation("a", "search"), d.Generation("a", "search")
+	if one == two || c.Generation("b", "search") == one || c.Generation("b", "search") != d.Generation("b", "search") {
 		t.Errorf("got %q and %q, want a generation for each version of the enricher", one, two)
 	}
 	text, err := json.Marshal(c)
@@ -122,7 +122,7 @@ func TestAnEnricherHasDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := ParseJSON(text)
-	if err != nil || back.Generation("a") != one {
-		t.Errorf("got %q, %v: want what was deployed to be what was read", back.Generation("a"), err)
+	if err != nil || back.Generation("a", "search") != one {
+		t.Errorf("got %q, %v: want what was deployed to be what was read", back.Generation("a", "search"), err)
 	}
 }

@@ -20,6 +20,14 @@ var nameRules = []Rule{
 	{"default", "Where there are several sources or sinks, one is the default; the default exists.", checkDefaults},
 	{"reference", "A sink or source that a setting names exists.", checkReferences},
 	{
+		"sinks", "A collection names each of its sinks once, by sink or by sinks, and no two of them are one place.",
+		checkSinks,
+	},
+	{
+		"sinks-match", "Where rules bind a source to the queue of one sink of a collection, they bind it to those of all: each " +
+			"gets a copy of its messages.", checkSinksMatch,
+	},
+	{
 		"existing", "A queue that exists already serves one sink, and its name does not end as the other lanes' do.",
 		checkExisting,
 	},
@@ -89,6 +97,12 @@ func checkReferences(c *Config, f *checker) {
 		if _, exists := c.Sinks[sink]; sink != "" && !exists {
 			f.fault("collections."+printable(name)+".sink", sink, "names nothing under sinks", oneOf(sink, sinks))
 		}
+		for i, sink := range c.Collections[name].Sinks {
+			if _, exists := c.Sinks[sink]; !exists {
+				f.fault(fmt.Sprintf("collections.%s.sinks[%d]", printable(name), i), sink, "names nothing under sinks",
+					oneOf(sink, sinks))
+			}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		for i, m := range c.Sources[name].Match {
@@ -103,6 +117,58 @@ func checkReferences(c *Config, f *checker) {
 			if _, exists := c.Sources[source]; !exists {
 				f.fault(fmt.Sprintf("payload.allow[%d].sources[%d]", i, j), source, "names nothing under sources",
 					oneOf(source, sources))
+			}
+		}
+	}
+}
+
+// checkSinks looks at what a list of sinks says beyond their names. Two sinks in one place would
+// write the same documents under fences that know nothing of each other.
+func checkSinks(c *Config, f *checker) {
+	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
+		o, path := c.Collections[name], "collections."+printable(name)+".sinks"
+		if o.Sink != "" && len(o.Sinks) > 0 {
+			f.fault(path, strings.Join(o.Sinks, ", "), "stands beside sink", "keep one of the two: in sinks, the first one "+
+				"keeps the rows that "+printable(o.Sink)+" has alone")
+		}
+		for i, sink := range o.Sinks {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if slices.Contains(o.Sinks[:i], sink) {
+				f.fault(at, sink, "is named twice", "name each sink once")
+				continue
+			}
+			for _, other := range o.Sinks[:i] {
+				a, b := c.Sinks[sink], c.Sinks[other]
+				if a.URL != "" && a.URL == b.URL && strings.ReplaceAll(a.Index, "{collection}", name) ==
+					strings.ReplaceAll(b.Index, "{collection}", name) {
+					f.fault(at, sink, "is the same address and index as "+other+": each would overwrite the other's documents",
+						"give sinks."+sink+" another index")
+				}
+			}
+		}
+	}
+}
+
+// checkSinksMatch looks at sources whose messages are known by the queue that they lie in.
+func checkSinksMatch(c *Config, f *checker) {
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		s := c.Sources[name]
+		bound := map[string]bool{}
+		for _, m := range s.Match {
+			bound[m.Sink] = m.Sink != ""
+		}
+		reaches := append([]string{c.CollectionFor(name)}, s.Collections...)
+		slices.Sort(reaches)
+		for _, collection := range slices.Compact(reaches) {
+			sinks := c.SinksFor(collection)
+			if !slices.ContainsFunc(sinks, func(sink string) bool { return bound[sink] }) {
+				continue
+			}
+			for _, sink := range sinks {
+				if !bound[sink] {
+					f.fault("sources."+printable(name)+".match", nil, "does not name the queue of sink "+sink+", which gets the "+
+						"events of collection "+printable(collection)+" too", "add {sink: "+sink+"}")
+				}
 			}
 		}
 	}

@@ -20,6 +20,17 @@ func liveQueue(c *Config, sink, queue string) {
 	c.Sinks[sink] = s
 }
 
+// fanned gives the collection news several sinks.
+func fanned(c *Config, sinks ...string) {
+	for _, name := range sinks {
+		if _, ok := c.Sinks[name]; !ok {
+			c.Sinks[name] = newSink("memory")
+		}
+	}
+	c.DefaultSink = sinks[0]
+	c.Collections["news"], c.Collections["content"] = Collection{Sinks: sinks}, Collection{}
+}
+
 // brokenNames break each sentence about names.
 var brokenNames = []broken{
 	{
@@ -44,6 +55,57 @@ var brokenNames = []broken{
 			c.Sources["9lives"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, MaxAhead: minute, Match: named}
 		},
 		setting: "sources.9lives", fix: "a lower-case letter",
+	},
+	{
+		rule: "sinks", name: "sink and sinks",
+		holds: func(c *Config) { fanned(c, "search", "other") },
+		breaks: func(c *Config) {
+			c.Collections["news"] = Collection{Sink: "search", Sinks: []string{"search", "other"}}
+		},
+		setting: "collections.news.sinks", fix: "keep one of the two",
+	},
+	{
+		rule: "sinks", name: "a sink twice",
+		breaks:  func(c *Config) { fanned(c, "search", "other", "search") },
+		setting: "collections.news.sinks[2]", fix: "name each sink once",
+	},
+	{
+		rule: "sinks", name: "two sinks in one place",
+		holds: func(c *Config) {
+			fanned(c, "search", "other")
+			for name, index := range map[string]string{"search": "lull-{collection}", "other": "lull-other"} {
+				s := newSink("opensearch")
+				s.URL, s.Index = "https://search.example.org", index
+				c.Sinks[name] = completeSink(s)
+			}
+		},
+		breaks: func(c *Config) {
+			s := c.Sinks["other"]
+			s.Index = "lull-news"
+			c.Sinks["other"] = s
+		},
+		setting: "collections.news.sinks[1]", fix: "another index",
+	},
+	{
+		rule: "sinks-match", name: "a source that is bound to one of two queues",
+		holds: func(c *Config) {
+			fanned(c, "search", "other")
+			cms(c)
+			s := c.Sources["cms"]
+			s.Collection, s.Match = "news", []source.Match{{Sink: "search"}, {Sink: "other"}}
+			c.Sources["cms"] = s
+		},
+		breaks: func(c *Config) {
+			s := c.Sources["cms"]
+			s.Match = s.Match[:1]
+			c.Sources["cms"] = s
+		},
+		setting: "sources.cms.match", fix: "add {sink: other}",
+	},
+	{
+		rule: "reference", name: "one of several sinks",
+		breaks:  func(c *Config) { fanned(c, "search", "serch"); delete(c.Sinks, "serch") },
+		setting: "collections.news.sinks[1]", fix: "did you mean search?",
 	},
 	{
 		rule: "existing", name: "one live queue for two sinks",

@@ -62,10 +62,12 @@ func checkUnchanged(c *Config, f *checker) {
 		}
 	})
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
-		_, s := c.SinkFor(name)
 		own := c.Collections[name].Unchanged
-		if _, ok := sink.Lookup(s.Kind); ok && own != nil && *own == sink.Keep && s.Unchanged != sink.Keep {
-			refuse("collections."+printable(name)+".unchanged", s)
+		for _, to := range c.SinksFor(name) {
+			s := c.Sinks[to]
+			if _, ok := sink.Lookup(s.Kind); ok && own != nil && *own == sink.Keep && s.Unchanged != sink.Keep {
+				refuse("collections."+printable(name)+".unchanged", s)
+			}
 		}
 	}
 }

@@ -26,8 +26,9 @@ type timing struct {
 func (c *Config) timings() []timing {
 	all := []timing{c.timing("", "", c.DefaultSink)}
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
-		sink, _ := c.SinkFor(name)
-		all = append(all, c.timing(name, "collections."+printable(name), sink))
+		for _, sink := range c.SinksFor(name) {
+			all = append(all, c.timing(name, "collections."+printable(name), sink))
+		}
 	}
 	return all
 }

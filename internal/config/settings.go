@@ -205,6 +205,9 @@ var defaultSourceSettings = []setting.Setting{
 var collectionSettings = []setting.Setting{
 	setting.Text("collections.<name>.sink", optName, nameShape+", or nothing",
 		"Where its documents are written.").Otherwise("defaultSink"),
+	setting.List("collections.<name>.sinks", namePattern, nameShape,
+		"Several sinks in place of one (docs/fan-out.md). The first one stays the first; add others after it.").
+		Otherwise("collections.<name>.sink"),
 	setting.Duration("collections.<name>.quiet", 0, maxQuiet, 0, "Overrides debounce.quiet.").Otherwise("debounce.quiet"),
 	setting.Duration("collections.<name>.maxWait", 0, maxHold, 0,
 		"Overrides debounce.maxWait.").Otherwise("debounce.maxWait; four times its own quiet, at least 30s"),
@@ -345,7 +348,8 @@ var queueSettings = []setting.Setting{
 	setting.Choice("queues.elsewhere",
 		"What becomes of an event in the queue of a sink that its collection does not belong to. With skip it is passed "+
 			"over and counted: only where whoever sends it sends it to the queue of its own sink too, as one topic does that "+
-			"several sinks take.", string(ElsewhereDeadLetter), string(ElsewhereSkip)),
+			"several sinks take.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
+		Otherwise("deadLetter, or skip where a collection has several sinks"),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
 	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue.").
 		Otherwise("500, or what long windows and Standard executions leave room for"),

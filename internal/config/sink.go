@@ -33,7 +33,7 @@ const (
 func (c *Config) CollectionsOf(sink string) []shard.Collection {
 	var of []shard.Collection
 	for _, name := range c.knownCollections() {
-		if to, _ := c.SinkFor(name); to == sink {
+		if slices.Contains(c.SinksFor(name), sink) {
 			of = append(of, shard.Collection(name))
 		}
 	}

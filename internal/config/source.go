@@ -38,8 +38,14 @@ func (c *Config) SourceConfig() source.Config {
 		complete.Sources[name] = s
 	}
 	complete.Payload.Allow = slices.Clone(c.Payload.Allow)
+	added := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(complete.Collections)) {
+		for _, sink := range complete.SinksFor(name)[1:] {
+			added[sink] = append(added[sink], name)
+		}
+	}
 	return source.Config{
-		Sources: complete.Sources, Default: complete.DefaultSource, EnvelopeDepth: c.Payload.EnvelopeDepth,
+		Added: added, Sources: complete.Sources, Default: complete.DefaultSource, EnvelopeDepth: c.Payload.EnvelopeDepth,
 		Places: complete.AllowFor, Hosts: slices.Clone(c.Payload.HTTPHosts),
 	}
 }

@@ -33,6 +33,10 @@ func Astray(sink string, doc shard.DocID, key shard.OrderKey) string {
 	return digest("astray", sink, string(doc), string(key))
 }
 
+// OfSink names the dead letter of a message without an order key, in a sink that is not the default
+// one. A topic sends the message to several sinks, and each has its own dead letter.
+func OfSink(sink, hash string) string { return digest("sink", sink, hash) }
+
 // Hash names a message: by its body, and by its attributes where it has any. lull's own marks do
 // not count, so a copy has its original's hash. A hash has 32 hexadecimal digits.
 func Hash(body string, attrs map[string]queue.Attribute) string {

@@ -279,3 +279,26 @@ func TestADeadLetterThatWentRoundIsParked(t *testing.T) {
 		}
 	})
 }
+
+// A topic sends a message to the queues of several sinks. Where nobody can decode it each of them
+// has a dead letter, because each has to get it again.
+func TestAMessageThatNothingDecodesIsADeadLetterOfEachSink(t *testing.T) {
+	play(t, twoSinks, func(b *bench) {
+		for _, sink := range []string{"search", "other", "other"} {
+			now := time.Now()
+			l := deadletter.New(queue.Message{ID: sink, Body: `{"torn`, Sent: now}, deadletter.Undecodable, "", "", "", 0, now)
+			l.Sink, l.Lane = sink, "live"
+			out, err := l.Message()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.dead.Send(b.Context(), []queue.Outgoing{out})
+			b.h.Sink = sink
+			b.keeps(0, "it is stored")
+		}
+		all, _, err := b.Letters.List(b.Context(), deadletter.Filter{}, "", 10)
+		if err != nil || len(all) != 2 || all[0].Sink == all[1].Sink || all[0].Hash != all[1].Hash {
+			b.Errorf("dead letters %+v, %v: want one of each sink, of one message", all, err)
+		}
+	})
+}

@@ -241,14 +241,20 @@ func superseded(r shard.Row, k shard.OrderKey) bool {
 
 // astray says to which sink a document belongs, and whether that is another one than ours.
 func (h *Handler) astray(doc shard.DocID) (sink string, astray bool) {
-	sink, _ = h.Config.SinkFor(string(doc.Collection()))
+	sink = h.Config.SinkOf(doc)
 	return sink, sink != h.Sink
 }
 
 // named gives what came to the wrong queue a name of its own: it is not the version's dead letter,
-// which the document's own sink stores.
+// which the document's own sink stores. So it does with a message that cannot be judged: every sink
+// that got it has to be sent it again.
 func (h *Handler) named(l deadletter.Letter) deadletter.Letter {
-	if _, astray := h.astray(l.Doc); astray && l.Reason == deadletter.Contract && l.Doc != "" && l.Key != "" {
+	switch _, astray := h.astray(l.Doc); {
+	case l.Doc == "" || l.Key == "":
+		if h.Sink != h.Config.DefaultSink {
+			l.ID = deadletter.OfSink(h.Sink, l.ID)
+		}
+	case astray && l.Reason == deadletter.Contract:
 		l.ID = deadletter.Astray(h.Sink, l.Doc, l.Key)
 	}
 	return l

@@ -13,7 +13,7 @@ func Resync(cfg *config.Config, sources *source.Set, m queue.Message, run event.
 ) {
 	at := RouteOf(cfg, sources, m).Sink
 	if collection != "" && !sources.BySink() {
-		at, _ = cfg.SinkFor(collection)
+		at = cfg.SinksFor(collection)[0]
 	}
 	return sources.At(at).Resync(m, run, collection)
 }

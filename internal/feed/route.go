@@ -16,8 +16,8 @@ type Route struct {
 	Sink   string
 	Lane   flight.Lane
 	Events []event.Result // never empty
-	// Others are further sinks that events of the message belong to. Where the settings skip events that
-	// belong elsewhere, the message goes to them too, as a topic would send it.
+	// Others are further sinks that get the message too, as a topic would send it: those of the first
+	// event's collection, and those of other events where the settings skip what belongs elsewhere.
 	Others []string
 }
 
@@ -31,8 +31,9 @@ func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
 		return r
 	}
 	for _, sink := range append([]string{cfg.DefaultSink}, slices.Sorted(maps.Keys(cfg.Sinks))...) {
-		if at := routeTo(cfg, sources.At(sink), sink, m); at.Events[0].Invalid == nil && at.Sink == sink {
-			return at
+		at := routeTo(cfg, sources.At(sink), sink, m)
+		if at.Events[0].Invalid == nil && slices.Contains(at.Sinks(), sink) {
+			return routeTo(cfg, sources.At(at.Sink), at.Sink, m)
 		}
 	}
 	return r
@@ -44,11 +45,14 @@ func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Messa
 		if e.Invalid != nil || e.Skip != "" {
 			continue
 		}
-		own, _ := cfg.SinkFor(string(e.Event.Doc.Collection()))
+		own := cfg.SinksFor(string(e.Event.Doc.Collection()))
 		if i == 0 {
-			r.Sink = own
-		} else if cfg.Queues.Elsewhere == config.ElsewhereSkip && own != r.Sink && !slices.Contains(r.Others, own) {
-			r.Others = append(r.Others, own)
+			r.Sink = own[0]
+		}
+		for _, sink := range own {
+			if (i == 0 || cfg.Queues.Elsewhere == config.ElsewhereSkip) && !slices.Contains(r.Sinks(), sink) {
+				r.Others = append(r.Others, sink)
+			}
 		}
 		if e.Event.Resync {
 			r.Lane = flight.Bulk

@@ -33,7 +33,7 @@ type Written struct {
 // Write writes a change of the writer's collection, as [source.Set.Encode] does.
 func (w Writer) Write(c source.Change) (Written, error) {
 	c.Collection = w.Collection
-	sink, _ := w.config.SinkFor(w.Collection)
+	sink := w.config.SinksFor(w.Collection)[0]
 	e, err := w.sources.At(sink).Encode(w.Source, c)
 	if err != nil {
 		return Written{}, err

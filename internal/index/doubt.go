@@ -240,6 +240,7 @@ func (s stored) copy(k shard.OrderKey) sink.Op {
 // readBack reads a document. One that is gone is nothing to ask with, as one that is denied.
 func readBack(ctx context.Context, reader copies, doc shard.DocID) (s stored) {
 	var there bool
+	doc = doc.Plain()
 	if p := fanout.Catch(func() { s.Stored, there, s.err = reader.Get(ctx, doc) }); p != nil {
 		s.err = errPanic
 	}

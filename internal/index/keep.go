@@ -51,7 +51,7 @@ func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) 
 // written.
 func (t *turn) recognise(ctx context.Context, d *document) {
 	d.generation = ""
-	if d.newest().Op != shard.Put || d.fault != "" || !t.h.Config.Keeps(string(d.id.Collection())) {
+	if d.newest().Op != shard.Put || d.fault != "" || !t.h.Config.Keeps(string(d.id.Collection()), t.h.SinkName) {
 		return
 	}
 	d.generation = t.generation(ctx, d.id.Collection())
@@ -82,7 +82,7 @@ func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 		}
 	}
 	if g != "" {
-		g = t.h.Config.Generation(string(c)) + "\n" + g
+		g = t.h.Config.Generation(string(c), t.h.SinkName) + "\n" + g
 	}
 	t.generations[c] = g
 	return g
@@ -91,7 +91,7 @@ func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 // plain is a document in the form in which every sink stores it, where it is to be recognised. What
 // no sink can hold is left for the sink to reject.
 func (t *turn) plain(d *document, body []byte) []byte {
-	if t.h.Config.Keeps(string(d.id.Collection())) {
+	if t.h.Config.Keeps(string(d.id.Collection()), t.h.SinkName) {
 		if plain, fault := sink.Plain(body); fault == nil {
 			return plain
 		}

@@ -39,7 +39,8 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	if len(missed) == 0 {
 		return
 	}
-	t.note(journal.Note{Step: journal.Missed, Doc: ops[missed[0]].Doc, Count: len(missed), Detail: why})
+	row, _ := t.h.Config.RowAt(ops[missed[0]].Doc, t.h.SinkName)
+	t.note(journal.Note{Step: journal.Missed, Doc: row, Count: len(missed), Detail: why})
 	if _, err := t.put(ctx, shard.Miss(t.h.SinkName, t.rebuild.RebuildAt)); err == nil {
 		return
 	}

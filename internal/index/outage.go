@@ -86,7 +86,7 @@ func (t *turn) writeOutage(ctx context.Context) {
 		e := d.newest()
 		now := t.now()
 		ops = append(ops, sink.Op{
-			Doc: d.id, Kind: e.Op, Fence: shard.Fence(now), Key: e.Key, Version: d.version, At: now.Time(),
+			Doc: d.id.Plain(), Kind: e.Op, Fence: shard.Fence(now), Key: e.Key, Version: d.version, At: now.Time(),
 			Document: d.body,
 		})
 		docs = append(docs, d)
@@ -156,7 +156,7 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 		return err
 	}
 	ops := []sink.Op{{
-		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
+		Doc: l.Doc.Plain(), Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
 		At: l.At.Time(), Present: true,
 	}}
 	outcomes, _ := t.send(ctx, ops)

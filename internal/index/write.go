@@ -26,7 +26,7 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		}
 		e := d.newest()
 		ops = append(ops, sink.Op{
-			Doc: d.id, Kind: e.Op, Fence: shard.Fence(d.lease.At), Key: e.Key, Version: d.version,
+			Doc: d.id.Plain(), Kind: e.Op, Fence: shard.Fence(d.lease.At), Key: e.Key, Version: d.version,
 			At: d.lease.At.Time(), Document: d.body, Present: d.row.CommittedOp == shard.Put,
 		})
 		sent = append(sent, d)

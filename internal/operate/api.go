@@ -102,6 +102,8 @@ type Publication struct {
 	// Run makes all of them events of this resync run, a ULID, and of Collection where that is given.
 	Run        string `json:"run,omitempty"`
 	Collection string `json:"collection,omitempty"`
+	// Sink sends them to this one of the sinks of their collections, and to no other.
+	Sink string `json:"sink,omitempty"`
 	// Unchecked sends what breaks the contract too, as an upstream would. It becomes dead letters.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
@@ -135,6 +137,7 @@ type Refusal struct {
 type Document struct {
 	ID         string          `json:"id"`
 	Collection string          `json:"collection"`
+	Sink       string          `json:"sink,omitempty"` // that holds it, where that is not plain from the question
 	Version    string          `json:"version"`
 	OrderKey   string          `json:"order_key"`
 	Fence      int64           `json:"fence"`
@@ -212,6 +215,7 @@ type EnricherStatus struct {
 // Explanation is everything known about a document, ending in one sentence.
 type Explanation struct {
 	Key       shard.DocID      `json:"key"`
+	Sink      string           `json:"sink"`
 	State     State            `json:"state"`
 	Known     bool             `json:"known"`            // there is anything about it, in the sink or elsewhere
 	Row       map[string]any   `json:"row"`              // order keys in print, times as text
@@ -228,6 +232,8 @@ type Explanation struct {
 	Letters   []Letter         `json:"dead_letters,omitempty"`
 	Decisions []Decision       `json:"decisions,omitempty"` // the latest, where the stack keeps them
 	Sentence  string           `json:"sentence"`
+	// Others are the same of the other sinks of its collection, where the key names none.
+	Others []Explanation `json:"others,omitempty"`
 }
 
 // ScheduledEvent is an event that waits for its time.

@@ -18,10 +18,25 @@ import (
 // says more than the sink.
 const sinkPatience = 5 * time.Second
 
-// Explain gathers row, sink, dead letters, schedule and decisions, and says what they come to.
-func (o *Operator) Explain(ctx context.Context, key shard.DocID) (x Explanation, err error) {
+// Explain gathers row, sink, dead letters, schedule and decisions, and says what they come to: for
+// each sink of the document where the key names none.
+func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
+	rows := o.rows(key)
+	x, err := o.explain(ctx, rows[0])
+	for _, row := range rows[1:] {
+		if err != nil {
+			return x, err
+		}
+		var other Explanation
+		other, err = o.explain(ctx, row)
+		x.Others = append(x.Others, other)
+	}
+	return x, err
+}
+
+func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation, err error) {
 	failed := func(err error) (Explanation, error) { return Explanation{}, fmt.Errorf("explain %s: %w", key, err) }
-	name, _ := o.Config.SinkFor(string(key.Collection()))
+	name := o.Config.SinkOf(key)
 	e := evidence{
 		timing: o.Config.Timing(key.Collection()), visibility: o.Config.Queues.Visibility, collection: key.Collection(),
 		patience: o.Config.Lease(name) + 2*time.Second,
@@ -51,7 +66,7 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (x Explanation,
 	}
 	e.ahead = o.farAhead(e.row.Committed)
 	x = Explanation{
-		Key: key, Row: Readable(e.row), Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),
+		Key: key, Sink: name, Row: Readable(e.row), Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),
 		Version: e.row.Committed.VersionText(), Flight: e.row.Flight, InSink: e.sink.version, Held: e.held,
 		Scheduled: planned, Letters: e.letters, Quiet: e.timing.Quiet, MaxWait: e.timing.MaxWait,
 		Pace: e.timing.MinInterval,
@@ -112,7 +127,7 @@ func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, 
 	}
 	patient, cancel := context.WithTimeout(ctx, sinkPatience)
 	defer cancel()
-	s, found, err := r.Get(patient, key)
+	s, found, err := r.Get(patient, key.Plain())
 	a := sinkAnswer{found: found, version: s.Version, at: s.Indexed}
 	if err == nil && found {
 		a.bytes, err = o.looker(name).Bytes(patient, row, s)

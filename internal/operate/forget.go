@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +59,9 @@ type forgetting struct {
 }
 
 func (g *forgetting) add(s ForgetStep) {
+	if sink := g.Key.Sink(); sink != "" && !strings.HasPrefix(s.Place, "sink ") {
+		s.Place += " of sink " + sink
+	}
 	g.known = g.known || s.Found > 0
 	g.out.Steps = append(g.out.Steps, s)
 	g.out.Remaining += s.Found - s.Removed
@@ -78,15 +82,20 @@ func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error)
 		return g.out, inputf("key %q: its id begins or ends with a space, or looks like a pattern: forget takes one "+
 			"whole key", string(r.Key))
 	}
-	name, err := o.auditedSink(r.Key.Collection(), "")
-	if err != nil {
-		return g.out, err
+	rows := o.Config.RowsOf(r.Key)
+	for _, row := range rows {
+		if _, err := o.auditedSink(row.Collection(), o.Config.SinkOf(row)); err != nil {
+			return g.out, err
+		}
 	}
-	for _, step := range []func(context.Context, string) error{
-		g.sink, g.scheduledEvents, g.letters, g.manifests, g.archived,
-	} {
-		if err := step(ctx, name); err != nil {
-			return g.out, fmt.Errorf("forget %s: %w", r.Key, err)
+	for _, row := range rows {
+		g.Key, g.DryRun = row, r.DryRun
+		for _, step := range []func(context.Context, string) error{
+			g.sink, g.scheduledEvents, g.letters, g.manifests, g.archived,
+		} {
+			if err := step(ctx, o.Config.SinkOf(row)); err != nil {
+				return g.out, fmt.Errorf("forget %s: %w", row, err)
+			}
 		}
 	}
 	if !g.known {
@@ -166,12 +175,16 @@ func (g *forgetting) newest(row shard.Row, c shard.InSink) (shard.Version, error
 	return shard.FirstVersion(class)
 }
 
-// elsewhere reports whether anything but row and sink knows the document: a key with a typing error
-// gets no tombstone.
+// elsewhere reports whether anything but row and sink knows the document, or another sink's row: a
+// key with a typing error gets no tombstone.
 func (g *forgetting) elsewhere(ctx context.Context) bool {
+	rows, err := g.Shards.Read(ctx, g.Config.RowsOf(g.Key), shard.Consistent)
+	if g.known || err == nil && slices.ContainsFunc(rows, shard.Row.Exists) {
+		return true
+	}
 	look := &forgetting{Operator: g.Operator, ForgetOrder: g.ForgetOrder}
 	look.DryRun = true
-	err := errors.Join(look.scheduledEvents(ctx, ""), look.letters(ctx, ""), look.manifests(ctx, ""))
+	err = errors.Join(look.scheduledEvents(ctx, ""), look.letters(ctx, ""), look.manifests(ctx, ""))
 	return err == nil && look.known
 }
 
@@ -218,6 +231,10 @@ func (g *forgetting) letters(ctx context.Context, _ string) error {
 			return err
 		}
 	}
+	if g.Key.Sink() != "" { // those without a key were looked at for the first sink
+		g.add(s)
+		return nil
+	}
 	n := 0
 	err = g.redrives().List(ctx, redrive.Selection{}, func(f deadletter.Facts) error {
 		if n++; n > maxCount {
@@ -253,7 +270,7 @@ func (g *forgetting) letter(ctx context.Context, f deadletter.Facts, s *ForgetSt
 			return fmt.Errorf("list the dead letters of a message: %w", err)
 		}
 		for _, other := range with {
-			if other.Doc != g.Key {
+			if other.Doc.Plain() != g.Key.Plain() {
 				shared++
 			}
 		}

@@ -183,7 +183,7 @@ func (g *ground) commit(e event.Event, document string) {
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: "token-" + shard.Token(e.Version), At: micros()}
 	g.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
 	op := sink.Op{
-		Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version,
+		Doc: e.Doc.Plain(), Kind: shard.Put, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version,
 		At: l.At.Time(), Document: []byte(document),
 	}
 	if out := g.sink.Write(g.Context(), []sink.Op{op}); out[0].Kind != sink.Applied {

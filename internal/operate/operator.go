@@ -83,6 +83,10 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 			return done, inputf("run: %w", err)
 		}
 	}
+	if _, ok := o.Config.Sinks[p.Sink]; p.Sink != "" && !ok {
+		return done, inputf("sink %q: this stack has %s", p.Sink,
+			strings.Join(slices.Sorted(maps.Keys(o.Config.Sinks)), ", "))
+	}
 	for i, out := range p.Messages {
 		if p.Run != "" {
 			m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
@@ -106,8 +110,17 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 			done.Refused = append(done.Refused, Refusal{i, o.decodedBy(m, to.Sink) + fault.Error()})
 			continue
 		}
+		sinks := to.Sinks()
+		if p.Sink != "" {
+			if !slices.Contains(sinks, p.Sink) {
+				done.Refused = append(done.Refused, Refusal{i, fmt.Sprintf("it is not for sink %s, but for %s", p.Sink,
+					strings.Join(sinks, ", "))})
+				continue
+			}
+			sinks = []string{p.Sink}
+		}
 		var err error
-		for _, sink := range to.Sinks() {
+		for _, sink := range sinks {
 			err = cmp.Or(err, o.send(ctx, sink, to.Lane, out))
 		}
 		switch {
@@ -167,21 +180,39 @@ func (o *Operator) send(ctx context.Context, sink string, lane flight.Lane, out 
 	return queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
 }
 
+// row is the row that a key stands for: people may name the first sink, too.
+func (o *Operator) row(key shard.DocID) shard.DocID {
+	if row, there := o.Config.RowAt(key, key.Sink()); there {
+		return row
+	}
+	return key
+}
+
+// rows are the rows that a key stands for: without a sink those of all.
+func (o *Operator) rows(key shard.DocID) []shard.DocID {
+	if key.Sink() != "" {
+		return []shard.DocID{o.row(key)}
+	}
+	return o.Config.RowsOf(key)
+}
+
 // Get reads a document back.
 func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
-	name, _ := o.Config.SinkFor(string(key.Collection()))
+	name := o.Config.SinkOf(key)
 	r := o.Readers[name]
 	if r == nil {
 		return Document{}, inputf("sink %s of collection %s cannot be read from here", name, key.Collection())
 	}
-	s, found, err := r.Get(ctx, key)
+	s, found, err := r.Get(ctx, key.Plain())
 	if err != nil {
 		return Document{}, fmt.Errorf("get %s: %w", key, err)
 	}
 	if !found {
 		return Document{}, fmt.Errorf("%s: %w in sink %s", key, ErrNotFound, name)
 	}
-	return AsDocument(s), nil
+	d := AsDocument(s)
+	d.Sink = name
+	return d, nil
 }
 
 // AsDocument is a document as people see it.
@@ -346,19 +377,38 @@ func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
 	if c.By == "" {
 		return Letter{}, inputf("by: name who asks, for the audit")
 	}
+	// Without a sink it is cancelled for all of them. One of them may be through with it already.
+	rows := o.rows(c.Key)
+	var done []deadletter.Facts
+	var why error
+	for _, row := range rows {
+		f, err := o.cancel(ctx, row, c)
+		switch {
+		case err == nil:
+			done = append(done, f)
+		case len(rows) == 1 || !errors.Is(err, redrive.ErrNotPending) && !errors.Is(err, redrive.ErrNotPlanned):
+			return Letter{}, kind(err)
+		case why == nil:
+			why = err
+		}
+	}
+	if len(done) == 0 {
+		return Letter{}, kind(why)
+	}
+	return asLetter(done[0]), nil
+}
+
+func (o *Operator) cancel(ctx context.Context, row shard.DocID, c Cancellation) (deadletter.Facts, error) {
 	cancel := o.redrives().Cancel
 	if c.Scheduled {
 		cancel = o.redrives().CancelScheduled
 	}
-	f, err := cancel(ctx, c.Key, c.By)
+	f, err := cancel(ctx, row, c.By)
 	if errors.Is(err, redrive.ErrNotPending) {
-		if planned, _, look := o.scheduled(ctx, c.Key); look == nil && len(planned) > 0 {
+		if planned, _, look := o.scheduled(ctx, row); look == nil && len(planned) > 0 {
 			err = fmt.Errorf("%w, but version %s is scheduled for %s: cancel that with --scheduled", err,
 				planned[0].Version, planned[0].NotBefore.UTC().Format(time.RFC3339))
 		}
 	}
-	if err != nil {
-		return Letter{}, kind(err)
-	}
-	return asLetter(f), nil
+	return f, err
 }

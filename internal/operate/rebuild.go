@@ -140,11 +140,7 @@ func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) 
 		if err := r.Collection.Validate(); err != nil {
 			return "", inputf("collection: %w", err)
 		}
-		name, _ := o.Config.SinkFor(string(r.Collection))
-		if r.Sink != "" && r.Sink != name {
-			return "", inputf("sink %s: collection %s is in sink %s", r.Sink, r.Collection, name)
-		}
-		return name, nil
+		return o.sinkOf(r.Collection, r.Sink)
 	case RebuildResume, RebuildAbort:
 	default:
 		return "", inputf("action %q: want %s, %s or %s", r.Action, RebuildStart, RebuildResume, RebuildAbort)

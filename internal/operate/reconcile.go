@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/shard"
@@ -18,7 +20,7 @@ type ReconcileOrder struct {
 	DryRun     bool             `json:"dry_run,omitempty"`
 	Rate       float64          `json:"rate,omitempty"` // documents a second, 0 for no limit
 	By         string           `json:"by"`             // who asks, for the audit
-	Sink       string           `json:"sink,omitempty"` // refused where it is not the collection's; empty for any
+	Sink       string           `json:"sink,omitempty"` // refused where it is not the collection's; empty for its only one
 	Audit      *ReconcileAudit  `json:"audit,omitempty"`
 
 	// All are called from one goroutine, and may be nil.
@@ -107,14 +109,28 @@ func (o *Operator) auditedSink(c shard.Collection, want string) (string, error) 
 	if err := c.Validate(); err != nil {
 		return "", inputf("collection: %w", err)
 	}
-	name, _ := o.Config.SinkFor(string(c))
+	name, err := o.sinkOf(c, want)
 	switch {
-	case want != "" && want != name:
-		return "", inputf("sink %s: collection %s is in sink %s", want, c, name)
+	case err != nil:
+		return "", err
 	case o.Readers[name] == nil, o.Sinks[name] == nil:
 		return "", inputf("sink %s of collection %s cannot be read from here", name, c)
 	}
 	return name, nil
+}
+
+// sinkOf is the sink of a collection that is asked for, or its only one where none is.
+func (o *Operator) sinkOf(c shard.Collection, want string) (string, error) {
+	all := o.Config.SinksFor(string(c))
+	switch {
+	case want == "" && len(all) > 1:
+		return "", inputf("collection %s is in the sinks %s: name one of them (--sink)", c, strings.Join(all, ", "))
+	case want == "":
+		return all[0], nil
+	case !slices.Contains(all, want):
+		return "", inputf("sink %s: collection %s is in sink %s", want, c, strings.Join(all, ", "))
+	}
+	return want, nil
 }
 
 func (o *Operator) looker(name string) reconcile.Looker {

@@ -13,8 +13,9 @@ import (
 // RemoveOrder names documents that the sink holds and the source does not have.
 type RemoveOrder struct {
 	Collection shard.Collection `json:"collection"`
-	Documents  []ReconcileCopy  `json:"documents"` // as an audit has seen them
-	Run        string           `json:"run"`       // of the repair, a ULID: it makes the delete newer than the copy
+	Documents  []ReconcileCopy  `json:"documents"`      // as an audit has seen them
+	Sink       string           `json:"sink,omitempty"` // of a collection that has several
+	Run        string           `json:"run"`            // of the repair, a ULID: it makes the delete newer than the copy
 	DryRun     bool             `json:"dry_run,omitempty"`
 	By         string           `json:"by"` // who asks, for the audit
 }
@@ -46,7 +47,7 @@ const maxRemove = 1000
 // seen and nobody works on it. The delete is committed as a version between what was seen and the
 // next one: it takes nothing away that is newer.
 func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
-	name, err := o.auditedSink(r.Collection, "")
+	name, err := o.auditedSink(r.Collection, r.Sink)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -62,8 +63,8 @@ func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	done := Removed{Documents: []Removal{}}
 	s := o.reconciler(name)
 	for _, seen := range r.Documents {
-		if seen.Key.Collection() != r.Collection {
-			return done, inputf("documents: %s is not of collection %s", seen.Key, r.Collection)
+		if seen.Key.Collection() != r.Collection || o.Config.SinkOf(seen.Key) != name {
+			return done, inputf("documents: %s is not of collection %s in sink %s", seen.Key, r.Collection, name)
 		}
 		line := Removal{Key: seen.Key, Outcome: removed}
 		key := func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {

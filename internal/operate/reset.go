@@ -24,6 +24,8 @@ type Resetted struct {
 	Version  string      `json:"version"`   // what was committed, as the upstream writes it
 	OrderKey string      `json:"order_key"` // the same as an order key
 	To       string      `json:"to"`
+	// Others are those of the other sinks of its collection, where the key names none.
+	Others []Resetted `json:"others,omitempty"`
 }
 
 // errBusy says that somebody works on the document: the reset is for later.
@@ -36,6 +38,30 @@ func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	if r.By == "" {
 		return Resetted{}, inputf("by: name who asks, for the audit")
 	}
+	// Without a sink it is reset for all of them. One that was away may not have the version at all.
+	rows := o.rows(r.Key)
+	var all []Resetted
+	var why error
+	for _, row := range rows {
+		r.Key = row
+		done, err := o.reset(ctx, r)
+		switch {
+		case err == nil:
+			all = append(all, done)
+		case len(rows) == 1 || !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInput):
+			return done, err
+		case why == nil:
+			why = err
+		}
+	}
+	if len(all) == 0 {
+		return Resetted{}, why
+	}
+	all[0].Others = all[1:]
+	return all[0], nil
+}
+
+func (o *Operator) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	table := rows.Table{Store: o.Shards, Clock: o.Clock}
 	row, err := table.One(ctx, r.Key, shard.Consistent)
 	if err != nil {
@@ -63,9 +89,8 @@ func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	out := Resetted{
 		Key: r.Key, Version: row.Committed.VersionText(), OrderKey: row.Committed.String(), To: floor.VersionText(),
 	}
-	sink, _ := o.Config.SinkFor(string(r.Key.Collection()))
 	o.Journal.Note(journal.Note{
-		Step: journal.Reset, At: o.Clock.Now(), Doc: r.Key, Key: row.Committed, Sink: sink,
+		Step: journal.Reset, At: o.Clock.Now(), Doc: r.Key, Key: row.Committed, Sink: o.Config.SinkOf(r.Key),
 		Detail: fmt.Sprintf("by %s: versions from %s on are accepted again", r.By, out.To),
 	})
 	return out, nil

@@ -40,7 +40,8 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 			return found, inputf("collection: %w", err)
 		}
 	}
-	var lists [][]sink.Stored
+	var lists [][]Document
+	seen := map[shard.DocID]bool{} // what several sinks hold is listed once
 	var failed []error
 	for _, name := range o.searched(q.Collection) {
 		list, err := o.searchIn(ctx, name, sink.Query{
@@ -51,20 +52,28 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 			found.Notes = append(found.Notes, err.Error())
 			continue
 		}
-		lists = append(lists, list)
+		var docs []Document
+		for _, s := range list {
+			d := AsDocument(s)
+			d.Sink = name
+			docs = append(docs, d)
+		}
+		lists = append(lists, docs)
 	}
 	if len(lists) == 0 && len(failed) > 0 {
 		return found, errors.Join(failed...)
 	}
-	for i := 0; len(found.Hits) <= limit; i++ {
-		before := len(found.Hits)
+	for i, more := 0, true; more && len(found.Hits) <= limit; i++ {
+		more = false
 		for _, list := range lists {
-			if i < len(list) {
-				found.Hits = append(found.Hits, AsDocument(list[i]))
+			if i >= len(list) {
+				continue
 			}
-		}
-		if len(found.Hits) == before {
-			break
+			more = true
+			if doc := shard.DocID(list[i].Collection + "#" + list[i].ID); !seen[doc] {
+				seen[doc] = true
+				found.Hits = append(found.Hits, list[i])
+			}
 		}
 	}
 	if len(found.Hits) > limit {
@@ -76,8 +85,7 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 // searched are the sinks that may hold documents of the collection.
 func (o *Operator) searched(c shard.Collection) []string {
 	if c != "" {
-		name, _ := o.Config.SinkFor(string(c))
-		return []string{name}
+		return o.Config.SinksFor(string(c))[:1]
 	}
 	return slices.Sorted(maps.Keys(o.Config.Sinks))
 }

@@ -12,6 +12,7 @@ import (
 type CheckOrder struct {
 	Collection shard.Collection `json:"collection"`
 	Messages   []queue.Outgoing `json:"messages"`
+	Sink       string           `json:"sink,omitempty"` // of a collection that has several
 	// Versions compares versions only: for an engine whose mapping or pipeline changes what it keeps.
 	Versions bool `json:"versions,omitempty"`
 }
@@ -35,7 +36,7 @@ type CheckedEvent struct {
 
 // Check compares a page of an export with the sink. It only reads.
 func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
-	name, err := o.auditedSink(r.Collection, "")
+	name, err := o.auditedSink(r.Collection, r.Sink)
 	if err != nil {
 		return Checked{}, err
 	}

@@ -273,7 +273,7 @@ func (f *failures) of(all int) error {
 // is configured no more, it is the collection's now.
 func (p *Pruner) mine(sink string, doc shard.DocID) bool {
 	if _, ok := p.Config.Sinks[sink]; !ok {
-		sink, _ = p.Config.SinkFor(string(doc.Collection()))
+		sink = p.Config.SinkOf(doc)
 	}
 	return sink == p.Sink
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -137,9 +138,9 @@ func (b *batch) place(p pending) {
 	cfg := b.h.Config
 	// Each sink has its own queues (design section 8). An event in the wrong queue breaks the
 	// contract, unless the settings say that the right one has it too.
-	if sink, _ := cfg.SinkFor(string(p.Doc.Collection())); sink != b.h.Sink {
-		detail := fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink,
-			b.h.Sink)
+	if cfg.SinkOf(p.Doc) != b.h.Sink {
+		detail := fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(),
+			strings.Join(cfg.SinksFor(string(p.Doc.Collection())), ", "), b.h.Sink)
 		if cfg.Queues.Elsewhere == config.ElsewhereSkip {
 			b.done(&p, journal.Skipped, detail)
 		} else {

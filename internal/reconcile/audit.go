@@ -48,7 +48,7 @@ func (r *run) both(ctx context.Context) error {
 		var err error
 		docs, err = r.table().
 			Sample(ctx, r.Scanner, a.Seed, a.Sample, 1+a.Sample/sampleYield, func(row shard.Row) bool {
-				return row.Doc.Collection() == r.Collection && row.Committed != ""
+				return r.ours(row.Doc, r.Collection) && row.Committed != ""
 			})
 		if err != nil {
 			return err

@@ -87,7 +87,7 @@ func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, e
 	if err != nil || g == "" {
 		return "", err
 	}
-	return l.Config.Generation(string(c)) + "\n" + g, nil
+	return l.Config.Generation(string(c), l.SinkName) + "\n" + g, nil
 }
 
 // whole reads the documents of which only the marks were read.

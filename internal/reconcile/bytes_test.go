@@ -20,7 +20,7 @@ func (b *bench) content(id string, version int, document string) shard.Content {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return shard.ContentOf(b.Config.Generation(collection)+"\n"+made, b.key(id, version), []byte(document))
+	return shard.ContentOf(b.Config.Generation(collection, "search")+"\n"+made, b.key(id, version), []byte(document))
 }
 
 // After KEEP the row is at a newer version than the sink's copy. What counts then is the bytes.

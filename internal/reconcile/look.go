@@ -141,10 +141,24 @@ func (l Looker) ask(ctx context.Context, f func(ctx context.Context) error) erro
 	})
 }
 
+// ours reports whether a row is one of the collection, for the sink that is looked at.
+func (l Looker) ours(row shard.DocID, c shard.Collection) bool {
+	return row.IsDocument() && row.Collection() == c && l.row(row) == row
+}
+
+// row is the key of the row for the sink that is looked at, which knows documents without one.
+func (l Looker) row(doc shard.DocID) shard.DocID {
+	row, _ := l.Config.RowAt(doc, l.SinkName)
+	return row
+}
+
 // copies is what the sink holds of some documents: in one request where it can tell the marks of
 // many at once.
-func (l Looker) copies(ctx context.Context, docs []shard.DocID) ([]stored, error) {
-	out := make([]stored, len(docs))
+func (l Looker) copies(ctx context.Context, rows []shard.DocID) ([]stored, error) {
+	docs, out := make([]shard.DocID, len(rows)), make([]stored, len(rows))
+	for i, row := range rows {
+		docs[i] = row.Plain()
+	}
 	together := l.together()
 	var err error
 	switch {

@@ -150,7 +150,7 @@ func (r *run) sinkFirst(ctx context.Context) error {
 		return nil
 	}
 	err := r.documents(ctx, func(s sink.Stored) error {
-		docs, copies = append(docs, s.Doc), append(copies, storedOf(s, true))
+		docs, copies = append(docs, r.row(s.Doc)), append(copies, storedOf(s, true))
 		if len(docs) == page {
 			return flush()
 		}
@@ -176,7 +176,7 @@ func (r *run) rowsThen(ctx context.Context) error {
 		}
 		var docs []shard.DocID
 		for _, row := range rows {
-			if !row.Doc.IsDocument() || row.Doc.Collection() != r.Collection {
+			if !r.ours(row.Doc, r.Collection) {
 				continue
 			}
 			r.report.Rows++
@@ -391,7 +391,7 @@ func (s *Service) delete(ctx context.Context, l shard.Lease, present bool) sink.
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	defer cancel()
 	out := s.Sink.Write(call, []sink.Op{{
-		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time(), Present: present,
+		Doc: l.Doc.Plain(), Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time(), Present: present,
 	}})
 	if len(out) != 1 {
 		return sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}

@@ -263,8 +263,7 @@ func (d *Service) sinkOf(f deadletter.Facts) string {
 			return f.Sink
 		}
 	}
-	sink, _ := d.Config.SinkFor(string(f.Doc.Collection()))
-	return sink
+	return d.Config.SinkOf(f.Doc)
 }
 
 // send takes the marks off the rows, sends the copy and only then notes it in the dead letters,

@@ -222,7 +222,7 @@ func (p *part) decode(a archive.Message) message {
 	named := false
 	for i, r := range m.events {
 		doc := r.Event.Doc
-		switch own, _ := p.Config.SinkFor(string(doc.Collection())); {
+		switch own := p.Config.SinkOf(doc); {
 		case r.Invalid != nil:
 			p.count(Invalid, 1)
 			if !named { // one fault for each message: it may hold hundreds

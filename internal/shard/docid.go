@@ -9,7 +9,7 @@ import (
 // MaxIDBytes is the longest document id accepted, in bytes (docs/events.md).
 const MaxIDBytes = 512
 
-// Collection names a set of documents that live in one sink: [a-z0-9][a-z0-9-]{0,31}.
+// Collection names a set of documents that live in the same sinks: [a-z0-9][a-z0-9-]{0,31}.
 type Collection string
 
 // Validate says what is wrong with the name, or nil.
@@ -28,8 +28,9 @@ func (c Collection) Validate() error {
 	return nil
 }
 
-// DocID is the partition key of a row: "<collection>#<id>". Rows that are not documents begin with
-// "!".
+// DocID is the partition key of a row: "<collection>#<id>" for the first sink of the collection,
+// and "<collection>@<sink>#<id>" for each further one (ADR 0049). Rows that are not documents begin
+// with "!".
 type DocID string
 
 // NewDocID joins a collection and an id after checking both: the one place where the id of an event
@@ -73,26 +74,62 @@ func Control(r rune) bool {
 	return false
 }
 
-// ParseDocID reads the printed form "<collection>#<id>", the KEY of the commands. It takes control
-// characters: rows of before they were refused can still be asked for.
+// ParseDocID reads the printed form "<collection>#<id>", or "<collection>@<sink>#<id>", the KEY of
+// the commands. It takes control characters: rows of before they were refused can still be asked
+// for.
 func ParseDocID(s string) (DocID, error) {
-	c, id, ok := strings.Cut(s, "#")
+	place, id, ok := strings.Cut(s, "#")
 	if !ok {
 		return "", fmt.Errorf("key %q: want <collection>#<id>", clip(s))
 	}
+	c, sink, added := strings.Cut(place, "@")
 	if err := checkParts(Collection(c), id); err != nil {
 		return "", err
+	}
+	if Collection(sink).Validate() != nil && added {
+		return "", fmt.Errorf("key %q: want the name of a sink after the @", clip(s))
 	}
 	return DocID(s), nil
 }
 
-// Collection is the part before the first #.
+// place is the part before the first #, taken apart.
+func (d DocID) place() (collection, sink string) {
+	place, _, _ := strings.Cut(string(d), "#")
+	collection, sink, _ = strings.Cut(place, "@")
+	return collection, sink
+}
+
+// Collection is the part before the first # or @.
 func (d DocID) Collection() Collection {
-	c, _, _ := strings.Cut(string(d), "#")
+	c, _ := d.place()
 	return Collection(c)
 }
 
-// ID is the part after the first #: the document's id in the sink.
+// Sink is the sink that the row is for, where that is not the first one of its collection; empty
+// for that one.
+func (d DocID) Sink() string {
+	_, sink := d.place()
+	return sink
+}
+
+// Plain is the key without the sink: what sources, senders and the sinks themselves know.
+func (d DocID) Plain() DocID {
+	if c, sink := d.place(); sink != "" {
+		return DocID(c + "#" + d.ID())
+	}
+	return d
+}
+
+// In is the key of the document's row for a sink that is not the first one of its collection. An
+// empty sink stands for the first one.
+func (d DocID) In(sink string) DocID {
+	if d = d.Plain(); sink == "" || !d.IsDocument() {
+		return d
+	}
+	return DocID(string(d.Collection()) + "@" + sink + "#" + d.ID())
+}
+
+// ID is the part after the first #: the document's id in the sinks.
 func (d DocID) ID() string {
 	_, id, _ := strings.Cut(string(d), "#")
 	return id

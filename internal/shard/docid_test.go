@@ -39,3 +39,31 @@ func shardError(id string) string {
 	_, err := shard.NewDocID("content", id)
 	return err.Error()
 }
+
+func TestAKeySaysItsCollectionItsSinkAndItsID(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		doc                           shard.DocID
+		collection, sink, id, plainly string
+	}{
+		{"content#a", "content", "", "a", "content#a"},
+		{"content@vectors#a", "content", "vectors", "a", "content#a"},
+		{"content@vectors#a@b#c", "content", "vectors", "a@b#c", "content#a@b#c"},
+		{"content#a@b#c", "content", "", "a@b#c", "content#a@b#c"},
+	} {
+		doc, err := shard.ParseDocID(string(tt.doc))
+		if err != nil || doc != tt.doc || string(doc.Collection()) != tt.collection || doc.Sink() != tt.sink ||
+			doc.ID() != tt.id || string(doc.Plain()) != tt.plainly || doc.Plain().In(tt.sink) != doc || !doc.IsDocument() {
+			t.Errorf("%s: %q, %v: collection %s, sink %s, id %s, without its sink %s", tt.doc, doc, err, doc.Collection(),
+				doc.Sink(), doc.ID(), doc.Plain())
+		}
+	}
+	for _, bad := range []string{"content@#a", "content@Big#a", "content@a@b#a", "@a#a", "content@a"} {
+		if doc, err := shard.ParseDocID(bad); err == nil {
+			t.Errorf("%s: got %s, want an error", bad, doc)
+		}
+	}
+	if row := shard.HealthRow("search"); row.In("vectors") != row || row.Plain() != row {
+		t.Errorf("a row of lull's own got a sink: %s", row.In("vectors"))
+	}
+}

@@ -219,7 +219,7 @@ func entries(older, newer *config.Config) (found []Finding) {
 
 const others = "events of a collection that is not listed become dead letters; its documents stay in the sink"
 
-// moves are the collections that get another sink, of those that the settings name.
+// moves are the collections that get other sinks, of those that the settings name.
 func moves(older, newer *config.Config) (found []Finding) {
 	named := maps.Clone(older.Collections)
 	if named == nil {
@@ -230,20 +230,55 @@ func moves(older, newer *config.Config) (found []Finding) {
 		named[newer.DefaultCollection] = config.Collection{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
-		from, _ := older.SinkFor(name)
-		to, _ := newer.SinkFor(name)
-		if from != to {
-			found = append(found, Finding{
-				Setting: "collections." + name, Old: "sink " + from, New: "sink " + to, Stack: Updated, Serious: true,
-				Does: fmt.Sprintf(
-					"its documents stay in %s, and its messages that wait there become dead letters",
-					from,
-				),
-				First: drain + "; then move the senders; " + resync,
-			})
+		from, to := older.SinksFor(name), newer.SinksFor(name)
+		if slices.Equal(from, to) {
+			continue
 		}
+		f := moved(name, from, to)
+		f.Setting, f.Stack = "collections."+name, Updated
+		f.Old, f.New = "sink "+strings.Join(from, ", "), "sink "+strings.Join(to, ", ")
+		found = append(found, f)
 	}
 	return found
+}
+
+// moved is what another list of sinks does. The first has the rows that are named after the
+// collection alone. So a list may only change after its first (ADR 0049).
+func moved(name string, from, to []string) Finding {
+	var added []string
+	for _, sink := range to {
+		if !slices.Contains(from, sink) {
+			added = append(added, sink)
+		}
+	}
+	gone := slices.ContainsFunc(from, func(sink string) bool { return !slices.Contains(to, sink) })
+	switch {
+	case from[0] == to[0] && gone:
+		return Finding{
+			Serious: true, First: drain,
+			Does: "the sink that goes keeps the documents that it has; the others go on",
+		}
+	case from[0] == to[0] && len(added) == 0:
+		return Finding{Does: "nothing: the first sink stays the first"}
+	case from[0] == to[0]:
+		return Finding{
+			Does: "it is written to " + strings.Join(added, ", ") + " too, which begins empty",
+			First: "after the deploy, let the senders reach its queue too, and fill it: `lull resync --sink " +
+				strings.Join(added, "`, `lull resync --sink ") + "`",
+		}
+	case len(from) == 1 && len(to) == 1:
+		return Finding{
+			Serious: true, First: drain + "; then move the senders; " + resync,
+			Does: fmt.Sprintf("its documents stay in %s, and its messages that wait there become dead letters", from[0]),
+		}
+	}
+	return Finding{
+		Serious: true,
+		Does: fmt.Sprintf("%s takes over the rows of %s, the first sink until now, as if it had what they say was written there",
+			to[0], from[0]),
+		First: fmt.Sprintf("leave %s the first, and add others after it. To replace it: %s, deploy, and for each sink that "+
+			"stays `lull verify %s --sink NAME --repair --source EXPORT`", from[0], strings.TrimPrefix(drain, "first "), name),
+	}
 }
 
 // ofOneOnly reports whether a setting belongs to an entry that only one of them has.

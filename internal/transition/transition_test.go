@@ -239,3 +239,48 @@ func source(c *config.Config, change func(*config.Source)) {
 	change(&s)
 	c.Sources["native"] = s
 }
+
+// The first sink has the rows that are named after the collection alone: it stays the first.
+func TestAListOfSinksChangesAfterItsFirst(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		from, to string
+		serious  bool
+		does     string
+	}{
+		{"search", "search, vectors", false, "written to vectors too"},
+		{"search, vectors", "search, more, vectors", false, "written to more too"},
+		{"search, vectors, more", "search, more, vectors", false, "nothing"},
+		{"search, vectors", "search", true, "the sink that goes keeps the documents"},
+		{"search, vectors", "vectors, search", true, "vectors takes over the rows of search"},
+		{"search, vectors", "vectors", true, "vectors takes over the rows of search"},
+		{"search", "vectors, search", true, "vectors takes over the rows of search"},
+		{"search", "vectors", true, "its documents stay in search"},
+	} {
+		var both [2]config.Config
+		for i, sinks := range []string{tt.from, tt.to} {
+			c := config.Default()
+			c.Sinks = map[string]config.Sink{}
+			for _, name := range []string{"search", "vectors", "more"} {
+				c.Sinks[name] = config.Sink{Kind: "opensearch", Index: name, URL: "https://a.example.org"}
+			}
+			c.DefaultSink, c.Collections = "search", map[string]config.Collection{
+				"news": {Sinks: strings.Split(sinks, ", ")},
+			}
+			c.Complete()
+			both[i] = c
+		}
+		var got []string
+		for _, f := range Settings(&both[0], &both[1]) {
+			if f.Setting != "collections.news" {
+				continue
+			}
+			if got = append(got, f.Does); f.Serious != tt.serious || f.Serious && f.First == "" {
+				t.Errorf("%s to %s: %+v, want serious to be %t", tt.from, tt.to, f, tt.serious)
+			}
+		}
+		if len(got) != 1 || !strings.Contains(got[0], tt.does) {
+			t.Errorf("%s to %s: got %q, want %s", tt.from, tt.to, got, tt.does)
+		}
+	}
+}

@@ -125,12 +125,14 @@ type decoded struct {
 // decode reads the events of a message as receive does.
 func (c Checker) decode(o queue.Outgoing) (all []decoded) {
 	m := queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: c.Clock.Now()}
-	route := feed.RouteOf(c.Config, c.Sources, m)
 	later := m
 	later.Sent = m.Sent.Add(arrives)
-	after := feed.RouteOf(c.Config, c.Sources, later).Events
-	sources := c.Sources.At(route.Sink)
-	for i, r := range route.Events {
+	sources := c.Sources.At(feed.RouteOf(c.Config, c.Sources, m).Sink)
+	if c.Config.FannedOut(string(c.Collection)) {
+		sources = c.Sources.At(c.SinkName)
+	}
+	after := sources.Decode(later)
+	for i, r := range sources.Decode(m) {
 		d := decoded{asked: asked{Event: r.Event}}
 		switch {
 		case r.Invalid != nil:

@@ -38,9 +38,9 @@ func TestExampleIsValid(t *testing.T) {
 	if got := c.AllowFor("publishing"); len(got) != 0 {
 		t.Errorf("publishing may refer to %v, want nothing", got)
 	}
-	if name, sink := c.SinkFor("news"); name != "search" || sink.Index != "lull-{collection}" ||
-		sink.Auth.Service != "es" {
-		t.Errorf("news: got sink %s, %+v, want search", name, sink)
+	if name := c.SinksFor("news")[0]; name != "search" || c.Sinks[name].Index != "lull-{collection}" ||
+		c.Sinks[name].Auth.Service != "es" {
+		t.Errorf("news: got sink %s, %+v, want search", name, c.Sinks[name])
 	}
 }
 

@@ -15,11 +15,16 @@ import (
 
 // Dump writes every document read back from the sinks as NDJSON, sorted by collection and id:
 // {"id","collection","version","document"}, the version as the upstream wrote it, the document
-// digit for digit. The file appears whole or not at all.
+// digit for digit. Documents of another sink than the first of their collection also have "sink".
+// The file appears whole or not at all.
 func (e *Engine) Dump(ctx context.Context, path string) error {
 	return wholefile.Write(path, 0o644, func(f *os.File) error {
 		w := bufio.NewWriterSize(f, 1<<20)
-		var all []sink.Stored
+		type held struct {
+			sink.Stored
+			in string // the sink, where that is another one than the first of its collection
+		}
+		var all []held
 		for _, name := range e.order {
 			r, ok := e.pipes[name].sink.(sink.Reader)
 			if !ok {
@@ -27,20 +32,22 @@ func (e *Engine) Dump(ctx context.Context, path string) error {
 			}
 			err := r.All(ctx, func(s sink.Stored) error {
 				if len(e.order) == 1 {
-					return dumpLine(w, s) // they come sorted, and memory may not hold them all
+					return dumpLine(w, s, "") // they come sorted, and memory may not hold them all
 				}
-				all = append(all, s)
+				row, _ := e.cfg.RowAt(s.Doc, name)
+				all = append(all, held{s, row.Sink()})
 				return nil
 			})
 			if err != nil {
 				return err
 			}
 		}
-		slices.SortFunc(all, func(a, b sink.Stored) int {
-			return cmp.Or(cmp.Compare(a.Doc.Collection(), b.Doc.Collection()), cmp.Compare(a.Doc.ID(), b.Doc.ID()))
+		slices.SortFunc(all, func(a, b held) int {
+			return cmp.Or(cmp.Compare(a.Doc.Collection(), b.Doc.Collection()), cmp.Compare(a.Doc.ID(), b.Doc.ID()),
+				cmp.Compare(a.in, b.in))
 		})
 		for _, s := range all {
-			if err := dumpLine(w, s); err != nil {
+			if err := dumpLine(w, s.Stored, s.in); err != nil {
 				return err
 			}
 		}
@@ -48,7 +55,7 @@ func (e *Engine) Dump(ctx context.Context, path string) error {
 	})
 }
 
-func dumpLine(w *bufio.Writer, s sink.Stored) error {
+func dumpLine(w *bufio.Writer, s sink.Stored, in string) error {
 	if len(s.Document) == 0 {
 		return fmt.Errorf("dump %s: what lull wrote beside it cannot be read: somebody else wrote into it", s.Doc)
 	}
@@ -56,7 +63,8 @@ func dumpLine(w *bufio.Writer, s sink.Stored) error {
 		ID         string `json:"id"`
 		Collection string `json:"collection"`
 		Version    string `json:"version"`
-	}{s.Doc.ID(), string(s.Doc.Collection()), s.Version})
+		Sink       string `json:"sink,omitempty"`
+	}{s.Doc.ID(), string(s.Doc.Collection()), s.Version, in})
 	if err != nil {
 		return fmt.Errorf("dump %s: %w", s.Doc, err)
 	}

@@ -48,7 +48,8 @@ func (e *Engine) Load(ctx context.Context) error {
 			if err != nil {
 				return nil //nolint:nilerr // lull did not write this document: it has no row
 			}
-			return e.raise(ctx, s.Doc, k, shard.Put, shard.Micros(s.Fence))
+			row, _ := e.cfg.RowAt(s.Doc, name)
+			return e.raise(ctx, row, k, shard.Put, shard.Micros(s.Fence))
 		})
 		if err != nil {
 			return fmt.Errorf("read back sink %s: %w", name, err)

@@ -169,7 +169,7 @@ func (w *World) collections(p *pipe) (list []shard.Collection) {
 	names := append(slices.Collect(maps.Keys(w.cfg.Collections)), w.cfg.DefaultCollection)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if sink, _ := w.cfg.SinkFor(name); sink == p.name {
+		if slices.Contains(w.cfg.SinksFor(name), p.name) {
 			list = append(list, shard.Collection(name))
 		}
 	}
@@ -311,7 +311,8 @@ type engineReader struct {
 var _ sink.Reader = engineReader{}
 
 func (r engineReader) Get(ctx context.Context, doc shard.DocID) (s sink.Stored, found bool, err error) {
-	err = r.v.request(ctx, fault.Search, 0, func() { s, found, _ = r.e.docs.Get(background, doc) })
+	err = r.v.request(ctx, fault.Search, 0, func() { s, found, _ = r.e.docs.Get(background, r.e.row(doc)) })
+	s.Doc = s.Doc.Plain()
 	return s, found, err
 }
 
@@ -319,6 +320,7 @@ func (r engineReader) All(ctx context.Context, f func(sink.Stored) error) error 
 	var all []sink.Stored
 	err := r.v.request(ctx, fault.Search, 0, func() {
 		_ = r.e.docs.All(background, func(s sink.Stored) error {
+			s.Doc = s.Doc.Plain()
 			all = append(all, s)
 			return nil
 		})

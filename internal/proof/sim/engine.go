@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/local/fault"
@@ -15,6 +16,7 @@ import (
 // fails in part and applies late.
 type engine struct {
 	w    *World
+	name string // of the sink
 	kind memory.SinkSettings
 	docs *memory.Sink
 	// how long after we hung up it may still apply a request; it has no versions where this is not
@@ -37,9 +39,16 @@ type version struct {
 // after which deletes are forgotten.
 const lateness = 20 * time.Second
 
-func newEngine(w *World, versions bool, settle, forget time.Duration) *engine {
+// row is the row of a document, as the oracle and the store here know it. Clients of the engine
+// know documents without a sink.
+func (e *engine) row(doc shard.DocID) shard.DocID {
+	row, _ := e.w.cfg.RowAt(doc, e.name)
+	return row
+}
+
+func newEngine(w *World, name string, versions bool, settle, forget time.Duration) *engine {
 	e := &engine{
-		w: w, settle: settle, room: newCapacity(w.options.Strain, w.dice), applied: map[shard.DocID]time.Duration{},
+		w: w, name: name, settle: settle, room: newCapacity(w.options.Strain, w.dice), applied: map[shard.DocID]time.Duration{},
 		refuses: map[version]int{}, kind: memory.SinkSettings{Versions: versions, ForgetAfter: forget},
 	}
 	e.docs = e.newDocs()
@@ -64,7 +73,7 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	if w.settings.applies(w.now, op) {
 		return w.settings.says
 	}
-	switch p := w.poisons[v]; {
+	switch p := w.poisons[version{op.Doc.Plain(), op.Key}]; {
 	case p == rejected:
 		return sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field title"}
 	case p == refused || e.refuses[v] > 0 || w.strikes("item refused", r.ItemRefused):
@@ -125,6 +134,10 @@ const spaced = 16
 // although the answer does not say so, and all of them long after nobody waits for them any more.
 func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	v, w, r := c.v, c.v.w, &c.v.w.rates
+	ops = slices.Clone(ops)
+	for i := range ops {
+		ops[i].Doc = c.e.row(ops[i].Doc)
+	}
 	out := make([]sink.Outcome, len(ops))
 	for i := range out {
 		out[i] = sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}

@@ -4,17 +4,36 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
+
+// heldReader reads what an engine holds.
+type heldReader struct {
+	*memory.Sink
+	e *engine
+}
+
+func (r heldReader) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	return r.Sink.Get(ctx, r.e.row(doc))
+}
+
+func (r heldReader) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
+	rows := make([]shard.DocID, len(docs))
+	for i, doc := range docs {
+		rows[i] = r.e.row(doc)
+	}
+	return r.Sink.Documents(ctx, rows)
+}
 
 // checkExplained holds what `lull explain` says of a document against what the oracle knows.
 func (w *World) checkExplained(doc shard.DocID, l *ledger) {
 	p := w.pipeOf(doc)
 	o := operate.Operator{
 		Shards: w.table.rows, Dead: w.letters, Schedule: w.schedule, Flights: w.flights, Config: w.cfg,
-		Clock: trueClock{&w.scheduler}, Readers: map[string]sink.Reader{p.name: p.engine.docs},
+		Clock: trueClock{&w.scheduler}, Readers: map[string]sink.Reader{p.name: heldReader{p.engine.docs, p.engine}},
 		Counts: func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
 	}
 	x, err := o.Explain(background, doc)

@@ -51,7 +51,9 @@ func (r engineReader) Generation(ctx context.Context, of shard.Collection) (name
 func (o *oracle) said(to feed.Route) {
 	for _, r := range to.Events {
 		if plain, bad := sink.Plain([]byte(r.Event.Data)); r.Invalid == nil && bad == nil && o.w.keeps() {
-			o.bytes[version{r.Event.Doc, r.Event.Key}] = string(plain)
+			for _, row := range o.w.cfg.RowsOf(r.Event.Doc) {
+				o.bytes[version{row, r.Event.Key}] = string(plain)
+			}
 		}
 	}
 }

@@ -77,16 +77,19 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 			if o.w.astray(q.sink, l.Doc) && l.Reason == deadletter.Contract && l.Key != "" {
 				return []truth{o.stray(q, l.Doc, l.Key, m)}
 			}
+			if l.Doc == "" || l.Key == "" {
+				l.ID = o.unkeyed(q, l.ID)
+			}
 			return []truth{o.event(l.ID, l.Doc, l.Key, "", m)}
 		}
 	}
 	m, _ = deadletter.Inside(m)
 	var list []truth
-	for _, r := range o.w.sources.Decode(m) {
+	for _, r := range o.w.sources.At(q.sink).Decode(m) {
 		switch {
 		case r.Skip != "":
 		case r.Invalid != nil:
-			id := deadletter.ID(r.Invalid.Doc, r.Invalid.Key, deadletter.Hash(m.Body, m.Attributes))
+			id := deadletter.ID(r.Invalid.Doc, r.Invalid.Key, o.unkeyed(q, deadletter.Hash(m.Body, m.Attributes)))
 			list = append(list, o.event(id, r.Invalid.Doc, "", "", m))
 		case o.w.astray(q.sink, r.Event.Doc) && o.w.cfg.Queues.Elsewhere == config.ElsewhereSkip:
 			// skipped: its own sink's queue has it too
@@ -113,6 +116,14 @@ func (o *oracle) event(id string, doc shard.DocID, key shard.OrderKey, op shard.
 	return truth{e, id}
 }
 
+// unkeyed is the id of a dead letter without an order key: each sink that gets its message has one.
+func (o *oracle) unkeyed(q *sqsQueue, hash string) string {
+	if q.sink == o.w.cfg.DefaultSink {
+		return hash
+	}
+	return deadletter.OfSink(q.sink, hash)
+}
+
 // stray is an event that came to the wrong queue.
 func (o *oracle) stray(q *sqsQueue, doc shard.DocID, k shard.OrderKey, m queue.Message) truth {
 	t := o.event(deadletter.Astray(q.sink, doc, k), doc, "", "", m)
@@ -122,8 +133,7 @@ func (o *oracle) stray(q *sqsQueue, doc shard.DocID, k shard.OrderKey, m queue.M
 
 // astray reports whether a document belongs to another sink.
 func (w *World) astray(sink string, doc shard.DocID) bool {
-	own, _ := w.cfg.SinkFor(string(doc.Collection()))
-	return own != sink
+	return w.cfg.SinkOf(doc) != sink
 }
 
 // done reports whether the event's version, or a newer one, was committed.
@@ -213,7 +223,9 @@ func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
 	e.seen = true
 	if !e.died {
 		o.w.freshness = append(o.w.freshness, o.w.now-e.sent)
-		o.w.freshBy[doc.Collection()] = append(o.w.freshBy[doc.Collection()], o.w.now-e.sent)
+		collection, sink := doc.Collection(), o.w.cfg.SinkOf(doc)
+		o.w.freshBy[collection] = append(o.w.freshBy[collection], o.w.now-e.sent)
+		o.w.freshIn[sink] = append(o.w.freshIn[sink], o.w.now-e.sent)
 		o.w.timeline.committed(o.w.now - e.sent)
 	}
 }

@@ -96,7 +96,8 @@ type reader interface {
 // Get reads a document back.
 func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Stored, there bool, err error) {
 	err = c.v.request(ctx, fault.Search, 0, func() {
-		stored, there, _ = c.e.docs.Get(background, doc) // fails only with its context
+		stored, there, _ = c.e.docs.Get(background, c.e.row(doc)) // fails only with its context
+		stored.Doc = stored.Doc.Plain()
 	})
 	if err != nil {
 		return sink.Stored{}, false, err
@@ -104,7 +105,7 @@ func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Sto
 	if c.v.copies == nil {
 		c.v.copies = map[shard.DocID]shard.Fence{}
 	}
-	c.v.copies[doc] = stored.Fence
+	c.v.copies[c.e.row(doc)] = stored.Fence
 	return stored, there, nil
 }
 
@@ -123,7 +124,7 @@ func (s recordedSink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bo
 // Sample names a document.
 func (c engineClient) Sample(ctx context.Context, of shard.Collection) (doc shard.DocID, found bool, err error) {
 	err = c.v.request(ctx, fault.Search, 0, func() { doc, found, _ = c.e.docs.Sample(background, of) })
-	return doc, found && err == nil, err
+	return doc.Plain(), found && err == nil, err
 }
 
 // sample names a document from behind a wrapper.

@@ -96,6 +96,7 @@ type World struct {
 	foreign   map[flight.ID]bool // manifests of a newer build
 	freshness []time.Duration
 	freshBy   map[shard.Collection][]time.Duration
+	freshIn   map[string][]time.Duration // by sink
 
 	oracle   *oracle
 	trace    trace
@@ -138,7 +139,7 @@ func New(o Options) (*World, error) {
 		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
 		states:   map[string][]Object{},
 		coverage: coverage{}, foreign: map[flight.ID]bool{},
-		freshBy: map[shard.Collection][]time.Duration{},
+		freshBy: map[shard.Collection][]time.Duration{}, freshIn: map[string][]time.Duration{},
 	}
 	if keep := w.cfg.Archive.Keep; keep > 0 {
 		w.archive = &archived{memory.NewArchive(trueClock{&w.scheduler}, keep), w}
@@ -227,7 +228,7 @@ func (w *World) pipe(name string) *pipe {
 	if p.versions {
 		forget = forgetsDeletes
 	}
-	p.engine = newEngine(w, p.versions, settle, forget)
+	p.engine = newEngine(w, name, p.versions, settle, forget)
 	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), turn: w.turn(p)}
 	for _, l := range []struct {
 		q    *sqsQueue
@@ -277,8 +278,7 @@ func (w *World) hold() time.Duration {
 func (w *World) timing(doc shard.DocID) shard.Timing { return w.cfg.Timing(doc.Collection()) }
 
 func (w *World) pipeOf(doc shard.DocID) *pipe {
-	name, _ := w.cfg.SinkFor(string(doc.Collection()))
-	return cmp.Or(w.pipeNamed(name), w.pipes[0])
+	return cmp.Or(w.pipeNamed(w.cfg.SinkOf(doc)), w.pipes[0])
 }
 
 // pipeNamed is the pipe of a sink, nil for none.

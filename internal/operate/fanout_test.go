@@ -1,0 +1,172 @@
+package operate_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
+
+// fanOut gives the collection content a second sink, remote, with an engine of its own. What is
+// held, committed or dead under the second ground is that sink's.
+func (g *ground) fanOut() (remote *ground) {
+	g.Helper()
+	g.Config.Collections["content"] = config.Collection{Sinks: []string{"search", "remote"}}
+	g.Config.Debounce.MinInterval = 0
+	g.Config.Queues.Elsewhere = ""
+	g.Config.Complete()
+	var err error
+	if g.Sources, err = source.New(g.Config); err != nil {
+		g.Fatal(err)
+	}
+	far, operator := *g, *g.Operator
+	operator.Sources = g.Sources.At("remote")
+	far.Operator, far.sink = &operator, memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+	g.Sinks["remote"], g.Readers["remote"] = far.sink, far.sink
+	return &far
+}
+
+func TestAMessageGoesToEverySinkOfItsCollectionOrToTheOneThatIsNamed(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.fanOut()
+		far := strings.Replace(put("f", 1), `"subject"`, `"collection":"far","subject"`, 1)
+		for _, tt := range []struct {
+			body, sink string
+			search     int
+			remote     int
+			refused    string
+		}{
+			{put("a", 1), "", 1, 1, ""},
+			{put("a", 1), "remote", 0, 1, ""},
+			{put("a", 1), "search", 1, 0, ""},
+			{far, "", 0, 1, ""},
+			{far, "search", 0, 0, "not for sink search"},
+		} {
+			before := []int{g.sent("search live"), g.sent("remote live")}
+			done, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(tt.body), Sink: tt.sink})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []int{g.sent("search live") - before[0], g.sent("remote live") - before[1]}
+			if !slices.Equal(got, []int{tt.search, tt.remote}) {
+				t.Errorf("%s to %q: sent %v", tt.body, tt.sink, got)
+			}
+			if (len(done.Refused) > 0) != (tt.refused != "") ||
+				tt.refused != "" && !strings.Contains(done.Refused[0].Why, tt.refused) {
+				t.Errorf("%s to %q: refused %v, want %q", tt.body, tt.sink, done.Refused, tt.refused)
+			}
+		}
+		_, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1)), Sink: "nowhere"})
+		if !errors.Is(err, operate.ErrInput) {
+			t.Errorf("to a sink that does not exist: %v", err)
+		}
+	})
+}
+
+func TestADocumentIsExplainedForEachSink(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		remote := g.fanOut()
+		g.commit(g.hold("one", put("a", 2)), `{"title":"v2"}`)
+		remote.commit(remote.hold("two", put("a", 1)), `{"title":"v1"}`)
+		remote.hold("three", put("a", 2))
+		for key, want := range map[shard.DocID][]string{
+			"content#a":        {"content#a search fresh", "content@remote#a remote waiting"},
+			"content@search#a": {"content#a search fresh"},
+			"content@remote#a": {"content@remote#a remote waiting"},
+		} {
+			x, err := api.Explain(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, x := range append([]operate.Explanation{x}, x.Others...) {
+				got = append(got, string(x.Key)+" "+x.Sink+" "+string(x.State))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got %q, want %q", key, got, want)
+			}
+		}
+		for key, want := range map[shard.DocID]string{"content#a": "search 2", "content@remote#a": "remote 1"} {
+			if d, err := api.Get(t.Context(), key); err != nil || d.Sink+" "+d.Version != want {
+				t.Errorf("%s: got %s %s, %v, want %s", key, d.Sink, d.Version, err, want)
+			}
+		}
+		found, err := api.Search(t.Context(), operate.Search{Text: "v1 v2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err = api.Search(t.Context(), operate.Search{Text: "v1"}); err != nil || len(found.Hits) != 1 ||
+			found.Hits[0].Sink != "remote" {
+			t.Errorf("found %+v, %v: want what the second sink alone holds, once", found.Hits, err)
+		}
+		if _, err := api.Reconcile(t.Context(), operate.ReconcileOrder{Collection: "content", By: "ann"}); err == nil ||
+			!strings.Contains(err.Error(), "search, remote: name one") {
+			t.Errorf("reconcile of no sink: %v, want both to be named", err)
+		}
+		res, err := api.Reconcile(t.Context(), operate.ReconcileOrder{Collection: "content", By: "ann", Sink: "remote"})
+		if err != nil || res.Rows != 1 || res.Documents != 1 {
+			t.Errorf("reconcile of one: %+v, %v: want one row and one document", res, err)
+		}
+	})
+}
+
+func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		remote := g.fanOut()
+		own := shard.DocID("content@remote#a")
+		g.commit(g.hold("one", absurd("a")), `{}`)
+		remote.commit(remote.hold("two", absurd("a")), `{}`)
+		done, err := api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: "100", By: "ann"})
+		if err != nil || len(done.Others) != 1 || done.Others[0].Key != own || !g.row(own).Committed.IsFloor() {
+			t.Fatalf("reset: %+v, %v, and the row %+v", done, err, g.row(own))
+		}
+		g.hold("three", put("a", 200))
+		remote.hold("four", put("a", 200))
+		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: own, By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		if g.row(own).Pending != "" || g.row("content#a").Pending == "" {
+			t.Errorf("cancelled for one sink: %+v, %+v", g.row("content#a"), g.row(own))
+		}
+		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		if g.row("content#a").Pending != "" {
+			t.Errorf("cancelled for all: %+v", g.row("content#a"))
+		}
+		letters, err := api.Letters(t.Context(), operate.LetterFilter{})
+		if err != nil || len(letters) != 2 {
+			t.Errorf("dead letters %+v, %v: want one of each sink", letters, err)
+		}
+		for _, id := range []flight.ID{"one", "two", "three", "four"} {
+			if err := g.flights.Delete(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		forgotten, err := api.Forget(t.Context(), operate.ForgetOrder{Key: own, By: "ann"})
+		if err != nil || forgotten.Remaining != 0 {
+			t.Fatalf("forget: %+v, %v", forgotten, err)
+		}
+		for _, row := range []shard.DocID{"content#a", own} {
+			if !g.row(row).Committed.IsFinal() {
+				t.Errorf("%s: row %+v, want it to be forgotten", row, g.row(row))
+			}
+		}
+		for _, s := range []*ground{g, remote} {
+			if _, there, _ := s.sink.Get(t.Context(), "content#a"); there {
+				t.Error("a sink has it still")
+			}
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// fanOut gives the collection of the default events a second sink.
+func fanOut(cfg *config.Config) {
+	versions := true
+	cfg.Sinks["vectors"] = config.Sink{Kind: "memory", Versions: &versions}
+	cfg.DefaultSink, cfg.DefaultCollection, cfg.Queues.Elsewhere = "search", "content", ""
+	cfg.Collections = map[string]config.Collection{"content": {Sinks: []string{"search", "vectors"}}}
+}
+
+// Whatever fails, each sink of a collection holds each promise for its own rows. A topic sends
+// every message to the queues of both. Messages of collections with one sink are among them.
+func TestEverySinkOfACollectionHoldsEveryPromise(t *testing.T) {
+	t.Parallel()
+	written := map[string]int{} // documents, by the sink that their row names
+	for seed := uint64(1); seed <= seeds(2000) && !t.Failed(); seed++ {
+		if !widthOf(seed).second {
+			continue
+		}
+		w := wide(t, seed, func(o *Options) {
+			o.Config.Collections["content"] = config.Collection{Sinks: []string{"search", "archive"}}
+			o.Config.Collections["news"] = config.Collection{Sinks: []string{"archive", "search"}}
+			o.Config.Queues.Elsewhere = config.ElsewhereSkip
+		})
+		report(t, w.Run(), Wide)
+		for doc, l := range w.oracle.docs {
+			if l.committed != "" {
+				written[doc.Sink()]++
+			}
+		}
+	}
+	if written[""] == 0 || written["search"] == 0 || written["archive"] == 0 {
+		t.Errorf("committed documents by sink: %v, want some of the first sinks and some of each other", written)
+	}
+}
+
+// outcome is what became of a collection with two sinks of which one was down for an hour.
+type outcome struct {
+	Result
+	during map[string]int           // documents written while it was down, by sink
+	oldest map[string]time.Duration // the least fresh of the whole time
+}
+
+const downFrom, downTo = 10 * time.Minute, 70 * time.Minute
+
+// oneDown runs the world, with what a mutant changes.
+func oneDown(t *testing.T, hooks func(w **World) Hooks) outcome {
+	t.Helper()
+	out := outcome{during: map[string]int{}, oldest: map[string]time.Duration{}}
+	var w *World
+	o := Options{
+		Config: settings(t, true, fanOut), Seed: 1, Faults: NoFaults, Pollers: 2,
+		Upstream: Steady(1, 2, 100, downTo+10*time.Minute),
+		Watch: func(s Step) {
+			if s.What == Answered && s.Outcome.Kind == sink.Applied && downFrom <= w.now && w.now < downTo {
+				out.during[w.cfg.SinkOf(s.Op.Doc)]++
+			}
+		},
+	}
+	if hooks != nil {
+		o.Hooks = hooks(&w)
+	}
+	w = begin(t, o)
+	w.outages = []outage{{service: fault.Search, from: downFrom, to: downTo, of: w.pipeNamed("search")}}
+	out.Result = w.Run()
+	for name, fresh := range w.freshIn {
+		out.oldest[name] = slices.Max(fresh)
+	}
+	return out
+}
+
+// isolated reports whether vectors went on as if nothing was the matter with search.
+func (o outcome) isolated() bool {
+	d := config.Default().Debounce
+	return len(o.Violations) == 0 && o.during["search"] == 0 && o.during["vectors"] > 1000 &&
+		o.oldest["vectors"] <= d.MaxWait+d.CapGrace+5*time.Second && o.oldest["search"] >= downTo-downFrom
+}
+
+func TestASinkThatIsDownForAnHourKeepsNoOtherFromBeingFresh(t *testing.T) {
+	t.Parallel()
+	got := oneDown(t, nil)
+	report(t, got.Result, NoFaults)
+	if !got.isolated() {
+		t.Errorf("written while search was down: %v; the least fresh: %v", got.during, got.oldest)
+	}
+	if got.Settled > 5*time.Minute {
+		t.Errorf("settled %s after the end", got.Settled)
+	}
+}
+
+// What isolates the sinks is that each has its health, its rows and its own word for them. Whoever
+// shares one of these fails the test above.
+func TestSinksThatShareAnythingAreNotIsolated(t *testing.T) {
+	t.Parallel()
+	for name, hooks := range map[string]func(w **World) Hooks{
+		"one health row": func(**World) Hooks {
+			return Hooks{
+				Receive: func(h *receive.Handler) { h.Shards = oneHealth{h.Shards} },
+				Index:   func(h *index.Handler) { h.Shards = oneHealth{h.Shards} },
+			}
+		},
+		"one row of a document": func(w **World) Hooks {
+			shared := func(cfg *config.Config, sink string) *config.Config {
+				c := *cfg
+				c.Collections = map[string]config.Collection{"content": {Sink: sink}}
+				return &c
+			}
+			return Hooks{
+				Receive: func(h *receive.Handler) { h.Sources, h.Config = (*w).sources, shared(h.Config, h.Sink) },
+				Index:   func(h *index.Handler) { h.Sources, h.Config = (*w).sources, shared(h.Config, h.SinkName) },
+			}
+		},
+		"the rows of the first sink in the queue of the other": func(w **World) Hooks {
+			return Hooks{Receive: func(h *receive.Handler) { h.Sources = (*w).sources.At("search") }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := oneDown(t, hooks)
+			if got.isolated() {
+				t.Errorf("nothing tells: written while search was down: %v; the least fresh: %v", got.during, got.oldest)
+			}
+		})
+	}
+}
+
+// oneHealth has both sinks share the health row of one.
+type oneHealth struct{ shard.Store }
+
+func (s oneHealth) of(doc shard.DocID) shard.DocID {
+	if doc == shard.HealthRow("vectors") {
+		return shard.HealthRow("search")
+	}
+	return doc
+}
+
+func (s oneHealth) Read(ctx context.Context, docs []shard.DocID, how shard.Consistency) ([]shard.Row, error) {
+	docs = slices.Clone(docs)
+	for i := range docs {
+		docs[i] = s.of(docs[i])
+	}
+	return s.Store.Read(ctx, docs, how)
+}
+
+func (s oneHealth) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	w.Doc = s.of(w.Doc)
+	return s.Store.Write(ctx, w)
+}
