@@ -14,7 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/tree"
-	_ "github.com/lullhq/lull/sink/opensearch"
+	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 

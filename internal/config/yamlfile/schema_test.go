@@ -125,7 +125,7 @@ func TestSchemaRefusesWhatLullRefuses(t *testing.T) {
 		"sources: {a: {kind: native, locales: [en]}}", "sources: {a: {kind: native, govuk: {locales: [en]}}}",
 		"sources: {a: {kind: govuk, govuk: {locale: [en]}}}", "sources: {a: {kind: json, json: {id: no-pointer}}}",
 		"sources: {a: {kind: native, class: number}}", "sources: {a: {kind: native, epoch: -1}}",
-		"sources: {a: {kind: native, maxVersion: 5}}", "sources: {a: {kind: native, match: [{topic: news}]}}",
+		"sources: {a: {kind: native, maxVersion: 5}}", "sources: {a: {kind: native, match: [{topic: 'a b'}]}}",
 		"sinks: {search: {kind: opensearch}}", "sinks: {search: {kind: opensearch, url: 'https://a.example.org'}}",
 		"sinks: {search: {kind: bleve, serverless: true}}", "sinks: {search: {kind: bleve, bulkDocuments: 0}}",
 		"sinks: {search: {kind: bleve, auth: {kind: token}}}", "sinks: {search: {url: x}}",
