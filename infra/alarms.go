@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/alarms"
@@ -31,14 +32,22 @@ func (l *Lull) newAlarms() {
 func (l *Lull) newAlarm(sink string, a alarms.Alarm) {
 	scope, subject := l.Construct, "lull "+l.props.Config.Stack
 	if sink != "" {
-		scope, subject = l.Sinks[sink].scope, subject+", sink "+sink
+		scope, subject = l.Sinks[sink].scope, l.Sinks[sink].subject()
 	}
+	l.alarm(scope, subject, names.Of(l.props.Config).Alarm(sink, a.Kind), a)
+}
+
+// subject is the sink, as alarms name it.
+func (s *Sink) subject() string { return "lull " + s.lull.props.Config.Stack + ", sink " + s.Name }
+
+// alarm makes an alarm within scope, of what subject names.
+func (l *Lull) alarm(scope constructs.Construct, subject, name string, a alarms.Alarm) {
 	if given, ok := l.props.Thresholds[a.Kind]; ok {
 		a.Says += fmt.Sprintf(" (with the threshold %v, not %v)", given, a.Threshold)
 		a.Threshold = given
 	}
 	props := &awscloudwatch.CfnAlarmProps{
-		AlarmName:          jsii.String(names.Of(l.props.Config).Alarm(sink, a.Kind)),
+		AlarmName:          &name,
 		AlarmDescription:   jsii.String(fmt.Sprintf("%s: %s. See docs/runbook/%s.md.", subject, a.Says, a.Kind)),
 		ComparisonOperator: jsii.String("GreaterThanOrEqualToThreshold"),
 		EvaluationPeriods:  jsii.Number(float64(a.Periods)),
@@ -53,7 +62,7 @@ func (l *Lull) newAlarm(sink string, a alarms.Alarm) {
 		props.AlarmActions, props.OkActions = &actions, &actions
 	}
 	watch(a, props)
-	l.alarmARNs = append(l.alarmARNs, arn("cloudwatch", "alarm:"+*props.AlarmName))
+	l.alarmARNs = append(l.alarmARNs, arn("cloudwatch", "alarm:"+name))
 	awscloudwatch.NewCfnAlarm(scope, jsii.String("Alarm-"+a.Kind), props)
 }
 

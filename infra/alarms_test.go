@@ -143,6 +143,9 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 			there["arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"+name] = true
 		}
 	}
+	for id := range s.all("AWS::Pipes::Pipe") {
+		there[s.text(map[string]any{"Ref": id})] = true
+	}
 	watched := 0
 	check := func(alarm string, namespace, dimensions any) {
 		if namespace == metrics.Namespace {

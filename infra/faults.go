@@ -45,6 +45,7 @@ func (p *Props) Validate() error {
 	p.checkAuth(&fs)
 	p.checkReach(&fs)
 	p.checkUpstreams(&fs)
+	p.checkPipes(&fs)
 	p.checkTopics(&fs)
 	p.checkPlace(&fs)
 	if !p.StateOnly && p.template == nil {
@@ -91,6 +92,11 @@ func (p *Props) checkLimits(fs *faultList) {
 	resources, policy := stackResources+len(p.Upstreams), operatorStatements
 	if p.Config.CommitFeed {
 		resources += feedResources
+	}
+	for _, u := range p.Upstreams {
+		if u.Pipe != nil {
+			resources += pipeResources(u.Pipe)
+		}
 	}
 	n := names.Of(p.Config)
 	for _, sink := range sinks {
@@ -210,6 +216,9 @@ const maxStatements = 20
 func (p *Props) checkUpstreams(fs *faultList) {
 	statements := make(map[string]int)
 	for _, u := range p.Upstreams {
+		if u.Pipe != nil {
+			continue // its role may send: no queue has to say so
+		}
 		statements["sinks."+u.sink(p.Config)+", lane "+string(u.lane())]++
 		if u.Sender == nil {
 			statements["sinks."+u.sink(p.Config)+", dead letters"]++
@@ -230,7 +239,7 @@ func (p *Props) checkUpstreams(fs *faultList) {
 		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
 			fs.add(at+".Lane", string(u.Lane), "is not a lane", "write live or bulk")
 		}
-		if s := p.Config.Sinks[u.sink(p.Config)]; s.LiveQueue != "" && u.lane() == flight.Live {
+		if s := p.Config.Sinks[u.sink(p.Config)]; s.LiveQueue != "" && u.lane() == flight.Live && u.Pipe == nil {
 			fs.add(at, s.LiveQueue, "is a queue that exists already: a policy of this stack would replace its own",
 				"let its own stack say who may send to it, and leave this upstream out")
 		}
@@ -239,13 +248,13 @@ func (p *Props) checkUpstreams(fs *faultList) {
 				"set it to the ARN of what the service sends for, such as the bucket; or make Sender a role or an account")
 		}
 		set := 0
-		for _, is := range []bool{u.Topic != nil, u.Bus != nil, u.Sender != nil} {
+		for _, is := range []bool{u.Topic != nil, u.Bus != nil, u.Pipe != nil, u.Sender != nil} {
 			if is {
 				set++
 			}
 		}
 		if set != 1 {
-			fs.add(at, "", "has "+strconv.Itoa(set)+" of Topic, Bus and Sender", "set exactly one")
+			fs.add(at, "", "has "+strconv.Itoa(set)+" of Topic, Bus, Pipe and Sender", "set exactly one")
 		}
 		if (u.Bus == nil) != (u.Pattern == nil) {
 			fs.add(at+".Pattern", "", "and Bus belong together",
@@ -334,6 +343,13 @@ func (p *Props) checkThresholds(fs *faultList) {
 	for name := range p.Config.Sinks {
 		for _, a := range (alarms.Sink{Config: p.Config, Name: name}).Alarms() {
 			kinds[a.Kind] = true
+		}
+	}
+	for _, u := range p.Upstreams {
+		if u.Pipe != nil {
+			for _, a := range alarms.OfPipe("", u.Pipe.Idle) {
+				kinds[a.Kind] = true
+			}
 		}
 	}
 	for _, kind := range sortedKeys(p.Thresholds) {

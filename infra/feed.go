@@ -47,37 +47,26 @@ func (l *Lull) newFeed(code awslambda.Code) {
 		panic("commitFeed without a table of the stack's own") // Validate refuses that
 	}
 	stream := *table.TableStreamArn()
-	piping := newRole(l.Construct, "FeedPipeRole", "lull: reads the table's stream and tells commits to a bus",
-		service("pipes.amazonaws.com"), append([]right{
-			{
-				sid: "ReadStream", actions: []string{
-					"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator",
-				},
-				resources: []string{stream},
-			},
-			{sid: "ListStreams", actions: []string{"dynamodb:ListStreams"}, resources: anything},
-			{sid: "Tell", actions: []string{"lambda:InvokeFunction"}, resources: []string{*fn.FunctionArn()}},
-			{sid: "Send", actions: []string{"events:PutEvents"}, resources: []string{bus}},
-		}, l.key("ReadKey", decrypts, "dynamodb")...))
-	awspipes.NewCfnPipe(l.Construct, jsii.String("FeedPipe"), &awspipes.CfnPipeProps{
-		Name: jsii.String(n.Feed()), Description: jsii.String("lull: one event for each commit"),
-		RoleArn: piping.RoleArn(), Source: &stream,
-		SourceParameters: &awspipes.CfnPipe_PipeSourceParametersProperty{
+	piping{
+		name: jsii.String(n.Feed()), says: "lull: reads the table's stream and tells commits to a bus",
+		rights: append(append(readsStream(stream),
+			right{sid: "Tell", actions: []string{"lambda:InvokeFunction"}, resources: []string{*fn.FunctionArn()}},
+			right{sid: "Send", actions: []string{"events:PutEvents"}, resources: []string{bus}},
+		), l.key("ReadKey", decrypts, "dynamodb")...),
+		source: stream, filters: []string{commitfeed.Pattern},
+		from: &awspipes.CfnPipe_PipeSourceParametersProperty{
 			DynamoDbStreamParameters: &awspipes.CfnPipe_PipeSourceDynamoDBStreamParametersProperty{
 				// What was committed before the pipe was there is nobody's news.
-				StartingPosition: jsii.String("LATEST"), BatchSize: jsii.Number(feedBatch),
+				StartingPosition: jsii.String(string(Newest)), BatchSize: jsii.Number(feedBatch),
 				// One batch that cannot be told must not hold its shard for a day.
 				OnPartialBatchItemFailure: jsii.String("AUTOMATIC_BISECT"),
 			},
-			FilterCriteria: &awspipes.CfnPipe_FilterCriteriaProperty{
-				Filters: []any{&awspipes.CfnPipe_FilterProperty{Pattern: jsii.String(commitfeed.Pattern)}},
-			},
 		},
-		Enrichment: fn.FunctionArn(), Target: &bus,
-		TargetParameters: &awspipes.CfnPipe_PipeTargetParametersProperty{
+		enrichment: fn.FunctionArn(), target: bus,
+		to: &awspipes.CfnPipe_PipeTargetParametersProperty{
 			EventBridgeEventBusParameters: &awspipes.CfnPipe_PipeTargetEventBridgeEventBusParametersProperty{
 				Source: jsii.String(commitfeed.Source), DetailType: jsii.String(commitfeed.DetailType),
 			},
 		},
-	})
+	}.in(l.Construct, "Feed")
 }

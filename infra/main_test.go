@@ -168,7 +168,17 @@ const (
 	alarmARN    = "arn:aws:sns:eu-west-1:111122223333:alarms"
 	bucketARN   = "arn:aws:s3:::incoming"
 	readKeyARN  = "arn:aws:kms:eu-west-1:111122223333:key/99999999-2222-3333-4444-555555555555"
-	domainURL   = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
+	itemsARN    = "arn:aws:dynamodb:eu-west-1:111122223333:table/items/stream/2026-11-20T00:00:00.000"
+	clicksARN   = "arn:aws:kinesis:eu-west-1:111122223333:stream/clicks/consumer/lull:1795190400"
+	mskARN      = "arn:aws:kafka:eu-west-1:111122223333:cluster/content/751d2973-a626-431c-9d4e-d7975eb44dd7-2"
+	kafkaARN    = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:AmazonMSK_kafka-AbCdEf"
+	rootARN     = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:kafka-root-AbCdEf"
+	rabbitARN   = "arn:aws:mq:eu-west-1:111122223333:broker:rabbit:b-9bcfa592-423a-4942-879d-eb284b418fc8"
+	activeARN   = "arn:aws:mq:eu-west-1:111122223333:broker:active:b-1bcfa592-423a-4942-879d-eb284b418fc8"
+
+	brokerSecretARN = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:broker-AbCdEf"
+
+	domainURL = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
 )
 
 // fullProps use everything that there is.
@@ -209,6 +219,24 @@ func fullProps(stack awscdk.Stack) *Props {
 				Sender: awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil), SenderARN: bucketARN,
 				Sink: "archive", Lane: flight.Bulk,
 			},
+			{Pipe: &Pipe{Name: "items", DynamoDB: itemsARN, Idle: time.Hour}},
+			{Lane: flight.Bulk, Pipe: &Pipe{
+				Name: "clicks", Kinesis: clicksARN, From: Newest, Retries: 50, MaxAge: time.Hour, Parallel: 4, Batch: 5,
+				Window: time.Second, Filters: []string{`{"data":{"type":["page"]}}`},
+			}},
+			{Pipe: &Pipe{Name: "pages", Kafka: &Kafka{Cluster: mskARN, Topic: "pages"}}},
+			{Pipe: &Pipe{Name: "secret-pages", Kafka: &Kafka{
+				Cluster: mskARN, Topic: "pages", Group: "lull", SecretARN: kafkaARN, Login: SCRAM512,
+			}}},
+			{Sink: "archive", Pipe: &Pipe{Name: "own", Kafka: &Kafka{
+				Servers: []string{"kafka-1.example.org:9094", "kafka-2.example.org:9094"}, Topic: "pages",
+				SecretARN: kafkaARN, Login: SCRAM256, RootSecretARN: rootARN,
+				Vpc: &Vpc{SubnetIDs: []string{"subnet-a"}, SecurityGroupIDs: []string{"sg-a"}},
+			}}},
+			{Pipe: &Pipe{Name: "rabbit", RabbitMQ: &Broker{
+				ARN: rabbitARN, Queue: "published", VirtualHost: "/cms", SecretARN: brokerSecretARN,
+			}}},
+			{Pipe: &Pipe{Name: "active", ActiveMQ: &Broker{ARN: activeARN, Queue: "published", SecretARN: brokerSecretARN}}},
 		},
 		Memory: map[Function]int{names.Receive: 1024}, IndexConcurrency: 25, LogLevel: "DEBUG",
 		Warm:    Throughput{Reads: 24_000, Writes: 8_000},

@@ -43,8 +43,9 @@ type Props struct {
 	// with an environment (account and region).
 	Key awskms.IKey
 
-	// ReadKeyARNs are KMS keys, by ARN, that encrypt what is read from elsewhere: the secrets of
-	// sinks (auth.secretARN) and the buckets of `payload.allow`. Default none: keys that AWS manages.
+	// ReadKeyARNs are KMS keys, by ARN, that encrypt what is read from elsewhere: the secrets of sinks
+	// (auth.secretARN) and pipes, the buckets of `payload.allow`, and the streams of pipes. Default none:
+	// keys that AWS manages.
 	ReadKeyARNs []string
 
 	// Operators may assume the roles of the command line. Default: what the account's own policies
@@ -121,7 +122,7 @@ const (
 	X86_64 Architecture = "x86_64"
 )
 
-// Upstream is one sender. Exactly one of Topic, Bus and Sender is set.
+// Upstream is one sender. Exactly one of Topic, Bus, Pipe and Sender is set.
 type Upstream struct {
 	// Sink is whose queue it sends to. Default: the settings' defaultSink.
 	Sink string
@@ -138,6 +139,8 @@ type Upstream struct {
 	// Bus has a rule made with Pattern: events that match are sent whole.
 	Bus     awsevents.IEventBus
 	Pattern *awsevents.EventPattern
+	// Pipe has EventBridge Pipes read a stream, a topic of Kafka or a queue of a broker.
+	Pipe *Pipe
 	// Sender sends directly: a role, an account, or a service such as S3.
 	Sender awsiam.IPrincipal
 	// SenderARN limits a Sender that is a service to one resource, such as the bucket that

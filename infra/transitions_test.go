@@ -55,11 +55,20 @@ var states = map[string]state{
 		p.Operators = awsiam.NewAccountPrincipal("444455556666")
 		p.AlarmTopic = awssns.Topic_FromTopicArn(s, jsii.String("Alarms"), jsii.String(alarmARN))
 	}},
+	"a pipe":      {change: pipes(Kafka{Cluster: mskARN, Topic: "pages"})},
+	"other pipe":  {change: pipes(Kafka{Cluster: mskARN, Topic: "news"})},
+	"its secret":  {change: pipes(Kafka{Cluster: mskARN, Topic: "pages", SecretARN: kafkaARN, Login: SCRAM512})},
 	"one bus":     {change: follows("cms")},
 	"another bus": {change: follows("shop")},
 	"no key":      {region: "eu-west-1"},
 	"a key":       {region: "eu-west-1", change: encrypted("11111111")},
 	"another key": {region: "eu-west-1", change: encrypted("22222222")},
+}
+
+func pipes(k Kafka) func(awscdk.Stack, *Props) {
+	return func(_ awscdk.Stack, p *Props) {
+		p.Upstreams = []Upstream{{Pipe: &Pipe{Name: "pages", Kafka: &k}}}
+	}
 }
 
 func follows(bus string) func(awscdk.Stack, *Props) {
@@ -188,6 +197,12 @@ func TestTransitionsDoWhatTheirPageSays(t *testing.T) {
 		"to a key":                         {"no key", "a key", inPlace, nil},
 		"to another key":                   {"a key", "another key", inPlace, nil},
 		"to no key":                        {"a key", "no key", inPlace, nil},
+		"a pipe": {
+			plainStack, "a pipe",
+			[]transition.Action{transition.Created, transition.Updated},
+			[]string{"AWS::Pipes::Pipe", "AWS::IAM::Role", "AWS::CloudWatch::Alarm"},
+		},
+		"a pipe with a secret": {"a pipe", "its secret", inPlace, nil},
 		"a bus": {
 			plainStack, "one bus",
 			[]transition.Action{transition.Created, transition.Updated},

@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// newUpstreams let upstream systems send: through a topic, through a bus, or directly.
+// newUpstreams let upstream systems send: through a topic, a bus or a pipe, or directly.
 func (l *Lull) newUpstreams() {
 	for i, u := range l.props.Upstreams {
 		s := l.Sinks[u.sink(l.props.Config)]
@@ -25,6 +25,8 @@ func (l *Lull) newUpstreams() {
 			s.subscribe(u.Topic, queue, !u.enveloped(l.props.Config))
 		case u.Bus != nil:
 			s.follow(i, u, queue)
+		case u.Pipe != nil:
+			s.newPipe(u.Pipe, u.lane())
 		default:
 			admit(i, u, queue)
 		}

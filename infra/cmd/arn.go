@@ -17,7 +17,12 @@ var (
 		"arn:aws:sns:REGION:ACCOUNT:NAME",
 	}
 	aBucket = shape{regexp.MustCompile(`^arn:aws[a-z-]*:s3:::[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`), "arn:aws:s3:::NAME"}
-	aBus    = shape{
+	aStream = shape{
+		regexp.MustCompile(`^arn:aws[a-z-]*:(dynamodb:[a-z0-9-]+:[0-9]{12}:table/[A-Za-z0-9_.-]+/stream/[^\s]+|` +
+			`kinesis:[a-z0-9-]+:[0-9]{12}:stream/[A-Za-z0-9_.-]+(/consumer/[^\s]+)?)$`),
+		"arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/TIME or arn:aws:kinesis:REGION:ACCOUNT:stream/NAME",
+	}
+	aBus = shape{
 		regexp.MustCompile(`^(arn:aws[a-z-]*:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[A-Za-z0-9_./-]{1,256}$`),
 		"its name, or arn:aws:events:REGION:ACCOUNT:event-bus/NAME",
 	}

@@ -49,6 +49,7 @@ func TestOptionsComeFromTheEnvironmentAndFromContext(t *testing.T) {
 		"CDK_CONTEXT_JSON":         `{"dist":"other","topics":"arn:aws:sns:eu-west-1:111122223333:a, search/bulk=arn:aws:sns:eu-west-1:111122223333:b","aws:cdk:enable-path-metadata":true}`,
 		"LULL_SENDERS":             "444455556666",
 		"LULL_BUCKETS":             "/bulk=arn:aws:s3:::incoming",
+		"LULL_STREAMS":             "arn:aws:kinesis:eu-west-1:111122223333:stream/clicks",
 		"LULL_EVENT_BUS":           "content",
 		"LULL_EVENT_SOURCES":       "cms,shop",
 		"LULL_VPC_SUBNETS":         "subnet-a,subnet-b",
@@ -138,6 +139,17 @@ func TestWrongARNsNameTheirVariable(t *testing.T) {
 		"LULL_BUCKETS": {
 			[]string{"arn:aws:s3:::incoming"},
 			[]string{"incoming", "arn:aws:s3:::incoming/folder", "arn:aws:s3:eu-west-1::incoming"},
+		},
+		"LULL_STREAMS": {
+			[]string{
+				"arn:aws:dynamodb:eu-west-1:111122223333:table/items/stream/2026-11-20T00:00:00.000",
+				"search/bulk=arn:aws:kinesis:eu-west-1:111122223333:stream/clicks",
+				"arn:aws:kinesis:eu-west-1:111122223333:stream/clicks/consumer/lull:1795190400",
+			},
+			[]string{
+				"items", "arn:aws:dynamodb:eu-west-1:111122223333:table/items",
+				"arn:aws:kafka:eu-west-1:111122223333:cluster/content/1",
+			},
 		},
 		"LULL_SENDERS": {
 			[]string{"444455556666", role},

@@ -69,6 +69,10 @@ var (
 		"LULL_BUCKETS", "buckets", "",
 		"ARNs of S3 buckets that may notify directly; each may begin with SINK/LANE=",
 	}
+	optStreams = option{
+		"LULL_STREAMS", "streams", "",
+		"ARNs of DynamoDB or Kinesis streams that EventBridge Pipes reads; each may begin with SINK/LANE=",
+	}
 	optSinkARNs = option{"LULL_SINK_ARNS", "sinkARNs", "", "SINK=ARN of sinks with sigv4 whose url does not tell"}
 	optSubnets  = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
 	optGroups   = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
@@ -112,7 +116,7 @@ var (
 
 var allOptions = []option{
 	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optTemplate, optArchitecture,
-	optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
+	optTopics, optBus, optSources, optSenders, optBuckets, optStreams, optSinkARNs, optSubnets, optGroups,
 	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds, optMemory, optConcurrency,
 	optWarm, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
@@ -131,10 +135,10 @@ type options struct {
 	props *infra.Props
 	env   *awscdk.Environment
 
-	topics, senders, buckets []target
-	bus                      string
-	sources, subnets, groups []string
-	key, operators, topic    string
+	topics, senders, buckets, streams []target
+	bus                               string
+	sources, subnets, groups          []string
+	key, operators, topic             string
 }
 
 // target is an upstream and where it sends.
@@ -179,8 +183,8 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
 		},
 		topics: targets(get(optTopics)), senders: targets(get(optSenders)),
-		buckets: targets(get(optBuckets)),
-		bus:     get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators),
+		buckets: targets(get(optBuckets)), streams: targets(get(optStreams)),
+		bus: get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators),
 		topic: get(optAlarmTopic), subnets: list(get(optSubnets)), groups: list(get(optGroups)),
 	}
 	if o.props.AssetDir == "" && o.props.Release.Version == "" && release.Own() == "" {
@@ -208,7 +212,7 @@ func (o *options) check(r *reader) {
 			r.fault(*need, "needs an environment: set "+envAccount+" and "+envRegion)
 		}
 	}
-	for _, list := range [][]target{o.topics, o.senders, o.buckets} {
+	for _, list := range [][]target{o.topics, o.senders, o.buckets, o.streams} {
 		seen := make(map[target]bool)
 		for _, t := range list {
 			if t.sink == "" {
@@ -240,6 +244,7 @@ func (o *options) check(r *reader) {
 		{optGroups, aGroup, o.groups},
 		{optTopics, aTopic, arns(o.topics)},
 		{optBuckets, aBucket, arns(o.buckets)},
+		{optStreams, aStream, arns(o.streams)},
 		{optSenders, aSender, arns(o.senders)},
 	} {
 		for _, value := range given.values {
@@ -275,6 +280,15 @@ func (o *options) complete(stack constructs.Construct) {
 		s3 := awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil)
 		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Sender: s3, SenderARN: t.arn})
 	}
+	for _, t := range o.streams {
+		pipe := &infra.Pipe{Name: streamID(t.arn)}
+		if strings.Contains(t.arn, ":kinesis:") {
+			pipe.Kinesis = t.arn
+		} else {
+			pipe.DynamoDB = t.arn
+		}
+		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Pipe: pipe})
+	}
 	if o.bus != "" {
 		p.Upstreams = append(p.Upstreams, infra.Upstream{
 			Bus:     busOf(stack, o.bus),
@@ -298,6 +312,9 @@ func topicID(arn string) string {
 	sum := sha256.Sum256([]byte(arn))
 	return "Topic" + hex.EncodeToString(sum[:6])
 }
+
+// streamID is the name of a stream's pipe: it follows from the ARN, as a topic's does.
+func streamID(arn string) string { return "stream-" + strings.ToLower(topicID(arn)[len("Topic"):]) }
 
 func busOf(stack constructs.Construct, bus string) awsevents.IEventBus {
 	if strings.HasPrefix(bus, "arn:") {

@@ -174,6 +174,25 @@ func OfStack(c *config.Config) []Alarm {
 	}}
 }
 
+// OfPipe are the alarms on a pipe that brings messages: that it fails, and that it brings nothing
+// for as long as idle says, which 0 leaves out.
+func OfPipe(pipe string, idle time.Duration) []Alarm {
+	all := []Alarm{{
+		Kind: "pipe-failing", Says: "a pipe cannot hand on what it reads, or gives up on it",
+		Of: []Metric{
+			OnPipe("ExecutionFailed", pipe), OnPipe("ExecutionPartiallyFailed", pipe), OnPipe("ExecutionTimeout", pipe),
+		},
+		Statistic: "Sum", Period: Period, Periods: 2, Threshold: 1,
+	}}
+	if idle > 0 {
+		all = append(all, Alarm{
+			Kind: "pipe-idle", Says: "a pipe brings nothing: it is stopped, cannot read, or there is nothing to read",
+			Of: []Metric{OnPipe("EventCount", pipe)}, Statistic: "Sum", Period: idle, Periods: 1, Threshold: 1, Below: true,
+		})
+	}
+	return all
+}
+
 // lasting is an alarm that only goes off after so many periods in a row.
 func lasting(a Alarm, periods int) Alarm {
 	a.Periods = periods

@@ -67,6 +67,11 @@ func OnQueue(name, queue string) Metric {
 	return Metric{"AWS/SQS", name, map[string]string{"QueueName": queue}}
 }
 
+// OnPipe is a metric of EventBridge Pipes.
+func OnPipe(name, pipe string) Metric {
+	return Metric{"AWS/EventBridge/Pipes", name, map[string]string{"PipeName": pipe}}
+}
+
 // OnTable is a metric of DynamoDB.
 func OnTable(name string, c *config.Config) Metric {
 	return Metric{"AWS/DynamoDB", name, map[string]string{"TableName": names.Of(c).Table()}}

@@ -1,0 +1,229 @@
+package infra
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/setting"
+)
+
+// What a pipe's ARNs look like. A token of CDK's has no ARN yet, and is taken as it is.
+var (
+	pipeName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
+	streamARN  = shapeOf("dynamodb", `table/[A-Za-z0-9_.-]+/stream/.+`)
+	kinesisARN = shapeOf("kinesis", `stream/[A-Za-z0-9_.-]+(/consumer/[A-Za-z0-9_.-]+:[0-9]+)?`)
+	clusterARN = shapeOf("kafka", `cluster/[A-Za-z0-9_-]+/[A-Za-z0-9-]+`)
+	brokerARN  = shapeOf("mq", `broker:[A-Za-z0-9_.-]+:[A-Za-z0-9-]+`)
+	secretARNs = shapeOf("secretsmanager", `secret:.+`)
+	topicName  = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{1,248}$`)
+	groupName  = regexp.MustCompile(`^[A-Za-z0-9/*:_+=.@-]{1,200}$`)
+	serverName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}$`)
+)
+
+func shapeOf(service, resource string) *regexp.Regexp {
+	return regexp.MustCompile(`^arn:aws[a-z-]*:` + service + `:[a-z0-9-]+:[0-9]{12}:` + resource + `$`)
+}
+
+// Limits of AWS::Pipes::Pipe.
+const (
+	maxPipeWindow   = 5 * time.Minute
+	maxPipeRetries  = 10_000
+	minPipeAge      = time.Minute
+	maxPipeAge      = 7 * 24 * time.Hour
+	maxPipeParallel = 10
+	maxPipeFilters  = 5
+	maxPipePattern  = 4096
+	maxServers      = 3
+	minPipeIdle     = 5 * time.Minute
+	maxPipeIdle     = 24 * time.Hour
+)
+
+// pipeResources are how many resources a pipe is beside itself.
+func pipeResources(p *Pipe) int {
+	if p.Idle > 0 {
+		return 3 // role, two alarms
+	}
+	return 2
+}
+
+// checkPipes looks for pipes that CloudFormation would refuse after minutes, or AWS would make and
+// never run.
+func (p *Props) checkPipes(fs *faultList) {
+	taken := make(map[string]bool)
+	for i, u := range p.Upstreams {
+		if u.Pipe == nil {
+			continue
+		}
+		c := pipeCheck{fs, fmt.Sprintf("Upstreams[%d].Pipe", i)}
+		c.matches("Name", u.Pipe.Name, pipeName, "write 1 to 20 of a-z, 0-9 and -")
+		if key := u.sink(p.Config) + "/" + u.Pipe.Name; taken[key] {
+			c.fault("Name", u.Pipe.Name, "is the name of another pipe of the sink", "name each differently")
+		} else {
+			taken[key] = true
+		}
+		c.source(u.Pipe)
+		c.numbers(u.Pipe)
+		c.filters(u.Pipe.Filters)
+	}
+}
+
+type pipeCheck struct {
+	fs *faultList
+	at string
+}
+
+func (c pipeCheck) fault(field, value, problem, fix string) {
+	if field != "" {
+		field = "." + field
+	}
+	c.fs.add(c.at+field, value, problem, fix)
+}
+
+// matches looks at a text that has to have a shape. CDK's tokens stand for texts that come later.
+func (c pipeCheck) matches(field, value string, shape *regexp.Regexp, fix string) {
+	if strings.Contains(value, "${Token[") || shape.MatchString(value) {
+		return
+	}
+	problem := "is not one"
+	if value == "" {
+		problem = "is missing"
+	}
+	c.fault(field, value, problem, fix)
+}
+
+func (c pipeCheck) source(p *Pipe) {
+	set := 0
+	for _, is := range []bool{p.DynamoDB != "", p.Kinesis != "", p.Kafka != nil, p.RabbitMQ != nil, p.ActiveMQ != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		c.fault("", "", "has "+strconv.Itoa(set)+" of DynamoDB, Kinesis, Kafka, RabbitMQ and ActiveMQ", "set exactly one")
+	}
+	if p.DynamoDB != "" {
+		c.matches("DynamoDB", p.DynamoDB, streamARN,
+			"write the ARN of the table's stream, arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/TIME")
+	}
+	if p.Kinesis != "" {
+		c.matches("Kinesis", p.Kinesis, kinesisARN, "write arn:aws:kinesis:REGION:ACCOUNT:stream/NAME, or its consumer's ARN")
+	}
+	if p.Kafka != nil {
+		c.kafka(p.Kafka)
+	}
+	for field, b := range map[string]*Broker{"RabbitMQ": p.RabbitMQ, "ActiveMQ": p.ActiveMQ} {
+		if b == nil {
+			continue
+		}
+		c.matches(field+".ARN", b.ARN, brokerARN, "write arn:aws:mq:REGION:ACCOUNT:broker:NAME:ID")
+		c.matches(field+".SecretARN", b.SecretARN, secretARNs,
+			"write the ARN of the secret with username and password: Amazon MQ lets nobody in without")
+		if b.Queue == "" {
+			c.fault(field+".Queue", "", "is missing", "write the queue's name")
+		}
+		if b == p.ActiveMQ && b.VirtualHost != "" {
+			c.fault("ActiveMQ.VirtualHost", b.VirtualHost, "is RabbitMQ's", "remove it")
+		}
+	}
+}
+
+func (c pipeCheck) kafka(k *Kafka) {
+	managed := k.Cluster != ""
+	if managed == (len(k.Servers) > 0) {
+		c.fault("Kafka", "", "has both or neither of Cluster and Servers",
+			"set Cluster for Amazon MSK, otherwise Servers")
+	}
+	if managed {
+		c.matches("Kafka.Cluster", k.Cluster, clusterARN, "write arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID")
+		if k.Vpc != nil || k.RootSecretARN != "" {
+			c.fault("Kafka", k.Cluster, "has Vpc or RootSecretARN, which a cluster of Amazon MSK says itself", "remove them")
+		}
+	}
+	for _, s := range k.Servers {
+		c.matches("Kafka.Servers", s, serverName, "write HOST:PORT")
+	}
+	if len(k.Servers) > maxServers {
+		c.fault("Kafka.Servers", strconv.Itoa(len(k.Servers)), "are too many", "name at most three brokers: they name the others")
+	}
+	c.matches("Kafka.Topic", k.Topic, topicName, "write the topic's name, 2 to 249 of A-Z, a-z, 0-9, -, _ and .")
+	if k.Group != "" {
+		c.matches("Kafka.Group", k.Group, groupName, "write 1 to 200 of A-Z, a-z, 0-9 and -/*:_+=.@")
+	}
+	if k.Vpc != nil && (len(k.Vpc.SubnetIDs) == 0 || len(k.Vpc.SecurityGroupIDs) == 0) {
+		c.fault("Kafka.Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out")
+	}
+	if k.RootSecretARN != "" {
+		c.matches("Kafka.RootSecretARN", k.RootSecretARN, secretARNs, "write the ARN of a secret with the certificate")
+	}
+	c.login(k, managed)
+}
+
+func (c pipeCheck) login(k *Kafka, managed bool) {
+	ways := []Login{SCRAM512, ClientCertificate}
+	if !managed {
+		ways = append(ways, SCRAM256, Plain)
+	}
+	switch {
+	case (k.SecretARN == "") != (k.Login == ""):
+		c.fault("Kafka.Login", string(k.Login), "and SecretARN belong together", "set both, or neither")
+	case k.Login != "" && !slices.Contains(ways, k.Login):
+		c.fault("Kafka.Login", string(k.Login), "is not a way to log in to such a cluster",
+			fmt.Sprintf("write one of %v", ways))
+	case k.SecretARN != "":
+		c.matches("Kafka.SecretARN", k.SecretARN, secretARNs, "write the ARN of a secret")
+	}
+}
+
+func (c pipeCheck) numbers(p *Pipe) {
+	if p.Batch < 0 || p.Batch > maxPipeBatch {
+		c.fault("Batch", strconv.Itoa(p.Batch), "is not 1 to 10", "write how many messages a request to SQS carries, at most 10")
+	}
+	c.duration("Window", p.Window, 0, maxPipeWindow, time.Second)
+	c.duration("Idle", p.Idle, minPipeIdle, maxPipeIdle, time.Minute)
+	switch {
+	case p.From != "" && p.From != Oldest && p.From != Newest:
+		c.fault("From", string(p.From), "is not a place to begin", "write Oldest or Newest")
+	case p.From != "" && (p.RabbitMQ != nil || p.ActiveMQ != nil):
+		c.fault("From", string(p.From), "is not for the queue of a broker, which has no places", "remove it")
+	}
+	if !p.streams() {
+		if p.Retries != 0 || p.MaxAge != 0 || p.Parallel != 0 {
+			c.fault("", "", "has Retries, MaxAge or Parallel, which only streams of DynamoDB and Kinesis have",
+				"remove them: a pipe of another source never gives up")
+		}
+		return
+	}
+	c.duration("MaxAge", p.MaxAge, minPipeAge, maxPipeAge, time.Second)
+	if p.Retries < 0 || p.Retries > maxPipeRetries {
+		c.fault("Retries", strconv.Itoa(p.Retries), "is not 1 to 10000", "write how often, or 0 for as long as MaxAge says")
+	}
+	if p.Parallel < 0 || p.Parallel > maxPipeParallel {
+		c.fault("Parallel", strconv.Itoa(p.Parallel), "is not 1 to 10", "write how many batches of a shard are read at once")
+	}
+}
+
+// duration looks at a time that 0 leaves out.
+func (c pipeCheck) duration(field string, d, least, most, unit time.Duration) {
+	if d != 0 && (d < least || d > most || d%unit != 0) {
+		c.fault(field, setting.FormatDuration(d), "is not "+setting.FormatDuration(least)+" to "+
+			setting.FormatDuration(most)+" in steps of "+setting.FormatDuration(unit), "write one of them, or 0")
+	}
+}
+
+func (c pipeCheck) filters(patterns []string) {
+	if len(patterns) > maxPipeFilters {
+		c.fault("Filters", strconv.Itoa(len(patterns)), "are too many", "write at most five patterns")
+	}
+	for _, pattern := range patterns {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(pattern), &object); err != nil || len(object) == 0 || len(pattern) > maxPipePattern {
+			c.fault("Filters", pattern, "is not an event pattern: a JSON object of at most 4096 bytes",
+				`write one such as {"data":{"type":["page"]}}`)
+		}
+	}
+}

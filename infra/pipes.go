@@ -1,0 +1,433 @@
+package infra
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awspipes"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/aws/alarms"
+	"github.com/lullhq/lull/internal/flight"
+)
+
+// Pipe has EventBridge Pipes read a stream, topic or queue. Exactly one of DynamoDB, Kinesis,
+// Kafka, RabbitMQ and ActiveMQ is set. Each record becomes one message, in the form that AWS
+// documents and docs/events.md names. The role has the rights that AWS documents for the source.
+type Pipe struct {
+	// Name tells the pipes of a sink apart: 1 to 20 of a-z, 0-9 and -. It is in the names of its
+	// alarms. CloudFormation names the pipe itself. Another name makes another pipe.
+	Name string
+
+	// DynamoDB is the ARN of a table's stream, which must hold new images.
+	DynamoDB string
+	// Kinesis is the ARN of a stream, or of a consumer of one.
+	Kinesis string
+	// Kafka is a topic, in Amazon MSK or in a cluster of your own.
+	Kafka *Kafka
+	// RabbitMQ and ActiveMQ are queues of Amazon MQ.
+	RabbitMQ, ActiveMQ *Broker
+
+	// Filters are event patterns, each a JSON object: a record that fits none is passed over for good.
+	// Default: every record is sent.
+	Filters []string
+	// Batch is how many records at most one request to the queue carries, 1 to 10. Default 10.
+	Batch int
+	// Window is how long a batch may gather, 0 to 5 minutes. Default 0. It adds to the time until a
+	// document is fresh.
+	Window time.Duration
+	// From is where a new pipe begins. Default Oldest: with what the stream or topic still has. A queue
+	// of a broker has no place to begin.
+	From Beginning
+
+	// Retries is how often a pipe tries records of DynamoDB or Kinesis again that the queue does not
+	// take, 1 to 10,000. Default 0: as long as MaxAge says.
+	Retries int
+	// MaxAge is when it gives up on them, 1 minute to 7 days. Default 20 hours, because a stream keeps
+	// records for 24 unless told otherwise. The places of what it gives up on become dead letters.
+	MaxAge time.Duration
+	// Parallel is how many batches of one shard of DynamoDB or Kinesis are read at once, 1 to 10.
+	// Default 1.
+	Parallel int
+
+	// Idle is how long the pipe may bring nothing before an alarm goes off, 5 minutes to 1 day, in
+	// whole minutes. Default 0: never. A pipe that AWS has stopped, or that cannot read its source,
+	// shows in no other way.
+	Idle time.Duration
+}
+
+// Beginning is where a pipe begins to read.
+type Beginning string
+
+// The places to begin.
+const (
+	Oldest Beginning = "TRIM_HORIZON"
+	Newest Beginning = "LATEST"
+)
+
+// Kafka is a topic. Cluster or Servers is set.
+type Kafka struct {
+	// Cluster is the ARN of a cluster of Amazon MSK. Without a secret the pipe shows its role (IAM).
+	Cluster string
+	// Servers are the brokers of a cluster of your own, each host:port; at most three.
+	Servers []string
+	// Topic is its name.
+	Topic string
+	// Group is the consumer group. Default: one that the pipe makes for itself.
+	Group string
+
+	// SecretARN is a secret of Secrets Manager with what Login needs. Login says how it is used; a
+	// cluster of MSK takes SCRAM512 and ClientCertificate.
+	SecretARN string
+	Login     Login
+	// RootSecretARN is a secret with the certificate of the authority that signed those of Servers, if
+	// it is not a public one.
+	RootSecretARN string
+	// Vpc is where Servers are reached from. Default: by the internet. MSK's is its own.
+	Vpc *Vpc
+}
+
+// Login is how a pipe logs in to Kafka.
+type Login string
+
+// The ways to log in.
+const (
+	SCRAM512          Login = "scram512"
+	SCRAM256          Login = "scram256"
+	Plain             Login = "plain"
+	ClientCertificate Login = "certificate"
+)
+
+// Broker is a queue of Amazon MQ.
+type Broker struct {
+	ARN   string // the broker's
+	Queue string
+	// VirtualHost is RabbitMQ's. Default "/".
+	VirtualHost string
+	// SecretARN is a secret of Secrets Manager with username and password.
+	SecretARN string
+}
+
+const (
+	// maxPipeBatch is how many messages a request to SQS takes: a pipe takes no larger batch.
+	maxPipeBatch = 10
+	// pipeMaxAge leaves four hours to read records again that a pipe gave up on.
+	pipeMaxAge = 20 * time.Hour
+)
+
+// newPipe makes the pipe of an upstream. What a pipe of a stream gives up on goes to the
+// dead-letter queue, from where dlq sends it to the live queue: receive says what it is.
+func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
+	queue := s.Queues.Of(lane)
+	scope := constructs.NewConstruct(s.scope, jsii.String("Pipe-"+p.Name))
+	target := []awssqs.IQueue{queue}
+	if p.streams() {
+		target = append(target, s.Queues.Dead)
+	}
+	rights := append(p.rights(), right{sid: "Send", actions: []string{"sqs:SendMessage"}, resources: arns(target...)})
+	rights = append(rights, s.lull.key("UseKey", seals, "sqs")...)
+	for _, service := range p.encrypted() {
+		rights = append(rights, s.otherKeys("DecryptSource", service)...)
+	}
+	made := piping{
+		says: "lull: brings " + p.Name + " to " + s.names().Queue(s.Name, lane), rights: rights,
+		source: p.source(), from: p.parameters(*s.Queues.Dead.QueueArn()), filters: p.Filters, target: *queue.QueueArn(),
+	}.in(scope, "")
+	for _, a := range alarms.OfPipe(*made.Ref(), p.Idle) {
+		s.lull.alarm(scope, s.subject()+", pipe "+p.Name, s.names().Alarm(s.Name, a.Kind)+"-"+p.Name, a)
+	}
+}
+
+// piping is what every pipe of a stack is made of.
+type piping struct {
+	says, source, target string
+	name                 *string // CloudFormation's choice where it is nil
+	rights               []right
+	filters              []string
+	from                 *awspipes.CfnPipe_PipeSourceParametersProperty
+	enrichment           *string
+	to                   *awspipes.CfnPipe_PipeTargetParametersProperty
+}
+
+// in makes the pipe and its role. prefix is what their ids begin with.
+func (p piping) in(scope constructs.Construct, prefix string) awspipes.CfnPipe {
+	role := newRole(scope, prefix+"PipeRole", p.says, service("pipes.amazonaws.com"), p.rights)
+	if len(p.filters) > 0 {
+		filters := every(p.filters, func(pattern string) any {
+			return &awspipes.CfnPipe_FilterProperty{Pattern: &pattern}
+		})
+		p.from.FilterCriteria = &awspipes.CfnPipe_FilterCriteriaProperty{Filters: filters}
+	}
+	return awspipes.NewCfnPipe(scope, jsii.String(prefix+"Pipe"), &awspipes.CfnPipeProps{
+		Name: p.name, Description: &p.says, RoleArn: role.RoleArn(), Source: &p.source, SourceParameters: p.from,
+		Enrichment: p.enrichment, Target: &p.target, TargetParameters: p.to,
+	})
+}
+
+// streams reports whether the source has shards and sequence numbers. Only such pipes give up, and
+// may have a dead-letter queue.
+func (p *Pipe) streams() bool { return p.DynamoDB != "" || p.Kinesis != "" }
+
+// source is what CloudFormation calls the source.
+func (p *Pipe) source() string {
+	switch {
+	case p.Kafka != nil && p.Kafka.Cluster != "":
+		return p.Kafka.Cluster
+	case p.Kafka != nil:
+		return "smk://" + p.Kafka.Servers[0]
+	case p.RabbitMQ != nil:
+		return p.RabbitMQ.ARN
+	case p.ActiveMQ != nil:
+		return p.ActiveMQ.ARN
+	}
+	return p.DynamoDB + p.Kinesis
+}
+
+// encrypted are the services whose data a key of the customer's may encrypt.
+func (p *Pipe) encrypted() []string {
+	switch {
+	case p.DynamoDB != "":
+		return []string{"dynamodb"}
+	case p.Kinesis != "":
+		return []string{"kinesis"}
+	case len(p.secrets()) > 0:
+		return []string{"secretsmanager"}
+	}
+	return nil
+}
+
+// secrets are what the pipe reads to log in.
+func (p *Pipe) secrets() []string {
+	var all []string
+	switch {
+	case p.Kafka != nil:
+		all = []string{p.Kafka.SecretARN, p.Kafka.RootSecretARN}
+	case p.RabbitMQ != nil:
+		all = []string{p.RabbitMQ.SecretARN}
+	case p.ActiveMQ != nil:
+		all = []string{p.ActiveMQ.SecretARN}
+	}
+	var some []string
+	for _, arn := range all {
+		if arn != "" {
+			some = append(some, arn)
+		}
+	}
+	return some
+}
+
+func (p *Pipe) batch() *float64 {
+	return jsii.Number(cmp.Or(p.Batch, maxPipeBatch))
+}
+
+func (p *Pipe) window() *float64 {
+	if p.Window == 0 {
+		return nil
+	}
+	return jsii.Number(p.Window.Seconds())
+}
+
+func (p *Pipe) from() *string { return jsii.String(string(cmp.Or(p.From, Oldest))) }
+
+func (p *Pipe) maxAge() *float64 { return jsii.Number(cmp.Or(p.MaxAge, pipeMaxAge).Seconds()) }
+
+// retries is -1 for any number.
+func (p *Pipe) retries() *float64 { return jsii.Number(cmp.Or(p.Retries, -1)) }
+
+// parameters are those of the source.
+func (p *Pipe) parameters(dead string) *awspipes.CfnPipe_PipeSourceParametersProperty {
+	var all awspipes.CfnPipe_PipeSourceParametersProperty
+	letters := &awspipes.CfnPipe_DeadLetterConfigProperty{Arn: &dead}
+	halves := jsii.String("AUTOMATIC_BISECT") // one record that the queue does not take is found
+	switch {
+	case p.DynamoDB != "":
+		all.DynamoDbStreamParameters = &awspipes.CfnPipe_PipeSourceDynamoDBStreamParametersProperty{
+			StartingPosition: p.from(), BatchSize: p.batch(), MaximumBatchingWindowInSeconds: p.window(),
+			MaximumRecordAgeInSeconds: p.maxAge(), MaximumRetryAttempts: p.retries(), OnPartialBatchItemFailure: halves,
+			ParallelizationFactor: jsii.Number(cmp.Or(p.Parallel, 1)), DeadLetterConfig: letters,
+		}
+	case p.Kinesis != "":
+		all.KinesisStreamParameters = &awspipes.CfnPipe_PipeSourceKinesisStreamParametersProperty{
+			StartingPosition: p.from(), BatchSize: p.batch(), MaximumBatchingWindowInSeconds: p.window(),
+			MaximumRecordAgeInSeconds: p.maxAge(), MaximumRetryAttempts: p.retries(), OnPartialBatchItemFailure: halves,
+			ParallelizationFactor: jsii.Number(cmp.Or(p.Parallel, 1)), DeadLetterConfig: letters,
+		}
+	case p.Kafka != nil && p.Kafka.Cluster != "":
+		all.ManagedStreamingKafkaParameters = p.managed()
+	case p.Kafka != nil:
+		all.SelfManagedKafkaParameters = p.selfManaged()
+	case p.RabbitMQ != nil:
+		all.RabbitMqBrokerParameters = &awspipes.CfnPipe_PipeSourceRabbitMQBrokerParametersProperty{
+			QueueName: &p.RabbitMQ.Queue, VirtualHost: some(p.RabbitMQ.VirtualHost), Credentials: p.RabbitMQ.credentials(),
+			BatchSize: p.batch(), MaximumBatchingWindowInSeconds: p.window(),
+		}
+	case p.ActiveMQ != nil:
+		all.ActiveMqBrokerParameters = &awspipes.CfnPipe_PipeSourceActiveMQBrokerParametersProperty{
+			QueueName: &p.ActiveMQ.Queue, Credentials: p.ActiveMQ.credentials(), BatchSize: p.batch(),
+			MaximumBatchingWindowInSeconds: p.window(),
+		}
+	}
+	return &all
+}
+
+func (b *Broker) credentials() *awspipes.CfnPipe_MQBrokerAccessCredentialsProperty {
+	return &awspipes.CfnPipe_MQBrokerAccessCredentialsProperty{BasicAuth: &b.SecretARN}
+}
+
+func (p *Pipe) managed() *awspipes.CfnPipe_PipeSourceManagedStreamingKafkaParametersProperty {
+	k := p.Kafka
+	all := &awspipes.CfnPipe_PipeSourceManagedStreamingKafkaParametersProperty{
+		TopicName: &k.Topic, ConsumerGroupId: some(k.Group), StartingPosition: p.from(), BatchSize: p.batch(),
+		MaximumBatchingWindowInSeconds: p.window(),
+	}
+	switch k.Login {
+	case SCRAM512:
+		all.Credentials = &awspipes.CfnPipe_MSKAccessCredentialsProperty{SaslScram512Auth: &k.SecretARN}
+	case ClientCertificate:
+		all.Credentials = &awspipes.CfnPipe_MSKAccessCredentialsProperty{ClientCertificateTlsAuth: &k.SecretARN}
+	case SCRAM256, Plain: // Validate refuses them
+	}
+	return all
+}
+
+func (p *Pipe) selfManaged() *awspipes.CfnPipe_PipeSourceSelfManagedKafkaParametersProperty {
+	k := p.Kafka
+	all := &awspipes.CfnPipe_PipeSourceSelfManagedKafkaParametersProperty{
+		TopicName: &k.Topic, ConsumerGroupId: some(k.Group), StartingPosition: p.from(), BatchSize: p.batch(),
+		MaximumBatchingWindowInSeconds: p.window(), ServerRootCaCertificate: some(k.RootSecretARN),
+	}
+	if len(k.Servers) > 1 {
+		all.AdditionalBootstrapServers = jsii.Strings(k.Servers[1:]...)
+	}
+	if k.Vpc != nil {
+		all.Vpc = &awspipes.CfnPipe_SelfManagedKafkaAccessConfigurationVpcProperty{
+			Subnets: jsii.Strings(k.Vpc.SubnetIDs...), SecurityGroup: jsii.Strings(k.Vpc.SecurityGroupIDs...),
+		}
+	}
+	if k.SecretARN != "" {
+		c := &awspipes.CfnPipe_SelfManagedKafkaAccessConfigurationCredentialsProperty{}
+		switch k.Login {
+		case SCRAM512:
+			c.SaslScram512Auth = &k.SecretARN
+		case SCRAM256:
+			c.SaslScram256Auth = &k.SecretARN
+		case Plain:
+			c.BasicAuth = &k.SecretARN
+		case ClientCertificate:
+			c.ClientCertificateTlsAuth = &k.SecretARN
+		}
+		all.Credentials = c
+	}
+	return all
+}
+
+// some is nil for nothing.
+func some(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// readsStream is what a pipe does with a stream of DynamoDB.
+func readsStream(arn string) []right {
+	return []right{
+		{
+			sid: "ReadStream", actions: []string{
+				"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator",
+			},
+			resources: []string{arn},
+		},
+		{sid: "ListStreams", actions: []string{"dynamodb:ListStreams"}, resources: anything},
+	}
+}
+
+// rights are what AWS documents for the source, and no more:
+// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-pipes-permissions.html
+func (p *Pipe) rights() []right {
+	var all []right
+	switch k := p.Kafka; {
+	case p.DynamoDB != "":
+		return readsStream(p.DynamoDB)
+	case p.Kinesis != "":
+		return readsKinesis(p.Kinesis)
+	case k != nil && k.Cluster != "":
+		all = append(all, right{
+			sid: "FindBrokers", actions: []string{"kafka:DescribeClusterV2", "kafka:GetBootstrapBrokers"},
+			resources: []string{k.Cluster},
+		}, networkRights())
+		if k.SecretARN == "" {
+			all = append(all, k.readsTopic())
+		}
+	case k != nil:
+		if k.Vpc != nil {
+			all = append(all, networkRights())
+		}
+	case p.RabbitMQ != nil:
+		all = append(all, findsBroker(p.RabbitMQ.ARN), networkRights())
+	case p.ActiveMQ != nil:
+		all = append(all, findsBroker(p.ActiveMQ.ARN), networkRights())
+	}
+	if secrets := p.secrets(); len(secrets) > 0 {
+		all = append(all, right{
+			sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets,
+		})
+	}
+	// AWS names neither the group nor the stream.
+	return append(all, right{
+		sid: "WriteLog", actions: []string{"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"},
+		resources: []string{arn("logs", "log-group:*")},
+	})
+}
+
+func findsBroker(arn string) right {
+	return right{sid: "FindBroker", actions: []string{"mq:DescribeBroker"}, resources: []string{arn}}
+}
+
+// readsKinesis is what a pipe does with a stream of Kinesis. A consumer's ARN begins with that of
+// its stream.
+func readsKinesis(source string) []right {
+	stream, _, consumer := strings.Cut(source, "/consumer/")
+	all := []right{
+		{
+			sid: "ReadStream", actions: []string{
+				"kinesis:DescribeStream", "kinesis:DescribeStreamSummary", "kinesis:GetRecords", "kinesis:GetShardIterator",
+				"kinesis:ListShards",
+			},
+			resources: []string{stream},
+		},
+		{sid: "ListStreams", actions: []string{"kinesis:ListStreams"}, resources: anything},
+	}
+	if consumer {
+		all = append(all, right{sid: "Subscribe", actions: []string{"kinesis:SubscribeToShard"}, resources: []string{source}})
+	}
+	return all
+}
+
+// readsTopic is what the pipe does in Kafka where it logs in as its role. The ARNs of topics and
+// groups have the cluster's name and id.
+func (k *Kafka) readsTopic() right {
+	within := func(kind, name string) string {
+		return strings.Replace(k.Cluster, ":cluster/", ":"+kind+"/", 1) + "/" + name
+	}
+	return right{
+		sid: "ReadTopic", actions: []string{
+			"kafka-cluster:AlterGroup", "kafka-cluster:Connect", "kafka-cluster:DescribeClusterDynamicConfiguration",
+			"kafka-cluster:DescribeGroup", "kafka-cluster:DescribeTopic", "kafka-cluster:ReadData",
+		},
+		resources: []string{k.Cluster, within("topic", k.Topic), within("group", cmp.Or(k.Group, "*"))},
+	}
+}
+
+// networkRights are for the network interfaces by which a pipe reaches brokers in a VPC.
+func networkRights() right {
+	return right{
+		sid: "NetworkInterface", actions: []string{
+			"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+			"ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs",
+		}, resources: anything,
+	}
+}
