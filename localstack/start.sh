@@ -19,6 +19,7 @@ case $server in
   opensearch) port=9200 limit=180 ;;
   ministack) port=4567 limit=60 ;;
   rabbitmq) port=5672 limit=120 ;;
+  kafka) port=9092 limit=120 ;;
   *) die "usage: start.sh localstack|opensearch|ministack [PORT] [--fresh]" ;;
 esac
 shift

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/feed"
@@ -39,11 +40,20 @@ func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 		wait := retry.Delay(try)
 		b.status.failed(len(left))
 		b.o.Log.Warn("lull's queue does not take messages: trying again", "messages", len(left),
-			"error", left[0].err, "wait", wait.Round(time.Millisecond).String())
+			"error", brief(left[0].err), "wait", wait.Round(time.Millisecond).String())
 		if b.o.Clock.Sleep(ctx, wait) != nil {
 			return
 		}
 	}
+}
+
+// brief is an error in one line of the log: that of a whole call may name each of its messages.
+func brief(err error) string {
+	s := strings.Join(strings.Fields(err.Error()), " ")
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "") + "..."
+	}
+	return s
 }
 
 // calls says which messages are sent together: all of them, but alone what was unfit.
@@ -125,7 +135,7 @@ func (b *Bridge) ended(ctx context.Context, s Session, m *moving) bool {
 	if !m.unfit() || !m.alone {
 		return false
 	}
-	why := m.err.Error()
+	why := brief(m.err)
 	what := []any{
 		"message", text(m.ID), "routing_key", text(m.RoutingKey), "bytes", len(m.Body), "reason", why,
 	}

@@ -75,7 +75,8 @@ var rules = []rule{
 	}},
 	{[]string{
 		"sources.<name>.kind", "defaultSource", "sources.<name>.json.id", "sources.<name>.json.version",
-		"sources.<name>.json.collection", "sources.<name>.debezium.key", "sources.<name>.debezium.version", "sources.<name>.debezium.binlog",
+		"sources.<name>.json.collection", "sources.<name>.debezium.key", "sources.<name>.debezium.version",
+		"sources.<name>.debezium.binlog", "sources.<name>.debezium.sequence",
 		"sources.<name>.s3.stripPrefix", "sources.<name>.s3.stripSuffix",
 	}, nil, Finding{
 		Does:  "messages that wait are decoded by the new rule, which may give their documents other keys or none",

@@ -9,7 +9,10 @@ package debezium
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -34,6 +37,10 @@ type Pointers struct {
 	// the position and the row. The class must be int. The file's number begins anew on another server:
 	// raise the source's epoch then.
 	Binlog bool `json:"binlog"`
+	// Sequence takes PostgreSQL's source.sequence as the version: the commit before the change, then the
+	// change. The class must be int. It orders the rows of a snapshot, too, against changes whose
+	// transaction was open meanwhile.
+	Sequence bool `json:"sequence"`
 }
 
 const defaultVersion = "/source/lsn"
@@ -48,6 +55,8 @@ func init() {
 				setting.Pointer("debezium.version", "Where the version is.").Otherwise(defaultVersion),
 				setting.Flag("debezium.binlog", "Takes the version from the place in the binlog of MySQL or MariaDB: file, "+
 					"position and row. Needs class: int. Raise the source's epoch when another server takes over."),
+				setting.Flag("debezium.sequence", "Takes the version from PostgreSQL's source.sequence: the commit before the "+
+					"change, then the change. Needs class: int, and orders snapshots too."),
 			},
 		},
 		Class:   source.ClassLSN,
@@ -59,25 +68,46 @@ func init() {
 
 func check(s source.Settings) (problems []setting.Problem) {
 	options, _ := s.Options.(Options)
-	if o := options.Debezium; o.Binlog && s.Class != source.ClassInt {
+	o := options.Debezium
+	chosen := o.chosen()
+	switch {
+	case o.Binlog && o.Sequence:
 		problems = append(problems, setting.Problem{
-			Setting: "class", Value: string(s.Class), Problem: "does not fit debezium.binlog, whose versions are numbers",
-			Fix: "set class to int, or remove debezium.binlog",
+			Setting: "debezium.sequence", Value: "true", Problem: "stands beside debezium.binlog: each is the version",
+			Fix: "keep sequence for PostgreSQL, binlog for MySQL and MariaDB",
 		})
-	} else if o.Binlog && o.Version != defaultVersion && o.Version != "" {
+	case chosen != "" && s.Class != source.ClassInt:
 		problems = append(problems, setting.Problem{
-			Setting: "debezium.version", Value: o.Version, Problem: "stands beside debezium.binlog, which is the version",
+			Setting: "class", Value: string(s.Class), Problem: "does not fit " + chosen + ", whose versions are numbers",
+			Fix: "set class to int, or remove " + chosen,
+		})
+	case chosen != "" && o.Version != defaultVersion && o.Version != "":
+		problems = append(problems, setting.Problem{
+			Setting: "debezium.version", Value: o.Version, Problem: "stands beside " + chosen + ", which is the version",
 			Fix: "remove one of them",
 		})
 	}
 	return problems
 }
 
+// chosen is the setting that makes versions of several fields, empty where one field is the
+// version.
+func (p Pointers) chosen() string {
+	switch {
+	case p.Binlog:
+		return "debezium.binlog"
+	case p.Sequence:
+		return "debezium.sequence"
+	}
+	return ""
+}
+
 type format struct {
 	*source.Rules
-	binlog  bool
-	key     source.Pointer // the empty one means the message's key
+	order   func(op string, from gjson.Result) (source.Version, *event.Invalid) // nil for the field
+	key     source.Pointer                                                      // the empty one means the message's key
 	version source.Pointer
+	columns []source.Pointer // of the document; empty for all
 }
 
 func newFormat(r *source.Rules) (source.Format, error) {
@@ -93,7 +123,21 @@ func newFormat(r *source.Rules) (source.Format, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read debezium.version: %w", err)
 	}
-	return &format{r, o.Debezium.Binlog, key, version}, nil
+	f := &format{Rules: r, key: key, version: version}
+	switch {
+	case o.Debezium.Binlog:
+		f.order = binlog
+	case o.Debezium.Sequence:
+		f.order = sequence
+	}
+	for _, text := range r.Settings.Projection {
+		column, err := source.ParsePointer(text)
+		if err != nil {
+			return nil, fmt.Errorf("read projection: %w", err)
+		}
+		f.columns = append(f.columns, column)
+	}
+	return f, nil
 }
 
 func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
@@ -117,9 +161,12 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	}
 	op := event.Child(value, "op")
 	switch op.Str {
-	case "t", "m": // truncate, logical decoding message: of no document
-		d.Skip = "op " + op.Str
+	case "m": // a logical decoding message: of no document
+		d.Skip = "op m"
 		return d, nil
+	case "t":
+		return d, source.Invalid("op", "op t: the table was truncated, and lull deletes no documents by the table: "+
+			"compare with the table (lull verify --source FILE --repair), then drop this dead letter")
 	case "c", "u", "r":
 		d.Op = event.Put
 	case "d":
@@ -127,6 +174,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	default:
 		if op.Type == gjson.String {
 			return d, source.Invalid("op", "op %s is unknown: want c, u, r or d", event.Quote(op.Str))
+		}
+		if d.Skip = aside(key, value); d.Skip != "" {
+			return d, nil
 		}
 		return d, source.Invalid("op", "op is %s: the message is not a change event of Debezium", source.TypeName(op))
 	}
@@ -138,6 +188,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		if !after.IsObject() {
 			return d, source.Invalid("after", "after is %s: op %s carries the row there", source.TypeName(after), op.Str)
 		}
+		if bad = s.complete(after); bad != nil {
+			return d, bad
+		}
 		d.Data = after.Raw
 	}
 	// A snapshot reads rows again under the version of the snapshot. It has no run of its own: only
@@ -147,8 +200,15 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	// which must be a duplicate.
 	d.Time, bad = source.Instant("source/ts_ms", event.Child(value, "source", "ts_ms"), true)
 	d.Version = source.Version{Field: strings.TrimPrefix(s.version.Text, "/"), Value: s.version.In(value)}
-	if s.binlog && bad == nil {
-		d.Version, bad = binlog(event.Child(value, "source"))
+	switch {
+	case bad != nil:
+	case s.order != nil:
+		d.Version, bad = s.order(op.Str, event.Child(value, "source"))
+	case d.Version.Value.Type == gjson.Null && d.Version.Field == "source/lsn" &&
+		event.Child(value, "source", "snapshot").Str == "incremental":
+		bad = source.Invalid("source/lsn", "source/lsn is missing: a row of an incremental snapshot has none; "+
+			"set sources.%s.debezium.sequence to true, with class: int", s.Name)
+		bad.Reason = event.VersionInvalid
 	}
 	if bad == nil {
 		bad = d.InRun(b)
@@ -158,7 +218,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 
 // binlog is the place of a change in the binlog as one number. The position alone begins anew with
 // every file, the GTID on every server, and source.ts_ms counts seconds.
-func binlog(from gjson.Result) (v source.Version, bad *event.Invalid) {
+func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) {
 	m := event.Members(from, "file", "pos", "row")
 	name := m["file"].Str
 	number := name[strings.LastIndexByte(name, '.')+1:]
@@ -181,6 +241,32 @@ func binlog(from gjson.Result) (v source.Version, bad *event.Invalid) {
 	return source.Version{Field: "source/pos", Value: gjson.Result{Type: gjson.Number, Raw: text}}, nil
 }
 
+// sequence is the place of a change in PostgreSQL's log as one number: the last commit before it,
+// then its own place. The place alone does not order what a snapshot read: a transaction that was
+// open meanwhile has the lower place, and its change is newer. Changes are sent in the order of
+// commits, so a row that was read comes before every change that is sent after the same commit.
+// Source: source.sequence in Debezium's documentation of its PostgreSQL connector, and 3.2.0.Final.
+func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invalid) {
+	field := event.Child(from, "sequence")
+	pair := gjson.Parse(field.Str).Array()
+	if field.Type != gjson.String || len(pair) != 2 || !digits(pair[1].Str, placeDigits) ||
+		pair[0].Type != gjson.Null && !digits(pair[0].Str, placeDigits) {
+		bad = source.Invalid("source/sequence", "source/sequence is not one of PostgreSQL's: want a text such as "+
+			`["24023119","24023128"]`)
+		bad.Reason = event.VersionInvalid
+		return v, bad
+	}
+	commit, place := cmp.Or(pair[0].Str, pair[1].Str), pair[1].Str // before the first commit there is none
+	if op == "r" {
+		place = "0"
+	}
+	text := plain(commit + strings.Repeat("0", placeDigits-len(place)) + place)
+	return source.Version{Field: "source/sequence", Value: gjson.Result{Type: gjson.Number, Raw: text}}, nil
+}
+
+// placeDigits is how many digits a place in PostgreSQL's log has at most, as a number of 64 bits.
+const placeDigits = 20
+
 // How many digits a position and a row have at most.
 const posDigits, rowDigits = 12, 8
 
@@ -190,6 +276,67 @@ func digits(s string, most int) bool {
 
 // tombstone is a null value: it lets Kafka compact the delete before it away.
 const tombstone = "tombstone"
+
+// aside says why a message of Debezium that is not a change belongs to no document: it tells of a
+// transaction, of a table's schema, or that the connector is alive. Empty for anything else.
+func aside(key, value gjson.Result) string {
+	m := event.Members(value, "status", "event_count", "tableChanges", "ts_ms")
+	switch status := m["status"].Str; {
+	case (status == "BEGIN" || status == "END") && m["event_count"].Exists():
+		return "transaction metadata"
+	case m["tableChanges"].IsArray():
+		return "schema change"
+	case m["ts_ms"].Type == gjson.Number &&
+		(event.Child(key, "serverName").Exists() || event.Child(key, "payload", "serverName").Exists()):
+		return "heartbeat"
+	}
+	return ""
+}
+
+// unavailable is what Debezium sends for a large column that did not change, because PostgreSQL
+// does not say what it holds (TOAST): as text, and as bytes in base64, in hexadecimal and as
+// numbers.
+var unavailable = func() (forms []string) {
+	const text = "__debezium_unavailable_value"
+	numbers := make([]string, len(text))
+	for i := range len(text) {
+		numbers[i] = strconv.Itoa(int(text[i]))
+	}
+	for _, coded := range []string{
+		text, base64.StdEncoding.EncodeToString([]byte(text)), base64.URLEncoding.EncodeToString([]byte(text)),
+		hex.EncodeToString([]byte(text)),
+	} {
+		forms = append(forms, strconv.Quote(coded))
+	}
+	return append(forms, "["+strings.Join(numbers, ",")+"]")
+}()
+
+// complete refuses a row of which the document needs a column that the message leaves out: a put
+// without it would lose what the sink has. Where the document is fetched the row does not matter.
+func (s *format) complete(after gjson.Result) *event.Invalid {
+	lacks := func(v gjson.Result) bool {
+		return slices.ContainsFunc(unavailable, func(form string) bool { return strings.Contains(v.Raw, form) })
+	}
+	if s.Settings.Fetch != nil || !lacks(after) {
+		return nil
+	}
+	of, column := s.columns, ""
+	after.ForEach(func(name, v gjson.Result) bool {
+		needed := len(of) == 0 || slices.ContainsFunc(of, func(p source.Pointer) bool {
+			return len(p.Tokens) == 0 || p.Tokens[0] == name.Str
+		})
+		if needed && lacks(v) {
+			column = name.Str
+		}
+		return column == ""
+	})
+	if column == "" {
+		return nil
+	}
+	return source.Invalid("after", "column %s is left out, because it is large and did not change (TOAST): "+
+		"run ALTER TABLE ... REPLICA IDENTITY FULL, or set sources.%s.fetch, or leave it out of sources.%s.projection",
+		event.Quote(column), s.Name, s.Name)
+}
 
 // docID is the configured key, or the key of the message. A configured key in the row's new image
 // is looked up in its old one for a delete, which has no other.

@@ -12,6 +12,9 @@ sources:
   debezium: {kind: debezium}
   debezium-keyed: {kind: debezium, class: time, debezium: {key: /after/id, version: /source/ts_ms}}
   mysql: {kind: debezium, class: int, debezium: {binlog: true}}
+  sequence: {kind: debezium, class: int, debezium: {sequence: true}}
+  projected: {kind: debezium, projection: [/id, /title]}
+  fetched: {kind: debezium, fetch: {url: "https://cms.example.org/{id}"}}
   debezium-empty: {kind: debezium, debezium: {version: ""}}
 defaultSource: debezium
 `}

@@ -45,9 +45,15 @@ func write(s source.Settings, c source.Change) (string, error) {
 		}
 	}
 	value = key.Put(value, id)
-	if !o.Debezium.Binlog {
+	switch {
+	case o.Debezium.Binlog:
+		value, err = putBinlog(value, c.Version)
+	case o.Debezium.Sequence:
+		value, err = putSequence(value, c.Version)
+	default:
 		value = version.Put(value, source.Scalar(c.Version))
-	} else if value, err = putBinlog(value, c.Version); err != nil {
+	}
+	if err != nil {
 		return "", err
 	}
 	return `{"key":{"id":` + id + `},"value":` + value + "}", nil
@@ -68,6 +74,17 @@ func putBinlog(value, version string) (string, error) {
 		value = source.Pointer{Tokens: []string{"source", m[0]}}.Put(value, m[1])
 	}
 	return value, nil
+}
+
+// putSequence puts the places in that a version of sequence is made of.
+func putSequence(value, version string) (string, error) {
+	if !digits(version, 2*placeDigits) {
+		return "", fmt.Errorf("version %s is not a place in PostgreSQL's log", event.Quote(version))
+	}
+	version = strings.Repeat("0", 2*placeDigits-len(version)) + version
+	commit, place := plain(version[:placeDigits]), plain(version[placeDigits:])
+	pair := source.Quoted(`["` + commit + `","` + place + `"]`)
+	return source.Pointer{Tokens: []string{"source", "sequence"}}.Put(value, pair), nil
 }
 
 // plain is some digits as JSON has them.

@@ -1,0 +1,153 @@
+//go:build e2eupstreams
+
+package upstreams
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/operate"
+)
+
+// env is a variable that e2e/run.sh sets.
+func env(t testing.TB, name string) string {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		t.Fatalf("%s is not set: make e2e-upstreams", name)
+	}
+	return v
+}
+
+// process is a program of lull that a test may kill.
+type process struct {
+	cmd *exec.Cmd
+	out *output
+}
+
+// output is what a program said so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// lull starts the command line.
+func lull(t testing.TB, also []string, args ...string) *process {
+	t.Helper()
+	p := &process{exec.Command(filepath.Join(env(t, "LULL_E2E_WORK"), "lull"), args...), &output{}}
+	p.cmd.Env = append(os.Environ(), also...)
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.cmd.Wait()
+		if t.Failed() {
+			said := p.out.String()
+			t.Logf("lull %s said:\n%s", args[0], said[max(0, len(said)-4000):])
+		}
+	})
+	return p
+}
+
+// kill ends it as a power cut does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// stop asks it to end, and returns its exit code.
+func (p *process) stop(t testing.TB) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	_ = p.cmd.Wait() // the code says it
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// until waits for a state.
+func until(t testing.TB, what string, limit time.Duration, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s", what, limit)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// server starts, or restarts, one of localstack's servers.
+func server(t testing.TB, name string, port int) {
+	t.Helper()
+	root := env(t, "LULL_E2E_ROOT")
+	out, err := exec.Command(filepath.Join(root, "localstack", "start.sh"), name, strconv.Itoa(port)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("start %s: %v\n%s", name, err, out)
+	}
+}
+
+// pidOf is the process of a server, by the file that it writes.
+func pidOf(t testing.TB, name, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(env(t, "LULL_E2E_RUN"), name, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// dev starts a `lull dev` with these settings, and returns how to ask it.
+func dev(t testing.TB, settings string) (url string, api *operate.Client) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "lull.yaml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := free(t)
+	p := lull(t, nil, "dev", "--local", "--config", file, "--listen", address)
+	url = "http://" + address
+	until(t, "lull dev listens", time.Minute, func() bool { return strings.Contains(p.out.String(), url) })
+	return url, &operate.Client{Base: url, HTTP: http.DefaultClient}
+}
+
+// free is an address of this machine that nobody listens on.
+func free(t testing.TB) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr())
+}

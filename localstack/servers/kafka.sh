@@ -1,0 +1,52 @@
+# Kafka from its Maven artifacts, one node that is broker and controller (KRaft). Sourced by start.sh. The next port is
+# the controller's. Kafka Connect, with Debezium on the same class path, is started by e2e/upstreams.
+
+classpath=$LULL_E2E/kafka
+
+prepare() {
+  installed Kafka "$classpath"
+  if [ "$fresh" = yes ]; then
+    rm -rf "$run/data"
+  fi
+  mkdir -p "$run/data"
+  cat >"$run/server.properties" <<PROPERTIES
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$((port + 1))
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$((port + 1))
+advertised.listeners=PLAINTEXT://127.0.0.1:$port
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs=$run/data
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+PROPERTIES
+  cat >"$run/log4j2.properties" <<PROPERTIES
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %c: %m%n
+rootLogger.level=WARN
+rootLogger.appenderRef.console.ref=console
+PROPERTIES
+  [ -e "$run/data/meta.properties" ] ||
+    java_of_kafka kafka.tools.StorageTool format -t lull-e2e-AAAAAAAAAAAAA -c "$run/server.properties" >/dev/null
+}
+
+java_of_kafka() {
+  "$(readlink -f "$LULL_E2E/lib/java/21")/bin/java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+    -Dlog4j2.configurationFile="$run/log4j2.properties" -cp "$classpath/*" "$@"
+}
+
+launch() {
+  cd "$run"
+  exec setsid env -i "$(mark kafka)" PATH="$PATH" LANG=C.UTF-8 TZ=UTC HOME="$run" \
+    "$(readlink -f "$LULL_E2E/lib/java/21")/bin/java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+    -Dlog4j2.configurationFile="$run/log4j2.properties" -cp "$classpath/*" kafka.Kafka "$run/server.properties"
+}
+
+ready() { listening "$port"; }
