@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ var sizeUnits = []struct {
 var (
 	errSize     = errors.New("not a size: write a whole number with B, KB, MB or GB, such as 256KB")
 	errDuration = errors.New("not a duration: write a number with ms, s, m, h or d, such as 5s or 7d")
+	errRate     = errors.New("not a rate: write a number a second with three decimals at most, such as 20 or 0.5")
 )
 
 // ParseSize reads a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions
@@ -58,6 +60,33 @@ func (s Size) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(s), 10) + "B"
+}
+
+// Rate is how often something may happen, in thousandths a second.
+type Rate int64
+
+// OncePerSecond is the Rate of once a second.
+const OncePerSecond Rate = 1000
+
+var ratePattern = regexp.MustCompile(`^(0|[1-9][0-9]*(?:_[0-9]{3})*)(?:\.([0-9]{1,3}))?$`)
+
+// ParseRate reads a Rate as a number a second: "20", "1_000" or "0.5".
+func ParseRate(text string) (Rate, error) {
+	found := ratePattern.FindStringSubmatch(strings.TrimSpace(text))
+	if found == nil {
+		return 0, errRate
+	}
+	whole, part := strings.ReplaceAll(found[1], "_", ""), found[2]
+	n, err := strconv.ParseUint(whole+part+"000"[len(part):], 10, 63)
+	if err != nil {
+		return 0, errRate
+	}
+	return Rate(n), nil
+}
+
+// String returns the rate as a number a second, so that ParseRate returns it again.
+func (r Rate) String() string {
+	return strconv.FormatFloat(float64(r)/float64(OncePerSecond), 'f', -1, 64)
 }
 
 // ParseDuration reads a duration as Go writes them, and days: "5s", "1h30m", "7d", "1d12h". A day

@@ -65,6 +65,29 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+func TestRates(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Rate{
+		"20": 20_000, "0.5": 500, "0.001": 1, "1_000": 1_000_000, " 2.25 ": 2250, "0": 0, "0.10": 100,
+	} {
+		if got, err := ParseRate(text); err != nil || got != want {
+			t.Errorf("%q: got %d and %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", ".5", "5.", "-1", "+1", "1e3", "0.0005", "007", "1__0", "10_00", "5/s", "99999999999999999999",
+	} {
+		if got, err := ParseRate(text); err == nil {
+			t.Errorf("%q: got %d, want it refused", text, got)
+		}
+	}
+	for rate, want := range map[Rate]string{20_000: "20", 500: "0.5", 1: "0.001", 10_000_000: "10000", 0: "0"} {
+		if got := rate.String(); got != want {
+			t.Errorf("%d: got %s, want %s", int64(rate), got, want)
+		}
+	}
+}
+
 func FuzzDuration(f *testing.F) {
 	for _, seed := range []string{"5s", "7d", "1d12h30m", "1.5h", "-3ms", "106751d23h47m16.854775807s"} {
 		f.Add(seed)
@@ -91,6 +114,21 @@ func FuzzSize(f *testing.F) {
 		}
 		if again, err := ParseSize(s.String()); err != nil || again != s || s < 0 {
 			t.Errorf("%q: %d was written as %s and read as %d, %v", text, int64(s), s, int64(again), err)
+		}
+	})
+}
+
+func FuzzRate(f *testing.F) {
+	for _, seed := range []string{"0", "20", "0.5", "1_000.125", "9223372036854775.807"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := ParseRate(text)
+		if err != nil || r > 1<<50 {
+			return // a rate beyond that has more digits than a number prints
+		}
+		if again, err := ParseRate(r.String()); err != nil || again != r || r < 0 {
+			t.Errorf("%q: %d was written as %s and read as %d, %v", text, int64(r), r, int64(again), err)
 		}
 	})
 }

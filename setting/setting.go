@@ -17,6 +17,7 @@ const (
 	UnitDuration Unit = "duration"
 	UnitSize     Unit = "size"
 	UnitCount    Unit = "count"
+	UnitRate     Unit = "number a second"
 	UnitFlag     Unit = "true or false"
 	UnitChoice   Unit = "choice"
 	UnitText     Unit = "text"
@@ -30,7 +31,8 @@ type Setting struct {
 	// any element of a list. In a [Kind] the name begins below the source or sink.
 	Name string
 	Unit Unit
-	// Min and Max are inclusive bounds for durations (nanoseconds), sizes (bytes) and counts.
+	// Min and Max are inclusive bounds for durations (nanoseconds), sizes (bytes), counts
+	// and rates (thousandths).
 	Min, Max int64
 	// Step is the unit of which a duration must be a multiple; 0 for none.
 	Step time.Duration
@@ -51,7 +53,7 @@ type Setting struct {
 // Bounds returns what the setting's value must be, in words: a range, the choices or the shape.
 func (s Setting) Bounds() string {
 	switch s.Unit {
-	case UnitDuration, UnitSize, UnitCount:
+	case UnitDuration, UnitSize, UnitCount, UnitRate:
 		bounds := s.Format(s.Min) + " to " + s.Format(s.Max)
 		switch {
 		case s.Step == time.Minute:
@@ -72,6 +74,11 @@ func (s Setting) Bounds() string {
 	}
 }
 
+// IsNumber reports whether the setting's value is a number in its unit.
+func (s Setting) IsNumber() bool {
+	return slices.Contains([]Unit{UnitDuration, UnitSize, UnitCount, UnitRate}, s.Unit)
+}
+
 // Format writes a number in the setting's unit.
 func (s Setting) Format(n int64) string {
 	switch s.Unit {
@@ -79,6 +86,8 @@ func (s Setting) Format(n int64) string {
 		return FormatDuration(time.Duration(n))
 	case UnitSize:
 		return Size(n).String()
+	case UnitRate:
+		return Rate(n).String()
 	default:
 		return strconv.FormatInt(n, 10)
 	}
@@ -141,6 +150,11 @@ func Count(name string, from, to int64, doc string) Setting {
 // Bytes describes a [Size] between two bounds.
 func Bytes(name string, from, to Size, doc string) Setting {
 	return Setting{Name: name, Unit: UnitSize, Min: int64(from), Max: int64(to), Doc: doc}
+}
+
+// PerSecond describes a [Rate] between two bounds.
+func PerSecond(name string, from, to Rate, doc string) Setting {
+	return Setting{Name: name, Unit: UnitRate, Min: int64(from), Max: int64(to), Doc: doc}
 }
 
 // Flag describes a setting that is true or false.

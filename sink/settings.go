@@ -38,6 +38,9 @@ type Settings struct {
 	BulkDocuments int `json:"bulkDocuments"`
 	// BulkBytes is the most bytes of one bulk request; a larger document goes alone. Default 5MB.
 	BulkBytes setting.Size `json:"bulkBytes"`
+	// MaxDocumentsPerSecond is the most documents that all flights together send to the sink, in
+	// thousandths a second. Nil for no ceiling.
+	MaxDocumentsPerSecond *setting.Rate `json:"maxDocumentsPerSecond"`
 
 	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the
 	// defaults.

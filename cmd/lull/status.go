@@ -67,8 +67,10 @@ func showStatus(w io.Writer, s operate.Status) {
 			)
 		case k.Growing:
 			health.Text = fmt.Sprintf("healthy again: %.1f documents/s, which grows", k.Rate)
-		case k.Rate > 0:
+		case k.Rate > 0 && (k.Ceiling == 0 || k.Rate < k.Ceiling):
 			health = terminal.Styled{Style: terminal.Yellow, Text: fmt.Sprintf("throttles: %.1f documents/s", k.Rate)}
+		case k.AtCeiling:
+			health.Text = fmt.Sprintf("healthy, at its ceiling: %g documents/s", k.Ceiling)
 		}
 		terminal.Printf(w, "%s\t%s\n", k.Sink, health)
 	}

@@ -17,6 +17,7 @@ import (
 var (
 	durationType = reflect.TypeFor[time.Duration]()
 	sizeType     = reflect.TypeFor[setting.Size]()
+	rateType     = reflect.TypeFor[setting.Rate]()
 	sinkType     = reflect.TypeFor[Sink]()
 	sourceType   = reflect.TypeFor[Source]()
 )
@@ -112,7 +113,7 @@ func (d *decoder) wrong(n tree.Node, p at, problem, fix string) {
 // value decodes n into v, which is settable and holds the default.
 func (d *decoder) value(n tree.Node, v reflect.Value, p at) {
 	switch {
-	case v.Type() == durationType, v.Type() == sizeType:
+	case v.Type() == durationType, v.Type() == sizeType, v.Type() == rateType:
 		d.quantity(n, v, p)
 	case v.Kind() == reflect.Pointer:
 		elem := reflect.New(v.Type().Elem())
@@ -280,7 +281,7 @@ func (d *decoder) items(n tree.Node, v reflect.Value, p at) {
 	v.Set(items)
 }
 
-// quantity decodes a duration or a size.
+// quantity decodes a duration, a size or a rate.
 func (d *decoder) quantity(n tree.Node, v reflect.Value, p at) {
 	var (
 		number int64
@@ -294,6 +295,10 @@ func (d *decoder) quantity(n tree.Node, v reflect.Value, p at) {
 		var s setting.Size
 		s, err = setting.ParseSize(n.Text)
 		number = int64(s)
+	case v.Type() == rateType:
+		var r setting.Rate
+		r, err = setting.ParseRate(n.Text)
+		number = int64(r)
 	default:
 		var t time.Duration
 		t, err = setting.ParseDuration(n.Text)

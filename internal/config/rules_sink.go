@@ -38,9 +38,22 @@ var sinkRules = []Rule{
 		checkSinkIndex,
 	},
 	{
+		"sink-ceiling", "maxDocumentsPerSecond is counted in the table. So nothing may write past it.", checkCeiling,
+	},
+	{
 		"sink-unchanged", "unchanged: keep trusts the row about what the sink holds. So nothing may write past the row, " +
 			"and the sink can tell its index from one that was made anew.", checkUnchanged,
 	},
+}
+
+func checkCeiling(c *Config, f *checker) {
+	eachSink(c, func(name, path string, s Sink) {
+		if s.MaxDocumentsPerSecond != nil && c.TableOutage == TableOutageOpen {
+			f.fault(path+".maxDocumentsPerSecond", *s.MaxDocumentsPerSecond,
+				"cannot stand beside tableOutage: open, which writes where nobody can count",
+				"remove it, or set tableOutage to closed")
+		}
+	})
 }
 
 // checkUnchanged allows keep only where nothing is written past the row, and where an index that

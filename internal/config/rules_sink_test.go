@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
 )
@@ -150,6 +151,14 @@ var brokenSinks = []broken{
 		holds:   openSearch,
 		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Index = "" }) },
 		setting: "sinks.search.index", fix: "write lull-{collection}; or {collection}",
+	},
+	{
+		rule: "sink-ceiling",
+		holds: func(c *Config) {
+			setSink(c, func(s *Sink) { s.MaxDocumentsPerSecond = ptr(setting.OncePerSecond / 2) })
+		},
+		breaks:  func(c *Config) { c.TableOutage = TableOutageOpen },
+		setting: "sinks.search.maxDocumentsPerSecond", fix: "set tableOutage to closed",
 	},
 	{
 		rule:    "sink-unchanged",

@@ -60,7 +60,7 @@ type schemaWriter struct{ defaults map[string]reflect.Value }
 
 func (w schemaWriter) value(t reflect.Type, p at) object {
 	switch {
-	case t == durationType, t == sizeType:
+	case t == durationType, t == sizeType, t == rateType:
 		return w.leaf(p)
 	case t.Kind() == reflect.Pointer:
 		return w.value(t.Elem(), p)
@@ -173,6 +173,7 @@ func needed(k sink.Kind) []string {
 const (
 	durationSpelling = `^ *\+?([0-9]+d)?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))* *$`
 	sizeSpelling     = `^ *[0-9]+ *(B|KB|MB|GB)? *$`
+	rateSpelling     = `^ *[0-9]+(_[0-9]{3})*(\.[0-9]{1,3})? *$`
 	groupedSpelling  = `^[0-9]{1,3}(_[0-9]{3})+$` // 80_000 is a number to lull, and a text to YAML 1.2
 )
 
@@ -187,6 +188,11 @@ func (w schemaWriter) leaf(p at) object {
 		schema = object{"type": []string{"string", "integer"}, "pattern": sizeSpelling, "minimum": s.Min, "maximum": s.Max}
 	case setting.UnitCount:
 		schema = object{"type": []string{"integer", "string"}, "pattern": groupedSpelling, "minimum": s.Min, "maximum": s.Max}
+	case setting.UnitRate:
+		schema = object{
+			"type": []string{"number", "string"}, "pattern": rateSpelling,
+			"minimum": float64(s.Min) / float64(setting.OncePerSecond), "maximum": s.Max / int64(setting.OncePerSecond),
+		}
 	case setting.UnitFlag:
 		schema = object{"type": "boolean"}
 	case setting.UnitChoice:

@@ -93,6 +93,8 @@ func number(s setting.Setting, n int64) tree.Node {
 		return tree.Node{Kind: tree.String, Text: time.Duration(n).String()}
 	case setting.UnitSize:
 		return tree.Node{Kind: tree.String, Text: strconv.FormatInt(n, 10) + "B"}
+	case setting.UnitRate:
+		return tree.Node{Kind: tree.Number, Text: setting.Rate(n).String()}
 	default:
 		return tree.Node{Kind: tree.Number, Text: strconv.FormatInt(n, 10)}
 	}
@@ -111,7 +113,7 @@ func boundsFault(err error, name string) *Fault {
 func TestNumbersAreHeldToTheirBounds(t *testing.T) {
 	t.Parallel()
 	for _, s := range settings() {
-		if s.Unit != setting.UnitDuration && s.Unit != setting.UnitSize && s.Unit != setting.UnitCount {
+		if !s.IsNumber() {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {

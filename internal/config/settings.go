@@ -299,6 +299,8 @@ func commonSinkSettings() []setting.Setting {
 			"The service to sign for, for sigv4.").Otherwise("es; aoss where serverless"),
 		setting.Count("sinks.<name>.bulkDocuments", 1, 10_000, "The most documents of one bulk request."),
 		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB, "The most bytes of one bulk request; a larger document goes alone."),
+		setting.PerSecond("sinks.<name>.maxDocumentsPerSecond", setting.OncePerSecond/2, 10_000*setting.OncePerSecond,
+			"The most documents that are sent to the sink, by all flights of both lanes together.").Otherwise("no ceiling"),
 	}
 }
 

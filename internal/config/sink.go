@@ -28,6 +28,14 @@ const (
 	AuthKey   = sink.AuthKey
 )
 
+// Ceiling is the most documents that go to a sink, in thousandths a second. 0 is for no ceiling.
+func (c *Config) Ceiling(sink string) int64 {
+	if most := c.Sinks[sink].MaxDocumentsPerSecond; most != nil {
+		return int64(*most)
+	}
+	return 0
+}
+
 // CollectionsOf returns the collections that are known to be written to this sink, sorted: those
 // with an entry, or, where there is none, those that the settings name as a default.
 func (c *Config) CollectionsOf(sink string) []shard.Collection {

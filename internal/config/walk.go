@@ -85,13 +85,16 @@ func isKind(generic string) bool {
 	return isKind && (group == registries[sinkType].group || group == registries[sourceType].group)
 }
 
-// quantity returns a duration or a size as lull.yaml writes it, and false for every other value.
+// quantity returns a duration, a size or a rate as lull.yaml writes it, and false for every other
+// value.
 func quantity(v reflect.Value) (string, bool) {
 	switch v.Type() {
 	case durationType:
 		return setting.FormatDuration(time.Duration(v.Int())), true
 	case sizeType:
 		return setting.Size(v.Int()).String(), true
+	case rateType:
+		return setting.Rate(v.Int()).String(), true
 	}
 	return "", false
 }

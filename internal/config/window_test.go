@@ -168,7 +168,7 @@ func (d described) accepted(around int64) (low, high int64) {
 // usual is a number that is accepted in any case: the default, or for an override that of what it
 // overrides. False for what is not a number.
 func (d described) usual() (int64, bool) {
-	if d.Unit != setting.UnitDuration && d.Unit != setting.UnitSize && d.Unit != setting.UnitCount {
+	if !d.IsNumber() {
 		return 0, false
 	}
 	if strings.Contains(d.Name, ".fetch.") {

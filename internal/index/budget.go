@@ -22,10 +22,36 @@ const (
 	slotStale = 10 * time.Second
 	// requestsPerSecond splits a slot, so that the first request that is throttled stops the rest.
 	requestsPerSecond = 4
+	// idleAfter is how long after the last documents filled the time a sink counts as idle.
+	idleAfter = 300 * time.Millisecond
+	// sendTries bounds how often a request waits for others under its leases.
+	sendTries = 4
+	// sendLate is how long the answer may take that lets a request go.
+	sendLate = 500 * time.Millisecond
+	// yieldLeast is the shortest time for which the health row is written.
+	yieldLeast = 20 * time.Millisecond
 )
 
 // pace is how fast the sink may be given documents now, 0 for no limit.
-func (t *turn) pace() int64 { return shard.Pace(t.health, t.now()) }
+func (t *turn) pace() int64 { return shard.Lesser(t.taken(), t.ceiling()) }
+
+// taken is how fast the sink takes documents, by the 429s of late.
+func (t *turn) taken() int64 { return shard.Pace(t.health, t.now()) }
+
+// ceiling is how fast the settings let documents go, 0 for no ceiling. What is rebuilt is written
+// to two indices.
+func (t *turn) ceiling() int64 {
+	ceiling := t.h.Config.Ceiling(t.h.SinkName)
+	if t.rebuild.RebuildAt != 0 {
+		ceiling /= 2
+	}
+	return ceiling
+}
+
+// keepsUp reports whether the sink is given what is due about when it is due.
+func (t *turn) keepsUp() bool {
+	return t.taken() == 0 && (t.ceiling() == 0 || shard.Ahead(t.health, t.now()) <= slotNear)
+}
 
 // horizon is how far ahead a flight may take a slot. Those that have waited longest reach furthest,
 // so that they go first. A short reach keeps slots from being wasted: until a slot begins, newer
@@ -53,7 +79,7 @@ func (t *turn) awaitSlot(ctx context.Context) {
 		return
 	}
 	if t.now() > t.state.SlotEnd.Add(slotStale) || t.circuit != shard.CircuitClosed {
-		t.state.Slot, t.state.SlotEnd = 0, 0
+		t.forfeit(ctx)
 		return
 	}
 	_ = t.h.Clock.Sleep(ctx, near) // an invocation that ends here loses its slot, nothing else
@@ -67,7 +93,16 @@ func (t *turn) pay(ctx context.Context, claims []*document) []*document {
 		return claims
 	}
 	if len(claims) == 0 {
+		if t.ceiling() > 0 && t.state.Slot != 0 && t.state.Slot.Sub(t.now()) <= slotNear {
+			t.forfeit(ctx) // newer versions took the place of all that it was for
+		}
 		return nil
+	}
+	slices.SortStableFunc(claims, func(a, b *document) int { return cmp.Compare(a.row.BurstStart, b.row.BurstStart) })
+	if t.state.Slot == 0 && t.idle() {
+		t.unpaid, t.slot = true, t.now()
+		t.slotEnd = t.slot.Add(slotLong(len(claims), t.pace()))
+		return claims
 	}
 	if t.state.Slot == 0 {
 		t.reserve(ctx, len(claims))
@@ -79,8 +114,19 @@ func (t *turn) pay(ctx context.Context, claims []*document) []*document {
 	}
 	t.slot, t.slotEnd = t.state.Slot, t.state.SlotEnd
 	t.state.Slot, t.state.SlotEnd = 0, 0
-	slices.SortStableFunc(claims, func(a, b *document) int { return cmp.Compare(a.row.BurstStart, b.row.BurstStart) })
 	return claims
+}
+
+// idle reports whether nothing goes to a sink with a ceiling, although time may be handed out:
+// newer versions took the place of what that is for. Whoever has something to write needs no slot
+// then. Send sees to it that not too many think so.
+func (t *turn) idle() bool {
+	return t.ceiling() > 0 && t.taken() == 0 && t.health.SentUntil.Add(idleAfter) < t.now()
+}
+
+// slotLong is how long a slot for so many documents is: it has room for one at least.
+func slotLong(documents int, pace int64) time.Duration {
+	return min(shard.Cost(float64(documents), pace), max(slotMost, shard.Cost(1, pace)))
 }
 
 // allowance is how many more documents may be sent in the slot of this turn. Slots end by what was
@@ -111,6 +157,14 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 	}
 	n := max(int(pace/1000/requestsPerSecond), int(shard.Worth(elapsed, pace))-t.sent, 1)
 	n = min(n, t.allowance(pace), len(group))
+	if ceiling := t.ceiling(); ceiling > 0 {
+		n = min(n, max(int(shard.Worth(shard.SendBurst, ceiling)), 1))
+		// Before anything is claimed: whoever has to wait then has a lease that others wait for.
+		wait := shard.SendAfter(t.health, t.now(), shard.Cost(float64(n), ceiling))
+		if t.h.Clock.Sleep(ctx, min(wait, slotMost)) != nil {
+			return nil, group
+		}
+	}
 	return group[:n], group[n:]
 }
 
@@ -121,7 +175,7 @@ func (t *turn) reserve(ctx context.Context, documents int) {
 	if pace == 0 || t.state.Slot != 0 {
 		return
 	}
-	long := min(shard.Cost(float64(documents), pace), slotMost)
+	long := slotLong(documents, pace)
 	// The second try follows a refusal, whose image says which form it takes.
 	for range 2 {
 		now, ahead := t.now(), shard.Ahead(t.health, t.now())
@@ -144,6 +198,52 @@ func (t *turn) reserve(ctx context.Context, documents int) {
 	}
 }
 
+// mayGo counts documents that go to the sink now, where it has a ceiling. False where they do not
+// go: others went first, or nobody knows. That is asked last before the request, under the leases:
+// whatever was slow before, a service or the table, what goes in any time is bounded.
+func (t *turn) mayGo(ctx context.Context, documents int) bool {
+	ceiling := t.ceiling()
+	if ceiling == 0 {
+		return true
+	}
+	long := shard.Cost(float64(documents), ceiling)
+	for range sendTries {
+		asked := t.now()
+		a := t.ask(ctx, shard.Send(t.h.SinkName, t.health, asked, long))
+		if _, refused := shard.AsRefused(a.err); a.err != nil && !refused {
+			return false
+		}
+		if t.health = a.row; a.err == nil {
+			if t.now().Sub(asked) <= sendLate {
+				return true
+			}
+			continue // its time has passed: what went meanwhile may have filled the time since
+		}
+		wait := shard.SendAfter(t.health, t.now(), long)
+		if wait > slotMost || wait > t.remaining()-sinkMargin-leastWrite || t.h.Clock.Sleep(ctx, wait) != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// forfeit gives a slot up that is not used.
+func (t *turn) forfeit(ctx context.Context) {
+	t.yield(ctx, t.state.SlotEnd.Sub(t.state.Slot)) // of none, nothing
+	t.state.Slot, t.state.SlotEnd = 0, 0
+}
+
+// yield has time of a slot handed out again that was for documents which newer versions replaced.
+// Where the sink throttles it is left: who hands it out twice makes up for nothing.
+func (t *turn) yield(ctx context.Context, long time.Duration) {
+	if t.taken() > 0 || t.ceiling() == 0 || long < yieldLeast || shard.Ahead(t.health, t.now()) < long {
+		return
+	}
+	if a := t.ask(ctx, shard.Yield(t.h.SinkName, t.now(), long)); a.err == nil {
+		t.health = a.row
+	}
+}
+
 // awaitBudget keeps documents until the flight's slot, or until it may get one.
 func (t *turn) awaitBudget(docs []*document) {
 	until := t.state.Slot.Add(-slotNear)
@@ -153,7 +253,11 @@ func (t *turn) awaitBudget(docs []*document) {
 		beyond := max(shard.Ahead(t.health, t.now())-t.horizon(), 0)
 		until = t.now().Add(beyond + time.Duration(t.h.Jitter()*float64(t.horizon())))
 	}
+	why := "the sink throttles: its budget is spoken for"
+	if t.taken() == 0 {
+		why = "maxDocumentsPerSecond: the sink's time is spoken for"
+	}
 	for _, d := range docs {
-		t.wait(d, until, "the sink throttles: its budget is spoken for")
+		t.wait(d, until, why)
 	}
 }

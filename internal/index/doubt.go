@@ -119,6 +119,10 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 			ops[i].Fence--
 		}
 	}
+	if !t.mayGo(ctx, len(ops)) {
+		t.asked = false
+		return
+	}
 	answers, _ := t.send(ctx, ops)
 	for i, o := range answers {
 		w := witnesses[i]

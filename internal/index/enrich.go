@@ -476,7 +476,7 @@ func (t *turn) cutEnricher(ctx context.Context, e *enricher, n tally) {
 	if e.circuit, e.next = shard.Health(row, t.now()); e.circuit != shard.CircuitClosed {
 		return // somebody has done more than that
 	}
-	if w, due := shard.Cut(e.name(), row, t.now(), n.served, n.throttled); due {
+	if w, due := shard.Cut(e.name(), row, t.now(), n.served, n.throttled, 0); due {
 		e.row = t.ask(ctx, w).row
 	}
 }

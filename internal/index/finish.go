@@ -114,6 +114,7 @@ func (t *turn) away(ctx context.Context, why string) flight.State {
 
 // end removes the manifest and its checkpoints. What cannot be removed now is collected by prune.
 func (t *turn) end(ctx context.Context) flight.State {
+	t.forfeit(ctx)
 	t.lost("delete the manifest", "", t.h.Flights.Delete(ctx, t.state.Flight))
 	t.note(journal.Note{Step: journal.Ended, Count: t.state.Turn + 1})
 	return finished(t.state)

@@ -171,6 +171,7 @@ type turn struct {
 	cautious    bool               // documents of this flight could not be loaded when they were tried last
 	slot        shard.Micros       // the slot that this turn uses, see budget.go
 	slotEnd     shard.Micros
+	unpaid      bool                         // it is nobody's: the sink was idle
 	sent        int                          // documents sent in it
 	took        time.Duration                // how long the last request took
 	verdicts    map[shard.Collection]verdict // of the collections that were written in this turn
@@ -210,6 +211,9 @@ func (t *turn) run(ctx context.Context) flight.State {
 			group = slices.Concat(rest, next, later)
 		}
 		unwritten = append(unwritten, group...)
+	}
+	if t.slot != 0 && !t.unpaid {
+		t.yield(ctx, t.slotEnd.Sub(t.slot)-shard.Cost(float64(t.sent), t.pace()))
 	}
 	t.postpone(ctx, unwritten)
 	// After all deletions, because giving a message back takes its other events out of the flight.

@@ -38,7 +38,7 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 	}
 	// A document alone in its request after claims without an answer is under suspicion itself.
 	suspect := len(docs) == 1 && docs[0].row.Attempts > 1
-	pace := t.pace()
+	pace := t.taken()
 	// At the slowest pace, or where the sink says for how long, an open circuit is cheaper.
 	stop := applied == 0 && (after > 0 || pace > 0 && pace <= shard.TripPace)
 	switch {
@@ -60,7 +60,7 @@ func (t *turn) cut(ctx context.Context, applied, throttled int) {
 		t.tripped, t.circuitNext = true, t.behindCircuit(t.circuitNext, t.health.Level)
 		return
 	}
-	w, due := shard.Cut(t.h.SinkName, t.health, t.now(), applied, throttled)
+	w, due := shard.Cut(t.h.SinkName, t.health, t.now(), applied, throttled, t.ceiling())
 	if !due {
 		return
 	}

@@ -31,7 +31,11 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		})
 		sent = append(sent, d)
 	}
-	if len(ops) > 0 {
+	if len(ops) > 0 && !t.mayGo(ctx, len(ops)) {
+		t.finishAll(len(sent), func(i int) func() {
+			return t.release(ctx, sent[i], sent[i].newest(), "never sent: maxDocumentsPerSecond", 0, false)
+		})
+	} else if len(ops) > 0 {
 		began := t.h.Clock.Now()
 		outcomes, p := t.send(ctx, ops)
 		t.sent, t.took = t.sent+len(ops), t.h.Clock.Now().Sub(began)

@@ -200,8 +200,12 @@ type SinkStatus struct {
 	Rate      float64   `json:"rate,omitempty"`  // documents a second that may go to it; 0 for no limit
 	// Growing says that the rate is the one after a pause or an outage, which doubles every few seconds.
 	// Otherwise the sink throttles.
-	Growing bool   `json:"growing,omitempty"`
-	Pause   *Pause `json:"pause,omitempty"` // nil where no operator has paused it
+	Growing bool `json:"growing,omitempty"`
+	// Ceiling is the setting maxDocumentsPerSecond, 0 where it is not set. AtCeiling says that documents
+	// wait for it.
+	Ceiling   float64 `json:"ceiling,omitempty"`
+	AtCeiling bool    `json:"at_ceiling,omitempty"`
+	Pause     *Pause  `json:"pause,omitempty"` // nil where no operator has paused it
 }
 
 // EnricherStatus is what the health row says of the service that enriches a collection.

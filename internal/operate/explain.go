@@ -39,7 +39,7 @@ func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation,
 	name := o.Config.SinkOf(key)
 	e := evidence{
 		timing: o.Config.Timing(key.Collection()), visibility: o.Config.Queues.Visibility, collection: key.Collection(),
-		patience: o.Config.Lease(name) + 2*time.Second,
+		patience: o.Config.Lease(name) + 2*time.Second, ceiling: o.Config.Ceiling(name),
 	}
 	if err := o.look(ctx, key, name, &e); err != nil {
 		return failed(err)

@@ -198,6 +198,13 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 				now.UTC().Format(clockLayout) + ".",
 		},
 		{
+			"below a ceiling that others use", pending(func(r *shard.Row) { r.BurstStart = at(-time.Minute) }),
+			shard.Row{PaidUntil: at(time.Second)},
+			nil,
+			"Version 5 was due at 2026-11-20T15:59:59.000Z, and waits for its share: more is due than " +
+				"maxDocumentsPerSecond lets go, 20 documents a second.",
+		},
+		{
 			"in its burst", pending(nil),
 			shard.Row{},
 			nil,
@@ -214,11 +221,15 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			// A flight holds the pending version, and the sink has the committed one.
 			e := evidence{
 				row: tt.row, health: tt.health, letters: tt.letters, now: shard.MicrosOf(now), timing: timing,
-				held: []Held{{OrderKey: tt.row.Pending.String(), Due: now}},
+				held:     []Held{{OrderKey: tt.row.Pending.String(), Due: now}},
+				patience: 15 * time.Second, ceiling: 20_000,
 				sink: sinkAnswer{
 					found: tt.row.CommittedOp == shard.Put, key: tt.row.Committed,
 					version: tt.row.Committed.VersionText(),
 				},
+			}
+			if strings.HasPrefix(tt.name, "below a ceiling") {
+				e.held[0].Due = now.Add(-time.Second)
 			}
 			state, got := e.verdict()
 			if got != tt.want {

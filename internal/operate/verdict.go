@@ -110,6 +110,7 @@ type evidence struct {
 	timing      shard.Timing
 	visibility  time.Duration
 	patience    time.Duration // how late a flight may come
+	ceiling     int64         // thousandths of a document a second that the settings let go, 0 for any
 	collection  shard.Collection
 }
 
@@ -220,6 +221,10 @@ func (e *evidence) onItsWay() (State, string) {
 		}
 		return say(StateThrottled, "was due at %s, and waits for its share: the sink throttles, and all flights together "+
 			"write %.1f documents a second.", due.UTC().Format(clockLayout), float64(pace)/1000)
+	}
+	if e.ceiling > 0 && shard.Ahead(e.health, e.now) > 0 && due.Before(e.now.Time()) {
+		return say(StateThrottled, "was due at %s, and waits for its share: more is due than maxDocumentsPerSecond lets go, "+
+			"%g documents a second.", due.UTC().Format(clockLayout), float64(e.ceiling)/1000)
 	}
 	if e.now.Sub(shard.MicrosOf(due)) > e.patience {
 		return say(StateLate, "was due at %s, and its flight %s has not come: it never started, or was stopped. %s",

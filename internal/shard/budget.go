@@ -59,6 +59,14 @@ func Pace(r Row, now Micros) int64 {
 	return max(int64(pace), slowestPace)
 }
 
+// Lesser is the lesser of two speeds, where 0 stands for any speed.
+func Lesser(a, b int64) int64 {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // SlowStart reports whether the speed is the growing one after a pause or an outage: the sink has
 // not throttled since.
 func SlowStart(r Row, now Micros) bool { return r.RateTop == 0 && Pace(r, now) > 0 }
@@ -87,9 +95,10 @@ func Cost(documents float64, pace int64) time.Duration {
 }
 
 // Cut slows everybody down after the sink has throttled a request: it applied so many documents of
-// it, and throttled so many. r is the row as it was just read. The write is refused where somebody
-// has cut since. The second result is false where the last cut is too young for another one.
-func Cut(sink string, r Row, now Micros, applied, throttled int) (Write, bool) {
+// it, and throttled so many. r is the row as it was just read, and ceiling the speed that was never
+// exceeded, 0 for none. The write is refused where somebody has cut since. The second result is
+// false where the last cut is too young for another one.
+func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) (Write, bool) {
 	since := now.Sub(r.RateAt)
 	if r.RateAt != 0 && since < cutEvery && since > -forgotten {
 		return Write{}, false
@@ -106,13 +115,14 @@ func Cut(sink string, r Row, now Micros, applied, throttled int) (Write, bool) {
 	if pace == 0 {
 		// The first cut: what went through is the best guess. Time that somebody had handed out
 		// long ago means nothing.
-		rate := min(max(int64(applied)*1000, slowestPace), noLimit/2)
+		rate := Lesser(min(max(int64(applied)*1000, slowestPace), noLimit/2), ceiling)
 		w.Update = append(w.Update, set(AttrRate, numberValue(rate)))
 		w.Update = append(w.Update, remove(AttrRateTop, AttrPaidUntil)...)
 		return w, true
 	}
 	// A pace that was not used says nothing of the sink. The share of the time that was handed out
 	// does.
+	pace = Lesser(pace, ceiling)
 	if used := float64(r.Paid) / float64((since + Ahead(r, now)).Microseconds()); r.Paid > 0 && used < 1 {
 		pace = max(int64(float64(pace)*used), slowestPace)
 	}
@@ -155,6 +165,54 @@ func SpendFirst(sink string, now Micros, long time.Duration) Write {
 		set(AttrPaidUntil, timeValue(now.Add(long))),
 		{Verb: Add, Attr: AttrPaid, Val: numberValue(long.Microseconds())},
 	}}
+}
+
+// Yield takes back time that was handed out and that nobody uses, so that it is handed out again:
+// from the end, because what is handed out in between belongs to others. It is refused where as
+// much is not handed out beyond now.
+func Yield(sink string, now Micros, long time.Duration) Write {
+	return Write{Transition: YIELD, Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		must(AttrPaidUntil, AtLeast, timeValue(now.Add(long))),
+	}, Update: []Action{
+		{Verb: Add, Attr: AttrPaidUntil, Val: numberValue(-long.Microseconds())},
+		{Verb: Add, Attr: AttrPaid, Val: numberValue(-long.Microseconds())},
+	}}
+}
+
+// SendBurst is how much time's worth of documents may go at once to a sink with a ceiling, where
+// nothing went before. One document may go in any case.
+const SendBurst = time.Second
+
+// Send counts documents that go to a sink with a ceiling, before they go: at the ceiling they fill
+// so much time. What went fills the time up to sent_until, which may be [SendBurst] ahead. So in
+// any time T goes what fills T and SendBurst, and no more. It is refused where the documents have
+// to wait. r is the row as it was read last, which says the form: one begins where nothing that
+// went fills the time beyond now, or where only a clock far ahead says so.
+func Send(sink string, r Row, now Micros, long time.Duration) Write {
+	w := Write{Transition: SEND, Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		must(AttrSentUntil, AtLeast, timeValue(now)),
+		must(AttrSentUntil, AtMost, timeValue(now.Add(max(SendBurst-long, 0)))),
+	}, Update: []Action{{Verb: Add, Attr: AttrSentUntil, Val: numberValue(long.Microseconds())}}}
+	if filled := r.SentUntil; filled < now || filled > now.Add(forgotten) {
+		w.Transition, w.Update = SENDFirst, []Action{set(AttrSentUntil, timeValue(now.Add(long)))}
+		w.Cond = []Clause{known(), {
+			{AttrSentUntil, Absent, Value{}},
+			{AttrSentUntil, Less, timeValue(now)},
+			{AttrSentUntil, Greater, timeValue(now.Add(forgotten))},
+		}}
+	}
+	return w
+}
+
+// SendAfter is how long documents that fill so much time have to wait.
+func SendAfter(r Row, now Micros, long time.Duration) time.Duration {
+	ahead := r.SentUntil.Sub(now)
+	if ahead > forgotten {
+		return 0 // a clock far ahead
+	}
+	return max(ahead-max(SendBurst-long, 0), 0)
 }
 
 // Ahead is how much time of the budget is handed out from now on.

@@ -83,6 +83,7 @@ type Row struct {
 	RateAt     Micros // health row: when that was
 	PaidUntil  Micros // health row: the time up to which documents are spoken for
 	Paid       int64  // health row: how much of the time from RateAt on was handed out, in microseconds
+	SentUntil  Micros // health row: up to when the documents that went fill the time, at the ceiling
 	PausedAt   Micros // health row: an operator paused the sink then; 0 where nobody has
 	PausedBy   string // health row: who; at most 200 bytes
 	PausedWhy  string // health row: why; at most 200 bytes
@@ -139,6 +140,7 @@ const (
 	AttrRateAt        Attr = "rate_at"
 	AttrPaidUntil     Attr = "paid_until"
 	AttrPaid          Attr = "paid"
+	AttrSentUntil     Attr = "sent_until"
 	AttrPausedAt      Attr = "paused_at"
 	AttrPausedBy      Attr = "paused_by"
 	AttrPausedWhy     Attr = "paused_why"
@@ -157,7 +159,7 @@ func Attrs() []Attr {
 		AttrSchema, AttrVersionClass, AttrPending, AttrCommitted, AttrCommittedOp, AttrClaimed, AttrClaimedWas,
 		AttrDead, AttrBurstStart, AttrFlight, AttrOwner, AttrLeaseUntil, AttrLastWrite, AttrAttempts, AttrRefusals,
 		AttrContent, AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRate, AttrRateTop,
-		AttrRateAt, AttrPaidUntil, AttrPaid, AttrPausedAt, AttrPausedBy, AttrPausedWhy,
+		AttrRateAt, AttrPaidUntil, AttrPaid, AttrSentUntil, AttrPausedAt, AttrPausedBy, AttrPausedWhy,
 		AttrRebuildOf, AttrRebuildInto, AttrRebuildAt, AttrRebuildMissed, AttrRebuildSeal, AttrRanAt, AttrCursor,
 	}
 }
@@ -312,6 +314,8 @@ func (r *Row) field(a Attr) any {
 		return &r.PaidUntil
 	case AttrPaid:
 		return &r.Paid
+	case AttrSentUntil:
+		return &r.SentUntil
 	case AttrPausedAt:
 		return &r.PausedAt
 	case AttrPausedBy:

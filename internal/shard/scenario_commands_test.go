@@ -319,7 +319,7 @@ func cut(t *testing.T, s *story, l *line) string {
 	if _, err := fmt.Sscan(l.text("applied", "0"), &applied); err != nil {
 		t.Fatal(err)
 	}
-	w, ok := shard.Cut("search", s.rowOf(t, shard.HealthRow("search")), s.micros(), applied, 5)
+	w, ok := shard.Cut("search", s.rowOf(t, shard.HealthRow("search")), s.micros(), applied, 5, 0)
 	if !ok {
 		return "no CUT: the last one is too young\n"
 	}

@@ -337,6 +337,7 @@ func (s *story) show(r shard.Row) string {
 	moment("rate at", r.RateAt)
 	moment("paid until", r.PaidUntil)
 	number("paid", r.Paid)
+	moment("sent until", r.SentUntil)
 	moment("paused", r.PausedAt)
 	if r.PausedBy != "" {
 		say("paused by", "%s", r.PausedBy)

@@ -31,6 +31,9 @@ const (
 	CUT
 	SPEND
 	SPENDFirst // nothing is handed out beyond now
+	YIELD
+	SEND
+	SENDFirst // nothing that went fills the time beyond now
 	PAUSE
 	RESUME
 	REBUILD
@@ -53,6 +56,7 @@ var transitionNames = [transitions]string{
 	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", RAISE: "RAISE",
 	RESET: "RESET", COLLECT: "COLLECT",
 	TRIP: "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", CUT: "CUT", SPEND: "SPEND", SPENDFirst: "SPEND first",
+	YIELD: "YIELD", SEND: "SEND", SENDFirst: "SEND first",
 	PAUSE: "PAUSE", RESUME: "RESUME",
 	REBUILD: "REBUILD", MISS: "MISS", SEAL: "SEAL", UNSEAL: "UNSEAL", REBUILT: "REBUILT",
 	STARTRUN: "START RUN", SAVERUN: "SAVE RUN", ENDRUN: "END RUN",
@@ -73,7 +77,7 @@ func (t Transition) String() string { return transitionNames[t] }
 // Base is the transition without its form: COMMIT for [COMMITNewerWaiting].
 func (t Transition) Base() Transition {
 	switch t {
-	case CLAIMAgain, COMMITNewerWaiting, KEEPNewerWaiting, REJECTNotPending, PARKNotPending, SPENDFirst:
+	case CLAIMAgain, COMMITNewerWaiting, KEEPNewerWaiting, REJECTNotPending, PARKNotPending, SPENDFirst, SENDFirst:
 		return t - 1
 	}
 	return t

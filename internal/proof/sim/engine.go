@@ -133,6 +133,11 @@ const spaced = 16
 // Write is one bulk request. Its items are applied one after the other. Some may be applied
 // although the answer does not say so, and all of them long after nobody waits for them any more.
 func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	c.v.w.oracle.counted(c.v, len(ops))
+	return c.write(ctx, ops)
+}
+
+func (c engineClient) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	v, w, r := c.v, c.v.w, &c.v.w.rates
 	ops = slices.Clone(ops)
 	for i := range ops {
@@ -156,7 +161,7 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		if kept == 0 {
 			return out
 		}
-		return append(c.Write(ctx, ops[:kept]), out[kept:]...)
+		return append(c.write(ctx, ops[:kept]), out[kept:]...)
 	}
 	w.counts.Requests++
 	end, _ := ctx.Deadline()

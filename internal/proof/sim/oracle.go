@@ -198,6 +198,25 @@ func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros)
 	}
 }
 
+// counted sees how many documents a turn is about to send, and whether a sink with a ceiling gets
+// more than that in any time.
+func (o *oracle) counted(v *invocation, documents int) {
+	w, p := o.w, v.pipe
+	if p == nil || w.cfg.Ceiling(p.name) == 0 {
+		return
+	}
+	ceiling := w.cfg.Ceiling(p.name)
+	p.filled = max(p.filled, w.now) + shard.Cost(float64(documents), ceiling)
+	burst := max(shard.SendBurst, shard.Cost(1, ceiling)) + sendsLate + 2*w.drawn.Skew
+	if ahead := p.filled - w.now; ahead > burst && w.rates.WrongClock == 0 {
+		o.violate("no more documents than the ceiling", fmt.Sprintf(
+			"%s %d sends %d to %s: what it got fills the next %s", v.Name, v.ID, documents, p.name, ahead))
+	}
+}
+
+// sendsLate is how much later than it was counted a request may go.
+const sendsLate = 500 * time.Millisecond
+
 // sent sees a request on its way to the sink, and finds the claims that it is made under.
 func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 	under := make([]*grant, len(ops))

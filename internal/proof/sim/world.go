@@ -116,6 +116,7 @@ type pipe struct {
 	mappings         []*mapping
 	machine          *machine
 	engine           *engine
+	filled           time.Duration // up to when what its turns have sent fills the time, at its ceiling
 }
 
 func (p *pipe) lane(l flight.Lane) *sqsQueue {

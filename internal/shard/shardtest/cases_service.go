@@ -110,7 +110,7 @@ func paidMore(r *shard.Row)           { r.Paid = 3_500_000 }
 func budgetCases() []Case {
 	limited := with(shard.Row{LastWrite: begin, Level: 2}, paced)
 	pace := shard.Pace(limited, now) // of which half was used
-	w, _ := shard.Cut("sink", limited, now, 3, 5)
+	w, _ := shard.Cut("sink", limited, now, 3, 5, 0)
 	cut := &table{write: w, base: limited}
 	cut.add(
 		allowed("of what was seen: a part of the pace is left, and what is spoken for stays", shard.Row{
@@ -122,7 +122,7 @@ func budgetCases() []Case {
 		refused("where the budget that was seen is gone", rateAt(0)),
 		foreign,
 	)
-	w, _ = shard.Cut("sink", shard.Row{}, now, 3, 5)
+	w, _ = shard.Cut("sink", shard.Row{}, now, 3, 5, 0)
 	first := &table{write: w, base: shard.Row{LastWrite: begin}}
 	of := func(...change) shard.Row { return shard.Row{LastWrite: begin, Rate: 3000, RateAt: now} }
 	first.add(
@@ -162,7 +162,54 @@ func budgetCases() []Case {
 		refused("in the last microsecond of it", paidUntil(now)),
 		foreign,
 	)
-	return slices.Concat(cut.cases, first.cases, spend.cases, begun.cases)
+	yield := &table{write: shard.Yield("sink", now, second), base: with(limited, paidUntil(now.Add(2*second)))}
+	less := func(until shard.Micros) shard.Row {
+		return with(limited, paidUntil(until), func(r *shard.Row) { r.Paid = 1_500_000 })
+	}
+	yield.add(
+		allowed("of the end of what is spoken for", less(now.Add(second))),
+		allowed("of all that is spoken for", less(now), paidUntil(now.Add(second))),
+		refused("of more than is spoken for", paidUntil(now.Add(second)-1)),
+		refused("where none was ever spoken for", paidUntil(0)),
+		foreign,
+	)
+	return slices.Concat(cut.cases, first.cases, spend.cases, begun.cases, yield.cases, sendCases())
+}
+
+func sentUntil(m shard.Micros) change { return func(r *shard.Row) { r.SentUntil = m } }
+
+// sendCases count documents that fill a quarter of a second each time: three quarters may be ahead.
+func sendCases() []Case {
+	const long = second / 4
+	going := with(shard.Row{LastWrite: begin, Level: 2}, paced, sentUntil(now.Add(long)))
+	more := &table{write: shard.Send("sink", going, now, long), base: going}
+	more.add(
+		allowed("where there is room before the burst ends", with(going, sentUntil(now.Add(2*long)))),
+		allowed("up to the burst", with(going, sentUntil(now.Add(second))), sentUntil(now.Add(3*long))),
+		allowed("in the microsecond in which what went ends", with(going, sentUntil(now.Add(long))), sentUntil(now)),
+		refused("beyond the burst", sentUntil(now.Add(3*long)+1)),
+		refused("where what went is past", sentUntil(now-1)),
+		refused("where nothing ever went", sentUntil(0)),
+		foreign,
+	)
+	more.write = shard.Send("sink", going, now, 2*second)
+	more.add(
+		allowed("of more than the burst, where nothing went before", with(going, sentUntil(now.Add(2*second))),
+			sentUntil(now)),
+		refused("of more than the burst, where anything did", sentUntil(now+1)),
+	)
+	first := &table{write: shard.Send("sink", shard.Row{}, now, long), base: with(going, sentUntil(now-1))}
+	filled := with(going, sentUntil(now.Add(long)))
+	first.add(
+		allowed("where what went is past", filled),
+		allowed("where nothing ever went", filled, sentUntil(0)),
+		allowed("where a clock far ahead has counted", filled, sentUntil(now.Add(180*second)+1)),
+		refused("where something went", sentUntil(now.Add(long))),
+		refused("where something went, by a clock that may be right", sentUntil(now.Add(180*second))),
+		refused("in the last microsecond that it fills", sentUntil(now)),
+		foreign,
+	)
+	return slices.Concat(more.cases, first.cases)
 }
 
 func rebuiltAt(m shard.Micros) change { return func(r *shard.Row) { r.RebuildAt = m } }

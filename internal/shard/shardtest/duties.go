@@ -127,7 +127,7 @@ func extremes(doc shard.DocID) shard.Row {
 		Refusals: math.MinInt64,
 		Content:  "\x00\xffcontent", LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5,
 		Rate: 6, RateTop: 7, RateAt: 8, PaidUntil: 9, Paid: 10,
-		PausedAt: 11, PausedBy: "ann", PausedWhy: "größer",
+		SentUntil: 12, PausedAt: 11, PausedBy: "ann", PausedWhy: "größer",
 		RebuildOf: "content", RebuildInto: "content.r2", RebuildAt: 12, RebuildMissed: 13, RebuildSeal: 14,
 		Cursor: "!run#\x01",
 	}

@@ -152,8 +152,9 @@ function stack(ctx, s) {
       k.pause ? el("span", { class: "warn" }, `paused by ${k.pause.by} since ${fmt.time(k.pause.since)}${k.pause.why ? ` (${k.pause.why})` : ""}: nothing is claimed before \`lull resume ${k.sink}\`; dead letters from ${fmt.time(k.pause.dead_from)} on`)
         : k.open ? el("span", { class: "bad" }, `unhealthy: nothing is claimed before ${fmt.time(k.open_until)} (opened ${k.level}× in a row)`)
         : k.growing ? el("span", { class: "good" }, "healthy again: what waited goes at a pace that grows")
-        : k.rate ? el("span", { class: "warn" }, "throttles") : el("span", { class: "good" }, "healthy"),
-      k.rate ? `${fmt.number(Math.round(k.rate * 10) / 10)} documents/s` : "no limit"]), { caption: "Health by the table, and what each may be sent" }),
+        : k.rate && !(k.rate >= k.ceiling) ? el("span", { class: "warn" }, "throttles")
+        : el("span", { class: "good" }, k.at_ceiling ? "healthy, at its ceiling" : "healthy"),
+      k.ceiling && !(k.rate < k.ceiling) ? `ceiling: ${fmt.number(k.ceiling)} documents/s` : k.rate ? `${fmt.number(Math.round(k.rate * 10) / 10)} documents/s` : "no limit"]), { caption: "Health by the table, and what each may be sent" }),
     el("h2", {}, "Lanes"),
     ctx.table(["Queue", right("Not yet received"), right("Held"), right("Delayed")],
       (s.queues || []).map((q) => [q.queue, fmt.number(q.visible), fmt.number(q.in_flight), fmt.number(q.delayed)]),
