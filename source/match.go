@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -77,13 +78,95 @@ func (m Match) reads(stream string) bool {
 type bound struct {
 	Match
 	source string
+	index  int // among the rules of the source
+}
+
+// Need is one thing that a rule asks for, and what a message has. Want is empty where the rule does
+// not ask.
+type Need struct {
+	Field, Want, Has string
+	Met              bool
+}
+
+// needs are what the rule asks of a message.
+func (b bound) needs(named, sink string, o event.Origin) [8]Need {
+	asks := ""
+	if b.Named {
+		asks = b.source
+	}
+	all := [...]Need{
+		{Field: "named", Want: asks, Has: named},
+		{Field: "sink", Want: b.Sink, Has: sink},
+		{Field: "topic", Want: b.Topic, Has: o.Topic},
+		{Field: "bus", Want: b.Bus, Has: o.Bus},
+		{Field: "detailType", Want: b.DetailType, Has: o.DetailType},
+		{Field: "bucket", Want: b.Bucket, Has: o.Bucket},
+		{Field: "stream", Want: b.Stream, Has: o.Stream},
+		{Field: "queue", Want: b.Queue, Has: o.Queue},
+	}
+	for i := range all {
+		n := &all[i]
+		n.Met = n.Want == "" || n.Want == n.Has || n.Field == "stream" && b.reads(n.Has)
+	}
+	return all
+}
+
+// Choice says why the settings give a message to a source.
+type Choice struct {
+	// Source decodes the message; empty where none does.
+	Source string
+	// Rule is the path of the rule that holds, such as sources.pages.match[0], or defaultSource.
+	Rule string
+	// Origin is what the envelopes of the message say.
+	Origin event.Origin
+	// Missed are the rules that were tried before, by path, each with what it asks for and misses.
+	Missed []Miss
+	// Invalid is why the message is refused before it is decoded, or nil.
+	Invalid *event.Invalid
+}
+
+// Miss is a rule that does not hold for a message.
+type Miss struct {
+	Rule  string
+	Needs []Need // at least one
+}
+
+// Explain says which source decodes a message, and which rule chooses it.
+func (s *Set) Explain(m event.Message) Choice {
+	var c Choice
+	if len(m.Body) <= event.MaxBodyBytes {
+		c.Origin = event.OriginOf(m.Body, s.depth)
+	}
+	named := m.Attributes[queue.AttrSource].String
+	for _, r := range s.rules {
+		path := fmt.Sprintf("sources.%s.match[%d]", r.source, r.index)
+		miss := Miss{Rule: path}
+		for _, n := range r.needs(named, s.sink, c.Origin) {
+			if !n.Met {
+				miss.Needs = append(miss.Needs, n)
+			}
+		}
+		if len(miss.Needs) == 0 {
+			c.Rule = path
+			break
+		}
+		c.Missed = append(c.Missed, miss)
+	}
+	if c.Rule == "" && s.fallback != "" {
+		c.Rule = "defaultSource"
+	}
+	src, bad := s.choose(m)
+	if c.Invalid = bad; bad == nil {
+		c.Source = src.rules.Name
+	}
+	return c
 }
 
 // bind sorts the rules of all sources: the first that holds chooses the source.
 func bind(sources map[string]Settings) (rules []bound, opens bool) {
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		for _, m := range sources[name].Match {
-			rules = append(rules, bound{m, name})
+		for i, m := range sources[name].Match {
+			rules = append(rules, bound{m, name, i})
 			opens = opens || m.opens()
 		}
 	}
@@ -159,16 +242,8 @@ func (s *Set) match(m event.Message, named string) string {
 		origin = s.origin(m.Body)
 	}
 	for _, r := range s.rules {
-		switch {
-		case r.Named && named != r.source,
-			r.Sink != "" && r.Sink != s.sink,
-			r.Topic != "" && r.Topic != origin.Topic,
-			r.Bus != "" && r.Bus != origin.Bus,
-			r.DetailType != "" && r.DetailType != origin.DetailType,
-			r.Bucket != "" && r.Bucket != origin.Bucket,
-			r.Stream != "" && !r.reads(origin.Stream),
-			r.Queue != "" && r.Queue != origin.Queue:
-		default:
+		needs := r.needs(named, s.sink, origin)
+		if !slices.ContainsFunc(needs[:], func(n Need) bool { return !n.Met }) {
 			return r.source
 		}
 	}

@@ -117,6 +117,10 @@ func TestTheSettingsChooseTheSource(t *testing.T) {
 			m.Attributes = map[string]event.Attribute{queue.AttrSource: queue.Text(strings.Trim(tt.attribute, "\x00"))}
 		}
 		r := set.At(tt.sink).Decode(m)[0]
+		why := set.At(tt.sink).Explain(m)
+		if got := set.At(tt.sink).SourceOf(m); why.Source != got || (why.Invalid == nil) != (got != "") || got != "" && why.Rule == "" {
+			t.Errorf("%s: explained as %+v, and decoded by %q", tt.name, why, got)
+		}
 		if got := string(r.Event.Doc); r.Invalid == nil && got != tt.want ||
 			r.Invalid != nil && !strings.Contains(r.Invalid.Error(), tt.want) {
 			t.Errorf("%s: got %s, %v, want %s", tt.name, got, r.Invalid, tt.want)

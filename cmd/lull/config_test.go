@@ -176,3 +176,49 @@ func alarming(t *testing.T, a answer, says ...string) {
 		}
 	}
 }
+
+func TestConfigCheckSaysWhichRuleTakesAMessage(t *testing.T) {
+	t.Parallel()
+	path := write(t, `
+sources:
+  pages: {kind: json, noVersion: position, json: {key: true}, match: [{topic: pages}, {queue: pages}]}
+  orders: {kind: json, json: {id: /id, version: /v}, collection: orders, match: [{bus: shop, detailType: order}]}
+  partner: {kind: native, collection: orders, match: [{sink: archive}]}
+  direct: {kind: native}
+defaultSource: direct
+collections: {content: {}, orders: {sink: archive}}
+defaultCollection: content
+sinks: {search: {kind: bleve}, archive: {kind: bleve}}
+defaultSink: search
+`)
+	events := filepath.Join("..", "..", "source", "json", "testdata", "kafka", "message.json")
+	check := func(stdin string, args ...string) answer {
+		return lull(t, stdin, append([]string{"config", "check", path, "--message"}, args...)...)
+	}
+	check("", events).want(t, "a topic of Kafka", exitOK, "topic: pages", "yes: sources.pages.match[0]: source pages decodes it",
+		"put content#bus-pass, version 15 of class int, to sink search, lane live", `{"title":"Renew a bus pass","price":12.50}`)
+	alarming(t, check(`{"detail-type":"refund","source":"shop","detail":{"id":1,"v":2}}`+"\n", "-"),
+		"no: sources.orders.match[0]: detailType is refund, want order", "yes: defaultSource: source direct decodes it",
+		"dead letter contract: subject is missing")
+	native := `{"type":"doc.deleted","subject":"a","sequence":"1"}`
+	check(native, "-", "--sink", "archive").want(t, "another sink's queue", exitOK, "yes: sources.partner.match[0]",
+		"delete orders#a, version 1 of class int, to sink archive, lane live")
+	alarming(t, check(`{"attributes":{"lull-source":"pages"},"body":`+native+`}`, "-"),
+		"dead letter contract: ", "may not name source pages")
+	check(`{"attributes":{"content_type":"application/x-heartbeat"},"body":"beat"}`, "-").want(t, "a heartbeat", exitOK, "skipped: heartbeat")
+	var all checked
+	check(native+"\n"+native, "-", "-o", "json").into(t, &all)
+	if len(all.Messages) != 2 || all.Messages[1].Rule != "defaultSource" || all.Messages[1].Where != "line 2" ||
+		len(all.Messages[1].Missed) != 4 || all.Messages[1].Events[0].Key != "content#a" {
+		t.Errorf("got %+v", all.Messages)
+	}
+	check("", "-").want(t, "no message", exitUsage, "holds no message")
+	check("", "nowhere").want(t, "no file", exitUsage, "nowhere")
+	check(native, "-", "--sink", "nope").want(t, "no such sink", exitUsage, "nope is not a sink")
+	check(strings.Repeat(native+"\n", maxSamples+1), "-").want(t, "too many", exitUsage, "more than 1000 messages")
+	lull(t, "", "config", "check", path, "--sink", "archive").want(t, "no message", exitUsage, "only with --message")
+	escape := check(`{"type":"doc.changed","subject":"a","sequence":"1","data":{"t":"\u001b[31m"},"x":"`+"\x9b"+`"}`, "-")
+	if strings.ContainsAny(escape.out, "\x1b\x9b") {
+		t.Errorf("got %q, want no control characters", escape.out)
+	}
+}

@@ -45,6 +45,7 @@ type checked struct {
 	Faults     []faultLine    `json:"faults"`
 	Follows    []config.Value `json:"follows,omitempty"`
 	Idle       float64        `json:"idle_dollars_a_month,omitempty"`
+	Messages   []sample       `json:"messages,omitempty"`
 }
 
 // faultLine is one thing that is wrong.
@@ -69,29 +70,38 @@ func faultLines(err error) []faultLine {
 // configCheckCommand judges a settings file.
 func (a *app) configCheckCommand() *cobra.Command {
 	var deploy bool
+	var messages, sink string
 	c := &cobra.Command{
 		Use: "check [FILE]", Short: "Find every fault of a settings file, and say what follows from it",
 		Long: "Names every fault at once, each with its line and the fix. Without faults it says how fresh documents " +
 			"are, how long a lease is, and what a stack costs a month in which nothing happens. Without FILE it is " +
-			defaultFile + ".",
+			defaultFile + ".\n\nWith --message it says of each message which rule gives it to which source, and " +
+			"what becomes of it: its document, its version, and the sink. It reads what `lull publish` reads.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path, err := fileArg(c, args)
 			if err != nil {
 				return err
 			}
-			return a.checkSettings(c.Context(), path, deploy)
+			if sink != "" && messages == "" {
+				return usagef("--sink: only with --message")
+			}
+			return a.checkSettings(c.Context(), path, deploy, messages, sink)
 		},
 	}
 	fileFlag(c)
 	c.Flags().BoolVar(&deploy, "deploy", false, "also refuse what only 'lull dev' runs, such as the sink bleve")
+	c.Flags().StringVar(&messages, "message", "", "`FILE|DIR|-` of messages: say which source reads each, and what becomes of it")
+	c.Flags().StringVar(&sink, "sink", "", "with --message: the `NAME` of the sink in whose queue they lie; without it as "+
+		"lull publish chooses")
 	return exits(c, map[int]string{
-		exitOK: "the settings are valid", exitFailed: "the answer could not be written",
+		exitWrong: "the settings are valid, and a message of --message would become a dead letter",
+		exitOK:    "the settings are valid", exitFailed: "the answer could not be written",
 		exitUsage: "usage, a file that cannot be read, or settings with faults",
 	})
 }
 
-func (a *app) checkSettings(ctx context.Context, path string, deploy bool) error {
+func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messages, sink string) error {
 	cfg, lines, err := yamlfile.Check(path)
 	if err != nil && len(config.Faults(err)) == 0 {
 		return usage(err) // there is no such file, or it is not YAML
@@ -111,10 +121,18 @@ func (a *app) checkSettings(ctx context.Context, path string, deploy bool) error
 			return &exitError{exitFailed, fmt.Errorf("estimate the bill: %w", err)}
 		}
 		answer.Idle = idle.Ceiling.Total
+		if messages != "" {
+			if answer.Messages, err = a.samples(ctx, &cfg, messages, sink); err != nil {
+				return err
+			}
+		}
 	}
 	err = a.print(answer, func(w io.Writer) { answer.show(w, &cfg) })
 	if err == nil && !answer.OK {
 		err = usagef("%s has %s", path, plural(len(answer.Faults), "fault"))
+	}
+	if n := dead(answer.Messages); err == nil && n > 0 {
+		err = &exitError{exitWrong, fmt.Errorf("%s of %d would become dead letters", plural(n, "message"), len(answer.Messages))}
 	}
 	return err
 }
@@ -143,7 +161,15 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 	if !k.OK {
 		return
 	}
-	terminal.Printf(w, "%s: %s\n\n", k.File, terminal.Styled{Style: terminal.Green, Text: "the settings are valid"})
+	valid := terminal.Styled{Style: terminal.Green, Text: "the settings are valid"}
+	if len(k.Messages) > 0 { // whoever asks about messages has seen the settings
+		terminal.Printf(w, "%s: %s\n", k.File, valid)
+		for i, s := range k.Messages {
+			s.show(w, i)
+		}
+		return
+	}
+	terminal.Printf(w, "%s: %s\n\n", k.File, valid)
 	header(w, "SOURCE", "KIND", "COLLECTION")
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
 		terminal.Printf(w, "%s\t%s\t%s\n", name, cfg.Sources[name].Kind, cfg.CollectionFor(name))
