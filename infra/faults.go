@@ -138,7 +138,8 @@ func operatorSize(n names.Names, sink string) int {
 
 // sinkARNPattern is the ARN of a sink that takes signed requests.
 var sinkARNPattern = regexp.MustCompile(
-	`^arn:aws[a-z-]*:(es:[a-z0-9-]+:[0-9]{12}:domain/[a-z][a-z0-9-]{2,27}|aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40})$`)
+	`^arn:aws[a-z-]*:(es:[a-z0-9-]+:[0-9]{12}:domain/[a-z][a-z0-9-]{2,27}|aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40}|` +
+		`rds-db:[a-z0-9-]+:[0-9]{12}:dbuser:[A-Za-z0-9-]{1,63}/[A-Za-z_][A-Za-z0-9_-]{0,62})$`)
 
 // checkAuth looks for credentials that a deployed function cannot have, and for sinks that no role
 // can name.
@@ -168,7 +169,7 @@ func (p *Props) checkAuth(fs *faultList) {
 		_, _, known := sinkResource(s.URL)
 		if s.Auth.Kind == config.AuthSigV4 && known == "" && p.SinkARNs[name] == "" {
 			fs.add("sinks."+name+".url", s.URL,
-				"does not tell which domain or collection it is, so no role can name it",
+				"does not tell which domain, collection or database it is, so no role can name it",
 				"give its ARN: Props.SinkARNs, or LULL_SINK_ARNS="+name+"=arn:aws:es:...")
 		}
 	}
@@ -182,8 +183,8 @@ func (p *Props) checkAuth(fs *faultList) {
 	}
 	for name, arn := range p.SinkARNs {
 		if !sinkARNPattern.MatchString(arn) {
-			fs.add("SinkARNs", name+"="+arn, "is not the ARN of a domain or collection",
-				"write arn:aws:es:REGION:ACCOUNT:domain/NAME or arn:aws:aoss:REGION:ACCOUNT:collection/ID "+
+			fs.add("SinkARNs", name+"="+arn, "is not the ARN of a domain, a collection or a user of a database",
+				"write arn:aws:es:REGION:ACCOUNT:domain/NAME or arn:aws:aoss:REGION:ACCOUNT:collection/ID or arn:aws:rds-db:REGION:ACCOUNT:dbuser:RESOURCE/USER "+
 					"(LULL_SINK_ARNS)")
 		}
 		if s, ok := p.Config.Sinks[name]; !ok || s.Auth.Kind != config.AuthSigV4 {

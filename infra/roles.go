@@ -193,6 +193,11 @@ func (s *Sink) writeRights() []right {
 		}}, s.otherKeys("DecryptPassword", "secretsmanager")...)
 	case settings.Auth.Kind != config.AuthSigV4:
 		return nil
+	case settings.Auth.Service == "rds-db":
+		return []right{{
+			sid: "WriteSink", actions: []string{"rds-db:connect"},
+			resources: []string{s.lull.props.sinkARN(s.Name)},
+		}}
 	case settings.Auth.Service == "aoss":
 		return []right{{
 			sid: "WriteSink", actions: []string{"aoss:APIAccessAll"},

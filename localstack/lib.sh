@@ -49,8 +49,34 @@ exposed() {
     }' - /proc/net/tcp*
 }
 
-# installed NAME PATH stops with advice where setup.sh has not put PATH yet.
-installed() { [ -e "$2" ] || die "$1 is not installed in $LULL_E2E: run localstack/setup.sh"; }
+# servers prints the names of all servers.
+servers() { for file in "$here"/servers/*.sh; do basename -s .sh "$file"; done | tr '\n' ' '; }
+
+# installed NAME PATH [SERVER] stops with advice where setup.sh has not put PATH yet. SERVER is one that is
+# installed on demand only.
+installed() { [ -e "$2" ] || die "$1 is not installed in $LULL_E2E: run localstack/setup.sh${3:+ --only $3}"; }
+
+# as_nobody is the command prefix that leaves root behind, for servers that refuse to run as root.
+as_nobody=()
+
+# choose_user PROGRAM FOLDER... sets as_nobody so that the program can be run and the folders written, where we
+# are root. It prefers the user nobody. Where nobody may not enter the folder (a checkout below a home of mode
+# 0700) a user namespace without a mapping serves: files still belong to us, and the process is not root.
+choose_user() {
+  local program=$1 group
+  shift
+  [ "$(id -u)" = 0 ] || return 0
+  group=$(id -gn nobody)
+  as_nobody=(setpriv --reuid nobody --regid "$group" --clear-groups)
+  if "${as_nobody[@]}" test -x "$program" 2>/dev/null; then
+    chown -R "nobody:$group" "$@"
+    "${as_nobody[@]}" test -w "$1" && return 0
+  fi
+  as_nobody=(unshare --user)
+  chown -R root:root "$@"
+  "${as_nobody[@]}" test -w "$1" 2>/dev/null ||
+    die "$(basename "$program"): neither the user nobody nor a user namespace can use $LULL_E2E: set LULL_E2E to a folder that everybody may enter"
+}
 
 # install_cdk installs the pinned CDK command line.
 install_cdk() {

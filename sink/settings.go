@@ -82,7 +82,8 @@ type Auth struct {
 	PasswordEnv string `json:"passwordEnv"`
 	// Region is the region to sign for, for sigv4. Empty means the function's own.
 	Region string `json:"region"`
-	// Service is the service to sign for, for sigv4: "es", or "aoss" for a serverless collection.
+	// Service is the service to sign for, for sigv4: "es", "aoss" for a serverless collection, or
+	// "rds-db" for a database.
 	// Empty means what the kind says, or "es".
 	Service string `json:"service"`
 }

@@ -55,7 +55,7 @@ var (
 	topicPattern   = regexp.MustCompile(`^(arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+|[A-Za-z0-9._-]{1,249})?$`)
 	streamPattern  = regexp.MustCompile(`^(arn:[a-z-]+:(dynamodb|kinesis|kafka|mq):[a-z0-9-]+:[0-9]{12}:[^\s"]+)?$`)
 	optBucket      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$`)
-	servicePattern = regexp.MustCompile(`^(es|aoss)?$`)
+	servicePattern = regexp.MustCompile(`^(es|aoss|rds-db)?$`)
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	// A prefix of the roles' policies, too: there * and ? stand for any text, and $ begins a variable.
 	folderPattern = regexp.MustCompile(`^([^*?$]*/)?$`)
@@ -295,8 +295,8 @@ func commonSinkSettings() []setting.Setting {
 			Otherwise("none"),
 		setting.Text("sinks.<name>.auth.region", regionPattern, "a region such as eu-west-1, or nothing",
 			"The region to sign for, for sigv4.").Otherwise("the function's own"),
-		setting.Text("sinks.<name>.auth.service", servicePattern, "es or aoss, or nothing",
-			"The service to sign for, for sigv4.").Otherwise("es; aoss where serverless"),
+		setting.Text("sinks.<name>.auth.service", servicePattern, "es, aoss or rds-db, or nothing",
+			"The service to sign for, for sigv4.").Otherwise("es; aoss where serverless; rds-db for a database"),
 		setting.Count("sinks.<name>.bulkDocuments", 1, 10_000, "The most documents of one bulk request."),
 		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB, "The most bytes of one bulk request; a larger document goes alone."),
 		setting.PerSecond("sinks.<name>.maxDocumentsPerSecond", setting.OncePerSecond/2, 10_000*setting.OncePerSecond,

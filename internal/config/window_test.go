@@ -8,6 +8,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config/tree"
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
 )
 
 func said(name, value string) tree.Node {
@@ -115,10 +116,13 @@ func accepts(s described, n int64) bool {
 			entry.Fields = append(entry.Fields, said("kind", kind).Fields...)
 		}
 	}
-	if strings.HasPrefix(s.generic, "sinks.<name>:") {
+	if kind, option := strings.CutPrefix(s.generic, "sinks.<name>:"); option {
+		kind, _, _ = strings.Cut(kind, ".")
+		k, _ := sink.Lookup(kind)
 		entry := &f.Fields[0].Value.Fields[0].Value
-		entry.Fields = append(entry.Fields, said("url", "https://search.example.org").Fields...)
-		entry.Fields = append(entry.Fields, said("index", "lull-{collection}").Fields...)
+		for _, other := range [][2]string{{"url", k.Schemes[0] + "://127.0.0.1"}, {"index", "{collection}"}} {
+			entry.Fields = append(entry.Fields, said(other[0], other[1]).Fields...)
+		}
 	}
 	if strings.HasPrefix(s.Name, "collections.<name>.enrich.") {
 		entry := &f.Fields[0].Value.Fields[0].Value.Fields[0].Value
@@ -171,7 +175,7 @@ func (d described) usual() (int64, bool) {
 	if !d.IsNumber() {
 		return 0, false
 	}
-	if strings.Contains(d.Name, ".fetch.") {
+	if strings.Contains(d.Name, ".fetch.") || strings.Contains(d.Name, ".vector.") {
 		return 0, false // needs others beside it
 	}
 	switch d.Name { // what 0 stands for

@@ -1,6 +1,8 @@
 # Kafka from its Maven artifacts, one node that is broker and controller (KRaft). Sourced by start.sh. The next port is
 # the controller's. Kafka Connect, with Debezium on the same class path, is started by e2e/upstreams.
 
+port=9092 limit=120
+
 classpath=$LULL_E2E/kafka
 
 prepare() {

@@ -1,5 +1,7 @@
 # LocalStack in host mode: a plain Python process, no Docker. Sourced by start.sh.
 
+port=4566 limit=120
+
 # The services that lull's stack and its tests call; others stay off, which keeps memory down.
 services=sqs,sns,dynamodb,dynamodbstreams,s3,stepfunctions,lambda,events,scheduler,cloudformation,iam,sts
 services=$services,cloudwatch,logs,ssm,kms,secretsmanager

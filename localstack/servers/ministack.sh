@@ -1,5 +1,7 @@
 # ministack with IAM enforced. Sourced by start.sh.
 
+port=4567 limit=60
+
 prepare() {
   installed ministack "$LULL_E2E/ministack/bin/python"
   rm -rf "$run/tmp" "$run/home"

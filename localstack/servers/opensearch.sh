@@ -1,9 +1,8 @@
 # OpenSearch from its Maven artifact: the plain server, no security plugin, no scripting. Sourced by start.sh.
 
-home=$LULL_E2E/opensearch
+port=9200 limit=180
 
-# as_nobody is the command prefix that leaves root behind: OpenSearch refuses to run as root.
-as_nobody=()
+home=$LULL_E2E/opensearch
 
 prepare() {
   installed OpenSearch "$home/bin/opensearch"
@@ -38,25 +37,8 @@ YML
 18-:-Djava.security.manager=allow
 -Djava.util.concurrent.ForkJoinPool.common.threadFactory=org.opensearch.secure_sm.SecuredForkJoinWorkerThreadFactory
 JVM
-  if [ "$(id -u)" = 0 ]; then
-    choose_user
-  fi
-}
-
-# choose_user prefers the user nobody. Where nobody may not enter the folder (a checkout below a home of mode
-# 0700) a user namespace without a mapping serves: files still belong to us, and the process is not root.
-choose_user() {
-  local group
-  group=$(id -gn nobody)
-  as_nobody=(setpriv --reuid nobody --regid "$group" --clear-groups)
-  if "${as_nobody[@]}" test -x "$home/bin/opensearch" 2>/dev/null; then
-    chown -R "nobody:$group" "$run/data" "$run/logs" "$run/config" "$run/tmp"
-    "${as_nobody[@]}" test -w "$run/data" && return 0
-  fi
-  as_nobody=(unshare --user)
-  chown -R root:root "$run/data" "$run/logs" "$run/config" "$run/tmp"
-  "${as_nobody[@]}" test -w "$run/data" 2>/dev/null ||
-    die "opensearch: neither the user nobody nor a user namespace can use $LULL_E2E: set LULL_E2E to a folder that everybody may enter"
+  # OpenSearch refuses to run as root.
+  choose_user "$home/bin/opensearch" "$run/data" "$run/logs" "$run/config" "$run/tmp"
 }
 
 launch() {

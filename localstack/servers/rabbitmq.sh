@@ -1,6 +1,8 @@
 # RabbitMQ from Debian's packages, unpacked and never installed: no service starts, nothing outside the folder changes.
 # Sourced by start.sh.
 
+port=5672 limit=120
+
 home=$LULL_E2E/rabbitmq
 
 prepare() {

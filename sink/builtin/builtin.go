@@ -8,5 +8,6 @@ package builtin
 
 import (
 	_ "github.com/lullhq/lull/sink/opensearch" // kind opensearch
+	_ "github.com/lullhq/lull/sink/postgres"   // kind postgres
 	_ "github.com/lullhq/lull/sink/webhook"    // kind webhook
 )

@@ -54,7 +54,11 @@ func complete(s sink.Settings) sink.Settings {
 }
 
 func check(s sink.Settings) []setting.Problem {
-	if s.Auth.Kind != sink.AuthSigV4 || (s.Auth.Service == serviceServerless) == serverless(s) {
+	fits := s.Auth.Service == "es"
+	if serverless(s) {
+		fits = s.Auth.Service == serviceServerless
+	}
+	if s.Auth.Kind != sink.AuthSigV4 || fits {
 		return nil
 	}
 	return []setting.Problem{{

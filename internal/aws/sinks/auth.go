@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/lullhq/lull/sink"
 )
 
 // Basic sends a user's name and password, which credentials gives. It is called for every request,
@@ -45,6 +49,31 @@ func SigV4(provider aws.CredentialsProvider, region, service string) func(*http.
 			return fmt.Errorf("sign request: %w", err)
 		}
 		return nil
+	}
+}
+
+// emptyHash is the SHA-256 of nothing.
+const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// Token logs in with a token in place of a password, as a database of RDS with IAM authentication
+// takes it: an address, signed for 15 minutes with the credentials of provider.
+func Token(provider aws.CredentialsProvider, region, service string) sink.Login {
+	s := v4.NewSigner()
+	return func(ctx context.Context, address, user string) (string, string, error) {
+		credentials, err := provider.Retrieve(ctx)
+		if err != nil {
+			return "", "", fmt.Errorf("get AWS credentials: %w", err)
+		}
+		query := url.Values{"Action": {"connect"}, "DBUser": {user}, "X-Amz-Expires": {"900"}}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/?"+query.Encode(), http.NoBody)
+		if err != nil {
+			return "", "", fmt.Errorf("sign token: %w", err)
+		}
+		signed, _, err := s.PresignHTTP(ctx, credentials, r, emptyHash, service, region, time.Now())
+		if err != nil {
+			return "", "", fmt.Errorf("sign token: %w", err)
+		}
+		return user, strings.TrimPrefix(signed, "https://"), nil
 	}
 }
 

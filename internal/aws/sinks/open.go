@@ -39,7 +39,7 @@ func Open(ctx context.Context, cfg *config.Config, name string, from Account) (s
 		return nil, fmt.Errorf("sinks.%s.kind: this program has no kind %q, only %s: import the package of the kind "+
 			"into the program, and build it again", name, s.Kind, cmp.Or(strings.Join(sink.Kinds(), ", "), "none"))
 	}
-	authenticate, err := from.authenticate(ctx, s.Auth)
+	authenticate, login, err := from.authenticate(ctx, s.Auth)
 	if err != nil {
 		return nil, fmt.Errorf("sinks.%s.auth: %w", name, err)
 	}
@@ -49,7 +49,7 @@ func Open(ctx context.Context, cfg *config.Config, name string, from Account) (s
 	}
 	opened, err := kind.Open(ctx, s, sink.Environment{
 		Stack: cfg.Stack, Name: name, Collections: cfg.CollectionsOf(name), Authenticate: authenticate,
-		Key: key, Folder: from.Folder,
+		Key: key, Login: login, Folder: from.Folder,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sinks.%s: %w", name, err)
@@ -76,25 +76,34 @@ func (from Account) key(ctx context.Context, auth config.Auth) (func(context.Con
 	return secret.NewKey(account, auth.SecretARN).Get, nil
 }
 
-// authenticate returns what adds the credentials that auth names to a request, nil for none.
-func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*http.Request) error, error) {
+// authenticate returns what adds the credentials that auth names to a request, and what logs in
+// with them; nil for none.
+func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*http.Request) error, sink.Login, error) {
 	if auth.Kind == config.AuthBasic && auth.SecretARN == "" {
 		user, password := from.Getenv(auth.UserEnv), from.Getenv(auth.PasswordEnv)
 		if user == "" || password == "" {
-			return nil, fmt.Errorf("set the environment variables that userEnv and passwordEnv name (%q, %q)",
+			return nil, nil, fmt.Errorf("set the environment variables that userEnv and passwordEnv name (%q, %q)",
 				auth.UserEnv, auth.PasswordEnv)
 		}
-		return Basic(func(context.Context) (string, string, error) { return user, password, nil }), nil
+		request, login := basic(func(context.Context) (string, string, error) { return user, password, nil })
+		return request, login, nil
 	}
 	if auth.Kind != config.AuthBasic && auth.Kind != config.AuthSigV4 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	account, err := from.AWS(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find AWS credentials: %w", err)
+		return nil, nil, fmt.Errorf("find AWS credentials: %w", err)
 	}
 	if auth.Kind == config.AuthBasic {
-		return Basic(secret.NewLogin(account, auth.SecretARN).Credentials), nil
+		request, login := basic(secret.NewLogin(account, auth.SecretARN).Credentials)
+		return request, login, nil
 	}
-	return SigV4(account.Credentials, cmp.Or(auth.Region, account.Region), auth.Service), nil
+	region := cmp.Or(auth.Region, account.Region)
+	return SigV4(account.Credentials, region, auth.Service), Token(account.Credentials, region, auth.Service), nil
+}
+
+// basic uses a name and a password in requests, and to log in.
+func basic(credentials func(context.Context) (user, password string, err error)) (func(*http.Request) error, sink.Login) {
+	return Basic(credentials), func(ctx context.Context, _, _ string) (string, string, error) { return credentials(ctx) }
 }

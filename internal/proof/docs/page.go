@@ -25,7 +25,7 @@ var classes = map[string][]string{
 	"go":   {""},
 	"html": {""},
 	// Read by other programs, which no test has at hand.
-	"hcl": {""}, "ini": {""}, "ts": {""}, "python": {""},
+	"hcl": {""}, "ini": {""}, "ts": {""}, "python": {""}, "sql": {""},
 }
 
 // Block is a fenced block of a page.

@@ -1,0 +1,360 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/postgres"
+	"github.com/lullhq/lull/sink/sinktest"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write docs/sinks/postgres.md")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// row is one answer of PostgreSQL's: how the fake says it and, where that can be done, how a real
+// server is brought to say it.
+type row struct {
+	sinktest.Answer
+	fake   *fake
+	change func(*postgres.Options)
+	// real prepares a real server, whose tables are not made yet.
+	real func(t *testing.T, s *postgres.Sink)
+}
+
+func both(o sink.Outcome) sinktest.Answer { return sinktest.Answer{Put: o, Delete: o} }
+
+func putOnly(kind sink.OutcomeKind, reason string) sinktest.Answer {
+	return sinktest.Answer{Put: apart(kind, reason).Put}
+}
+
+func of(kind sink.OutcomeKind, reason string) sinktest.Answer {
+	return both(sink.Outcome{Kind: kind, Reason: reason})
+}
+
+func apart(kind sink.OutcomeKind, reason string) sinktest.Answer {
+	return both(sink.Outcome{Kind: kind, Reason: reason, Apart: true})
+}
+
+func says(a sinktest.Answer, engine, what, why string) sinktest.Answer {
+	a.Engine, a.Says, a.Why = engine, what, why
+	return a
+}
+
+func with(document string, a sinktest.Answer) sinktest.Answer {
+	a.Document = document
+	return a
+}
+
+// always answers each write with a code.
+func always(code string) *fake { return &fake{answer: func(statement) string { return code }} }
+
+// once answers the first write with a code.
+func once(code string) *fake {
+	var asked atomic.Bool
+	return &fake{answer: func(statement) string {
+		if asked.Swap(true) {
+			return ""
+		}
+		return code
+	}}
+}
+
+// puts answers each write that has a document in it with a code.
+func puts(code string) *fake {
+	return &fake{answer: func(s statement) string {
+		if s.puts > 0 {
+			return code
+		}
+		return ""
+	}}
+}
+
+// refuses answers a connection with an error.
+func refuses(code string) *fake {
+	return &fake{login: func(b *pgproto3.Backend) { b.Send(failure("FATAL", code)) }}
+}
+
+// breaks answers a write so, and hangs up.
+func breaks(answer func(*pgproto3.Backend)) *fake {
+	return &fake{instead: func(b *pgproto3.Backend, _ net.Conn) {
+		answer(b)
+		_ = b.Flush()
+	}}
+}
+
+// run makes the table of the rows' documents, and then runs statements; % stands for the table.
+func run(statements ...string) func(*testing.T, *postgres.Sink) {
+	return func(t *testing.T, s *postgres.Sink) {
+		t.Helper()
+		table := s.Schema + `."lull-content"`
+		for _, statement := range append(s.Table("lull-content"), statements...) {
+			s.Run(t, strings.NewReplacer("%no", s.Schema+".no", "%", table).Replace(statement))
+		}
+	}
+}
+
+const (
+	itsFault = "the document is at fault"
+	holds    = "no document is at fault, and somebody must change the server or the settings"
+	passes   = "nothing was applied, and it passes by itself"
+	again    = "it may have been applied: it is written again once its lease is over"
+	halved   = "the request is cut in halves until that document is alone; the others are written"
+	checks   = "ALTER TABLE % ADD CONSTRAINT short CHECK (length(document ->> 'title') < 3)"
+)
+
+func rows() []row {
+	return []row{
+		{
+			Answer: says(sinktest.Answer{}, "works", "the ids of the rows that it wrote", "the transaction is committed"),
+			fake:   &fake{}, real: run(),
+		},
+		{
+			Answer: says(of(sink.Newer, "newer_fence"), "holds a greater fence", "no row of that id", "under a live lease somebody else writes to the table: alarm"),
+			fake:   &fake{keeps: true},
+			real:   run(`INSERT INTO % (id, fence, version, order_key, indexed_at) VALUES ('a', 9, '', '', now()), ('b', 9, '', '', now())`),
+		},
+		{
+			Answer: says(sinktest.Answer{Delete: apart(sink.Configuration, "undefined_table").Delete}, "has no table, and lets us make it", "42P01", "a put makes the table. The delete of a document that should be there is not written: the table would be empty, and the delete called done"),
+			fake:   once("42P01"), real: func(*testing.T, *postgres.Sink) {},
+		},
+		{
+			Answer: says(apart(sink.Configuration, "undefined_table"), "has no table, and does not let us make it", "42P01, then 42501", holds+": run `lull init` as a user who may"),
+			fake:   always("42P01"), real: onlyUse,
+		},
+		{
+			Answer: says(apart(sink.Configuration, "undefined_column"), "has a table of somebody else's", "42703", holds),
+			fake:   always("42703"), real: func(t *testing.T, s *postgres.Sink) {
+				s.Run(t, `CREATE TABLE `+s.Schema+`."lull-content" (id text PRIMARY KEY, name text)`)
+			},
+		},
+		{
+			Answer: says(apart(sink.Configuration, "insufficient_privilege"), "does not let the user write", "42501", holds),
+			fake:   always("42501"), real: func(t *testing.T, s *postgres.Sink) { run()(t, s); onlyUse(t, s) },
+		},
+		{
+			Answer: says(with(`{"title":"secret\u0000"}`, putOnly(sink.Rejected, "untranslatable_character")), "finds U+0000 in a text", "22P05", itsFault+": no text of PostgreSQL's has that character; "+halved),
+			fake:   puts("22P05"), real: run(),
+		},
+		{
+			Answer: says(with(`{"title":"secret\ud800"}`, putOnly(sink.Rejected, "invalid_text_representation")), "finds half of a surrogate pair", "22P02", itsFault),
+			fake:   puts("22P02"), real: run(),
+		},
+		{
+			Answer: says(with(`{"title":"`+strings.Join(many(120_000), " ")+`"}`, putOnly(sink.Rejected, "program_limit_exceeded")), "finds too many different words", "54000: more than 1 MB of words", itsFault),
+			fake:   puts("54000"), real: run(),
+		},
+		{
+			Answer: says(with(`{"title":`+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)+`}`, putOnly(sink.Rejected, "statement_too_complex")), "finds a document nested too deep", "54001", itsFault),
+			fake:   puts("54001"), real: run("SELECT set_config('max_stack_depth', '100', false)"),
+		},
+		{
+			Answer: says(with(`{"title":"secret","vector":[1,2,3]}`, putOnly(sink.Rejected, "data_exception")), "gets a vector of other dimensions", "22000", itsFault),
+			fake:   puts("22000"), real: run(), change: func(o *postgres.Options) {
+				o.Vector = postgres.Vector{Field: "/vector", Dimensions: 2}
+			},
+		},
+		{
+			Answer: says(with(`{"vector":"secret"}`, putOnly(sink.Rejected, "invalid_text_representation")), "gets something that is not a vector", "22P02", itsFault),
+			fake:   puts("22P02"), real: run(), change: func(o *postgres.Options) {
+				o.Vector = postgres.Vector{Field: "/vector", Dimensions: 2}
+			},
+		},
+		{
+			Answer: says(putOnly(sink.Rejected, "check_violation"), "has a check of yours that fails", "23514", itsFault),
+			fake:   puts("23514"), real: run(checks),
+		},
+		{
+			Answer: says(putOnly(sink.Rejected, "invalid_text_representation"), "has a generated column of yours that fails", "22P02", itsFault),
+			fake:   puts("22P02"), real: run("ALTER TABLE % ADD COLUMN n int GENERATED ALWAYS AS ((document ->> 'title')::int) STORED"),
+		},
+		{
+			Answer: says(putOnly(sink.Refused, "unique_violation"), "has a unique index of yours that another document is in", "23505", "the other may change first: it is tried again, maxRefusals times"),
+			fake:   puts("23505"), real: run("CREATE UNIQUE INDEX ON % ((document ->> 'title'))",
+				`INSERT INTO % (id, fence, version, order_key, indexed_at, document) VALUES ('x', 1, '', '', now(), '{"title":"secret"}')`),
+		},
+		{
+			Answer: says(putOnly(sink.Refused, "raise_exception"), "has a trigger of yours that raises an exception", "P0001", "nobody can tell why: it is tried again, maxRefusals times"),
+			fake:   puts("P0001"), real: run(`CREATE FUNCTION %no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'secret'; END $$`,
+				"CREATE TRIGGER no BEFORE INSERT ON % FOR EACH ROW WHEN (NEW.document IS NOT NULL) EXECUTE FUNCTION %no()"),
+		},
+		{
+			Answer: says(putOnly(sink.Refused, "unique_violation"), "refuses the commit", "23505 after the rows", "a constraint that is deferred is checked at the end; nothing was applied"),
+			fake:   &fake{commits: "23505"},
+			real: run("ALTER TABLE % ADD COLUMN title text GENERATED ALWAYS AS (document ->> 'title') STORED",
+				"ALTER TABLE % ADD UNIQUE (title) DEFERRABLE INITIALLY DEFERRED",
+				`INSERT INTO % (id, fence, version, order_key, indexed_at, document) VALUES ('x', 1, '', '', now(), '{"title":"secret"}')`),
+		},
+		{
+			Answer: says(apart(sink.Throttled, "lock_not_available"), "has the row locked by somebody", "55P03, after half a second at most", passes+"; the others are written"),
+			fake:   always("55P03"), real: func(t *testing.T, s *postgres.Sink) {
+				run()(t, s)
+				s.Write(t.Context(), []sink.Op{put("content#a", 1, `{}`), put("content#b", 1, `{}`)})
+				other := real(t, nil)
+				other.Run(t, "BEGIN", "SELECT id FROM "+s.Schema+`."lull-content" FOR UPDATE`)
+				t.Cleanup(func() { other.Run(t, "ROLLBACK") })
+			},
+		},
+		{
+			Answer: says(apart(sink.Throttled, "serialization_failure"), "finds writers in each other's way", "40001, 40P01", passes),
+			fake:   always("40001"),
+		},
+		{
+			Answer: says(apart(sink.Throttled, "query_canceled"), "takes too long, or somebody cancels it", "57014, a little before our time is over", passes),
+			fake:   always("57014"),
+		},
+		{
+			Answer: says(of(sink.Throttled, "disk_full"), "has a full disk, or too little memory", "53100, 53200", passes),
+			fake:   always("53100"),
+		},
+		{
+			Answer: says(of(sink.Throttled, "read_only_sql_transaction"), "has become a replica", "25006", "the next connection may find the new primary"),
+			fake:   always("25006"), real: run(`SELECT set_config('transaction_read_only', 'on', false), set_config('default_transaction_read_only', 'on', false)`),
+		},
+		{
+			Answer: says(of(sink.Throttled, "sqlstate XX000"), "has a fault of its own", "XX000, 58030", passes),
+			fake:   always("XX000"),
+		},
+		{
+			Answer: says(apart(sink.Refused, "sqlstate 99999"), "refuses it in a way of its own", "a code that is not listed", "nobody can tell why: it is tried again, maxRefusals times"),
+			fake:   always("99999"),
+		},
+		{
+			Answer: says(of(sink.Unknown, "admin_shutdown"), "is shut down meanwhile", "57P01, and hangs up", again),
+			fake:   breaks(func(b *pgproto3.Backend) { b.Send(failure("FATAL", "57P01")) }),
+		},
+		{
+			Answer: says(of(sink.Unknown, "interrupted"), "closes the connection before it answers", "the end of the stream", again),
+			fake:   breaks(func(*pgproto3.Backend) {}),
+		},
+		{
+			Answer: says(of(sink.Unknown, "interrupted"), "closes the connection before it has committed", "the rows, and the end of the stream", again),
+			fake: breaks(func(b *pgproto3.Backend) {
+				b.Send(&pgproto3.ParseComplete{})
+				b.Send(&pgproto3.CommandComplete{CommandTag: []byte("INSERT 0 2")})
+			}),
+		},
+		{
+			Answer: says(of(sink.Unknown, "interrupted"), "answers what is not the protocol", "noise", again),
+			fake:   &fake{instead: func(_ *pgproto3.Backend, conn net.Conn) { _, _ = conn.Write([]byte("secret noise, and much of it")) }},
+		},
+		{
+			Answer: says(of(sink.Throttled, "too_many_connections"), "has no connection left", "53300 to the connection", passes),
+			fake:   refuses("53300"),
+		},
+		{
+			Answer: says(of(sink.Throttled, "cannot_connect_now"), "is starting", "57P03 to the connection", passes),
+			fake:   refuses("57P03"),
+		},
+		{
+			Answer: says(of(sink.Configuration, "invalid_password"), "does not know us", "28P01 to the connection", holds),
+			fake:   refuses("28P01"),
+		},
+		{
+			Answer: says(of(sink.Configuration, "invalid_catalog_name"), "has no such database", "3D000 to the connection", holds),
+			fake:   refuses("3D000"),
+		},
+		{
+			Answer: says(of(sink.Configuration, "no_connection"), "does not encrypt", "N to the request for TLS", "nothing is sent in the clear: see the option tls"),
+			fake:   &fake{}, change: func(o *postgres.Options) { o.TLS = "verify-full" },
+		},
+		{
+			Answer: says(of(sink.Throttled, "unreachable"), "is away", "no connection", "not a byte was sent"),
+			fake:   &fake{}, change: func(o *postgres.Options) { o.URL = "postgres://127.0.0.1:1/search" },
+		},
+		{
+			Answer: says(of(sink.Configuration, "no_credentials"), "cannot be asked for want of credentials", "nothing: no connection was tried", holds),
+			fake:   &fake{}, change: func(o *postgres.Options) {
+				o.Login = func(context.Context, string, string) (string, string, error) {
+					return "", "", errors.New("no secret")
+				}
+			},
+		},
+	}
+}
+
+func many(n int) []string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprintf("secret%08x", i*2654435761)
+	}
+	return words
+}
+
+// onlyUse lets the sink's connections be those of a user who may look and no more.
+func onlyUse(t *testing.T, s *postgres.Sink) {
+	t.Helper()
+	user := s.Schema + "_user"
+	s.Run(t, "CREATE ROLE "+user, "GRANT USAGE ON SCHEMA "+s.Schema+" TO "+user, "SET ROLE "+user)
+	t.Cleanup(func() { s.Run(t, "RESET ROLE", "DROP OWNED BY "+user, "DROP ROLE "+user) })
+}
+
+func table() []sinktest.Answer {
+	all := make([]sinktest.Answer, 0, len(rows()))
+	for _, r := range rows() {
+		all = append(all, r.Answer)
+	}
+	return all
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	all := table()
+	for i, r := range rows() {
+		all[i].Open = func(t *testing.T) sink.Sink {
+			o := postgres.Options{URL: r.fake.start(t), Index: "lull-{collection}"}
+			o.TLS, o.User = "off", "me"
+			if r.change != nil {
+				r.change(&o)
+			}
+			s, err := postgres.New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			return s
+		}
+	}
+	sinktest.Answers(t, all)
+}
+
+func TestRealServerGivesTheAnswers(t *testing.T) {
+	t.Parallel()
+	for _, r := range rows() {
+		if r.real == nil {
+			continue
+		}
+		t.Run(r.Name(), func(t *testing.T) {
+			t.Parallel()
+			s := real(t, r.change)
+			r.real(t, s)
+			r.Check(t, s)
+		})
+	}
+}
+
+// The page of the kind has the table that the tests check.
+func TestTheAnswersPageIsUpToDate(t *testing.T) {
+	t.Parallel()
+	sinktest.Page(t, "../../docs/sinks/postgres.md", "go test ./sink/postgres -run TestTheAnswersPage -rewrite", table(), *rewrite)
+}
+
+func put(doc string, fence int64, document string) sink.Op {
+	return sink.Op{Doc: event.DocID(doc), Kind: event.Put, Fence: event.Fence(fence), At: time.Unix(1_760_000_000, 0), Document: []byte(document)}
+}
+
+func del(doc string, fence int64) sink.Op {
+	return sink.Op{Doc: event.DocID(doc), Kind: event.Delete, Fence: event.Fence(fence), At: time.Unix(1_760_000_000, 0)}
+}

@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+)
+
+// Name is what the settings call this kind of sink.
+const Name = "postgres"
+
+// Settings are the options that only this kind has.
+type Settings struct {
+	// Schema is where the tables are. Default "public".
+	Schema string `json:"schema"`
+	// User is who connects, where auth names nobody: with auth.kind none, and with sigv4. Empty means
+	// what the environment variable PGUSER says.
+	User string `json:"user"`
+	// TLS is "verify-full" or "off". Default "off" where the server is on this machine, otherwise
+	// "verify-full".
+	TLS string `json:"tls"`
+	// CAFile is a file of certificates, in the form PEM, that sign the server's. Empty means those
+	// that the system trusts.
+	CAFile string `json:"caFile"`
+	// Language is the text search configuration, such as english. Default "simple".
+	Language string `json:"language"`
+	// RememberDeletes is for how long a table remembers what was deleted, and refuses what is older.
+	// Default 24h.
+	RememberDeletes time.Duration `json:"rememberDeletes"`
+	// Vector is the field of documents that holds a vector.
+	Vector Vector `json:"vector"`
+}
+
+// Vector is a field that becomes a column of pgvector's, with an index.
+type Vector struct {
+	// Field is a JSON pointer to an array of numbers, such as /embedding. Empty means none.
+	Field string `json:"field"`
+	// Dimensions is how many numbers each vector has.
+	Dimensions int `json:"dimensions"`
+	// Distance is what the index is for: "cosine", "l2" or "inner". Default "cosine".
+	Distance string `json:"distance"`
+}
+
+// Values of Settings.TLS.
+const (
+	tlsOff    = "off"
+	tlsVerify = "verify-full"
+)
+
+var (
+	namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
+	wordPattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+	userPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_-]{0,62})?$`)
+	filePattern = regexp.MustCompile(`^(/[^\x00]{1,500})?$`)
+)
+
+const nameShape = "a name of up to 63 characters: a-z, A-Z, 0-9, _ and -, the first neither a digit nor -"
+
+func init() {
+	sink.Register(sink.Kind{
+		Kind: setting.Kind{
+			Name: Name, Doc: "PostgreSQL 14 and later, with full text search, and vectors by pgvector.",
+			Options: Settings{Schema: "public", Language: "simple", RememberDeletes: setting.Day, Vector: Vector{Distance: "cosine"}},
+			Settings: []setting.Setting{
+				setting.Text("schema", namePattern, nameShape, "The schema of the tables, which must exist."),
+				setting.Text("user", userPattern, nameShape+"; or nothing",
+					"Who connects, with auth.kind none or sigv4.").Otherwise("what PGUSER says"),
+				setting.Choice("tls", "Whether connections are encrypted, to a server whose certificate fits its name.",
+					tlsVerify, tlsOff).Otherwise("off to a server on this machine, otherwise verify-full"),
+				setting.Text("caFile", filePattern, "the path of a file, or nothing",
+					"Certificates in a file, in the form PEM, that sign the server's.").Otherwise("what the system trusts"),
+				setting.Text("language", wordPattern, "the name of a text search configuration",
+					"How texts become words, such as english: its word forms count as the same, and its stop words are "+
+						"not found. It holds for tables made from then on."),
+				setting.Duration("rememberDeletes", time.Hour, 30*setting.Day, time.Second,
+					"How long a table remembers what was deleted, and refuses what is older."),
+				setting.Pointer("vector.field", "The field that holds a vector: an array of numbers.").Otherwise("none"),
+				setting.Count("vector.dimensions", 0, 2_000, "How many numbers each vector has.").Otherwise("required for a field"),
+				setting.Choice("vector.distance", "What the index of vectors is for.", "cosine", "l2", "inner"),
+			},
+		},
+		Schemes:    []string{"postgres", "postgresql"},
+		NeedsIndex: true,
+		Capabilities: func(sink.Settings) sink.Capabilities {
+			return sink.Capabilities{Versions: true, Generation: true}
+		},
+		Complete: complete,
+		Check:    check,
+		Open:     open,
+	})
+}
+
+// serviceDatabase is the service that the tokens of a database are signed for.
+const serviceDatabase = "rds-db"
+
+func complete(s sink.Settings) sink.Settings {
+	if s.Auth.Kind == sink.AuthSigV4 && s.Auth.Service == "" {
+		s.Auth.Service = serviceDatabase
+	}
+	own, ok := s.Options.(Settings)
+	if ok && own.TLS == "" {
+		own.TLS = tlsVerify
+		if u, err := url.Parse(s.URL); err == nil && loopback(u.Hostname()) {
+			own.TLS = tlsOff
+		}
+		s.Options = own
+	}
+	return s
+}
+
+// loopback reports whether a host is this machine.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// longestTable is how many bytes a name of PostgreSQL's may have. It cuts the rest off.
+const longestTable = 63
+
+// longestCollection is how many bytes a collection's name may have.
+const longestCollection = 32
+
+func check(s sink.Settings) (problems []setting.Problem) {
+	own, _ := s.Options.(Settings)
+	bad := func(name string, value any, problem, fix string) {
+		problems = append(problems, setting.Problem{Setting: name, Value: value, Problem: problem, Fix: fix})
+	}
+	if n := len(strings.Replace(s.Index, sink.Placeholder, strings.Repeat("x", longestCollection), 1)); n > longestTable {
+		bad("index", s.Index, "is too long for the name of a table with the longest name of a collection, 32 characters",
+			"shorten it: a table's name has 63 bytes")
+	}
+	signed := s.Auth.Kind == sink.AuthSigV4
+	if signed && s.Auth.Service != serviceDatabase {
+		bad("auth.service", s.Auth.Service, "is not that of a database", "write "+serviceDatabase+", or remove it")
+	}
+	if signed && own.User == "" {
+		bad("user", nil, "is missing beside auth.kind sigv4", "write the user of the database whose token is signed")
+	}
+	if u, err := url.Parse(s.URL); err == nil && s.Auth.Kind != sink.AuthNone && own.TLS == tlsOff && !loopback(u.Hostname()) {
+		bad("tls", own.TLS, "would send documents, and perhaps the password, in the clear", "write "+tlsVerify+", or remove it")
+	}
+	switch {
+	case own.Vector.Field != "" && own.Vector.Dimensions == 0:
+		bad("vector.dimensions", nil, "is missing beside vector.field", "write how many numbers each vector has")
+	case own.Vector.Field == "" && own.Vector.Dimensions != 0:
+		bad("vector.field", nil, "is missing beside vector.dimensions", "write where the vector is, such as /embedding")
+	}
+	return problems
+}
+
+func open(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, error) {
+	own, _ := s.Options.(Settings)
+	return New(Options{
+		Settings: own, URL: s.URL, Index: s.Index, Collections: env.Collections, BulkDocuments: s.BulkDocuments,
+		BulkBytes: int64(s.BulkBytes), Login: env.Login, Application: env.Stack + "-" + env.Name,
+	})
+}

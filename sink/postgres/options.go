@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+)
+
+// Options say where a sink is and how to write to it.
+type Options struct {
+	Settings
+
+	// URL is the server's address and the database: postgres://host:5432/database. It has no
+	// credentials and no query. Without a database it is the one that is named as the user.
+	URL string
+	// Index is the name of a collection's table; {collection} stands for the collection's name.
+	// Without it there is one table for one collection. Empty means "{collection}".
+	Index string
+	// Collections are the collections known to be written here. Prepare makes their tables.
+	Collections []event.Collection
+	// BulkDocuments and BulkBytes bound a statement; a document larger than BulkBytes goes alone. 0
+	// means 500 and 5 MB.
+	BulkDocuments int
+	BulkBytes     int64
+	// Login gives the user and the password of a connection. Nil leaves them to User and to the
+	// environment: PGUSER, PGPASSWORD and the password file.
+	Login sink.Login
+	// Application is what the server's list of connections calls this one. Empty means "lull".
+	Application string
+}
+
+// Sink writes to PostgreSQL and reads back. It is safe for concurrent use.
+type Sink struct {
+	Options
+
+	names  sink.Names
+	config *pgconn.Config
+	pool   pool
+}
+
+var (
+	_ sink.Sink      = (*Sink)(nil)
+	_ sink.Reader    = (*Sink)(nil)
+	_ sink.Auditor   = (*Sink)(nil)
+	_ sink.Marker    = (*Sink)(nil)
+	_ sink.Sampler   = (*Sink)(nil)
+	_ sink.Generator = (*Sink)(nil)
+	_ sink.Preparer  = (*Sink)(nil)
+)
+
+// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+func New(o Options) (*Sink, error) {
+	o.Schema = cmp.Or(o.Schema, "public")
+	o.Language = cmp.Or(o.Language, "simple")
+	o.RememberDeletes = cmp.Or(o.RememberDeletes, setting.Day)
+	o.Index = cmp.Or(o.Index, sink.Placeholder)
+	o.BulkDocuments = cmp.Or(max(o.BulkDocuments, 0), 500)
+	o.BulkBytes = cmp.Or(max(o.BulkBytes, 0), 5<<20)
+	o.Application = cmp.Or(o.Application, "lull")
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	names, err := sink.NewNames(o.Index, o.Collections)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sink{Options: o, names: names, config: config}
+	s.pool = newPool(s.connect)
+	return s, nil
+}
+
+// config is how the server is connected to. Its errors never quote the URL: it might hold a
+// password.
+func (o *Options) config() (*pgconn.Config, error) {
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil:
+		return nil, errors.New("sink url: not a URL")
+	case u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "":
+		return nil, errors.New("sink url: want postgres://host:port/database")
+	case u.User != nil:
+		return nil, errors.New("sink url: holds credentials: put them where auth says")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("sink url: has a query or a fragment")
+	}
+	u.RawQuery = "sslmode=disable" // in place of what the environment says: see below
+	c, err := pgconn.ParseConfig(u.String())
+	if err != nil {
+		return nil, errors.New("sink url: not the address of a PostgreSQL, or the environment's PG variables are invalid")
+	}
+	c.Fallbacks = nil
+	c.User = cmp.Or(o.User, c.User)
+	c.DialFunc = exchange.Dial
+	c.ConnectTimeout = exchange.DialTimeout
+	c.RuntimeParams["application_name"] = o.Application
+	c.RuntimeParams["client_encoding"] = "UTF8"
+	if o.TLS != tlsOff {
+		if c.TLSConfig, err = o.tlsConfig(u.Hostname()); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (o *Options) tlsConfig(host string) (*tls.Config, error) {
+	c := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+	if o.CAFile == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("caFile: %w", err)
+	}
+	c.RootCAs = x509.NewCertPool()
+	if !c.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("caFile: %s holds no certificate in the form PEM", o.CAFile)
+	}
+	return c, nil
+}
+
+// loginError says that no connection was tried for want of credentials.
+type loginError struct{ err error }
+
+func (e *loginError) Error() string { return e.err.Error() }
+func (e *loginError) Unwrap() error { return e.err }
+
+// connect makes a connection with the credentials of this moment.
+func (s *Sink) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	c := s.config
+	if s.Login != nil {
+		c = c.Copy()
+		user, password, err := s.Login(ctx, net.JoinHostPort(c.Host, fmt.Sprint(c.Port)), c.User)
+		if err != nil {
+			return nil, &loginError{err}
+		}
+		c.User, c.Password = user, password
+	}
+	return pgconn.ConnectConfig(ctx, c)
+}
+
+// Close closes the connections.
+func (s *Sink) Close() error {
+	s.pool.close()
+	return nil
+}
+
+// closing is how long a goodbye to the server may take.
+const closing = time.Second

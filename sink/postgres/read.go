@@ -1,0 +1,345 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/sink"
+)
+
+// pageSize is how many documents All and Range hold at a time.
+const pageSize = 100
+
+// Ping asks whether writes would be taken.
+func (s *Sink) Ping(ctx context.Context) error {
+	rows, err := s.query(ctx, `SELECT current_setting('transaction_read_only')`)
+	if err == nil && string(rows[0][0]) == "on" {
+		err = errReadOnly
+	}
+	if err != nil {
+		return s.explain("ping", err)
+	}
+	return nil
+}
+
+var errReadOnly = errors.New("the server is read-only, as a replica is: check the url")
+
+// query returns the rows of one statement.
+func (s *Sink) query(ctx context.Context, statement string, values ...string) ([][][]byte, error) {
+	conn, err := s.pool.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.pool.put(conn)
+	return rowsOf(ctx, conn, statement, values...)
+}
+
+func rowsOf(ctx context.Context, conn *pgconn.PgConn, statement string, values ...string) ([][][]byte, error) {
+	args := make([][]byte, len(values))
+	for i, v := range values {
+		args[i] = []byte(v)
+	}
+	result := conn.ExecParams(ctx, statement, args, nil, nil, nil).Read()
+	return result.Rows, result.Err
+}
+
+// hints say what to do about errors that their own text does not explain.
+var hints = map[string]string{
+	"28P01": "the user or the password is wrong: check the sink's auth",
+	"28000": "this user may not connect from here, or only encrypted: check the sink's auth, tls and pg_hba.conf",
+	"3D000": "the database does not exist: check the url",
+	"3F000": "the schema does not exist: make it, or check the option schema",
+	"42501": "the user lacks a right: see docs/sinks/postgres.md",
+	"42704": "no such type, extension or text search configuration",
+	"53300": "the server has no connection left",
+	"58P01": "the server has no such extension: install pgvector there",
+	"0A000": "the server has no such extension: install pgvector there",
+}
+
+// Error says that a request other than a write failed. It quotes no document.
+type Error struct {
+	Doing  string
+	Reason string
+	Err    error
+}
+
+// Error says what failed, why, and what helps.
+func (e *Error) Error() string { return e.Doing + ": postgres: " + e.Reason }
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// explain makes an error that an operator can read. What the server says of a statement may quote a
+// document, and only the condition is told.
+func (s *Sink) explain(doing string, err error) error {
+	var e *pgconn.PgError
+	text := err.Error()
+	if errors.As(err, &e) {
+		text = reason(e)
+		if hint := hints[e.Code]; hint != "" {
+			text += ": " + hint
+		}
+	} else if o := notConnected(context.Background(), err); o.Reason == classNotPostgres {
+		text += ": check the url, and the options tls and caFile"
+	}
+	return &Error{Doing: doing, Reason: text, Err: err}
+}
+
+// fields are the columns of a document as it is read.
+const fields = `id, version, order_key, fence, (extract(epoch FROM indexed_at) * 1000000)::bigint, document`
+
+// stored is a row of fields.
+func stored(c event.Collection, row [][]byte) (sink.Stored, error) {
+	fence, err := strconv.ParseInt(string(row[3]), 10, 64)
+	at, err2 := strconv.ParseInt(string(row[4]), 10, 64)
+	doc := event.DocID(string(c) + "#" + unescape(string(row[0])))
+	if err = cmp.Or(err, err2); err != nil {
+		return sink.Stored{}, fmt.Errorf("read %s: %w", doc, err)
+	}
+	m := sink.Meta{
+		Version: unescape(string(row[1])), Key: unescape(string(row[2])), Fence: event.Fence(fence),
+		Indexed: time.UnixMicro(at).UTC(),
+	}
+	return m.Stored(doc, row[5]), nil
+}
+
+// Get returns the document, or false.
+func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
+	found, err := s.Documents(ctx, []event.DocID{doc})
+	if err != nil || found[0].Doc == "" {
+		return sink.Stored{}, false, err
+	}
+	return found[0], true, nil
+}
+
+// Documents returns documents with their content, in one statement for each collection.
+func (s *Sink) Documents(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
+	return s.pick(ctx, fields, docs)
+}
+
+// Marks returns what lull wrote beside documents.
+func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
+	return s.pick(ctx, strings.TrimSuffix(fields, "document")+"NULL", docs)
+}
+
+func (s *Sink) pick(ctx context.Context, what string, docs []event.DocID) ([]sink.Stored, error) {
+	ids := map[event.Collection][]*string{}
+	for _, doc := range docs {
+		id := escape(doc.ID())
+		ids[doc.Collection()] = append(ids[doc.Collection()], &id)
+	}
+	found := map[event.DocID]sink.Stored{}
+	for c, of := range ids {
+		index, ok := s.names.Index(c)
+		if !ok {
+			continue
+		}
+		err := s.each(ctx, c, `SELECT `+what+` FROM `+s.table(index)+` WHERE id = ANY ($1) AND document IS NOT NULL`,
+			func(d sink.Stored) error { found[d.Doc] = d; return nil }, textArray(of))
+		if err != nil && !missing(err) {
+			return nil, s.explain("get documents of "+string(c), err)
+		}
+	}
+	out := make([]sink.Stored, len(docs))
+	for i, doc := range docs {
+		out[i] = found[doc]
+	}
+	return out, nil
+}
+
+// each calls f for each row of fields. A value that is not a text is an array in binary.
+func (s *Sink) each(ctx context.Context, c event.Collection, statement string, f func(sink.Stored) error, values ...[]byte) error {
+	conn, err := s.pool.get(ctx)
+	if err != nil {
+		return err
+	}
+	formats := make([]int16, len(values))
+	for i, v := range values {
+		if len(v) > 0 && v[0] == 0 { // no text begins so
+			formats[i] = 1
+		}
+	}
+	result := conn.ExecParams(ctx, statement, values, nil, formats, nil).Read()
+	s.pool.put(conn)
+	for _, row := range result.Rows {
+		d, err := stored(c, row)
+		if err == nil {
+			err = f(d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return result.Err
+}
+
+// All calls f for each document, by collection and id. It pages by id: what is written meanwhile is
+// seen or not.
+func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
+	tables, err := s.tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range tables {
+		if err := s.Range(ctx, c, "", f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Range pages through one collection.
+func (s *Sink) Range(ctx context.Context, c event.Collection, after string, f func(sink.Stored) error) error {
+	index, ok := s.names.Index(c)
+	if !ok {
+		return nil
+	}
+	statement := fmt.Sprintf(`SELECT %s FROM %s WHERE id > $1 AND document IS NOT NULL ORDER BY id LIMIT %d`, fields,
+		s.table(index), pageSize)
+	for after = escape(after); ; {
+		n := 0
+		var given error
+		err := s.each(ctx, c, statement, func(d sink.Stored) error {
+			n, after = n+1, escape(d.Doc.ID())
+			given = f(d)
+			return given
+		}, []byte(after))
+		switch {
+		case given != nil:
+			return given
+		case missing(err):
+			return nil
+		case err != nil:
+			return s.explain("read "+string(c), err)
+		case n < pageSize:
+			return nil
+		}
+	}
+}
+
+// tables are the collections that have a table of lull's, sorted.
+func (s *Sink) tables(ctx context.Context) ([]event.Collection, error) {
+	rows, err := s.query(ctx, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND (SELECT count(*) FROM pg_attribute a
+  WHERE a.attrelid = c.oid AND NOT a.attisdropped AND a.attname = ANY ($2::text[])) = $3::int`,
+		s.Schema, "{"+strings.Join(columns, ",")+"}", fmt.Sprint(len(columns)))
+	if err != nil {
+		return nil, s.explain("list tables", err)
+	}
+	var found []event.Collection
+	for _, row := range rows {
+		if c, ok := s.names.Collection(string(row[0])); ok {
+			found = append(found, c)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// Search finds documents that contain every word of the text, in one field or anywhere, best first.
+// Words that the text search configuration leaves out are not looked for.
+func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
+	whole, beginning := q.Parts()
+	if q.Limit <= 0 || whole == "" && beginning == "" {
+		return nil, nil
+	}
+	text, _ := sink.Query{Text: q.Text}.Parts()
+	begins := ""
+	if beginning != "" {
+		begins = literal(beginning) + ":*" // letters and digits: see Parts
+	}
+	in, narrowed := columnSearch, "true"
+	if q.Field != "" {
+		in = s.words("document #> " + path(strings.Split(q.Field, ".")))
+		narrowed = columnSearch + " @@ asked" // what the index answers; the field is compared after it
+	}
+	tables, err := s.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type hit struct {
+		sink.Stored
+		rank float64
+	}
+	var hits []hit
+	for _, c := range tables {
+		if q.Collection != "" && q.Collection != c {
+			continue
+		}
+		index, _ := s.names.Index(c)
+		language := literal(s.Language) + "::regconfig"
+		rows, err := s.query(ctx, fmt.Sprintf(`SELECT %s, ts_rank(%s, asked, 1) AS rank FROM %s,
+  LATERAL (SELECT plainto_tsquery(%s, $1) || (plainto_tsquery(%[4]s, $2) && to_tsquery(%[4]s, $3)) AS asked) AS query
+WHERE document IS NOT NULL AND %[5]s AND %[2]s @@ asked ORDER BY rank DESC, id LIMIT %[6]d`,
+			fields, in, s.table(index), language, narrowed, q.Limit), text, whole, begins)
+		if err != nil {
+			return nil, s.explain("search "+string(c), err)
+		}
+		for _, row := range rows {
+			d, err := stored(c, row)
+			if err != nil {
+				return nil, err
+			}
+			rank, _ := strconv.ParseFloat(string(row[6]), 64)
+			hits = append(hits, hit{d, rank})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.rank, a.rank) })
+	var found []sink.Stored
+	for _, h := range hits[:min(len(hits), q.Limit)] {
+		found = append(found, h.Stored)
+	}
+	return found, nil
+}
+
+// Sample names a document of the collection.
+func (s *Sink) Sample(ctx context.Context, c event.Collection) (event.DocID, bool, error) {
+	index, ok := s.names.Index(c)
+	if !ok {
+		return "", false, nil
+	}
+	rows, err := s.query(ctx, `SELECT id FROM `+s.table(index)+` WHERE document IS NOT NULL LIMIT 1`)
+	switch {
+	case missing(err), err == nil && len(rows) == 0:
+		return "", false, nil
+	case err != nil:
+		return "", false, s.explain("name a document of "+string(c), err)
+	}
+	return event.DocID(string(c) + "#" + unescape(string(rows[0][0]))), true, nil
+}
+
+// generation names a table: the database system, its history, which a restored backup leaves for
+// another, and the table's number and file, of which TRUNCATE makes a new one. It is empty for a
+// table that a crash empties, or in which somebody's trigger or rule may change what is written.
+const generation = `SELECT concat_ws('/', system.system_identifier, history.timeline_id, c.oid, pg_relation_filenode(c.oid))
+FROM pg_class c, pg_control_system() AS system, pg_control_checkpoint() AS history
+WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relhasrules
+  AND NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype::int & 2 <> 0)`
+
+// Generation names the table that holds the collection now.
+func (s *Sink) Generation(ctx context.Context, c event.Collection) (string, error) {
+	index, ok := s.names.Index(c)
+	if !ok {
+		return "", nil
+	}
+	rows, err := s.query(ctx, generation, s.table(index))
+	var e *pgconn.PgError
+	switch {
+	case errors.As(err, &e) && (e.Code == "42501" || e.Code == "42883" || e.Code == "0A000"):
+		return "", nil // a service that does not tell: nothing is recognised there
+	case err != nil:
+		return "", s.explain("ask which table "+index+" is", err)
+	case len(rows) == 0:
+		return "", nil
+	}
+	return string(rows[0][0]), nil
+}

@@ -1,0 +1,214 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// columns are those that lull writes. A table may have more, such as generated ones.
+var columns = []string{"id", "fence", "version", "order_key", "indexed_at", "document"}
+
+// Columns that follow from the document.
+const (
+	columnSearch    = "search"
+	columnEmbedding = "embedding"
+)
+
+// kindsOfText are the values of a document that can be searched.
+const kindsOfText = `'["string", "numeric", "boolean"]'::jsonb`
+
+// words is the expression of what can be searched in a part of a document.
+func (s *Sink) words(part string) string {
+	return "json_to_tsvector(" + literal(s.Language) + "::regconfig, " + part + ", " + kindsOfText + ")"
+}
+
+// vector is the expression of a document's vector.
+func (s *Sink) vector() string {
+	return fmt.Sprintf("(document #>> %s)::vector(%d)", path(strings.Split(s.Vector.Field, "/")[1:]), s.Vector.Dimensions)
+}
+
+// generated are the columns that follow from the document, with their types and expressions.
+func (s *Sink) generated() []string {
+	all := []string{columnSearch + " tsvector GENERATED ALWAYS AS (" + s.words("document") + ") STORED"}
+	if s.Vector.Field != "" {
+		all = append(all, fmt.Sprintf("%s vector(%d) GENERATED ALWAYS AS (%s) STORED", columnEmbedding,
+			s.Vector.Dimensions, s.vector()))
+	}
+	return all
+}
+
+// indices are the statements that make what a table is searched by.
+func (s *Sink) indices(table string) []string {
+	all := []string{
+		"CREATE INDEX ON " + table + " USING gin (" + columnSearch + ")",
+		"CREATE INDEX ON " + table + " (indexed_at) WHERE document IS NULL", // see forget
+	}
+	if s.Vector.Field != "" {
+		class := map[string]string{"l2": "vector_l2_ops", "inner": "vector_ip_ops"}[s.Vector.Distance]
+		if class == "" {
+			class = "vector_cosine_ops"
+		}
+		all = append(all, "CREATE INDEX ON "+table+" USING hnsw ("+columnEmbedding+" "+class+")")
+	}
+	return all
+}
+
+// Table returns the statements that make the table of an index, for operators who do it themselves.
+func (s *Sink) Table(index string) []string {
+	table := s.table(index)
+	return append([]string{
+		"CREATE TABLE " + table + ` (
+  id text COLLATE "C" PRIMARY KEY,
+  fence bigint NOT NULL,
+  version text NOT NULL,
+  order_key text NOT NULL,
+  indexed_at timestamptz NOT NULL,
+  document json,
+  ` + strings.Join(s.generated(), ",\n  ") + "\n)",
+		"COMMENT ON TABLE " + table + " IS 'written by lull; a row without a document remembers a delete'",
+	}, s.indices(table)...)
+}
+
+// creating is a lock of the database: of those who find a table missing, one makes it.
+const creating = `SELECT pg_advisory_xact_lock(7811887)`
+
+// create makes a table unless it is there.
+func (s *Sink) create(ctx context.Context, conn *pgconn.PgConn, index string) error {
+	steps := append([]string{"BEGIN", creating}, s.Table(index)...)
+	for i, step := range append(steps, "COMMIT") {
+		_, err := conn.Exec(ctx, step).ReadAll()
+		var e *pgconn.PgError
+		if err != nil && conn.IsClosed() {
+			return err
+		}
+		if err != nil {
+			_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll()
+			if errors.As(err, &e) && e.Code == "42P07" && i == 2 {
+				return nil // somebody else was first
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Prepare makes the tables of the collections that are known, and the extension of vectors where
+// the settings name a field for it. A table that is there keeps all it has. Where that does not fit
+// the settings, the error has the statement that changes it: on a large table it takes long, and
+// nobody can write meanwhile.
+func (s *Sink) Prepare(ctx context.Context) error {
+	conn, err := s.pool.get(ctx)
+	if err != nil {
+		return s.explain("prepare", err)
+	}
+	defer s.pool.put(conn)
+	if s.Vector.Field != "" {
+		if err := s.extend(ctx, conn); err != nil {
+			return err
+		}
+	}
+	for _, c := range s.Collections {
+		index, ok := s.names.Index(c)
+		if !ok {
+			continue
+		}
+		if err := s.fitting(ctx, conn, index); !errors.Is(err, errNoTable) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.create(ctx, conn, index); err != nil {
+			return s.explain("make the table "+s.table(index), err)
+		}
+	}
+	return nil
+}
+
+// extend makes the extension of vectors unless it is there.
+func (s *Sink) extend(ctx context.Context, conn *pgconn.PgConn) error {
+	rows, err := rowsOf(ctx, conn, `SELECT 1 FROM pg_extension WHERE extname = 'vector'`)
+	if err == nil && len(rows) == 0 {
+		_, err = conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS vector").ReadAll()
+	}
+	if err != nil {
+		return s.explain("make the extension vector (pgvector)", err)
+	}
+	return nil
+}
+
+var errNoTable = errors.New("the table does not exist")
+
+// fitting compares a table with the settings.
+func (s *Sink) fitting(ctx context.Context, conn *pgconn.PgConn, index string) error {
+	table := s.table(index)
+	rows, err := rowsOf(ctx, conn, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, table)
+	switch {
+	case err != nil:
+		return s.explain("look at the table "+table, err)
+	case len(rows) == 0:
+		return errNoTable
+	}
+	has := func(name, of, expression string) (there, fits bool) {
+		at := slices.IndexFunc(rows, func(r [][]byte) bool { return string(r[0]) == name })
+		return at >= 0, at >= 0 && string(rows[at][1]) == of && strings.Contains(string(rows[at][2]), expression)
+	}
+	for _, name := range columns {
+		if there, _ := has(name, "", ""); !there {
+			return fmt.Errorf("postgres: the table %s has no column %s: it is not lull's: choose another name for the index",
+				table, name)
+		}
+	}
+	for i, want := range []struct{ name, of, expression string }{
+		{columnSearch, "tsvector", literal(s.Language) + "::regconfig"},
+		{columnEmbedding, fmt.Sprintf("vector(%d)", s.Vector.Dimensions), "document"},
+	} {
+		if i == 1 && s.Vector.Field == "" {
+			continue
+		}
+		there, fits := has(want.name, want.of, want.expression)
+		change := "ADD COLUMN " + s.generated()[i]
+		if there {
+			change = "DROP COLUMN " + want.name + ", " + change
+		}
+		if !fits {
+			return fmt.Errorf("postgres: the column %s of %s does not fit the settings: run ALTER TABLE %s %s; %s",
+				want.name, table, table, change, s.indices(table)[2*i])
+		}
+	}
+	return nil
+}
+
+// table is the name of an index in statements.
+func (s *Sink) table(index string) string { return identifier(s.Schema) + "." + identifier(index) }
+
+func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// literal is a text in a statement. A backslash stands for itself, as by default since 9.1.
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// path is where a part of a document is, from the tokens of a JSON pointer.
+func path(tokens []string) string {
+	quoted := make([]string, len(tokens))
+	for i, t := range tokens {
+		quoted[i] = literal(strings.NewReplacer("~1", "/", "~0", "~").Replace(t))
+	}
+	return "ARRAY[" + strings.Join(quoted, ", ") + "]::text[]"
+}
+
+// PostgreSQL's texts have no U+0000, and ids may. escape keeps every other text as it is and keeps
+// the order of all of them, so that what is sorted here is sorted there.
+var (
+	escaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
+	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
+)
+
+func escape(text string) string   { return escaper.Replace(text) }
+func unescape(text string) string { return unescaper.Replace(text) }
