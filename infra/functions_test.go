@@ -121,6 +121,9 @@ func TestFunctionsAndTableTakeWhatPropsSay(t *testing.T) {
 		want["LoggingConfig.ApplicationLogLevel"] = "DEBUG"
 		same(t, string(f), s.named(t, "AWS::Lambda::Function", "FunctionName", "full-search-"+string(f)), want)
 	}
+	// What the settings say of a sink goes first.
+	same(t, "archive", s.named(t, "AWS::Lambda::Function", "FunctionName", "full-archive-index"),
+		map[string]any{"ReservedConcurrentExecutions": 7.0})
 	same(t, "table", s.named(t, "AWS::DynamoDB::GlobalTable", "TableName", "full-shards"), map[string]any{
 		"WarmThroughput.ReadUnitsPerSecond": 24_000.0, "WarmThroughput.WriteUnitsPerSecond": 8_000.0,
 	})

@@ -201,6 +201,9 @@ func fullProps(stack awscdk.Stack) *Props {
 		{Bucket: "bodies", Prefix: "published/"},
 		{Bucket: "bodies", Prefix: "drafts/"},
 	}
+	archive, most := c.Sinks["archive"], 7
+	archive.MaxConcurrency = &most
+	c.Sinks["archive"] = archive
 	c.Flight.Kind = config.FlightStandard
 	c.TableOutage = config.TableOutageOpen
 	c.Archive.Keep = 14 * 24 * time.Hour

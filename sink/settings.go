@@ -41,6 +41,9 @@ type Settings struct {
 	// MaxDocumentsPerSecond is the most documents that all flights together send to the sink, in
 	// thousandths a second. Nil for no ceiling.
 	MaxDocumentsPerSecond *setting.Rate `json:"maxDocumentsPerSecond"`
+	// MaxConcurrency is the most invocations of its index function at once. Nil for what the stack
+	// says of all sinks.
+	MaxConcurrency *int `json:"maxConcurrency"`
 
 	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the
 	// defaults.

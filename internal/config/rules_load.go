@@ -25,6 +25,9 @@ const (
 // raised. It bounds a lane without a limit of its own.
 const accountConcurrency = 1_000
 
+// unreserved is how much of it AWS keeps for functions without a reservation.
+const unreserved = 100
+
 // loadRules keep the expected traffic below the platform's quotas.
 var loadRules = []Rule{
 	{

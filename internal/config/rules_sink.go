@@ -41,6 +41,10 @@ var sinkRules = []Rule{
 		"sink-ceiling", "maxDocumentsPerSecond is counted in the table. So nothing may write past it.", checkCeiling,
 	},
 	{
+		"sink-concurrency", "The reservations of all sinks leave 100 of the account's 1,000 invocations to other functions.",
+		checkSinkConcurrency,
+	},
+	{
 		"sink-unchanged", "unchanged: keep trusts the row about what the sink holds. So nothing may write past the row, " +
 			"and the sink can tell its index from one that was made anew.", checkUnchanged,
 	},
@@ -54,6 +58,19 @@ func checkCeiling(c *Config, f *checker) {
 				"remove it, or set tableOutage to closed")
 		}
 	})
+}
+
+func checkSinkConcurrency(c *Config, f *checker) {
+	all, last := 0, ""
+	eachSink(c, func(_, path string, s Sink) {
+		if s.MaxConcurrency != nil {
+			all, last = all+*s.MaxConcurrency, path
+		}
+	})
+	if most := accountConcurrency - unreserved; all > most {
+		f.fault(last+".maxConcurrency", all, fmt.Sprintf("of all sinks together is more than the %d that may be reserved",
+			most), "lower one of them")
+	}
 }
 
 // checkUnchanged allows keep only where nothing is written past the row, and where an index that

@@ -153,6 +153,17 @@ var brokenSinks = []broken{
 		setting: "sinks.search.index", fix: "write lull-{collection}; or {collection}",
 	},
 	{
+		rule: "sink-concurrency",
+		holds: func(c *Config) {
+			setSink(c, func(s *Sink) { s.MaxConcurrency = ptr(500) })
+			other := c.Sinks["search"]
+			other.MaxConcurrency, other.Index = ptr(400), "other-{collection}"
+			c.Sinks["vectors"] = other
+		},
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.MaxConcurrency = ptr(501) }) },
+		setting: "sinks.vectors.maxConcurrency", fix: "lower one of them",
+	},
+	{
 		rule: "sink-ceiling",
 		holds: func(c *Config) {
 			setSink(c, func(s *Sink) { s.MaxDocumentsPerSecond = ptr(setting.OncePerSecond / 2) })

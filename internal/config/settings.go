@@ -301,6 +301,9 @@ func commonSinkSettings() []setting.Setting {
 		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB, "The most bytes of one bulk request; a larger document goes alone."),
 		setting.PerSecond("sinks.<name>.maxDocumentsPerSecond", setting.OncePerSecond/2, 10_000*setting.OncePerSecond,
 			"The most documents that are sent to the sink, by all flights of both lanes together.").Otherwise("no ceiling"),
+		setting.Count("sinks.<name>.maxConcurrency", 1, accountConcurrency-unreserved,
+			"The most invocations of the sink's index function at once: on AWS its reserved concurrency.").
+			Otherwise("what the account has"),
 	}
 }
 

@@ -36,6 +36,14 @@ func (c *Config) Ceiling(sink string) int64 {
 	return 0
 }
 
+// IndexConcurrency is the most invocations of a sink's index function at once. 0 is for any number.
+func (c *Config) IndexConcurrency(sink string) int {
+	if most := c.Sinks[sink].MaxConcurrency; most != nil {
+		return *most
+	}
+	return 0
+}
+
 // CollectionsOf returns the collections that are known to be written to this sink, sorted: those
 // with an entry, or, where there is none, those that the settings name as a default.
 func (c *Config) CollectionsOf(sink string) []shard.Collection {

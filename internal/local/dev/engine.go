@@ -117,6 +117,7 @@ type pipe struct {
 	sink  sink.Sink
 	lanes map[flight.Lane]*lane
 	dead  *memory.Queue
+	turns *semaphore.Weighted // nil for as many at once as there are
 }
 
 // lane is an ingest queue, and the executions of its flights.
@@ -210,6 +211,9 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 	q := e.cfg.Queues
 	p := &pipe{name: name, sink: s, lanes: map[flight.Lane]*lane{}}
+	if most := e.cfg.IndexConcurrency(name); most > 0 {
+		p.turns = semaphore.NewWeighted(int64(most))
+	}
 	p.dead = memory.NewQueue(e.clk, memory.QueueSettings{
 		Name: name + "-dead", Visibility: q.Visibility, Retention: q.DeadLetterRetention,
 	})
@@ -326,6 +330,12 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 }
 
 func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (next flight.State, err error) {
+	if p.turns != nil {
+		if err := p.turns.Acquire(ctx, 1); err != nil {
+			return s, err
+		}
+		defer p.turns.Release(1)
+	}
 	if l.name == flight.Bulk {
 		if err := e.bulkTurns.Acquire(ctx, 1); err != nil {
 			return s, err

@@ -123,7 +123,7 @@ func Mapping() []Line {
 		{Step: drops, Note: "its version is committed; the model keeps dead letters"},
 		{Step: expires, Note: "SQS loses it by its own rules", Never: true},
 		{
-			Step: "TRIP, PROBE, CLOSE, CUT, SPEND, runs",
+			Step: "TRIP, PROBE, CLOSE, CUT, SPEND, YIELD, SEND, runs",
 			Note: "rows of their own, see the small machines; pace and order only", Never: true,
 		},
 		{

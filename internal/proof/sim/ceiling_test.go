@@ -198,3 +198,27 @@ func (p pressed) given(all []Second) (of float64, most int) {
 	}
 	return float64(total(all, written)) / (p.ceiling * float64(len(all))), most
 }
+
+// Lambda refuses turns where so many run already, and executions end that were refused too often:
+// redelivery recovers their flights.
+func TestEveryPromiseHoldsWithFewInvocationsOfIndex(t *testing.T) {
+	t.Parallel()
+	refused := false
+	for seed := uint64(1); seed <= seeds(400) && !t.Failed(); seed++ {
+		most := 1 + int(seed%2)
+		w := build(t, seed, Swarm, func(o *Options) {
+			s := o.Config.Sinks["search"]
+			s.MaxConcurrency = &most
+			o.Config.Sinks["search"] = s
+		})
+		m := w.pipes[0].machine
+		report(t, w.Run(), Swarm)
+		if m.turning != 0 {
+			t.Fatalf("seed %d: %d turns at the end, want none", seed, m.turning)
+		}
+		refused = refused || m.crowded > 0
+	}
+	if !refused {
+		t.Error("no turn had to wait for another one")
+	}
+}

@@ -18,6 +18,9 @@ type machine struct {
 	again   time.Duration // the wait after a turn whose outcome is unknown
 	turn    func(ctx context.Context, v *invocation, s flight.State) (flight.State, error)
 	running int
+	most    int // turns at once, 0 for any number
+	turning int
+	crowded int // turns that were refused because so many ran
 }
 
 const (
@@ -129,6 +132,10 @@ func (e *execution) index() {
 		return
 	}
 	throttled := w.fate("index") == Throttled
+	if e.m.most > 0 && e.m.turning == e.m.most {
+		e.m.crowded++
+		throttled = true
+	}
 	if throttled && e.refused == refusedTries {
 		e.end("failed")
 		return
@@ -147,13 +154,14 @@ func (e *execution) index() {
 	}
 	s.Entered = shard.MicrosOf(epoch.Add(w.now))
 	w.counts.Turns++
+	e.m.turning++
 	var out flight.State
 	var failure error
 	w.invoke("index", w.cfg.Index.Timeout, func(ctx context.Context, v *invocation) {
 		out, failure = e.m.turn(ctx, v, s)
 		v.failed = failure
 	}, func(err error) {
-		if e.ended {
+		if e.m.turning--; e.ended {
 			return
 		}
 		if err == nil {

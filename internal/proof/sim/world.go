@@ -230,7 +230,7 @@ func (w *World) pipe(name string) *pipe {
 		forget = forgetsDeletes
 	}
 	p.engine = newEngine(w, name, p.versions, settle, forget)
-	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), turn: w.turn(p)}
+	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), turn: w.turn(p), most: cfg.IndexConcurrency(name)}
 	for _, l := range []struct {
 		q    *sqsQueue
 		lane config.Lane
