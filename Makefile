@@ -14,10 +14,10 @@ host := $(shell go env GOHOSTARCH 2>/dev/null)
 DIST ?= $(if $(filter arm64,$(ARCH)),dist,dist/$(ARCH))
 # Index has one program for each kind of sink, such as index/opensearch: it links that kind alone.
 functions := receive prune dlq feed $(patsubst functions/%/main.go,%,$(wildcard functions/index/*/main.go))
-# The most bytes of a program: index is a base, and what the kind of its sink adds to it.
+# The most bytes of a program: index is a base, and what the kind of its sink adds to it, 200 kB unless it is named.
 bytes := receive=11500000 prune=11500000 dlq=11500000 feed=11500000
 index_base := 12000000
-index_adds := opensearch=100000
+index_adds := opensearch=100000 elasticsearch=100000
 # The same source gives the same bytes, wherever and whenever it is built.
 gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w -buildid="
 
@@ -243,10 +243,9 @@ build: ## Build the functions into dist/<name>/bootstrap (ARCH=arm64)
 .PHONY: sizes
 sizes: build ## Check the size of each function's program, and what each kind of sink adds to index
 	@for name in $(functions); do \
-	  limit=; for entry in $(bytes) $(index_adds:%=index/%); do \
+	  limit=200000; for entry in $(bytes) $(index_adds:%=index/%); do \
 	    [ $${entry%=*} != $$name ] || limit=$${entry#*=}; \
 	  done; \
-	  [ -n "$$limit" ] || { echo "index_adds in Makefile does not say how many bytes $$name may add"; exit 1; }; \
 	  case $$name in index/*) limit=$$((limit + $(index_base))); esac; \
 	  size=$$(stat -c %s $(DIST)/$$name/bootstrap); \
 	  printf '%-20s %9d of %d bytes (%s)\n' $$name $$size $$limit $(ARCH); \

@@ -127,7 +127,7 @@ func TestDeployedSettingsNeedNoKind(t *testing.T) {
 			t.Errorf("versions %t: got a lease of %s and %v, want %s", versions, got.Lease("search"), err, c.Lease("search"))
 		}
 		_, err = LoadJSON(path)
-		if err == nil || !strings.Contains(err.Error(), "write one of bleve, memory, opensearch") {
+		if err == nil || !strings.Contains(err.Error(), "write one of bleve, elasticsearch, memory, opensearch") {
 			t.Errorf("strictly: got %v, want the kinds that there are", err)
 		}
 	}

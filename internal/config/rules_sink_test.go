@@ -51,7 +51,7 @@ var brokenSinks = []broken{
 	{
 		rule: "sink-url", name: "in the process",
 		breaks:  at443("https://search.example.org"),
-		setting: "sinks.search.url", fix: "kind to opensearch",
+		setting: "sinks.search.url", fix: ", opensearch,",
 	},
 	{
 		rule: "sink-auth", name: "in the process",

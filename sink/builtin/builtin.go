@@ -7,7 +7,8 @@
 package builtin
 
 import (
-	_ "github.com/lullhq/lull/sink/opensearch" // kind opensearch
-	_ "github.com/lullhq/lull/sink/postgres"   // kind postgres
-	_ "github.com/lullhq/lull/sink/webhook"    // kind webhook
+	_ "github.com/lullhq/lull/sink/elasticsearch" // kind elasticsearch
+	_ "github.com/lullhq/lull/sink/opensearch"    // kind opensearch
+	_ "github.com/lullhq/lull/sink/postgres"      // kind postgres
+	_ "github.com/lullhq/lull/sink/webhook"       // kind webhook
 )

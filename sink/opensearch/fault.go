@@ -15,8 +15,10 @@ import (
 // Error says that a request other than a write failed. It holds no text of the answer.
 type Error struct {
 	Status int    // 0 where there was no answer
-	Class  string // the type that OpenSearch gives, "" for none
+	Class  string // the type that the engine gives, "" for none
 	Err    error  // why there was no answer
+
+	product Product
 }
 
 // Unwrap returns why there was no answer.
@@ -29,10 +31,10 @@ func (e *Error) Is(target error) bool {
 
 func (e *Error) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("opensearch: %v", e.Err)
+		return fmt.Sprintf("%s: %v", e.product.kind(), e.Err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "opensearch: HTTP %d", e.Status)
+	fmt.Fprintf(&b, "%s: HTTP %d", e.product.kind(), e.Status)
 	if e.Class != "" {
 		b.WriteString(" " + e.Class)
 	}
@@ -51,12 +53,12 @@ var hints = map[int]string{
 	http.StatusRequestEntityTooLarge: "the request is too large: lower bulkBytes",
 }
 
-func requestError(a exchange.Answer) error {
+func (s *Sink) requestError(a exchange.Answer) error {
 	if a.Err != nil {
-		return &Error{Status: a.Status, Err: a.Err}
+		return &Error{Status: a.Status, Err: a.Err, product: s.Product}
 	}
 	f, _ := parseFault(a.Body)
-	return &Error{Status: a.Status, Class: f.class()}
+	return &Error{Status: a.Status, Class: f.class(), product: s.Product}
 }
 
 // fault is OpenSearch's description of an error. Reason quotes content and stays in here.

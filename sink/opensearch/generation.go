@@ -1,11 +1,13 @@
 package opensearch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -13,7 +15,9 @@ import (
 // generationParts are what decides whether an index can be recognised: its UUID, and what makes it
 // give documents back otherwise than they were written.
 const generationParts = "*.settings.index.uuid,*.settings.index.derived_source,*.settings.index.default_pipeline," +
-	"*.settings.index.final_pipeline,*.mappings._source"
+	"*.settings.index.final_pipeline,*.settings.index.mode,*.mappings._source," +
+	"*.settings.index.mapping.source.mode,*.settings.index.mapping.exclude_source_vectors," +
+	"*.defaults.index.mapping.exclude_source_vectors"
 
 // Generation is the UUID of the index that the collection's name stands for. It asks the engine
 // each time: an answer that is kept would outlive an index that is made anew. It is empty for an
@@ -24,22 +28,39 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 	if !ok || s.Serverless {
 		return "", nil
 	}
+	type mapping struct {
+		Source struct {
+			Mode string `json:"mode"`
+		} `json:"source"`
+		NoVectors string `json:"exclude_source_vectors"`
+	}
 	var found map[string]struct {
+		Defaults struct {
+			Index struct {
+				Mapping mapping `json:"mapping"`
+			} `json:"index"`
+		} `json:"defaults"`
 		Settings struct {
 			Index struct {
 				UUID    string `json:"uuid"`
 				Derived struct {
 					Enabled string `json:"enabled"`
 				} `json:"derived_source"`
-				Pipeline string `json:"default_pipeline"`
-				Final    string `json:"final_pipeline"`
+				Mode     string  `json:"mode"` // of Elasticsearch: logsdb and time_series make bodies up
+				Mapping  mapping `json:"mapping"`
+				Pipeline string  `json:"default_pipeline"`
+				Final    string  `json:"final_pipeline"`
 			} `json:"index"`
 		} `json:"settings"`
 		Mappings struct {
 			Source json.RawMessage `json:"_source"`
 		} `json:"mappings"`
 	}
-	err := s.ask(ctx, http.MethodGet, "/"+pathOf(index)+"?filter_path="+generationParts, nil, &found)
+	path := "/" + pathOf(index) + "?filter_path=" + generationParts
+	if s.Product == Elasticsearch {
+		path += "&include_defaults=true" // from 9.2 on it keeps vectors apart from documents by default
+	}
+	err := s.ask(ctx, http.MethodGet, path, nil, &found)
 	var refused *Error
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
@@ -51,7 +72,10 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 	}
 	for _, of := range found {
 		i := of.Settings.Index
-		if whole := i.Derived.Enabled != "true" && none(i.Pipeline) && none(i.Final) && len(of.Mappings.Source) == 0; whole {
+		stored := slices.Contains([]string{"", "standard", "lookup"}, i.Mode) &&
+			slices.Contains([]string{"", "stored"}, i.Mapping.Source.Mode) && i.Derived.Enabled != "true" &&
+			cmp.Or(i.Mapping.NoVectors, of.Defaults.Index.Mapping.NoVectors) != "true"
+		if stored && none(i.Pipeline) && none(i.Final) && len(of.Mappings.Source) == 0 {
 			return i.UUID, nil
 		}
 	}

@@ -35,6 +35,19 @@ func TestAnIndexThatCannotBeRecognisedHasNoGeneration(t *testing.T) {
 		"with the pipeline that is none": {
 			answer: `{"test-content":{"settings":{"index":{"uuid":"u1","final_pipeline":"_none"}}}}`, want: "u1",
 		},
+		"of a mode that makes bodies up": {
+			answer: `{"test-content":{"settings":{"index":{"uuid":"u1","mode":"logsdb"}}}}`,
+		},
+		"of the usual mode": {answer: `{"test-content":{"settings":{"index":{"uuid":"u1","mode":"standard"}}}}`, want: "u1"},
+		"with synthetic bodies": {
+			answer: `{"test-content":{"settings":{"index":{"uuid":"u1","mapping":{"source":{"mode":"synthetic"}}}}}}`,
+		},
+		"that keeps vectors apart": {
+			answer: `{"test-content":{"settings":{"index":{"uuid":"u1"}},"defaults":{"index":{"mapping":{"exclude_source_vectors":"true"}}}}}`,
+		},
+		"that keeps vectors in bodies": {
+			answer: `{"test-content":{"settings":{"index":{"uuid":"u1","mapping":{"exclude_source_vectors":"false"}}}}}`, want: "u1",
+		},
 		"nothing there":  {status: http.StatusNotFound, answer: `{"error":{"type":"index_not_found_exception"},"status":404}`},
 		"denied":         {status: http.StatusForbidden, answer: `{"error":{"type":"security_exception"},"status":403}`, fails: true},
 		"no OpenSearch":  {answer: `<html>`, fails: true},

@@ -18,14 +18,29 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// serverVariable names the address of a real OpenSearch 2.x without security; make e2e starts one.
-const serverVariable = "LULL_TEST_OPENSEARCH"
+// Variables that name the address of a real server without security. make e2e starts OpenSearch
+// 2.x, make e2e-sinks Elasticsearch.
+const (
+	openSearchVariable    = "LULL_TEST_OPENSEARCH"
+	elasticsearchVariable = "LULL_TEST_ELASTICSEARCH"
+)
+
+// product is the engine that real servers are: one for each run.
+func product() opensearch.Product {
+	if os.Getenv(openSearchVariable) == "" && os.Getenv(elasticsearchVariable) != "" {
+		return opensearch.Elasticsearch
+	}
+	return opensearch.OpenSearch
+}
 
 func server(t *testing.T) string {
 	t.Helper()
-	url := os.Getenv(serverVariable)
+	url := os.Getenv(openSearchVariable)
+	if product() == opensearch.Elasticsearch {
+		url = os.Getenv(elasticsearchVariable)
+	}
 	if url == "" {
-		t.Skipf("%s is not set: no OpenSearch to test against", serverVariable)
+		t.Skipf("neither %s nor %s is set: no server to test against", openSearchVariable, elasticsearchVariable)
 	}
 	return strings.TrimRight(url, "/")
 }
@@ -36,7 +51,7 @@ func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 	prefix := "lull-test-" + strings.ToLower(rand.Text()[:12]) + "-"
 	o := opensearch.Options{
 		URL: server(t), Index: prefix + "{collection}", Versions: true,
-		Template: prefix + "template",
+		Template: prefix + "template", Product: product(),
 	}
 	if change != nil {
 		change(&o)
@@ -152,6 +167,10 @@ func TestRealServerRejectsWhatTheMappingForbids(t *testing.T) {
 		ops[i] = put(fmt.Sprintf("strict#%d", i), 1, tt.document)
 	}
 	for i, o := range s.Write(t.Context(), ops) {
+		if product() == opensearch.Elasticsearch && !strings.HasPrefix(tests[i].reason, "strict_") {
+			class, _, _ := strings.Cut(tests[i].reason, ":")
+			tests[i].reason = strings.Replace(tests[i].reason, class, documentParsing, len(class))
+		}
 		want := sink.Outcome{Kind: sink.Rejected, Apart: true, Status: http.StatusBadRequest, Reason: tests[i].reason}
 		if tests[i].reason == "" {
 			want = sink.Outcome{Kind: sink.Applied, Status: http.StatusCreated}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
@@ -27,6 +28,8 @@ type Options struct {
 	BulkBytes     int64
 	// Versions sends fences as external versions.
 	Versions bool
+	// Product is the engine that is there. Another one is refused.
+	Product Product
 	// Serverless leaves out what serverless collections do not offer. It excludes Versions.
 	Serverless bool
 	// Authenticate adds credentials to a request, by changing its headers. It is called for every
@@ -54,6 +57,8 @@ type Sink struct {
 	names   sink.Names
 	client  exchange.Client
 	targets targets
+
+	vectorsInside atomic.Bool // the engine gives vectors back with their documents: see withVectors
 
 	requireAlias bool // the index has an alias of its own, by which it is written: see Into
 }

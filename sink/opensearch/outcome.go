@@ -26,11 +26,12 @@ const (
 	classNoIndex         = "index_missing"
 	classManyIndices     = "alias_over_several_indices"
 	classDataStream      = "data_stream"
-	classElsewhere       = "another_index" // the name stood for another index than a moment before
-	classMismatch        = "bulk_answer"   // the answer does not fit the request
-	classThrottled       = "throttled"     // 429 without a type
-	classServerError     = "server_error"  // 5xx without a type
-	classBadRequest      = "bad_request"   // 400 without a type
+	classProduct         = "another_product" // the engine is not what the kind says
+	classElsewhere       = "another_index"   // the name stood for another index than a moment before
+	classMismatch        = "bulk_answer"     // the answer does not fit the request
+	classThrottled       = "throttled"       // 429 without a type
+	classServerError     = "server_error"    // 5xx without a type
+	classBadRequest      = "bad_request"     // 400 without a type
 )
 
 func configFault(status int, f fault) sink.Outcome {

@@ -26,21 +26,37 @@ var ours = object{"exists": object{"field": sink.MetaField + ".fence"}}
 
 // Ping asks for the engine's greeting, with credentials.
 func (s *Sink) Ping(ctx context.Context) error {
+	if err := s.greet(ctx); err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return nil
+}
+
+func (s *Sink) greet(ctx context.Context) error {
 	var greeting struct {
 		Version struct {
 			Number string `json:"number"`
+			Flavor string `json:"build_flavor"`
 		} `json:"version"`
 	}
-	err := s.ask(ctx, http.MethodGet, "/", nil, &greeting)
-	var refused *Error
-	if s.Serverless && errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	a := s.client.Do(ctx, http.MethodGet, "/", "", nil, maxAnswer)
+	switch {
+	case s.Serverless && a.Status == http.StatusNotFound:
 		return nil // serverless collections have no greeting; this is what they say to those they let in
+	case a.Status == http.StatusMethodNotAllowed && s.Product == Elasticsearch:
+		return s.Product.check(a.Header) // a distribution without the module of the greeting
+	case !a.OK():
+		return s.requestError(a)
 	}
-	if err == nil && greeting.Version.Number == "" {
-		err = errNotOpenSearch
+	if err := s.Product.check(a.Header); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("ping: %w", err)
+	if json.Unmarshal(a.Body, &greeting) != nil || greeting.Version.Number == "" {
+		return s.Product.odd()
+	}
+	if greeting.Version.Flavor == "serverless" {
+		return fmt.Errorf("%w: a serverless project of Elasticsearch is not supported, write to a deployment of 8 or 9",
+			ErrProduct)
 	}
 	return nil
 }
@@ -89,7 +105,7 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 	var at []int
 	for i, doc := range docs {
 		if index, ok := s.names.Index(doc.Collection()); ok {
-			asked = append(asked, object{"_index": index, "_id": doc.ID(), "_source": parts})
+			asked = append(asked, object{"_index": index, "_id": doc.ID()})
 			at = append(at, i)
 		}
 	}
@@ -104,19 +120,19 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 		} `json:"docs"`
 	}
 	// _mget takes the id in the body, where no path cleaning can touch it.
-	if err := s.ask(ctx, http.MethodPost, "/_mget", object{"docs": asked}, &answer); err != nil {
+	if err := s.mget(ctx, asked, parts, &answer); err != nil {
 		return nil, fmt.Errorf("get document: %w", err)
 	}
 	if len(answer.Docs) != len(asked) {
-		return nil, errors.New("get document: opensearch: the answer does not fit the request")
+		return nil, errors.New("get document: the answer does not fit the request")
 	}
 	for i, d := range answer.Docs {
 		if d.Error != nil && strings.Contains(d.Error.Reason, severalIndices) {
-			return nil, fmt.Errorf("get document: opensearch: the alias %s is of several indices: let it name one",
+			return nil, fmt.Errorf("get document: the alias %s is of several indices: let it name one",
 				asked[i]["_index"])
 		}
 		if d.Error != nil && d.Error.Type != "index_not_found_exception" {
-			err := fmt.Errorf("get document: opensearch: %s", d.Error.reason())
+			err := fmt.Errorf("get document: %s", d.Error.reason())
 			if d.Error.Type == "security_exception" {
 				err = errors.Join(err, sink.ErrDenied)
 			}
@@ -127,6 +143,29 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 		}
 	}
 	return out, nil
+}
+
+// withVectors has Elasticsearch from 9.2 on put the vectors back into the documents that it gives
+// back: it keeps them apart, unless the index says otherwise (see Template). Before 9.2 there is no
+// such parameter.
+const withVectors = "/_mget?_source=true&_source_exclude_vectors=false"
+
+// mget reads documents by id, as they are now. parts is what is wanted of each: true for all of it.
+func (s *Sink) mget(ctx context.Context, docs []object, parts, into any) error {
+	if parts == true && s.Product == Elasticsearch && !s.vectorsInside.Load() {
+		err := s.ask(ctx, http.MethodPost, withVectors, object{"docs": docs}, into)
+		var refused *Error
+		if !errors.As(err, &refused) || refused.Class != "illegal_argument_exception" {
+			return err
+		}
+		s.vectorsInside.Store(true)
+	}
+	asked := make([]object, len(docs))
+	for i, d := range docs {
+		asked[i] = maps.Clone(d)
+		asked[i]["_source"] = parts
+	}
+	return s.ask(ctx, http.MethodPost, "/_mget", object{"docs": asked}, into)
 }
 
 func unseal(doc shard.DocID, source []byte) (sink.Stored, bool, error) {
@@ -176,9 +215,8 @@ func pathOf(index string) string {
 }
 
 // All calls f for each document that lull wrote, by collection and id. It pages by id, so that a
-// document is seen once however long f takes; what is written meanwhile is seen or not. It needs
-// the cluster's permission to sort by _id (indices.id_field_data.enabled), and refreshes first
-// where it may.
+// document is seen once however long f takes; what is written meanwhile is seen or not. OpenSearch
+// must permit to sort by _id (indices.id_field_data.enabled). It refreshes first where it may.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	indices, err := s.indices(ctx)
 	if err != nil {
@@ -257,8 +295,33 @@ func opened(doc shard.DocID, source []byte) sink.Stored {
 func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, after string,
 	f func(sink.Stored) error,
 ) error {
-	index, _ := s.names.Index(c)
 	_, lulls := query["exists"]
+	pages := s.ordered
+	if s.Product == Elasticsearch {
+		pages = s.collected
+	}
+	return pages(ctx, c, query, after, func(doc shard.DocID, source []byte) error {
+		stored, ok, err := unseal(doc, source)
+		switch {
+		case err != nil && len(source) == 0: // the index keeps no bodies
+			return fmt.Errorf("%s: %w", doc, err)
+		case !lulls:
+			stored, ok = opened(doc, source), true
+		case err != nil: // somebody has written into it: the others count all the same
+			stored, ok = sink.Stored{Doc: doc}, true
+		}
+		if !ok {
+			return nil
+		}
+		return f(stored)
+	})
+}
+
+// ordered is allOf by searches in the order of ids.
+func (s *Sink) ordered(ctx context.Context, c shard.Collection, query object, after string,
+	f func(shard.DocID, []byte) error,
+) error {
+	index, _ := s.names.Index(c)
 	page := object{"size": pageSize, "sort": []object{{"_id": "asc"}}, "query": query, "track_total_hits": false}
 	if after != "" {
 		page["search_after"] = []string{after}
@@ -269,20 +332,7 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, afte
 			return fmt.Errorf("read all of %s: %w", c, err)
 		}
 		for _, hit := range h.Hits.Hits {
-			doc := shard.DocID(string(c) + "#" + hit.ID)
-			stored, ok, err := unseal(doc, hit.Source)
-			switch {
-			case err != nil && len(hit.Source) == 0: // the index keeps no bodies
-				return fmt.Errorf("%s: %w", doc, err)
-			case !lulls:
-				stored, ok = opened(doc, hit.Source), true
-			case err != nil: // somebody has written into it: the others count all the same
-				stored, ok = sink.Stored{Doc: doc}, true
-			}
-			if !ok {
-				continue
-			}
-			if err := f(stored); err != nil {
+			if err := f(shard.DocID(string(c)+"#"+hit.ID), hit.Source); err != nil {
 				return err
 			}
 		}
@@ -417,7 +467,7 @@ func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error)
 			Indices []string `json:"indices"`
 		} `json:"aliases"`
 	}
-	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(s.names.Wildcard()), nil, &resolved)
+	err := s.ask(ctx, http.MethodGet, s.resolvePath(s.names.Wildcard()), nil, &resolved)
 	var refused *Error
 	if errors.As(err, &refused) && (refused.Status == http.StatusNotFound ||
 		refused.Status >= 400 && refused.Status < 500 && len(found) > 0) {

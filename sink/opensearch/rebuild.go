@@ -169,7 +169,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 		// What it quotes is the mapping, which the operator wrote, and no document.
 		return fmt.Errorf("make the index %s: %w", n.Name, &said{f.said()})
 	}
-	return fmt.Errorf("make the index %s: %w", n.Name, requestError(a))
+	return fmt.Errorf("make the index %s: %w", n.Name, s.requestError(a))
 }
 
 // said is what the engine refuses an index for.
@@ -202,7 +202,7 @@ func (s *Sink) like(ctx context.Context, index string) (settings, mapping object
 	}
 	settings, mapping = has[index].Settings, has[index].Mappings
 	if settings == nil {
-		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, errNotOpenSearch)
+		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, s.Product.odd())
 	}
 	maps.DeleteFunc(settings, func(name string, _ any) bool { return private.MatchString(name) })
 	if mapping == nil {
@@ -243,7 +243,7 @@ func addMeta(mapping object) error {
 			} `json:"mappings"`
 		} `json:"template"`
 	}
-	if err := json.Unmarshal(template, &t); err != nil {
+	if err := json.Unmarshal(templateText, &t); err != nil {
 		return fmt.Errorf("read template: %w", err)
 	}
 	properties, ok := mapping["properties"].(object)
@@ -363,7 +363,7 @@ func (s *Sink) startFill(ctx context.Context, f sink.Fill) (string, error) {
 		return "", fmt.Errorf("%w: %w", sink.ErrNoCopy, err)
 	}
 	if err == nil && answer.Task == "" {
-		err = errNotOpenSearch
+		err = s.Product.odd()
 	}
 	if err != nil {
 		return "", fmt.Errorf("copy %s: %w", f.From, err)
@@ -451,6 +451,14 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 	if err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_refresh", nil, nil); err != nil {
 		return fmt.Errorf("refresh %s: %w", index, err)
 	}
+	if err := s.scroll(ctx, index, object{"match_all": object{}}, f); err != nil {
+		return fmt.Errorf("read the ids of %s: %w", index, err)
+	}
+	return nil
+}
+
+// scroll calls f for the documents that a query matches, without bodies, in no order.
+func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]sink.Versioned) error) error {
 	type page struct {
 		Scroll string `json:"_scroll_id"`
 		Hits   struct {
@@ -464,8 +472,8 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 		} `json:"_shards"`
 	}
 	var p page
-	err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_search?scroll="+walkAlive, object{
-		"size": walkSize, "sort": []string{"_doc"}, "version": true, "_source": false,
+	err := s.slow(ctx, http.MethodPost, "/"+pathOf(index)+"/_search?ignore_unavailable=true&scroll="+walkAlive, object{
+		"size": walkSize, "query": query, "sort": []string{"_doc"}, "version": true, "_source": false,
 	}, &p)
 	defer func() {
 		if p.Scroll != "" {
@@ -485,7 +493,7 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 			err = fmt.Errorf("%d shards gave no answer", p.Shards.Failed)
 		}
 		if err != nil {
-			return fmt.Errorf("read the ids of %s: %w", index, err)
+			return err
 		}
 		if len(p.Hits.Hits) == 0 {
 			return nil
@@ -519,7 +527,7 @@ type copied struct {
 func (s *Sink) get(ctx context.Context, index string, ids []string, source bool) ([]copied, error) {
 	docs := make([]object, len(ids))
 	for i, id := range ids {
-		docs[i] = object{"_index": index, "_id": id, "_source": source}
+		docs[i] = object{"_index": index, "_id": id}
 	}
 	var answer struct {
 		Docs []copied `json:"docs"`
@@ -527,18 +535,20 @@ func (s *Sink) get(ctx context.Context, index string, ids []string, source bool)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if err := s.slow(ctx, http.MethodPost, "/_mget", object{"docs": docs}, &answer); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, slowCall)
+	defer cancel()
+	if err := s.mget(ctx, docs, source, &answer); err != nil {
 		return nil, fmt.Errorf("read documents of %s: %w", index, err)
 	}
 	if len(answer.Docs) != len(ids) {
-		return nil, errNotOpenSearch
+		return nil, s.Product.odd()
 	}
 	for i, d := range answer.Docs {
 		if d.Error != nil {
 			return nil, fmt.Errorf("read documents of %s: %s", index, d.Error.reason())
 		}
 		if d.ID != ids[i] {
-			return nil, errNotOpenSearch
+			return nil, s.Product.odd()
 		}
 	}
 	return answer.Docs, nil
@@ -591,7 +601,7 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 			}
 			line := bytes.NewBuffer(e.lines)
 			if err := json.Compact(line, d.Source); err != nil { // it may be on several lines
-				return nil, errNotOpenSearch
+				return nil, s.Product.odd()
 			}
 			e.lines = append(line.Bytes(), '\n')
 			entries = append(entries, e)
@@ -690,7 +700,11 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	var answer struct {
 		Acknowledged bool `json:"acknowledged"`
 	}
-	err = s.slow(ctx, http.MethodPost, "/_aliases?cluster_manager_timeout="+switchWait+"&timeout="+switchWait,
+	patience := "cluster_manager_timeout"
+	if s.Product == Elasticsearch {
+		patience = "master_timeout"
+	}
+	err = s.slow(ctx, http.MethodPost, "/_aliases?"+patience+"="+switchWait+"&timeout="+switchWait,
 		object{"actions": actions}, &answer)
 	if err == nil && !answer.Acknowledged {
 		err = errors.New("not every node of the cluster has said yes in time")

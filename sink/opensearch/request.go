@@ -3,7 +3,6 @@ package opensearch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -20,8 +19,6 @@ const (
 	typeNDJSON = "application/x-ndjson"
 )
 
-var errNotOpenSearch = errors.New("opensearch: the answer is not what OpenSearch answers: check the url")
-
 // ask sends JSON and decodes the answer into into, unless that is nil.
 func (s *Sink) ask(ctx context.Context, method, path string, body, into any) error {
 	var text []byte
@@ -33,13 +30,16 @@ func (s *Sink) ask(ctx context.Context, method, path string, body, into any) err
 	}
 	a := s.client.Do(ctx, method, path, typeJSON, text, maxAnswer)
 	if !a.OK() {
-		return requestError(a)
+		return s.requestError(a)
+	}
+	if err := s.Product.check(a.Header); err != nil {
+		return err
 	}
 	if into == nil {
 		return nil
 	}
 	if err := json.Unmarshal(a.Body, into); err != nil {
-		return errNotOpenSearch
+		return s.Product.odd()
 	}
 	return nil
 }

@@ -86,7 +86,11 @@ func (s *Sink) place(ctx context.Context, entries []entry, outcomes []sink.Outco
 	if s.Serverless || s.requireAlias || len(entries) == 0 {
 		return entries
 	}
-	found := s.resolve(ctx, entries)
+	found, err := s.resolve(ctx, entries)
+	if err != nil {
+		all(entries, outcomes, sink.Outcome{Kind: sink.Configuration, Reason: classProduct})
+		return nil
+	}
 	kept := entries[:0]
 	for _, e := range entries {
 		at := found[e.index]
@@ -105,8 +109,8 @@ func (s *Sink) place(ctx context.Context, entries []entry, outcomes []sink.Outco
 }
 
 // resolve says what the names of the entries stand for. Where the engine does not tell, or we may
-// not ask, nothing is known of them.
-func (s *Sink) resolve(ctx context.Context, entries []entry) map[string]target {
+// not ask, nothing is known of them. It fails where the engine is another product.
+func (s *Sink) resolve(ctx context.Context, entries []entry) (map[string]target, error) {
 	found := map[string]target{}
 	var ask []string
 	for _, e := range entries {
@@ -123,17 +127,21 @@ func (s *Sink) resolve(ctx context.Context, entries []entry) map[string]target {
 		for ; n < len(ask) && (n == 0 || bytes+len(ask[n]) < longestTarget); n++ {
 			bytes += len(ask[n]) + 1
 		}
-		if !s.resolveSome(ctx, ask[:n], found) {
+		err := s.resolveSome(ctx, ask[:n], found)
+		if errors.Is(err, ErrProduct) {
+			return nil, err
+		}
+		if err != nil {
 			break
 		}
 		ask = ask[n:]
 	}
-	return found
+	return found, nil
 }
 
 // resolveSome asks for the names in one request, and has a quarter of the time for it: the writes
 // need the rest.
-func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]target) bool {
+func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]target) error {
 	now := time.Now()
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel func()
@@ -150,14 +158,24 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]t
 				s.targets.put(name, target{at: now})
 			}
 		}
-		return false
+		return err
 	}
 	for _, name := range ask {
 		if known := found[name]; known.lands != "" { // what is wrong or missing is asked again: it may be fixed
 			s.targets.put(name, known)
 		}
 	}
-	return true
+	return nil
+}
+
+// resolvePath asks what names stand for. Elasticsearch answers 404 where one of them is missing,
+// unless it is told to leave that out.
+func (s *Sink) resolvePath(names string) string {
+	path := "/_resolve/index/" + pathOf(names)
+	if s.Product == Elasticsearch {
+		path += "?ignore_unavailable=true"
+	}
+	return path
 }
 
 // resolveNames asks the engine what names stand for.
@@ -175,7 +193,7 @@ func (s *Sink) resolveNames(ctx context.Context, ask []string, found map[string]
 			Name string `json:"name"`
 		} `json:"data_streams"`
 	}
-	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(strings.Join(ask, ",")), nil, &answer)
+	err := s.ask(ctx, http.MethodGet, s.resolvePath(strings.Join(ask, ",")), nil, &answer)
 	if err != nil {
 		return err
 	}

@@ -14,14 +14,21 @@ import (
 )
 
 //go:embed template.json
-var template []byte
+var templateText []byte
+
+// vectorsInside is the setting with which Elasticsearch from 9.2 on gives documents back as they
+// were written. By default it keeps their vectors apart.
+const vectorsInside = "index.mapping.exclude_source_vectors"
 
 // Template returns the index template that ships with lull, for the indices of this sink. It fails
 // where the name of an index has nothing but the collection and no collection is known: the
 // template would be for every index of the cluster.
-func (s *Sink) Template() ([]byte, error) {
+func (s *Sink) Template() ([]byte, error) { return s.template(s.Product == Elasticsearch) }
+
+// template is the template with vectorsInside or without.
+func (s *Sink) template(inside bool) ([]byte, error) {
 	var t map[string]any
-	if err := json.Unmarshal(template, &t); err != nil {
+	if err := json.Unmarshal(templateText, &t); err != nil {
 		return nil, fmt.Errorf("read template: %w", err)
 	}
 	var patterns []string
@@ -40,8 +47,11 @@ func (s *Sink) Template() ([]byte, error) {
 				sink.Placeholder)
 	}
 	t["index_patterns"] = patterns
-	if inner, ok := t["template"].(map[string]any); ok && s.Serverless {
+	inner, _ := t["template"].(map[string]any)
+	if s.Serverless {
 		delete(inner, "settings") // a collection keeps no versions of what was deleted
+	} else if settings, has := inner["settings"].(map[string]any); has && inside {
+		settings[vectorsInside] = false
 	}
 	return json.Marshal(t)
 }
@@ -52,8 +62,18 @@ func (s *Sink) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.ask(ctx, http.MethodPut, "/_index_template/"+url.PathEscape(s.Options.Template), json.RawMessage(t),
-		nil); err != nil {
+	if err := s.greet(ctx); errors.Is(err, ErrProduct) { // whatever else is wrong, the request below finds out
+		return err
+	}
+	path := "/_index_template/" + url.PathEscape(s.Options.Template)
+	err = s.ask(ctx, http.MethodPut, path, json.RawMessage(t), nil)
+	var refused *Error
+	if s.Product == Elasticsearch && errors.As(err, &refused) && refused.Class == "invalid_index_template_exception" {
+		if t, err = s.template(false); err == nil { // before 9.2 there is no such setting
+			err = s.ask(ctx, http.MethodPut, path, json.RawMessage(t), nil)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("install index template: %w", err)
 	}
 	return nil

@@ -1,0 +1,52 @@
+package opensearch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Product is an engine with this API. The zero value is OpenSearch.
+type Product byte
+
+// The products.
+const (
+	OpenSearch    Product = iota
+	Elasticsearch         // 8 and 9, not its serverless projects
+)
+
+// productHeader is in every answer of Elasticsearch 8 and 9, and in none of OpenSearch.
+const productHeader = "X-Elastic-Product"
+
+// ErrProduct is the error of an engine that is another product than the settings say.
+var ErrProduct = errors.New("another product than the sink's kind says")
+
+func (p Product) String() string {
+	if p == Elasticsearch {
+		return "Elasticsearch"
+	}
+	return "OpenSearch"
+}
+
+// kind is the kind of sink for the product.
+func (p Product) kind() string { return strings.ToLower(p.String()) }
+
+// check refuses an answer of the other product. What neither product has said passes: a proxy
+// answers for OpenSearch too.
+func (p Product) check(h http.Header) error {
+	elastic := h.Get(productHeader) != ""
+	switch {
+	case p == OpenSearch && elastic:
+		return fmt.Errorf("%w: this is Elasticsearch, write kind: elasticsearch", ErrProduct)
+	case p == Elasticsearch && !elastic:
+		return fmt.Errorf("%w: the answer has no header %s, as every answer of Elasticsearch 8 and 9 has: "+
+			"for OpenSearch write kind: opensearch", ErrProduct, productHeader)
+	}
+	return nil
+}
+
+// odd is the error of an answer that is not what the product answers.
+func (p Product) odd() error {
+	return fmt.Errorf("%s: the answer is not what %s answers: check the url", p.kind(), p)
+}
