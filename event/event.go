@@ -27,7 +27,13 @@ type Result struct {
 	Event   Event  // where Skip is empty and Invalid is nil
 	Skip    string // why the source's rule passes it over: "heartbeat", "locale de"
 	Invalid *Invalid
+	// Object is what the event is about where that holds many documents. Skip is [ManyDocuments]
+	// then: the event itself changes none. receive reads the object.
+	Object *Object
 }
+
+// ManyDocuments is the Skip of an event about an object that holds many documents.
+const ManyDocuments = "an object of many documents: its lines are messages of their own"
 
 // Invalid says that an event breaks the contract: it becomes a dead letter, and the rest of its
 // batch goes on.

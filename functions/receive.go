@@ -51,6 +51,8 @@ func wireReceive(s *lambda.Setup) (lambda.Handler, error) {
 			Clock:    clock.System{},
 			Journal:  s.Journal,
 			NewID:    lambda.NewFlight,
+			Objects:  bucket.Open,
+			Bulk:     sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
 		}
 		if s.Config.Archive.Keep > 0 {
 			h.Archive = s3.NewArchive(bucket)

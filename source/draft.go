@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -30,6 +31,9 @@ type Draft struct {
 	Data, Ref string
 	// position is where the record is in its stream, for the policy position; empty for nowhere.
 	position string
+	// Object is an object whose lines are messages of another source, in place of everything else
+	// but Skip. See [Kind.Lines].
+	Object *event.Object
 	// Skip says in a word or two why the source's rule passes the event over. Empty means that it
 	// does not. A skipped event needs nothing else.
 	Skip string
@@ -45,7 +49,16 @@ type Version struct {
 // finish makes the event of a draft: the place where order keys are made. They come from the body
 // alone. When the message was sent only decides whether the event is refused.
 func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid) {
-	v, class, text, f := r.judge(m.FirstSent(), d)
+	arrived, at := m.FirstSent(), d.Time
+	// Lines of an object arrive when it was written, in their order. As with the time of the first
+	// copy, a message can become older by this, never newer.
+	if line, ok := queue.LineOf(m.Attributes); ok && d.Version.Value.Type == gjson.Null {
+		if line.Written.Before(arrived) {
+			arrived = line.Written
+		}
+		at = time.UnixMicro(line.Number)
+	}
+	v, class, text, f := r.judge(arrived, d)
 	if f == nil {
 		f = r.bounded(m.Sent, v, d)
 	}
@@ -53,7 +66,7 @@ func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid)
 		return event.Event{}, f
 	}
 	key, err := shard.NewOrderKey(shard.Parts{
-		Epoch: r.Settings.Epoch, Version: v, Run: d.Run, Time: d.Time, Digest: digest(d.Op, d.Data, d.Ref),
+		Epoch: r.Settings.Epoch, Version: v, Run: d.Run, Time: at, Digest: digest(d.Op, d.Data, d.Ref),
 	})
 	if err != nil {
 		return event.Event{}, Invalid("time", "%s", err)

@@ -23,6 +23,9 @@ type Kind struct {
 	Check func(Settings) []setting.Problem
 	// New makes the format of one source. Its errors name the setting that is wrong.
 	New func(*Rules) (Format, error)
+	// Lines names the source that decodes the lines of what messages of the kind name, empty where
+	// such a thing is one document. Nil where it always is.
+	Lines func(Settings) string
 	// Resync marks a body as one of a resync run and, where collection is not empty, of that
 	// collection. Nil where messages of the kind name neither: they are then [Wrapped], and the format
 	// reads the run with [Draft.InRun].

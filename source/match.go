@@ -192,6 +192,9 @@ func (s *Set) BySink() bool {
 // guess.
 func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	attribute, named := m.Attributes[queue.AttrSource]
+	if _, line := queue.LineOf(m.Attributes); line && s.lines[attribute.String] && s.sources[attribute.String] != nil {
+		return s.sources[attribute.String], nil // lull has made it of an object, for this source
+	}
 	name := s.match(m, attribute.String)
 	switch {
 	case named && s.sources[attribute.String] == nil:

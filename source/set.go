@@ -25,7 +25,8 @@ type Set struct {
 	names    string // for problems
 	depth    int
 	load     Loader
-	loaded   *sync.Mutex // whose loaded body is decoded
+	lines    map[string]bool // the sources that decode lines of objects
+	loaded   *sync.Mutex     // whose loaded body is decoded
 	last     *atomic.Pointer[seen]
 }
 
@@ -58,6 +59,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 	s := &Set{
 		sources: make(map[string]*source, len(names)), fallback: c.Default, depth: c.EnvelopeDepth,
 		names: strings.Join(names, ", "), last: new(atomic.Pointer[seen]), added: c.Added,
+		lines: make(map[string]bool),
 	}
 	s.rules, s.opens = bind(c.Sources)
 	var errs []error
@@ -67,6 +69,9 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 			errs = append(errs, fmt.Errorf("build source %s: %w", name, err))
 		}
 		s.sources[name] = built
+		if lines := c.Sources[name].Lines(); lines != "" {
+			s.lines[lines] = true
+		}
 	}
 	if _, ok := c.Sources[c.Default]; !ok && c.Default != "" {
 		errs = append(errs, fmt.Errorf("defaultSource %s is not a source: want one of %s", event.Quote(c.Default),
@@ -132,6 +137,9 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 			r.Skip = b.Skip
 		default:
 			d, bad := src.Decode(*b)
+			if bad == nil && d.Object != nil {
+				r.Object, d.Skip = d.Object, event.ManyDocuments
+			}
 			if bad == nil && d.Skip == "" {
 				d.position = b.Position
 				r.Event, bad = src.rules.finish(&m, &d)

@@ -98,6 +98,15 @@ func (s Settings) Complete() Settings {
 	return s
 }
 
+// Lines names the source that decodes the lines of what messages of this one name, empty where
+// that is one document.
+func (s Settings) Lines() string {
+	if kind, ok := Lookup(s.Kind); ok && kind.Lines != nil {
+		return kind.Lines(s)
+	}
+	return ""
+}
+
 // OptionsOf gives the options of a kind from its settings. An error says that they are of another
 // type, which only code can cause.
 func OptionsOf[T any](s Settings) (T, error) {

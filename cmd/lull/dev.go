@@ -267,7 +267,7 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 		Step: r.step(), Enrichers: o.enrichers, Headers: o.headers,
 	}
 	if r.objects = o.buckets; r.objects != nil {
-		options.Objects = r.objects.Load
+		options.Objects, options.Open = r.objects.Load, r.objects.Open
 	}
 	if r.faults {
 		options.Faults = fault.NewMix(fault.Standard(), r.seed)

@@ -35,6 +35,9 @@ var sourceRules = []Rule{
 		checkSourceReach,
 	},
 	{
+		"source-lines", "The source of an object's lines exists, and its messages are no objects in turn.", checkSourceLines,
+	},
+	{
 		"source-projection", "A kind that decides itself what becomes the document has no projection, unless it is fetched.",
 		checkSourceProjection,
 	},
@@ -90,6 +93,25 @@ func checkSourceArrival(c *Config, f *checker) {
 		case s.NoVersion == NoVersionArrival && s.Class != ClassTime:
 			f.fault(path+".class", string(s.Class), "does not fit noVersion: arrival, whose versions are times",
 				"write "+path+".class: time, or "+path+".noVersion: refuse")
+		}
+	})
+}
+
+func checkSourceLines(c *Config, f *checker) {
+	eachSource(c, func(path string, s Source, _ source.Kind) {
+		name := s.Lines()
+		of, exists := c.Sources[name]
+		path += "." + s.Kind + ".lines"
+		switch {
+		case name == "":
+		case !exists:
+			f.fault(path, name, "is not a source", "write the name of one under sources, or add it there")
+		case of.Lines() != "":
+			f.fault(path, name, "is a source whose messages name objects of many lines themselves",
+				"name the source that decodes one line")
+		case s.Fetch != nil:
+			f.fault(path, name, "does not go together with fetch: the lines are messages of the other source",
+				"move fetch to sources."+printable(name))
 		}
 	})
 }
@@ -156,8 +178,12 @@ func checkSourceReach(c *Config, f *checker) {
 	if _, exists := c.Sources[c.DefaultSource]; !exists {
 		return // the rule "default" reports it
 	}
+	lines := make(map[string]bool)
+	for _, s := range c.Sources {
+		lines[s.Lines()] = true
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
-		if len(c.Sources) > 1 && name != c.DefaultSource && len(c.Sources[name].Match) == 0 {
+		if len(c.Sources) > 1 && name != c.DefaultSource && len(c.Sources[name].Match) == 0 && !lines[name] {
 			f.fault("sources."+printable(name)+".match", nil, "is missing, so that no message reaches the source",
 				"say which messages it takes, such as [{sink: search}] or [{topic: <ARN>}], or write [{named: true}] "+
 					"where every sender may choose it by the attribute lull-source")

@@ -132,6 +132,8 @@ func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 			if r.Invalid.Field != "" {
 				v.detail = r.Invalid.Field + ": " + r.Invalid.Problem
 			}
+		case r.Object != nil:
+			v.fate, v.reason, v.detail = isDead, deadletter.ReceiveCount, "the object was not read to its end"
 		case r.Skip != "":
 			j.note(&v.Event, journal.Skipped, r.Skip)
 		default:

@@ -42,10 +42,14 @@ func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
 func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Message) Route {
 	r := Route{Sink: sink, Lane: flight.Live, Events: sources.Decode(m)}
 	for i, e := range r.Events {
-		if e.Invalid != nil || e.Skip != "" {
+		collection := string(e.Event.Doc.Collection())
+		switch {
+		case e.Object != nil: // it goes where its lines belong
+			collection = cfg.CollectionFor(e.Object.Source)
+		case e.Invalid != nil || e.Skip != "":
 			continue
 		}
-		own := cfg.SinksFor(string(e.Event.Doc.Collection()))
+		own := cfg.SinksFor(collection)
 		if i == 0 {
 			r.Sink = own[0]
 		}

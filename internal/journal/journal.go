@@ -26,12 +26,15 @@ const (
 	Scheduled    Step = "scheduled"     // (end) stored until notbefore, which is Until
 	Failed       Step = "failed"        // could not be judged in this invocation: back to the queue
 	Launched     Step = "launched"      // a flight of Count messages; Until is its first wake
-	Archived     Step = "archived"      // Count messages are in the archive
-	ArchiveLost  Step = "archive_lost"  // Count messages will not be in the archive: alarm; nothing else is lost
-	LaunchLost   Step = "launch_lost"   // manifest or execution failed: the messages come back by themselves
-	Superseded   Step = "superseded"    // (end) held, and a newer version was committed
-	Waiting      Step = "waiting"       // index waits for the document until Until; Detail says for what
-	LeftFlight   Step = "left_flight"   // left the flight without being deleted; Detail says why
+	// (end) Count lines of an object became messages, and another message reads on; Detail is the object and how far it was read
+	ObjectRead  Step = "object_read"
+	ObjectDone  Step = "object_done"  // (end) an object of many documents was read to its end; Detail is the same
+	Archived    Step = "archived"     // Count messages are in the archive
+	ArchiveLost Step = "archive_lost" // Count messages will not be in the archive: alarm; nothing else is lost
+	LaunchLost  Step = "launch_lost"  // manifest or execution failed: the messages come back by themselves
+	Superseded  Step = "superseded"   // (end) held, and a newer version was committed
+	Waiting     Step = "waiting"      // index waits for the document until Until; Detail says for what
+	LeftFlight  Step = "left_flight"  // left the flight without being deleted; Detail says why
 	// left the flight behind a newer pending version, until Until: mostly stale then
 	LeftSuperseded Step = "left_superseded"
 	Claimed        Step = "claimed" // the lease is ours; Until is its end

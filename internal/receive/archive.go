@@ -52,7 +52,8 @@ func firstTime(msgs []queue.Message) []archive.Message {
 	for _, m := range msgs {
 		_, copied := m.Attributes[queue.AttrFirstSent]
 		_, letter := m.Attributes[deadletter.AttrLetter]
-		if m.ReceiveCount <= 1 && !copied && !letter {
+		_, line := queue.LineOf(m.Attributes) // of an object, which is not in the archive
+		if m.ReceiveCount <= 1 && (!copied || line) && !letter {
 			first = append(first, archive.Of(m))
 		}
 	}

@@ -45,6 +45,8 @@ func (b *batch) decode(ctx context.Context) {
 				p := &pending{msg: i}
 				p.Event = event.Event{Index: r.Invalid.Index, Doc: r.Invalid.Doc, Key: r.Invalid.Key}
 				b.letter(p, r.Invalid.Reason, faultDetail(r.Invalid))
+			case r.Object != nil:
+				b.objects = append(b.objects, object{pending{msg: i, Event: event.Event{Index: j}}, r.Object})
 			case r.Skip != "":
 				b.done(&pending{msg: i, Event: event.Event{Index: j, Doc: r.Event.Doc}}, journal.Skipped, r.Skip)
 			default:

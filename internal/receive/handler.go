@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/schedule"
@@ -26,7 +27,8 @@ type Decoder interface {
 	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
 
-// Handler is receive for one lane of one sink. All fields are required except Archive and Parallel.
+// Handler is receive for one lane of one sink. All fields are required except those from
+// Archive on.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -42,6 +44,8 @@ type Handler struct {
 	Journal  journal.Journal
 	NewID    func() flight.ID // a fresh ULID at each call
 	Archive  archive.Writer   // keeps what is received for the first time; nil for nowhere
+	Objects  objects.Open     // opens objects of many documents; nil where there are none
+	Bulk     queue.Queue      // where their lines go; required with Objects
 	Parallel fanout.Runner    // nil for goroutines
 }
 
@@ -57,6 +61,9 @@ const (
 	// What must be stored elsewhere before a message may be held or go: scheduled events, and the
 	// dead letters of messages that are also held. The other dead letters come after hold.
 	storeShare = 6
+	// objectShare ends the reading of objects, stopShare what it begins anew.
+	objectShare = 7
+	stopShare   = 6
 )
 
 // until is a context that ends when so many eighths of the function's time have passed.
@@ -97,6 +104,7 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	}
 	b.hold(ctx)
 	b.archive(ctx)
+	b.readObjects(ctx)
 	b.sendLetters(ctx, false)
 	return b.answer()
 }
@@ -148,6 +156,7 @@ type batch struct {
 
 	events      []pending // the events that are neither skipped nor faulty
 	later       []laterEvent
+	objects     []object
 	docs        []docState
 	faults      []fault
 	letters     []*outLetter

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/usecasetest"
@@ -33,6 +34,8 @@ type bench struct {
 	sources    receive.Decoder // nil for the rig's
 	parallel   fanout.Runner
 	archive    *memory.Archive // nil for none
+	open       objects.Open    // opens objects of many documents; nil for none
+	bulk       *memory.Queue
 
 	mu    sync.Mutex
 	woken []flight.State // the first state of every execution that woke
@@ -67,7 +70,7 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 		inject: usecasetest.Healthy,
 	}
 	b.dead = b.Queue("dead", b.Config.Queues.DeadLetterRetention)
-	b.live = b.Queue("live", 90*24*time.Hour)
+	b.live, b.bulk = b.Queue("live", 90*24*time.Hour), b.Queue("bulk", 90*24*time.Hour)
 	b.machine = memory.NewMachine(clk, memory.MachineSettings{},
 		func(_ context.Context, s flight.State) (flight.State, error) {
 			b.mu.Lock()
@@ -101,6 +104,9 @@ func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 	}
 	if b.archive != nil {
 		h.Archive = inv.Archive(b.archive)
+	}
+	if b.open != nil {
+		h.Objects, h.Bulk = inv.Objects(b.open), inv.Queue(b.bulk)
 	}
 	return h, inv
 }

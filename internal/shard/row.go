@@ -94,8 +94,8 @@ type Row struct {
 	RebuildAt     Micros
 	RebuildMissed int64
 	RebuildSeal   Micros
-	RanAt         Micros // run row: the last start
-	Cursor        string // run row: where the next pass goes on
+	RanAt         Micros // run row: the last start; object row: the last change
+	Cursor        string // run row, object row: where it goes on
 }
 
 // Exists reports whether the row holds anything: an item that was written once has some attribute

@@ -4,7 +4,7 @@ package shard
 // write that is not part of the protocol.
 type Transition byte
 
-// The transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow]).
+// The transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow], [ObjectRow]).
 const (
 	ADMIT Transition = iota + 1
 	CLAIM
@@ -44,6 +44,7 @@ const (
 	STARTRUN
 	SAVERUN
 	ENDRUN
+	ADVANCE
 
 	transitions // how many there are, the zero one included
 )
@@ -60,6 +61,7 @@ var transitionNames = [transitions]string{
 	PAUSE: "PAUSE", RESUME: "RESUME",
 	REBUILD: "REBUILD", MISS: "MISS", SEAL: "SEAL", UNSEAL: "UNSEAL", REBUILT: "REBUILT",
 	STARTRUN: "START RUN", SAVERUN: "SAVE RUN", ENDRUN: "END RUN",
+	ADVANCE: "ADVANCE",
 }
 
 // Transitions lists every transition of the protocol.

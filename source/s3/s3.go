@@ -1,7 +1,10 @@
 // Package s3 is the format of notifications of S3, by S3 itself or by EventBridge. Importing it
 // registers the kind s3.
 //
-// Every object is a document, fetched when it is written. The bucket belongs to the id. One prefix
+// Every object is a document, fetched when it is written, or holds many: then every line of it is
+// a message of another source.
+//
+// An object that is a document is fetched when it is written. The bucket belongs to the id. One prefix
 // and one suffix may be taken off the key. So two keys never become one document: sequencers
 // compare within a key only. Events have no time: a notification and EventBridge give the same
 // change different ones, and the sequencer is enough.
@@ -10,11 +13,13 @@ package s3
 import (
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/source"
 )
@@ -30,15 +35,31 @@ type Key struct {
 	StripPrefix string `json:"stripPrefix"`
 	// StripSuffix is removed from the end of a key. Empty means none.
 	StripSuffix string `json:"stripSuffix"`
+	// Lines is the source of which every line of an object is a message. Empty means that an object
+	// is one document.
+	Lines string `json:"lines"`
+	// LinesPerSecond is how many lines of one object become messages in a second, on average.
+	LinesPerSecond int `json:"linesPerSecond"`
+	// MaxText is how many bytes of text of one object are read, after decompression.
+	MaxText setting.Size `json:"maxText"`
 }
+
+// defaults are read where the settings say nothing.
+var defaults = Options{Key{LinesPerSecond: 500, MaxText: 10 << 30}}
 
 func init() {
 	source.Register(source.Kind{
 		Kind: setting.Kind{
-			Name: "s3", Doc: "Notifications of S3: every object is a document.", Options: Options{},
+			Name: "s3", Doc: "Notifications of S3: every object is a document, or holds many.", Options: defaults,
 			Settings: []setting.Setting{
 				setting.Text("s3.stripPrefix", nil, "", "Removed from the beginning of a key.").Otherwise("none"),
 				setting.Text("s3.stripSuffix", nil, "", "Removed from the end of a key.").Otherwise("none"),
+				setting.Text("s3.lines", nil, "", "The source of which every line of an object is a message: NDJSON, and the "+
+					"same compressed with gzip.").Otherwise("none: an object is one document"),
+				setting.Count("s3.linesPerSecond", 1, 100_000, "With lines: how many lines of one object become messages in "+
+					"a second, on average."),
+				setting.Bytes("s3.maxText", 1<<10, 10<<40, "With lines: how much text of one object is read, after "+
+					"decompression. The rest of a longer one is a dead letter."),
 			},
 		},
 		Class: source.ClassSeq, Versioned: true, OwnDocument: true,
@@ -46,13 +67,20 @@ func init() {
 			o, err := source.OptionsOf[Options](r.Settings)
 			return &format{r, o.S3}, err
 		},
+		Lines: func(s source.Settings) string {
+			o, err := source.OptionsOf[Options](s)
+			if err != nil {
+				return ""
+			}
+			return o.S3.Lines
+		},
 		Example: example,
 	})
 }
 
 type format struct {
 	*source.Rules
-	strip Key
+	Key
 }
 
 func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
@@ -91,6 +119,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		}
 		key = plain
 	}
+	if s.Lines != "" {
+		return s.lines(d, change, root, bucket, key)
+	}
 	if d.Doc, bad = s.docID(bucket, key); bad != nil {
 		return d, bad
 	}
@@ -104,20 +135,50 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	return d, bad
 }
 
+// lines is an object that holds many documents.
+func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key string) (source.Draft, *event.Invalid) {
+	if d.Op == event.Delete {
+		// Which documents it held is not known any more, and another object may have brought them since.
+		return source.Draft{Skip: "an object of many documents was removed: they stay"}, nil
+	}
+	object, version := event.Child(change, "object"), d.Version.Value
+	switch {
+	case key == "":
+		return d, source.Invalid("key", "the object's key is missing")
+	case version.Type != gjson.String || version.Str == "":
+		return d, source.Invalid(d.Version.Field, "sequencer is missing: it orders the objects of one key")
+	}
+	if _, err := shard.ParseVersion(shard.ClassSeq, version.Str); err != nil {
+		return d, source.Invalid(d.Version.Field, "%s", err)
+	}
+	etag := event.Child(object, "eTag").Str
+	if etag == "" {
+		etag = event.Child(object, "etag").Str // EventBridge
+	}
+	written, err := time.Parse(time.RFC3339Nano, event.Child(root, "eventTime").Str)
+	if err != nil {
+		written = time.Time{} // EventBridge says it outside
+	}
+	return source.Draft{Object: &event.Object{
+		Bucket: bucket, Key: key, Version: version.Str, ETag: etag, Bytes: event.Child(object, "size").Int(),
+		Written: written.UTC(), Source: s.Lines, PerSecond: s.LinesPerSecond, MaxText: int64(s.MaxText),
+	}}, s.Allowed("bucket", bucket, key)
+}
+
 // docID makes the id. A key without the prefix or suffix is refused: with "docs/" taken off, docs/a
 // and a would be one document.
 func (s *format) docID(bucket, key string) (event.DocID, *event.Invalid) {
 	if key == "" {
 		return "", source.Invalid("key", "the object's key is missing")
 	}
-	short, ok := strings.CutPrefix(key, s.strip.StripPrefix)
+	short, ok := strings.CutPrefix(key, s.StripPrefix)
 	if ok {
-		short, ok = strings.CutSuffix(short, s.strip.StripSuffix)
+		short, ok = strings.CutSuffix(short, s.StripSuffix)
 	}
 	if !ok {
 		return "", source.Invalid("key",
 			"the object's key does not begin with %s and end with %s (s3.stripPrefix, s3.stripSuffix): it could collide "+
-				"with one that does", event.Quote(s.strip.StripPrefix), event.Quote(s.strip.StripSuffix))
+				"with one that does", event.Quote(s.StripPrefix), event.Quote(s.StripSuffix))
 	}
 	return s.DocID("", "key", bucket+"/"+short)
 }

@@ -134,7 +134,7 @@ func level(s journal.Step) slog.Level {
 		return slog.LevelWarn
 	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
 		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted,
-		journal.Paused, journal.Resumed, journal.Rebuild:
+		journal.Paused, journal.Resumed, journal.Rebuild, journal.ObjectRead, journal.ObjectDone:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

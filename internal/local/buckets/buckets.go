@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/payload"
 )
 
@@ -65,6 +66,36 @@ func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	return nil, fmt.Errorf("load from the folder of buckets: %w", err)
 }
 
+// Open opens a file from a byte on, if it is the one that the tag is of: see [objects.Open].
+func (f *Folder) Open(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	name, err := nameOf(bucket, key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", objects.ErrRefused, err)
+	}
+	info, err := f.root.Stat(name) // first: to open a pipe would wait for its other end
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return nil, objects.ErrGone
+	case err != nil:
+		return nil, fmt.Errorf("open in the folder of buckets: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: it is %w", objects.ErrRefused, errNoObject)
+	case etag != "" && etag != stampOf(info).tag():
+		return nil, objects.ErrReplaced
+	}
+	file, err := f.root.Open(name)
+	if err == nil {
+		if _, err = file.Seek(from, io.SeekStart); err == nil {
+			return file, nil
+		}
+		_ = file.Close() // read only
+	}
+	return nil, fmt.Errorf("open in the folder of buckets: %w", err)
+}
+
 var errNoObject = errors.New("not a regular file")
 
 // nameOf is an object's file. S3 tells apart what a folder does not, such as a/b and a//b.
@@ -95,4 +126,7 @@ func (f *Folder) read(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, payload.MaxObject+1))
 }
 
-var _ payload.Objects = (*Folder)(nil).Load
+var (
+	_ payload.Objects = (*Folder)(nil).Load
+	_ objects.Open    = (*Folder)(nil).Open
+)

@@ -36,6 +36,11 @@ type stamp struct {
 	size    int64
 }
 
+func stampOf(info fs.FileInfo) stamp { return stamp{info.ModTime(), info.Size()} }
+
+// tag stands for the entity tag that S3 gives an object.
+func (s stamp) tag() string { return fmt.Sprintf("%x-%x", s.written.UnixNano(), s.size) }
+
 // Watch returns a watcher that sends each notification to send. Files whose names, or whose
 // folders' names, begin with a dot are nobody's objects.
 func (f *Folder) Watch(clk clock.Clock, send func(ctx context.Context, notification string) error) *Watcher {
@@ -64,7 +69,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		if now[name] != was[name] || now[name] == w.known[name] {
 			continue
 		}
-		if err := w.notify(ctx, "ObjectCreated:Put", name, now[name].size); err != nil {
+		if err := w.notify(ctx, "ObjectCreated:Put", name, now[name]); err != nil {
 			return err
 		}
 		w.known[name] = now[name]
@@ -73,7 +78,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		if _, there := now[name]; there {
 			continue
 		}
-		if err := w.notify(ctx, "ObjectRemoved:Delete", name, 0); err != nil {
+		if err := w.notify(ctx, "ObjectRemoved:Delete", name, stamp{}); err != nil {
 			return err
 		}
 		delete(w.known, name)
@@ -123,7 +128,7 @@ func (w *Watcher) list() (map[string]stamp, error) {
 		if info, err := d.Info(); err != nil {
 			stays(name, err)
 		} else {
-			found[name] = stamp{info.ModTime(), info.Size()}
+			found[name] = stampOf(info)
 		}
 		return nil
 	})
@@ -135,7 +140,7 @@ func (w *Watcher) list() (map[string]stamp, error) {
 
 // notify sends what S3 sends. The sequencer is the time, because a file may be replaced by an older
 // one.
-func (w *Watcher) notify(ctx context.Context, what, name string, size int64) error {
+func (w *Watcher) notify(ctx context.Context, what, name string, is stamp) error {
 	now := w.clk.Now()
 	w.last = max(w.last+1, now.UnixNano())
 	bucket, key, _ := strings.Cut(name, "/")
@@ -146,11 +151,8 @@ func (w *Watcher) notify(ctx context.Context, what, name string, size int64) err
 		"s3": object{
 			"s3SchemaVersion": "1.0", "bucket": object{"name": bucket, "arn": "arn:aws:s3:::" + bucket},
 			"object": object{
-				"key": strings.ReplaceAll(
-					url.QueryEscape(key),
-					"%2F",
-					"/",
-				), "size": size, "sequencer": fmt.Sprintf("%016X", w.last),
+				"key": strings.ReplaceAll(url.QueryEscape(key), "%2F", "/"), "size": is.size, "eTag": is.tag(),
+				"sequencer": fmt.Sprintf("%016X", w.last),
 			},
 		},
 	}}})

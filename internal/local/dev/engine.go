@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	mrand "math/rand/v2"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
@@ -50,6 +52,8 @@ type Options struct {
 	Inject  fault.Injector       // decides every I/O instead of Faults; nil for none
 	// Objects loads what messages and events refer to in S3; nil where there are no buckets.
 	Objects payload.Objects
+	// Open opens objects of many documents; nil where there are no buckets.
+	Open objects.Open
 	// Enrichers ask the services of the collections that have one.
 	Enrichers map[shard.Collection]enrich.Caller
 	// Headers gives the headers of requests that fetch documents; nil where no source has any.
@@ -83,6 +87,7 @@ type Engine struct {
 	panel    *fault.Panel
 	payloads *payload.Loader
 	enrich   map[shard.Collection]enrich.Caller
+	open     objects.Open
 	report   func(error)
 	pollers  int
 	noted    sync.Mutex
@@ -142,14 +147,20 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := o.Objects
-	if objects == nil {
-		objects = noBuckets
+	load := o.Objects
+	if load == nil {
+		load = noBuckets
 	}
-	sources = sources.WithLoader(source.Loader(objects))
+	if o.Open == nil {
+		o.Open = func(context.Context, string, string, string, int64) (io.ReadCloser, error) {
+			_, err := noBuckets(context.Background(), "", "")
+			return nil, fmt.Errorf("%w: %w", objects.ErrRefused, err)
+		}
+	}
+	sources = sources.WithLoader(source.Loader(load))
 	e := &Engine{
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report,
-		enrich:  o.Enrichers,
+		enrich: o.Enrichers, open: o.Open,
 		pollers: max(o.Pollers, 1),
 		Shards:  memory.NewShards(), Letters: memory.NewDeadLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(o.Step), pipes: map[string]*pipe{},
@@ -166,7 +177,7 @@ func New(o Options) (*Engine, error) {
 			}
 		}
 	}
-	e.payloads, err = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject).Pulling(e.cfg.Sources, o.Headers)
+	e.payloads, err = payload.New(load, e.cfg.Payload.HTTPHosts, payload.MaxObject).Pulling(e.cfg.Sources, o.Headers)
 	if err != nil {
 		return nil, err
 	}
@@ -320,6 +331,7 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
 			Journal: inv.notes,
 			NewID:   e.newID,
+			Objects: inv.Objects(e.open), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 		}
 		if e.Archive != nil {
 			h.Archive = inv.Archive(e.Archive)

@@ -3,12 +3,14 @@ package fault
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -163,6 +165,22 @@ type archives struct {
 func (d archives) Put(ctx context.Context, n archive.Name, object []byte) error {
 	return d.v.do(ctx, Op{Service: Bucket, Call: "PutArchive", Count: 1},
 		func(ctx context.Context) error { return d.w.Put(ctx, n, object) })
+}
+
+// Objects opens objects of many documents as this invocation sees them. What was opened is read
+// without further faults.
+func (v *Invocation) Objects(open objects.Open) objects.Open {
+	return func(ctx context.Context, bucket, key, etag string, from int64) (in io.ReadCloser, err error) {
+		err = v.do(ctx, Op{Service: Bucket, Call: "GetObject", Count: 1}, func(ctx context.Context) (err error) {
+			in, err = open(ctx, bucket, key, etag, from)
+			return err
+		})
+		if err != nil && in != nil {
+			_ = in.Close() // its answer is lost
+			in = nil
+		}
+		return in, err
+	}
 }
 
 // Launcher is the launcher as this invocation sees it.

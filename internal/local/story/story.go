@@ -51,9 +51,11 @@ type line struct{ word, text string }
 
 // lines are the steps that are told. A step that tells more in one case has a line for that case.
 var lines = map[journal.Step]line{
-	journal.Skipped:  {"SKIP", "passed over by its source's rule: {detail}"},
-	journal.Admitted: {"ADMIT", "newer than the pending version {pending}, which it replaces"},
-	newBurst:         {"ADMIT", "newer than anything its row has seen: pending. A burst begins"},
+	journal.Skipped:    {"SKIP", "passed over by its source's rule: {detail}"},
+	journal.ObjectRead: {"READ", "{count} lines of an object became messages: {detail}"},
+	journal.ObjectDone: {"READ", "an object was read to its end: {detail}"},
+	journal.Admitted:   {"ADMIT", "newer than the pending version {pending}, which it replaces"},
+	newBurst:           {"ADMIT", "newer than anything its row has seen: pending. A burst begins"},
 	journal.Held: {
 		"HOLD", "message kept in SQS, invisible, until its version is written or superseded; due in {until}",
 	},

@@ -45,6 +45,8 @@ var unreachable = map[point]string{
 	{aStep, "archived", ""}:            "no archive here: package receive's tests have one",
 	{aStep, "archive_lost", ""}:        "no archive here: package receive's tests have one",
 	{aStep, "replayed", ""}:            "no archive here: package replay's tests have one",
+	{aStep, "object_read", ""}:         "no objects here: package receive's tests kill it at every call",
+	{aStep, "object_done", ""}:         "the same",
 	{aStep, "rebuild", ""}:             "no rebuild here: package rebuild's tests kill it at every call",
 	{aStep, "missed", ""}:              "no rebuild here: package index's tests have one",
 }
@@ -55,6 +57,9 @@ func init() {
 		for _, how := range hows {
 			unreachable[point{aWrite, w, how}] = "no rebuild here"
 		}
+	}
+	for _, how := range hows {
+		unreachable[point{aWrite, "ADVANCE", how}] = "no objects here: package receive's tests kill it at every call"
 	}
 }
 

@@ -130,7 +130,7 @@ func Cases() []Case {
 		keepCases(), keepNewerCases(),
 		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
 		reassertCases(), reassertedCases(), raiseCases(), resetCases(),
-		collectCases(), healthCases(), budgetCases(), rebuildCases(), runCases(),
+		collectCases(), healthCases(), budgetCases(), rebuildCases(), runCases(), objectCases(),
 	} {
 		all = append(all, list...)
 	}

@@ -1,0 +1,2 @@
+// Package objects reads objects that hold many documents.
+package objects

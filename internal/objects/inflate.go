@@ -1,0 +1,400 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// errCorrupt says that a compressed object cannot be read further, now or later.
+var errCorrupt = errors.New("the gzip data is broken")
+
+func corrupt(what string) error { return fmt.Errorf("%w: %s", errCorrupt, what) }
+
+// bits reads a stream bit by bit, and knows where it is.
+type bits struct {
+	in   io.Reader
+	buf  [16 << 10]byte
+	p, n int
+	acc  uint64 // bits that were read and not taken, the next one lowest
+	have uint
+	read int64 // bytes taken out of buf
+	err  error // why there are no more bytes
+}
+
+// at is the place of the next bit.
+func (b *bits) at() int64 { return b.read*8 - int64(b.have) }
+
+// fill has at least 48 bits ready, unless the stream has ended.
+func (b *bits) fill() {
+	for b.have <= 48 {
+		if b.p == b.n && !b.more() {
+			return
+		}
+		b.acc |= uint64(b.buf[b.p]) << b.have
+		b.p++
+		b.read++
+		b.have += 8
+	}
+}
+
+func (b *bits) more() bool {
+	for tries := 0; b.err == nil && tries < 100; tries++ {
+		b.p = 0
+		if b.n, b.err = b.in.Read(b.buf[:]); b.n > 0 {
+			return true
+		}
+	}
+	b.p, b.n = 0, 0
+	if b.err == nil {
+		b.err = io.ErrNoProgress
+	}
+	return false
+}
+
+// short says why there are fewer bits than are needed.
+func (b *bits) short() error {
+	if errors.Is(b.err, io.EOF) {
+		return corrupt("it ends too early")
+	}
+	return b.err
+}
+
+// take takes up to 32 bits.
+func (b *bits) take(count uint) (uint32, error) {
+	if b.have < count {
+		if b.fill(); b.have < count {
+			return 0, b.short()
+		}
+	}
+	v := uint32(b.acc & (1<<count - 1))
+	b.acc >>= count
+	b.have -= count
+	return v, nil
+}
+
+// align passes over what is left of a byte.
+func (b *bits) align() {
+	b.acc >>= b.have % 8
+	b.have -= b.have % 8
+}
+
+// RFC 1951, section 3.2: how long codes are at most, and how many there are.
+const (
+	longest   = 15
+	maxLits   = 286
+	maxDists  = 30
+	endOf     = 256
+	window    = 32 << 10
+	lookup    = 10 // bits that one look decides
+	maxLength = 258
+)
+
+// code is a Huffman code.
+type code struct {
+	fast   [1 << lookup]uint16 // symbol<<4 | length, 0 for a longer one
+	count  [longest + 1]uint16
+	symbol [maxLits + 2]uint16
+}
+
+// build makes the code with these lengths by symbol. A code with holes is taken where it is a
+// single symbol's.
+func (c *code) build(lengths []byte) error {
+	*c = code{}
+	for _, l := range lengths {
+		c.count[l]++
+	}
+	var next, from [longest + 2]uint16
+	left := 1
+	for l := 1; l <= longest; l++ {
+		if left = left<<1 - int(c.count[l]); left < 0 {
+			return corrupt("a code has too many symbols")
+		}
+		from[l+1] = from[l] + c.count[l]
+		next[l+1] = (next[l] + c.count[l]) << 1
+	}
+	if used := len(lengths) - int(c.count[0]); left > 0 && used > 1 {
+		return corrupt("a code has too few symbols")
+	}
+	c.count[0] = 0
+	for sym, l := range lengths {
+		if l == 0 {
+			continue
+		}
+		c.symbol[from[l]] = uint16(sym)
+		from[l]++
+		bits := next[l]
+		next[l]++
+		if l > lookup {
+			continue
+		}
+		reversed := 0
+		for i := range l {
+			reversed |= int(bits>>i&1) << (l - 1 - i)
+		}
+		for at := reversed; at < 1<<lookup; at += 1 << l {
+			c.fast[at] = uint16(sym)<<4 | uint16(l)
+		}
+	}
+	return nil
+}
+
+// next takes a symbol.
+func (c *code) next(b *bits) (int, error) {
+	if b.have < longest {
+		b.fill()
+	}
+	if e := c.fast[b.acc&(1<<lookup-1)]; e != 0 && uint(e&15) <= b.have {
+		b.acc >>= e & 15
+		b.have -= uint(e & 15)
+		return int(e >> 4), nil
+	}
+	code, first, index := 0, 0, 0
+	for l := uint(1); l <= longest; l++ {
+		if l > b.have {
+			return 0, b.short()
+		}
+		code |= int(b.acc >> (l - 1) & 1)
+		n := int(c.count[l])
+		if code-n < first {
+			b.acc >>= l
+			b.have -= l
+			return int(c.symbol[index+code-first]), nil
+		}
+		index += n
+		first = (first + n) << 1
+		code <<= 1
+	}
+	return 0, corrupt("a code is not known")
+}
+
+// Lengths and distances: RFC 1951, section 3.2.5.
+var (
+	lengthBase = [...]uint16{
+		3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258,
+	}
+	lengthBits = [...]uint8{
+		0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0,
+	}
+	distBase = [...]uint16{
+		1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
+		8193, 12289, 16385, 24577,
+	}
+	distBits = [...]uint8{
+		0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13,
+	}
+	lengthOrder = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+)
+
+// block is what is known of the block that is being read: enough to go on in the middle of it.
+type block struct {
+	Last    bool   `json:"last,omitempty"`
+	Stored  int    `json:"stored,omitempty"`  // bytes left of a block that is not compressed
+	Lits    int    `json:"lits,omitempty"`    // how many of Lengths are of literals and lengths
+	Lengths []byte `json:"lengths,omitempty"` // of the codes; none outside a compressed block
+}
+
+func (k *block) inside() bool { return k.Stored > 0 || k.Lengths != nil }
+
+// inflater decompresses DEFLATE (RFC 1951) chunk by chunk, and can go on where another one ended,
+// within a block: compress/flate can neither tell where it is nor begin there.
+type inflater struct {
+	*bits
+	block
+	lits, dists code
+	out         []byte // what may be referred to, then the chunk
+}
+
+// begin reads the head of a block.
+func (f *inflater) begin() error {
+	head, err := f.take(3)
+	if err != nil {
+		return err
+	}
+	f.block = block{Last: head&1 == 1}
+	switch head >> 1 {
+	case 0:
+		f.align()
+		n, err := f.take(16)
+		if err != nil {
+			return err
+		}
+		check, err := f.take(16)
+		if err == nil && n != ^check&0xffff {
+			err = corrupt("a block has no length")
+		}
+		f.Stored = int(n)
+		return err
+	case 1:
+		lengths := make([]byte, maxLits+2+maxDists+2)
+		for i := range lengths {
+			switch {
+			case i < 144, 280 <= i && i < maxLits+2:
+				lengths[i] = 8
+			case i < 256:
+				lengths[i] = 9
+			case i < 280:
+				lengths[i] = 7
+			default:
+				lengths[i] = 5
+			}
+		}
+		f.Lits, f.Lengths = maxLits+2, lengths
+		return f.codes()
+	case 2:
+		if err := f.dynamic(); err != nil {
+			return err
+		}
+		return f.codes()
+	}
+	return corrupt("a block is of no known kind")
+}
+
+// dynamic reads the lengths of a block's own codes.
+func (f *inflater) dynamic() error {
+	head, err := f.take(14)
+	if err != nil {
+		return err
+	}
+	lits, dists, n := int(head&31)+257, int(head>>5&31)+1, int(head>>10)+4
+	if lits > maxLits || dists > maxDists {
+		return corrupt("a code has too many symbols")
+	}
+	var own [len(lengthOrder)]byte
+	for i := range n {
+		l, err := f.take(3)
+		if err != nil {
+			return err
+		}
+		own[lengthOrder[i]] = byte(l)
+	}
+	if err := f.lits.build(own[:]); err != nil { // the code of the lengths, for now
+		return err
+	}
+	lengths := make([]byte, 0, lits+dists)
+	for len(lengths) < lits+dists {
+		sym, err := f.lits.next(f.bits)
+		if err != nil {
+			return err
+		}
+		if sym < 16 {
+			lengths = append(lengths, byte(sym))
+			continue
+		}
+		repeat := [...]struct {
+			bits uint
+			base uint32
+		}{{2, 3}, {3, 3}, {7, 11}}[sym-16]
+		times, err := f.take(repeat.bits)
+		if err != nil {
+			return err
+		}
+		times += repeat.base
+		value := byte(0)
+		if sym == 16 {
+			if len(lengths) == 0 {
+				return corrupt("a length repeats none")
+			}
+			value = lengths[len(lengths)-1]
+		}
+		if len(lengths)+int(times) > lits+dists {
+			return corrupt("there are too many lengths")
+		}
+		for range times {
+			lengths = append(lengths, value)
+		}
+	}
+	if lengths[endOf] == 0 {
+		return corrupt("a block has no end")
+	}
+	f.Lits, f.Lengths = lits, lengths
+	return nil
+}
+
+// codes makes the codes of the block's lengths.
+func (f *inflater) codes() error {
+	if f.Lits < 1 || f.Lits > maxLits+2 || f.Lits > len(f.Lengths) || len(f.Lengths)-f.Lits > maxDists+2 ||
+		slices.Max(f.Lengths) > longest {
+		return corrupt("its lengths are out of range")
+	}
+	if err := f.lits.build(f.Lengths[:f.Lits]); err != nil {
+		return err
+	}
+	return f.dists.build(f.Lengths[f.Lits:])
+}
+
+// inflate appends to out until it has room bytes or until is passed in the compressed stream. It
+// reports whether the last block has ended.
+func (f *inflater) inflate(room int, until int64) (ended bool, err error) {
+	for len(f.out) < room && f.at() < until {
+		switch {
+		case f.Stored > 0:
+			err = f.copyStored(room)
+		case f.Lengths != nil:
+			err = f.symbols(room, until)
+		case f.Last:
+			return true, nil
+		default:
+			err = f.begin()
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return f.Last && !f.inside(), nil
+}
+
+func (f *inflater) copyStored(room int) error {
+	for f.Stored > 0 && len(f.out) < room {
+		b, err := f.take(8)
+		if err != nil {
+			return err
+		}
+		f.out = append(f.out, byte(b))
+		f.Stored--
+	}
+	return nil
+}
+
+func (f *inflater) symbols(room int, until int64) error {
+	for len(f.out) < room && f.at() < until {
+		sym, err := f.lits.next(f.bits)
+		if err != nil {
+			return err
+		}
+		switch {
+		case sym < endOf:
+			f.out = append(f.out, byte(sym))
+			continue
+		case sym == endOf:
+			f.block = block{Last: f.Last}
+			return nil
+		case sym-endOf > len(lengthBase):
+			return corrupt("a length is not known")
+		}
+		sym -= endOf + 1
+		extra, err := f.take(uint(lengthBits[sym]))
+		if err != nil {
+			return err
+		}
+		length := int(lengthBase[sym]) + int(extra)
+		if sym, err = f.dists.next(f.bits); err != nil {
+			return err
+		}
+		if sym >= len(distBase) {
+			return corrupt("a distance is not known")
+		}
+		if extra, err = f.take(uint(distBits[sym])); err != nil {
+			return err
+		}
+		from := len(f.out) - int(distBase[sym]) - int(extra)
+		if from < 0 {
+			return corrupt("a distance reaches too far back")
+		}
+		for i := range length { // what is copied may grow while it is
+			f.out = append(f.out, f.out[from+i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// Open opens an object from a byte on: the very one of that entity tag, where one is given. It
+// fails with [ErrGone], [ErrReplaced] or [ErrRefused], or with an error that may pass.
+type Open func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error)
+
+// ErrRefused says that an object can never be opened.
+var ErrRefused = errors.New("the object cannot be opened")
+
+// ErrGone says that an object is not there.
+var ErrGone = errors.New("the object is not there")
+
+// ErrReplaced says that another object is in its place.
+var ErrReplaced = errors.New("another object is in its place")
+
+// errTooMuch says that an object has more text than the settings allow.
+var errTooMuch = errors.New("its text is longer than allowed")
+
+// Final reports whether an error of [Open] or [Read] will be the same at the next try.
+func Final(err error) bool {
+	return errors.Is(err, errCorrupt) || errors.Is(err, errTooMuch) || errors.Is(err, ErrGone) || errors.Is(err, ErrRefused)
+}
+
+// Line is a line that may be a message.
+type Line struct {
+	Number int64 // from 1
+	Offset int64 // of its first byte in the text
+	Text   string
+}
+
+// Limits bound what one call of Read does.
+type Limits struct {
+	// Lines is after how many of them it stops.
+	Lines int64
+	// Stop is asked every few kilobytes: true ends the slice.
+	Stop func() bool
+	// MaxLine is the longest line that may be a message, in bytes. MaxText is how long the text of an
+	// object may be.
+	MaxLine int
+	MaxText int64
+}
+
+// Lines are handed on in batches of at most so many, and so many bytes, and of one line at least.
+const (
+	batchLines = 320
+	batchBytes = 1 << 20
+)
+
+// Send takes lines on. It returns those that can never be messages, by their index, with the
+// reason. An error means that nothing is known of any.
+type Send func([]Line) (bad map[int]string, err error)
+
+// Read reads on in an object: in is the object from p.At.From on. Every line becomes a message, or
+// a fault that is counted. It returns how far it came, which is always the end of a line, or a place
+// in one that is too long. Everything before that was sent. With an error it may have come further than
+// p, too.
+func Read(in io.Reader, p Progress, l Limits, send Send) (Progress, error) {
+	r := reader{Limits: l, send: send, p: p, safe: p}
+	if p.Text > l.MaxText {
+		return p, fmt.Errorf("%w: %d bytes", errTooMuch, l.MaxText)
+	}
+	s, err := open(in, p.At)
+	for enough := false; err == nil && !enough; {
+		var text []byte
+		if text, err = s.next(); err == nil {
+			enough, err = r.chunk(s, text)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = r.end()
+	}
+	if r.failed != nil || r.flush() != nil {
+		return p, r.failed
+	}
+	r.safe.Sent, r.safe.Faults, r.safe.First = r.p.Sent, r.p.Faults, r.p.First // flush counts, too
+	return r.safe, err
+}
+
+// reader is one call of Read.
+type reader struct {
+	Limits
+	send     Send
+	p        Progress // Text is where the line begins that is being read
+	safe     Progress // the last place from which it can be read on
+	taken    int64    // lines for messages, of this call
+	stopping bool
+	part     []byte // the beginning of a line whose end was not seen
+	batch    []Line
+	failed   error // of send: nothing is known of what it was given
+	bytes    int
+}
+
+// chunk takes a chunk's lines and reports whether that is enough.
+func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
+	from, place := 0, -1
+	if r.p.Text == 0 && r.part == nil && bytes.HasPrefix(text, bom) {
+		from = len(bom)
+		r.p.Text += int64(from)
+	}
+	if len(text) == 0 && r.part == nil {
+		place = 0 // a part of the object without text
+	}
+	for !enough {
+		n := bytes.IndexByte(text[from:], '\n')
+		if n < 0 {
+			break
+		}
+		if err := r.line(text[from:from+n], 1); err != nil {
+			return true, err
+		}
+		from += n + 1
+		place = from
+		enough = r.stopping || r.taken >= r.Lines
+	}
+	if !enough {
+		r.keep(text[from:])
+		r.stopping = r.Stop()
+		enough = r.stopping && r.part == nil
+	}
+	if r.p.Long != nil { // in a line that is passed over any place will do
+		place = len(text)
+	}
+	if place >= 0 {
+		r.safe = r.p
+		r.safe.At = s.mark(place)
+	}
+	if r.p.Text > r.MaxText {
+		err = fmt.Errorf("%w: %d bytes", errTooMuch, r.MaxText)
+	}
+	return enough, err
+}
+
+// bom may stand before the first line.
+var bom = []byte("\ufeff")
+
+// keep keeps the beginning of a line, unless the line is too long for a message anyway.
+func (r *reader) keep(text []byte) {
+	if r.p.Long == nil {
+		if len(text) > 0 {
+			r.part = append(r.part, text...)
+		}
+		if len(r.part) <= r.MaxLine+1 {
+			return
+		}
+		r.p.Long = &Fault{r.p.Lines + 1, r.p.Text, r.tooLong()}
+		text, r.part = r.part, nil
+	}
+	r.p.Text += int64(len(text))
+}
+
+func (r *reader) tooLong() string {
+	return fmt.Sprintf("has more than %d bytes, the most that a message may have", r.MaxLine)
+}
+
+// line takes the rest of a line, which is followed by so many bytes that are not part of it.
+func (r *reader) line(rest []byte, behind int64) error {
+	whole := rest
+	if r.part != nil {
+		whole = append(r.part, rest...)
+		r.part = nil
+	}
+	r.p.Lines++
+	f := Fault{Line: r.p.Lines, Offset: r.p.Text}
+	r.p.Text += int64(len(whole)) + behind
+	text := bytes.TrimSpace(whole)
+	switch {
+	case r.p.Long != nil:
+		f, r.p.Long = *r.p.Long, nil
+	case len(text) == 0:
+		r.p.Blank++
+		return nil
+	case len(text) > r.MaxLine:
+		f.Why = r.tooLong()
+	case text[0] != '{' || text[len(text)-1] != '}':
+		f.Why = "is not a JSON object"
+	case !utf8.Valid(text):
+		f.Why = "is not valid UTF-8"
+	default:
+		return r.take(Line{f.Line, f.Offset, string(text)})
+	}
+	r.p.fault(f)
+	return nil
+}
+
+func (r *reader) take(l Line) error {
+	r.taken++
+	if len(r.batch) == batchLines || len(r.batch) > 0 && r.bytes+len(l.Text) > batchBytes {
+		if err := r.flush(); err != nil {
+			return err
+		}
+	}
+	r.batch, r.bytes = append(r.batch, l), r.bytes+len(l.Text)
+	return nil
+}
+
+// flush hands the batch on.
+func (r *reader) flush() error {
+	if len(r.batch) == 0 {
+		return nil
+	}
+	var bad map[int]string
+	if bad, r.failed = r.send(r.batch); r.failed != nil {
+		return r.failed
+	}
+	for i, l := range r.batch {
+		if why, refused := bad[i]; refused {
+			r.p.fault(Fault{l.Number, l.Offset, why})
+		} else {
+			r.p.Sent++
+		}
+	}
+	r.batch, r.bytes = r.batch[:0], 0
+	return nil
+}
+
+// end takes the last line, which may have no end.
+func (r *reader) end() error {
+	if r.part != nil || r.p.Long != nil {
+		if err := r.line(nil, 0); err != nil {
+			return err
+		}
+	}
+	r.p.Done = true
+	r.safe = r.p
+	r.safe.At = Position{}
+	return nil
+}

@@ -1,0 +1,249 @@
+package objects
+
+import (
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// chunk is how many bytes of an object are looked at at once.
+const chunk = 32 << 10
+
+// stream is an object as text, chunk by chunk.
+type stream interface {
+	// next returns the following chunk, which is valid until the call after. It may be empty. The
+	// error is io.EOF behind the last one.
+	next() ([]byte, error)
+	// mark is the position behind n bytes of the last chunk.
+	mark(n int) Position
+}
+
+// Position is a place in an object from which it can be read on.
+type Position struct {
+	// From is the first byte of the object that is needed.
+	From int64 `json:"from,omitempty"`
+	// Pass is how much of the text behind From was read already.
+	Pass int `json:"pass,omitempty"`
+	// Gzip is there inside a compressed object.
+	Gzip *Gzip `json:"gzip,omitempty"`
+}
+
+// Gzip is a place inside an object of gzip.
+type Gzip struct {
+	block
+	Bit    uint   `json:"bit,omitempty"`    // of the byte Position.From
+	Body   bool   `json:"body,omitempty"`   // behind the head of a member
+	Member int64  `json:"member,omitempty"` // members that were read to their end
+	CRC    uint32 `json:"crc,omitempty"`
+	Size   uint32 `json:"size,omitempty"`   // of the member's text so far
+	Before []byte `json:"before,omitempty"` // the text that may still be referred to, packed
+}
+
+// magic begins every member of gzip (RFC 1952).
+const magic = "\x1f\x8b"
+
+// open goes on at a position. in is the object from Position.From on. An object is compressed by
+// what it begins with: names and headers are often wrong.
+func open(in io.Reader, p Position) (stream, error) {
+	if p.Gzip != nil {
+		return resume(in, p)
+	}
+	if p.From == 0 {
+		var head [len(magic)]byte
+		n, err := io.ReadFull(in, head[:])
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, err
+		}
+		in = io.MultiReader(bytes.NewReader(head[:n]), in)
+		if string(head[:n]) == magic {
+			return resume(in, Position{Gzip: &Gzip{}})
+		}
+	}
+	return &plain{in: in, at: p.From}, nil
+}
+
+// plain is an object that is not compressed.
+type plain struct {
+	in    io.Reader
+	buf   [chunk]byte
+	at    int64
+	begun int64
+}
+
+func (s *plain) next() ([]byte, error) {
+	s.begun = s.at
+	n, err := io.ReadFull(s.in, s.buf[:])
+	s.at += int64(n)
+	if n > 0 {
+		err = nil // what is wrong with the rest comes with the next call
+	}
+	return s.buf[:n], err
+}
+
+func (s *plain) mark(n int) Position { return Position{From: s.begun + int64(n)} }
+
+// packed is an object of gzip: members one after the other.
+type packed struct {
+	inflater
+	base   int64  // where in the object the bits begin
+	other  []byte // the buffer that out is not in
+	now    Gzip   // without Before
+	begun  Gzip   // the same where the chunk begins
+	from   int64  // its bit in the object
+	start  int    // where in out the chunk begins
+	pass   int    // text that was read before
+	passed int    // how much of the chunk that is
+	failed error  // behind the chunk
+}
+
+func resume(in io.Reader, p Position) (stream, error) {
+	s := &packed{base: p.From, now: *p.Gzip, pass: p.Pass}
+	s.bits = &bits{in: in}
+	s.block = p.Gzip.block
+	s.out, s.other = make([]byte, 0, window+chunk+maxLength), make([]byte, 0, window+chunk+maxLength)
+	if p.Gzip.Before != nil {
+		before, err := s2.Decode(nil, p.Gzip.Before)
+		if err != nil || len(before) > window {
+			return nil, corrupt("the text before the position cannot be read")
+		}
+		s.out = append(s.out, before...)
+	}
+	s.now.Before = nil
+	if s.Lengths != nil {
+		if err := s.codes(); err != nil {
+			return nil, err
+		}
+	}
+	_, err := s.take(p.Gzip.Bit)
+	return s, err
+}
+
+func (s *packed) next() ([]byte, error) {
+	text, err := s.chunk()
+	s.passed = min(s.pass, len(text))
+	s.pass -= s.passed
+	return text[s.passed:], err
+}
+
+// chunk goes on by one chunk, or by as much of the object without any text. A chunk is of one member.
+func (s *packed) chunk() ([]byte, error) {
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	s.now.block = s.block
+	s.begun, s.from = s.now, s.base*8+s.at()
+	// The text before the chunk moves to the front of the other buffer.
+	before := s.out[max(len(s.out)-window, 0):]
+	s.out, s.other = append(s.other[:0], before...), s.out
+	s.start = len(s.out)
+	if !s.now.Body {
+		if s.failed = s.head(); s.failed != nil {
+			return nil, s.failed
+		}
+	}
+	ended, err := s.inflate(s.start+chunk, s.at()+8*chunk)
+	text := s.out[s.start:]
+	s.now.CRC = crc32.Update(s.now.CRC, crc32.IEEETable, text)
+	s.now.Size += uint32(len(text))
+	if ended && err == nil {
+		err = s.tail()
+	}
+	if s.failed = err; len(text) > 0 {
+		err = nil // it comes with the next call
+	}
+	return text, err
+}
+
+// head reads the head of a member: RFC 1952, section 2.3. The error is io.EOF where there is none.
+func (s *packed) head() error {
+	if s.fill(); s.have == 0 && errors.Is(s.err, io.EOF) {
+		return io.EOF
+	}
+	var head [10]byte
+	for i := range head {
+		b, err := s.take(8)
+		if err != nil {
+			return err
+		}
+		head[i] = byte(b)
+	}
+	flags := head[3]
+	switch {
+	case string(head[:2]) != magic:
+		return corrupt("behind a member comes what is not one")
+	case head[2] != 8 || flags&0xe0 != 0:
+		return corrupt("a member is of no known kind")
+	}
+	if flags&4 != 0 {
+		n, err := s.take(16)
+		for ; n > 0 && err == nil; n-- {
+			_, err = s.take(8)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, named := range []byte{8, 16} {
+		if flags&named == 0 {
+			continue
+		}
+		for n, b := 0, uint32(1); b != 0; n++ {
+			var err error
+			if b, err = s.take(8); err != nil {
+				return err
+			}
+			if n == maxName {
+				return corrupt("the name in the head of a member is too long")
+			}
+		}
+	}
+	if flags&2 != 0 {
+		if _, err := s.take(16); err != nil {
+			return err
+		}
+	}
+	s.block, s.out, s.start = block{}, s.out[:0], 0 // nothing before it is referred to
+	s.now = Gzip{Body: true, Member: s.now.Member}
+	return nil
+}
+
+// maxName bounds a name and a comment in the head of a member, so that a head is never more than a
+// part of what is read at once.
+const maxName = 32 << 10
+
+// tail reads the end of a member and compares what it says with the text.
+func (s *packed) tail() error {
+	s.align()
+	sum, err := s.take(32)
+	if err != nil {
+		return err
+	}
+	size, err := s.take(32)
+	if err != nil {
+		return err
+	}
+	if sum != s.now.CRC || size != s.now.Size {
+		return corrupt("the checksum does not fit the text")
+	}
+	s.block = block{}
+	s.now = Gzip{Member: s.now.Member + 1}
+	return nil
+}
+
+func (s *packed) mark(n int) Position {
+	g, from, before := s.begun, s.from, s.out[:s.start]
+	p := Position{Pass: s.passed + n}
+	if s.start+p.Pass == len(s.out) && s.failed == nil {
+		// Behind the chunk: part of an object without text would otherwise be read again and again.
+		g, from, before, p.Pass = s.now, s.base*8+s.at(), s.out[max(len(s.out)-window, 0):], 0
+		g.block = s.block
+	}
+	g.Bit, p.From, p.Gzip = uint(from%8), from/8, &g
+	if g.Body && len(before) > 0 {
+		g.Before = s2.Encode(nil, before)
+	}
+	return p
+}

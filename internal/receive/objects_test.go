@@ -1,0 +1,320 @@
+package receive_test
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/objects"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/source/s3"
+)
+
+// lines has notifications name objects of which every line is a native event: ten a second, 200 at
+// once.
+func lines(c *config.Config) {
+	c.Sources["exports"] = config.Source{
+		Kind: "s3", Options: s3.Options{S3: s3.Key{Lines: "native", LinesPerSecond: 10, MaxText: 1 << 20}},
+		Match: []source.Match{{Bucket: "b"}},
+	}
+	c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}}
+}
+
+// created is a notification.
+func created(key, sequencer, etag string) string {
+	return fmt.Sprintf(`{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","eventTime":`+
+		`"2000-01-01T00:00:00Z","s3":{"bucket":{"name":"b"},"object":{"key":%q,"size":9,"eTag":%q,"sequencer":%q}}}]}`,
+		key, etag, sequencer)
+}
+
+// bucket is what there is, by its key. A value that is empty is gone.
+type bucket map[string]string
+
+func (o bucket) open(_ context.Context, _, key, etag string, from int64) (io.ReadCloser, error) {
+	text, there := o[key]
+	switch {
+	case !there:
+		return nil, objects.ErrGone
+	case etag != "" && etag != "1":
+		return nil, objects.ErrReplaced
+	}
+	return io.NopCloser(strings.NewReader(text[from:])), nil
+}
+
+// reading is a bench that reads objects.
+func reading(t *testing.T, b *bench, o bucket) *bench {
+	t.Helper()
+	b.open = o.open
+	return b
+}
+
+// until polls until nothing is left of the notifications, and takes what became of the lines: how often each was sent.
+func (b *bench) until(quiet time.Duration) (sent map[string]int) {
+	b.Helper()
+	sent = map[string]int{}
+	for idle := time.Duration(0); idle < quiet; idle += time.Second {
+		n := b.live.Counts()
+		b.poll()
+		for {
+			batch, err := b.bulk.Receive(b.Context(), 1000, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(batch) == 0 {
+				break
+			}
+			for _, m := range batch {
+				sent[b.Event(m).Version+" "+string(b.Event(m).Doc)]++
+				b.bulk.Delete(b.Context(), []string{m.Receipt})
+			}
+		}
+		if n != (memory.QueueCounts{}) {
+			idle = 0
+		}
+		time.Sleep(time.Second)
+	}
+	return sent
+}
+
+// events are so many lines.
+func events(n int) (text string, want []string) {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintln(&b, put(fmt.Sprint("d", i), i+1))
+		want = append(want, fmt.Sprintf("%d content#d%d", i+1, i))
+	}
+	slices.Sort(want)
+	return b.String(), want
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := io.WriteString(w, text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestEveryLineOfAnObjectBecomesAMessageOnce(t *testing.T) {
+	t.Parallel()
+	for _, packed := range []bool{false, true} {
+		t.Run(fmt.Sprint("gzip ", packed), func(t *testing.T) {
+			play(t, lines, func(b *bench) {
+				text, want := events(1000)
+				if packed {
+					text = zipped(t, text)
+				}
+				reading(t, b, bucket{"k": text})
+				b.send(created("k", "01", "1"))
+				begun := time.Now()
+				sent := b.until(time.Minute)
+				if got := slices.Sorted(maps.Keys(sent)); !slices.Equal(got, want) {
+					t.Errorf("%d lines became messages, want %d", len(got), len(want))
+				}
+				for line, n := range sent {
+					if n != 1 {
+						t.Errorf("%s was sent %d times", line, n)
+					}
+				}
+				if took := time.Since(begun) - time.Minute; took < 80*time.Second || took > 110*time.Second {
+					t.Errorf("it took %s, want ten lines a second", took)
+				}
+				p, err := objects.Parse(b.Row(shard.ObjectRow("search", "b", "k")).Cursor)
+				if err != nil || !p.Done || p.Sent != 1000 || p.Part != 6 {
+					t.Errorf("the row says %+v, %v", p, err)
+				}
+			})
+		})
+	}
+}
+
+// The function is killed at each of its calls in turn, before it and after it. Nothing is lost, and what is sent
+// twice is the slice in which it was killed.
+func TestACrashAtAnyStepLosesNoLine(t *testing.T) {
+	t.Parallel()
+	for _, what := range []fault.Verdict{fault.CrashBefore, fault.CrashAfter, fault.FailBefore, fault.FailAfter} {
+		for at := range 60 {
+			t.Run(fmt.Sprintf("%s %d", what, at), func(t *testing.T) {
+				play(t, lines, func(b *bench) {
+					text, want := events(450)
+					reading(t, b, bucket{"k": zipped(t, text)})
+					b.send(created("k", "01", "1"))
+					n := 0
+					b.inject = decide(func(fault.Op) fault.Verdict {
+						if n++; n == at+1 {
+							return what
+						}
+						return fault.OK
+					})
+					sent := b.until(10 * time.Minute)
+					if got := slices.Sorted(maps.Keys(sent)); !slices.Equal(got, want) {
+						t.Errorf("%s at call %d: %d lines became messages, want %d", what, at, len(got), len(want))
+					}
+					total := 0
+					for _, n := range sent {
+						total += n
+					}
+					if total > 450+200 {
+						t.Errorf("%s at call %d: %d messages for 450 lines", what, at, total)
+					}
+					if l := b.TakeLetters(b.dead); len(l) > 0 {
+						t.Errorf("%s at call %d: dead letters %+v", what, at, l)
+					}
+					if n <= at {
+						t.Errorf("there are only %d calls", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestTwoNotificationsOfAnObjectReadItOnce(t *testing.T) {
+	play(t, lines, func(b *bench) {
+		text, _ := events(600)
+		reading(t, b, bucket{"k": text})
+		b.send(created("k", "01", "1"))
+		b.poll()
+		b.send(created("k", "01", "1"))
+		for line, n := range b.until(time.Minute) {
+			if n != 1 {
+				t.Fatalf("%s was sent %d times", line, n)
+			}
+		}
+		b.send(created("k", "01", "1"))
+		if sent := b.until(time.Minute); len(sent) > 0 {
+			t.Errorf("what was read before is read again: %d lines", len(sent))
+		}
+	})
+}
+
+func TestWhatAnObjectCannotGiveIsADeadLetterThatSaysWhere(t *testing.T) {
+	t.Parallel()
+	good, _ := events(3)
+	for name, tt := range map[string]struct {
+		text string
+		want string
+		sent int
+	}{
+		"gone":          {want: "the object is not there"},
+		"broken gzip":   {text: "\x1f\x8bxxxxxxxxxxxxx", want: "gzip data is broken"},
+		"cut gzip":      {text: zipped(t, strings.Repeat(good, 9))[:90], want: "ends too early"},
+		"lines":         {text: good + "[\n" + strings.Repeat("x", 2<<20) + "\n", want: "2 of 5 lines cannot be messages: line 4 at byte", sent: 3},
+		"too much text": {text: good + strings.Repeat("\n", 3<<20), want: "longer than allowed: 1048576 bytes, behind", sent: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, lines, func(b *bench) {
+				o := bucket{}
+				if tt.text != "" {
+					o["k"] = tt.text
+				}
+				if name == "lines" {
+					s := b.Config.Sources["exports"]
+					s.Options = s3.Options{S3: s3.Key{Lines: "native", LinesPerSecond: 10, MaxText: 10 << 20}}
+					b.Config.Sources["exports"] = s
+					var err error
+					if b.Sources, err = source.New(&b.Config); err != nil {
+						t.Fatal(err)
+					}
+				}
+				reading(t, b, o)
+				b.send(created("k", "01", "1"))
+				sent := b.until(3 * time.Minute)
+				l := b.TakeLetters(b.dead)
+				if len(l) != 1 || l[0].Reason != deadletter.Payload || !strings.Contains(l[0].Detail, tt.want) ||
+					!strings.Contains(l[0].Detail, "s3://b/k") || l[0].Body != created("k", "01", "1") {
+					t.Errorf("%s: dead letters %+v, want one that says %q", name, l, tt.want)
+				}
+				if len(sent) != tt.sent && tt.sent > 0 {
+					t.Errorf("%s: %d lines were sent, want %d", name, len(sent), tt.sent)
+				}
+			})
+		})
+	}
+}
+
+func TestANewerObjectTakesThePlaceOfAnOlderOne(t *testing.T) {
+	play(t, lines, func(b *bench) {
+		old, _ := events(600)
+		o := bucket{"k": old}
+		reading(t, b, o)
+		b.send(created("k", "01", "1"))
+		b.poll()
+		o["k"] = put("new", 1)
+		b.send(created("k", "02", "1"))
+		sent := b.until(2 * time.Minute)
+		if len(sent) != 201 || sent["1 content#new"] != 1 {
+			t.Errorf("%d lines were sent, want the first slice of the old object, and the new one", len(sent))
+		}
+		// The tag says so before the notification of the newer one does.
+		b.send(created("other", "01", "old"))
+		o["other"] = put("other", 1)
+		if sent := b.until(time.Minute); len(sent) != 0 || len(b.TakeLetters(b.dead)) != 0 {
+			t.Errorf("another object was read: %v", sent)
+		}
+		b.send(strings.Replace(created("k", "03", ""), "ObjectCreated:Put", "ObjectRemoved:Delete", 1))
+		b.keeps(0, "a removal concerns no document")
+		if n := len(b.Notes.Of(journal.Skipped)); n != 2 {
+			t.Errorf("%d notes of what was skipped, want 2", n)
+		}
+	})
+}
+
+// Lines without a version have the object's time and their place in it.
+func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
+	play(t, func(c *config.Config) {
+		lines(c)
+		native := c.Sources["native"]
+		native.NoVersion, native.Class = config.NoVersionArrival, config.ClassTime
+		c.Sources["native"] = native
+	}, func(b *bench) {
+		line := func(title string) string {
+			return fmt.Sprintf(`{"type":"doc.changed","subject":"a","data":{"title":%q}}`, title)
+		}
+		notified := func(key, at string) string {
+			return strings.Replace(created(key, "01", "1"), "00:00:00Z", at, 1)
+		}
+		reading(t, b, bucket{"1": line("z") + "\n" + line("a") + "\n", "2": line("m")})
+		time.Sleep(time.Minute)
+		b.send(notified("2", "00:00:00.002Z"), notified("1", "00:00:00.001Z"))
+		b.poll()
+		var got []event.Event
+		for range 2 {
+			batch, err := b.bulk.Receive(t.Context(), 10, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range batch {
+				e := b.Event(m)
+				if again := b.Event(m); again.Key != e.Key {
+					t.Errorf("two order keys of one line")
+				}
+				got = append(got, e)
+			}
+		}
+		slices.SortFunc(got, func(a, b event.Event) int { return cmp.Compare(a.Key, b.Key) })
+		if len(got) != 3 || !strings.Contains(got[0].Data, "z") || !strings.Contains(got[1].Data, `"a"`) ||
+			!strings.Contains(got[2].Data, "m") {
+			t.Errorf("in the order of their keys: %+v", got)
+		}
+	})
+}
