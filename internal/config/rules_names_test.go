@@ -8,6 +8,7 @@ import (
 	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/source/govuk"
 	"github.com/lullhq/lull/source/json"
+	"github.com/lullhq/lull/source/s3"
 )
 
 // liveQueue gives a sink a live queue that exists already, or, with an empty name, the stack's own.
@@ -290,6 +291,18 @@ var brokenSources = []broken{
 		setting: "sources.native.json.id", fix: "/id",
 	},
 	{
+		rule: "source-lines", name: "a source that is not there",
+		holds:   func(c *Config) { exports(c, "native") },
+		breaks:  func(c *Config) { exports(c, "cms") },
+		setting: "sources.exports.s3.lines", fix: "under sources",
+	},
+	{
+		rule: "source-lines", name: "a source of objects",
+		holds:   func(c *Config) { exports(c, "native") },
+		breaks:  func(c *Config) { exports(c, "exports") },
+		setting: "sources.exports.s3.lines", fix: "one line",
+	},
+	{
 		rule:    "source-class",
 		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }) },
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassInt }) },
@@ -508,4 +521,11 @@ func keyed(change func(*json.Pointers)) func(*Config) {
 			*s = Source{Kind: "json", NoVersion: NoVersionPosition, Options: json.Options{JSON: p}}.Complete()
 		})
 	}
+}
+
+// exports adds a source whose objects have lines of another one.
+func exports(c *Config, lines string) {
+	s := Source{Kind: "s3", Match: []source.Match{{Bucket: "exports"}}}.Complete()
+	s.Options = s3.Options{S3: s3.Key{Lines: lines, LinesPerSecond: 1, MaxText: 1 << 10}}
+	c.Sources["exports"] = s
 }

@@ -35,7 +35,7 @@ var sourceRules = []Rule{
 		checkSourceReach,
 	},
 	{
-		"source-lines", "The source of an object's lines exists, and its messages are no objects in turn.", checkSourceLines,
+		"source-lines", "The source of an object's lines exists, and does not name objects of lines itself.", checkSourceLines,
 	},
 	{
 		"source-projection", "A kind that decides itself what becomes the document has no projection, unless it is fetched.",

@@ -94,8 +94,8 @@ const (
 // is harmless.
 const idle = time.Hour
 
-// Decide says what to do with a message about a version of an object, of a part, by what the row
-// has of the object's place. moved is when that last changed.
+// Decide says what to do with a message of a part of an object, by what the row has of the object's
+// place. version is the object's sequencer, and moved is when the row last changed.
 func Decide(p Progress, version string, part int, moved, now shard.Micros) (Next, error) {
 	v, err := shard.ParseVersion(shard.ClassSeq, version)
 	if err != nil {

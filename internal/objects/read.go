@@ -27,7 +27,12 @@ var errTooMuch = errors.New("its text is longer than allowed")
 
 // Final reports whether an error of [Open] or [Read] will be the same at the next try.
 func Final(err error) bool {
-	return errors.Is(err, errCorrupt) || errors.Is(err, errTooMuch) || errors.Is(err, ErrGone) || errors.Is(err, ErrRefused)
+	for _, final := range []error{errCorrupt, errTooMuch, ErrGone, ErrRefused} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
 }
 
 // Line is a line that may be a message.
@@ -60,9 +65,8 @@ const (
 type Send func([]Line) (bad map[int]string, err error)
 
 // Read reads on in an object: in is the object from p.At.From on. Every line becomes a message, or
-// a fault that is counted. It returns how far it came, which is always the end of a line, or a place
-// in one that is too long. Everything before that was sent. With an error it may have come further than
-// p, too.
+// a fault that is counted. It returns how far it came: to the end of a line, or into one that is
+// too long. Everything before that was sent. With an error it may have come further than p, too.
 func Read(in io.Reader, p Progress, l Limits, send Send) (Progress, error) {
 	r := reader{Limits: l, send: send, p: p, safe: p}
 	if p.Text > l.MaxText {

@@ -128,7 +128,8 @@ func (s *packed) next() ([]byte, error) {
 	return text[s.passed:], err
 }
 
-// chunk goes on by one chunk, or by as much of the object without any text. A chunk is of one member.
+// chunk goes on by one chunk, or by as much of the object without any text. A chunk is of one
+// member.
 func (s *packed) chunk() ([]byte, error) {
 	if s.failed != nil {
 		return nil, s.failed
@@ -210,8 +211,7 @@ func (s *packed) head() error {
 	return nil
 }
 
-// maxName bounds a name and a comment in the head of a member, so that a head is never more than a
-// part of what is read at once.
+// maxName bounds a name and a comment in the head of a member: a slice must come to its end.
 const maxName = 32 << 10
 
 // tail reads the end of a member and compares what it says with the text.

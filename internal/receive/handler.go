@@ -63,7 +63,7 @@ const (
 	storeShare = 6
 	// objectShare ends the reading of objects, stopShare what it begins anew.
 	objectShare = 7
-	stopShare   = 6
+	stopShare   = 5
 )
 
 // until is a context that ends when so many eighths of the function's time have passed.

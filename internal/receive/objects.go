@@ -214,7 +214,8 @@ func (b *batch) advance(ctx context.Context, o *object, was shard.Row, sent int6
 		return ended{failed: "ADVANCE: " + err.Error()}
 	}
 	e := ended{
-		step: journal.ObjectRead, detail: fmt.Sprintf("%d lines, %d bytes of text", p.Lines, p.Text), count: int(p.Sent - sent),
+		step: journal.ObjectRead, count: int(p.Sent - sent),
+		detail: fmt.Sprintf("%d lines, %d bytes of text", p.Lines, p.Text),
 	}
 	if p.Done {
 		e.step, e.letter = journal.ObjectDone, p.Problem()

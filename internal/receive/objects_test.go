@@ -64,7 +64,8 @@ func reading(t *testing.T, b *bench, o bucket) *bench {
 	return b
 }
 
-// until polls until nothing is left of the notifications, and takes what became of the lines: how often each was sent.
+// until polls until nothing is left of the notifications, and takes what became of the lines: how
+// often each was sent.
 func (b *bench) until(quiet time.Duration) (sent map[string]int) {
 	b.Helper()
 	sent = map[string]int{}
@@ -147,8 +148,8 @@ func TestEveryLineOfAnObjectBecomesAMessageOnce(t *testing.T) {
 	}
 }
 
-// The function is killed at each of its calls in turn, before it and after it. Nothing is lost, and what is sent
-// twice is the slice in which it was killed.
+// The function is killed at each of its calls in turn, before it and after it. Nothing is lost, and
+// what is sent twice is the slice in which it was killed.
 func TestACrashAtAnyStepLosesNoLine(t *testing.T) {
 	t.Parallel()
 	for _, what := range []fault.Verdict{fault.CrashBefore, fault.CrashAfter, fault.FailBefore, fault.FailAfter} {
@@ -215,10 +216,13 @@ func TestWhatAnObjectCannotGiveIsADeadLetterThatSaysWhere(t *testing.T) {
 		want string
 		sent int
 	}{
-		"gone":          {want: "the object is not there"},
-		"broken gzip":   {text: "\x1f\x8bxxxxxxxxxxxxx", want: "gzip data is broken"},
-		"cut gzip":      {text: zipped(t, strings.Repeat(good, 9))[:90], want: "ends too early"},
-		"lines":         {text: good + "[\n" + strings.Repeat("x", 2<<20) + "\n", want: "2 of 5 lines cannot be messages: line 4 at byte", sent: 3},
+		"gone":        {want: "the object is not there"},
+		"broken gzip": {text: "\x1f\x8bxxxxxxxxxxxxx", want: "gzip data is broken"},
+		"cut gzip":    {text: zipped(t, strings.Repeat(good, 9))[:90], want: "ends too early"},
+		"lines": {
+			text: good + "[\n" + strings.Repeat("x", 2<<20) + "\n", sent: 3,
+			want: "2 of 5 lines cannot be messages: line 4 at byte",
+		},
 		"too much text": {text: good + strings.Repeat("\n", 3<<20), want: "longer than allowed: 1048576 bytes, behind", sent: 3},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,8 @@ package shard
 // write that is not part of the protocol.
 type Transition byte
 
-// The transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow], [ObjectRow]).
+// The transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow],
+// [ObjectRow]).
 const (
 	ADMIT Transition = iota + 1
 	CLAIM

@@ -4,8 +4,8 @@
 // Every object is a document, fetched when it is written, or holds many: then every line of it is
 // a message of another source.
 //
-// An object that is a document is fetched when it is written. The bucket belongs to the id. One prefix
-// and one suffix may be taken off the key. So two keys never become one document: sequencers
+// An object that is a document is fetched when it is written. The bucket belongs to the id. One
+// prefix and one suffix may be taken off the key. So two keys never become one document: sequencers
 // compare within a key only. Events have no time: a notification and EventBridge give the same
 // change different ones, and the sequencer is enough.
 package s3

@@ -14,7 +14,7 @@ var layers = []struct {
 	{"protocol", []string{"internal/shard"}},
 	{"seams", []string{
 		"event", "source", "sink", "setting", "internal/archive", "internal/backoff", "internal/clock",
-		"internal/commitfeed", "internal/config", "internal/deadletter", "internal/enrich", "internal/exchange", "internal/fanout", "internal/flight", "internal/journal", "internal/names",
+		"internal/commitfeed", "internal/config", "internal/deadletter", "internal/enrich", "internal/exchange", "internal/fanout", "internal/flight", "internal/journal", "internal/names", "internal/objects",
 		"internal/queue", "internal/rows", "internal/schedule", "internal/terminal",
 		"internal/transition", "internal/version",
 	}},

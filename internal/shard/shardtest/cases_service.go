@@ -318,7 +318,8 @@ func runCases() []Case {
 
 func objectCases() []Case {
 	row := shard.Row{RanAt: at, Cursor: `{"part":1}`, ExpiresAt: expires}
-	advance := &table{write: shard.Advance(shard.ObjectRow("search", "b", "k"), at, now, `{"part":2}`, expires+1), base: row}
+	object := shard.ObjectRow("search", "b", "k")
+	advance := &table{write: shard.Advance(object, at, now, `{"part":2}`, expires+1), base: row}
 	advance.add(
 		allowed("where nobody has changed it since", shard.Row{RanAt: now, Cursor: `{"part":2}`, ExpiresAt: expires + 1}),
 		refused("where somebody has read on since", ranAt(at+1)),
@@ -326,7 +327,7 @@ func objectCases() []Case {
 		refused("where there is none any more", ranAt(0)),
 		foreign,
 	)
-	advance.write = shard.Advance(shard.ObjectRow("search", "b", "k"), 0, now, `{"part":0}`, expires)
+	advance.write = shard.Advance(object, 0, now, `{"part":0}`, expires)
 	advance.base = shard.Row{}
 	advance.add(
 		allowed("where nothing was read before", shard.Row{RanAt: now, Cursor: `{"part":0}`, ExpiresAt: expires}),
