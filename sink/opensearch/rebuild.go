@@ -160,20 +160,30 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
-	a := s.client.Do(ctx, http.MethodPut, "/"+url.PathEscape(n.Name), typeJSON, text, maxAnswer)
-	f, ours := parseFault(a.Body)
-	switch {
-	case a.OK(), f.Type == "resource_already_exists_exception":
+	err = s.put(ctx, "/"+url.PathEscape(n.Name), text)
+	var refused *said
+	if err == nil || errors.As(err, &refused) && refused.class == "resource_already_exists_exception" {
 		return nil
-	case a.Err == nil && ours && a.Status == http.StatusBadRequest:
-		// What it quotes is the mapping, which the operator wrote, and no document.
-		return fmt.Errorf("make the index %s: %w", n.Name, &said{f.said()})
 	}
-	return fmt.Errorf("make the index %s: %w", n.Name, s.requestError(a))
+	return fmt.Errorf("make the index %s: %w", n.Name, err)
 }
 
-// said is what the engine refuses an index for.
-type said struct{ text string }
+// put makes an index or a template. What the engine refuses it for is said in its own words: they
+// quote names and the mapping, which the operator wrote, and no document.
+func (s *Sink) put(ctx context.Context, path string, text []byte) error {
+	a := s.client.Do(ctx, http.MethodPut, path, typeJSON, text, maxAnswer)
+	f, ours := parseFault(a.Body)
+	switch {
+	case a.OK():
+		return s.Product.check(a.Header)
+	case a.Err == nil && ours && a.Status == http.StatusBadRequest:
+		return &said{f.class(), f.said()}
+	}
+	return s.requestError(a)
+}
+
+// said is what the engine refuses an index or a template for.
+type said struct{ class, text string }
 
 func (e *said) Error() string        { return "the engine says: " + e.text }
 func (e *said) Is(target error) bool { return target == sink.ErrUnfit }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 
@@ -66,11 +65,11 @@ func (s *Sink) Prepare(ctx context.Context) error {
 		return err
 	}
 	path := "/_index_template/" + url.PathEscape(s.Options.Template)
-	err = s.ask(ctx, http.MethodPut, path, json.RawMessage(t), nil)
-	var refused *Error
-	if s.Product == Elasticsearch && errors.As(err, &refused) && refused.Class == "invalid_index_template_exception" {
+	err = s.put(ctx, path, t)
+	var refused *said
+	if s.Product == Elasticsearch && errors.As(err, &refused) && refused.class == "invalid_index_template_exception" {
 		if t, err = s.template(false); err == nil { // before 9.2 there is no such setting
-			err = s.ask(ctx, http.MethodPut, path, json.RawMessage(t), nil)
+			err = s.put(ctx, path, t)
 		}
 	}
 	if err != nil {
