@@ -33,6 +33,9 @@ type Options struct {
 	NoSearch bool
 	// ForgetsDeletes excuses a sink with versions from refusing what is older than a delete.
 	ForgetsDeletes bool
+	// NoHugeNumbers excuses a sink from holding numbers that are too large for a float64. It rejects
+	// such a document.
+	NoHugeNumbers bool
 	// Recreate makes the indices of a sink anew under their names, as somebody would behind lull's
 	// back, and returns the sink. Required where Capabilities.Generation.
 	Recreate func(t *testing.T, s Sink) Sink

@@ -1,0 +1,80 @@
+package typesense
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"regexp"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+)
+
+// Name is what the settings call this kind of sink.
+const Name = "typesense"
+
+// Settings are the options that only this kind has.
+type Settings struct {
+	Typesense Collection `json:"typesense"`
+}
+
+// Collection is how lull makes a collection.
+type Collection struct {
+	// Fields are the members of documents that are typed and searched, as "title:string". Empty means
+	// that all words of a document are searched in one field.
+	Fields []string `json:"fields"`
+}
+
+// keyVariable holds the API key where auth names none.
+const keyVariable = "TYPESENSE_API_KEY"
+
+var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}:(string|int32|int64|float|bool|geopoint)(\[\])?(:facet)?$`)
+
+func init() {
+	sink.Register(sink.Kind{
+		Kind: setting.Kind{
+			Name: Name, Doc: "Typesense.",
+			Options: Settings{},
+			Settings: []setting.Setting{
+				setting.List("typesense.fields", fieldPattern,
+					"each NAME:TYPE or NAME:TYPE:facet, such as title:string, details.size:int32 or tags:string[]:facet",
+					"The members of documents that are typed and searched, in collections that lull makes.").
+					Otherwise("none: all words are searched in one field"),
+			},
+		},
+		Schemes:    []string{"http", "https"},
+		Auths:      []sink.AuthKind{sink.AuthKey},
+		NeedsIndex: true,
+		Open:       open,
+	})
+}
+
+func open(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, error) {
+	own, _ := s.Options.(Settings)
+	key := env.Key
+	if text := os.Getenv(keyVariable); key == nil && text != "" {
+		key = func(context.Context) (string, error) { return text, nil }
+	}
+	return New(Options{
+		URL: s.URL, Index: s.Index, Collections: env.Collections, BulkDocuments: s.BulkDocuments,
+		BulkBytes: int64(s.BulkBytes), Fields: own.Typesense.Fields, Key: key,
+	})
+}
+
+// authenticate sends the key of this moment.
+func authenticate(key func(context.Context) (string, error)) func(*http.Request) error {
+	return func(r *http.Request) error {
+		if key == nil {
+			return errNoKey
+		}
+		text, err := key(r.Context())
+		if err != nil {
+			return err
+		}
+		r.Header.Set("X-Typesense-Api-Key", text)
+		return nil
+	}
+}
+
+var errNoKey = errors.New("there is no API key: set auth.kind to key, or the environment variable " + keyVariable)

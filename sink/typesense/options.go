@@ -1,0 +1,171 @@
+package typesense
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/sink"
+)
+
+// Options say where a sink is and how to write to it.
+type Options struct {
+	// URL is the server's address, http or https.
+	URL string
+	// Index is the name of a collection's collection; {collection} stands for its name. Without it
+	// there is one for one collection. Empty means "{collection}".
+	Index string
+	// Collections are the collections known to be written here. Prepare makes theirs.
+	Collections []event.Collection
+	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0
+	// means 500 and 5 MB.
+	BulkDocuments int
+	BulkBytes     int64
+	// Fields are those of Collection.
+	Fields []string
+	// Key gives the API key. Nil fails every request.
+	Key func(context.Context) (string, error)
+	// Transport sends requests. Nil means one of our own, which Close closes.
+	Transport http.RoundTripper
+}
+
+// Sink writes to Typesense and reads back. It is safe for concurrent use.
+type Sink struct {
+	Options
+
+	names  sink.Names
+	client exchange.Client
+}
+
+var (
+	_ sink.Sink     = (*Sink)(nil)
+	_ sink.Reader   = (*Sink)(nil)
+	_ sink.Preparer = (*Sink)(nil)
+)
+
+// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+func New(o Options) (*Sink, error) {
+	o.Index = cmp.Or(o.Index, sink.Placeholder)
+	o.BulkDocuments = cmp.Or(max(o.BulkDocuments, 0), 500)
+	o.BulkBytes = cmp.Or(max(o.BulkBytes, 0), 5<<20)
+	address, err := exchange.ParseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	names, err := sink.NewNames(o.Index, o.Collections)
+	if err != nil {
+		return nil, err
+	}
+	if o.Transport == nil {
+		o.Transport = exchange.NewTransport()
+	}
+	client := exchange.Client{Address: address, Authenticate: authenticate(o.Key), Transport: o.Transport}
+	return &Sink{Options: o, names: names, client: client}, nil
+}
+
+// Close closes idle connections.
+func (s *Sink) Close() error {
+	if c, ok := s.Transport.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+	return nil
+}
+
+// Prepare makes the collections of those that are known. One that is there keeps its schema.
+func (s *Sink) Prepare(ctx context.Context) error {
+	for _, c := range s.Collections {
+		if index, ok := s.names.Index(c); ok {
+			if a := s.create(ctx, index); !a.OK() && a.Status != http.StatusConflict {
+				return requestError("make the collection "+index, a)
+			}
+		}
+	}
+	return nil
+}
+
+// Fields of lull's own.
+const (
+	fieldOriginal = sink.MetaField           // the document as it was written, with the mark
+	fieldText     = sink.MetaField + "_text" // all its words
+)
+
+// field is a field of a schema.
+type field struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Index    bool   `json:"index"`
+	Optional bool   `json:"optional"`
+	Facet    bool   `json:"facet"`
+}
+
+// schema is how lull makes a collection. Every field is optional: documents may lack any.
+func (s *Sink) schema(index string) []byte {
+	fields := []field{{Name: fieldOriginal, Type: "string", Optional: true}}
+	nested := false
+	for _, f := range s.Fields {
+		name, kind, _ := strings.Cut(f, ":")
+		kind, facet := strings.CutSuffix(kind, ":facet")
+		fields = append(fields, field{Name: name, Type: kind, Index: true, Optional: true, Facet: facet})
+		nested = nested || strings.Contains(name, ".")
+	}
+	if len(s.Fields) == 0 {
+		fields = append(fields, field{Name: fieldText, Type: "string", Index: true, Optional: true})
+	}
+	text, _ := json.Marshal(map[string]any{"name": index, "fields": fields, "enable_nested_fields": nested})
+	return text
+}
+
+func (s *Sink) create(ctx context.Context, index string) exchange.Answer {
+	return s.client.Do(ctx, http.MethodPost, "/collections", typeJSON, s.schema(index), maxError)
+}
+
+// Content types of requests.
+const (
+	typeJSON  = "application/json"
+	typeLines = "text/plain"
+)
+
+// Bounds of what is read of an answer: of one that has no documents, and of one that has.
+const (
+	maxError  = 1 << 20
+	maxAnswer = 512 << 20
+)
+
+// collectionPath is the path of a collection's documents.
+func collectionPath(index string) string {
+	return "/collections/" + url.PathEscape(index) + "/documents"
+}
+
+// documentPath is the path of one document. A dot is escaped too: two of them would be taken for a
+// way up.
+func documentPath(index, id string) string {
+	return collectionPath(index) + "/" + strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
+}
+
+// message is what an error says. It may quote content and stays in here.
+func message(body []byte) string {
+	var m struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(body, &m)
+	return m.Message
+}
+
+// requestError makes an error that an operator can read. It holds no text of the answer.
+func requestError(doing string, a exchange.Answer) error {
+	switch {
+	case a.Err != nil:
+		return fmt.Errorf("%s: typesense: %w", doing, a.Err)
+	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden:
+		return fmt.Errorf("%s: typesense: the API key is wrong, or may not do this: check the sink's auth: %w", doing, sink.ErrDenied)
+	case a.Status == http.StatusServiceUnavailable:
+		return fmt.Errorf("%s: typesense: HTTP 503: it is not ready, or lagging", doing)
+	}
+	return fmt.Errorf("%s: typesense: HTTP %d: check the url", doing, a.Status)
+}

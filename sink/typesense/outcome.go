@@ -1,0 +1,105 @@
+package typesense
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/sink"
+)
+
+// Classes of outcomes.
+const (
+	classInterrupted     = "interrupted"        // the context ended, or the connection broke, before the answer
+	classUnreachable     = "unreachable"        // no connection: nothing was sent
+	classNotSent         = "not_sent"           // an earlier request of the same write took all the time, or was refused whole
+	classNoCredentials   = "no_credentials"     // there is no key, and nothing was sent
+	classOtherCollection = "other_collection"   // the index holds another collection
+	classNoCollection    = "collection_missing" // and we could not make it
+	classMismatch        = "import_answer"      // the answer does not fit the request
+	classNotReady        = "not_ready"          // 503: a node that starts, or lags behind the others
+	classNoRoom          = "no_room"            // 422: the disk or the memory is full
+	classBadJSON         = "bad_json"           // a number beyond a float64, half of a surrogate pair
+	classField           = "field_type"         // a field of another type than the schema says
+	classOther           = "unclassified"
+)
+
+// How Typesense begins to say what is the matter.
+const (
+	noDocument   = "Could not find a document"
+	notReady     = "Not Ready or Lagging"
+	noRoom       = "Rejecting write"
+	skipsWrites  = "Skipping write"
+	badJSON      = "Bad JSON"
+	noCollection = "Not Found"
+)
+
+// missing reports that the collection does not exist.
+func missing(a exchange.Answer) bool {
+	return a.Err == nil && a.Status == http.StatusNotFound && message(a.Body) == noCollection
+}
+
+// result is one line of the answer to an import.
+type result struct {
+	Success *bool  `json:"success"`
+	Error   string `json:"error"`
+	Code    int    `json:"code"`
+}
+
+// ofField finds the field that Typesense names.
+var ofField = regexp.MustCompile("^Field `([^`]*)`")
+
+// outcome judges a line. What it says of a document may quote it.
+func (r result) outcome() sink.Outcome {
+	if *r.Success {
+		return sink.Outcome{Kind: sink.Applied, Status: http.StatusOK}
+	}
+	o := sink.Outcome{Kind: sink.Rejected, Apart: true, Status: r.Code, Reason: classOther}
+	switch m := ofField.FindStringSubmatch(r.Error); {
+	case strings.HasPrefix(r.Error, noRoom), strings.HasPrefix(r.Error, skipsWrites):
+		o.Kind, o.Apart, o.Reason = sink.Throttled, false, classNoRoom
+	case r.Code >= 500:
+		o.Kind, o.Apart, o.Reason = sink.Unknown, false, "http "+strconv.Itoa(r.Code)
+	case m != nil:
+		o.Reason = sink.Reason(classField, m[1])
+	case strings.HasPrefix(r.Error, badJSON):
+		o.Reason = classBadJSON
+	default:
+		o.Kind = sink.Refused // nobody can tell: a later version may say it otherwise
+	}
+	return o
+}
+
+// judge says what an answer that is not a success means. whole says that it holds for every
+// collection.
+func judge(a exchange.Answer) (o sink.Outcome, whole bool) {
+	o = sink.Outcome{Status: a.Status, Reason: "http " + strconv.Itoa(a.Status)}
+	says := message(a.Body)
+	switch {
+	case a.Unauthenticated():
+		o.Kind, o.Reason, whole = sink.Configuration, classNoCredentials, true
+	case a.Err != nil && !a.Sent:
+		o.Kind, o.Reason, whole = sink.Throttled, classUnreachable, true
+	case a.Err != nil:
+		o.Kind, o.Reason = sink.Unknown, classInterrupted
+	case a.Status == http.StatusTooManyRequests:
+		o.Kind, o.RetryAfter, whole = sink.Throttled, backoff.After(a.Header, time.Now()), true
+	case a.Status == http.StatusServiceUnavailable && says == notReady:
+		o.Kind, o.Reason, o.RetryAfter, whole = sink.Throttled, classNotReady, backoff.After(a.Header, time.Now()), true
+	case a.Status == http.StatusUnprocessableEntity && (strings.HasPrefix(says, noRoom) || strings.HasPrefix(says, skipsWrites)):
+		o.Kind, o.Reason, whole = sink.Throttled, classNoRoom, true
+	case a.Status >= 500, a.Status == http.StatusRequestTimeout:
+		o.Kind = sink.Unknown
+	case a.Status == http.StatusRequestEntityTooLarge:
+		o.Kind, o.Apart, o.Reason = sink.Rejected, true, sink.TooLarge
+	case missing(a):
+		o.Kind, o.Apart, o.Reason = sink.Configuration, true, classNoCollection
+	default:
+		o.Kind, whole = sink.Configuration, true
+	}
+	return o, whole
+}

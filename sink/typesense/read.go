@@ -1,0 +1,294 @@
+package typesense
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/sink"
+)
+
+// Ping asks whether the server is ready, and whether it knows the key.
+func (s *Sink) Ping(ctx context.Context) error {
+	a := s.client.Do(ctx, http.MethodGet, "/health", "", nil, maxError)
+	var health struct {
+		OK *bool `json:"ok"`
+	}
+	switch {
+	case !a.OK():
+		return requestError("ping", a)
+	case json.Unmarshal(a.Body, &health) != nil || health.OK == nil:
+		return errNotTypesense
+	case !*health.OK:
+		return errors.New("ping: typesense: it says that it is not healthy")
+	}
+	index, _ := s.names.Index("lull")
+	if len(s.Collections) > 0 {
+		index, _ = s.names.Index(s.Collections[0])
+	}
+	// A key for documents alone may ask for one that is not there.
+	a = s.client.Do(ctx, http.MethodGet, documentPath(index, "lull-ping"), "", nil, maxError)
+	if !a.OK() && (a.Err != nil || a.Status != http.StatusNotFound) {
+		return requestError("ping", a)
+	}
+	return nil
+}
+
+var errNotTypesense = errors.New("typesense: the answer is not what Typesense answers: check the url")
+
+// ask decodes an answer. found is false where what was asked for is not there.
+func (s *Sink) ask(ctx context.Context, doing, path string, into any) (found bool, err error) {
+	a := s.client.Do(ctx, http.MethodGet, path, "", nil, maxAnswer)
+	switch {
+	case a.Err == nil && a.Status == http.StatusNotFound:
+		return false, nil
+	case !a.OK():
+		return false, requestError(doing, a)
+	}
+	if err := json.Unmarshal(a.Body, into); err != nil {
+		return false, errNotTypesense
+	}
+	return true, nil
+}
+
+// kept is a document as Typesense holds it.
+type kept struct {
+	ID       string `json:"id"`
+	Original string `json:"_lull"`
+}
+
+// stored is a document of lull's; false for one of somebody else's.
+func (k kept) stored(c event.Collection) (sink.Stored, bool, error) {
+	if k.Original == "" {
+		return sink.Stored{}, false, nil
+	}
+	m, plain, ok, err := sink.Unseal([]byte(k.Original))
+	return m.Stored(event.DocID(string(c)+"#"+k.ID), plain), ok, err
+}
+
+// Get returns the document; false also where lull did not write it.
+func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
+	index, ok := s.names.Index(doc.Collection())
+	if !ok {
+		return sink.Stored{}, false, nil
+	}
+	var k kept
+	if found, err := s.ask(ctx, "get document", documentPath(index, doc.ID()), &k); err != nil || !found {
+		return sink.Stored{}, false, err
+	}
+	return k.stored(doc.Collection())
+}
+
+// pageSize is how many documents All holds at a time.
+const pageSize = 100
+
+// All calls f for each document that lull wrote, by collection and id. Typesense cannot sort by id:
+// it holds all ids of a collection, and asks for each document.
+func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
+	collections, err := s.collections(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range collections {
+		ids, err := s.ids(ctx, c)
+		if err != nil {
+			return err
+		}
+		for page := range slices.Chunk(ids, pageSize) {
+			docs, found, errs := make([]sink.Stored, len(page)), make([]bool, len(page)), make([]error, len(page))
+			fanout.Runner(nil).Each(parallel, len(page), func(i int) {
+				docs[i], found[i], errs[i] = s.Get(ctx, event.DocID(string(c)+"#"+page[i]))
+			})
+			if err := cmp.Or(ctx.Err(), errors.Join(errs...)); err != nil {
+				return err
+			}
+			for i, d := range docs {
+				if !found[i] {
+					continue
+				}
+				if err := f(d); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// collections are those that exist, sorted. Without permission to list them, those that are known.
+func (s *Sink) collections(ctx context.Context) ([]event.Collection, error) {
+	var list []struct {
+		Name string `json:"name"`
+	}
+	_, err := s.ask(ctx, "list collections", "/collections?exclude_fields=fields", &list)
+	if errors.Is(err, sink.ErrDenied) && len(s.Collections) > 0 {
+		return slices.Sorted(slices.Values(s.Collections)), nil
+	}
+	var found []event.Collection
+	for _, each := range list {
+		if c, ok := s.names.Collection(each.Name); ok {
+			found = append(found, c)
+		}
+	}
+	slices.Sort(found)
+	return found, err
+}
+
+// ids are those of all documents of a collection, sorted.
+func (s *Sink) ids(ctx context.Context, c event.Collection) (ids []string, err error) {
+	index, _ := s.names.Index(c)
+	a := s.client.Do(ctx, http.MethodGet, collectionPath(index)+"/export?include_fields=id", "", nil, maxAnswer)
+	switch {
+	case a.Err == nil && a.Status == http.StatusNotFound:
+		return nil, nil
+	case !a.OK():
+		return nil, requestError("list documents of "+index, a)
+	}
+	for line := range bytes.Lines(a.Body) {
+		var k kept
+		if err := json.Unmarshal(line, &k); err != nil {
+			return nil, errNotTypesense
+		}
+		ids = append(ids, k.ID)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// maxPage is the most documents of one page of a search.
+const maxPage = 250
+
+// Search finds documents that contain every word of the text, best first. In a collection with one
+// field for all words, a field is looked for in what is found.
+func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
+	whole, beginning := q.Parts()
+	asked := strings.Join(append(split(whole), split(beginning)...), " ")
+	if q.Limit <= 0 || asked == "" {
+		return nil, nil
+	}
+	collections, err := s.collections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type hit struct {
+		sink.Stored
+		score int64
+	}
+	var hits []hit
+	for _, c := range collections {
+		if q.Collection != "" && q.Collection != c {
+			continue
+		}
+		index, _ := s.names.Index(c)
+		by, inText, err := s.searched(ctx, index, q.Field)
+		if err != nil {
+			return nil, err
+		}
+		if by == "" {
+			continue
+		}
+		path := collectionPath(index) + "/search?" + url.Values{
+			"q": {asked}, "query_by": {by}, "prefix": {fmt.Sprint(beginning != "")}, "num_typos": {"0"},
+			"drop_tokens_threshold": {"0"}, "typo_tokens_threshold": {"0"}, "include_fields": {"id,_lull"},
+			"highlight_fields": {"none"}, "per_page": {fmt.Sprint(maxPage)},
+		}.Encode()
+		for page, n := 1, maxPage; n == maxPage; page++ {
+			var answer struct {
+				Hits []struct {
+					Document kept  `json:"document"`
+					Score    int64 `json:"text_match"`
+				} `json:"hits"`
+			}
+			if _, err := s.ask(ctx, "search "+index, fmt.Sprint(path, "&page=", page), &answer); err != nil {
+				return nil, err
+			}
+			n = len(answer.Hits)
+			for _, h := range answer.Hits {
+				d, ok, err := h.Document.stored(c)
+				if err != nil {
+					return nil, err
+				}
+				if ok && (q.Field == "" || !inText || within(d.Document, q)) {
+					hits = append(hits, hit{d, h.Score})
+				}
+			}
+			if len(hits) >= q.Limit {
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	var found []sink.Stored
+	for _, h := range hits[:min(len(hits), q.Limit)] {
+		found = append(found, h.Stored)
+	}
+	return found, nil
+}
+
+// searched says which fields of a collection a query is by; inText says that it is the one of all
+// words.
+func (s *Sink) searched(ctx context.Context, index, of string) (by string, inText bool, err error) {
+	var schema struct {
+		Fields []field `json:"fields"`
+	}
+	if _, err := s.ask(ctx, "read the schema of "+index, "/collections/"+url.PathEscape(index), &schema); err != nil {
+		return "", false, err
+	}
+	var names []string
+	for _, f := range schema.Fields {
+		switch {
+		case f.Name == fieldText && f.Index:
+			return fieldText, true, nil
+		case strings.HasPrefix(f.Type, "string") && f.Index && (of == "" || of == f.Name):
+			names = append(names, f.Name)
+		}
+	}
+	return strings.Join(names, ","), false, nil
+}
+
+// split takes a text apart into words, as Typesense does where no symbol is indexed: it would take
+// some of them for operators.
+func split(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+	})
+}
+
+// within reports whether the field of a query has all its words.
+func within(document []byte, q sink.Query) bool {
+	var at any
+	if json.Unmarshal(document, &at) != nil {
+		return false
+	}
+	for _, name := range strings.Split(q.Field, ".") {
+		members, ok := at.(map[string]any)
+		if !ok {
+			return false
+		}
+		at = members[name]
+	}
+	part, _ := json.Marshal(at)
+	words := split(text(part))
+	whole, beginning := q.Parts()
+	for _, w := range split(whole) {
+		if !slices.Contains(words, w) {
+			return false
+		}
+	}
+	for _, b := range split(beginning) {
+		if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, b) }) {
+			return false
+		}
+	}
+	return true
+}
