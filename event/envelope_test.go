@@ -106,6 +106,20 @@ func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 	}
 }
 
+// A megabyte of headers has a third of a million of them: each must cost nothing that lasts.
+// Not parallel: it counts the allocations of the whole process.
+func TestManyHeadersCostLittle(t *testing.T) {
+	body := `{"eventSource":"aws:kafka","topic":"t","offset":1,"value":"e30=","headers":[` +
+		strings.TrimSuffix(strings.Repeat(`{"a":[1]},`, 100_000), ",") + `]}`
+	var got []event.Body
+	allocated := testing.AllocsPerRun(1, func() {
+		got = event.Unwrapper{Depth: 4}.Unwrap(nil, body, event.Meta{})
+	})
+	if len(got) != 1 || got[0].Text != "{}" || allocated > 1000 {
+		t.Errorf("got %d bodies with %v allocations, want one with a few", len(got), allocated)
+	}
+}
+
 func FuzzUnwrap(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, sns(`{}`), sns(sns(`[1]`)), `{"detail-type":"x","source":"aws.s3","detail":{}}`,
@@ -114,6 +128,10 @@ func FuzzUnwrap(f *testing.F) {
 		`{"rmqMessagesByQueue":{"q":[{"basicProperties":{"headers":{"type":{"bytes":[1,300,-1]}}},"data":"e30="}]}}`,
 		`["x.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`, `{"Service":"Amazon S3","Event":"s3:TestEvent"}`,
 		`{"basicProperties":{},"data":"e30="}`,
+		`{"eventSource":"aws:kafka","topic":"t","offset":1,"key":"aw==","value":"e30=","headers":[{"resyncrun":[1,-1]},1]}`,
+		`{"eventSource":"aws:kinesis","sequenceNumber":"7","partitionKey":"k","data":"e30="}`,
+		`{"eventSource":"aws:amq","data":"e30=","type":"t","properties":{"resyncrun":"r"}}`,
+		`{"KinesisBatchInfo":{"startSequenceNumber":"1","streamArn":"x"}}`,
 	} {
 		f.Add(seed, byte(4))
 	}

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,9 +21,12 @@ func (u Unwrapper) kafka(dst []Body, record gjson.Result, meta Meta, left int) [
 	m := Members(record, "key", "value", "headers", "offset")
 	headers := make(map[string]gjson.Result)
 	m["headers"].ForEach(func(_, header gjson.Result) bool { // a list, because Kafka lets names repeat
-		for name, v := range Members(header, metaNames...) {
-			headers[name] = v
-		}
+		header.ForEach(func(name, v gjson.Result) bool {
+			if slices.Contains(metaNames, name.Str) {
+				headers[name.Str] = v
+			}
+			return true
+		})
 		return true
 	})
 	header := func(name string) string { return headerText(headers[name]) }
@@ -66,7 +70,8 @@ func (u Unwrapper) decoded(dst []Body, field string, v gjson.Result, meta Meta, 
 		problem = foreign(text)
 	}
 	if problem != "" {
-		return append(dst, Body{Invalid: inField(field, undecodable("%s of the message %s", field, problem)), Meta: meta})
+		bad := inField(field, undecodable("%s of the message %s", field, problem))
+		return append(dst, Body{Invalid: bad, Meta: meta})
 	}
 	return u.open(dst, text, meta, left)
 }

@@ -221,7 +221,8 @@ func (c pipeCheck) filters(patterns []string) {
 	}
 	for _, pattern := range patterns {
 		var object map[string]any
-		if err := json.Unmarshal([]byte(pattern), &object); err != nil || len(object) == 0 || len(pattern) > maxPipePattern {
+		err := json.Unmarshal([]byte(pattern), &object)
+		if err != nil || len(object) == 0 || len(pattern) > maxPipePattern {
 			c.fault("Filters", pattern, "is not an event pattern: a JSON object of at most 4096 bytes",
 				`write one such as {"data":{"type":["page"]}}`)
 		}

@@ -134,7 +134,8 @@ func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 	}
 	made := piping{
 		says: "lull: brings " + p.Name + " to " + s.names().Queue(s.Name, lane), rights: rights,
-		source: p.source(), from: p.parameters(*s.Queues.Dead.QueueArn()), filters: p.Filters, target: *queue.QueueArn(),
+		source: p.source(), from: p.parameters(*s.Queues.Dead.QueueArn()), filters: p.Filters,
+		target: *queue.QueueArn(),
 	}.in(scope, "")
 	for _, a := range alarms.OfPipe(*made.Ref(), p.Idle) {
 		s.lull.alarm(scope, s.subject()+", pipe "+p.Name, s.names().Alarm(s.Name, a.Kind)+"-"+p.Name, a)
@@ -261,8 +262,9 @@ func (p *Pipe) parameters(dead string) *awspipes.CfnPipe_PipeSourceParametersPro
 		all.SelfManagedKafkaParameters = p.selfManaged()
 	case p.RabbitMQ != nil:
 		all.RabbitMqBrokerParameters = &awspipes.CfnPipe_PipeSourceRabbitMQBrokerParametersProperty{
-			QueueName: &p.RabbitMQ.Queue, VirtualHost: some(p.RabbitMQ.VirtualHost), Credentials: p.RabbitMQ.credentials(),
-			BatchSize: p.batch(), MaximumBatchingWindowInSeconds: p.window(),
+			QueueName: &p.RabbitMQ.Queue, VirtualHost: some(p.RabbitMQ.VirtualHost),
+			Credentials: p.RabbitMQ.credentials(),
+			BatchSize:   p.batch(), MaximumBatchingWindowInSeconds: p.window(),
 		}
 	case p.ActiveMQ != nil:
 		all.ActiveMqBrokerParameters = &awspipes.CfnPipe_PipeSourceActiveMQBrokerParametersProperty{

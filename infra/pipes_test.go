@@ -89,7 +89,8 @@ func TestEveryPipeHasItsAlarms(t *testing.T) {
 		name = name[strings.LastIndex(name, "/Pipe-")+len("/Pipe-"):]
 		failing := s.named(t, "AWS::CloudWatch::Alarm", "AlarmName", "full-"+sink+"-pipe-failing-"+name)
 		for i, metric := range []string{"ExecutionFailed", "ExecutionPartiallyFailed", "ExecutionTimeout"} {
-			same(t, name, resource{Properties: fields(dig(failing.Properties, "Metrics", i, "MetricStat", "Metric"))}, map[string]any{
+			watched := fields(dig(failing.Properties, "Metrics", i, "MetricStat", "Metric"))
+			same(t, name, resource{Properties: watched}, map[string]any{
 				"Namespace": "AWS/EventBridge/Pipes", "MetricName": metric, "Dimensions.#0.Name": "PipeName",
 				"Dimensions.#0.Value": map[string]any{"Ref": id},
 			})

@@ -23,9 +23,15 @@ sources:
   orders: {kind: native, collection: orders, match: [{bus: shop, detailType: order}]}
   media: {kind: s3, collection: media, match: [{bucket: media}]}
   pages: {kind: native, collection: pages, match: [{topic: pages}]}
-  cluster: {kind: native, collection: cluster, match: [{topic: pages, stream: 'arn:aws:kafka:eu-west-1:111122223333:cluster/c/1'}]}
+  cluster:
+    kind: native
+    collection: cluster
+    match: [{topic: pages, stream: 'arn:aws:kafka:eu-west-1:111122223333:cluster/c/1'}]
   clicks: {kind: native, collection: clicks, match: [{stream: 'arn:aws:kinesis:eu-west-1:111122223333:stream/clicks'}]}
-  items: {kind: dynamodb-stream, collection: items, match: [{stream: 'arn:aws:dynamodb:eu-west-1:111122223333:table/items'}]}
+  items:
+    kind: dynamodb-stream
+    collection: items
+    match: [{stream: 'arn:aws:dynamodb:eu-west-1:111122223333:table/items'}]
   mq: {kind: native, collection: mq, match: [{queue: published}]}
 defaultSource: native
 `
@@ -118,7 +124,8 @@ func TestTheSettingsChooseTheSource(t *testing.T) {
 		}
 		r := set.At(tt.sink).Decode(m)[0]
 		why := set.At(tt.sink).Explain(m)
-		if got := set.At(tt.sink).SourceOf(m); why.Source != got || (why.Invalid == nil) != (got != "") || got != "" && why.Rule == "" {
+		got := set.At(tt.sink).SourceOf(m)
+		if why.Source != got || (why.Invalid == nil) != (got != "") || got != "" && why.Rule == "" {
 			t.Errorf("%s: explained as %+v, and decoded by %q", tt.name, why, got)
 		}
 		if got := string(r.Event.Doc); r.Invalid == nil && got != tt.want ||

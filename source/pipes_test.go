@@ -82,7 +82,8 @@ func TestAResyncKeepsThePlaceInTheStream(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r := set.Decode(m)[0]; r.Invalid != nil || r.Event.Version != "7" || !r.Event.Resync || r.Event.Doc != e.Event.Doc {
+		r := set.Decode(m)[0]
+		if r.Invalid != nil || r.Event.Version != "7" || !r.Event.Resync || r.Event.Doc != e.Event.Doc {
 			t.Errorf("%s: got %+v, want version 7 again", name, r)
 		}
 	}

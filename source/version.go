@@ -28,6 +28,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 	v := d.Version
 	if v.Value.Type == gjson.Null && r.Settings.NoVersion == NoVersionPosition && d.position != "" {
 		v = place(r.class, d.position)
+		d.Version = v // what else is wrong with it is said of the place
 	}
 	bad := func(format string, args ...any) (shard.Version, event.Class, string, *event.Invalid) {
 		return shard.Version{}, 0, "", versionInvalid(v.Field, format, args...)

@@ -218,7 +218,7 @@ defaultSink: search
 	check(strings.Repeat(native+"\n", maxSamples+1), "-").want(t, "too many", exitUsage, "more than 1000 messages")
 	lull(t, "", "config", "check", path, "--sink", "archive").want(t, "no message", exitUsage, "only with --message")
 	escape := check(`{"type":"doc.changed","subject":"a","sequence":"1","data":{"t":"\u001b[31m"},"x":"`+"\x9b"+`"}`, "-")
-	if strings.ContainsAny(escape.out, "\x1b\x9b") {
+	if strings.Contains(escape.out, "\x1b") || strings.Contains(escape.out, "\x9b") {
 		t.Errorf("got %q, want no control characters", escape.out)
 	}
 }

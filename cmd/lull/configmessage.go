@@ -111,8 +111,9 @@ func judge(cfg *config.Config, set *source.Set, t feed.Timed, sink string) sampl
 	}
 	choice := at.Explain(m)
 	s := sample{
-		Where: t.Where, Source: choice.Source, Rule: choice.Rule, Origin: origins(choice.Origin), Missed: []missedRule{},
-		Sinks: route.Sinks(), Lane: string(route.Lane),
+		Where: t.Where, Source: choice.Source, Rule: choice.Rule, Origin: origins(choice.Origin),
+		Missed: []missedRule{},
+		Sinks:  route.Sinks(), Lane: string(route.Lane),
 	}
 	for _, miss := range choice.Missed {
 		rule := missedRule{Rule: miss.Rule}
