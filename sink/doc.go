@@ -28,6 +28,7 @@
 //     field of Capabilities will say so. index then cuts a refused request in halves to find the
 //     document to blame, as opensearch does by itself.
 //   - Applied later: an OutcomeKind for "accepted, ask again", and an optional interface that is
-//     asked what became of it. Until then such a sink waits inside Write, or answers [Unknown].
+//     asked what became of it: decision 0054 says what else it takes. Until then such a sink waits
+//     inside Write, or answers [Unknown].
 //   - No versions: Capabilities say it today.
 package sink
