@@ -182,6 +182,22 @@ func TestWhatSQSDidNotMoveNeverRan(t *testing.T) {
 	})
 }
 
+// EventBridge Pipes sends the places of records that it gave up on: nobody can write them, and
+// somebody has to hear of them.
+func TestWhatAPipeGaveUpOnIsADeadLetter(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.dead.Send(b.Context(), []queue.Outgoing{{Body: `{"context":{"condition":"RetryAttemptsExhausted"},"version":"1.0",` +
+			`"DDBStreamBatchInfo":{"shardId":"s-1","startSequenceNumber":"1","endSequenceNumber":"9","streamArn":"arn:x"}}`}})
+		b.keeps(0, "it is judged")
+		b.want(1, 0, 0)
+		for _, l := range b.parked() {
+			if l.Reason != deadletter.Contract || !strings.Contains(l.Detail, `gave up on records of "arn:x", shard "s-1"`) {
+				b.Errorf("parked %+v, want the records' places", l)
+			}
+		}
+	})
+}
+
 // A8: what comes later in the name of a version does not replace what is parked.
 func TestAnotherMessageOfTheSameVersionReplacesNothing(t *testing.T) {
 	play(t, nil, func(b *bench) {
