@@ -220,9 +220,11 @@ func (p *Props) checkUpstreams(fs *faultList) {
 		if u.Pipe != nil {
 			continue // its role may send: no queue has to say so
 		}
-		statements["sinks."+u.sink(p.Config)+", lane "+string(u.lane())]++
-		if u.Sender == nil {
-			statements["sinks."+u.sink(p.Config)+", dead letters"]++
+		for _, sink := range u.sinks(p.Config) {
+			statements["sinks."+sink+", lane "+string(u.lane())]++
+			if u.Sender == nil {
+				statements["sinks."+sink+", dead letters"]++
+			}
 		}
 	}
 	for _, queue := range slices.Sorted(maps.Keys(statements)) {
@@ -240,9 +242,16 @@ func (p *Props) checkUpstreams(fs *faultList) {
 		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
 			fs.add(at+".Lane", string(u.Lane), "is not a lane", "write live or bulk")
 		}
-		if s := p.Config.Sinks[u.sink(p.Config)]; s.LiveQueue != "" && u.lane() == flight.Live && u.Pipe == nil {
-			fs.add(at, s.LiveQueue, "is a queue that exists already: a policy of this stack would replace its own",
-				"let its own stack say who may send to it, and leave this upstream out")
+		for _, sink := range u.sinks(p.Config) {
+			if s := p.Config.Sinks[sink]; s.LiveQueue != "" && u.lane() == flight.Live && u.Pipe == nil {
+				fs.add(at, s.LiveQueue, "is a queue that exists already: a policy of this stack would replace its own",
+					"let its own stack say who may send to it, and leave this upstream out")
+			}
+		}
+		if all := p.Config.Companions(u.sink(p.Config)); u.one() && len(all) > 1 {
+			fs.add(at+".Sink", all[0], "would get alone what is for the sinks "+strings.Join(all, ", ")+": the others never "+
+				"would", "have an SNS topic or an event bus between them, and name that: Topic or Bus (LULL_TOPICS, "+
+				"LULL_EVENT_BUS)")
 		}
 		if u.Sender != nil && u.SenderARN == "" && anybody(u.Sender) {
 			fs.add(at+".SenderARN", "", "is empty, so that anybody may send: through a service, in whatever account",
@@ -272,8 +281,10 @@ func (p *Props) checkTopics(fs *faultList) {
 		if u.Topic == nil && u.Envelope {
 			fs.add("Upstreams", "", "has Envelope without Topic", "leave Envelope out: only SNS has this envelope")
 		}
-		if u.Topic != nil && !slices.Contains(sinks[*u.Topic.TopicArn()], u.sink(p.Config)) {
-			sinks[*u.Topic.TopicArn()] = append(sinks[*u.Topic.TopicArn()], u.sink(p.Config))
+		for _, sink := range u.sinks(p.Config) {
+			if u.Topic != nil && !slices.Contains(sinks[*u.Topic.TopicArn()], sink) {
+				sinks[*u.Topic.TopicArn()] = append(sinks[*u.Topic.TopicArn()], sink)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Sources)) {

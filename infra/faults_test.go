@@ -315,6 +315,34 @@ type arnOnly struct {
 
 func (a arnOnly) TopicArn() *string { return &a.arn }
 
+// fannedOut gives the collection content two sinks.
+func fannedOut(c *config.Config) {
+	c.Sinks["archive"] = c.Sinks["search"]
+	c.DefaultSink, c.DefaultCollection, c.Queues.Elsewhere = "search", "content", ""
+	c.Collections["content"] = config.Collection{Sinks: []string{"search", "archive"}}
+	s := c.Sinks["archive"]
+	s.Index = "archive-{collection}"
+	c.Sinks["archive"] = s
+	c.Complete()
+}
+
+// This test is not parallel, because CDK's runtime takes one call at a time.
+func TestADirectSenderCannotReachSeveralSinks(t *testing.T) {
+	stackOf(t, plainStack) // starts the runtime
+	p := &Props{
+		Config: deployable("lull"), AssetDir: built(t),
+		Upstreams: []Upstream{{Sender: awsiam.NewAccountPrincipal("444455556666")}},
+	}
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	fannedOut(p.Config)
+	if faults := Faults(p.Validate()); len(faults) != 1 || faults[0].Setting != "Upstreams[0].Sink" ||
+		!strings.Contains(faults[0].Fix, "topic") {
+		t.Errorf("got %v, want a fault of the sender that names the remedy", faults)
+	}
+}
+
 func TestTopicsThatContradictTheSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	const other = topicARN + "s"
@@ -347,7 +375,14 @@ func TestTopicsThatContradictTheSettingsAreNamed(t *testing.T) {
 			"sources.native.match[0]",
 			false,
 		},
-		"two sinks": {func(*config.Config) {}, []Upstream{topic("search"), topic("archive")}, "queues.elsewhere", true},
+		"two sinks":                   {func(*config.Config) {}, []Upstream{topic("search"), topic("archive")}, "queues.elsewhere", true},
+		"two sinks of one collection": {fannedOut, []Upstream{topic("search")}, "", true},
+		"two sinks of one collection that do not skip": {
+			func(c *config.Config) { fannedOut(c); c.Queues.Elsewhere = config.ElsewhereDeadLetter },
+			[]Upstream{topic("archive")},
+			"queues.elsewhere",
+			true,
+		},
 		"two sinks that skip": {
 			func(c *config.Config) { c.Queues.Elsewhere = config.ElsewhereSkip },
 			[]Upstream{topic("search"), topic("archive")},

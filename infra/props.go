@@ -124,7 +124,9 @@ const (
 
 // Upstream is one sender. Exactly one of Topic, Bus, Pipe and Sender is set.
 type Upstream struct {
-	// Sink is whose queue it sends to. Default: the settings' defaultSink.
+	// Sink is whose queue it sends to. Default: the settings' defaultSink. Where a collection of that
+	// sink has several, a Topic, Bus or Pipe sends to all of their queues. A Sender, and a pipe of a
+	// broker's queue or with a Group of its own, cannot.
 	Sink string
 	// Lane is Live or Bulk. Default Live.
 	Lane Lane
@@ -170,6 +172,22 @@ func (u Upstream) sink(c *config.Config) string {
 		return c.DefaultSink
 	}
 	return u.Sink
+}
+
+// sinks are all sinks whose queues get what the upstream sends: those of every collection that its
+// sink shares with others.
+func (u Upstream) sinks(c *config.Config) []string {
+	if u.one() {
+		return []string{u.sink(c)}
+	}
+	return c.Companions(u.sink(c))
+}
+
+// one reports whether what the upstream sends can come to one queue only: it is sent there, or taken
+// out of a queue of somebody else's.
+func (u Upstream) one() bool {
+	return u.Sender != nil || u.Pipe != nil && (u.Pipe.RabbitMQ != nil || u.Pipe.ActiveMQ != nil ||
+		u.Pipe.Kafka != nil && u.Pipe.Kafka.Group != "")
 }
 
 // lane is the queue that the upstream sends to.

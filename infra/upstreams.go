@@ -15,20 +15,27 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// newUpstreams let upstream systems send: through a topic, a bus or a pipe, or directly.
+// newUpstreams let upstream systems send: through a topic, a bus or a pipe, or directly. All but the
+// last reach the queue of every sink of the collections (ADR 0049).
 func (l *Lull) newUpstreams() {
+	subscribed := map[string]bool{}
 	for i, u := range l.props.Upstreams {
-		s := l.Sinks[u.sink(l.props.Config)]
-		queue := s.Queues.Of(u.lane())
-		switch {
-		case u.Topic != nil:
-			s.subscribe(u.Topic, queue, !u.enveloped(l.props.Config))
-		case u.Bus != nil:
-			s.follow(i, u, queue)
-		case u.Pipe != nil:
-			s.newPipe(u.Pipe, u.lane())
-		default:
-			admit(i, u, queue)
+		for _, name := range u.sinks(l.props.Config) {
+			s := l.Sinks[name]
+			queue := s.Queues.Of(u.lane())
+			switch {
+			case u.Topic != nil:
+				if at := *u.Topic.TopicArn() + " " + name + " " + string(u.lane()); !subscribed[at] {
+					subscribed[at] = true
+					s.subscribe(u.Topic, queue, !u.enveloped(l.props.Config))
+				}
+			case u.Bus != nil:
+				s.follow(i, u, queue)
+			case u.Pipe != nil:
+				s.newPipe(u.Pipe, u.lane())
+			default:
+				admit(i, u, queue)
+			}
 		}
 	}
 }

@@ -130,6 +130,20 @@ func (c *Config) RowsOf(doc shard.DocID) []shard.DocID {
 	return rows
 }
 
+// Companions returns the sinks that have to get what is sent to one of them: that sink itself, and
+// then, sorted, those of its collections that have several.
+func (c *Config) Companions(sink string) []string {
+	var others []string
+	for _, o := range c.Collections {
+		if slices.Contains(o.Sinks, sink) {
+			others = append(others, o.Sinks...)
+		}
+	}
+	slices.Sort(others)
+	others = slices.DeleteFunc(slices.Compact(others), func(other string) bool { return other == sink })
+	return append([]string{sink}, others...)
+}
+
 // FannedOut reports whether a collection has several sinks.
 func (c *Config) FannedOut(collection string) bool { return len(c.SinksFor(collection)) > 1 }
 

@@ -84,6 +84,11 @@ func TestEachSinkOfACollectionHasRowsOfItsOwn(t *testing.T) {
 	if got := c.RowsOf("pages@vectors#a"); !slices.Equal(got, []shard.DocID{"pages#a", "pages@vectors#a"}) {
 		t.Errorf("rows: got %v", got)
 	}
+	for sink, want := range map[string][]string{"search": {"search", "vectors"}, "archive": {"archive"}} {
+		if got := c.Companions(sink); !slices.Equal(got, want) {
+			t.Errorf("what is sent to %s: goes to %v, want %v", sink, got, want)
+		}
+	}
 	if got := c.CollectionsOf("vectors"); !slices.Equal(got, []shard.Collection{"pages"}) {
 		t.Errorf("collections of vectors: got %v", got)
 	}
