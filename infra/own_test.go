@@ -70,8 +70,8 @@ func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 	}
 }
 
-// A collection with several sinks gets what a topic or a bus sends in the queue of each. This test is
-// not parallel, because CDK's runtime takes one call at a time.
+// A collection with several sinks gets what a topic or a bus sends in the queue of each. This test
+// is not parallel, because CDK's runtime takes one call at a time.
 func TestATopicAndABusReachEverySinkOfACollection(t *testing.T) {
 	dir := t.TempDir()
 	for _, f := range []infra.Function{infra.Receive, infra.Index, infra.Prune, infra.DLQ} {

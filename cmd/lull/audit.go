@@ -17,7 +17,7 @@ func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, 
 func (a audit) Note(n journal.Note) {
 	switch n.Step {
 	case journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked,
-		journal.Raised, journal.Reasserted, journal.Reset, journal.Removed,
+		journal.Raised, journal.Reasserted, journal.Reset, journal.Removed, journal.Copied,
 		journal.Paused, journal.Resumed, journal.Rebuild, journal.Replayed:
 	default:
 		return

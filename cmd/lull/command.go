@@ -72,6 +72,7 @@ func (a *app) command() *cobra.Command {
 	add(groupSelf, a.versionCommand(), a.completionCommand())
 	add(groupAsk, a.listCommand())
 	add(groupFix, a.verifyCommand(), a.forgetCommand())
+	add(groupFix, a.backfillCommand())
 	add(groupAsk, a.bridgeCommand())
 	a.complete(root)
 	showArgs(root)

@@ -213,6 +213,12 @@ func (h hostile) Archived(context.Context, operate.ArchiveRange) (archive.Size, 
 	return archive.Size{Objects: 1, Messages: 1, Bytes: 1}, nil
 }
 
+func (h hostile) Backfill(context.Context, operate.BackfillOrder) (operate.BackfillStep, error) {
+	step, err := evilAnswer[operate.BackfillStep](h)
+	step.Next = "" // there is an end
+	return step, err
+}
+
 func (h hostile) Replay(context.Context, operate.ReplayOrder) (operate.ReplayStep, error) {
 	step, err := evilAnswer[operate.ReplayStep](h)
 	step.Next = "" // there is an end

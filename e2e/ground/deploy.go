@@ -82,7 +82,10 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 	s.options = []string{
 		"LULL_CONFIG=" + deployed, "LULL_EPHEMERAL=true",
 		"LULL_TOPICS=" + s.Topic, "LULL_EVENT_BUS=" + s.Bus, "LULL_EVENT_SOURCES=" + EventSource,
-		"LULL_SENDERS=" + AccountID, "LULL_LOG_LEVEL=DEBUG",
+		"LULL_LOG_LEVEL=DEBUG",
+	}
+	if settings.First == "" { // a direct sender cannot reach two sinks
+		s.options = append(s.options, "LULL_SENDERS="+AccountID)
 	}
 	return s, errors.Join(g.bus(ctx, s.Bus), s.init(ctx))
 }

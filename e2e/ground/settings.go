@@ -15,6 +15,9 @@ import (
 //go:embed settings.yaml
 var settingsText string
 
+//go:embed fanout.yaml
+var fanoutText string
+
 //go:embed default.yaml
 var defaultText string
 
@@ -32,6 +35,9 @@ type Settings struct {
 	Default bool
 	// CMS is where the source cms of a default stack fetches documents.
 	CMS string
+	// First is where the first of two sinks is, of a stack in which a collection has both. Empty for
+	// another stack.
+	First string
 	// Archive has receive keep what it was given.
 	Archive bool
 	// Outage is what it does while the table is away.
@@ -52,6 +58,9 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		if s.Default {
 			text = defaultText
 		}
+		if s.First != "" {
+			text = fanoutText
+		}
 		if s.Outage != "" {
 			text += "\ntableOutage: " + string(s.Outage) + "\n"
 		}
@@ -61,7 +70,7 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		text = os.Expand(text, func(name string) string {
 			return map[string]string{
 				"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
-				"INDEX": s.Stack + "-{collection}", "CMS": s.CMS,
+				"INDEX": s.Stack + "-{collection}", "CMS": s.CMS, "FIRST": s.First,
 			}[name]
 		})
 		if err := os.WriteFile(*f.path, []byte(text), 0o644); err != nil {

@@ -105,6 +105,8 @@ const (
 	// an operator had a tombstone written: the document is gone from the sink, and older versions are
 	// refused (audit); Detail is who, and why
 	Removed Step = "removed"
+	// an operator gave a sink what another one of the collection holds (audit)
+	Copied  Step = "copied"
 	Paused  Step = "paused"  // an operator paused the sink (audit); Detail is who, and why
 	Resumed Step = "resumed" // an operator ended the pause of the sink (audit)
 	// the new index of a rebuild lacks Count documents that were written, or may lack them; Doc is one

@@ -78,6 +78,9 @@ type API interface {
 	// Replay sends the next part of the archive again. A step may be repeated: an error says that nothing
 	// of it counts.
 	Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error)
+	// Backfill does the next step of filling a sink with what another sink of the collection holds. A
+	// step may be repeated.
+	Backfill(ctx context.Context, o BackfillOrder) (BackfillStep, error)
 	// Check compares a page of an export of the source with the sink. It only reads.
 	Check(ctx context.Context, o CheckOrder) (Checked, error)
 	// Remove deletes documents from the sink that its source does not have, each if it is as it was

@@ -2,9 +2,11 @@ package operate_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
@@ -12,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
@@ -166,6 +169,87 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 		for _, s := range []*ground{g, remote} {
 			if _, there, _ := s.sink.Get(t.Context(), "content#a"); there {
 				t.Error("a sink has it still")
+			}
+		}
+	})
+}
+
+// A sink that was added gets what the first one has, tombstones too, and nothing that is older than
+// what came to it meanwhile.
+func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		remote := g.fanOut()
+		ids := []string{"a", "both", "newer", "gone", "waits", "lost"}
+		for _, id := range ids {
+			g.commit(g.hold(flight.ID("one-"+id), put(id, 2)), `{"title":"v2"}`)
+		}
+		remote.commit(remote.hold("two", put("both", 2)), `{"title":"v2"}`)
+		remote.commit(remote.hold("three", put("newer", 3)), `{"title":"v3"}`)
+		g.hold("four", put("waits", 3)) // what is committed is copied, and that comes by a message
+		gone := g.event(`{"type":"doc.deleted","subject":"gone","sequence":"3"}`)
+		l := shard.Lease{Doc: gone.Doc, Key: gone.Key, Token: "delete", At: micros()}
+		g.write(shard.Admit(shard.Admission{Doc: l.Doc, Key: l.Key, Class: gone.Class, Flight: "five", Now: micros()}))
+		g.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+		g.write(shard.Commit(l, shard.Delete, micros(), time.Now().Add(time.Hour).Unix(), g.row(l.Doc)))
+		g.sink.Write(t.Context(), []sink.Op{{Doc: gone.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key}})
+		g.sink.Write(t.Context(), []sink.Op{{Doc: "content#lost", Kind: shard.Delete, Fence: shard.Fence(micros()) + 1}})
+
+		g.Clock = clock.Skewed{Clock: clock.System{}, By: time.Hour} // nothing was written a moment ago
+		order := operate.BackfillOrder{Collection: "content", Sink: "remote", By: "ann", Limit: 2}
+		fill := func(order operate.BackfillOrder) (got map[string]int, lines []operate.BackfillLine) {
+			t.Helper()
+			got = map[string]int{}
+			for order.Cursor = ""; ; {
+				step, err := api.Backfill(t.Context(), order)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for outcome, n := range step.Outcomes {
+					got[outcome] += n
+				}
+				lines = append(lines, step.Lines...)
+				if order.Cursor = step.Next; order.Cursor == "" {
+					return got, lines
+				}
+			}
+		}
+		want := map[string]int{operate.Copied: 3, operate.There: 2, operate.Differs: 1}
+		look := order
+		look.DryRun = true
+		if got, _ := fill(look); !maps.Equal(got, want) || g.row("content@remote#a").Exists() {
+			t.Errorf("a dry run: %v, want %v and nothing changed", got, want)
+		}
+		got, lines := fill(order)
+		if !maps.Equal(got, want) || len(lines) != 1 || lines[0].Key != "content@remote#lost" {
+			t.Errorf("%v, want %v; named %+v", got, want, lines)
+		}
+		for id, version := range map[string]string{"a": "2", "both": "2", "newer": "3", "gone": "", "waits": "2", "lost": ""} {
+			s, _, err := remote.sink.Get(t.Context(), shard.DocID("content#"+id))
+			if err != nil || s.Version != version {
+				t.Errorf("%s: the added sink holds version %q, %v, want %q", id, s.Version, err, version)
+			}
+		}
+		row, first := g.row("content@remote#gone"), g.row("content#gone")
+		if row.Committed != first.Committed || row.CommittedOp != shard.Delete || row.Owner != "" || row.ExpiresAt == 0 {
+			t.Errorf("tombstone %+v, want that of %+v, settled", row, first)
+		}
+		late := g.event(put("gone", 1))
+		if shard.Judge(row, late.Key, late.Class, false) != shard.Stale {
+			t.Error("an older put would bring the document back")
+		}
+		want = map[string]int{operate.There: 5, operate.Differs: 1}
+		if got, _ := fill(order); !maps.Equal(got, want) {
+			t.Errorf("once more: %v, want %v", got, want)
+		}
+		for _, bad := range []operate.BackfillOrder{
+			{Collection: "content", Sink: "remote"},
+			{Collection: "content", Sink: "search", By: "ann"},
+			{Collection: "far", Sink: "remote", By: "ann"},
+			{Collection: "content", Sink: "nowhere", By: "ann"},
+		} {
+			if _, err := api.Backfill(t.Context(), bad); !errors.Is(err, operate.ErrInput) {
+				t.Errorf("%+v: %v, want it refused", bad, err)
 			}
 		}
 	})

@@ -65,6 +65,7 @@ func Handler(api API) http.Handler {
 	reconciliation(mux, api.Reconcile)
 	route(mux, "archived", api.Archived)
 	route(mux, "replay", api.Replay)
+	route(mux, "backfill", api.Backfill)
 	route(mux, "check", api.Check)
 	route(mux, "remove", api.Remove)
 	route(mux, "forget", api.Forget)

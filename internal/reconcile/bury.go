@@ -10,10 +10,12 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Burial is a tombstone to write.
+// Burial is a tombstone to write, or a document that another sink of its collection holds.
 type Burial struct {
 	Doc shard.DocID
-	// Key makes the tombstone's key of what the row and the sink show, or says why there shall be none.
+	// Put is the document, with the version that people know. Nil for a tombstone.
+	Put *sink.Stored
+	// Key makes its order key of what the row and the sink show, or says why there shall be none.
 	Key func(row shard.Row, c shard.InSink) (shard.OrderKey, error)
 	By  string // who asks, for the audit
 	Why string // for the audit
@@ -23,9 +25,9 @@ type Burial struct {
 // later.
 var ErrMoving = errors.New("it is not done yet")
 
-// Bury deletes a document from the sink under a lease of its own, and commits that as a delete. It
-// is what receive and index do with a delete event of that key: ADMIT, CLAIM, the request, COMMIT.
-// So it is refused wherever such an event is, and a version that is newer goes over it. It can be
+// Bury deletes a document from the sink, or writes it, under a lease of its own, and commits that.
+// It is what receive and index do with an event of that key: ADMIT, CLAIM, the request, COMMIT. So
+// it is refused wherever such an event is, and a version that is newer goes over it. It can be
 // tried again at any time, and then goes on. It returns the key that is committed.
 func (s *Service) Bury(ctx context.Context, b Burial) (shard.OrderKey, error) {
 	var why error
@@ -60,7 +62,8 @@ func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again b
 	switch pace := s.Config.Timing(b.Doc.Collection()).MinInterval; {
 	case row.Foreign():
 		return "", false, errors.New("the row has a newer schema: update lull")
-	case row.Committed == k && f.Document == nil && f.Copy == (shard.InSink{}) && row.Owner == "":
+	case row.Committed == k && row.Owner == "" &&
+		(b.Put != nil || f.Document == nil && f.Copy == (shard.InSink{})):
 		return k, false, nil // an earlier try did it
 	case row.Owner != "" && row.LeaseUntil >= at.Add(-s.Off):
 		return "", false, fmt.Errorf(
@@ -72,7 +75,7 @@ func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again b
 		return "", false, fmt.Errorf("a newer version is there or waits: %w", ErrMoving)
 	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ahead of a clock that is late it says nothing
 		return "", false, fmt.Errorf("its collection allows one write in %s: %w", pace, ErrMoving)
-	case row.Committed == k:
+	case row.Committed == k && b.Put == nil:
 		outcome, err := s.again(ctx, f, b)
 		if err == nil && outcome != Reasserted {
 			err = ErrMoving
@@ -81,21 +84,39 @@ func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again b
 	}
 	if row.Pending != k {
 		old, err := s.table().Write(ctx, shard.Admit(shard.Admission{
-			Doc: b.Doc, Key: k, Class: k.Class(), Flight: operatorFlight, Now: at,
+			Doc: b.Doc, Key: k, Class: k.Class(), Flight: b.flight(), Now: at,
 		}))
 		if refused, ok := shard.AsRefused(err); ok && refused.Row.Pending != k {
-			return "", true, fmt.Errorf("the row takes no delete now: %w", ErrMoving)
+			return "", true, fmt.Errorf("the row takes no %s now: %w", b.op(), ErrMoving)
 		} else if err != nil && !ok {
 			return "", false, fmt.Errorf("ADMIT: %w", err)
 		} else if !ok {
 			row = old
 		}
 	}
-	return s.claimAndDelete(ctx, b, row, k)
+	return s.claimAndWrite(ctx, b, row, k)
 }
 
-// operatorFlight stands in a row for the flight that admitted what an operator admits.
-const operatorFlight = "operator"
+// What stands in a row for the flight that admitted what an operator admits. No message is behind
+// it. A burial that stopped is completed by whoever finds it: so it must not be taken for a copy.
+const (
+	operatorFlight = "operator"
+	copyFlight     = "operator-copy"
+)
+
+func (b Burial) flight() string {
+	if b.Put != nil {
+		return copyFlight
+	}
+	return operatorFlight
+}
+
+func (b Burial) op() shard.Operation {
+	if b.Put != nil {
+		return shard.Put
+	}
+	return shard.Delete
+}
 
 // begun reports whether a burial stopped after its ADMIT: no message is behind what is pending.
 func begun(row shard.Row) bool { return row.Flight == operatorFlight && row.Pending > row.Committed }
@@ -129,8 +150,8 @@ func (s *Service) takes(ctx context.Context, c shard.Collection) error {
 	return nil
 }
 
-// claimAndDelete takes the lease of what is pending, deletes and commits.
-func (s *Service) claimAndDelete(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (shard.OrderKey, bool,
+// claimAndWrite takes the lease of what is pending, deletes or writes, and commits.
+func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (shard.OrderKey, bool,
 	error,
 ) {
 	now := s.Clock.Now()
@@ -164,35 +185,39 @@ func (s *Service) claimAndDelete(ctx context.Context, b Burial, row shard.Row, k
 	if late := shard.MicrosOf(s.Clock.Now()).Sub(at); late > margin {
 		return "", false, fmt.Errorf("CLAIM took %s, which leaves no time for a request: %w", late, ErrMoving)
 	}
-	out := s.delete(ctx, l, old.CommittedOp == shard.Put)
+	out := s.request(ctx, l, b.Put, old.CommittedOp == shard.Put)
 	switch out.Kind {
 	case sink.Applied:
 		return k, false, s.commit(ctx, b, l, w.Apply(old))
 	case sink.Unknown, sink.Newer: // the lease stays until nothing can be applied any more
-		return "", false, fmt.Errorf("delete: %s: %s: try again after %s: %w", out.Kind, out.Reason,
+		return "", false, fmt.Errorf("%s: %s: %s: try again after %s: %w", b.op(), out.Kind, out.Reason,
 			until.UTC().Format("15:04:05"), ErrMoving)
 	case sink.Throttled, sink.Refused, sink.Rejected, sink.Configuration:
 	}
-	release := shard.Release(l, "delete: "+out.Kind.String(), false)
+	release := shard.Release(l, string(b.op())+": "+out.Kind.String(), false)
 	if _, err := s.table().Write(ctx, release); err != nil {
 		if refused, ok := shard.AsRefused(err); !ok || !shard.Ended(refused.Row, l, release) {
 			return "", false, fmt.Errorf("RELEASE: %w", err)
 		}
 	}
-	err = fmt.Errorf("delete: %s: %s", out.Kind, out.Reason)
+	err = fmt.Errorf("%s: %s: %s", b.op(), out.Kind, out.Reason)
 	return "", out.Kind == sink.Throttled && s.Clock.Sleep(ctx, max(out.RetryAfter, margin)) == nil, err
 }
 
-// commit commits the delete, in the form that the newest image asks for.
+// commit commits what was written, in the form that the newest image asks for.
 func (s *Service) commit(ctx context.Context, b Burial, l shard.Lease, image shard.Row) error {
 	for range tries {
 		now := s.Clock.Now()
-		w := shard.Commit(l, shard.Delete, shard.MicrosOf(now), s.Config.Expires(now), image)
+		w := shard.Commit(l, b.op(), shard.MicrosOf(now), s.Config.Expires(now), image)
 		_, err := s.table().Write(ctx, w)
 		refused, ok := shard.AsRefused(err)
 		if err == nil || ok && shard.Ended(refused.Row, l, w) {
+			step := journal.Removed
+			if b.Put != nil {
+				step = journal.Copied
+			}
 			s.Journal.Note(journal.Note{
-				Step: journal.Removed, At: now, Sink: s.SinkName, Doc: l.Doc, Key: l.Key, Old: image,
+				Step: step, At: now, Sink: s.SinkName, Doc: l.Doc, Key: l.Key, Old: image,
 				Detail: "by " + b.By + ": " + b.Why,
 			})
 			return nil

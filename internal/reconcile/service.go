@@ -363,7 +363,7 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 		if late := shard.MicrosOf(r.Clock.Now()).Sub(b.Now); late > margin {
 			return Failed, fmt.Errorf("REASSERT took %s: the lease is too short for a request now", late)
 		}
-		out = r.delete(ctx, l, false)
+		out = r.request(ctx, l, nil, false)
 		if out.Kind == sink.Unknown || out.Kind == sink.Newer {
 			break // the lease stays until nothing can be applied any more
 		}
@@ -386,13 +386,18 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 // margin is how long a REASSERT may take until its delete is sent.
 const margin = 5 * time.Second
 
-// delete asks the sink once. present says that a put was committed.
-func (s *Service) delete(ctx context.Context, l shard.Lease, present bool) sink.Outcome {
+// request asks the sink once, to put a document or, where there is none, to delete it. present says
+// that a put was committed.
+func (s *Service) request(ctx context.Context, l shard.Lease, put *sink.Stored, present bool) sink.Outcome {
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	defer cancel()
-	out := s.Sink.Write(call, []sink.Op{{
+	op := sink.Op{
 		Doc: l.Doc.Plain(), Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time(), Present: present,
-	}})
+	}
+	if put != nil {
+		op.Kind, op.Version, op.Document = shard.Put, put.Version, put.Document
+	}
+	out := s.Sink.Write(call, []sink.Op{op})
 	if len(out) != 1 {
 		return sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
 	}

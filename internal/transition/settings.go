@@ -264,8 +264,8 @@ func moved(name string, from, to []string) Finding {
 	case from[0] == to[0]:
 		return Finding{
 			Does: "it is written to " + strings.Join(added, ", ") + " too, which begins empty",
-			First: "after the deploy, let the senders reach its queue too, and fill it: `lull resync --sink " +
-				strings.Join(added, "`, `lull resync --sink ") + "`",
+			First: "after the deploy, let the senders reach its queue too, and fill it: `lull backfill " + name + " --sink " +
+				strings.Join(added, "`, `lull backfill "+name+" --sink ") + "`",
 		}
 	case len(from) == 1 && len(to) == 1:
 		return Finding{

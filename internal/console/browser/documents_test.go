@@ -3,6 +3,8 @@
 package browser
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -48,5 +50,32 @@ func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
 	s.publish(`{"type":"doc.changed","subject":"first","sequence":"1","data":{}}`)
 	p.until(`[...document.querySelectorAll(".chip")].some((c) => /fresh 1/.test(c.textContent)) &&
 		document.activeElement.matches(".chip") && /waiting 0/.test(document.activeElement.textContent)`)
+	p.quiet()
+}
+
+// A document of a collection with several sinks says how it is in each, and each has a page.
+func TestADocumentIsShownForEachOfItsSinks(t *testing.T) {
+	t.Parallel()
+	settings := filepath.Join(t.TempDir(), "lull.yaml")
+	if err := os.WriteFile(settings, []byte(`
+collections: {content: {sinks: [search, vectors]}}
+queues: {live: {batch: 10, window: 0s}, bulk: {batch: 10, window: 0s}, burstSpread: 1s}
+defaultSink: search
+sinks: {search: {kind: bleve}, vectors: {kind: bleve}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, "", "--config", settings)
+	s.publish(`{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`)
+	s.written(2, time.Minute)
+	p := open(t, s.address)
+	p.load("#/documents/content%23a")
+	p.until(`[...document.querySelectorAll("caption")].some((c) => c.textContent === "What follows is about the sink search" &&
+		c.closest("table").querySelectorAll("tbody tr").length === 2) &&
+		[...document.querySelectorAll("main a")].some((a) => a.textContent === "vectors" && (a.click(), true))`)
+	p.until(`document.querySelector("#title").textContent === "content@vectors#a" &&
+		document.querySelector("main").textContent.includes("This is about the sink vectors alone")`)
+	p.until(`[...document.querySelectorAll("main a")].some((a) => a.textContent === "All sinks of this document" && (a.click(), true))`)
+	p.until(`document.querySelector("#title").textContent === "content#a"`)
 	p.quiet()
 }

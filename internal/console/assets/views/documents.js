@@ -250,6 +250,7 @@ async function one(root, ctx, key) {
       lead.append(el("p", {}, wait.node));
     }
     ctx.renew(body, JSON.stringify(x), () => [
+      ...sinks(ctx, key, x),
       el("h2", {}, "How it came to this"), lanes, story(ctx, x),
       x.held?.length && [el("h2", {}, "Messages that wait"), ctx.table(["Version", "Operation", "Lane", "Sent", "Due", { text: "Received", number: true }, "Message"],
         x.held.map((h) => [mono(ctx, h.version), h.operation, h.lane, fmt.time(h.sent_at), fmt.time(h.due_at), `${h.receives}×`, mono(ctx, h.message_id)]),
@@ -291,6 +292,17 @@ async function one(root, ctx, key) {
     gone = true;
     make.stop();
   };
+}
+
+// sinks are those of a document whose collection has several: each has a row, and so a page, of its
+// own.
+function sinks(ctx, key, x) {
+  const { el } = ctx, all = key.replace(/^([^#@]*)@[^#]*#/, "$1#");
+  if (all !== key) return [el("p", {}, `This is about the sink ${x.sink} alone. `, el("a", { href: ctx.link("documents", { key: all }) }, "All sinks of this document"))];
+  if (!x.others?.length) return [];
+  return [el("h2", {}, "In each sink"), ctx.table(["Sink", "State", "Version in the sink", "Why"],
+    [x, ...x.others].map((o) => [o === x ? o.sink : el("a", { href: ctx.link("documents", { key: o.key }) }, o.sink), tag(ctx, o.state), mono(ctx, o.in_sink || "–"), o.sentence]),
+    { caption: `What follows is about the sink ${x.sink}` })];
 }
 
 const mono = (ctx, text) => ctx.el("bdi", { class: "mono" }, text);

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+func (a *app) backfillCommand() *cobra.Command {
+	var o operate.BackfillOrder
+	var most float64
+	c := &cobra.Command{
+		Use: "backfill COLLECTION", Short: "Fill a sink with what another sink of the collection holds",
+		Long: "For a sink that was added to a collection, while events go to both. It reads the rows and documents of the " +
+			"first sink, or of --from. It writes each document, and each tombstone, to --sink, under a lease of its row there " +
+			"and under the version that it has. So a version that is newer is never taken back.\n\n" +
+			"It sends nothing to any queue, and asks neither the source nor an enricher. Run it again after anything that " +
+			"stopped it, and where documents were in motion: what is there already is left out. A source that can be " +
+			"exported can fill the sink with `lull resync --sink`, too.",
+		Args: cobra.ExactArgs(1),
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
+		order := o
+		order.Collection, order.By = shard.Collection(args[0]), whoami()
+		switch {
+		case order.Collection.Validate() != nil:
+			return usagef("COLLECTION: %w", order.Collection.Validate())
+		case order.Sink == "":
+			return usagef("--sink: name the sink that shall be filled")
+		case !(most >= 0) || math.IsInf(most, 0):
+			return usagef("--rate %g: want documents a second, or 0 for no limit", most)
+		}
+		return a.backfill(c.Context(), api, order, most)
+	})
+	c.Flags().StringVar(&o.Sink, "sink", "", "`NAME` of the sink that is filled")
+	c.Flags().StringVar(&o.From, "from", "", "`NAME` of the sink that holds the documents; without it the collection's first")
+	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be copied, change nothing")
+	c.Flags().Float64Var(&most, "rate", 0, "at most `N` documents a second, 0 for no limit")
+	return exits(c, map[int]string{
+		exitOK:     "the sink has what the other one has; what is in motion comes with its own events",
+		exitFailed: "documents were not copied, and are named; or something stopped it: run it again",
+		exitUsage:  "usage or settings, or a sink that cannot be read or written from here",
+	})
+}
+
+func (a *app) backfill(ctx context.Context, api operate.API, o operate.BackfillOrder, most float64) error {
+	total := operate.BackfillStep{Outcomes: map[string]int{}}
+	limit := rate.Inf
+	if most > 0 {
+		limit, o.Limit = rate.Limit(most), max(1, min(1000, int(most)))
+	}
+	pace := rate.NewLimiter(limit, 1000)
+	pace.AllowN(time.Now(), 1000) // the first step is paced, too
+	for {
+		step, err := api.Backfill(ctx, o)
+		for outcome, n := range step.Outcomes {
+			total.Outcomes[outcome] += n
+		}
+		for _, l := range step.Lines {
+			if total.Lines = append(total.Lines, l); a.target.output != "json" {
+				terminal.Printf(a.out, "%s  %s  %s\n", l.Outcome, l.Key, l.Error)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("after %d documents: %w", total.Outcomes[operate.Copied], err)
+		}
+		if o.Cursor = step.Next; o.Cursor == "" {
+			break
+		}
+		if err := pace.WaitN(ctx, min(1000, step.Outcomes[operate.Copied])); err != nil {
+			return err
+		}
+	}
+	err := a.print(total, func(w io.Writer) {
+		verb := "copied"
+		if o.DryRun {
+			verb = "would be copied"
+		}
+		terminal.Printf(w, "%d %s, %d there already, %d in motion, %d differ, %d failed\n", total.Outcomes[operate.Copied],
+			verb, total.Outcomes[operate.There], total.Outcomes[operate.InMotion], total.Outcomes[operate.Differs],
+			total.Outcomes[operate.Failed])
+	})
+	if err == nil && len(total.Lines) > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%d documents were not copied", len(total.Lines))}
+	}
+	return err
+}

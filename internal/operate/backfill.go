@@ -1,0 +1,231 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// BackfillOrder asks for one step of filling a sink with what another sink of the collection holds.
+type BackfillOrder struct {
+	Collection shard.Collection `json:"collection"`
+	Sink       string           `json:"sink"`             // to be filled
+	From       string           `json:"from,omitempty"`   // the one that holds the documents; empty for the first
+	Cursor     string           `json:"cursor,omitempty"` // of the step before; empty for the first step
+	Limit      int              `json:"limit,omitempty"`  // rows of the table to read at most, 1 to 1,000; 0 is 1,000
+	DryRun     bool             `json:"dry_run,omitempty"`
+	By         string           `json:"by"` // who asks, for the audit
+}
+
+// BackfillStep says what a step did.
+type BackfillStep struct {
+	Next string `json:"next,omitempty"` // the cursor of the next step, empty at the end
+	// Outcomes counts documents: copied, there, in_motion, differs, failed.
+	Outcomes map[string]int `json:"outcomes"`
+	// Lines name those that were not copied and have to be looked at.
+	Lines []BackfillLine `json:"lines,omitempty"`
+}
+
+// BackfillLine is a document that was not copied.
+type BackfillLine struct {
+	Key     shard.DocID `json:"key"` // of its row in the sink that is filled
+	Outcome string      `json:"outcome"`
+	Error   string      `json:"error,omitempty"`
+}
+
+// The outcomes of a backfill, beside failed and in_motion.
+const (
+	Copied   = "copied"
+	There    = "there"   // this version, or a newer one
+	Differs  = "differs" // the sink that it is to come from does not hold what its row says
+	InMotion = inMotion
+	Failed   = failed
+)
+
+const (
+	maxBackfill      = 1000
+	backfillParallel = 16
+)
+
+// Backfill does the next step: for each row of the one sink it brings the other what is committed,
+// tombstones too, under the same order key. It is what an event of that version would do, so it
+// takes nothing back and may be repeated.
+func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
+	done := BackfillStep{Outcomes: map[string]int{}}
+	if err := r.Collection.Validate(); err != nil {
+		return done, inputf("collection: %w", err)
+	}
+	all := o.Config.SinksFor(string(r.Collection))
+	if r.From == "" {
+		r.From = all[0]
+	}
+	switch {
+	case r.By == "":
+		return done, inputf("by: name who asks, for the audit")
+	case r.Limit < 0 || r.Limit > maxBackfill:
+		return done, inputf("limit %d: want 1 to %d", r.Limit, maxBackfill)
+	case !slices.Contains(all, r.Sink), !slices.Contains(all, r.From), r.Sink == r.From:
+		return done, inputf("from sink %s to sink %s: want two different ones of the collection's: %s", r.From, r.Sink,
+			listed(all))
+	}
+	for _, name := range []string{r.From, r.Sink} {
+		if _, err := o.auditedSink(r.Collection, name); err != nil {
+			return done, err
+		}
+	}
+	if r.Limit == 0 {
+		r.Limit = maxBackfill
+	}
+	var rows []shard.Row
+	err := backoff.Do(ctx, o.Clock, func() (err error) {
+		rows, done.Next, err = o.Scanner.Scan(ctx, 0, 1, r.Cursor, r.Limit)
+		return err
+	})
+	if err != nil {
+		return done, fmt.Errorf("read the table: %w", err)
+	}
+	b := backfill{Operator: o, order: r, done: &done}
+	return done, kind(b.page(ctx, rows))
+}
+
+func listed(names []string) string { return fmt.Sprintf("%q", names) }
+
+// backfill is one step.
+type backfill struct {
+	*Operator
+	order BackfillOrder
+
+	mu   sync.Mutex
+	done *BackfillStep
+}
+
+func (b *backfill) count(doc shard.DocID, outcome string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done.Outcomes[outcome]++
+	if outcome == Failed || outcome == Differs {
+		line := BackfillLine{Key: doc, Outcome: outcome}
+		if err != nil {
+			line.Error = err.Error()
+		}
+		b.done.Lines = append(b.done.Lines, line)
+	}
+}
+
+// to is the row of the sink that is filled.
+func (b *backfill) to(doc shard.DocID) shard.DocID {
+	row, _ := b.Config.RowAt(doc, b.order.Sink)
+	return row
+}
+
+// page fills the sink with the documents of some rows of the other one. What it has is left out by
+// one read, so that a backfill that is repeated is cheap.
+func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
+	var from, to []shard.DocID
+	keys := map[shard.DocID]shard.OrderKey{}
+	for _, r := range rows {
+		own, there := b.Config.RowAt(r.Doc, b.order.From)
+		if !r.Doc.IsDocument() || r.Doc.Collection() != b.order.Collection || !there || own != r.Doc ||
+			r.Committed == "" || r.Committed.IsFloor() {
+			continue
+		}
+		from, to = append(from, r.Doc), append(to, b.to(r.Doc))
+		keys[r.Doc] = r.Committed
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	has, err := b.Shards.Read(ctx, to, shard.Eventual)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	var lack []shard.DocID
+	for i, doc := range from {
+		if has[i].Committed >= keys[doc] {
+			b.count(to[i], There, nil)
+			continue
+		}
+		lack = append(lack, doc)
+	}
+	look := b.looker(b.order.From)
+	look.Whole = true
+	found, err := look.Look(ctx, lack)
+	if err != nil {
+		return err
+	}
+	service := b.reconciler(b.order.Sink)
+	return b.Parallel.Try(backfillParallel, len(found), func(i int) error {
+		outcome, err := b.one(ctx, service, found[i])
+		b.count(b.to(lack[i]), outcome, err)
+		return ctx.Err()
+	})
+}
+
+var errThere = errors.New("it is there")
+
+// one brings the sink one document, or its tombstone.
+func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.Finding) (string, error) {
+	k, doc := f.Row.Committed, b.to(f.Row.Doc)
+	burial := reconcile.Burial{
+		Doc: doc, By: b.order.By, Why: "backfill from sink " + b.order.From,
+		Key: func(row shard.Row, _ shard.InSink) (shard.OrderKey, error) {
+			if row.Committed >= k {
+				return "", errThere
+			}
+			if row.Dead == k {
+				return "", errors.New("this version is a dead letter there: redrive it")
+			}
+			return k, nil
+		},
+	}
+	switch {
+	case f.Difference == shard.Waiting, f.Difference == shard.Busy:
+		return InMotion, nil
+	case f.Difference != shard.NoDifference:
+		return Differs, fmt.Errorf("%s in sink %s: `lull verify %s --sink %s`", f.Difference, b.order.From,
+			b.order.Collection, b.order.From)
+	case f.Row.CommittedOp == shard.Put:
+		s, found, err := b.document(ctx, f)
+		if err != nil || !found {
+			return InMotion, err
+		}
+		burial.Put = &s
+	}
+	if b.order.DryRun {
+		return Copied, nil
+	}
+	_, err := to.Bury(ctx, burial)
+	switch {
+	case err == nil:
+		return Copied, nil
+	case errors.Is(err, errThere):
+		return There, nil
+	case errors.Is(err, reconcile.ErrMoving):
+		return InMotion, nil
+	}
+	return Failed, err
+}
+
+// document is what the sink holds, as it was compared with its row.
+func (b *backfill) document(ctx context.Context, f reconcile.Finding) (s sink.Stored, found bool, err error) {
+	s = sink.Stored{Version: f.Row.Committed.VersionText(), Document: f.Document}
+	if f.Document != nil {
+		return s, true, nil
+	}
+	// A sink that tells marks only is asked for the whole.
+	read, found, err := b.Readers[b.order.From].Get(ctx, f.Row.Doc.Plain())
+	s.Document = read.Document
+	return s, found && err == nil && read.Key == f.Copy.Key.String(), err
+}
+
+// Backfill does the next step of filling a sink.
+func (c *Client) Backfill(ctx context.Context, o BackfillOrder) (BackfillStep, error) {
+	return ask[BackfillOrder, BackfillStep](ctx, c, "backfill", o)
+}
