@@ -183,8 +183,8 @@ func (u Upstream) sinks(c *config.Config) []string {
 	return c.Companions(u.sink(c))
 }
 
-// one reports whether what the upstream sends can come to one queue only: it is sent there, or taken
-// out of a queue of somebody else's.
+// one reports whether what the upstream sends can come to one queue only: it is sent there, or
+// taken out of a queue of somebody else's.
 func (u Upstream) one() bool {
 	return u.Sender != nil || u.Pipe != nil && (u.Pipe.RabbitMQ != nil || u.Pipe.ActiveMQ != nil ||
 		u.Pipe.Kafka != nil && u.Pipe.Kafka.Group != "")

@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// newUpstreams let upstream systems send: through a topic, a bus or a pipe, or directly. All but the
-// last reach the queue of every sink of the collections (ADR 0049).
+// newUpstreams let upstream systems send: through a topic, a bus or a pipe, or directly. All but
+// the last reach the queue of every sink of the collections (ADR 0049).
 func (l *Lull) newUpstreams() {
 	subscribed := map[string]bool{}
 	for i, u := range l.props.Upstreams {

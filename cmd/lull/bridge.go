@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -264,41 +265,67 @@ func (a *app) bridgeToQueue(ctx context.Context, f *bridgeFlags, o *bridge.Optio
 	if account.Region == "" {
 		return usagef("no AWS region: set AWS_REGION, or a profile that has one")
 	}
+	all := []string{to}
 	if !f.direct() {
-		if to, err = a.liveQueue(ctx, account, f); err != nil {
+		if all, err = a.liveQueues(ctx, account, f); err != nil {
 			return usage(err)
 		}
 	}
-	o.Send = sqs.NewFrom(account, to, sendTimeout).Send
+	var sends []sendFunc
+	for _, to := range all {
+		sends = append(sends, sqs.NewFrom(account, to, sendTimeout).Send)
+	}
+	o.Send = toAll(sends)
 	if f.payload != "" {
 		o.Payloads = s3.NewPayloads(account, f.bucket, f.prefix)
 	}
 	return nil
 }
 
-// liveQueue is the URL of a deployed sink's queue.
-func (a *app) liveQueue(ctx context.Context, account aws.Config, f *bridgeFlags) (string, error) {
+type sendFunc = func(ctx context.Context, out []queue.Outgoing) []error
+
+// toAll sends messages to several queues. One is safe once all of them have it: where one fails, it
+// comes again to those that have it, and their rows know it.
+func toAll(sends []sendFunc) sendFunc {
+	return func(ctx context.Context, out []queue.Outgoing) []error {
+		errs := make([]error, len(out))
+		for _, send := range sends {
+			answer := send(ctx, out)
+			for i := range out {
+				errs[i] = cmp.Or(errs[i], queue.ErrorAt(answer, i))
+			}
+		}
+		return queue.Answer(errs)
+	}
+}
+
+// liveQueues are the URLs of a deployed sink's queue, and of those of the sinks that share its
+// collections.
+func (a *app) liveQueues(ctx context.Context, account aws.Config, f *bridgeFlags) (urls []string, err error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	sink, lane := f.to, flight.Live
 	if sink == "" {
 		sink = cfg.DefaultSink
 	}
 	if _, ok := cfg.Sinks[sink]; !ok {
-		return "", fmt.Errorf("--to %s: the settings have no such sink", sink)
+		return nil, fmt.Errorf("--to %s: the settings have no such sink", sink)
 	}
 	if f.lane != "" {
 		lane = flight.Lane(f.lane)
 	}
-	name := names.Of(cfg).Queue(sink, lane)
-	out, err := awssqs.NewFromConfig(account).GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &name})
-	if err != nil {
-		return "", fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", name, cfg.Stack,
-			account.Region, err)
+	for _, name := range cfg.Companions(sink) {
+		name = names.Of(cfg).Queue(name, lane)
+		out, err := awssqs.NewFromConfig(account).GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &name})
+		if err != nil {
+			return nil, fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", name, cfg.Stack,
+				account.Region, err)
+		}
+		urls = append(urls, aws.ToString(out.QueueUrl))
 	}
-	return aws.ToString(out.QueueUrl), nil
+	return urls, nil
 }
 
 // bridgeToDev publishes to a `lull dev`, as an upstream would.

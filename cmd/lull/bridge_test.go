@@ -1,8 +1,14 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/queue"
 )
 
 func TestBridgeNamesWhatIsWrongBeforeItConsumes(t *testing.T) {
@@ -34,5 +40,35 @@ func TestBridgeNamesWhatIsWrongBeforeItConsumes(t *testing.T) {
 				t.Error("the password is printed")
 			}
 		})
+	}
+}
+
+// A message for the queues of several sinks is confirmed to the broker once all of them have it.
+func TestABridgedMessageIsSafeOnceEverySinkHasIt(t *testing.T) {
+	t.Parallel()
+	got := map[string]int{}
+	queueOf := func(name string, refuses int) sendFunc {
+		return func(_ context.Context, out []queue.Outgoing) []error {
+			errs := make([]error, len(out))
+			for i := range out {
+				if got[name]++; i == refuses {
+					errs[i] = errors.New(name + " is full")
+				}
+			}
+			return queue.Answer(errs)
+		}
+	}
+	out := make([]queue.Outgoing, 3)
+	answer := toAll([]sendFunc{queueOf("search", 2), queueOf("vectors", 1)})(t.Context(), out)
+	for i, want := range []string{"", "vectors is full", "search is full"} {
+		if err := queue.ErrorAt(answer, i); fmt.Sprint(err) != cmp.Or(want, "<nil>") {
+			t.Errorf("message %d: %v, want %q", i, err, want)
+		}
+	}
+	if got["search"] != 3 || got["vectors"] != 3 {
+		t.Errorf("sent %v, want each message to each queue", got)
+	}
+	if answer := toAll([]sendFunc{queueOf("search", -1)})(t.Context(), out); answer != nil {
+		t.Errorf("got %v, want every message to be safe", answer)
 	}
 }
