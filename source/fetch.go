@@ -267,13 +267,16 @@ func (r *Rules) fresh(e event.Event) *event.Invalid {
 	if err := cmp.Or(err, bad); err != nil {
 		return payloadInvalid("its version cannot be compared: %s", err)
 	}
-	v := p.In(gjson.Parse(e.Data))
+	whole := gjson.Parse(e.Data)
+	v := p.In(whole)
 	var text string
-	switch v.Type {
-	case gjson.String:
+	switch {
+	case v.Type == gjson.String:
 		text = v.Str
-	case gjson.Number:
+	case v.Type == gjson.Number:
 		text = v.Raw
+	case v.Type == gjson.Null && whole.IsObject(): // a page for maintenance says nothing of the document
+		return stale("it has no version at %s, as if the source were under maintenance", pointer)
 	default:
 		return payloadInvalid("the version in it, at %s, is %s", pointer, TypeName(v))
 	}
@@ -282,11 +285,16 @@ func (r *Rules) fresh(e event.Event) *event.Invalid {
 		return payloadInvalid("the version in it, at %s: %s", pointer, err)
 	}
 	if shown.Compare(parts.Version) < 0 {
-		bad := payloadInvalid("it shows version %s, which is older than the event's", event.Quote(text))
-		bad.Reason, bad.Stale = event.StaleSource, true
-		return bad
+		return stale("it shows version %s, which is older than the event's", event.Quote(text))
 	}
 	return nil
+}
+
+// stale is an answer that may be another one soon.
+func stale(format string, args ...any) *event.Invalid {
+	bad := payloadInvalid(format, args...)
+	bad.Reason, bad.Stale = event.StaleSource, true
+	return bad
 }
 
 func payloadInvalid(format string, args ...any) *event.Invalid {

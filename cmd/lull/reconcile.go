@@ -50,7 +50,7 @@ func (a *app) reconcileCommand() *cobra.Command {
 		exitFailed:  "documents still differ, or something stopped it",
 		exitUsage:   "usage or settings, or a sink that cannot be read from here: nothing was changed",
 		exitMissing: "no setting, row or document is of this collection",
-		exitWrong:   "only documents differ that are being written or about to be: run it again",
+		exitWrong:   "nothing differs, but some are being written, were a moment ago, or wait to be: run it again",
 	})
 }
 
@@ -72,7 +72,7 @@ func (a *app) reconcileEnd(res operate.ReconcileResult) error {
 		err = json.NewEncoder(a.out).Encode(res)
 	} else {
 		err = a.print(res, func(w io.Writer) {
-			terminal.Printf(w, "%d documents in the sink, %d rows; %d are being written\n", res.Documents, res.Rows,
+			terminal.Printf(w, "%d documents in the sink, %d rows; %d being written, written a moment ago, or waiting\n", res.Documents, res.Rows,
 				res.Waiting)
 			for _, outcome := range slices.Sorted(maps.Keys(res.Outcomes)) {
 				terminal.Printf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
@@ -87,8 +87,8 @@ func (a *app) reconcileEnd(res operate.ReconcileResult) error {
 			res.Collection)}
 	}
 	if err == nil && res.Waiting > 0 {
-		err = &exitError{exitWrong, fmt.Errorf("%d documents of %s differ from their rows, and are being written: "+
-			"run it again", res.Waiting, res.Collection)}
+		err = &exitError{exitWrong, fmt.Errorf("nothing differs as far as it can be told: %d documents of %s are being "+
+			"written, were a moment ago, or wait to be; run it again", res.Waiting, res.Collection)}
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
 	}
 	again := s.ask("reconcile", "content")
 	for again.code == exitWrong && t.Context().Err() == nil { // what was just written: it says so
-		if !strings.Contains(again.errors, "are being written: run it again") {
+		if !strings.Contains(again.errors, "being written, were a moment ago, or wait to be; run it again") {
 			t.Errorf("said %s%s", again.out, again.errors)
 		}
 		again = s.ask("reconcile", "content")
