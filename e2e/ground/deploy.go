@@ -101,9 +101,13 @@ func (s *Stack) init(ctx context.Context) error {
 
 // cdk runs the pinned command line. What it prints is shown where it fails.
 func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
+	return g.cdkIn(ctx, g.work, env, args...) // nothing of the caller's folder: cdk.json and cdk.context.json would count
+}
+
+func (g *Ground) cdkIn(ctx context.Context, folder string, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "cdk", args...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Dir = g.work // nothing of the caller's folder: cdk.json and cdk.context.json would count
+	cmd.Dir = folder
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
