@@ -119,7 +119,7 @@ const (
 )
 
 // newPipe makes the pipe of an upstream. What a pipe of a stream gives up on goes to the
-// dead-letter queue, where dlq makes a dead letter of it that says which records they are.
+// dead-letter queue. dlq makes a dead letter of it, which says which records they are.
 func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 	queue := s.Queues.Of(lane)
 	scope := constructs.NewConstruct(s.scope, jsii.String("Pipe-"+p.Name))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -384,5 +385,27 @@ func TestMissingNodeIsNamed(t *testing.T) {
 		if err := run(environment(vars)); err == nil || !strings.Contains(err.Error(), "install Node 18") {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// The name is in the names of alarms, and no pipe of the sink may have the same.
+func TestAPipeIsNamedAfterItsStream(t *testing.T) {
+	t.Parallel()
+	const at = ":eu-west-1:111122223333:"
+	for arn, want := range map[string]string{
+		"arn:aws:dynamodb" + at + "table/items/stream/2026-11-20T00:00:00.000": "items-",
+		"arn:aws:dynamodb" + at + "table/items/stream/2026-11-21T00:00:00.000": "items-",
+		"arn:aws:kinesis" + at + "stream/_Clicks.of.everybody":                 "clicks-of-ev-",
+		"arn:aws:kinesis" + at + "stream/__":                                   "stream-",
+		"arn:aws:kinesis" + at + "stream/pages/consumer/lull:1795190400":       "pages-",
+	} {
+		name := streamID(arn)
+		shape := regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
+		if !strings.HasPrefix(name, want) || len(name) != len(want)+6 || !shape.MatchString(name) {
+			t.Errorf("%s: got %s, want %s and six digits", arn, name, want)
+		}
+	}
+	if streamID("arn:aws:kinesis"+at+"stream/a") == streamID("arn:aws:kinesis:eu-west-1:444455556666:stream/a") {
+		t.Error("streams of two accounts have one name")
 	}
 }

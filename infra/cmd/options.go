@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -313,8 +314,19 @@ func topicID(arn string) string {
 	return "Topic" + hex.EncodeToString(sum[:6])
 }
 
-// streamID is the name of a stream's pipe: it follows from the ARN, as a topic's does.
-func streamID(arn string) string { return "stream-" + strings.ToLower(topicID(arn)[len("Topic"):]) }
+// streamID is the name of a stream's pipe, which is in its alarms: the beginning of the table's or
+// stream's name, and what follows from the whole ARN, as for a topic.
+func streamID(arn string) string {
+	_, name, _ := strings.Cut(arn, "/")
+	name, _, _ = strings.Cut(name, "/")
+	name = strings.Map(func(r rune) rune {
+		if r == '_' || r == '.' {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(name))
+	return cmp.Or(strings.TrimLeft(name[:min(len(name), 13)], "-"), "stream") + "-" + topicID(arn)[len("Topic"):][:6]
+}
 
 func busOf(stack constructs.Construct, bus string) awsevents.IEventBus {
 	if strings.HasPrefix(bus, "arn:") {
