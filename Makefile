@@ -17,7 +17,7 @@ functions := receive prune dlq feed $(patsubst functions/%/main.go,%,$(wildcard 
 # The most bytes of a program: index is a base, and what the kind of its sink adds to it, 200 kB unless it is named.
 bytes := receive=11500000 prune=11500000 dlq=11500000 feed=11500000
 index_base := 12100000
-index_adds := opensearch=100000 elasticsearch=100000 postgres=1000000
+index_adds := opensearch=100000 elasticsearch=100000 postgres=1000000 vertex=450000
 # The same source gives the same bytes, wherever and whenever it is built.
 gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w -buildid="
 
@@ -94,6 +94,10 @@ race: ## Run the tests with the race detector (RACECOUNT=5 repeats each, the ben
 .PHONY: test-example
 test-example: ## Build the example module with kinds of its own, and run lull's suites over them
 	cd examples/outoftree && go vet ./... && go test ./...
+
+.PHONY: test-vertex
+test-vertex: ## Run the sink of Vertex AI Search against a server made from Google's definition
+	cd examples/vertex && go vet ./... && go test ./...
 
 .PHONY: test-docs
 test-docs: ## Run every command that README.md and docs/ show and that needs nothing but this machine
@@ -198,6 +202,7 @@ lint-tidy:
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
 	cd examples/outoftree && go mod tidy -diff
+	cd examples/vertex && go mod tidy -diff
 
 # Decision records are numbered once and listed.
 .PHONY: lint-docs
@@ -304,7 +309,7 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, end to end
-	.ci/stages lint test test-docs test-console test-example faults race sizes reproducible synth e2e e2e-iam
+	.ci/stages lint test test-docs test-console test-example test-vertex faults race sizes reproducible synth e2e e2e-iam
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, benchmarks, race tests, fuzzing, upgrades

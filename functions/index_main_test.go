@@ -117,7 +117,7 @@ func TestAllFunctionsOfASinkReckonWithOneLease(t *testing.T) {
 		for _, versions := range []*bool{nil, &no} {
 			c := config.Default()
 			c.Sinks = map[string]config.Sink{
-				"search": {Kind: name, URL: kind.Schemes[len(kind.Schemes)-1] + "://search.example.org", Index: "news", Versions: versions},
+				"search": {Kind: name, URL: kind.Example(), Index: "news", Versions: versions},
 			}
 			c.Complete()
 			text, err := json.Marshal(c.Resolve())

@@ -16,6 +16,9 @@ type Kind struct {
 	// Schemes are what the sink's url may begin with, such as "https". A kind without any lives in
 	// the process: it has no url, it does not authenticate and it cannot be deployed.
 	Schemes []string
+	// Address is an example of an address, for messages and for the settings that `lull new` writes.
+	// Empty means search.example.org, with the last of the schemes. See [Kind.Example].
+	Address string
 	// NeedsIndex says that the settings must name the index: there may be indices of others, and a
 	// message names the collection.
 	NeedsIndex bool
@@ -87,6 +90,14 @@ func (k Kind) Authentications() []AuthKind {
 		return []AuthKind{AuthBasic, AuthSigV4}
 	}
 	return k.Auths
+}
+
+// Example is an address that a sink of this kind may have; empty for one that lives in the process.
+func (k Kind) Example() string {
+	if k.Address == "" && k.Deployable() {
+		return k.Schemes[len(k.Schemes)-1] + "://search.example.org"
+	}
+	return k.Address
 }
 
 func (k Kind) capabilities(s Settings) Capabilities {

@@ -128,9 +128,7 @@ func prepare(dir, from, to, stack string) (s newStack, err error) {
 		CDK: cdkVersion, Version: build.Version,
 		Released: build.Version != version.Unknown && !strings.Contains(build.Version, "-0."),
 	}
-	if len(engine.Schemes) > 0 {
-		s.URL = engine.Schemes[len(engine.Schemes)-1] + "://search.example.org"
-	}
+	s.URL = engine.Example()
 	s.Dev = "lull dev --local --config lull.yaml --events events.ndjson -v"
 	if s.Bucket != "" {
 		s.Dev += " --buckets buckets"

@@ -129,7 +129,7 @@ func checkSinkURL(c *Config, f *checker) {
 			}
 			return
 		}
-		fix := "write an address such as " + k.Schemes[len(k.Schemes)-1] + "://search.example.org"
+		fix := "write an address such as " + k.Example()
 		u, err := url.Parse(s.URL)
 		switch {
 		case s.URL == "":

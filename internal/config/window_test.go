@@ -120,7 +120,7 @@ func accepts(s described, n int64) bool {
 		kind, _, _ = strings.Cut(kind, ".")
 		k, _ := sink.Lookup(kind)
 		entry := &f.Fields[0].Value.Fields[0].Value
-		for _, other := range [][2]string{{"url", k.Schemes[0] + "://127.0.0.1"}, {"index", "{collection}"}} {
+		for _, other := range [][2]string{{"url", k.Example()}, {"index", "{collection}"}} {
 			entry.Fields = append(entry.Fields, said(other[0], other[1]).Fields...)
 		}
 	}

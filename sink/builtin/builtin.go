@@ -11,5 +11,6 @@ import (
 	_ "github.com/lullhq/lull/sink/opensearch"    // kind opensearch
 	_ "github.com/lullhq/lull/sink/postgres"      // kind postgres
 	_ "github.com/lullhq/lull/sink/typesense"     // kind typesense
+	_ "github.com/lullhq/lull/sink/vertex"        // kind vertex
 	_ "github.com/lullhq/lull/sink/webhook"       // kind webhook
 )

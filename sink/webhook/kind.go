@@ -36,7 +36,8 @@ func init() {
 				setting.Count("webhook.parallel", 1, 64, "How many requests of one write are under way at the same time."),
 			},
 		},
-		Schemes: []string{"http", "https"}, Auths: []sink.AuthKind{sink.AuthKey}, BulkDocuments: 1,
+		Schemes: []string{"http", "https"}, Address: "https://hooks.example.org/lull",
+		Auths: []sink.AuthKind{sink.AuthKey}, BulkDocuments: 1,
 		Capabilities: func(s sink.Settings) sink.Capabilities {
 			return sink.Capabilities{Versions: s.Versions != nil && *s.Versions}
 		},

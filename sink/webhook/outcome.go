@@ -21,7 +21,6 @@ import (
 const (
 	classInterrupted = "interrupted"        // the context ended, or the connection broke, before the answer
 	classUnreachable = "unreachable"        // no connection: nothing was sent
-	classNotSent     = "not_sent"           // the time was over, or an earlier request was refused
 	classNotNarrowed = "not_narrowed"       // refused with others, and which of them is to blame is not known
 	classNoSecret    = "no_key"             // the request could not be signed, and was not sent
 	classPrivate     = "address_not_public" // the host has a private address, and the settings do not say so

@@ -20,7 +20,7 @@ const maxRefusals = 32
 type batch struct {
 	s        *Sink
 	outcomes []sink.Outcome
-	stop     atomic.Pointer[sink.Outcome] // forbids sending more
+	brake    exchange.Brake
 	refusals atomic.Int64
 }
 
@@ -30,8 +30,8 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	b := &batch{s: s, outcomes: make([]sink.Outcome, len(ops))}
 	var entries []entry
 	for i, op := range ops {
-		if ctx.Err() != nil {
-			b.outcomes[i] = b.unsent()
+		if held, ok := b.brake.Held(ctx); ok {
+			b.outcomes[i] = held
 			continue
 		}
 		e, refused := encode(i, op)
@@ -65,20 +65,10 @@ func (s *Sink) parts(entries []entry) (parts [][]entry) {
 	return parts
 }
 
-// unsent is the outcome of an op that is held back.
-func (b *batch) unsent() sink.Outcome {
-	if stop := b.stop.Load(); stop != nil {
-		return sink.Outcome{
-			Kind: sink.Throttled, RetryAfter: stop.RetryAfter, Status: stop.Status, Reason: classNotSent,
-		}
-	}
-	return sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
-}
-
 // push sends entries in one request, or in several where they are refused for what is in them.
 func (b *batch) push(ctx context.Context, entries []entry) {
-	if b.stop.Load() != nil || ctx.Err() != nil {
-		b.all(entries, b.unsent())
+	if held, ok := b.brake.Held(ctx); ok {
+		b.all(entries, held)
 		return
 	}
 	a := b.s.post(ctx, typeDocuments, entries)
@@ -88,9 +78,7 @@ func (b *batch) push(ctx context.Context, entries []entry) {
 		b.read(a, entries)
 	case !ofOne:
 		b.all(entries, o)
-		if o.Kind == sink.Throttled || o.Kind == sink.Configuration {
-			b.stop.CompareAndSwap(nil, &o)
-		}
+		b.brake.Saw(o)
 	case len(entries) == 1:
 		b.all(entries, o)
 	case b.refusals.Add(1) > maxRefusals:

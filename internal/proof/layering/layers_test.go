@@ -24,7 +24,7 @@ var layers = []struct {
 	}},
 	{"wings", []string{
 		"internal/aws", "internal/bridge", "internal/console", "internal/enrich/httpcall", "internal/local", "internal/payload", "internal/config/yamlfile",
-		"sink/blevesink", "sink/elasticsearch", "sink/opensearch", "sink/postgres", "sink/typesense", "sink/webhook", "sink/builtin", "internal/release",
+		"sink/blevesink", "sink/elasticsearch", "sink/opensearch", "sink/postgres", "sink/typesense", "sink/vertex", "sink/webhook", "sink/builtin", "internal/release",
 	}},
 	{"proof", []string{"internal/proof"}},
 	{"wiring", []string{"functions", "cmd", "infra", "e2e", "localstack", "examples", "internal/release/build"}},
@@ -53,7 +53,7 @@ var (
 		"testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine",
 		"github.com/cockroachdb/datadriven",
 	}
-	kinds = []string{module + "/sink/elasticsearch", module + "/sink/opensearch", module + "/sink/postgres", module + "/sink/typesense", module + "/sink/webhook", module + "/sink/blevesink", module + "/sink/builtin"}
+	kinds = []string{module + "/sink/elasticsearch", module + "/sink/opensearch", module + "/sink/postgres", module + "/sink/typesense", module + "/sink/vertex", module + "/sink/webhook", module + "/sink/blevesink", module + "/sink/builtin"}
 )
 
 var rules = []rule{

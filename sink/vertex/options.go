@@ -1,0 +1,99 @@
+package vertex
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/sink"
+)
+
+// Options say where the data stores are and how to write to them.
+type Options struct {
+	// URL is the address of the API with the place of the data stores:
+	// https://discoveryengine.googleapis.com/v1/projects/PROJECT/locations/LOCATION.
+	URL string
+	// DataStore is the id of a collection's data store; {collection} stands for the collection's name.
+	// Without it there is one data store for one collection.
+	DataStore string
+	// Collections are the collections known to be written here.
+	Collections []event.Collection
+	// Content points to the text in a document that is its content: a JSON pointer. Empty sends none.
+	Content string
+	// MimeType is what the content is. Empty means text/html.
+	MimeType string
+	// Parallel is how many requests of one Write are under way at the same time. 0 means 16.
+	Parallel int
+	// Authenticate adds credentials to a request, by changing its headers. It is called for every
+	// request, and where it fails nothing is sent. Its errors must not quote secrets. Nil adds none.
+	Authenticate func(*http.Request) error
+}
+
+// Defaults of Options.
+const (
+	defaultMimeType = "text/html"
+	defaultParallel = 16
+)
+
+// Sink writes to Vertex AI Search and reads back. It is safe for concurrent use.
+type Sink struct {
+	Options
+
+	names     sink.Names
+	client    *exchange.Client
+	transport *http.Transport
+	there     sync.Map // the data stores that have answered
+}
+
+var (
+	_ sink.Sink    = (*Sink)(nil)
+	_ sink.Reader  = (*Sink)(nil)
+	_ sink.Marker  = (*Sink)(nil)
+	_ sink.Auditor = (*Sink)(nil)
+)
+
+// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+func New(o Options) (*Sink, error) {
+	o.MimeType = cmp.Or(o.MimeType, defaultMimeType)
+	o.Parallel = cmp.Or(max(o.Parallel, 0), defaultParallel)
+	address, err := exchange.ParseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if !placePattern.MatchString(address) {
+		return nil, errors.New("sink url: end it with /v1/projects/PROJECT/locations/LOCATION")
+	}
+	names, err := sink.NewNames(cmp.Or(o.DataStore, sink.Placeholder), o.Collections)
+	if err != nil {
+		return nil, err
+	}
+	to := exchange.NewTransport()
+	to.MaxIdleConnsPerHost = o.Parallel
+	return &Sink{
+		Options: o, names: names, transport: to,
+		client: &exchange.Client{Address: address, Authenticate: o.Authenticate, Transport: to},
+	}, nil
+}
+
+// Close closes idle connections.
+func (s *Sink) Close() error {
+	s.transport.CloseIdleConnections()
+	return nil
+}
+
+// store is the path of a data store below the address.
+func store(name string) string {
+	return "/collections/default_collection/dataStores/" + escape(name)
+}
+
+// documents is the path of a data store's documents.
+func documents(name string) string { return store(name) + "/branches/default_branch/documents" }
+
+// escape keeps a name one segment of a path. What must be escaped in a name is not in a valid one.
+func escape(name string) string {
+	return strings.NewReplacer("%", "%25", "/", "%2F", "?", "%3F", "#", "%23").Replace(name)
+}

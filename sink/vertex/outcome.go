@@ -1,0 +1,159 @@
+package vertex
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/sink"
+)
+
+// Classes of outcomes that Google has no status for.
+const (
+	classInterrupted     = "interrupted"    // the context ended, or the connection broke, before the answer
+	classUnreachable     = "unreachable"    // no connection: nothing was sent
+	classNoCredentials   = "no_credentials" // the request could not be authenticated, and was not sent
+	classOtherCollection = "other_collection"
+	classNoStore         = "data_store_missing"
+	classMismatch        = "answer" // the answer does not fit the request
+)
+
+const typeJSON = "application/json"
+
+// statusNotFound is what Google calls a document or a data store that is not there.
+const statusNotFound = "NOT_FOUND"
+
+// maxDelay bounds what a service may ask for: a slip in its clock must not stop indexing for a day.
+const maxDelay = time.Hour
+
+// fault is Google's description of an error. Its message quotes content and is not read.
+type fault struct {
+	Status  string `json:"status"`
+	Details []struct {
+		Type       string `json:"@type"`
+		Reason     string `json:"reason"`     // of ErrorInfo
+		Delay      string `json:"retryDelay"` // of RetryInfo, such as 17.5s
+		Violations []struct {
+			Field string `json:"field"`
+		} `json:"fieldViolations"` // of BadRequest
+	} `json:"details"`
+}
+
+// faultOf reads the error of an answer; the zero fault where there is none.
+func faultOf(a exchange.Answer) fault {
+	var answer struct {
+		Error fault `json:"error"`
+	}
+	if json.Unmarshal(a.Body, &answer) != nil {
+		return fault{}
+	}
+	return answer.Error
+}
+
+// class is the status and the reason that an error has, where both are plain words.
+func (f fault) class() string {
+	words := word(f.Status)
+	for _, d := range f.Details {
+		if reason := word(d.Reason); reason != "" {
+			words += " " + reason
+		}
+	}
+	return words
+}
+
+// word is a text that is one of Google's constants, or nothing.
+func word(text string) string {
+	if len(text) > 64 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+		return ""
+	}
+	return text
+}
+
+// field is the first field that is at fault.
+func (f fault) field() string {
+	for _, d := range f.Details {
+		for _, v := range d.Violations {
+			return v.Field
+		}
+	}
+	return ""
+}
+
+// delay is when to come again, 0 for nothing.
+func (f fault) delay(h http.Header) time.Duration {
+	for _, d := range f.Details {
+		if delay, err := time.ParseDuration(d.Delay); err == nil && delay > 0 {
+			return min(delay, maxDelay)
+		}
+	}
+	return backoff.After(h, time.Now())
+}
+
+// judge says what an answer other than success means. The same status may come from a proxy, which
+// has no error to show.
+func judge(a exchange.Answer) sink.Outcome {
+	switch {
+	case a.Unauthenticated():
+		return sink.Outcome{Kind: sink.Configuration, Reason: classNoCredentials}
+	case a.Err != nil && !a.Sent:
+		return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
+	case a.Err != nil:
+		return sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classInterrupted}
+	}
+	f := faultOf(a)
+	class := cmp.Or(f.class(), "http "+strconv.Itoa(a.Status))
+	o := sink.Outcome{Status: a.Status, Reason: sink.Reason(class, f.field())}
+	switch {
+	case a.Status == http.StatusTooManyRequests:
+		o.Kind, o.RetryAfter = sink.Throttled, f.delay(a.Header)
+	case a.Status == http.StatusConflict && f.Status == "ABORTED":
+		// Two writes of one document at once, or one right after the other: this one was undone.
+		o.Kind, o.RetryAfter, o.Apart = sink.Throttled, f.delay(a.Header), true
+	case a.Status == http.StatusBadRequest && f.Status == "INVALID_ARGUMENT":
+		o.Kind, o.Apart = sink.Rejected, true
+	case a.Status == http.StatusRequestEntityTooLarge:
+		o.Kind, o.Apart, o.Reason = sink.Rejected, true, sink.TooLarge
+	case a.Status == http.StatusNotFound && f.Status == statusNotFound:
+		o.Kind, o.Apart, o.Reason = sink.Configuration, true, classNoStore
+	case a.Status == http.StatusBadRequest && f.Status == "FAILED_PRECONDITION":
+		o.Kind, o.Apart = sink.Configuration, true // such as a data store that takes no documents yet
+	case a.Status >= 500, a.Status < 300, a.Status == http.StatusRequestTimeout, a.Status == http.StatusConflict,
+		a.Status == 499: // Google's CANCELLED
+		o.Kind = sink.Unknown
+	default:
+		o.Kind = sink.Configuration
+	}
+	return o
+}
+
+// hints say what to do about an answer to a request other than a write.
+var hints = map[int]string{
+	http.StatusUnauthorized: "set auth.kind: key or vertex.audience, or run: gcloud auth application-default login",
+	http.StatusForbidden:    "grant the role Discovery Engine Editor, and enable discoveryengine.googleapis.com",
+	http.StatusNotFound:     "create the data store, or correct the project, the location or the index",
+}
+
+// requestError says why a request other than a write failed. It holds no text of the answer.
+func requestError(what string, a exchange.Answer) error {
+	if a.Err != nil {
+		return fmt.Errorf("%s: vertex: %w", what, a.Err)
+	}
+	said := fmt.Sprintf("%s: vertex: HTTP %d", what, a.Status)
+	if class := faultOf(a).class(); class != "" {
+		said += " " + class
+	}
+	if hint := hints[a.Status]; hint != "" {
+		said += ": " + hint
+	}
+	if a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
+		return fmt.Errorf("%s: %w", said, sink.ErrDenied)
+	}
+	return errors.New(said)
+}
