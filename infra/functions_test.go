@@ -146,23 +146,30 @@ func TestOnlyIndexIsInTheVPC(t *testing.T) {
 	}
 }
 
-// Four functions with one source folder once got one binary.
+// Four functions with one source folder once got one binary. Index has that of its sink's kind.
 func TestEachFunctionHasItsOwnProgramAndTheSettings(t *testing.T) {
 	t.Parallel()
-	for _, stack := range []string{plainStack, fullStack} {
+	for stack, programs := range map[string]int{plainStack: 4, fullStack: 5} {
 		s := stackOf(t, stack)
-		keys := make(map[string]string) // object key -> function
+		keys := make(map[string]string) // object key -> program
 		for _, r := range s.all("AWS::Lambda::Function") {
 			name := s.text(r.Properties["FunctionName"])
 			f := name[strings.LastIndex(name, "-")+1:]
+			if f == "index" {
+				kind := "opensearch"
+				if strings.Contains(name, "-archive-") {
+					kind = "elasticsearch"
+				}
+				f += "/" + kind
+			}
 			key := word(dig(r.Properties, "Code", "S3Key"))
 			if other, taken := keys[key]; taken && other != f {
 				t.Errorf("%s: %s and %s have one program", stack, f, other)
 			}
 			keys[key] = f
 		}
-		if len(keys) != 4 {
-			t.Errorf("%s: got %d programs, want 4", stack, len(keys))
+		if len(keys) != programs {
+			t.Errorf("%s: got %d programs, want %d", stack, len(keys), programs)
 		}
 		for hash, file := range s.assets.Files {
 			f, ok := keys[hash+".zip"]

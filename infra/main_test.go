@@ -75,8 +75,8 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	}
 	for _, f := range append(names.Functions(), names.Feed) {
 		for _, kind := range sink.Kinds() {
-			path := filepath.Join(folder, "dist", string(f.Program(kind)), release.Program)
-			if err := writeProgram(path, string(f)); err != nil {
+			of := string(f.Program(kind))
+			if err := writeProgram(filepath.Join(folder, "dist", of, release.Program), of); err != nil {
 				return nil, err
 			}
 		}
@@ -187,7 +187,7 @@ func fullProps(stack awscdk.Stack) *Props {
 	c.Sinks = map[string]config.Sink{
 		"search": {Kind: "opensearch", Index: "lull-{collection}", URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
 		"archive": {
-			Kind: "opensearch", Index: "lull-{collection}", URL: "https://archive.example.org",
+			Kind: "elasticsearch", Index: "lull-{collection}", URL: "https://archive.example.org",
 			Auth: config.Auth{Kind: config.AuthBasic, SecretARN: secretARN},
 		},
 	}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release/releasetest"
+)
+
+// A release has whatever was built: index has a program for each kind of sink.
+func TestAReleaseHasEveryProgramThatWasBuilt(t *testing.T) {
+	t.Parallel()
+	dist := t.TempDir()
+	for _, path := range []string{"receive/bootstrap", "index/opensearch/bootstrap", "index/postgres/bootstrap", "index/readme"} {
+		releasetest.File(t, filepath.Join(dist, filepath.FromSlash(path)), []byte(path))
+	}
+	got, err := programsIn(dist)
+	want := []names.Program{"index/opensearch", "index/postgres", "receive"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	if _, err := programsIn(filepath.Join(dist, "none")); err == nil {
+		t.Error("a folder that does not exist passed")
+	}
+}
