@@ -137,7 +137,12 @@ func dev(t testing.TB, settings string) (url string, api *operate.Client) {
 	address := free(t)
 	p := lull(t, nil, "dev", "--local", "--config", file, "--listen", address)
 	url = "http://" + address
-	until(t, "lull dev listens", time.Minute, func() bool { return strings.Contains(p.out.String(), url) })
+	until(t, "lull dev listens", time.Minute, func() bool {
+		if strings.HasPrefix(p.out.String(), "lull:") {
+			t.Fatal("it does not take the settings")
+		}
+		return strings.Contains(p.out.String(), url)
+	})
 	return url, &operate.Client{Base: url, HTTP: http.DefaultClient}
 }
 

@@ -261,6 +261,9 @@ func TestOnlyTheEntriesThatMayGoBetterAreSentAgain(t *testing.T) {
 		if failed := bodies[i] == "never" || bodies[i] == "refused"; (errs[i] != nil) != failed {
 			t.Errorf("%s: got %v", bodies[i], errs[i])
 		}
+		if content := bodies[i] == "refused"; errors.Is(errs[i], queue.ErrContent) != content {
+			t.Errorf("%s: got %v, want a fault of the content %t", bodies[i], errs[i], content)
+		}
 	}
 }
 
@@ -282,6 +285,7 @@ func TestAFailedCallFailsItsEntries(t *testing.T) {
 		{"throttled", awstest.Failure(400, "RequestThrottled", "slow"), false, backoff.Row().Tries, ""},
 		{"unavailable", awstest.Failure(503, "ServiceUnavailable", "oops"), false, backoff.Row().Tries, ""},
 		{"too long", awstest.Failure(400, "com.amazonaws.sqs#BatchRequestTooLong", "long"), true, 1, "too large"},
+		{"characters", awstest.Failure(400, "InvalidMessageContents", "x"), true, 1, queue.ErrContent.Error()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
