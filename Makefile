@@ -164,6 +164,11 @@ e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks i
 	$(MAKE) build ARCH=$(host)
 	e2e/run.sh iam
 
+.PHONY: e2e-upstreams
+e2e-upstreams: ## Run lull behind a real RabbitMQ, and behind Debezium on PostgreSQL through Kafka
+	localstack/setup.sh --only rabbitmq kafka postgres
+	e2e/run.sh upstreams
+
 .PHONY: e2e-long
 e2e-long: ## Upgrade a stack of an earlier build under load, and roll it back
 	localstack/setup.sh
@@ -194,7 +199,7 @@ lint-format:
 
 .PHONY: lint-dead
 lint-dead:
-	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,faults,browser ./...); \
+	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,e2eupstreams,faults,browser ./...); \
 	if [ -n "$$dead" ]; then printf 'never called:\n%s\n' "$$dead"; exit 1; fi
 
 .PHONY: lint-tidy
@@ -313,4 +318,4 @@ ci: ## What CI runs: lint, tests, race, builds, end to end
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, benchmarks, race tests, fuzzing, upgrades
-	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e-long local-up local-down
+	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e-long e2e-upstreams local-up local-down

@@ -3,6 +3,7 @@
 #
 #   run.sh stack [ARGS]   LocalStack and OpenSearch: the suites of the AWS halves and of the sink, then the deployed stack
 #   run.sh iam [ARGS]     ministack, which enforces IAM, and OpenSearch
+#   run.sh upstreams [ARGS]   RabbitMQ before `lull bridge`; PostgreSQL, Debezium and Kafka before `lull dev`. No AWS
 #   run.sh long [ARGS]    the same servers: an earlier build, today's over it, and back; a table outage
 #
 # ARGS go to the go command that runs the tests of this folder, such as -run TestBurst. localstack/setup.sh and
@@ -26,8 +27,31 @@ case $what in
   stack) backend=localstack tags=e2e tests=./e2e limit=40m ;;
   iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
   long) backend=ministack tags=e2elong tests=./e2e/long limit=20m ;;
-  *) echo "usage: e2e/run.sh stack|iam|long [ARGS]" >&2; exit 2 ;;
+  upstreams) tags=e2eupstreams tests=./e2e/upstreams limit=20m ;;
+  *) echo "usage: e2e/run.sh stack|iam|long|upstreams [ARGS]" >&2; exit 2 ;;
 esac
+
+# Upstreams need neither AWS nor functions: their tests start and kill `lull` and the servers themselves.
+if [ "$what" = upstreams ]; then
+  . localstack/env.sh
+  export LULL_E2E_ROOT=$root LULL_E2E_WORK=$LULL_E2E_RUN/$what
+  export LULL_E2E_RABBITMQ=${RABBITMQ_PORT:-5672} LULL_E2E_KAFKA=${KAFKA_PORT:-9092} LULL_E2E_POSTGRES=${POSTGRES_PORT:-5440}
+  rm -rf "$LULL_E2E_WORK"
+  mkdir -p "$LULL_E2E_WORK"
+  go build -buildvcs=false -o "$LULL_E2E_WORK/lull" ./cmd/lull
+  go test -tags "$tags" -c -o "$LULL_E2E_WORK/tests" "$tests"
+  trap 'localstack/stop.sh rabbitmq kafka postgres' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  localstack/start.sh rabbitmq "$LULL_E2E_RABBITMQ" --fresh
+  localstack/start.sh kafka "$LULL_E2E_KAFKA" --fresh
+  localstack/start.sh postgres "$LULL_E2E_POSTGRES" --fresh
+  cd "$tests"
+  exit_code=0
+  "$LULL_E2E_WORK/tests" -test.v -test.timeout "$limit" "${@/#-/-test.}" || exit_code=$?
+  cd "$root"
+  exit $exit_code
+fi
 
 arch=$(go env GOHOSTARCH)
 dist=dist/$arch

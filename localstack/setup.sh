@@ -3,7 +3,8 @@
 # for root on Debian or Ubuntu, missing Python, Java, Maven or Node through apt-get.
 #
 #   setup.sh [FOLDER]            default: $LULL_E2E, or .e2e in the repository
-#   setup.sh --only SERVER...    one that only some tests need: elasticsearch, elasticsearch9, postgres, typesense
+#   setup.sh --only SERVER...    what only some tests need: elasticsearch, elasticsearch9, kafka, postgres, rabbitmq,
+#                                typesense
 #
 # Run again it does nothing: each part has a stamp made of everything that went into it.
 set -euo pipefail
@@ -234,10 +235,39 @@ install_elasticsearch() {
 
 install_elasticsearch9() { install_elasticsearch elasticsearch9; }
 
+# Debian's packages, unpacked: installing them would start a service. Erlang's own script names its folder.
+install_rabbitmq() {
+  local package folder=$LULL_E2E/rabbitmq names
+  command -v apt-get >/dev/null || die "RabbitMQ comes from Debian's or Ubuntu's packages, and there is no apt-get here"
+  mapfile -t names < <(grep -v '^#' "$here/pins/rabbitmq.txt")
+  rm -rf "$folder" "$LULL_E2E/download/rabbitmq"
+  mkdir -p "$folder" "$LULL_E2E/download/rabbitmq"
+  (
+    cd "$LULL_E2E/download/rabbitmq"
+    apt-get download -qq "${names[@]}" 2>/dev/null || { apt-get update -qq && apt-get download -qq "${names[@]}"; }
+  )
+  for package in "$LULL_E2E"/download/rabbitmq/*.deb; do
+    dpkg -x "$package" "$folder"
+  done
+  sed -i "s#=/usr/lib/erlang\$#=$folder/usr/lib/erlang#" "$folder"/usr/lib/erlang/bin/erl "$folder"/usr/lib/erlang/erts-*/bin/erl
+  rm -rf "$LULL_E2E/download/rabbitmq"
+}
+
+install_kafka() {
+  rm -rf "$LULL_E2E/kafka"
+  # shellcheck disable=SC2086 # several options
+  mvn -q -B -f "$here/pins/kafka.xml" -De2e="$LULL_E2E" ${MVN_ARGS:-} package
+  mkdir -p "$LULL_E2E/lib/java"
+  ln -sfn "$java_home" "$LULL_E2E/lib/java/21" # as for LocalStack
+}
+
 for server in "${only[@]}"; do
   [ "$(type -t "install_$server")" = function ] || die "setup.sh: no server $server is installed on demand"
-  case $server in postgres | typesense) find_python ;; esac
-  part "$server" "folder=$LULL_E2E" "$here/pins/$server.txt" -- "install_$server"
+  case $server in
+    postgres | typesense) find_python ;;
+    kafka) find_java ;;
+  esac
+  part "$server" "folder=$LULL_E2E" "$here/pins/$server".* -- "install_$server"
 done
 [ ${#only[@]} = 0 ] || exit 0
 

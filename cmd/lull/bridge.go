@@ -61,60 +61,34 @@ func (a *app) bridgeRabbitMQ() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rabbitmq --queue NAME", Short: "Consume from a queue of RabbitMQ", Args: cobra.NoArgs,
 		Long: "Consumes from a queue of RabbitMQ and sends each message to lull: to a 'lull dev', with --aws to the " +
-			"live queue of a deployed sink, or to the queue whose URL --to names. RabbitMQ gets its acknowledgement only " +
-			"once the queue has accepted the message. Whichever side is killed, nothing is lost. A message may be sent " +
-			"twice, which lull bears.\n\n" +
+			"live queue of a deployed sink, or to the queue whose URL --to names. RabbitMQ gets its acknowledgement " +
+			"only once the queue has accepted the message. Whichever side is killed, nothing is lost. A message may " +
+			"be sent twice, which lull bears.\n\n" +
 			"Give the address with its password in the environment variable " + rabbitEnv + ": other users of the " +
 			"machine may read a command line. The bridge declares nothing: the queue must exist.\n\n" +
 			"SQS takes at most 1 MiB. With --payload, a larger body goes to S3, and its message refers to it. What " +
-			"SQS never takes goes to the queue of --park. Without that it stays unacknowledged, and the log names it.\n\n" +
-			"It logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at the " +
-			"latest.",
+			"SQS never takes goes to the queue of --park. Without that it stays unacknowledged, and the log names " +
+			"it.\n\n" +
+			"It logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at " +
+			"the latest.",
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.url, "url", "", "`ADDRESS` of RabbitMQ, amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://...; "+
 		"without it the variable "+rabbitEnv)
 	flags.StringVar(&f.queue, "queue", "", "`NAME` of the queue to consume from")
-	flags.StringVar(
-		&f.park,
-		"park",
-		"",
-		"`NAME` of a queue of the same virtual host for messages that SQS never takes",
-	)
+	flags.StringVar(&f.park, "park", "", "`NAME` of a queue of the same virtual host for messages that SQS never takes")
 	flags.StringVar(&f.ca, "ca", "", "`FILE` of certificates (PEM) that amqps:// trusts; without it the system's")
-	flags.StringVar(
-		&f.to,
-		"to",
-		"",
-		"with --aws: the `SINK` whose live queue gets the messages, without it the default "+
-			"one; or the URL of an SQS queue, which needs no settings",
-	)
+	flags.StringVar(&f.to, "to", "", "with --aws: the `SINK` whose live queue gets the messages, without it the "+
+		"default one; or the URL of an SQS queue, which needs no settings")
 	flags.StringVar(&f.lane, "lane", "", "`LANE`, live or bulk; without it live")
-	flags.StringVar(
-		&f.payload,
-		"payload",
-		"",
-		"`s3://BUCKET/PREFIX` for bodies that SQS does not take for their size; "+
-			"payload.allow of the source must list it",
-	)
-	flags.StringVar(
-		&f.source,
-		"source",
-		"",
-		"`NAME` of the source that decodes the messages (the attribute lull-source)",
-	)
-	flags.IntVar(
-		&f.prefetch,
-		"prefetch",
-		100,
-		"how many messages RabbitMQ sends ahead; that many are in memory at most",
-	)
-	flags.DurationVar(
-		&f.drain,
-		"drain",
-		20*time.Second,
-		"how long to send what was delivered, once the end is asked for",
-	)
+	flags.StringVar(&f.payload, "payload", "", "`s3://BUCKET/PREFIX` for bodies that SQS does not take for their "+
+		"size; payload.allow of the source must list it")
+	flags.StringVar(&f.source, "source", "",
+		"`NAME` of the source that decodes the messages (the attribute lull-source)")
+	flags.IntVar(&f.prefetch, "prefetch", 100,
+		"how many messages RabbitMQ sends ahead; that many are in memory at most")
+	flags.DurationVar(&f.drain, "drain", 20*time.Second,
+		"how long to send what was delivered, once the end is asked for")
 	flags.StringVar(&f.listen, "listen", "", "`ADDR` on this machine that answers /healthz, such as 127.0.0.1:7072; "+
 		"without it none")
 	groupFlag(c, &f.group)
@@ -142,10 +116,8 @@ func (f *bridgeFlags) check(t *target) error {
 	case f.queue == "":
 		return usagef("--queue: name the queue to consume from")
 	case f.park == f.queue:
-		return usagef(
-			"--park %s: name another queue than the one to consume from: what is parked would come again",
-			f.park,
-		)
+		return usagef("--park %s: name another queue than the one to consume from: what is parked would come again",
+			f.park)
 	case f.prefetch < 1 || f.prefetch > maxPrefetch:
 		return usagef("--prefetch %d: want 1 to %d", f.prefetch, maxPrefetch)
 	case f.drain < 0:
@@ -165,10 +137,8 @@ func (f *bridgeFlags) check(t *target) error {
 		}
 	}
 	if f.to != "" && !t.stack && !f.direct() {
-		return usagef(
-			"--to %s: add --aws for the queue of a deployed sink; a 'lull dev' chooses the queue itself",
-			f.to,
-		)
+		return usagef("--to %s: add --aws for the queue of a deployed sink; a 'lull dev' chooses the queue itself",
+			f.to)
 	}
 	return errors.Join(checkLane(f.lane), checkGroup(f.group))
 }
@@ -212,8 +182,8 @@ func (a *app) bridge(ctx context.Context, f *bridgeFlags) error {
 			WriteTimeout: 5 * time.Second,
 			IdleTimeout:  time.Minute,
 		}
-		go func() { _ = s.Serve(l) }() // ends with Close
-		defer s.Close()
+		go func() { _ = s.Serve(l) }()   // ends with Close
+		defer func() { _ = s.Close() }() // nobody waits for what it answers
 	}
 	if err := b.Run(ctx); err != nil {
 		return &exitError{exitFailed, err}

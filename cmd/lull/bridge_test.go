@@ -18,19 +18,19 @@ func TestBridgeNamesWhatIsWrongBeforeItConsumes(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no address":              {[]string{"--queue", "q"}, rabbitEnv},
-		"another protocol":        {[]string{"--queue", "q", "--url", "http://u:hunter2@127.0.0.1/"}, "--url http://u:xxxxx@127.0.0.1/"},
-		"no queue":                {[]string{rabbit}, "--queue: name"},
-		"parks where it consumes": {[]string{rabbit, "--queue", "q", "--park", "q"}, "--park q"},
-		"prefetch":                {[]string{rabbit, "--queue", "q", "--prefetch", "0"}, "--prefetch 0: want 1 to 65535"},
-		"certificates for none":   {[]string{rabbit, "--queue", "q", "--ca", "x.pem"}, "--ca: only amqps"},
-		"no such file":            {[]string{secure, "--queue", "q", "--ca", "/nowhere.pem"}, "--ca: open /nowhere.pem"},
-		"no certificates":         {[]string{secure, "--queue", "q", "--ca", "bridge.go"}, "no certificate in PEM"},
-		"payload elsewhere":       {[]string{rabbit, "--queue", "q", "--aws", "--payload", "https://x/"}, "want s3://BUCKET/PREFIX"},
-		"payload for dev":         {[]string{rabbit, "--queue", "q", "--payload", "s3://b/p"}, "does not read S3"},
-		"a sink of dev":           {[]string{rabbit, "--queue", "q", "--to", "search"}, "--to search: add --aws"},
-		"lane":                    {[]string{rabbit, "--queue", "q", "--lane", "x"}, "--lane x"},
-		"listen":                  {[]string{rabbit, "--queue", "q", "--listen", "0.0.0.0:0"}, "--listen 0.0.0.0:0"},
+		"no address":           {[]string{"--queue", "q"}, rabbitEnv},
+		"another protocol":     {[]string{"--queue", "q", "--url", "http://u:hunter2@x/"}, "--url http://u:xxxxx@x/"},
+		"no queue":             {[]string{rabbit}, "--queue: name"},
+		"its own park":         {[]string{rabbit, "--queue", "q", "--park", "q"}, "--park q"},
+		"prefetch":             {[]string{rabbit, "--queue", "q", "--prefetch", "0"}, "--prefetch 0: want 1"},
+		"no certificates here": {[]string{rabbit, "--queue", "q", "--ca", "x.pem"}, "--ca: only amqps"},
+		"no such file":         {[]string{secure, "--queue", "q", "--ca", "/nowhere.pem"}, "open /nowhere.pem"},
+		"no certificates":      {[]string{secure, "--queue", "q", "--ca", "bridge.go"}, "no certificate in PEM"},
+		"payload elsewhere":    {[]string{rabbit, "--queue", "q", "--aws", "--payload", "https://x/"}, "want s3://BUCKET"},
+		"payload for dev":      {[]string{rabbit, "--queue", "q", "--payload", "s3://b/p"}, "does not read S3"},
+		"a sink of dev":        {[]string{rabbit, "--queue", "q", "--to", "search"}, "--to search: add --aws"},
+		"lane":                 {[]string{rabbit, "--queue", "q", "--lane", "x"}, "--lane x"},
+		"listen":               {[]string{rabbit, "--queue", "q", "--listen", "0.0.0.0:0"}, "--listen 0.0.0.0:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

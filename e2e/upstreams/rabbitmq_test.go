@@ -156,7 +156,8 @@ type entry struct {
 
 func (q *sqs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var in struct{ Entries []entry }
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".SendMessageBatch") {
+	err := json.NewDecoder(r.Body).Decode(&in)
+	if err != nil || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".SendMessageBatch") {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -196,7 +197,10 @@ func (q *sqs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key := e.Attributes["routing_key"].Value
 		q.accepted[key]++
 		q.bodies[key] = e.Body
-		out.Successful = append(out.Successful, map[string]any{"Id": e.ID, "MessageId": "m", "MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte(e.Body)))})
+		out.Successful = append(out.Successful, map[string]any{
+			"Id": e.ID, "MessageId": "m",
+			"MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte(e.Body))), //nolint:gosec // SQS's own checksum
+		})
 	}
 	if fault == 4 {
 		hangUp() // accepted, and nobody learns of it
@@ -286,18 +290,19 @@ func (w *witness) connection(client net.Conn) {
 func frames(to io.Writer, from io.Reader, show func(class, method uint16, p []byte)) {
 	in := bufio.NewReader(from)
 	for {
-		head := make([]byte, 7)
-		if _, err := io.ReadFull(in, head); err != nil {
+		const head = 7
+		size, err := in.Peek(head)
+		if err != nil {
 			return
 		}
-		rest := make([]byte, binary.BigEndian.Uint32(head[3:])+1)
-		if _, err := io.ReadFull(in, rest); err != nil {
+		frame := make([]byte, head+binary.BigEndian.Uint32(size[3:])+1)
+		if _, err := io.ReadFull(in, frame); err != nil {
 			return
 		}
-		if head[0] == 1 && len(rest) > 4 {
-			show(binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:]), rest[4:])
+		if p := frame[head:]; frame[0] == 1 && len(p) > 4 {
+			show(binary.BigEndian.Uint16(p), binary.BigEndian.Uint16(p[2:]), p[4:])
 		}
-		if _, err := to.Write(append(head, rest...)); err != nil {
+		if _, err := to.Write(frame); err != nil {
 			return
 		}
 	}
@@ -305,9 +310,17 @@ func frames(to io.Writer, from io.Reader, show func(class, method uint16, p []by
 
 // page is a message of GOV.UK's Publishing API, in the shape of source/govuk's fixtures.
 func page(id, version int, title string) []byte {
-	return fmt.Appendf(nil, `{"content_id":"5f4c394f-9c3b-4b1e-8d2a-%012d","payload_version":%d,"document_type":"answer",`+
-		`"schema_name":"answer","locale":"en","base_path":"/page-%d","title":%q,"update_type":"minor","publishing_app":"publisher",`+
-		`"details":{"body":[{"content_type":"text/html","content":"<p>Some <b>text</b></p>"}]}}`, id, version, id, title)
+	return fmt.Appendf(
+		nil,
+		`{"content_id":"5f4c394f-9c3b-4b1e-8d2a-%012d","payload_version":%d,"document_type":"answer",`+
+			`"schema_name":"answer","locale":"en","base_path":"/page-%d","title":%q,"update_type":"minor",`+
+			`"publishing_app":"publisher",`+
+			`"details":{"body":[{"content_type":"text/html","content":"<p>Some <b>text</b></p>"}]}}`,
+		id,
+		version,
+		id,
+		title,
+	)
 }
 
 const pages = `
@@ -339,19 +352,23 @@ func TestKilledOnEitherSideNothingIsLostOrConfirmedEarly(t *testing.T) {
 	r.publish(t, all, keys)
 	start := func() *process {
 		return lull(t, []string{
-			"LULL_RABBITMQ_URL=" + address(at), "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
+			"LULL_RABBITMQ_URL=" + address(
+				at), "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 			"AWS_ENDPOINT_URL=" + s.URL,
-		}, "bridge", "rabbitmq", "--queue", "killed", "--park", "parked", "--prefetch", "50", "--to", s.URL+"/111122223333/search-live")
+		}, "bridge", "rabbitmq", "--queue", "killed", "--park", "parked", "--prefetch", "50",
+			"--to", s.URL+"/111122223333/search-live")
 	}
 	var p *process
 	for kills := range 8 {
 		p = start()
 		reached := min((kills+1)*total/10, total)
-		until(t, fmt.Sprintf("%d messages are in SQS", reached), 2*time.Minute, func() bool { return q.distinct() >= reached })
+		until(t, fmt.Sprintf("%d messages are in SQS", reached), 2*time.Minute,
+			func() bool { return q.distinct() >= reached })
 		if kills%4 == 3 {
 			r.kill(t)
 			more := q.distinct() + 1
-			until(t, "the bridge goes on after RabbitMQ was killed", time.Minute, func() bool { return q.distinct() >= more })
+			until(t, "the bridge goes on after RabbitMQ was killed", time.Minute,
+				func() bool { return q.distinct() >= more })
 		}
 		p.kill()
 	}
@@ -379,7 +396,8 @@ func TestGOVUKsMessagesReachTheSink(t *testing.T) {
 	r := rabbitmq(t)
 	r.queues(t, "search", "parked")
 	url, api := dev(t, pages)
-	p := lull(t, nil, "bridge", "rabbitmq", "--url", address(r.at), "--dev", url, "--queue", "search", "--park", "parked")
+	p := lull(t, nil, "bridge", "rabbitmq", "--url", address(r.at), "--dev", url, "--queue", "search", "--park",
+		"parked")
 	var all []amqp.Publishing
 	var keys []string
 	add := func(key, kind string, body []byte) {
@@ -416,7 +434,8 @@ func TestGOVUKsMessagesReachTheSink(t *testing.T) {
 	}
 	r.with(t, func(ch *amqp.Channel) error {
 		m, _, err := ch.Get("parked", true)
-		if m.Headers["x-lull-routing-key"] != "answer.minor" || !strings.Contains(fmt.Sprint(m.Headers["x-lull-reason"]), "at most 1048576") ||
+		if m.Headers["x-lull-routing-key"] != "answer.minor" ||
+			!strings.Contains(fmt.Sprint(m.Headers["x-lull-reason"]), "at most 1048576") ||
 			len(m.Body) != 1<<20+len(`{"text":""}`) {
 			t.Errorf("parked with %v, %d bytes", m.Headers, len(m.Body))
 		}

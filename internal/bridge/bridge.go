@@ -195,23 +195,31 @@ func (b *Bridge) pump(ctx context.Context, s Session) {
 
 // gather waits for a message, and a moment for others. more is false once the session has ended.
 func (b *Bridge) gather(ctx context.Context, from <-chan Message) (batch []Message, more bool) {
-	var late <-chan struct{}
+	add := func(m Message, ok bool) bool {
+		if ok {
+			b.status.received(m, b.o.Clock.Now())
+			batch = append(batch, m)
+		}
+		return ok
+	}
+	select {
+	case m, ok := <-from:
+		if !add(m, ok) {
+			return nil, false
+		}
+	case <-ctx.Done():
+		return nil, false
+	}
+	moment, done := b.o.Clock.Deadline(ctx, linger)
+	defer done()
 	for len(batch) < queue.MaxEntries {
 		select {
 		case m, ok := <-from:
-			if !ok {
+			if !add(m, ok) {
 				return batch, false
 			}
-			b.status.received(m, b.o.Clock.Now())
-			if batch = append(batch, m); late == nil {
-				moment, done := b.o.Clock.Deadline(ctx, linger)
-				defer done()
-				late = moment.Done()
-			}
-		case <-late:
-			return batch, true
-		case <-ctx.Done():
-			return batch, false
+		case <-moment.Done():
+			return batch, ctx.Err() == nil
 		}
 	}
 	return batch, true

@@ -131,10 +131,8 @@ func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 						h.Healthy == (wantHeld > 0) {
 						t.Errorf("got %+v", h)
 					}
-					if !slices.ContainsFunc(
-						g.calls,
-						func(call []string) bool { return len(call) == 1 && call[0] == poison },
-					) {
+					if !slices.ContainsFunc(g.calls,
+						func(call []string) bool { return len(call) == 1 && call[0] == poison }) {
 						t.Error("the message was never sent alone")
 					}
 					if n := g.left(); n != wantHeld {
@@ -145,7 +143,9 @@ func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 						t.Errorf("the log does not name the message, or holds its body: %s", g.log.String())
 					}
 					cancel()
-					<-ended
+					if err := <-ended; err != nil {
+						t.Error(err)
+					}
 				})
 			})
 		}
@@ -345,7 +345,9 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 		time.Sleep(time.Minute)
 		check("again", 200, "")
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 		check("after", 503, "does not consume")
 		if lines := strings.Count(g.log.String(), "msg=bridging "); lines != 2 {
 			t.Errorf("%d lines in two and a half minutes:\n%s", lines, g.log.String())

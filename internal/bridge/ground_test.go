@@ -31,7 +31,6 @@ type ground struct {
 	refuse   []error // of the next connections
 	prefetch int
 	session  *session
-	closed   bool // nothing more comes: sessions end once all is confirmed
 
 	accepted map[string]int // bodies that lull's queue has, and how often
 	answer   func(out []queue.Outgoing) []error
@@ -42,10 +41,8 @@ type ground struct {
 func newGround(t testing.TB, bodies ...string) *ground {
 	g := &ground{t: t, accepted: map[string]int{}, prefetch: 1000, parks: true}
 	for _, b := range bodies {
-		g.waiting = append(
-			g.waiting,
-			bridge.Message{Body: []byte(b), RoutingKey: "guide.major", ContentType: "application/json"},
-		)
+		g.waiting = append(g.waiting,
+			bridge.Message{Body: []byte(b), RoutingKey: "guide.major", ContentType: "application/json"})
 	}
 	return g
 }

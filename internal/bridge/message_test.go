@@ -26,7 +26,9 @@ func TestEveryBodyArrivesAsItWas(t *testing.T) {
 		"heartbeat":           {m: Message{Body: []byte(`{}`), ContentType: beat}, as: true, skip: true},
 		"heartbeat, empty":    {m: Message{ContentType: beat}, skip: true},
 		"headers for properties": {
-			m:  Message{Body: []byte(`{}`), Headers: map[string]any{"routing_key": "guide.major", "event_type": int32(7)}},
+			m: Message{
+				Body: []byte(`{}`), Headers: map[string]any{"routing_key": "guide.major", "event_type": int32(7)},
+			},
 			as: true,
 		},
 	} {
@@ -70,8 +72,7 @@ func TestPropertiesAreWhatEveryQueueTakes(t *testing.T) {
 	t.Parallel()
 	m := Message{
 		Body: []byte(
-			`{}`,
-		), Exchange: "published_documents", RoutingKey: "guide.\x00\x1b[31m\ufffe", Type: "links", ID: "m-1",
+			`{}`), Exchange: "published_documents", RoutingKey: "guide.\x00\x1b[31m\ufffe", Type: "links", ID: "m-1",
 		ContentType: strings.Repeat("ü", 5000), Headers: map[string]any{
 			"lull-event": "3", "lull-first-sent": "1", "lull-letter": "x", "lull-source": "other", "lull-group": "g",
 			"more":        "x",

@@ -4,9 +4,11 @@
 port=9092 limit=120
 
 classpath=$LULL_E2E/kafka
+java=("$LULL_E2E/lib/java/21/bin/java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+  -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$classpath/*")
 
 prepare() {
-  installed Kafka "$classpath"
+  installed Kafka "$classpath" kafka
   if [ "$fresh" = yes ]; then
     rm -rf "$run/data"
   fi
@@ -27,28 +29,15 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 PROPERTIES
-  cat >"$run/log4j2.properties" <<PROPERTIES
-appender.console.type=Console
-appender.console.name=console
-appender.console.layout.type=PatternLayout
-appender.console.layout.pattern=%d %p %c: %m%n
-rootLogger.level=WARN
-rootLogger.appenderRef.console.ref=console
-PROPERTIES
   [ -e "$run/data/meta.properties" ] ||
-    java_of_kafka kafka.tools.StorageTool format -t lull-e2e-AAAAAAAAAAAAA -c "$run/server.properties" >/dev/null
-}
-
-java_of_kafka() {
-  "$(readlink -f "$LULL_E2E/lib/java/21")/bin/java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
-    -Dlog4j2.configurationFile="$run/log4j2.properties" -cp "$classpath/*" "$@"
+    "${java[@]}" kafka.tools.StorageTool format -t lull-e2e-AAAAAAAAAAAAA -c "$run/server.properties" >/dev/null 2>&1 ||
+    die "kafka: its storage cannot be formatted"
 }
 
 launch() {
   cd "$run"
   exec setsid env -i "$(mark kafka)" PATH="$PATH" LANG=C.UTF-8 TZ=UTC HOME="$run" \
-    "$(readlink -f "$LULL_E2E/lib/java/21")/bin/java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
-    -Dlog4j2.configurationFile="$run/log4j2.properties" -cp "$classpath/*" kafka.Kafka "$run/server.properties"
+    "${java[@]}" kafka.Kafka "$run/server.properties"
 }
 
 ready() { listening "$port"; }

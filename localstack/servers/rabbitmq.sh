@@ -6,7 +6,7 @@ port=5672 limit=120
 home=$LULL_E2E/rabbitmq
 
 prepare() {
-  installed RabbitMQ "$home/usr/lib/rabbitmq/bin/rabbitmq-server"
+  installed RabbitMQ "$home/usr/lib/rabbitmq/bin/rabbitmq-server" rabbitmq
   if [ "$fresh" = yes ]; then
     rm -rf "$run/data"
   fi

@@ -53,10 +53,16 @@ func init() {
 			Settings: []setting.Setting{
 				setting.Pointer("debezium.key", "Where the document's id is.").Otherwise("the key payload"),
 				setting.Pointer("debezium.version", "Where the version is.").Otherwise(defaultVersion),
-				setting.Flag("debezium.binlog", "Takes the version from the place in the binlog of MySQL or MariaDB: file, "+
-					"position and row. Needs class: int. Raise the source's epoch when another server takes over."),
-				setting.Flag("debezium.sequence", "Takes the version from PostgreSQL's source.sequence: the commit before the "+
-					"change, then the change. Needs class: int, and orders snapshots too."),
+				setting.Flag(
+					"debezium.binlog",
+					"Takes the version from the place in the binlog of MySQL or MariaDB: file, "+
+						"position and row. Needs class: int. Raise the source's epoch when another server takes over.",
+				),
+				setting.Flag(
+					"debezium.sequence",
+					"Takes the version from PostgreSQL's source.sequence: the commit before the "+
+						"change, then the change. Needs class: int, and orders snapshots too.",
+				),
 			},
 		},
 		Class:   source.ClassLSN,
@@ -78,12 +84,12 @@ func check(s source.Settings) (problems []setting.Problem) {
 		})
 	case chosen != "" && s.Class != source.ClassInt:
 		problems = append(problems, setting.Problem{
-			Setting: "class", Value: string(s.Class), Problem: "does not fit " + chosen + ", whose versions are numbers",
+			Setting: "class", Value: string(s.Class), Problem: "does not fit " + chosen + ": its versions are numbers",
 			Fix: "set class to int, or remove " + chosen,
 		})
 	case chosen != "" && o.Version != defaultVersion && o.Version != "":
 		problems = append(problems, setting.Problem{
-			Setting: "debezium.version", Value: o.Version, Problem: "stands beside " + chosen + ", which is the version",
+			Setting: "debezium.version", Value: o.Version, Problem: "stands beside " + chosen + ": that is the version",
 			Fix: "remove one of them",
 		})
 	}
@@ -186,7 +192,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if d.Op == event.Put {
 		after := event.Child(value, "after")
 		if !after.IsObject() {
-			return d, source.Invalid("after", "after is %s: op %s carries the row there", source.TypeName(after), op.Str)
+			return d, source.Invalid("after", "after is %s: op %s carries the row there", source.TypeName(after),
+				op.Str)
 		}
 		if bad = s.complete(after); bad != nil {
 			return d, bad
@@ -228,7 +235,8 @@ func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) 
 		bad = source.Invalid("source/file", "source/file %s is not a binlog's: want one such as mysql-bin.000003",
 			event.Quote(name))
 	case !digits(pos, posDigits):
-		bad = source.Invalid("source/pos", "source/pos is %s: want the position in the binlog", source.TypeName(m["pos"]))
+		bad = source.Invalid("source/pos", "source/pos is %s: want the position in the binlog",
+			source.TypeName(m["pos"]))
 	case !digits(row, rowDigits):
 		bad = source.Invalid("source/row", "source/row is %s: want the number of the row", source.TypeName(m["row"]))
 	}

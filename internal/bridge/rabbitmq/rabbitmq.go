@@ -78,11 +78,9 @@ type session struct {
 	messages chan bridge.Message
 	ended    sync.Once
 	done     chan struct{}
-	stopped  chan struct{}
 
-	mu   sync.Mutex
-	err  error
-	gone bool
+	mu  sync.Mutex
+	err error
 
 	park     string
 	parking  sync.Mutex // one at a time: a returned message names no tag
@@ -147,7 +145,7 @@ func explain(doing string, err error) error {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var certificate *tls.CertificateVerificationError
-	fix := ""
+	var fix string
 	switch {
 	case errors.Is(err, amqp.ErrCredentials), errors.Is(err, amqp.ErrSASL):
 		fix = "correct the user and the password of the address"
