@@ -169,6 +169,11 @@ e2e-upstreams: ## Run lull behind a real RabbitMQ, and behind Debezium on Postgr
 	localstack/setup.sh --only rabbitmq kafka postgres
 	e2e/run.sh upstreams
 
+.PHONY: e2e-sinks
+e2e-sinks: ## Run the suite of sinks, and lull dev, before real servers: PostgreSQL, Typesense, Elasticsearch 8 and 9
+	localstack/setup.sh --only postgres typesense elasticsearch elasticsearch9
+	e2e/run.sh sinks
+
 .PHONY: e2e-long
 e2e-long: ## Upgrade a stack of an earlier build under load, and roll it back
 	localstack/setup.sh
@@ -199,7 +204,7 @@ lint-format:
 
 .PHONY: lint-dead
 lint-dead:
-	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,e2eupstreams,faults,browser ./...); \
+	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,e2eupstreams,e2esinks,faults,browser ./...); \
 	if [ -n "$$dead" ]; then printf 'never called:\n%s\n' "$$dead"; exit 1; fi
 
 .PHONY: lint-tidy
@@ -318,4 +323,4 @@ ci: ## What CI runs: lint, tests, race, builds, end to end
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, benchmarks, race tests, fuzzing, upgrades
-	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e-long e2e-upstreams local-up local-down
+	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e-long e2e-upstreams e2e-sinks local-up local-down

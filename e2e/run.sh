@@ -4,6 +4,8 @@
 #   run.sh stack [ARGS]   LocalStack and OpenSearch: the suites of the AWS halves and of the sink, then the deployed stack
 #   run.sh iam [ARGS]     ministack, which enforces IAM, and OpenSearch
 #   run.sh upstreams [ARGS]   RabbitMQ before `lull bridge`; PostgreSQL, Debezium and Kafka before `lull dev`. No AWS
+#   run.sh sinks [SERVER...]  the suite of each kind of sink before its real server, one after the other, and
+#                         `lull dev` before it; localstack/setup.sh --only SERVER... comes first. No AWS
 #   run.sh long [ARGS]    the same servers: an earlier build, today's over it, and back; a table outage
 #
 # ARGS go to the go command that runs the tests of this folder, such as -run TestBurst. localstack/setup.sh and
@@ -23,12 +25,39 @@ cd "$root"
 
 what=${1:-}
 shift || true
+# Sinks need neither AWS nor functions.
+if [ "$what" = sinks ]; then
+  . localstack/env.sh
+  mkdir -p "$LULL_E2E_RUN/sinks"
+  go build -buildvcs=false -o "$LULL_E2E_RUN/sinks/lull" ./cmd/lull
+  export LULL_E2E_LULL=$LULL_E2E_RUN/sinks/lull PGUSER=postgres TYPESENSE_API_KEY=lull
+  [ $# -gt 0 ] || set -- postgres typesense elasticsearch elasticsearch9
+  trap 'localstack/stop.sh "$@"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  for server in "$@"; do
+    localstack/start.sh "$server" --fresh
+    port=$(cat "$LULL_E2E_RUN/$server/port")
+    case $server in
+      postgres) sink=postgres://127.0.0.1:$port/postgres variable=LULL_TEST_POSTGRES url=$sink suite=./sink/postgres ;;
+      typesense) url=http://127.0.0.1:$port variable=LULL_TEST_TYPESENSE suite=./sink/typesense sink=typesense:$url ;;
+      elasticsearch*) url=http://127.0.0.1:$port variable=LULL_TEST_ELASTICSEARCH suite=./sink/opensearch sink=elasticsearch:$url ;;
+      *) echo "e2e: $server is not the server of a sink" >&2; exit 2 ;;
+    esac
+    echo "=== $server"
+    LULL_E2E_SINK=$sink go test -tags e2esinks -count=1 -timeout 10m ./e2e/sinks
+    env "$variable=$url" go test -count=1 -timeout 10m "$suite"
+    localstack/stop.sh "$server"
+  done
+  exit 0
+fi
+
 case $what in
   stack) backend=localstack tags=e2e tests=./e2e limit=40m ;;
   iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
   long) backend=ministack tags=e2elong tests=./e2e/long limit=20m ;;
   upstreams) tags=e2eupstreams tests=./e2e/upstreams limit=20m ;;
-  *) echo "usage: e2e/run.sh stack|iam|long|upstreams [ARGS]" >&2; exit 2 ;;
+  *) echo "usage: e2e/run.sh stack|iam|long|upstreams|sinks [ARGS]" >&2; exit 2 ;;
 esac
 
 # Upstreams need neither AWS nor functions: their tests start and kill `lull` and the servers themselves.

@@ -129,6 +129,8 @@ func TestASinkIsChosenByAnAddressOrAKind(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]sinkFlag{
 		"http://127.0.0.1:9200":               {url: "http://127.0.0.1:9200", name: "", text: "opensearch"},
+		"postgres://127.0.0.1/search":         {url: "postgres://127.0.0.1/search", text: "postgres"},
+		"b=postgres:postgresql://db/search":   {url: "postgresql://db/search", name: "b", text: "postgres"},
 		"opensearch:https://s.example.org/x":  {url: "https://s.example.org/x", text: "opensearch"},
 		"b=http://127.0.0.1:9200/?a=b":        {url: "http://127.0.0.1:9200/?a=b", name: "b", text: "opensearch"},
 		"b=opensearch:http://127.0.0.1:9200/": {url: "http://127.0.0.1:9200/", name: "b", text: "opensearch"},

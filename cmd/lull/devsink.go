@@ -41,6 +41,8 @@ func parseSink(text string) (f sinkFlag, err error) {
 	first, address, _ := strings.Cut(rest, ":")
 	kind, known := sink.Lookup(first)
 	switch of := kindsOf(first); {
+	case known && slices.Contains(kind.Schemes, first) && strings.HasPrefix(address, "//"):
+		f.kind, f.url = kind, rest // the kind is named as its scheme: postgres://host
 	case known:
 		f.kind, f.url = kind, address
 	case len(of) > 0 && strings.HasPrefix(address, "//"):

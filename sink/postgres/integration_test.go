@@ -32,6 +32,11 @@ func real(t *testing.T, change func(*postgres.Options)) *postgres.Sink {
 		t.Fatal(err)
 	}
 	s.Run(t, "CREATE SCHEMA "+o.Schema)
+	if o.Vector.Field != "" { // makes the extension
+		if err := s.Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Cleanup(func() {
 		s.Run(t, "DROP SCHEMA "+o.Schema+" CASCADE")
 		_ = s.Close()

@@ -134,7 +134,7 @@ func (s *Sink) Prepare(ctx context.Context) error {
 func (s *Sink) extend(ctx context.Context, conn *pgconn.PgConn) error {
 	rows, err := rowsOf(ctx, conn, `SELECT 1 FROM pg_extension WHERE extname = 'vector'`)
 	if err == nil && len(rows) == 0 {
-		_, err = conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS vector").ReadAll()
+		_, err = conn.Exec(ctx, creating+"; CREATE EXTENSION IF NOT EXISTS vector").ReadAll() // one transaction
 	}
 	if err != nil {
 		return s.explain("make the extension vector (pgvector)", err)

@@ -89,6 +89,7 @@ var writing = []duty{
 			}
 		}
 	}},
+	{"a hostile document harms no neighbour", always, hostileDocuments},
 	{"one id in two collections is two documents", always, func(t *testing.T, b *bundle) {
 		one, two := put(docID("one", "a"), 1, `{"n":1}`), put(docID("two", "a"), 1, `{"n":2}`)
 		b.apply(t, one, two)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/sink"
@@ -61,10 +63,14 @@ func (s *Sink) ask(ctx context.Context, doing, path string, into any) (found boo
 	return true, nil
 }
 
-// kept is a document as Typesense holds it.
-type kept struct {
-	ID       string `json:"id"`
-	Original string `json:"_lull"`
+// kept is what lull looks at of a document as Typesense holds it.
+type kept struct{ ID, Original string }
+
+// UnmarshalJSON takes members by their names exactly: a document may have others of any type whose
+// names differ in their case alone.
+func (k *kept) UnmarshalJSON(document []byte) error {
+	k.ID, k.Original = gjson.GetBytes(document, "id").String(), gjson.GetBytes(document, fieldOriginal).String()
+	return nil
 }
 
 // stored is a document of lull's; false for one of somebody else's.
