@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +55,9 @@ func (a *app) verifyCommand() *cobra.Command {
 				return err
 			}
 		}
+		if err := f.decodes(c.Context(), api); err != nil {
+			return err
+		}
 		v := &verification{app: a, api: api, verifyFlags: f, collection: shard.Collection(args[0])}
 		return v.run(c.Context())
 	})
@@ -83,6 +87,27 @@ func (a *app) verifyCommand() *cobra.Command {
 		exitMissing: "no setting, row or document is of this collection",
 		exitWrong:   "drift: documents differ, or events of the export could not be compared",
 	})
+}
+
+// decodes refuses --as where the stack has no such source: each line of the export would say so.
+func (f *verifyFlags) decodes(ctx context.Context, api operate.API) error {
+	if f.source == "" {
+		return nil
+	}
+	known, err := api.Forms(ctx)
+	if err != nil || known.Why != "" { // then not every source is among them
+		return err
+	}
+	var names []string
+	for _, form := range known.Forms {
+		names = append(names, form.Source)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if !slices.Contains(names, f.source) {
+		return usagef("--as %s: no such source: want %s", f.source, strings.Join(names, ", "))
+	}
+	return nil
 }
 
 func (f *verifyFlags) check(collection string) error {

@@ -247,9 +247,12 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 			[]string{"content", "--sample", "1", "--source", other}, exitUsage, "--sample and --source",
 		},
 		"a source without a file": {[]string{"content", "--as", "native"}, exitUsage, "only with --source"},
-		"no such file":            {[]string{"content", "--source", at + "x"}, exitUsage, "no such file"},
-		"of another collection":   {[]string{"content", "--source", other}, exitUsage, "no event of collection content"},
-		"an empty export":         {[]string{"content", "--source", write(t)}, exitUsage, "it is empty"},
+		"a source that is not there": {
+			[]string{"content", "--source", other, "--as", "bogus"}, exitUsage, "--as bogus: no such source: want native",
+		},
+		"no such file":          {[]string{"content", "--source", at + "x"}, exitUsage, "no such file"},
+		"of another collection": {[]string{"content", "--source", other}, exitUsage, "no event of collection content"},
+		"an empty export":       {[]string{"content", "--source", write(t)}, exitUsage, "it is empty"},
 		"another sink": {
 			[]string{"content", "--sink", "far"}, exitUsage, "sink far: collection content is in sink search",
 		},
