@@ -611,6 +611,20 @@ func TestTheServerAnswersToNoNameThatSomebodyElseOwns(t *testing.T) {
 	}
 }
 
+// What is published names its source, as `lull publish --source` does.
+func TestPublishTakesASource(t *testing.T) {
+	t.Parallel()
+	settings := filepath.Join(t.TempDir(), "lull.yaml")
+	text := "sources: {pages: {kind: govuk}, events: {kind: native, match: [{named: true}]}}\ndefaultSource: pages\n"
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, nil, "--config", settings, "--speed", "100")
+	do(t, ask(t, http.MethodPost, s.url+"/publish?source=events", put("a", "1", "{}")), http.StatusOK, &struct{}{})
+	s.ask("wait", "content#a", "--version", "1").want(t, "wait", exitOK)
+	do(t, ask(t, http.MethodPost, s.url+"/publish?source=event", put("b", "1", "{}")), http.StatusBadRequest, &struct{}{})
+}
+
 func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--source", "native", "--speed", "100", "--events",

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -97,6 +99,9 @@ func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) erro
 	}
 	return nil
 }
+
+// Sources are the names of the sources that messages may be of, sorted.
+func (e *Engine) Sources() []string { return slices.Sorted(maps.Keys(e.cfg.Sources)) }
 
 // Play publishes an input's messages at their times. One that no queue takes becomes a dead letter
 // at once.

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/commitfeed"
@@ -25,7 +28,7 @@ import (
 //	GET  /                                      the console (package console)
 //	GET  /search?q=&field=&collection=&limit=&prefix=
 //	     {"hits":[{"id","collection","version","document"}],"more":true,"notes":["a sink that was not searched"]}
-//	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
+//	POST /publish?source=                       one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, what remains, and why the disk cannot be written
 //	GET  /feed                                  commits from now on, as server-sent events (package commitfeed)
 //	POST /operate/...                           what the commands ask (package operate)
@@ -73,6 +76,11 @@ func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 		fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err))
 		return
 	}
+	source := r.URL.Query().Get("source")
+	if known := e.Sources(); source != "" && !slices.Contains(known, source) {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("source: there is no such source: want %s", strings.Join(known, ", ")))
+		return
+	}
 	in := feed.Request(body)
 	for n := 0; ; n++ {
 		t, err := in.Next()
@@ -82,6 +90,13 @@ func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 		}
 		status := http.StatusBadRequest
 		if err == nil {
+			if _, named := t.Attributes[queue.AttrSource]; source != "" && !named {
+				t.Attributes = maps.Clone(t.Attributes)
+				if t.Attributes == nil {
+					t.Attributes = map[string]queue.Attribute{}
+				}
+				t.Attributes[queue.AttrSource] = queue.Text(source)
+			}
 			if err = e.Publish(r.Context(), t.Outgoing); errors.Is(err, queue.ErrTooLarge) {
 				status, err = http.StatusRequestEntityTooLarge, fmt.Errorf("%w: send the payload by dataref", err)
 			}
