@@ -42,7 +42,8 @@ func (a *app) backfillCommand() *cobra.Command {
 		return a.backfill(c.Context(), api, order, most)
 	})
 	c.Flags().StringVar(&o.Sink, "sink", "", "`NAME` of the sink that is filled")
-	c.Flags().StringVar(&o.From, "from", "", "`NAME` of the sink that holds the documents; without it the collection's first")
+	c.Flags().
+		StringVar(&o.From, "from", "", "`NAME` of the sink that holds the documents; without it the collection's first")
 	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be copied, change nothing")
 	c.Flags().Float64Var(&most, "rate", 0, "at most `N` documents a second, 0 for no limit")
 	return exits(c, map[int]string{
@@ -85,9 +86,16 @@ func (a *app) backfill(ctx context.Context, api operate.API, o operate.BackfillO
 		if o.DryRun {
 			verb = "would be copied"
 		}
-		terminal.Printf(w, "%d %s, %d there already, %d in motion, %d differ, %d failed\n", total.Outcomes[operate.Copied],
-			verb, total.Outcomes[operate.There], total.Outcomes[operate.InMotion], total.Outcomes[operate.Differs],
-			total.Outcomes[operate.Failed])
+		terminal.Printf(
+			w,
+			"%d %s, %d there already, %d in motion, %d differ, %d failed\n",
+			total.Outcomes[operate.Copied],
+			verb,
+			total.Outcomes[operate.There],
+			total.Outcomes[operate.InMotion],
+			total.Outcomes[operate.Differs],
+			total.Outcomes[operate.Failed],
+		)
 	})
 	if err == nil && len(total.Lines) > 0 {
 		return &exitError{exitFailed, fmt.Errorf("%d documents were not copied", len(total.Lines))}

@@ -27,7 +27,8 @@ type BackfillOrder struct {
 // BackfillStep says what a step did.
 type BackfillStep struct {
 	Next string `json:"next,omitempty"` // the cursor of the next step, empty at the end
-	// Outcomes counts documents: copied, there, in_motion, differs, failed.
+	// Outcomes counts documents: copied, there, in_motion, differs, failed. One that was copied may be
+	// in motion, too: a newer version waits in the one sink that the other has not heard of.
 	Outcomes map[string]int `json:"outcomes"`
 	// Lines name those that were not copied and have to be looked at.
 	Lines []BackfillLine `json:"lines,omitempty"`
@@ -128,16 +129,14 @@ func (b *backfill) to(doc shard.DocID) shard.DocID {
 // page fills the sink with the documents of some rows of the other one. What it has is left out by
 // one read, so that a backfill that is repeated is cheap.
 func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
-	var from, to []shard.DocID
-	keys := map[shard.DocID]shard.OrderKey{}
+	var from []shard.Row
+	var to []shard.DocID
 	for _, r := range rows {
 		own, there := b.Config.RowAt(r.Doc, b.order.From)
-		if !r.Doc.IsDocument() || r.Doc.Collection() != b.order.Collection || !there || own != r.Doc ||
-			r.Committed == "" || r.Committed.IsFloor() {
-			continue
+		if r.Doc.IsDocument() && r.Doc.Collection() == b.order.Collection && there && own == r.Doc &&
+			(r.Committed != "" && !r.Committed.IsFloor() || r.Pending != "") {
+			from, to = append(from, r), append(to, b.to(r.Doc))
 		}
-		from, to = append(from, r.Doc), append(to, b.to(r.Doc))
-		keys[r.Doc] = r.Committed
 	}
 	if len(from) == 0 {
 		return nil
@@ -147,12 +146,17 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 		return fmt.Errorf("read rows: %w", err)
 	}
 	var lack []shard.DocID
-	for i, doc := range from {
-		if has[i].Committed >= keys[doc] {
+	for i, r := range from {
+		switch known := max(has[i].Committed, has[i].Pending, has[i].Dead); {
+		case r.Pending > max(r.Committed, known):
+			b.count(to[i], InMotion, nil) // sent before the sink was added, perhaps: it has to be looked at again
+		case has[i].Committed >= r.Committed:
 			b.count(to[i], There, nil)
 			continue
 		}
-		lack = append(lack, doc)
+		if r.Committed > has[i].Committed && !r.Committed.IsFloor() {
+			lack = append(lack, r.Doc)
+		}
 	}
 	look := b.looker(b.order.From)
 	look.Whole = true

@@ -76,7 +76,7 @@ func (o *oracle) buried(n journal.Note) {
 	witness := l.committed != "" && l.shown() == l.committed && l.inSinkOp == shard.Put && !l.open
 	if p.versions && !witness {
 		for doc, other := range o.docs {
-			same := doc.Collection() == n.Doc.Collection()
+			same := doc.Collection() == n.Doc.Collection() && doc.Sink() == n.Doc.Sink()
 			if same && p.engine.applied[doc] > o.w.now-turn || same && other.open {
 				return // it changes while it is asked about
 			}

@@ -97,6 +97,7 @@ type World struct {
 	freshness []time.Duration
 	freshBy   map[shard.Collection][]time.Duration
 	freshIn   map[string][]time.Duration // by sink
+	added     map[string]time.Duration   // since when a sink gets what is sent; empty for the beginning
 
 	oracle   *oracle
 	trace    trace
@@ -259,6 +260,9 @@ func (w *World) publish(out queue.Outgoing) {
 	})
 	w.oracle.said(to)
 	for _, sink := range to.Sinks() {
+		if w.now < w.added[sink] {
+			continue
+		}
 		w.counts.Messages++
 		w.counts.Events += len(to.Events)
 		if p := w.pipeNamed(sink); p != nil && p.lane(to.Lane).send(out) != nil {
