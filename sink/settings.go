@@ -102,6 +102,9 @@ type Capabilities struct {
 	// MaxDocuments is the most documents that one request can have: 1 for an engine that takes one
 	// document a call. 0 means that bulkDocuments alone bounds it.
 	MaxDocuments int
+	// MinInterval is the least time between two writes of one document that the engine takes. 0 is for
+	// any.
+	MinInterval time.Duration
 	// Generation: the sink is a [Generator]. Without it, unchanged: keep is refused.
 	Generation bool
 }

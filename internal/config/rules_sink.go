@@ -45,6 +45,10 @@ var sinkRules = []Rule{
 		checkSinkConcurrency,
 	},
 	{
+		"sink-interval", "Where an engine takes a document only so often, minInterval does not send it more often.",
+		checkInterval,
+	},
+	{
 		"sink-unchanged", "unchanged: keep trusts the row about what the sink holds. So nothing may write past the row, " +
 			"and the sink can tell its index from one that was made anew.", checkUnchanged,
 	},
@@ -71,6 +75,26 @@ func checkSinkConcurrency(c *Config, f *checker) {
 		f.fault(last+".maxConcurrency", all, fmt.Sprintf("of all sinks together is more than the %d that may be reserved",
 			most), "lower one of them")
 	}
+}
+
+// checkInterval compares the engine's own limit for one document with the collections that go to
+// it.
+func checkInterval(c *Config, f *checker) {
+	eachSink(c, func(name, _ string, s Sink) {
+		least := s.Capabilities().MinInterval
+		said := map[string]bool{}
+		for _, collection := range c.CollectionsOf(name) {
+			at := "debounce.minInterval"
+			if c.Collections[string(collection)].MinInterval != nil {
+				at = "collections." + printable(string(collection)) + ".minInterval"
+			}
+			if is := c.For(string(collection)).MinInterval; is < least && !said[at] {
+				said[at] = true
+				f.fault(at, is, "is less than a sink of the kind "+s.Kind+" takes of one document",
+					"raise it to at least "+setting.FormatDuration(least))
+			}
+		}
+	})
 }
 
 // checkUnchanged allows keep only where nothing is written past the row, and where an index that

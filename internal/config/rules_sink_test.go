@@ -22,6 +22,17 @@ func signed(a Auth) func(c *Config) {
 	}
 }
 
+// vertex makes the default sink one that takes one document a request, once a second.
+func vertex(change func(*Config)) func(c *Config) {
+	return func(c *Config) {
+		k, _ := sink.Lookup("vertex")
+		setSink(c, func(s *Sink) {
+			s.Kind, s.URL, s.Index, s.Versions, s.BulkDocuments = k.Name, k.Example(), "lull-{collection}", nil, 1
+		})
+		change(c)
+	}
+}
+
 func at443(address string) func(c *Config) {
 	return func(c *Config) { setSink(c, func(s *Sink) { s.URL = address }) }
 }
@@ -83,6 +94,27 @@ var brokenSinks = []broken{
 		rule: "sink-auth", name: "key with both",
 		holds: signed(Auth{Kind: AuthKey, KeyEnv: "KEY"}), breaks: signed(Auth{Kind: AuthKey, KeyEnv: "KEY", SecretARN: secret}),
 		setting: "sinks.search.auth.secretARN", fix: "keep",
+	},
+	{
+		rule: "sink-interval", name: "for all collections",
+		holds:   vertex(func(*Config) {}),
+		breaks:  vertex(func(c *Config) { c.Debounce.MinInterval = 999 * time.Millisecond }),
+		setting: "debounce.minInterval", fix: "at least 1s",
+	},
+	{
+		rule: "sink-interval", name: "for one collection",
+		holds: vertex(func(c *Config) {
+			c.Debounce.MinInterval = 0
+			c.Collections["content"] = Collection{MinInterval: ptr(time.Second)}
+		}),
+		breaks:  vertex(func(c *Config) { c.Collections["content"] = Collection{MinInterval: ptr(time.Duration(0))} }),
+		setting: "collections.content.minInterval", fix: "at least 1s",
+	},
+	{
+		rule: "sink-kind", name: "more documents in a request than the kind can send",
+		holds:   vertex(func(c *Config) { setSink(c, func(s *Sink) { s.BulkDocuments = 1 }) }),
+		breaks:  vertex(func(c *Config) { setSink(c, func(s *Sink) { s.BulkDocuments = 2 }) }),
+		setting: "sinks.search.bulkDocuments", fix: "write 1",
 	},
 	{
 		rule: "sink-auth", name: "basic with nothing",

@@ -44,10 +44,10 @@ func bearer(from oauth2.TokenSource, quota string, r *http.Request) error {
 // federated are the credentials of the function's role, exchanged for Google's: nothing secret is
 // kept anywhere. The role's own are in the environment of a Lambda function.
 func federated(ctx context.Context, audience, account string) (func(*http.Request) error, error) {
-	config := externalaccount.Config{
+	config := externalaccount.Config{ //nolint:gosec // addresses, and no credentials
 		Audience: audience, SubjectTokenType: "urn:ietf:params:aws:token-type:aws4_request",
 		TokenURL: "https://sts.googleapis.com/v1/token", Scopes: []string{scope},
-		CredentialSource: &externalaccount.CredentialSource{
+		CredentialSource: &externalaccount.CredentialSource{ //nolint:gosec // an address
 			EnvironmentID:               "aws1",
 			RegionalCredVerificationURL: "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15",
 		},
@@ -124,7 +124,7 @@ func applicationDefault(context.Context) (string, error) {
 	if home, err := os.UserHomeDir(); path == "" && err == nil {
 		path = filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // the file that whoever runs lull names
 	if err != nil {
 		return "", errors.New("no credentials of Google's: set auth.kind: key or vertex.audience; on your machine, run: " +
 			"gcloud auth application-default login")

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
@@ -63,9 +64,11 @@ func init() {
 		},
 		Schemes: []string{"http", "https"}, Address: "https://" + hostOf("global") + "/v1/projects/PROJECT/locations/global",
 		NeedsIndex: true, Auths: []sink.AuthKind{sink.AuthKey}, BulkDocuments: 1,
-		Capabilities: func(sink.Settings) sink.Capabilities { return sink.Capabilities{MaxDocuments: 1} },
-		Check:        check,
-		Open:         open,
+		Capabilities: func(sink.Settings) sink.Capabilities {
+			return sink.Capabilities{MaxDocuments: 1, MinInterval: time.Second}
+		},
+		Check: check,
+		Open:  open,
 	})
 }
 
