@@ -217,12 +217,29 @@ func TestRequestsAreBounded(t *testing.T) {
 	for i, o := range opened(t, vertex.Options{URL: url, Parallel: 4}).Write(ctx, ops) {
 		if o.Kind == sink.Throttled && o.Apart && o.Reason == "not_sent" {
 			unsent++
-		} else if o.Kind != sink.Unknown && o.Reason != "unreachable" {
+		} else if o.Kind != sink.Unknown {
 			t.Fatalf("op %d: %+v", i, o)
 		}
 	}
 	if most.Load() > 4 || all.Load() > 60 || unsent < 400 {
 		t.Errorf("%d requests, %d at a time, %d not sent", all.Load(), most.Load(), unsent)
+	}
+}
+
+// A request that was not sent because our time was over says nothing of the engine.
+func TestOurTimeEndsBeforeARequestIsSent(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"while it connects": nil, "while credentials are read": errors.New("late")} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := opened(t, vertex.Options{
+			URL: server(t, answers(200, ok)), Parallel: 1,
+			Authenticate: func(*http.Request) error { cancel(); return err },
+		})
+		for i, o := range s.Write(ctx, sinktest.Ops()) {
+			if want := apart(sink.Throttled, "not_sent"); o != want {
+				t.Errorf("%s: op %d: %+v, want %+v", name, i, o, want)
+			}
+		}
 	}
 }
 

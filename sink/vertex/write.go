@@ -37,16 +37,21 @@ func (s *Sink) write(ctx context.Context, op sink.Op, brake *exchange.Brake) sin
 		return sink.Outcome{Kind: sink.Rejected, Reason: classOtherCollection}
 	}
 	path := documents(name) + "/" + documentID(op.Doc.ID())
+	var a exchange.Answer
 	var o sink.Outcome
 	if op.Kind == event.Put {
 		text, fault := s.encode(op)
 		if fault != nil {
 			return fault.Outcome()
 		}
-		a := s.client.Do(ctx, http.MethodPatch, path+"?allowMissing=true", typeJSON, text, maxWriteAnswer)
+		a = s.client.Do(ctx, http.MethodPatch, path+"?allowMissing=true", typeJSON, text, maxWriteAnswer)
 		o = putOutcome(a, path)
 	} else {
-		o = s.deleteOutcome(ctx, s.client.Do(ctx, http.MethodDelete, path, "", nil, maxWriteAnswer), name, op.Present)
+		a = s.client.Do(ctx, http.MethodDelete, path, "", nil, maxWriteAnswer)
+		o = s.deleteOutcome(ctx, a, name, op.Present)
+	}
+	if late, ok := exchange.Late(ctx, a); ok {
+		return late
 	}
 	if o.Kind == sink.Applied {
 		s.there.Store(name, true)

@@ -285,6 +285,23 @@ func TestTheRestIsNotSentWhereNothingIsTaken(t *testing.T) {
 	}
 }
 
+// A request that was not sent because our time was over says nothing of the receiver.
+func TestOurTimeEndsBeforeARequestIsSent(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"while it connects": nil, "while the secret is read": errors.New("late")} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := opened(t, webhook.Options{
+			URL: server(t, says(200, "")), Parallel: 1,
+			Secrets: func(context.Context) (string, error) { cancel(); return secret, err },
+		})
+		for i, o := range s.Write(ctx, sinktest.Ops()) {
+			if want := apart(sink.Throttled, "not_sent"); o != want {
+				t.Errorf("%s: op %d: %+v, want %+v", name, i, o, want)
+			}
+		}
+	}
+}
+
 // What stands in a request, and where.
 func TestARequest(t *testing.T) {
 	t.Parallel()

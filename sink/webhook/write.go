@@ -73,6 +73,9 @@ func (b *batch) push(ctx context.Context, entries []entry) {
 	}
 	a := b.s.post(ctx, typeDocuments, entries)
 	o, ofOne := b.s.whole(a)
+	if late, ok := exchange.Late(ctx, a); ok {
+		o, ofOne = late, false
+	}
 	switch {
 	case o.Kind == sink.Applied:
 		b.read(a, entries)
