@@ -97,7 +97,7 @@ func TestPublishingMessagesThroughAWrappingTopic(t *testing.T) {
 // are written.
 func TestPayloadsAreFetched(t *testing.T) {
 	s := withDefaults(t)
-	s.Notify(t)
+	s.Notify(t, "exports")
 	s.Object(t, "published/a b+c.json", `{"title":"from S3"}`)
 	ref := s.Object(t, "published/body.json", `{"title":"by reference"}`)
 	s.Direct(t, ground.Event{Collection: "news", ID: "referred", Version: 1, Ref: ref})

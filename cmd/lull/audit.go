@@ -18,7 +18,7 @@ func (a audit) Note(n journal.Note) {
 	switch n.Step {
 	case journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked,
 		journal.Raised, journal.Reasserted, journal.Reset, journal.Removed, journal.Copied,
-		journal.Paused, journal.Resumed, journal.Rebuild, journal.Replayed:
+		journal.Paused, journal.Resumed, journal.Rebuild, journal.Replayed, journal.Aborted:
 	default:
 		return
 	}

@@ -72,7 +72,7 @@ func (a *app) command() *cobra.Command {
 	add(groupSelf, a.versionCommand(), a.completionCommand())
 	add(groupAsk, a.listCommand())
 	add(groupFix, a.verifyCommand(), a.forgetCommand())
-	add(groupFix, a.backfillCommand())
+	add(groupFix, a.backfillCommand(), a.objectCommand())
 	add(groupAsk, a.bridgeCommand())
 	a.complete(root)
 	showArgs(root)

@@ -235,7 +235,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"}, "reconcile": {"content"},
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
-		"pause": {"--all"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
+		"pause": {"--all"}, "object": {"s3://b/k"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
 		"verify":         {"content", "--patience", "0s", "--checkpoint", filepath.Join(t.TempDir(), "cp")},
 		"replay":         {"--from", "2h", "--checkpoint", filepath.Join(t.TempDir(), "replayed")},
 		"rebuild status": {"content"}, "rebuild resume": {"content"}, "rebuild abort": {"content"},

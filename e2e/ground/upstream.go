@@ -152,11 +152,11 @@ func (s *Stack) liveARN() string {
 	return "arn:aws:sqs:" + s.Account.Region + ":" + AccountID + ":" + s.Names.Queue(Sink, flight.Live)
 }
 
-// Notify has the bucket of Object tell the live queue of every change.
-func (s *Stack) Notify(t testing.TB) {
+// Notify has a bucket of the stack tell the live queue of every change: exports is that of Object.
+func (s *Stack) Notify(t testing.TB, name string) {
 	t.Helper()
 	client := s3.NewFromConfig(s.Account, func(o *s3.Options) { o.UsePathStyle = true })
-	bucket := s.Config.Stack + "-exports"
+	bucket := s.Config.Stack + "-" + name
 	_, made := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) // for the first object
 	_, err := client.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
 		Bucket: &bucket, NotificationConfiguration: &types.NotificationConfiguration{
@@ -184,8 +184,14 @@ func (s *Stack) ToArchive(t testing.TB, events ...Event) {
 // Object puts a file into a bucket of its own and returns its s3:// address.
 func (s *Stack) Object(t testing.TB, key, text string) string {
 	t.Helper()
+	return s.ObjectIn(t, "exports", key, text)
+}
+
+// ObjectIn is Object for another bucket of the stack.
+func (s *Stack) ObjectIn(t testing.TB, name, key, text string) string {
+	t.Helper()
 	client := s3.NewFromConfig(s.Account, func(o *s3.Options) { o.UsePathStyle = true })
-	bucket := s.Config.Stack + "-exports"
+	bucket := s.Config.Stack + "-" + name
 	_, made := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) // for the first of them
 	if _, err := client.PutObject(t.Context(),
 		&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {

@@ -109,6 +109,7 @@ const (
 	Copied  Step = "copied"
 	Paused  Step = "paused"  // an operator paused the sink (audit); Detail is who, and why
 	Resumed Step = "resumed" // an operator ended the pause of the sink (audit)
+	Aborted Step = "aborted" // an operator ended the reading of an object (audit); Detail says which, who and why
 	// the new index of a rebuild lacks Count documents that were written, or may lack them; Doc is one
 	// of them, Detail the answer for it
 	Missed Step = "missed"

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -227,5 +230,56 @@ func TestARowDecidesWhatAMessageOfAnObjectMeans(t *testing.T) {
 	}
 	if _, err := Parse(`{"schema":2}`); err == nil {
 		t.Error("the progress of a newer build was read")
+	}
+}
+
+// BenchmarkRead reads an object of a gigabyte in slices, as receive does, with what a row keeps in between. It reports
+// the most memory that the process ever had.
+func BenchmarkRead(b *testing.B) {
+	const lines, part = 1 << 20, 1 << 10
+	row := fmt.Sprintf(`{"id":"%%08d","text":"%s"}`+"\n", strings.Repeat("lorem ipsum ", 82))
+	for _, packed := range []bool{false, true} {
+		b.Run(fmt.Sprint("gzip ", packed), func(b *testing.B) {
+			file, err := os.Create(filepath.Join(b.TempDir(), "object"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer file.Close()
+			out := io.WriteCloser(file)
+			if packed {
+				out = gzip.NewWriter(file)
+			}
+			for i := range lines {
+				fmt.Fprintf(out, row, i)
+			}
+			if packed {
+				_ = out.Close()
+			}
+			for b.Loop() {
+				for p := (Progress{}); !p.Done; {
+					l := wide
+					l.Lines, l.MaxLine = 10_000, 1<<20
+					if _, err := file.Seek(p.At.From, io.SeekStart); err != nil {
+						b.Fatal(err)
+					}
+					p, err = Read(file, p, l, func([]Line) (map[int]string, error) { return nil, nil })
+					if err == nil {
+						p, err = Parse(p.String())
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+			b.SetBytes(lines * part)
+			status, err := os.ReadFile("/proc/self/status")
+			if err != nil {
+				b.Skip(err)
+			}
+			_, most, _ := strings.Cut(string(status), "VmHWM:")
+			kb, _ := strconv.Atoi(strings.Fields(most)[0])
+			b.ReportMetric(float64(kb)/1024, "MB")
+		})
 	}
 }

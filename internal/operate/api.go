@@ -59,6 +59,8 @@ type API interface {
 	Reset(ctx context.Context, o ResetOrder) (Resetted, error)
 	// Pause keeps every claim for sinks back until Resume. An error names the sinks that it is about.
 	Pause(ctx context.Context, o PauseOrder) (PauseResult, error)
+	// Object says how far an object of many documents was read, or aborts that.
+	Object(ctx context.Context, o ObjectOrder) (ObjectResult, error)
 	// Resume ends pauses. An error names the sinks that it is about.
 	Resume(ctx context.Context, o PauseOrder) (PauseResult, error)
 	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or

@@ -76,6 +76,7 @@ func Handler(api API) http.Handler {
 	})
 	route(mux, "pause", api.Pause)
 	route(mux, "resume", api.Resume)
+	route(mux, "object", api.Object)
 	route(mux, "rescue", func(ctx context.Context, q byID) (byID, error) {
 		id, err := api.Rescue(ctx, flight.ID(q.ID))
 		return byID{string(id)}, err
@@ -300,4 +301,9 @@ func (c *Client) Resume(ctx context.Context, o PauseOrder) (PauseResult, error) 
 func (c *Client) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	a, err := ask[byID, byID](ctx, c, "rescue", byID{string(id)})
 	return flight.ID(a.ID), err
+}
+
+// Object says how far an object was read, or aborts that.
+func (c *Client) Object(ctx context.Context, o ObjectOrder) (ObjectResult, error) {
+	return ask[ObjectOrder, ObjectResult](ctx, c, "object", o)
 }

@@ -134,7 +134,8 @@ func level(s journal.Step) slog.Level {
 		return slog.LevelWarn
 	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
 		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted,
-		journal.Paused, journal.Resumed, journal.Rebuild, journal.ObjectRead, journal.ObjectDone:
+		journal.Paused, journal.Resumed, journal.Rebuild, journal.ObjectRead, journal.ObjectDone,
+		journal.Aborted:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

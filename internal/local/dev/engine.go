@@ -331,7 +331,7 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
 			Journal: inv.notes,
 			NewID:   e.newID,
-			Objects: inv.Objects(e.open), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
+			Objects: inv.Objects(e.opener(p.lanes[flight.Bulk].queue)), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 		}
 		if e.Archive != nil {
 			h.Archive = inv.Archive(e.Archive)
@@ -339,6 +339,22 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 		failed = h.Handle(ctx, batch)
 	})
 	return failed, err
+}
+
+// maxLines is how many messages may wait before more lines of objects are read: here they are in
+// memory.
+const maxLines = 20_000
+
+// opener opens objects once few enough of their lines wait.
+func (e *Engine) opener(lines *memory.Queue) objects.Open {
+	return func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
+		for lines.Counts().Total() > maxLines {
+			if err := e.clk.Sleep(ctx, 100*time.Millisecond); err != nil {
+				return nil, fmt.Errorf("wait until the bulk lane has room: %w", err)
+			}
+		}
+		return e.open(ctx, bucket, key, etag, from)
+	}
 }
 
 func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (next flight.State, err error) {

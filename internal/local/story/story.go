@@ -106,6 +106,7 @@ var lines = map[journal.Step]line{
 	journal.Slowed:            {"BREAKER", "the sink throttles: everybody slows down"},
 	journal.Paused:            {"PAUSE", "nothing is claimed for the sink until it is resumed, {detail}"},
 	journal.Resumed:           {"RESUME", "the sink is written to again, {detail}"},
+	journal.Aborted:           {"ABORT", "an object is not read to its end: {detail}"},
 	journal.Rebuild:           {"REBUILD", "{detail}"},
 	journal.Missed:            {"REBUILD", "the new index does not have {count} documents, which are noted: {detail}"},
 	journal.Unreachable:       {"OUTAGE", "the table cannot be reached: {count} messages wait"},

@@ -47,6 +47,7 @@ var unreachable = map[point]string{
 	{aStep, "replayed", ""}:            "no archive here: package replay's tests have one",
 	{aStep, "object_read", ""}:         "no objects here: package receive's tests kill it at every call",
 	{aStep, "object_done", ""}:         "the same",
+	{aStep, "aborted", ""}:             "no objects here: package operate's tests abort one",
 	{aStep, "rebuild", ""}:             "no rebuild here: package rebuild's tests kill it at every call",
 	{aStep, "missed", ""}:              "no rebuild here: package index's tests have one",
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+func (a *app) objectCommand() *cobra.Command {
+	order := operate.ObjectOrder{}
+	c := &cobra.Command{
+		Use: "object s3://BUCKET/KEY", Short: "Show how far an object of many documents was read, or abort that",
+		Long: "An object whose lines are documents (setting s3.lines) is read in slices. This shows for each sink how " +
+			"many lines became messages, and which could not. --abort ends the reading: the messages that were sent stay, " +
+			"and a newer object at the same place is read again. Audited.",
+		Args: cobra.ExactArgs(1),
+	}
+	c.Flags().BoolVar(&order.Abort, "abort", false, "do not read the object to its end")
+	c.Flags().StringVar(&order.Why, "why", "", "with --abort: a `TEXT` for those who find it")
+	question(a, c, func(ctx context.Context, api operate.API, args []string) (operate.ObjectResult, error) {
+		order.Object = args[0]
+		if order.Abort {
+			order.By = whoami()
+		} else if order.Why != "" {
+			return operate.ObjectResult{}, usagef("--why: of what? Give --abort")
+		}
+		r, err := api.Object(ctx, order)
+		if err == nil && len(r.Sinks) == 0 {
+			err = fmt.Errorf("nothing was read of an object at this place, and `lull dead list` shows whether its "+
+				"notification is a dead letter: %w", operate.ErrNotFound)
+		}
+		return r, err
+	}, func(w io.Writer, r operate.ObjectResult) {
+		for _, p := range r.Sinks {
+			showObject(w, p)
+		}
+	})
+	return exits(c, map[int]string{
+		exitOK: "it is shown, or aborted", exitMissing: "nothing was read of it", exitFailed: "nobody answered",
+		exitUsage: "usage or settings",
+	})
+}
+
+func showObject(w io.Writer, p operate.ObjectProgress) {
+	state := "is being read"
+	switch {
+	case p.Aborted != "":
+		state = "was aborted by " + p.Aborted
+	case p.Done:
+		state = "was read to its end"
+	}
+	terminal.Printf(w, "%s: object %s, of %s, %s; last change %s\n", p.Sink, p.Version, clockText(p.Written.Time()), state,
+		clockText(p.Moved))
+	terminal.Printf(w, "  %d lines so far: %d became messages, %d are blank, %d cannot be messages\n", p.Lines, p.Sent,
+		p.Blank, p.Faults)
+	if !p.Done {
+		terminal.Printf(w, "  at byte %d of %d\n", p.At.From, p.Bytes)
+	}
+	for _, f := range p.First {
+		terminal.Printf(w, "  %s\n", f)
+	}
+}
