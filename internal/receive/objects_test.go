@@ -81,6 +81,9 @@ func (b *bench) until(quiet time.Duration) (sent map[string]int) {
 				break
 			}
 			for _, m := range batch {
+				if age := time.Since(m.FirstSent()); age < time.Since(b.begun)-time.Second {
+					b.Errorf("a line is %s old, and its object %s", age, time.Since(b.begun))
+				}
 				sent[b.Event(m).Version+" "+string(b.Event(m).Doc)]++
 				b.bulk.Delete(b.Context(), []string{m.Receipt})
 			}

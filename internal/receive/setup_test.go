@@ -36,6 +36,7 @@ type bench struct {
 	archive    *memory.Archive // nil for none
 	open       objects.Open    // opens objects of many documents; nil for none
 	bulk       *memory.Queue
+	begun      time.Time // when the first message was sent
 
 	mu    sync.Mutex
 	woken []flight.State // the first state of every execution that woke
@@ -114,6 +115,9 @@ func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 // send puts bodies into the live queue.
 func (b *bench) send(bodies ...string) {
 	b.Helper()
+	if b.begun.IsZero() {
+		b.begun = time.Now()
+	}
 	for _, body := range bodies {
 		if err := queue.ErrorAt(b.live.Send(b.Context(), []queue.Outgoing{{Body: body}}), 0); err != nil {
 			b.Fatal(err)
