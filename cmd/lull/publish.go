@@ -27,7 +27,7 @@ func (a *app) publishCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
 		Short: "Send messages to the queues that their events belong to",
-		Long: "Sends NDJSON (a file, or standard input), or the *.json of a folder, one message each. A file NAME.json " +
+		Long: "Sends NDJSON (a file, also with gzip, or standard input), or the *.json of a folder, one message each. A file NAME.json " +
 			"may hold one message on several lines. A message " +
 			"that breaks the contract is refused and named on standard error; the others are sent. Timed " +
 			"messages ({\"after_ms\", \"attributes\", \"body\"}) are sent at once.\n\n" +

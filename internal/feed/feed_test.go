@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,17 @@ func writeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b strings.Builder
+	w := gzip.NewWriter(&b)
+	_, err := io.WriteString(w, text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestInputsAreLinesOrFiles(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 9<<20)
@@ -165,6 +177,8 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 		"folder[1]/d.json/x":    "a folder",
 		"bad/a.json":            `{"after_ms":true}`,
 		"one.json":              "\ufeff{\n  \"n\": 1\n}\n",
+		"packed.ndjson.gz":      zipped(t, "\ufeffone\ntwo"),
+		"cut.ndjson.gz":         zipped(t, "one\ntwo")[:20],
 		"several.json":          "{\"n\":1}\n{\"n\":2}\n",
 		"nothing/here.txt":      "",
 		"folder[1]/e.json.save": "no message",
@@ -180,6 +194,8 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 		{"one message on several lines", "one.json", []string{"{\n  \"n\": 1\n}"}, ""},
 		{"several messages by another name", "several.json", []string{`{"n":1}`, `{"n":2}`}, ""},
 		{"an empty file", "empty.ndjson", nil, ""},
+		{"lines with gzip", "packed.ndjson.gz", []string{"one", "two"}, ""},
+		{"half a file with gzip", "cut.ndjson.gz", []string{"one", "two"}, "unexpected EOF"},
 		{"a folder, by name", "folder[1]", []string{"one", "{\n  \"n\": 2\n}", ""}, ""},
 		{"a broken file of a folder", "bad", nil, "a.json: after_ms"},
 	} {

@@ -3,6 +3,7 @@ package feed
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -152,7 +153,7 @@ func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing
 	}
 }
 
-// Open opens a file of NDJSON, a folder (its *.json, by name, one message each) or "-" for in. A
+// Open opens a file of NDJSON, perhaps compressed with gzip, a folder (its *.json, by name, one message each) or "-" for in. A
 // file NAME.json may hold one message on however many lines.
 func Open(path string, in io.Reader) (Input, error) {
 	if path == "-" {
@@ -176,9 +177,30 @@ func Open(path string, in io.Reader) (Input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
-	l := newLines(path, f)
-	l.slow = !info.Mode().IsRegular() // a pipe
-	return l, nil
+	if !info.Mode().IsRegular() { // a pipe
+		l := newLines(path, f)
+		l.slow = true
+		return l, nil
+	}
+	r, err := unzipped(f)
+	if err != nil {
+		return nil, fmt.Errorf("open events: %s: %w", path, errors.Join(err, f.Close()))
+	}
+	return newLines(path, r), nil
+}
+
+// unzipped is what a file holds, decompressed where it begins as gzip does.
+func unzipped(f io.ReadCloser) (io.ReadCloser, error) {
+	type file struct {
+		io.Reader
+		io.Closer
+	}
+	b := bufio.NewReader(f)
+	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" { // RFC 1952; an error comes again with what is read
+		return file{b, f}, nil
+	}
+	z, err := gzip.NewReader(b)
+	return file{z, f}, err
 }
 
 // Request is the input in the body of a request: one message on however many lines, or NDJSON.

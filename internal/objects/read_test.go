@@ -233,8 +233,8 @@ func TestARowDecidesWhatAMessageOfAnObjectMeans(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads an object of a gigabyte in slices, as receive does, with what a row keeps in between. It reports
-// the most memory that the process ever had.
+// BenchmarkRead reads an object of a gigabyte in slices, as receive does, with what a row keeps in
+// between. It reports the most memory that the process ever had.
 func BenchmarkRead(b *testing.B) {
 	const lines, part = 1 << 20, 1 << 10
 	row := fmt.Sprintf(`{"id":"%%08d","text":"%s"}`+"\n", strings.Repeat("lorem ipsum ", 82))

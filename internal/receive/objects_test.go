@@ -160,7 +160,7 @@ func TestACrashAtAnyStepLosesNoLine(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", what, at), func(t *testing.T) {
 				play(t, lines, func(b *bench) {
 					text, want := events(450)
-					reading(t, b, bucket{"k": zipped(t, text)})
+					reading(t, b, bucket{"k": zipped(t, text+"bad")})
 					b.send(created("k", "01", "1"))
 					n := 0
 					b.inject = decide(func(fault.Op) fault.Verdict {
@@ -180,8 +180,9 @@ func TestACrashAtAnyStepLosesNoLine(t *testing.T) {
 					if total > 450+200 {
 						t.Errorf("%s at call %d: %d messages for 450 lines", what, at, total)
 					}
-					if l := b.TakeLetters(b.dead); len(l) > 0 {
-						t.Errorf("%s at call %d: dead letters %+v", what, at, l)
+					l := b.TakeLetters(b.dead)
+					if len(l) == 0 || l[0].ID != l[len(l)-1].ID || !strings.Contains(l[0].Detail, "line 451 ") {
+						t.Errorf("%s at call %d: dead letters %+v, want one, for the line that is bad", what, at, l)
 					}
 					if n <= at {
 						t.Errorf("there are only %d calls", n)
@@ -300,13 +301,18 @@ func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
 		notified := func(key, at string) string {
 			return strings.Replace(created(key, "01", "1"), "00:00:00Z", at, 1)
 		}
-		reading(t, b, bucket{"1": line("z") + "\n" + line("a") + "\n", "2": line("m")})
+		titles := []string{"z", "a", "y", "b", "x", "c", "w", "d", "v", "e"}
+		var text string
+		for _, title := range titles {
+			text += line(title) + "\n"
+		}
+		reading(t, b, bucket{"1": text, "2": line("last")})
 		time.Sleep(time.Minute)
 		b.send(notified("2", "00:00:00.002Z"), notified("1", "00:00:00.001Z"))
 		b.poll()
 		var got []event.Event
 		for range 2 {
-			batch, err := b.bulk.Receive(t.Context(), 10, 0)
+			batch, err := b.bulk.Receive(t.Context(), 100, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -319,9 +325,10 @@ func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
 			}
 		}
 		slices.SortFunc(got, func(a, b event.Event) int { return cmp.Compare(a.Key, b.Key) })
-		if len(got) != 3 || !strings.Contains(got[0].Data, "z") || !strings.Contains(got[1].Data, `"a"`) ||
-			!strings.Contains(got[2].Data, "m") {
-			t.Errorf("in the order of their keys: %+v", got)
+		for i, title := range append(titles, "last") {
+			if len(got) <= i || !strings.Contains(got[i].Data, `"`+title+`"`) {
+				t.Fatalf("in the order of their keys %s is not number %d: %+v", title, i, got)
+			}
 		}
 	})
 }

@@ -33,8 +33,8 @@ var routine = map[string]bool{
 	Name(journal.Scheduled): true, Name(journal.Launched): true, Name(journal.Waiting): true,
 	Name(journal.LeftFlight): true, Name(journal.Claimed): true, Name(journal.Deleted): true,
 	Name(journal.Extended): true, Name(journal.Continued): true, Name(journal.Ended): true,
-	Name(journal.EnrichCalled): true,
-	Name(journal.Collected):    true, Name(journal.Enqueued): true, Name(journal.Sampled): true,
+	Name(journal.EnrichCalled): true, Name(journal.ObjectRead): true, Name(journal.ObjectDone): true,
+	Name(journal.Collected): true, Name(journal.Enqueued): true, Name(journal.Sampled): true,
 }
 
 // IsMetric reports whether what is counted under a name is a metric of CloudWatch.
