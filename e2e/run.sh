@@ -45,8 +45,9 @@ if [ "$what" = sinks ]; then
       *) echo "e2e: $server is not the server of a sink" >&2; exit 2 ;;
     esac
     echo "=== $server"
-    LULL_E2E_SINK=$sink go test -tags e2esinks -count=1 -timeout 10m ./e2e/sinks
     env "$variable=$url" go test -count=1 -timeout 10m "$suite"
+    # After the suite: the template that it leaves is for the indices of both.
+    LULL_E2E_SINK=$sink go test -tags e2esinks -count=1 -timeout 10m ./e2e/sinks
     localstack/stop.sh "$server"
   done
   exit 0

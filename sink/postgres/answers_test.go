@@ -309,23 +309,27 @@ func table() []sinktest.Answer {
 	return all
 }
 
+// on returns a sink on a fake server.
+func on(t *testing.T, f *fake, change func(*postgres.Options)) *postgres.Sink {
+	t.Helper()
+	o := postgres.Options{URL: f.start(t), Index: "lull-{collection}"}
+	o.TLS, o.User = "off", "me"
+	if change != nil {
+		change(&o)
+	}
+	s, err := postgres.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	all := table()
 	for i, r := range rows() {
-		all[i].Open = func(t *testing.T) sink.Sink {
-			o := postgres.Options{URL: r.fake.start(t), Index: "lull-{collection}"}
-			o.TLS, o.User = "off", "me"
-			if r.change != nil {
-				r.change(&o)
-			}
-			s, err := postgres.New(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			return s
-		}
+		all[i].Open = func(t *testing.T) sink.Sink { return on(t, r.fake, r.change) }
 	}
 	sinktest.Answers(t, all)
 }

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"net"
 	"sync"
@@ -18,6 +19,8 @@ type statement struct {
 
 // fake is a server that speaks the protocol and answers as a test says.
 type fake struct {
+	// certificate lets it encrypt. Nil means that it does not.
+	certificate *tls.Certificate
 	// login answers a connection. Nil lets it in.
 	login func(*pgproto3.Backend)
 	// answer says what becomes of a write: the code of an error with the severity ERROR; "" for done.
@@ -78,10 +81,18 @@ func (f *fake) serve(conn net.Conn) {
 	}
 	switch m.(type) {
 	case *pgproto3.SSLRequest:
-		_, _ = conn.Write([]byte("N"))
-		return
-	case *pgproto3.StartupMessage:
-	default:
+		if f.certificate == nil {
+			_, _ = conn.Write([]byte("N"))
+			return
+		}
+		_, _ = conn.Write([]byte("S"))
+		conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*f.certificate}})
+		b = pgproto3.NewBackend(conn, conn)
+		if m, err = b.ReceiveStartupMessage(); err != nil {
+			return
+		}
+	}
+	if _, ok := m.(*pgproto3.StartupMessage); !ok {
 		return
 	}
 	if f.login != nil {

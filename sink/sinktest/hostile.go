@@ -34,8 +34,8 @@ func hostile() []string {
 	}
 }
 
-// hostileDocuments: whatever becomes of a hostile document, its neighbours are written. So is a plain
-// document that comes later and has a new field.
+// hostileDocuments: whatever becomes of a hostile document, its neighbours are written. So is a
+// plain document that comes later and has a new field.
 func hostileDocuments(t *testing.T, b *bundle) {
 	for i, document := range hostile() {
 		before := put(docID("hostile", fmt.Sprintf("%02d-before", i)), 1, `{"title":"before"}`)
