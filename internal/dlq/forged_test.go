@@ -191,7 +191,8 @@ func TestWhatAPipeGaveUpOnIsADeadLetter(t *testing.T) {
 		b.keeps(0, "it is judged")
 		b.want(1, 0, 0)
 		for _, l := range b.parked() {
-			if l.Reason != deadletter.Contract || !strings.Contains(l.Detail, `gave up on records of "arn:x", shard "s-1"`) {
+			const want = `gave up on records of "arn:x", shard "s-1"`
+			if l.Reason != deadletter.Contract || !strings.Contains(l.Detail, want) {
 				b.Errorf("parked %+v, want the records' places", l)
 			}
 		}
