@@ -275,8 +275,9 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		s.Sinks = append(s.Sinks, SinkStatus{
 			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
 			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Growing: shard.SlowStart(h, now),
-			Ceiling: float64(o.Config.Ceiling(name)) / 1000, AtCeiling: shard.Ahead(h, now) > 0 && o.Config.Ceiling(name) > 0,
-			Pause: o.pauseOf(h),
+			Ceiling:   float64(o.Config.Ceiling(name)) / 1000,
+			AtCeiling: o.Config.Ceiling(name) > 0 && shard.Ahead(h, now) > 0,
+			Pause:     o.pauseOf(h),
 		})
 		if p := o.pauseOf(h); p != nil && o.Clock.Now().After(p.DeadFrom.Add(-pauseWarning)) {
 			s.Wrong = append(
