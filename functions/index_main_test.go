@@ -47,7 +47,10 @@ func TestTheSinkIsWhatTheSettingsSay(t *testing.T) {
 		"an empty environment": {func(s *config.Sink) {
 			s.Auth = config.Auth{Kind: config.AuthBasic, UserEnv: "SEARCH_USER", PasswordEnv: "SEARCH_PASSWORD"}
 		}, "SEARCH_PASSWORD"},
-		"signed":                    {func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} }, ""},
+		"signed": {
+			func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} },
+			"",
+		},
 		"a kind that is not linked": {func(s *config.Sink) { s.Kind = "ndjson" }, "import the package of the kind"},
 		"no address":                {func(s *config.Sink) { s.URL = "search" }, "sinks.search"},
 	}
@@ -127,9 +130,18 @@ func TestAllFunctionsOfASinkReckonWithOneLease(t *testing.T) {
 			unlinked := strings.ReplaceAll(string(text), `"kind":"`+name+`"`, `"kind":"elsewhere"`)
 			for _, text := range []string{string(text), unlinked} {
 				got, err := config.ParseDeployed([]byte(text))
-				if err != nil || got.Lease("search") != c.Lease("search") || got.Versions("search") != c.Versions("search") {
-					t.Errorf("%s: got a lease of %s and versions %t from %s, want %s and %t: %v", name, got.Lease("search"),
-						got.Versions("search"), text, c.Lease("search"), c.Versions("search"), err)
+				if err != nil || got.Lease("search") != c.Lease("search") ||
+					got.Versions("search") != c.Versions("search") {
+					t.Errorf(
+						"%s: got a lease of %s and versions %t from %s, want %s and %t: %v",
+						name,
+						got.Lease("search"),
+						got.Versions("search"),
+						text,
+						c.Lease("search"),
+						c.Versions("search"),
+						err,
+					)
 				}
 			}
 		}

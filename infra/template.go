@@ -24,6 +24,10 @@ import (
 // templateSink is the name of the only sink of the template.
 const templateSink = "search"
 
+// templateKind is the kind of the template's sink unless a parameter says otherwise. The stacks
+// that are merged have this kind: what they are made of is the same for the other ones.
+const templateKind = opensearch.Name
+
 // Texts that stand for parameters where the construct wants a text of its own, and what replaces
 // them. Nothing else in a template has these texts.
 const (
@@ -42,18 +46,18 @@ var placeholders = strings.NewReplacer(
 // templateSettings are the settings of the template, as its functions read them. All others have
 // the default of the release, of which the template is made too.
 const templateSettings = `{"stack":"${Stack}","sources":${Sources},"collections":${Collections},"sinks":{"` +
-	templateSink + `":{"kind":"opensearch","url":"${SinkUrl}","index":"${Index}","serverless":${IsServerless},` +
+	templateSink + `":{"kind":"${Kind}","url":"${SinkUrl}","index":"${Index}",${Serverless}` +
 	`"versions":${Versions},"applyDelay":"${ApplyDelay}","auth":${AuthSettings}}}}`
 
 // templateCan is what the sink can do, which functions that do not link its kind read from the
 // settings: all of them must reckon with the same lease.
 func templateCan(serverless bool) (versions, applyDelay string) {
-	can := config.Sink{Kind: "opensearch", Options: opensearch.Settings{Serverless: serverless}}.Capabilities()
+	can := config.Sink{Kind: templateKind, Options: opensearch.Settings{Serverless: serverless}}.Capabilities()
 	return strconv.FormatBool(can.Versions), setting.FormatDuration(can.ApplyDelay)
 }
 
 // templateAuth are the settings of auth by what the parameters say.
-var templateAuth = either("IsBasic", sub(`{"kind":"basic","secretARN":"${SecretArn}"}`),
+var templateAuth = either("HasSecret", sub(`{"kind":"${Auth}","secretARN":"${SecretArn}"}`),
 	either("IsDomain", `{"kind":"sigv4","service":"es"}`,
 		either("IsServerless", `{"kind":"sigv4","service":"aoss"}`, `{"kind":"none"}`)))
 
@@ -67,26 +71,40 @@ var templateParameters = map[string]any{
 		map[string]any{"AllowedPattern": "^$|^.{1,500}/$"}),
 	"Architecture": parameter("String", "arm64 costs a fifth less", "arm64",
 		map[string]any{"AllowedValues": []string{"arm64", "x86_64"}}),
-	"SinkUrl": parameter("String", "The address of OpenSearch", nil,
+	"Kind": parameter("String", "The kind of the sink: what is at SinkUrl", templateKind,
+		map[string]any{"AllowedValues": []string{templateKind, "elasticsearch"}}),
+	"SinkUrl": parameter("String", "The address of the sink", nil,
 		map[string]any{"AllowedPattern": `^https?://[^\s"\\]{1,500}$`}),
 	"Index": parameter("String", "The index that documents go to", "lull-{collection}",
 		map[string]any{"AllowedPattern": `^[a-z0-9_.{}-]{1,200}$`}),
-	"Auth": parameter("String", "How requests are authenticated: sigv4 needs SinkArn, basic needs SecretArn", "sigv4",
-		map[string]any{"AllowedValues": []string{"none", "basic", "sigv4"}}),
+	"Auth": parameter("String", "How requests are authenticated: sigv4 (OpenSearch) needs SinkArn, basic and "+
+		"key (Elasticsearch) need SecretArn", "sigv4",
+		map[string]any{"AllowedValues": []string{"none", "basic", "key", "sigv4"}}),
 	"Service": parameter("String", "For sigv4: es for a domain, aoss for a serverless collection", "es",
 		map[string]any{"AllowedValues": []string{"es", "aoss"}}),
 	"SinkArn": parameter("String", "For sigv4: the ARN of the domain or the collection", "",
 		map[string]any{"AllowedPattern": "^$|" + sinkARNPattern.String()}),
-	"SecretArn": parameter("String", "For basic: the ARN of a secret with the fields username and password", "",
-		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,300}$`}),
+	"SecretArn": parameter(
+		"String",
+		"For basic and key: the ARN of a secret with the fields username and password, "+
+			"or with the key",
+		"",
+		map[string]any{
+			"AllowedPattern": `^$|^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,300}$`,
+		},
+	),
 	"Sources": parameter("String", "The setting sources as JSON, on one line", `{"native":{"kind":"native"}}`,
 		map[string]any{"AllowedPattern": `^\{.*\}$`, "MaxLength": 1500}),
 	"Collections": parameter("String", "The setting collections as JSON, on one line; {} takes any", "{}",
 		map[string]any{"AllowedPattern": `^\{.*\}$`, "MaxLength": 1500}),
 	"Topic": parameter("String", "An SNS topic to subscribe to, by ARN", "",
 		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$`}),
-	"TopicEnvelope": parameter("String", "true where a match rule of Sources names Topic: the rule reads SNS's envelope",
-		"false", map[string]any{"AllowedValues": []string{"false", "true"}}),
+	"TopicEnvelope": parameter(
+		"String",
+		"true where a match rule of Sources names Topic: the rule reads SNS's envelope",
+		"false",
+		map[string]any{"AllowedValues": []string{"false", "true"}},
+	),
 	"AlarmTopic": parameter("String", "An SNS topic that alarms are sent to, by ARN", "",
 		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$`}),
 	"FreshnessAlarm": parameter(
@@ -125,10 +143,13 @@ func isEmpty(list string) any {
 
 func isSet(name string) any { return not(equals(ref(name), "")) }
 
-func ref(name string) any           { return map[string]any{"Ref": name} }
-func equals(a, b any) any           { return map[string]any{"Fn::Equals": []any{a, b}} }
-func not(a any) any                 { return map[string]any{"Fn::Not": []any{a}} }
-func both(a, b any) any             { return map[string]any{"Fn::And": []any{a, b}} }
+func ref(name string) any { return map[string]any{"Ref": name} }
+func equals(a, b any) any { return map[string]any{"Fn::Equals": []any{a, b}} }
+func not(a any) any       { return map[string]any{"Fn::Not": []any{a}} }
+func both(a, b any) any   { return map[string]any{"Fn::And": []any{a, b}} }
+func oneOf(name, a, b string) any {
+	return not(both(not(equals(ref(name), a)), not(equals(ref(name), b))))
+}
 func either(c string, a, b any) any { return map[string]any{"Fn::If": []any{c, a, b}} }
 
 var absent = ref("AWS::NoValue")
@@ -150,7 +171,7 @@ var templateOptions = []option{
 			}
 		},
 	},
-	{"basic", "IsBasic", equals(ref("Auth"), "basic"), func(p *Props, _ awscdk.Stack) {
+	{"secret", "HasSecret", oneOf("Auth", "basic", "key"), func(p *Props, _ awscdk.Stack) {
 		p.authenticate(config.Auth{Kind: config.AuthBasic, SecretARN: forSecret}, "")
 	}},
 	{
@@ -200,7 +221,10 @@ func (p *Props) authenticate(auth config.Auth, arn string) {
 // differs under the option's condition. So the template says what the construct says.
 func Template(version string) ([]byte, error) {
 	if !release.IsVersion(version) {
-		return nil, fmt.Errorf("the template is of a release: %q is not a version such as v0.1.0 (LULL_RELEASE)", version)
+		return nil, fmt.Errorf(
+			"the template is of a release: %q is not a version such as v0.1.0 (LULL_RELEASE)",
+			version,
+		)
 	}
 	dir, err := os.MkdirTemp("", "lull-template-")
 	if err != nil {
@@ -243,7 +267,7 @@ func templateStack(dir, version string, o option) (template map[string]any, err 
 	c := config.Default()
 	c.Stack = forStack
 	c.Sinks = map[string]config.Sink{
-		templateSink: {Kind: "opensearch", Index: "lull-{collection}", URL: "https://search.example.org"},
+		templateSink: {Kind: templateKind, Index: "lull-{collection}", URL: "https://search.example.org"},
 	}
 	p := &Props{Config: &c, template: func(of names.Program) awslambda.Code {
 		bucket := awss3.Bucket_FromBucketName(stack, jsii.String("Code-"+of.File()), jsii.String("lull-code-parameter"))
@@ -297,7 +321,12 @@ func finish(template map[string]any) ([]byte, error) {
 			code, _ := properties["Code"].(map[string]any)
 			key, _ := code["S3Key"].(string)
 			code["S3Bucket"] = ref("CodeBucket")
-			code["S3Key"] = sub("${CodePrefix}" + strings.ReplaceAll(key, "ARCH", "${Architecture}"))
+			code["S3Key"] = sub("${CodePrefix}" + strings.NewReplacer(
+				"ARCH",
+				"${Architecture}",
+				names.Index.Program(templateKind).File(),
+				names.Index.Program("${Kind}").File(),
+			).Replace(key))
 			properties["Architectures"] = []any{ref("Architecture")}
 		case "AWS::SNS::Subscription":
 			properties["RawMessageDelivery"] = either("KeepsEnvelope", false, true)
@@ -318,14 +347,20 @@ func finish(template map[string]any) ([]byte, error) {
 
 // templateRules name what is missing before anything is made.
 var templateRules = map[string]any{
-	"DomainNeedsARN":   rule("sigv4", "SinkArn", "Auth sigv4 needs SinkArn"),
-	"PasswordNeedsARN": rule("basic", "SecretArn", "Auth basic needs SecretArn"),
+	"DomainNeedsARN":   rule("Auth", "sigv4", isSet("SinkArn"), "Auth sigv4 needs SinkArn"),
+	"PasswordNeedsARN": rule("Auth", "basic", isSet("SecretArn"), "Auth basic needs SecretArn"),
+	"KeyNeedsARN":      rule("Auth", "key", isSet("SecretArn"), "Auth key needs SecretArn"),
+	"ElasticsearchIsNotSigned": rule("Kind", "elasticsearch", not(equals(ref("Auth"), "sigv4")),
+		"Kind elasticsearch takes Auth none, basic or key"),
+	"OpenSearchHasNoKey": rule("Kind", templateKind, not(equals(ref("Auth"), "key")),
+		"Kind opensearch takes Auth none, basic or sigv4"),
 }
 
-func rule(auth, needs, says string) map[string]any {
+// rule asserts something where a parameter has a value.
+func rule(name, value string, assert any, says string) map[string]any {
 	return map[string]any{
-		"RuleCondition": equals(ref("Auth"), auth),
-		"Assertions":    []any{map[string]any{"Assert": not(equals(ref(needs), "")), "AssertDescription": says}},
+		"RuleCondition": equals(ref(name), value),
+		"Assertions":    []any{map[string]any{"Assert": assert, "AssertDescription": says}},
 	}
 }
 
@@ -350,7 +385,7 @@ func replaced(v any) any {
 			lessVersions, lessDelay := templateCan(true)
 			return map[string]any{"Fn::Sub": []any{
 				templateSettings, map[string]any{
-					"IsServerless": either("IsServerless", "true", "false"), "AuthSettings": templateAuth,
+					"Serverless": either("IsServerless", `"serverless":true,`, ""), "AuthSettings": templateAuth,
 					"Versions":   either("IsServerless", lessVersions, versions),
 					"ApplyDelay": either("IsServerless", lessDelay, delay),
 				},

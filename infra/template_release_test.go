@@ -206,6 +206,15 @@ func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 				p.Architecture = X86_64
 			},
 		},
+		"Elasticsearch with an API key": {
+			map[string]any{"Kind": "elasticsearch", "Auth": "key", "SecretArn": ownSecret},
+			func(p *Props, _ awscdk.Stack) {
+				p.authenticate(config.Auth{Kind: config.AuthKey, SecretARN: ownSecret}, "")
+				s := p.Config.Sinks[templateSink]
+				s.Kind = "elasticsearch"
+				p.Config.Sinks[templateSink] = s
+			},
+		},
 		"a password, alarms and everything else": {
 			map[string]any{
 				"Auth": "basic", "SecretArn": ownSecret, "AlarmTopic": ownAlarms,
@@ -339,7 +348,8 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 	code := as[map[string]any](got["Code"])
 	arch := as[string](as[[]any](got["Architectures"])[0])
 	if key, _ := code["S3Key"].(string); code["S3Bucket"] != "code" ||
-		!strings.HasPrefix(key, "v0.1.0/lull-") || !strings.HasSuffix(key, "_v0.1.0_"+arch+".zip") {
+		!strings.HasPrefix(key, "v0.1.0/lull-") || !strings.HasSuffix(key, "_v0.1.0_"+arch+".zip") ||
+		strings.Contains(key, "index") && !strings.Contains(key, "index-"+settings.Sinks[templateSink].Kind+"_") {
 		t.Errorf("%s: got code %v", name, code)
 	}
 	delete(got, "Code")
@@ -352,7 +362,7 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 		size += len(name) + len(s)
 	}
 	// All functions of a sink reckon with one lease, and only index links the sink's kind.
-	unlinked := strings.ReplaceAll(text, `"kind":"opensearch"`, `"kind":"elsewhere"`)
+	unlinked := strings.ReplaceAll(text, `"kind":"`+settings.Sinks[templateSink].Kind+`"`, `"kind":"elsewhere"`)
 	if c, err := config.ParseDeployed([]byte(unlinked)); err != nil {
 		t.Errorf("%s: a function without the kind refuses %s: %v", name, text, err)
 	} else if got, want := c.Lease(templateSink), settings.Lease(templateSink); got != want {

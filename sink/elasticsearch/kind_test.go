@@ -89,7 +89,8 @@ func TestAKindRefusesTheOtherProduct(t *testing.T) {
 			t.Parallel()
 			url, asked := engine(t, tt.headers, tt.greeting)
 			s := open(t, tt.kind, url, nil)
-			if err := s.Ping(t.Context()); (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			if err := s.Ping(t.Context()); (err == nil) != (tt.says == "") ||
+				err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("ping: got %v, want %q", err, tt.says)
 			}
 			if p, ok := s.(sink.Preparer); !ok {
@@ -132,7 +133,12 @@ func TestAnAPIKeyIsSent(t *testing.T) {
 		}
 	}
 	url, asked := engine(t, nil, elastic)
-	s := open(t, elasticsearch.Name, url, func(context.Context) (string, error) { return "", errors.New("no such secret") })
+	s := open(
+		t,
+		elasticsearch.Name,
+		url,
+		func(context.Context) (string, error) { return "", errors.New("no such secret") },
+	)
 	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "get the API key: no such secret") {
 		t.Errorf("got %v", err)
 	}

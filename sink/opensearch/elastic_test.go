@@ -43,35 +43,67 @@ func elasticRows() []row {
 	taken := answers(same(sink.Applied, ""), "finds arrays nested 30 deep", "item 201", "its limit is 1,000")
 	taken.Document = nested(30)
 	return []row{
-		unparsed("has reached the index's field limit", "",
+		unparsed(
+			"has reached the index's field limit",
+			"",
 			"Limit of total fields [5] has been exceeded while adding new fields [6]",
 			`{"settings":{"index.mapping.total_fields.limit":5},"mappings":{"properties":{"_lull":{"type":"object","enabled":false}}}}`,
-			`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}`),
-		unparsed("cannot parse a field", "title",
+			`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}`,
+		),
+		unparsed(
+			"cannot parse a field",
+			"title",
 			"failed to parse field [title] of type [long] in document with id 'secret'. Preview of field's value: 'secret'",
-			`{"mappings":{"properties":{"title":{"type":"long"}}}}`, ""),
+			`{"mappings":{"properties":{"title":{"type":"long"}}}}`,
+			"",
+		),
 		unparsed("finds a field without a name", "", "field name cannot be an empty string", "{}", `{"a":{"":1}}`),
 		unparsed("finds a field whose name is dots", "", "field name cannot contain only dots", "{}", `{"..":1}`),
-		unparsed("finds a field whose name has a dot too many", "", "field name cannot contain only whitespace: ['secret..b']",
-			"{}", `{"a..b":1}`),
+		unparsed(
+			"finds a field whose name has a dot too many",
+			"",
+			"field name cannot contain only whitespace: ['secret..b']",
+			"{}",
+			`{"a..b":1}`,
+		),
 		unparsed("finds a document nested too deep", deep,
 			"Limit of mapping depth [20] has been exceeded due to object field ["+deep+"]", "{}",
 			strings.Repeat(`{"a":`, 30)+"1"+strings.Repeat("}", 30)),
 		{Answer: taken, answer: each(0, 0, nil), resolve: anIndex, real: withIndex("{}")},
-		unparsed("finds arrays nested 2,000 deep", "", "Document nesting depth (1001) exceeds the maximum allowed (1000)", "{}",
-			nested(2_000)),
+		unparsed(
+			"finds arrays nested 2,000 deep",
+			"",
+			"Document nesting depth (1001) exceeds the maximum allowed (1000)",
+			"{}",
+			nested(2_000),
+		),
 		unparsed("finds a field twice", "", "[1:11] Duplicate field 'secret'", "{}", `{"a":1,"a":2}`),
-		unparsed("finds a number of 2,000 digits", "", "Number value length (2000) exceeds the maximum allowed (1000)", "{}",
-			`{"a":`+strings.Repeat("1", 2_000)+"}"),
+		unparsed(
+			"finds a number of 2,000 digits",
+			"",
+			"Number value length (2000) exceeds the maximum allowed (1000)",
+			"{}",
+			`{"a":`+strings.Repeat("1", 2_000)+"}",
+		),
 		unparsed("has an object where the document has a value", "title",
 			"object mapping for [title] tried to parse field [title] as object, but found a concrete value",
 			`{"mappings":{"properties":{"title":{"type":"object"}}}}`, ""),
-		unparsed("finds a word too long for a keyword", "tag", "failed to parse field [tag] of type [keyword] in document with "+
-			"id 'secret'. Preview of field's value: 'secret'", `{"mappings":{"properties":{"tag":{"type":"keyword"}}}}`,
-			`{"tag":"`+strings.Repeat("secret", 6_000)+`"}`),
-		unparsed("finds a vector of another length", "v", "The [dense_vector] field [v] in doc [document with id 'secret'] has a "+
-			"different number of dimensions [2] than defined in the mapping [3]",
-			`{"mappings":{"properties":{"v":{"type":"dense_vector","dims":3}}}}`, `{"v":[1,2]}`),
+		unparsed(
+			"finds a word too long for a keyword",
+			"tag",
+			"failed to parse field [tag] of type [keyword] in document with "+
+				"id 'secret'. Preview of field's value: 'secret'",
+			`{"mappings":{"properties":{"tag":{"type":"keyword"}}}}`,
+			`{"tag":"`+strings.Repeat("secret", 6_000)+`"}`,
+		),
+		unparsed(
+			"finds a vector of another length",
+			"v",
+			"The [dense_vector] field [v] in doc [document with id 'secret'] has a "+
+				"different number of dimensions [2] than defined in the mapping [3]",
+			`{"mappings":{"properties":{"v":{"type":"dense_vector","dims":3}}}}`,
+			`{"v":[1,2]}`,
+		),
 	}
 }
 
@@ -112,8 +144,13 @@ func TestAnswersOfElasticsearch(t *testing.T) {
 // The page of the kind has the table that the test checks.
 func TestTheElasticsearchPageIsUpToDate(t *testing.T) {
 	t.Parallel()
-	sinktest.Page(t, "../../docs/sinks/elasticsearch.md", "go test ./sink/opensearch -run TestTheElasticsearchPage -rewrite",
-		elasticTable(), *rewrite)
+	sinktest.Page(
+		t,
+		"../../docs/sinks/elasticsearch.md",
+		"go test ./sink/opensearch -run TestTheElasticsearchPage -rewrite",
+		elasticTable(),
+		*rewrite,
+	)
 }
 
 // realRows are the rows that the real server can be brought to say.
@@ -122,7 +159,8 @@ func realRows() []row {
 	if product() == opensearch.Elasticsearch {
 		other := elasticRows()
 		all = slices.DeleteFunc(all, func(r row) bool {
-			return strings.Contains(r.Says, "mapper_parsing_exception") || strings.Contains(r.Says, "Limit of total fields") ||
+			return strings.Contains(r.Says, "mapper_parsing_exception") ||
+				strings.Contains(r.Says, "Limit of total fields") ||
 				strings.Contains(r.Says, "immense term") ||
 				r.resolve == aDataStream // the distribution for tests has no data streams
 		})
@@ -167,7 +205,8 @@ func TestRealElasticsearchGivesVectorsBack(t *testing.T) {
 				t.Errorf("got %s: %v", got.Document, err)
 			}
 			generation, err := s.Generation(t.Context(), "content")
-			if whole := string(got.Document) == document; whole != (generation != "") || prepared && !whole || err != nil {
+			whole := string(got.Document) == document
+			if err != nil || whole != (generation != "") || prepared && !whole {
 				t.Errorf("generation %q of %s: %v", generation, got.Document, err)
 			}
 			if !prepared { // a new index must not lose them
@@ -183,7 +222,11 @@ func TestRealElasticsearchGivesVectorsBack(t *testing.T) {
 			if err != nil || outcomes[0].Kind != sink.Applied {
 				t.Fatalf("transfer: %+v, %v", outcomes, err)
 			}
-			copies, err := s.Into("content", made).(*opensearch.Sink).Documents(t.Context(), []event.DocID{"content#a"})
+			into, ok := s.Into("content", made).(*opensearch.Sink)
+			if !ok {
+				t.Fatal("the sink of a rebuild is of another type")
+			}
+			copies, err := into.Documents(t.Context(), []event.DocID{"content#a"})
 			if err != nil || !strings.Contains(string(copies[0].Document), `"v":[1`) {
 				t.Errorf("the copy is %s: %v", copies[0].Document, err)
 			}
@@ -219,7 +262,11 @@ func TestRealServerTakesHostileDocumentsApart(t *testing.T) {
 		{"last", `{"title":"fine"}`, sink.Applied},
 	} {
 		got := s.Write(t.Context(), []sink.Op{
-			put(fmt.Sprintf("content#%d", i), 1, tt.document), put(fmt.Sprintf("content#beside%d", i), 1, `{"title":"fine"}`),
+			put(
+				fmt.Sprintf("content#%d", i),
+				1,
+				tt.document,
+			), put(fmt.Sprintf("content#beside%d", i), 1, `{"title":"fine"}`),
 		})
 		if got[0].Kind != tt.want || got[1].Kind != sink.Applied {
 			t.Errorf("%s: got %+v and beside it %+v, want %s and applied", tt.name, got[0], got[1], tt.want)

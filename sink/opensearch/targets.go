@@ -86,8 +86,8 @@ func (s *Sink) place(ctx context.Context, entries []entry, outcomes []sink.Outco
 	if s.Serverless || s.requireAlias || len(entries) == 0 {
 		return entries
 	}
-	found, err := s.resolve(ctx, entries)
-	if err != nil {
+	found, other := s.resolve(ctx, entries)
+	if other {
 		all(entries, outcomes, sink.Outcome{Kind: sink.Configuration, Reason: classProduct})
 		return nil
 	}
@@ -109,9 +109,9 @@ func (s *Sink) place(ctx context.Context, entries []entry, outcomes []sink.Outco
 }
 
 // resolve says what the names of the entries stand for. Where the engine does not tell, or we may
-// not ask, nothing is known of them. It fails where the engine is another product.
-func (s *Sink) resolve(ctx context.Context, entries []entry) (map[string]target, error) {
-	found := map[string]target{}
+// not ask, nothing is known of them. It also reports whether the engine is another product.
+func (s *Sink) resolve(ctx context.Context, entries []entry) (found map[string]target, other bool) {
+	found = map[string]target{}
 	var ask []string
 	for _, e := range entries {
 		if _, seen := found[e.index]; seen {
@@ -127,16 +127,12 @@ func (s *Sink) resolve(ctx context.Context, entries []entry) (map[string]target,
 		for ; n < len(ask) && (n == 0 || bytes+len(ask[n]) < longestTarget); n++ {
 			bytes += len(ask[n]) + 1
 		}
-		err := s.resolveSome(ctx, ask[:n], found)
-		if errors.Is(err, ErrProduct) {
-			return nil, err
-		}
-		if err != nil {
-			break
+		if err := s.resolveSome(ctx, ask[:n], found); err != nil {
+			return found, errors.Is(err, ErrProduct)
 		}
 		ask = ask[n:]
 	}
-	return found, nil
+	return found, false
 }
 
 // resolveSome asks for the names in one request, and has a quarter of the time for it: the writes
