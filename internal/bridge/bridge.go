@@ -66,18 +66,20 @@ type Options struct {
 // Bridge moves messages.
 type Bridge struct {
 	o      Options
+	turns  chan struct{} // one for each batch that is sent now
 	status status
 }
 
 // New returns a bridge that [Bridge.Run] sets going.
 func New(o Options) *Bridge {
-	b := &Bridge{o: o}
+	b := &Bridge{o: o, turns: make(chan struct{}, parallel)}
 	b.status.waiting = map[uint64]time.Time{}
 	return b
 }
 
 const (
-	// parallel is how many batches are sent at the same time.
+	// parallel is how many batches are sent at the same time. Those that wait for another try do not
+	// count: the prefetch bounds them.
 	parallel = 8
 	// linger is how long a batch that is not full waits for another message. lull waits for seconds
 	// anyway, and full batches cost a tenth.
@@ -175,21 +177,11 @@ func (b *Bridge) session(ctx context.Context, s Session) error {
 func (b *Bridge) pump(ctx context.Context, s Session) {
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	turns := make(chan struct{}, parallel)
 	for more := true; more; {
 		var batch []Message
-		if batch, more = b.gather(ctx, s.Messages()); len(batch) == 0 {
-			continue
+		if batch, more = b.gather(ctx, s.Messages()); len(batch) > 0 {
+			sending.Go(func() { b.move(ctx, s, batch) })
 		}
-		select {
-		case turns <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		sending.Go(func() {
-			b.move(ctx, s, batch)
-			<-turns
-		})
 	}
 }
 

@@ -55,11 +55,12 @@ func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- bridge.New(g.options()).Run(ctx) }()
+				breaks := rand.New(rand.NewPCG(seed, 1))
 				for range 200 {
-					time.Sleep(time.Duration(r.IntN(4000)) * time.Millisecond)
+					time.Sleep(time.Duration(breaks.IntN(4000)) * time.Millisecond)
 					g.mu.Lock()
 					s := g.session
-					if r.IntN(6) == 0 {
+					if breaks.IntN(6) == 0 {
 						g.refuse = append(g.refuse, errors.New("connection refused"))
 					}
 					g.mu.Unlock()
@@ -150,6 +151,41 @@ func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What can be neither sent nor parked now is tried again, and keeps nobody waiting meanwhile.
+func TestManyMessagesThatCannotBeParkedBlockNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all []string
+		for i, body := range bodies(300) {
+			if i%3 == 0 {
+				body = strings.Repeat("x", queue.MaxBytes+i)
+			}
+			all = append(all, body)
+		}
+		g := newGround(t, all...)
+		g.fails = errors.New("the queue is full")
+		ctx, cancel := context.WithCancel(t.Context())
+		b := bridge.New(g.options())
+		ended := make(chan error, 1)
+		go func() { ended <- b.Run(ctx) }()
+		time.Sleep(time.Minute)
+		if h := b.Health(); h.Counts.Confirmed != 200 || h.Counts.Parked != 0 || h.Unconfirmed != 100 {
+			t.Errorf("got %+v", h)
+		}
+		g.mu.Lock()
+		g.fails = nil
+		g.mu.Unlock()
+		time.Sleep(time.Minute)
+		if h := b.Health(); h.Counts.Parked != 100 || !h.Healthy {
+			t.Errorf("got %+v", h)
+		}
+		cancel()
+		if err := <-ended; err != nil || g.left() != 0 {
+			t.Errorf("%d left, %v", g.left(), err)
+		}
+	})
 }
 
 type payloads map[string]string

@@ -28,6 +28,7 @@ type ground struct {
 	waiting  []bridge.Message // at the broker
 	parks    bool
 	parked   []string
+	fails    error   // of parking
 	refuse   []error // of the next connections
 	prefetch int
 	session  *session
@@ -78,8 +79,11 @@ func (g *ground) Open(context.Context) (bridge.Session, error) {
 // send is lull's queue.
 func (g *ground) send(ctx context.Context, out []queue.Outgoing) []error {
 	var errs []error
-	if g.answer != nil {
-		errs = g.answer(out)
+	g.mu.Lock()
+	answer := g.answer
+	g.mu.Unlock()
+	if answer != nil {
+		errs = answer(out)
 	}
 	if errs != nil && len(errs) == 0 { // no answer at all
 		<-ctx.Done()
@@ -183,6 +187,9 @@ func (s *session) Park(_ context.Context, m bridge.Message, why string) error {
 	defer s.g.mu.Unlock()
 	if !s.g.parks {
 		return bridge.ErrNoPark
+	}
+	if s.g.fails != nil {
+		return s.g.fails
 	}
 	if why == "" {
 		s.g.t.Error("a message is parked without a reason")

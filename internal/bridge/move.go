@@ -14,22 +14,27 @@ import (
 // moving is a message on its way.
 type moving struct {
 	Message
-	out   queue.Outgoing
-	err   error // of the last try
-	alone bool  // the last call held nothing else
+	as    Message // what is sent: it may refer to the body
+	err   error   // of the last try
+	alone bool    // the last call held nothing else
 }
 
 // move sends messages until each is confirmed, parked or held, or ctx ends.
 func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 	left := make([]*moving, len(batch))
 	for i, m := range batch {
-		left[i] = &moving{Message: m, out: m.outgoing()}
-		feed.Mark(&left[i].out, b.o.Source, b.o.Group)
+		left[i] = &moving{Message: m, as: m}
 	}
 	for try := 0; ; try++ {
+		select {
+		case b.turns <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 		for _, together := range b.calls(left) {
 			b.call(ctx, s, together)
 		}
+		<-b.turns
 		left = slices.DeleteFunc(left, func(m *moving) bool { return b.ended(ctx, s, m) })
 		if len(left) == 0 || ctx.Err() != nil {
 			return
@@ -83,8 +88,9 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 	var send []*moving
 	var out []queue.Outgoing
 	for _, m := range together {
-		if m.err = b.fit(ctx, m); m.err == nil {
-			send, out = append(send, m), append(out, m.out)
+		next, err := b.fit(ctx, m)
+		if m.err = err; err == nil {
+			send, out = append(send, m), append(out, next)
 		} else {
 			m.alone = true // nobody else's fault
 		}
@@ -101,21 +107,28 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 	}
 }
 
-// fit keeps a body that is too large elsewhere, and sends a reference in its place.
-func (b *Bridge) fit(ctx context.Context, m *moving) error {
-	err := m.out.Refusal()
+// fit is the message as the queue gets it. A body that is too large is kept elsewhere, and a
+// reference sent in its place. It is made anew for each try: a copy of each body that waits would
+// double the memory.
+func (b *Bridge) fit(ctx context.Context, m *moving) (queue.Outgoing, error) {
+	out := b.outgoing(&m.as)
+	err := out.Refusal()
 	if b.o.Payloads == nil || !errors.Is(err, queue.ErrTooLarge) {
-		return err
+		return out, err
 	}
 	bucket, key, err := b.o.Payloads.Put(ctx, m.Body)
 	if err != nil {
-		return err
+		return out, err
 	}
-	small := m.Message
-	small.Body = reference(bucket, key)
-	m.out = small.outgoing()
-	feed.Mark(&m.out, b.o.Source, b.o.Group)
-	return m.out.Refusal()
+	m.as.Body = reference(bucket, key)
+	out = b.outgoing(&m.as)
+	return out, out.Refusal()
+}
+
+func (b *Bridge) outgoing(m *Message) queue.Outgoing {
+	out := m.outgoing()
+	feed.Mark(&out, b.o.Source, b.o.Group)
+	return out
 }
 
 // confirm tells the broker. Where that fails the session is ending, and the message comes again.
