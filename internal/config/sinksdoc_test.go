@@ -26,6 +26,8 @@ const sinksFoot = `
 - **Documents a request:** the default of ` + "`bulkDocuments`" + `.
 - A stack may have several sinks, and ` + "`collections.NAME.sink`" + ` says which one a collection
   goes to.
+- Any kind takes a ceiling: ` + "`maxDocumentsPerSecond`" + ` and ` + "`maxConcurrency`" + `
+  ([a ceiling](../lifecycles.md#a-ceiling)).
 - [Answers](../answers.md) says what each answer of an engine becomes. For a kind of your own, see
   [package sink](../../sink/doc.go) and [the example](../../examples/outoftree/README.md).
 
