@@ -301,7 +301,7 @@ function sinks(ctx, key, x) {
   if (all !== key) return [el("p", {}, `This is about the sink ${x.sink} alone. `, el("a", { href: ctx.link("documents", { key: all }) }, "All sinks of this document"))];
   if (!x.others?.length) return [];
   return [el("h2", {}, "In each sink"), ctx.table(["Sink", "State", "Version in the sink", "Why"],
-    [x, ...x.others].map((o) => [o === x ? o.sink : el("a", { href: ctx.link("documents", { key: o.key }) }, o.sink), tag(ctx, o.state), mono(ctx, o.in_sink || "–"), o.sentence]),
+    [x, ...x.others].map((o) => [el("span", { class: "whole" }, o === x ? o.sink : el("a", { href: ctx.link("documents", { key: o.key }) }, o.sink)), tag(ctx, o.state), mono(ctx, o.in_sink || "–"), o.sentence]),
     { caption: `What follows is about the sink ${x.sink}` })];
 }
 
