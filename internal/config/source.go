@@ -45,7 +45,8 @@ func (c *Config) SourceConfig() source.Config {
 		}
 	}
 	return source.Config{
-		Added: added, Sources: complete.Sources, Default: complete.DefaultSource, EnvelopeDepth: c.Payload.EnvelopeDepth,
+		Added: added, Sources: complete.Sources,
+		Default: complete.DefaultSource, EnvelopeDepth: c.Payload.EnvelopeDepth,
 		Places: complete.AllowFor, Hosts: slices.Clone(c.Payload.HTTPHosts),
 	}
 }

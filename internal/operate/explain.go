@@ -66,7 +66,8 @@ func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation,
 	}
 	e.ahead = o.farAhead(e.row.Committed)
 	x = Explanation{
-		Key: key, Sink: name, Row: Readable(e.row), Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),
+		Key: key, Sink: name, Row: Readable(e.row),
+		Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),
 		Version: e.row.Committed.VersionText(), Flight: e.row.Flight, InSink: e.sink.version, Held: e.held,
 		Scheduled: planned, Letters: e.letters, Quiet: e.timing.Quiet, MaxWait: e.timing.MaxWait,
 		Pace: e.timing.MinInterval,

@@ -104,21 +104,21 @@ func TestADocumentIsExplainedForEachSink(t *testing.T) {
 				t.Errorf("%s: got %s %s, %v, want %s", key, d.Sink, d.Version, err, want)
 			}
 		}
-		found, err := api.Search(t.Context(), operate.Search{Text: "v1 v2"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found, err = api.Search(t.Context(), operate.Search{Text: "v1"}); err != nil || len(found.Hits) != 1 ||
-			found.Hits[0].Sink != "remote" {
-			t.Errorf("found %+v, %v: want what the second sink alone holds, once", found.Hits, err)
+		g.commit(g.hold("five", put("b", 7)), `{"title":"v7"}`)
+		remote.commit(remote.hold("six", put("b", 7)), `{"title":"v7"}`)
+		for text, want := range map[string]string{"v1": "remote", "v2": "search", "v7": ""} {
+			found, err := api.Search(t.Context(), operate.Search{Text: text})
+			if err != nil || len(found.Hits) != 1 || want != "" && found.Hits[0].Sink != want {
+				t.Errorf("%s: found %+v, %v: want one hit, in sink %q", text, found.Hits, err, want)
+			}
 		}
 		if _, err := api.Reconcile(t.Context(), operate.ReconcileOrder{Collection: "content", By: "ann"}); err == nil ||
 			!strings.Contains(err.Error(), "search, remote: name one") {
 			t.Errorf("reconcile of no sink: %v, want both to be named", err)
 		}
 		res, err := api.Reconcile(t.Context(), operate.ReconcileOrder{Collection: "content", By: "ann", Sink: "remote"})
-		if err != nil || res.Rows != 1 || res.Documents != 1 {
-			t.Errorf("reconcile of one: %+v, %v: want one row and one document", res, err)
+		if err != nil || res.Rows != 2 || res.Documents != 2 {
+			t.Errorf("reconcile of one: %+v, %v: want two rows and two documents", res, err)
 		}
 	})
 }

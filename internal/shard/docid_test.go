@@ -53,7 +53,8 @@ func TestAKeySaysItsCollectionItsSinkAndItsID(t *testing.T) {
 	} {
 		doc, err := shard.ParseDocID(string(tt.doc))
 		if err != nil || doc != tt.doc || string(doc.Collection()) != tt.collection || doc.Sink() != tt.sink ||
-			doc.ID() != tt.id || string(doc.Plain()) != tt.plainly || doc.Plain().In(tt.sink) != doc || !doc.IsDocument() {
+			doc.ID() != tt.id || string(doc.Plain()) != tt.plainly ||
+			doc.Plain().In(tt.sink) != doc || !doc.IsDocument() {
 			t.Errorf("%s: %q, %v: collection %s, sink %s, id %s, without its sink %s", tt.doc, doc, err, doc.Collection(),
 				doc.Sink(), doc.ID(), doc.Plain())
 		}

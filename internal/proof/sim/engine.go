@@ -48,7 +48,8 @@ func (e *engine) row(doc shard.DocID) shard.DocID {
 
 func newEngine(w *World, name string, versions bool, settle, forget time.Duration) *engine {
 	e := &engine{
-		w: w, name: name, settle: settle, room: newCapacity(w.options.Strain, w.dice), applied: map[shard.DocID]time.Duration{},
+		w: w, name: name, settle: settle, room: newCapacity(w.options.Strain, w.dice),
+		applied: map[shard.DocID]time.Duration{},
 		refuses: map[version]int{}, kind: memory.SinkSettings{Versions: versions, ForgetAfter: forget},
 	}
 	e.docs = e.newDocs()
