@@ -1,38 +1,43 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-func TestAnObjectOfManyDocumentsIsReadFromAFolder(t *testing.T) {
-	t.Parallel()
+// reading starts a stack that reads an object of these lines from a folder.
+func reading(t *testing.T, key, text, perSecond string, args ...string) *stack {
+	t.Helper()
 	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	config := file("lull.yaml", `
+	for name, text := range map[string]string{"lull.yaml": `
 stack: search
 sources:
-  exports: {kind: s3, s3: {lines: products}, match: [{bucket: cms-exports}]}
+  exports: {kind: s3, s3: {lines: products, linesPerSecond: ` + perSecond + `}, match: [{bucket: cms-exports}]}
   products: {kind: json, json: {id: /sku, version: /v}}
 collections: {products: {}}
 defaultCollection: products
 defaultSource: products
 payload: {allow: [{bucket: cms-exports}]}
 sinks: {search: {kind: bleve}}
-`)
-	file("buckets/cms-exports/a b.ndjson", `{"sku":"a","v":1}`+"\n"+`{"sku":"b","v":1}`+"\nbad\n")
-	s := start(t, nil, "--config", config, "--buckets", filepath.Join(dir, "buckets"), "--notify", "--speed", "100")
+`, "buckets/cms-exports/" + key: text} {
+		path := filepath.Join(dir, name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return start(t, nil, append([]string{
+		"--config", filepath.Join(dir, "lull.yaml"), "--buckets", filepath.Join(dir, "buckets"), "--notify", "--speed", "100",
+	}, args...)...)
+}
+
+func TestAnObjectOfManyDocumentsIsReadFromAFolder(t *testing.T) {
+	t.Parallel()
+	s := reading(t, "a b.ndjson", `{"sku":"a","v":1}`+"\n"+`{"sku":"b","v":1}`+"\nbad\n", "500")
 	for _, key := range []string{"products#a", "products#b"} {
 		s.ask("wait", key, "--version", "1").want(t, "wait", exitOK)
 	}
@@ -46,4 +51,19 @@ sinks: {search: {kind: bleve}}
 	if got := s.ask("dead", "list"); !strings.Contains(got.out, "1 of 3 lines") {
 		t.Errorf("dead letters: %s%s", got.out, got.errors)
 	}
+}
+
+// Functions are killed and calls fail, all the way from the object to the sink.
+func TestEveryLineOfAnObjectIsWrittenThroughFaults(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	const n = 100
+	for i := range n {
+		fmt.Fprintf(&text, `{"sku":"s%d","v":1}`+"\n", i)
+	}
+	s := reading(t, "export.ndjson", text.String(), "1", "--faults", "--seed", "7")
+	for i := range n {
+		s.ask("wait", fmt.Sprintf("products#s%d", i), "--version", "1").want(t, "wait", exitOK)
+	}
+	s.ask("object", "s3://cms-exports/export.ndjson").want(t, "object", exitOK, "100 became messages")
 }

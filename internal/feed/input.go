@@ -153,8 +153,8 @@ func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing
 	}
 }
 
-// Open opens a file of NDJSON, perhaps compressed with gzip, a folder (its *.json, by name, one message each) or "-" for in. A
-// file NAME.json may hold one message on however many lines.
+// Open opens a file of NDJSON, perhaps compressed with gzip, a folder (its *.json, by name, one
+// message each) or "-" for in. A file NAME.json may hold one message on however many lines.
 func Open(path string, in io.Reader) (Input, error) {
 	if path == "-" {
 		l := newLines("standard input", io.NopCloser(in))

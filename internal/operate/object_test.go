@@ -28,7 +28,8 @@ func TestAnObjectIsShownAndAborted(t *testing.T) {
 			t.Errorf("got %+v, %v; want its progress without any text", got, err)
 		}
 		ask.Abort = true
-		if _, err := api.Object(t.Context(), ask); !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "by:") {
+		_, err = api.Object(t.Context(), ask)
+		if !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "by:") {
 			t.Errorf("aborted by nobody: %v", err)
 		}
 		ask.By, ask.Why = "ann", "the wrong file"

@@ -212,6 +212,30 @@ func TestTwoNotificationsOfAnObjectReadItOnce(t *testing.T) {
 	})
 }
 
+// Each of them is read on by a message of its own.
+func TestOneNotificationMayNameSeveralObjects(t *testing.T) {
+	play(t, lines, func(b *bench) {
+		text, want := events(900)
+		half := strings.Index(text, `"d450"`)
+		half = strings.LastIndexByte(text[:half], '\n') + 1
+		reading(t, b, bucket{"1": text[:half], "2": text[half:]})
+		one, two := created("1", "01", "1"), created("2", "01", "1")
+		b.send(strings.TrimSuffix(one, "]}") + "," + strings.TrimPrefix(two, `{"Records":[`))
+		sent := b.until(time.Minute)
+		if got := slices.Sorted(maps.Keys(sent)); !slices.Equal(got, want) {
+			t.Errorf("%d lines became messages, want %d", len(got), len(want))
+		}
+		for line, n := range sent {
+			if n != 1 {
+				t.Fatalf("%s was sent %d times", line, n)
+			}
+		}
+		if n := len(b.Notes.Of(journal.ObjectDone)); n != 2 {
+			t.Errorf("%d objects were read to their end, want 2", n)
+		}
+	})
+}
+
 func TestWhatAnObjectCannotGiveIsADeadLetterThatSaysWhere(t *testing.T) {
 	t.Parallel()
 	good, _ := events(3)

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -9,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
@@ -48,6 +51,11 @@ func hooked[T any](hook func(*T), handler *T) {
 	}
 }
 
+// noObjects answers for buckets: a message about an object of many documents becomes a dead letter.
+func noObjects(context.Context, string, string, string, int64) (io.ReadCloser, error) {
+	return nil, fmt.Errorf("%w: there are no buckets here", objects.ErrRefused)
+}
+
 // shards is the table as an invocation sees it.
 func (w *World) shards(v *invocation) shard.Store {
 	return w.history.shards(v, v.Shards(tableClient{w.table, v}))
@@ -62,6 +70,7 @@ func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invoca
 			Schedule: v.Schedule(w.schedule),
 			Sources:  w.sources.At(p.name), Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
 			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
+			Objects: noObjects, Bulk: v.Queue(p.lane(flight.Bulk)),
 		}
 		if w.archive != nil {
 			h.Archive = v.Archive(w.archive)
