@@ -248,7 +248,9 @@ func rows() []row {
 		},
 		{
 			Answer: says(of(sink.Unknown, "interrupted"), "answers what is not the protocol", "noise", again),
-			fake:   &fake{instead: func(_ *pgproto3.Backend, conn net.Conn) { _, _ = conn.Write([]byte("secret noise, and much of it")) }},
+			fake: &fake{instead: func(_ *pgproto3.Backend, conn net.Conn) {
+				_, _ = conn.Write([]byte("secret noise, and much of it"))
+			}},
 		},
 		{
 			Answer: says(of(sink.Throttled, "too_many_connections"), "has no connection left", "53300 to the connection", passes),
@@ -356,9 +358,12 @@ func TestTheAnswersPageIsUpToDate(t *testing.T) {
 }
 
 func put(doc string, fence int64, document string) sink.Op {
-	return sink.Op{Doc: event.DocID(doc), Kind: event.Put, Fence: event.Fence(fence), At: time.Unix(1_760_000_000, 0), Document: []byte(document)}
+	op := del(doc, fence)
+	op.Kind, op.Document = event.Put, []byte(document)
+	return op
 }
 
 func del(doc string, fence int64) sink.Op {
-	return sink.Op{Doc: event.DocID(doc), Kind: event.Delete, Fence: event.Fence(fence), At: time.Unix(1_760_000_000, 0)}
+	at := time.Unix(1_760_000_000, 0)
+	return sink.Op{Doc: event.DocID(doc), Kind: event.Delete, Fence: event.Fence(fence), At: at}
 }

@@ -118,12 +118,16 @@ func TestPrepareChangesNoTable(t *testing.T) {
 	}
 	applied(t, s, put("news#a", 1, `{"title":"walks","vector":[1,2]}`))
 	english := func(o *postgres.Options) { o.Language = "english" }
+	vectors := func(o *postgres.Options) {
+		english(o)
+		o.Vector = postgres.Vector{Field: "/vector", Dimensions: 2}
+	}
 	for _, tt := range []struct {
 		change func(*postgres.Options)
 		column string
 	}{
 		{english, "search"},
-		{func(o *postgres.Options) { english(o); o.Vector = postgres.Vector{Field: "/vector", Dimensions: 2} }, "embedding"},
+		{vectors, "embedding"},
 	} {
 		err := prepared(tt.change)
 		if err == nil || !strings.Contains(err.Error(), "column "+tt.column) {

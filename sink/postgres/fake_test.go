@@ -160,7 +160,8 @@ func (f *fake) respond(b *pgproto3.Backend, all []statement) {
 		}
 		b.Send(&pgproto3.ParseComplete{})
 		b.Send(&pgproto3.BindComplete{})
-		b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("id"), DataTypeOID: 25, DataTypeSize: -1}}})
+		id := pgproto3.FieldDescription{Name: []byte("id"), DataTypeOID: 25, DataTypeSize: -1}
+		b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{id}})
 		for _, id := range s.ids {
 			if f.keeps {
 				break
@@ -177,7 +178,9 @@ func (f *fake) respond(b *pgproto3.Backend, all []statement) {
 
 // failure is an error as PostgreSQL tells it, with content in its text.
 func failure(severity, code string) *pgproto3.ErrorResponse {
-	return &pgproto3.ErrorResponse{Severity: severity, SeverityUnlocalized: severity, Code: code, Message: "it says secret"}
+	return &pgproto3.ErrorResponse{
+		Severity: severity, SeverityUnlocalized: severity, Code: code, Message: "it says secret",
+	}
 }
 
 // texts reads an array of texts in binary, and counts those that are not NULL.

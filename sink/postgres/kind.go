@@ -131,7 +131,8 @@ func check(s sink.Settings) (problems []setting.Problem) {
 	bad := func(name string, value any, problem, fix string) {
 		problems = append(problems, setting.Problem{Setting: name, Value: value, Problem: problem, Fix: fix})
 	}
-	if n := len(strings.Replace(s.Index, sink.Placeholder, strings.Repeat("x", longestCollection), 1)); n > longestTable {
+	longest := strings.Replace(s.Index, sink.Placeholder, strings.Repeat("x", longestCollection), 1)
+	if len(longest) > longestTable {
 		bad("index", s.Index, "is too long for the name of a table with the longest name of a collection, 32 characters",
 			"shorten it: a table's name has 63 bytes")
 	}
@@ -142,7 +143,8 @@ func check(s sink.Settings) (problems []setting.Problem) {
 	if signed && own.User == "" {
 		bad("user", nil, "is missing beside auth.kind sigv4", "write the user of the database whose token is signed")
 	}
-	if u, err := url.Parse(s.URL); err == nil && s.Auth.Kind != sink.AuthNone && own.TLS == tlsOff && !loopback(u.Hostname()) {
+	u, err := url.Parse(s.URL)
+	if err == nil && s.Auth.Kind != sink.AuthNone && own.TLS == tlsOff && !loopback(u.Hostname()) {
 		bad("tls", own.TLS, "would send documents, and perhaps the password, in the clear", "write "+tlsVerify+", or remove it")
 	}
 	switch {

@@ -56,7 +56,7 @@ func (p *pool) get(ctx context.Context) (*pgconn.PgConn, error) {
 			break
 		}
 		age := time.Since(last.since)
-		if age < unseen || age < stale && last.conn.CheckConn() == nil {
+		if age < unseen || age < stale && last.conn.Ping(ctx) == nil {
 			return last.conn, nil
 		}
 		bye(last.conn)

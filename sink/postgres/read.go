@@ -157,7 +157,9 @@ func (s *Sink) pick(ctx context.Context, what string, docs []event.DocID) ([]sin
 }
 
 // each calls f for each row of fields. A value that is not a text is an array in binary.
-func (s *Sink) each(ctx context.Context, c event.Collection, statement string, f func(sink.Stored) error, values ...[]byte) error {
+func (s *Sink) each(ctx context.Context, c event.Collection, statement string, f func(sink.Stored) error,
+	values ...[]byte,
+) error {
 	conn, err := s.pool.get(ctx)
 	if err != nil {
 		return err

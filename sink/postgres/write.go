@@ -53,8 +53,7 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	for len(entries) > 0 && ctx.Err() == nil {
 		n := s.fit(entries)
 		if stop := s.send(ctx, entries[:n], outcomes); stop != nil {
-			rest := sink.Outcome{Kind: sink.Throttled, Apart: stop.Apart, Reason: classNotSent}
-			all(entries[n:], outcomes, rest)
+			all(entries[n:], outcomes, *stop) // they would have been told the same
 			break
 		}
 		entries = entries[n:]
@@ -107,7 +106,8 @@ func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcom
 	}
 	defer s.pool.put(conn)
 	stop = s.halve(ctx, conn, entries, outcomes)
-	if slices.ContainsFunc(entries, func(e entry) bool { return e.plain == nil && outcomes[e.op].Kind == sink.Applied }) {
+	deleted := func(e entry) bool { return e.plain == nil && outcomes[e.op].Kind == sink.Applied }
+	if slices.ContainsFunc(entries, deleted) {
 		s.forget(ctx, conn, entries)
 	}
 	return stop

@@ -80,5 +80,7 @@ func call(t *testing.T, method, url, body string, into any) {
 
 func TestRealServer(t *testing.T) {
 	t.Parallel()
-	sinktest.Run(t, sinktest.Options{New: func(t *testing.T) sinktest.Sink { return real(t, nil) }, NoHugeNumbers: true})
+	sinktest.Run(t, sinktest.Options{
+		New: func(t *testing.T) sinktest.Sink { return real(t, nil) }, NoHugeNumbers: true,
+	})
 }

@@ -38,6 +38,11 @@ const (
 	noCollection = "Not Found"
 )
 
+// full reports that no write is taken for now.
+func full(says string) bool {
+	return strings.HasPrefix(says, noRoom) || strings.HasPrefix(says, skipsWrites)
+}
+
 // missing reports that the collection does not exist.
 func missing(a exchange.Answer) bool {
 	return a.Err == nil && a.Status == http.StatusNotFound && message(a.Body) == noCollection
@@ -60,7 +65,7 @@ func (r result) outcome() sink.Outcome {
 	}
 	o := sink.Outcome{Kind: sink.Rejected, Apart: true, Status: r.Code, Reason: classOther}
 	switch m := ofField.FindStringSubmatch(r.Error); {
-	case strings.HasPrefix(r.Error, noRoom), strings.HasPrefix(r.Error, skipsWrites):
+	case full(r.Error):
 		o.Kind, o.Apart, o.Reason = sink.Throttled, false, classNoRoom
 	case r.Code >= 500:
 		o.Kind, o.Apart, o.Reason = sink.Unknown, false, "http "+strconv.Itoa(r.Code)
@@ -90,7 +95,7 @@ func judge(a exchange.Answer) (o sink.Outcome, whole bool) {
 		o.Kind, o.RetryAfter, whole = sink.Throttled, backoff.After(a.Header, time.Now()), true
 	case a.Status == http.StatusServiceUnavailable && says == notReady:
 		o.Kind, o.Reason, o.RetryAfter, whole = sink.Throttled, classNotReady, backoff.After(a.Header, time.Now()), true
-	case a.Status == http.StatusUnprocessableEntity && (strings.HasPrefix(says, noRoom) || strings.HasPrefix(says, skipsWrites)):
+	case a.Status == http.StatusUnprocessableEntity && full(says):
 		o.Kind, o.Reason, whole = sink.Throttled, classNoRoom, true
 	case a.Status >= 500, a.Status == http.StatusRequestTimeout:
 		o.Kind = sink.Unknown

@@ -151,9 +151,9 @@ func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcom
 	for _, e := range entries {
 		body = append(body, e.line...)
 	}
-	imports := func() exchange.Answer {
-		return s.client.Do(ctx, http.MethodPost, collectionPath(entries[0].index)+"/import?action=upsert&return_doc=false", typeLines,
-			body, maxError+int64(2*len(body)))
+	path := collectionPath(entries[0].index) + "/import?action=upsert&return_doc=false"
+	imports := func() exchange.Answer { // where lines fail, it quotes them
+		return s.client.Do(ctx, http.MethodPost, path, typeLines, body, maxError+int64(2*len(body)))
 	}
 	a := imports()
 	if missing(a) {
@@ -221,7 +221,8 @@ func (s *Sink) deleteAll(ctx context.Context, entries []entry, outcomes []sink.O
 func (s *Sink) delete(ctx context.Context, e entry) (sink.Outcome, *sink.Outcome) {
 	a := s.client.Do(ctx, http.MethodDelete, documentPath(e.index, e.id), "", nil, maxAnswer)
 	switch {
-	case a.OK(), missing(a) && !e.present, a.Err == nil && a.Status == http.StatusNotFound && strings.HasPrefix(message(a.Body), noDocument):
+	case a.OK(), missing(a) && !e.present,
+		a.Err == nil && a.Status == http.StatusNotFound && strings.HasPrefix(message(a.Body), noDocument):
 		return sink.Outcome{Kind: sink.Applied, Status: a.Status}, nil
 	}
 	o, whole := judge(a)

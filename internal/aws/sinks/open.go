@@ -104,6 +104,7 @@ func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*h
 }
 
 // basic uses a name and a password in requests, and to log in.
-func basic(credentials func(context.Context) (user, password string, err error)) (func(*http.Request) error, sink.Login) {
-	return Basic(credentials), func(ctx context.Context, _, _ string) (string, string, error) { return credentials(ctx) }
+func basic(credentials func(context.Context) (string, string, error)) (func(*http.Request) error, sink.Login) {
+	login := func(ctx context.Context, _, _ string) (string, string, error) { return credentials(ctx) }
+	return Basic(credentials), login
 }
