@@ -141,6 +141,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		closes = append(closes, s)
 		if r, ok := s.(sink.Reader); ok {
 			o.Readers[name], o.Sinks[name] = r, s
+		} else {
+			o.Unread[name] = operate.ErrWriteOnly
 		}
 	}
 	return o, func() {

@@ -92,3 +92,20 @@ func TestDoctorRefusesAnAliasOfSeveralIndices(t *testing.T) {
 		t.Errorf("doctor said %s", a.out)
 	}
 }
+
+// A webhook is written to only. Doctor sends its document all the same, and `lull get` says why it
+// cannot help.
+func TestDoctorOfASinkThatCannotBeReadBack(t *testing.T) {
+	t.Parallel()
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	t.Cleanup(receiver.Close)
+	s := start(t, nil, "--sink", "webhook:"+receiver.URL, "--events", write(t), "--speed", "100")
+	a := s.ask("doctor")
+	a.want(t, "doctor", exitOK, "the delete is committed")
+	if !strings.Contains(a.out, "not checked: sink search") || strings.Contains(a.out, "the sink holds it") {
+		t.Errorf("doctor said %s", a.out)
+	}
+	s.ask("get", "content#a").want(t, "get", exitUsage, "is a webhook: it is written to only")
+}

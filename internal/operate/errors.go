@@ -17,6 +17,9 @@ var ErrNotFound = errors.New("not found")
 // ErrInput says that the question was wrong; nothing was changed.
 var ErrInput = errors.New("bad input")
 
+// ErrWriteOnly says that a sink cannot be read back by anybody. Such an error is ErrInput, too.
+var ErrWriteOnly = errors.New("it is written to only")
+
 // kindError gives an error its kind and keeps its text.
 type kindError struct {
 	error

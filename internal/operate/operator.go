@@ -200,7 +200,10 @@ func (o *Operator) rows(key shard.DocID) []shard.DocID {
 func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
 	name := o.Config.SinkOf(key)
 	r := o.Readers[name]
-	if r == nil {
+	switch {
+	case r == nil && errors.Is(o.Unread[name], ErrWriteOnly):
+		return Document{}, inputf("sink %s is a %s: %w", name, o.Config.Sinks[name].Kind, ErrWriteOnly)
+	case r == nil:
 		return Document{}, inputf("sink %s of collection %s cannot be read from here", name, key.Collection())
 	}
 	s, found, err := r.Get(ctx, key.Plain())

@@ -31,6 +31,8 @@ type wireError struct {
 	Error    string `json:"error"`
 	NotFound bool   `json:"not_found,omitempty"`
 	Input    bool   `json:"input,omitempty"`
+	// WriteOnly says that a sink cannot be read back by anybody.
+	WriteOnly bool `json:"write_only,omitempty"`
 }
 
 // maxRequest bounds what Handler reads of a request.
@@ -127,7 +129,7 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 func wired(err error) *wireError {
-	return &wireError{err.Error(), errors.Is(err, ErrNotFound), errors.Is(err, ErrInput)}
+	return &wireError{err.Error(), errors.Is(err, ErrNotFound), errors.Is(err, ErrInput), errors.Is(err, ErrWriteOnly)}
 }
 
 func status(err error) int {
@@ -209,7 +211,7 @@ type remoteError struct{ wireError }
 func (e *remoteError) Error() string { return terminal.Line(e.wireError.Error) }
 
 func (e *remoteError) Is(target error) bool {
-	return target == ErrNotFound && e.NotFound || target == ErrInput && e.Input
+	return target == ErrNotFound && e.NotFound || target == ErrInput && e.Input || target == ErrWriteOnly && e.WriteOnly
 }
 
 // Publish sends messages.

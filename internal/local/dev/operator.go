@@ -26,6 +26,7 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 			return nil
 		},
 		Counts: e.queueStatus, Rows: e.Shards.All(), Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{},
+		Unread:  map[string]error{},
 		Sources: e.sources,
 		Config:  e.cfg, Clock: e.clk,
 		Journal: e.notes,
@@ -38,7 +39,9 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 	}
 	maps.Insert(o.Readers, e.readers())
 	for name, p := range e.pipes {
-		o.Sinks[name] = p.sink
+		if o.Sinks[name] = p.sink; o.Readers[name] == nil {
+			o.Unread[name] = operate.ErrWriteOnly
+		}
 	}
 	if rec != nil {
 		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
