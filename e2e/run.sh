@@ -39,13 +39,16 @@ if [ "$what" = sinks ]; then
     localstack/start.sh "$server" --fresh
     port=$(cat "$LULL_E2E_RUN/$server/port")
     case $server in
-      postgres) sink=postgres://127.0.0.1:$port/postgres variable=LULL_TEST_POSTGRES url=$sink suite=./sink/postgres ;;
-      typesense) url=http://127.0.0.1:$port variable=LULL_TEST_TYPESENSE suite=./sink/typesense sink=typesense:$url ;;
-      elasticsearch*) url=http://127.0.0.1:$port variable=LULL_TEST_ELASTICSEARCH suite=./sink/opensearch sink=elasticsearch:$url ;;
+      postgres) sink=postgres://127.0.0.1:$port/postgres variable=LULL_TEST_POSTGRES url=$sink suite=(./sink/postgres) ;;
+      typesense) url=http://127.0.0.1:$port variable=LULL_TEST_TYPESENSE suite=(./sink/typesense) sink=typesense:$url ;;
+      elasticsearch*)
+        url=http://127.0.0.1:$port variable=LULL_TEST_ELASTICSEARCH sink=elasticsearch:$url
+        suite=(./sink/opensearch ./internal/rebuild)
+        ;;
       *) echo "e2e: $server is not the server of a sink" >&2; exit 2 ;;
     esac
     echo "=== $server"
-    env "$variable=$url" go test -count=1 -timeout 10m "$suite"
+    env "$variable=$url" go test -count=1 -p 1 -timeout 10m "${suite[@]}"
     # After the suite: the template that it leaves is for the indices of both.
     LULL_E2E_SINK=$sink go test -tags e2esinks -count=1 -timeout 10m ./e2e/sinks
     localstack/stop.sh "$server"
