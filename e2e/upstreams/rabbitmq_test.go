@@ -412,6 +412,8 @@ func TestGOVUKsMessagesReachTheSink(t *testing.T) {
 	add("heartbeat.major", "application/x-heartbeat", []byte("{}"))
 	add("answer.minor", "application/json", []byte("{\"content_id\":\"\xff\x00"))
 	add("answer.minor", "application/json", []byte(`{"text":"`+strings.Repeat("x", 1<<20)+`"}`))
+	// A parked message must not come back by its CC. Publishers in C# send unsigned numbers.
+	all[len(all)-1].Headers = amqp.Table{"CC": []any{"search"}, "attempt": uint32(1<<32 - 1), "part": uint16(1<<16 - 1)}
 	r.publish(t, all, keys)
 	until(t, "what no queue takes is parked", time.Minute, func() bool { return r.count(t, "parked") == 1 })
 	for d := range documents {

@@ -14,7 +14,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"sync"
 	"time"
@@ -99,16 +98,9 @@ func (s *session) begin(b Broker) (err error) {
 		return err
 	}
 	if b.Park != "" {
-		if s.parker, err = s.conn.Channel(); err != nil {
-			return explain("open a channel", err)
-		}
-		if err := look(s.parker, b.Park, "park"); err != nil {
+		if err := s.openPark(); err != nil {
 			return err
 		}
-		if err := s.parker.Confirm(false); err != nil {
-			return explain("ask RabbitMQ for confirmations", err)
-		}
-		s.returned = s.parker.NotifyReturn(make(chan amqp.Return, 1))
 	}
 	if err := s.consumer.Qos(b.Prefetch, 0, false); err != nil {
 		return explain("set the prefetch", err)
@@ -120,6 +112,21 @@ func (s *session) begin(b Broker) (err error) {
 	}
 	go s.watch(closed, cancelled)
 	go s.hand(deliveries)
+	return nil
+}
+
+// openPark opens the channel for messages to park.
+func (s *session) openPark() (err error) {
+	if s.parker, err = s.conn.Channel(); err != nil {
+		return explain("open a channel", err)
+	}
+	if err := look(s.parker, s.park, "park"); err != nil {
+		return err
+	}
+	if err := s.parker.Confirm(false); err != nil {
+		return explain("ask RabbitMQ for confirmations", err)
+	}
+	s.returned = s.parker.NotifyReturn(make(chan amqp.Return, 1))
 	return nil
 }
 
@@ -165,15 +172,14 @@ func explain(doing string, err error) error {
 
 // watch ends the session when RabbitMQ does.
 func (s *session) watch(closed <-chan *amqp.Error, cancelled <-chan string) {
-	select {
-	case err := <-closed: // also where the connection closed
-		if err == nil {
-			s.end(nil)
-			return
-		}
-		s.end(explain("consume", err))
-	case <-cancelled:
+	_, alive := <-cancelled // closed after the channel, whose reason is then to be had
+	if alive {
 		s.end(errors.New("RabbitMQ cancelled the consumer: the queue was deleted, or its node went away"))
+	} else if err := <-closed; err != nil { // also where the connection closed
+		s.end(explain("consume", err))
+	} else {
+		s.end(nil)
+		return
 	}
 	_ = s.conn.CloseDeadline(time.Now().Add(parting)) // it may be closed already
 }
@@ -238,16 +244,16 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	if d == nil {
 		return errors.New("park: the message is not one of this session")
 	}
-	headers := maps.Clone(d.Headers)
-	if headers == nil {
-		headers = amqp.Table{}
-	}
-	headers["x-lull-reason"], headers["x-lull-exchange"], headers["x-lull-routing-key"] = why, d.Exchange, d.RoutingKey
 	s.parking.Lock()
 	defer s.parking.Unlock()
+	if s.parker.IsClosed() { // RabbitMQ closes it where a right is missing, which a person may grant
+		if err := s.openPark(); err != nil {
+			return err
+		}
+	}
 	// Neither user id, which must be the connection's own, nor expiration, which would lose it.
 	sent, err := s.parker.PublishWithDeferredConfirmWithContext(ctx, "", s.park, true, false, amqp.Publishing{
-		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent,
+		Headers: parked(d, why), ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent,
 		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId,
 		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
 	})
@@ -267,4 +273,18 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 		return fmt.Errorf("park: queue %q did not take the message", s.park)
 	}
 	return nil
+}
+
+// parked are the headers of a message that is parked. RabbitMQ sends a message to every queue that
+// CC and BCC name, so these get other names: the queue that it came from may be one of them.
+func parked(d *amqp.Delivery, why string) amqp.Table {
+	headers := amqp.Table{}
+	for name, v := range d.Headers {
+		if name == "CC" || name == "BCC" {
+			name = "x-lull-" + name
+		}
+		headers[name] = v
+	}
+	headers["x-lull-reason"], headers["x-lull-exchange"], headers["x-lull-routing-key"] = why, d.Exchange, d.RoutingKey
+	return headers
 }

@@ -1,0 +1,30 @@
+package rabbitmq
+
+import (
+	"maps"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+func TestWhatIsParkedReachesNoOtherQueue(t *testing.T) {
+	t.Parallel()
+	sent := amqp.Table{"CC": []any{"search"}, "BCC": []any{"search"}, "attempt": uint32(1<<32 - 1), "part": uint16(3)}
+	was := maps.Clone(sent)
+	d := &amqp.Delivery{Headers: sent, Exchange: "pages", RoutingKey: "answer"}
+	got := parked(d, "too large")
+	for name, want := range map[string]any{
+		"CC": nil, "BCC": nil, "attempt": uint32(1<<32 - 1), "x-lull-reason": "too large", "x-lull-exchange": "pages",
+		"x-lull-routing-key": "answer",
+	} {
+		if got[name] != want {
+			t.Errorf("header %s is %v, want %v", name, got[name], want)
+		}
+	}
+	if got["x-lull-CC"] == nil || got["x-lull-BCC"] == nil || len(sent) != len(was) {
+		t.Errorf("got %v of %v, want every header of the sender, and those untouched", got, sent)
+	}
+	if err := got.Validate(); err != nil {
+		t.Errorf("RabbitMQ would not get it: %v", err)
+	}
+}
