@@ -21,8 +21,8 @@ func (a *app) backfillCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "backfill COLLECTION", Short: "Fill a sink with what another sink of the collection holds",
 		Long: "For a sink that was added to a collection, while events go to both. It reads the rows and documents of the " +
-			"first sink, or of --from. It writes each document, and each tombstone, to --sink, under a lease of its row there " +
-			"and under the version that it has. So a version that is newer is never taken back.\n\n" +
+			"first sink, or of --from, and its documents whose rows are gone. It writes each document, and each tombstone, to " +
+			"--sink, under a lease of its row there and under the version that it has. So a version that is newer is never taken back.\n\n" +
 			"It sends nothing to any queue, and asks neither the source nor an enricher. Run it again after anything that " +
 			"stopped it, and where documents were in motion: what is there already is left out. A source that can be " +
 			"exported can fill the sink with `lull resync --sink`, too.",

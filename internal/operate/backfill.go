@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -19,7 +20,7 @@ type BackfillOrder struct {
 	Sink       string           `json:"sink"`             // to be filled
 	From       string           `json:"from,omitempty"`   // the one that holds the documents; empty for the first
 	Cursor     string           `json:"cursor,omitempty"` // of the step before; empty for the first step
-	Limit      int              `json:"limit,omitempty"`  // rows of the table to read at most, 1 to 1,000; 0 is 1,000
+	Limit      int              `json:"limit,omitempty"`  // rows or documents to read at most, 1 to 1,000; 0 is 1,000
 	DryRun     bool             `json:"dry_run,omitempty"`
 	By         string           `json:"by"` // who asks, for the audit
 }
@@ -56,8 +57,8 @@ const (
 )
 
 // Backfill does the next step: for each row of the one sink it brings the other what is committed,
-// tombstones too, under the same order key. It is what an event of that version would do, so it
-// takes nothing back and may be repeated.
+// tombstones too, under the same order key. Then come the documents of the sink whose rows are gone.
+// It is what an event of that version would do, so it takes nothing back and may be repeated.
 func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
 	done := BackfillStep{Outcomes: map[string]int{}}
 	if err := r.Collection.Validate(); err != nil {
@@ -84,6 +85,13 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 	if r.Limit == 0 {
 		r.Limit = maxBackfill
 	}
+	if err := o.reconciler(r.Sink).Takes(ctx, r.Collection); err != nil && !r.DryRun {
+		return done, err
+	}
+	b := backfill{Operator: o, order: r, done: &done}
+	if after, ok := strings.CutPrefix(r.Cursor, rowless); ok {
+		return done, kind(b.documents(ctx, after))
+	}
 	var rows []shard.Row
 	err := backoff.Do(ctx, o.Clock, func() (err error) {
 		rows, done.Next, err = o.Scanner.Scan(ctx, 0, 1, r.Cursor, r.Limit)
@@ -92,9 +100,15 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 	if err != nil {
 		return done, fmt.Errorf("read the table: %w", err)
 	}
-	b := backfill{Operator: o, order: r, done: &done}
+	if done.Next == "" {
+		done.Next = rowless
+	}
 	return done, kind(b.page(ctx, rows))
 }
+
+// rowless begins the cursor of the second half, before the last document's id. No cursor of a table
+// begins so.
+const rowless = "!sink:"
 
 func listed(names []string) string { return fmt.Sprintf("%q", names) }
 
@@ -158,6 +172,50 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 			lack = append(lack, r.Doc)
 		}
 	}
+	return b.bring(ctx, lack)
+}
+
+var errPage = errors.New("the page is full")
+
+// documents fills the sink with documents of the other one that have no row there any more, because
+// nothing came for as long as rows are kept. Those with a row were dealt with.
+func (b *backfill) documents(ctx context.Context, after string) error {
+	look := b.looker(b.order.From)
+	look.Whole = true // so it goes on where it stopped, wherever the sink can
+	var from, to, lack []shard.DocID
+	seen := 0
+	err := look.Documents(ctx, b.order.Collection, after, func(s sink.Stored) error {
+		if s.Key != "" { // lull wrote it
+			own, _ := b.Config.RowAt(s.Doc, b.order.From)
+			from, to = append(from, own), append(to, b.to(s.Doc))
+		}
+		if seen++; seen == b.order.Limit {
+			b.done.Next = rowless + s.Doc.ID()
+			return errPage
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errPage) {
+		return fmt.Errorf("read sink %s: %w", b.order.From, err)
+	}
+	rows, err := b.Shards.Read(ctx, slices.Concat(from, to), shard.Eventual)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	for i, doc := range from {
+		switch first, has := rows[i], rows[len(from)+i]; {
+		case first.Committed != "" || first.Pending != "":
+		case has.Committed != "" && !has.Committed.IsFloor():
+			b.count(to[i], There, nil)
+		default:
+			lack = append(lack, doc)
+		}
+	}
+	return b.bring(ctx, lack)
+}
+
+// bring writes the documents of some rows, or tombstones.
+func (b *backfill) bring(ctx context.Context, lack []shard.DocID) error {
 	look := b.looker(b.order.From)
 	look.Whole = true
 	found, err := look.Look(ctx, lack)
@@ -177,10 +235,14 @@ var errThere = errors.New("it is there")
 // one brings the sink one document, or its tombstone.
 func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.Finding) (string, error) {
 	k, doc := f.Row.Committed, b.to(f.Row.Doc)
+	gone := k == "" // the row: the sink alone knows the document
+	if gone {
+		k = f.Copy.Key
+	}
 	burial := reconcile.Burial{
 		Doc: doc, By: b.order.By, Why: "backfill from sink " + b.order.From,
-		Key: func(row shard.Row, _ shard.InSink) (shard.OrderKey, error) {
-			if row.Committed >= k {
+		Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
+			if row.Committed >= k || !row.Exists() && c.Key >= k { // the row of a sink that is added again may be gone, too
 				return "", errThere
 			}
 			if row.Dead == k {
@@ -195,8 +257,10 @@ func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.F
 	case f.Difference != shard.NoDifference:
 		return Differs, fmt.Errorf("%s in sink %s: `lull verify %s --sink %s`", f.Difference, b.order.From,
 			b.order.Collection, b.order.From)
-	case f.Row.CommittedOp == shard.Put:
-		s, found, err := b.document(ctx, f)
+	case k == "":
+		return InMotion, nil // it was deleted meanwhile
+	case gone || f.Row.CommittedOp == shard.Put:
+		s, found, err := b.document(ctx, f, k)
 		if err != nil || !found {
 			return InMotion, err
 		}
@@ -217,9 +281,11 @@ func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.F
 	return Failed, err
 }
 
-// document is what the sink holds, as it was compared with its row.
-func (b *backfill) document(ctx context.Context, f reconcile.Finding) (s sink.Stored, found bool, err error) {
-	s = sink.Stored{Version: f.Row.Committed.VersionText(), Document: f.Document}
+// document is what the sink holds, as it was compared with its row, in the version of a key.
+func (b *backfill) document(ctx context.Context, f reconcile.Finding, k shard.OrderKey) (s sink.Stored, found bool,
+	err error,
+) {
+	s = sink.Stored{Version: k.VersionText(), Document: f.Document}
 	if f.Document != nil {
 		return s, true, nil
 	}

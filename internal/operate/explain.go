@@ -21,7 +21,10 @@ const sinkPatience = 5 * time.Second
 // Explain gathers row, sink, dead letters, schedule and decisions, and says what they come to: for
 // each sink of the document where the key names none.
 func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
-	rows := o.rows(key)
+	rows, err := o.rows(key)
+	if err != nil {
+		return Explanation{}, err
+	}
 	x, err := o.explain(ctx, rows[0])
 	for _, row := range rows[1:] {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
@@ -174,6 +175,31 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 	})
 }
 
+// A typing error in the name of a sink may not forget a document that nobody meant.
+func TestAKeyWithASinkThatItsCollectionDoesNotHaveIsRefused(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.fanOut()
+		g.commit(g.hold("one", put("a", 1)), `{}`)
+		for _, key := range []shard.DocID{"content@nowhere#a", "far@search#a"} {
+			errs := map[string]error{}
+			_, errs["explain"] = api.Explain(t.Context(), key)
+			_, errs["get"] = api.Get(t.Context(), key)
+			_, errs["cancel"] = api.Cancel(t.Context(), operate.Cancellation{Key: key, By: "ann"})
+			_, errs["reset"] = api.Reset(t.Context(), operate.ResetOrder{Key: key, To: "0", By: "ann"})
+			_, errs["forget"] = api.Forget(t.Context(), operate.ForgetOrder{Key: key, By: "ann"})
+			for name, err := range errs {
+				if !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "is in sink") {
+					t.Errorf("%s %s: %v, want the sinks that there are", name, key, err)
+				}
+			}
+		}
+		if g.row("content#a").Committed.IsFinal() {
+			t.Error("the document was forgotten")
+		}
+	})
+}
+
 // A sink that was added gets what the first one has, tombstones too, and nothing that is older than
 // what came to it meanwhile.
 func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
@@ -200,22 +226,9 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 
 		g.Clock = clock.Skewed{Clock: clock.System{}, By: time.Hour} // nothing was written a moment ago
 		order := operate.BackfillOrder{Collection: "content", Sink: "remote", By: "ann", Limit: 2}
-		fill := func(order operate.BackfillOrder) (got map[string]int, lines []operate.BackfillLine) {
+		fill := func(order operate.BackfillOrder) (map[string]int, []operate.BackfillLine) {
 			t.Helper()
-			got = map[string]int{}
-			for order.Cursor = ""; ; {
-				step, err := api.Backfill(t.Context(), order)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for outcome, n := range step.Outcomes {
-					got[outcome] += n
-				}
-				lines = append(lines, step.Lines...)
-				if order.Cursor = step.Next; order.Cursor == "" {
-					return got, lines
-				}
-			}
+			return backfilled(t, api, order)
 		}
 		want := map[string]int{operate.Copied: 3, operate.There: 2, operate.InMotion: 1, operate.Differs: 1}
 		look := order
@@ -246,6 +259,13 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 		if got, _ := fill(order); !maps.Equal(got, want) {
 			t.Errorf("once more: %v, want %v", got, want)
 		}
+		if _, err := api.Pause(t.Context(), operate.PauseOrder{Sink: "remote", By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		order.Cursor = ""
+		if step, err := api.Backfill(t.Context(), order); err == nil || !strings.Contains(err.Error(), "remote is paused") {
+			t.Errorf("into a sink that is paused: %+v, %v, want it refused", step, err)
+		}
 		for _, bad := range []operate.BackfillOrder{
 			{Collection: "content", Sink: "remote"},
 			{Collection: "content", Sink: "search", By: "ann"},
@@ -257,4 +277,86 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Rows are kept for a month or so, and documents for ever: what did not change since then has no row.
+func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		remote := g.fanOut()
+		old := time.Now().Add(-2 * g.Config.Lifecycle.RowRetention)
+		write := func(id string, at time.Time) {
+			e := g.event(put(id, 2))
+			out := g.sink.Write(t.Context(), []sink.Op{{
+				Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(shard.MicrosOf(at)), Key: e.Key, Version: e.Version, At: at,
+				Document: []byte(`{"title":"v2"}`),
+			}})
+			if out[0].Kind != sink.Applied {
+				t.Fatalf("write: %+v", out)
+			}
+		}
+		for _, id := range []string{"a", "b", "c", "newer", "waits", "again"} {
+			write(id, old)
+		}
+		again := g.event(put("again", 3)) // it was a sink of the collection once, and lost its row since
+		remote.sink.Write(t.Context(), []sink.Op{{
+			Doc: again.Doc, Kind: shard.Put, Fence: 1, Key: again.Key, Version: "3", Document: []byte(`{}`),
+		}})
+		write("lost", time.Now().Add(-time.Hour)) // its row should be there
+		write("dead", old)
+		g.die(put("dead", 3), deadletter.RejectedBySink)
+		g.hold("one", put("waits", 3))
+		g.sink.Write(t.Context(), []sink.Op{{Doc: "far#a", Kind: shard.Put, Fence: 1, Key: g.event(put("a", 2)).Key}})
+		g.commit(g.hold("two", put("young", 2)), `{"title":"v2"}`)
+		remote.commit(remote.hold("three", put("newer", 3)), `{"title":"v3"}`)
+
+		g.Clock = clock.Skewed{Clock: clock.System{}, By: time.Hour} // nothing was written a moment ago
+		order := operate.BackfillOrder{Collection: "content", Sink: "remote", By: "ann", Limit: 2}
+		fill := func(order operate.BackfillOrder) (map[string]int, []operate.BackfillLine) {
+			t.Helper()
+			return backfilled(t, api, order)
+		}
+		want := map[string]int{operate.Copied: 6, operate.There: 1, operate.InMotion: 1, operate.Differs: 1}
+		look := order
+		look.DryRun = true
+		if got, lines := fill(look); !maps.Equal(got, want) || g.row("content@remote#a").Exists() {
+			t.Errorf("a dry run: %v, want %v and nothing changed; named %+v", got, want, lines)
+		}
+		want[operate.Copied], want[operate.There] = 5, 2 // a dry run does not read the other sink
+		got, lines := fill(order)
+		if !maps.Equal(got, want) || len(lines) != 1 || lines[0].Key != "content@remote#lost" {
+			t.Errorf("%v, want %v; named %+v", got, want, lines)
+		}
+		for id, version := range map[string]string{
+			"a": "2", "b": "2", "c": "2", "dead": "2", "young": "2", "newer": "3", "again": "3", "waits": "", "lost": "",
+		} {
+			s, _, err := remote.sink.Get(t.Context(), shard.DocID("content#"+id))
+			if err != nil || s.Version != version {
+				t.Errorf("%s: the added sink holds version %q, %v, want %q", id, s.Version, err, version)
+			}
+		}
+		want = map[string]int{operate.There: 7, operate.InMotion: 1, operate.Differs: 1}
+		if got, _ := fill(order); !maps.Equal(got, want) {
+			t.Errorf("once more: %v, want %v", got, want)
+		}
+	})
+}
+
+// backfilled does all steps of a backfill.
+func backfilled(t *testing.T, api operate.API, order operate.BackfillOrder) (map[string]int, []operate.BackfillLine) {
+	t.Helper()
+	got, lines := map[string]int{}, []operate.BackfillLine(nil)
+	for order.Cursor = ""; ; {
+		step, err := api.Backfill(t.Context(), order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for outcome, n := range step.Outcomes {
+			got[outcome] += n
+		}
+		lines = append(lines, step.Lines...)
+		if order.Cursor = step.Next; order.Cursor == "" {
+			return got, lines
+		}
+	}
 }

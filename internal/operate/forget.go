@@ -82,6 +82,9 @@ func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error)
 		return g.out, inputf("key %q: its id begins or ends with a space, or looks like a pattern: forget takes one "+
 			"whole key", string(r.Key))
 	}
+	if _, err := o.rows(r.Key); err != nil {
+		return g.out, err
+	}
 	rows := o.Config.RowsOf(r.Key)
 	for _, row := range rows {
 		if _, err := o.auditedSink(row.Collection(), o.Config.SinkOf(row)); err != nil {

@@ -188,16 +188,23 @@ func (o *Operator) row(key shard.DocID) shard.DocID {
 	return key
 }
 
-// rows are the rows that a key stands for: without a sink those of all.
-func (o *Operator) rows(key shard.DocID) []shard.DocID {
-	if key.Sink() != "" {
-		return []shard.DocID{o.row(key)}
+// rows are the rows that a key stands for: without a sink those of all. A sink that its collection
+// does not have is refused: the key would pass for that of the first one.
+func (o *Operator) rows(key shard.DocID) ([]shard.DocID, error) {
+	if name := key.Sink(); name != "" {
+		if _, err := o.sinkOf(key.Collection(), name); err != nil {
+			return nil, fmt.Errorf("key %s: %w", key, err)
+		}
+		return []shard.DocID{o.row(key)}, nil
 	}
-	return o.Config.RowsOf(key)
+	return o.Config.RowsOf(key), nil
 }
 
 // Get reads a document back.
 func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
+	if _, err := o.rows(key); err != nil {
+		return Document{}, err
+	}
 	name := o.Config.SinkOf(key)
 	r := o.Readers[name]
 	switch {
@@ -383,7 +390,10 @@ func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
 		return Letter{}, inputf("by: name who asks, for the audit")
 	}
 	// Without a sink it is cancelled for all of them. One of them may be through with it already.
-	rows := o.rows(c.Key)
+	rows, err := o.rows(c.Key)
+	if err != nil {
+		return Letter{}, err
+	}
 	var done []deadletter.Facts
 	var why error
 	for _, row := range rows {

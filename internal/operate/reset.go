@@ -39,7 +39,10 @@ func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return Resetted{}, inputf("by: name who asks, for the audit")
 	}
 	// Without a sink it is reset for all of them. One that was away may not have the version at all.
-	rows := o.rows(r.Key)
+	rows, err := o.rows(r.Key)
+	if err != nil {
+		return Resetted{}, err
+	}
 	var all []Resetted
 	var why error
 	for _, row := range rows {

@@ -95,15 +95,21 @@ func (r *run) documents(ctx context.Context, f func(sink.Stored) error) error {
 	after := ""
 	if r.Audit != nil {
 		after = r.Audit.From.After
-		if a, ok := r.Reader.(sink.Auditor); ok {
-			return a.Range(ctx, r.Collection, after, f)
-		}
 	}
-	err := r.Reader.All(ctx, func(s sink.Stored) error {
+	return r.Documents(ctx, r.Collection, after, f)
+}
+
+// Documents calls f for the documents of a collection in the sink whose id is greater than after, by
+// id. With Whole it may also call it for what lull did not write.
+func (l Looker) Documents(ctx context.Context, of shard.Collection, after string, f func(sink.Stored) error) error {
+	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
+		return a.Range(ctx, of, after, f)
+	}
+	err := l.Reader.All(ctx, func(s sink.Stored) error {
 		switch c := s.Doc.Collection(); {
-		case c < r.Collection, c == r.Collection && after != "" && s.Doc.ID() <= after:
+		case c < of, c == of && after != "" && s.Doc.ID() <= after:
 			return nil
-		case c > r.Collection:
+		case c > of:
 			return errPast // they come sorted
 		}
 		return f(s)

@@ -43,7 +43,7 @@ func (s *Service) Bury(ctx context.Context, b Burial) (shard.OrderKey, error) {
 
 // bury tries once. again says that the row changed meanwhile, or that the sink asked to wait.
 func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again bool, err error) {
-	if err := s.takes(ctx, b.Doc.Collection()); err != nil {
+	if err := s.Takes(ctx, b.Doc.Collection()); err != nil {
 		return "", false, err
 	}
 	whole := s.Looker
@@ -135,9 +135,9 @@ func (r *run) complete(ctx context.Context, row shard.Row) bool {
 	return err == nil
 }
 
-// takes refuses what a function would not do either: to write to a sink that is paused or away, or
+// Takes refuses what a function would not do either: to write to a sink that is paused or away, or
 // beside the one index of a rebuild.
-func (s *Service) takes(ctx context.Context, c shard.Collection) error {
+func (s *Service) Takes(ctx context.Context, c shard.Collection) error {
 	h, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Consistent)
 	switch {
 	case err != nil:
