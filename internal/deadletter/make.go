@@ -42,7 +42,7 @@ func OfSink(sink, hash string) string { return digest("sink", sink, hash) }
 func Hash(body string, attrs map[string]queue.Attribute) string {
 	parts := []string{body}
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {
-		if name != AttrLetter && name != queue.AttrFirstSent {
+		if name != AttrLetter && name != queue.AttrFirstSent && name != queue.AttrPart {
 			a := attrs[name]
 			parts = append(parts, name, a.Type, a.String, string(a.Binary))
 		}

@@ -46,7 +46,7 @@ type ended struct {
 	failed string // why it comes back
 }
 
-// readObjects reads on in the objects that the batch names (ADR 0048): a slice of each, while there
+// readObjects reads on in the objects that the batch names (ADR 0053): a slice of each, while there
 // is time. The row of the object's place is the referee of how far it was read, and the message is
 // only the clock: it is replaced, slice by slice, by one that goes on.
 func (b *batch) readObjects(ctx context.Context) {

@@ -71,7 +71,9 @@ func (b *bench) until(quiet time.Duration) (sent map[string]int) {
 	sent = map[string]int{}
 	for idle := time.Duration(0); idle < quiet; idle += time.Second {
 		n := b.live.Counts()
-		b.poll()
+		if n.Visible > 0 {
+			b.poll()
+		}
 		for {
 			batch, err := b.bulk.Receive(b.Context(), 1000, 0)
 			if err != nil {
