@@ -148,7 +148,11 @@ func fit(entries []entry, documents int, size int64) (n int, bytes int64) {
 // document that was alone, where the request was refused for what is in it.
 func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop, split *sink.Outcome) {
 	a := s.client.Do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, body(entries), maxBulkAnswer(len(entries)))
+	late, isLate := exchange.Late(ctx, a)
 	switch {
+	case isLate:
+		all(entries, outcomes, late)
+		return nil, nil
 	case a.Err != nil && !a.Sent:
 		o := notConnected(a)
 		all(entries, outcomes, o)

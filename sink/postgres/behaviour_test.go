@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -253,6 +254,26 @@ func TestTheServersCertificateIsChecked(t *testing.T) {
 		})
 		if got := s.Write(t.Context(), []sink.Op{put("content#a", 1, `{}`)})[0]; got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// A statement that was not sent because our time was over says nothing of the server.
+func TestOurTimeEndsBeforeAStatementIsSent(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"while it connects": nil, "while the login is read": errors.New("late")} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := on(t, &fake{}, func(o *postgres.Options) {
+			o.BulkDocuments = 1
+			o.Login = func(context.Context, string, string) (string, string, error) {
+				cancel()
+				return "me", "secret", err
+			}
+		})
+		for i, o := range s.Write(ctx, []sink.Op{put("content#a", 1, `{}`), put("content#b", 1, `{}`)}) {
+			if want := (sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}); o != want {
+				t.Errorf("%s: op %d: %+v, want %+v", name, i, o, want)
+			}
 		}
 	}
 }

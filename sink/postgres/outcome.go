@@ -120,7 +120,7 @@ func notConnected(ctx context.Context, err error) sink.Outcome {
 	var login *loginError
 	var network net.Error
 	switch {
-	case errors.Is(err, errBusy):
+	case errors.Is(err, errBusy), ctx.Err() != nil && !errors.As(err, &e):
 		return sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
 	case errors.As(err, &login):
 		return sink.Outcome{Kind: sink.Configuration, Reason: classNoCredentials}
@@ -130,7 +130,7 @@ func notConnected(ctx context.Context, err error) sink.Outcome {
 			o.Kind = sink.Configuration
 		}
 		return o
-	case ctx.Err() != nil, errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
 	}
 	return sink.Outcome{Kind: sink.Configuration, Reason: classNotPostgres}

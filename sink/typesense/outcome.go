@@ -1,6 +1,7 @@
 package typesense
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -81,7 +82,10 @@ func (r result) outcome() sink.Outcome {
 
 // judge says what an answer that is not a success means. whole says that it holds for every
 // collection.
-func judge(a exchange.Answer) (o sink.Outcome, whole bool) {
+func judge(ctx context.Context, a exchange.Answer) (o sink.Outcome, whole bool) {
+	if late, ok := exchange.Late(ctx, a); ok {
+		return late, false
+	}
 	o = sink.Outcome{Status: a.Status, Reason: "http " + strconv.Itoa(a.Status)}
 	says := message(a.Body)
 	switch {

@@ -169,7 +169,7 @@ func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcom
 	if a.Err == nil && a.Status == http.StatusRequestEntityTooLarge && len(entries) > 1 {
 		return nil, true
 	}
-	o, whole := judge(a)
+	o, whole := judge(ctx, a)
 	all(entries, outcomes, o)
 	if whole {
 		return &o, false
@@ -225,7 +225,7 @@ func (s *Sink) delete(ctx context.Context, e entry) (sink.Outcome, *sink.Outcome
 		a.Err == nil && a.Status == http.StatusNotFound && strings.HasPrefix(message(a.Body), noDocument):
 		return sink.Outcome{Kind: sink.Applied, Status: a.Status}, nil
 	}
-	o, whole := judge(a)
+	o, whole := judge(ctx, a)
 	if whole {
 		return o, &o
 	}
