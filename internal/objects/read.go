@@ -96,12 +96,18 @@ type reader struct {
 	p        Progress // Text is where the line begins that is being read
 	safe     Progress // the last place from which it can be read on
 	taken    int64    // lines for messages, of this call
+	moved    bool     // safe is further on than where this call began
 	stopping bool
 	part     []byte // the beginning of a line whose end was not seen
+	hollow   int    // chunks without text since that beginning
 	batch    []Line
 	failed   error // of send: nothing is known of what it was given
 	bytes    int
 }
+
+// maxHollow bounds the parts of an object without text within one line: blocks and members of gzip
+// that hold nothing.
+const maxHollow = 1000
 
 // chunk takes a chunk's lines and reports whether that is enough.
 func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
@@ -110,8 +116,15 @@ func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 		from = len(bom)
 		r.p.Text += int64(from)
 	}
-	if len(text) == 0 && r.part == nil {
-		place = 0 // a part of the object without text
+	switch {
+	case r.part == nil:
+		if r.hollow = 0; len(text) == 0 {
+			place = 0 // a part of the object without text
+		}
+	case len(text) == 0:
+		if r.hollow++; r.hollow > maxHollow {
+			return true, corrupt("too much without text lies within a line")
+		}
 	}
 	for !enough {
 		n := bytes.IndexByte(text[from:], '\n')
@@ -128,13 +141,13 @@ func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 	if !enough {
 		r.keep(text[from:])
 		r.stopping = r.Stop()
-		enough = r.stopping && r.part == nil
+		enough = r.stopping && (r.part == nil || r.moved)
 	}
 	if r.p.Long != nil { // in a line that is passed over any place will do
 		place = len(text)
 	}
 	if place >= 0 {
-		r.safe = r.p
+		r.safe, r.moved = r.p, true
 		r.safe.At = s.mark(place)
 	}
 	if r.p.Text > r.MaxText {
