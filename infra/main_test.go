@@ -163,6 +163,7 @@ func existingProps() *Props {
 const (
 	secretARN   = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:archive-AbCdEf"
 	headersARN  = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:enrich-AbCdEf"
+	fetchARN    = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:fetch-AbCdEf"
 	functionARN = "arn:aws:lambda:eu-west-1:111122223333:function:embed:live"
 	topicARN    = "arn:aws:sns:eu-west-1:111122223333:published"
 	alarmARN    = "arn:aws:sns:eu-west-1:111122223333:alarms"
@@ -269,6 +270,12 @@ func serverlessProps() *Props {
 		Headers: config.Headers{SecretARN: headersARN},
 	}}
 	c.DefaultCollection = "content"
+	native := c.Sources[c.DefaultSource]
+	native.Fetch = &source.Fetch{
+		URL: "https://cms.example.org/{id}", Version: "/version", Headers: source.Headers{SecretARN: fetchARN},
+	}
+	c.Sources[c.DefaultSource] = native
+	c.Index.Timeout = 15 * time.Second // for fetch and enrich
 	c.Complete()
 	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist"), ReadKeyARNs: []string{readKeyARN}}
 }

@@ -137,6 +137,49 @@ func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 	}
 }
 
+// IAM takes no policy with two statements of a name: the deployment would fail.
+func TestStatementsOfARoleHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack, serverlessStack} {
+		for _, r := range stackOf(t, stack).all("AWS::IAM::Role") {
+			var sids []string
+			for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
+				sids = append(sids, word(st["Sid"]))
+			}
+			slices.Sort(sids)
+			if len(slices.Compact(slices.Clone(sids))) != len(sids) {
+				t.Errorf("%s: the statements of %s are %v", stack, r.Metadata["aws:cdk:path"], sids)
+			}
+		}
+	}
+}
+
+// The headers for a source and for an enricher are secrets that only index reads, and index reads
+// no others.
+func TestOnlyIndexReadsTheSecretsOfHeaders(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, serverlessStack)
+	for _, r := range s.all("AWS::IAM::Role") {
+		path := strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource")
+		var got, want []string
+		for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
+			for _, action := range s.texts(st["Action"]) {
+				if strings.HasPrefix(action, "secretsmanager:") {
+					for _, on := range s.texts(st["Resource"]) {
+						got = append(got, action+" "+on)
+					}
+				}
+			}
+		}
+		if strings.HasSuffix(path, "/IndexRole") {
+			want = []string{"secretsmanager:GetSecretValue " + headersARN, "secretsmanager:GetSecretValue " + fetchARN}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s may %q, want %q", path, got, want)
+		}
+	}
+}
+
 // unnamed are the actions that AWS grants on no single resource.
 var unnamed = []string{
 	"cloudwatch:GetMetricData", "dynamodb:ListStreams", "kinesis:ListStreams",

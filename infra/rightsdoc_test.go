@@ -48,7 +48,7 @@ var onlyWhere = map[string]string{
 	"ProbeSink":           "`auth.kind` is `sigv4`",
 	"WriteSinkServerless": "`auth.kind` is `sigv4`, `serverless: true`",
 	"AskEnrichers":        "`enrich.kind` is `lambda`",
-	"ReadHeaders":         "`enrich.headers.secretARN` is set",
+	"ReadHeaders":         "`fetch.headers.secretARN` or `enrich.headers.secretARN` is set",
 	"DecryptHeaders":      "another key encrypts that secret",
 	"NetworkInterface":    "index runs in a VPC",
 	"Archive":             "`archive.keep` is set",

@@ -84,6 +84,7 @@ func (s *Sink) indexRights() []right {
 	all = append(all, s.fetchRights()...)
 	all = append(all, s.writeRights()...)
 	all = append(all, s.enrichRights()...)
+	all = append(all, s.headerRights()...)
 	if s.lull.props.Vpc != nil {
 		all = append(all, vpcRights())
 	}
@@ -153,10 +154,9 @@ func loadRights(load, miss string, places []config.BucketPrefix) []right {
 	}
 }
 
-// fetchRights are what index needs to fetch documents: the objects, or the headers of requests.
+// fetchRights are what index needs to fetch documents from buckets.
 func (s *Sink) fetchRights() []right {
 	var places []config.BucketPrefix
-	var secrets []string
 	for _, name := range slices.Sorted(maps.Keys(s.lull.props.Config.Sources)) {
 		f := s.lull.props.Config.Sources[name].Fetch
 		if f == nil {
@@ -165,20 +165,34 @@ func (s *Sink) fetchRights() []right {
 		if bucket, prefix, ok := f.Bucket(); ok {
 			places = append(places, config.BucketPrefix{Bucket: bucket, Prefix: prefix})
 		}
-		if arn := f.Headers.SecretARN; arn != "" && !slices.Contains(secrets, arn) {
-			secrets = append(secrets, arn)
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	return append(loadRights("FetchObjects", "MissFetched", places), s.otherKeys("ReadFetched", "s3")...)
+}
+
+// headerRights are what index needs for the headers of its requests to sources and enrichers. It is
+// one statement: IAM takes no policy with two of a name.
+func (s *Sink) headerRights() []right {
+	c := s.lull.props.Config
+	var secrets []string
+	for _, from := range c.Sources {
+		if from.Fetch != nil {
+			secrets = append(secrets, from.Fetch.Headers.SecretARN)
 		}
 	}
-	var all []right
-	if len(places) > 0 {
-		all = append(loadRights("FetchObjects", "MissFetched", places), s.otherKeys("ReadFetched", "s3")...)
+	for _, name := range c.Enriched(s.Name) {
+		secrets = append(secrets, c.EnrichFor(name).Headers.SecretARN)
 	}
-	if len(secrets) > 0 {
-		all = append(append(all, right{
-			sid: "ReadHeaders", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets,
-		}), s.otherKeys("DecryptHeaders", "secretsmanager")...)
+	slices.Sort(secrets)
+	secrets = slices.DeleteFunc(slices.Compact(secrets), func(arn string) bool { return arn == "" })
+	if len(secrets) == 0 {
+		return nil
 	}
-	return all
+	return append([]right{{
+		sid: "ReadHeaders", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets,
+	}}, s.otherKeys("DecryptHeaders", "secretsmanager")...)
 }
 
 // writeRights are what index needs for its sink: its credentials, or the sink itself where requests
@@ -219,27 +233,18 @@ func (s *Sink) writeRights() []right {
 	}
 }
 
-// enrichRights are what index needs for the enrichers of its collections: the functions, and the
-// headers of requests to the others.
-func (s *Sink) enrichRights() (all []right) {
-	var functions, secrets []string
+// enrichRights are what index needs for the enrichers of its collections that are functions.
+func (s *Sink) enrichRights() []right {
+	var functions []string
 	for _, c := range s.lull.props.Config.Enriched(s.Name) {
-		e := s.lull.props.Config.EnrichFor(c)
-		if e.FunctionARN != "" {
-			functions = append(functions, e.FunctionARN)
-		}
-		if e.Headers.SecretARN != "" {
-			secrets = append(secrets, e.Headers.SecretARN)
+		if arn := s.lull.props.Config.EnrichFor(c).FunctionARN; arn != "" {
+			functions = append(functions, arn)
 		}
 	}
-	if len(functions) > 0 {
-		all = append(all, right{sid: "AskEnrichers", actions: []string{"lambda:InvokeFunction"}, resources: functions})
+	if len(functions) == 0 {
+		return nil
 	}
-	if len(secrets) > 0 {
-		all = append(all, right{sid: "ReadHeaders", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets})
-		all = append(all, s.otherKeys("DecryptHeaders", "secretsmanager")...)
-	}
-	return all
+	return []right{{sid: "AskEnrichers", actions: []string{"lambda:InvokeFunction"}, resources: functions}}
 }
 
 // otherKeys is the right to read what keys of somebody else's encrypt.
