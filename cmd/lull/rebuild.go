@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,7 +52,12 @@ func (a *app) rebuildCommand() *cobra.Command {
 		if err := order.Collection.Validate(); err != nil {
 			return usagef("COLLECTION: %w", err)
 		}
-		if f.mapping == "" && f.settings == "" && f.source == "" {
+		order.By = whoami()
+		if f.mapping == "" && f.settings == "" && f.source == "" && !f.dryRun {
+			order.DryRun = true // a sink that cannot be rebuilt says so first
+			if _, err := api.Rebuild(c.Context(), order); errors.Is(err, operate.ErrInput) {
+				return err
+			}
 			return usagef("say what changes: --mapping, --settings or --source")
 		}
 		var err error
@@ -84,7 +90,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 	c.Flags().IntVar(&f.keep, "keep", 1, "keep the `N` newest indices that rebuilds of this collection have replaced")
 	c.Flags().BoolVar(&f.drop, "drop-old", false, "delete the index that was in use, once readers have the new one")
 	c.Flags().Float64Var(&f.rate, "rate", 0, "the engine copies at most `N` documents a second, 0 for no limit")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would happen, change nothing")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would happen, change nothing; needs no other flag")
 	c.Flags().StringVar(&f.sink, "sink", "", "`NAME` of the sink, where the collection has several")
 	allowFlag(c, &f.allow)
 	c.AddCommand(a.rebuildStatusCommand(), a.rebuildResumeCommand(), a.rebuildAbortCommand())
