@@ -101,7 +101,8 @@ func (s *Stack) init(ctx context.Context) error {
 
 // cdk runs the pinned command line. What it prints is shown where it fails.
 func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
-	return g.cdkIn(ctx, g.work, env, args...) // nothing of the caller's folder: cdk.json and cdk.context.json would count
+	// In the caller's folder cdk.json and cdk.context.json would count.
+	return g.cdkIn(ctx, g.work, env, args...)
 }
 
 func (g *Ground) cdkIn(ctx context.Context, folder string, env []string, args ...string) error {

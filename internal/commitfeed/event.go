@@ -48,8 +48,9 @@ func Of(before, after shard.Row, at time.Time) (Event, bool) {
 		return Event{}, false
 	}
 	e := Event{
-		Key: after.Doc, Collection: string(after.Doc.Collection()), ID: after.Doc.ID(), Sink: after.Doc.Sink(), Operation: after.CommittedOp,
-		Version: k.VersionText(), OrderKey: hex.EncodeToString([]byte(k)),
+		Key: after.Doc, Collection: string(after.Doc.Collection()), ID: after.Doc.ID(), Sink: after.Doc.Sink(),
+		Operation: after.CommittedOp,
+		Version:   k.VersionText(), OrderKey: hex.EncodeToString([]byte(k)),
 		Written: after.LastWrite != before.LastWrite, At: at.UTC(),
 	}
 	if p.Run != (shard.Run{}) {

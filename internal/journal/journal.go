@@ -26,7 +26,8 @@ const (
 	Scheduled    Step = "scheduled"     // (end) stored until notbefore, which is Until
 	Failed       Step = "failed"        // could not be judged in this invocation: back to the queue
 	Launched     Step = "launched"      // a flight of Count messages; Until is its first wake
-	// (end) Count lines of an object became messages, and another message reads on; Detail is the object and how far it was read
+	// (end) Count lines of an object became messages, and another message reads on; Detail is the
+	// object and how far it was read
 	ObjectRead  Step = "object_read"
 	ObjectDone  Step = "object_done"  // (end) an object of many documents was read to its end; Detail is the same
 	Archived    Step = "archived"     // Count messages are in the archive

@@ -111,7 +111,7 @@ func Page(t *testing.T, path, command string, rows []Answer, write bool) {
 	case !write:
 		t.Errorf("%s is not what the table says: %s", path, command)
 	default:
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

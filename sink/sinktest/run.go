@@ -117,10 +117,10 @@ func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []
 	if len(outcomes) != len(ops) {
 		t.Fatalf("%d outcomes for %d ops: %+v", len(outcomes), len(ops), outcomes)
 	}
-	for i, o := range outcomes {
-		if o.Kind != want[min(i, len(want)-1)] {
-			t.Fatalf("op %d (%s %s, fence %d): %s (%s), want %s", i, ops[i].Kind, ops[i].Doc, ops[i].Fence, o.Kind,
-				o.Reason, want[min(i, len(want)-1)])
+	for i, op := range ops {
+		if o := outcomes[i]; o.Kind != want[min(i, len(want)-1)] {
+			t.Fatalf("op %d (%s %s, fence %d): %s (%s), want %s", i, op.Kind, op.Doc, op.Fence, o.Kind, o.Reason,
+				want[min(i, len(want)-1)])
 		}
 	}
 	return outcomes
