@@ -142,10 +142,14 @@ func collectionPath(index string) string {
 	return "/collections/" + url.PathEscape(index) + "/documents"
 }
 
-// documentPath is the path of one document. A dot is escaped too: two of them would be taken for a
-// way up.
+// documentPath is the path of one document. Every byte of its id is escaped: Typesense takes a plus
+// for a space, two dots for a way up, and "search" for a request of another kind.
 func documentPath(index, id string) string {
-	return collectionPath(index) + "/" + strings.ReplaceAll(url.PathEscape(id), ".", "%2E")
+	path := []byte(collectionPath(index) + "/")
+	for _, b := range []byte(id) {
+		path = fmt.Appendf(path, "%%%02X", b)
+	}
+	return string(path)
 }
 
 // message is what an error says. It may quote content and stays in here.
