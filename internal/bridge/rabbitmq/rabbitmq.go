@@ -85,6 +85,7 @@ type session struct {
 	parking  sync.Mutex // one at a time: a returned message names no tag
 	parker   *amqp.Channel
 	returned chan amqp.Return
+	refused  chan *amqp.Error // why parker was closed
 }
 
 // begin opens the channels, looks at the queues and consumes.
@@ -127,6 +128,7 @@ func (s *session) openPark() (err error) {
 		return explain("ask RabbitMQ for confirmations", err)
 	}
 	s.returned = s.parker.NotifyReturn(make(chan amqp.Return, 1))
+	s.refused = s.parker.NotifyClose(make(chan *amqp.Error, 1))
 	return nil
 }
 
@@ -263,6 +265,14 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	kept, err := sent.WaitContext(ctx)
 	if err != nil {
 		return fmt.Errorf("park: %w", err)
+	}
+	select {
+	case err := <-s.refused:
+		if err == nil {
+			err = amqp.ErrClosed
+		}
+		return explain("park", err)
+	default:
 	}
 	select {
 	case <-s.returned: // RabbitMQ returns a message before it confirms it
