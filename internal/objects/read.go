@@ -112,10 +112,6 @@ const maxHollow = 1000
 // chunk takes a chunk's lines and reports whether that is enough.
 func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 	from, place := 0, -1
-	if r.p.Text == 0 && r.part == nil && bytes.HasPrefix(text, bom) {
-		from = len(bom)
-		r.p.Text += int64(from)
-	}
 	switch {
 	case r.part == nil:
 		if r.hollow = 0; len(text) == 0 {
@@ -156,7 +152,7 @@ func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 	return enough, err
 }
 
-// bom may stand before the first line.
+// bom may stand before a line: the first one, or any where files were joined.
 var bom = []byte("\ufeff")
 
 // keep keeps the beginning of a line, unless the line is too long for a message anyway.
@@ -184,6 +180,10 @@ func (r *reader) line(rest []byte, behind int64) error {
 	if r.part != nil {
 		whole = append(r.part, rest...)
 		r.part = nil
+	}
+	if bytes.HasPrefix(whole, bom) {
+		whole = whole[len(bom):]
+		r.p.Text += int64(len(bom))
 	}
 	r.p.Lines++
 	f := Fault{Line: r.p.Lines, Offset: r.p.Text}

@@ -48,6 +48,7 @@ func TestEachLineIsAMessageOrAFault(t *testing.T) {
 			lines: []Line{{1, 0, `{"a":1}`}, {4, 14, `{"a":2}`}},
 		},
 		{name: "a byte order mark", text: "\ufeff{\"a\":1}\n{}", all: 2, lines: []Line{{1, 3, `{"a":1}`}, {2, 11, `{}`}}},
+		{name: "files that were joined", text: "\ufeff{}\n\ufeff{}", all: 2, lines: []Line{{1, 3, `{}`}, {2, 9, `{}`}}},
 		{
 			name: "what is not an object", text: "[\n{\"a\":1},\n]\n{\"a\":1}\n\"x\"\n", all: 5,
 			lines: []Line{{4, 13, `{"a":1}`}},

@@ -95,7 +95,11 @@ func (b *batch) readObject(ctx context.Context, o *object) ended {
 	case errors.Is(err, objects.ErrReplaced):
 		return ended{step: journal.Skipped, detail: "a newer object has taken its place"}
 	case objects.Final(err) && next.Text == p.Text:
-		return ended{letter: fmt.Sprintf("%v, behind %d lines", err, p.Lines)}
+		letter := fmt.Sprintf("%v, behind %d lines", err, p.Lines)
+		if bad := p.Problem(); bad != "" {
+			letter += "; " + bad
+		}
+		return ended{letter: letter}
 	case err != nil && next.Text == p.Text && next.At.From == p.At.From:
 		return ended{failed: "read the object: " + backoff.Class(err)}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -241,6 +242,10 @@ func TestOneNotificationMayNameSeveralObjects(t *testing.T) {
 func TestWhatAnObjectCannotGiveIsADeadLetterThatSaysWhere(t *testing.T) {
 	t.Parallel()
 	good, _ := events(3)
+	var noise strings.Builder // does not compress, and its last line never ends
+	for dice := rand.New(rand.NewPCG(1, 1)); noise.Len() < 200_000; {
+		noise.WriteByte('0' + byte(dice.IntN(64)))
+	}
 	for name, tt := range map[string]struct {
 		text string
 		want string
@@ -252,6 +257,10 @@ func TestWhatAnObjectCannotGiveIsADeadLetterThatSaysWhere(t *testing.T) {
 		"lines": {
 			text: good + "[\n" + strings.Repeat("x", 2<<20) + "\n", sent: 3,
 			want: "2 of 5 lines cannot be messages: line 4 at byte",
+		},
+		"lines, then cut gzip": {
+			text: zipped(t, good+"[\n"+noise.String())[:100_000], sent: 3,
+			want: "ends too early, behind 4 lines; 1 of 4 lines cannot be messages: line 4 at byte",
 		},
 		"too much text": {text: good + strings.Repeat("\n", 3<<20), want: "longer than allowed: 1048576 bytes, behind", sent: 3},
 	} {
