@@ -8,6 +8,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -75,7 +77,8 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 		req.Header.Set("Content-Type", contentType)
 	}
 	if c.Authenticate != nil {
-		if err := c.Authenticate(req); err != nil {
+		err := c.Authenticate(req)
+		if err = cmp.Or(err, unsendable(req.Header)); err != nil {
 			return Answer{Err: &AuthError{err}}
 		}
 	}
@@ -93,6 +96,18 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 		a.Err = fmt.Errorf("answer exceeds %d bytes", limit)
 	}
 	return a
+}
+
+// unsendable is the error of credentials that no header can hold. The transport would say so too
+// late, and as of a server that cannot be reached.
+func unsendable(headers http.Header) error {
+	control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	for name, values := range headers {
+		if slices.ContainsFunc(values, func(v string) bool { return strings.ContainsFunc(v, control) }) {
+			return fmt.Errorf("the header %s would have a line break or another control character: check the secret", name)
+		}
+	}
+	return nil
 }
 
 // ParseURL returns an engine's address without a slash at its end. Its errors never quote the URL:

@@ -1,0 +1,29 @@
+package exchange
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// What cannot stand in a header, such as a key with a line break, is credentials that nobody has:
+// no later request has better ones.
+func TestACredentialThatNoHeaderCanHold(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
+	defer server.Close()
+	transport := NewTransport()
+	defer transport.CloseIdleConnections()
+	for _, key := range []string{"hid\nden", "hid\x00den", "hid\x7fden"} {
+		c := Client{Address: server.URL, Transport: transport, Authenticate: func(r *http.Request) error {
+			r.Header.Set("X-Key", key)
+			return nil
+		}}
+		a := c.Do(t.Context(), http.MethodGet, "/", "", nil, 1)
+		if a.Err == nil || a.Sent || !a.Unauthenticated() || strings.Contains(a.Err.Error(), "den") ||
+			!strings.Contains(a.Err.Error(), "X-Key") {
+			t.Errorf("%q: %+v", key, a)
+		}
+	}
+}
