@@ -26,6 +26,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -117,6 +118,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 			}
 			return aws.ToInt64(out.Table.ItemCount), aws.ToInt64(out.Table.TableSizeBytes), nil
 		},
+		Connect: payload.Connect,
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
 		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},
 		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(app.err),

@@ -32,6 +32,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: "Reads queues, table and sinks. Then it publishes a synthetic document, waits until it is " +
 			"committed, reads it back from the sink, deletes it and waits until that is committed. A sink that " +
 			"is written to only, such as a webhook, is not read.\n\n" +
+			"Where a source has the setting fetch, its host is connected to, with TLS, and gets no request: " +
+			"one for a document that is not there would stand in its logs.\n\n" +
 			"The synthetic event has the form of a source of the settings, whichever kind that is. Where no message " +
 			"can hold a document, as with S3, only the delete is published. Where none can say a delete, nothing is, " +
 			"and the answer names the setting.",
@@ -117,6 +119,7 @@ func (d *doctor) examine(ctx context.Context) {
 		}
 		d.add("the enricher of "+string(e.Collection)+" answers", away, "it is not known to be away")
 	}
+	d.origins(ctx)
 	var parked error
 	if s.Letters > 0 {
 		parked = fmt.Errorf("%d parked: see `lull dead list`", s.Letters)
@@ -135,6 +138,25 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	if d.add("the sink can be read", err, found) {
 		d.send(ctx, probe)
+	}
+}
+
+// origins tries the hosts that documents are fetched from.
+func (d *doctor) origins(ctx context.Context) {
+	all, err := d.api.Origins(ctx)
+	if err != nil {
+		d.add("the hosts of fetch.url are known", err, "")
+	}
+	for _, from := range all {
+		found := from.Host
+		if from.Unchecked != "" {
+			found = "not checked: " + from.Unchecked
+		}
+		var away error
+		if from.Problem != "" {
+			away = fmt.Errorf("%s: %s, from this machine", from.Host, from.Problem)
+		}
+		d.add("source "+from.Source+" can be connected to", away, found)
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +71,10 @@ func TestDoctorAndTheExampleWorkWithEveryKindOfSource(t *testing.T) {
 	for name, sources := range stacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			cms := httptest.NewServer(http.NotFoundHandler()) // doctor connects to it
+			t.Cleanup(cms.Close)
+			sources := strings.Replace(sources, `"https://cms.example.org/{id}"`,
+				`"`+cms.URL+`/{id}", allowPrivate: [127.0.0.1]`, 1)
 			s := start(t, nil, "--config", settings(t, sources), "--local", "--speed", "100", "--events", write(t))
 			d := s.ask("doctor")
 			d.want(t, "doctor", exitOK, "as a message of source", "the delete is committed")
@@ -81,7 +87,7 @@ func TestDoctorAndTheExampleWorkWithEveryKindOfSource(t *testing.T) {
 				return
 			}
 			if name == "fetched" {
-				sent.want(t, "the example", exitUsage, "Once https://cms.example.org/hello shows one", `"subject":"hello"`)
+				sent.want(t, "the example", exitUsage, "Once "+cms.URL+"/hello shows one", `"subject":"hello"`)
 				return
 			}
 			sent.want(t, "the example", exitOK, "to source", "next:", "lull explain")

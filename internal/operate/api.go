@@ -31,6 +31,9 @@ type API interface {
 	// Status tells how much waits where, which sinks are healthy, and how many dead letters are
 	// parked.
 	Status(ctx context.Context) (Status, error)
+	// Origins says of each source that documents are fetched from whether its host can be connected
+	// to. It sends no request.
+	Origins(ctx context.Context) ([]Origin, error)
 	// Explain says why a document is as fresh as it is.
 	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
 	// Documents lists documents page by page, by their rows, without asking their sinks.
@@ -219,6 +222,14 @@ type EnricherStatus struct {
 	Away       bool             `json:"away"` // it is asked nothing but what one probe needs
 	AwayUntil  time.Time        `json:"away_until,omitzero"`
 	Rate       float64          `json:"rate,omitempty"` // documents a second that it is asked about; 0 for no limit
+}
+
+// Origin is where the documents of a source are fetched from.
+type Origin struct {
+	Source    string `json:"source"`
+	Host      string `json:"host"`                // or the bucket
+	Problem   string `json:"problem,omitempty"`   // empty where it can be connected to
+	Unchecked string `json:"unchecked,omitempty"` // why nobody tried; empty where somebody did
 }
 
 // Explanation is everything known about a document, ending in one sentence.

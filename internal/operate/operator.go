@@ -64,6 +64,10 @@ type Operator struct {
 	// costs nothing.
 	Size func(ctx context.Context) (rows, bytes int64, err error)
 
+	// Connect tries the host that documents are fetched from, and sends no request. Nil where no host
+	// can be asked.
+	Connect func(ctx context.Context, f source.Fetch) error
+
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
 }
@@ -324,6 +328,33 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		}
 		cursor = next
 	}
+}
+
+// Origins connects to the hosts that documents are fetched from. A host that is private to index is
+// not tried from elsewhere.
+func (o *Operator) Origins(ctx context.Context) ([]Origin, error) {
+	all := []Origin{}
+	for _, name := range slices.Sorted(maps.Keys(o.Config.Sources)) {
+		f := o.Config.Sources[name].Fetch
+		if f == nil {
+			continue
+		}
+		from := Origin{Source: name, Host: f.Host()}
+		switch bucket, _, inS3 := f.Bucket(); {
+		case inS3:
+			from.Host, from.Unchecked = bucket, "index reads the bucket with rights of its own"
+		case o.Connect == nil:
+			from.Unchecked = "no host is asked from here"
+		case o.Off > 0 && f.Private():
+			from.Unchecked = "the host is private, and only index may reach it"
+		default:
+			if err := o.Connect(ctx, *f); err != nil {
+				from.Problem = err.Error()
+			}
+		}
+		all = append(all, from)
+	}
+	return all, nil
 }
 
 // scheduled lists the scheduled events of a document, or of all, the first ones first. capped says

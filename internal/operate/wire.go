@@ -50,6 +50,7 @@ func Handler(api API) http.Handler {
 	})
 	route(mux, "search", api.Search)
 	route(mux, "status", func(ctx context.Context, _ struct{}) (Status, error) { return api.Status(ctx) })
+	route(mux, "origins", func(ctx context.Context, _ struct{}) ([]Origin, error) { return api.Origins(ctx) })
 	route(mux, "explain", func(ctx context.Context, q byKey) (Explanation, error) {
 		return keyed(q, func(k shard.DocID) (Explanation, error) { return api.Explain(ctx, k) })
 	})
@@ -217,6 +218,11 @@ func (e *remoteError) Is(target error) bool {
 // Publish sends messages.
 func (c *Client) Publish(ctx context.Context, p Publication) (Published, error) {
 	return ask[Publication, Published](ctx, c, "publish", p)
+}
+
+// Origins are where documents are fetched from.
+func (c *Client) Origins(ctx context.Context) ([]Origin, error) {
+	return ask[struct{}, []Origin](ctx, c, "origins", struct{}{})
 }
 
 // Forms are the ways to write a message.

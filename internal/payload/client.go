@@ -1,12 +1,18 @@
 package payload
 
 import (
+	"cmp"
+	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/lullhq/lull/source"
 )
 
 const (
@@ -45,6 +51,36 @@ func Transport(allowed func(netip.Addr) bool) *http.Transport {
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
 	}
+}
+
+// Connect opens a connection to the host that documents are fetched from, as Fetch does, and closes
+// it. It sends no request: a source would log one for a document that is not there, and its
+// operators would search for it.
+func Connect(ctx context.Context, f source.Fetch) error {
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return invalidFetch("its address is not one")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
+	defer cancel()
+	port := "443"
+	if u.Scheme == "http" {
+		port = "80"
+	}
+	conn, err := Transport(Reachable(f.Private())).DialContext(ctx, "tcp",
+		net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
+	if err != nil {
+		return unanswered(err)
+	}
+	defer conn.Close()
+	if u.Scheme == "http" {
+		return nil
+	}
+	with := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
+	if err := tls.Client(conn, with).HandshakeContext(ctx); err != nil {
+		return unanswered(err)
+	}
+	return nil
 }
 
 // Reachable is which addresses a host of the settings may have: public ones, and private ones and

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,11 +153,15 @@ func answeredNoJSON(res *http.Response) string {
 func unanswered(err error) error {
 	var dns *net.DNSError
 	var dial *net.OpError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, ErrForbidden):
 		return &source.Unavailable{Problem: "the source's host has a private address: name the host under fetch.allowPrivate"}
 	case errors.As(err, &dns):
 		return &source.Unavailable{Problem: "the source's host has no address"}
+	case errors.As(err, &certificate):
+		return &source.Unavailable{Problem: "the certificate of the source's host is not trusted: " +
+			"renew it, or correct the host in fetch.url"}
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &source.Unavailable{Problem: "the source cannot be connected to"}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

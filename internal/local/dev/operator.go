@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -27,6 +28,7 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 		},
 		Counts: e.queueStatus, Rows: e.Shards.All(), Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{},
 		Unread:  map[string]error{},
+		Connect: payload.Connect,
 		Sources: e.sources,
 		Config:  e.cfg, Clock: e.clk,
 		Journal: e.notes,

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// Doctor connects to the host that documents are fetched from. It asks it for nothing: the source
+// would log a request for a document that was never there.
+func TestDoctorConnectsToSources(t *testing.T) {
+	t.Parallel()
+	var connected, asked atomic.Int32
+	cms := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked.Add(1)
+	}))
+	cms.Config.ConnState = func(_ net.Conn, to http.ConnState) {
+		if to == http.StateNew {
+			connected.Add(1)
+		}
+	}
+	cms.Start()
+	t.Cleanup(cms.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(untrusted.Close)
+	for _, tt := range []struct {
+		name, url, private, says string
+		code                     int
+	}{
+		{"one that answers", cms.URL, "[127.0.0.1]", "ok\tsource cms can be connected to\t127.0.0.1", exitOK},
+		{"one that is gone", gone.URL, "[127.0.0.1]", "127.0.0.1: the source cannot be connected to", exitFailed},
+		{"no certificate", untrusted.URL, "[127.0.0.1]", "certificate of the source's host is not trusted", exitFailed},
+		{
+			"one that is private", strings.Replace(cms.URL, "http:", "https:", 1), "[]",
+			"name the host under fetch.allowPrivate", exitFailed,
+		},
+		{"a bucket", "s3://bodies", "[]", "not checked: index reads the bucket", exitOK},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := connected.Load()
+			settings := write(t, "sources:", "  cms:", "    kind: native", "    noVersion: arrival",
+				"    fetch: {url: '"+tt.url+"/{id}', allowPrivate: "+tt.private+"}", "sinks: {search: {kind: bleve}}")
+			s := start(t, nil, "--config", settings, "--speed", "100")
+			a := s.ask("doctor")
+			words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+			if a.code != tt.code || !strings.Contains(words(a.out), words(tt.says)) {
+				t.Errorf("got exit code %d and %s, want %d and %q", a.code, a.out, tt.code, tt.says)
+			}
+			if tt.url == cms.URL && (connected.Load() == before || asked.Load() > 0) {
+				t.Errorf("got %d connections and %d requests, want one without a request", connected.Load()-before, asked.Load())
+			}
+		})
+	}
+}
