@@ -17,6 +17,8 @@ import (
 type Example struct {
 	// Options are options of the kind that decode the example. Nil means that the defaults do.
 	Options any
+	// Class is the class of versions that Options need. Empty means that of the kind.
+	Class Class
 	// Change is a change as a real upstream could send it.
 	Change Change
 	// Write makes the body of a message, without envelopes. [Format.Decode] under the same settings
@@ -31,7 +33,7 @@ func (k Kind) Message() string {
 	if k.Example.Write == nil {
 		return ""
 	}
-	body, err := k.Example.Write(Settings{Kind: k.Name, Options: k.Example.Options}.Complete(), k.Example.Change)
+	body, err := k.Example.Write(k.ExampleSettings().Complete(), k.Example.Change)
 	if err != nil {
 		panic(fmt.Sprintf("kind %s cannot write its example: %s", k.Name, err))
 	}
@@ -54,6 +56,11 @@ type Change struct {
 	Data string
 	// Bucket is where the objects of the kind s3 are. Empty means the kind's example.
 	Bucket string
+}
+
+// ExampleSettings are those of a source that decodes the example, to be completed.
+func (k Kind) ExampleSettings() Settings {
+	return Settings{Kind: k.Name, Class: k.Example.Class, Options: k.Example.Options}
 }
 
 // NumberedVersion is a version of a class: a greater number gives a greater version. For the class

@@ -39,7 +39,7 @@ func TestNewStacksRunWithEveryKindOfSource(t *testing.T) {
 				versions[gjson.Get(line, "version").Str] = true
 			}
 			k, _ := source.Lookup(kind)
-			class := source.Settings{Kind: kind, Options: k.Example.Options}.Complete().Class
+			class := k.ExampleSettings().Complete().Class
 			for _, n := range []uint32{1, 3} {
 				if want := source.NumberedVersion(class, n); !versions[want] || len(versions) != 2 {
 					t.Errorf("got documents of the versions %v, want %s among two", versions, want)
@@ -72,6 +72,18 @@ func TestNewStacksAreRefused(t *testing.T) {
 		if text := contents(t, filepath.Join(at, "lull.yaml")); !strings.Contains(text, "stack: lull ") {
 			t.Errorf("a folder whose name is not one: got %s", text)
 		}
+	}
+}
+
+// A stack cannot change the class of its rows later, so a new one begins with what
+// docs/sources/debezium.md advises.
+func TestANewStackOfDebeziumOrdersBySequence(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "shop")
+	lull(t, "", "new", dir, "--source", "debezium").want(t, "new", exitOK)
+	if text := contents(t, filepath.Join(dir, "lull.yaml")); !strings.Contains(text, "class: int #") ||
+		!strings.Contains(text, "sequence: true #") {
+		t.Errorf("got %s", text)
 	}
 }
 

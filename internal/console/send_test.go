@@ -20,7 +20,9 @@ func oneOfEach(c *config.Config) {
 	c.Sources, c.DefaultSource = map[string]config.Source{}, "native"
 	for _, name := range source.Kinds() {
 		kind, _ := source.Lookup(name)
-		c.Sources[name] = config.Source{Kind: name, Options: kind.Example.Options, Match: []source.Match{{Named: true}}}
+		settings := kind.ExampleSettings()
+		settings.Match = []source.Match{{Named: true}}
+		c.Sources[name] = settings
 		if bucket := kind.Example.Change.Bucket; bucket != "" {
 			c.Payload.Allow = append(c.Payload.Allow, config.BucketPrefix{Bucket: bucket})
 		}

@@ -373,7 +373,7 @@ func TestEveryKindCanBeReplayed(t *testing.T) {
 			play(t, func(b *bench) {
 				c := b.Rig.Config
 				c.DefaultSource = "example"
-				c.Sources = map[string]config.Source{"example": {Kind: name, Options: kind.Example.Options}}
+				c.Sources = map[string]config.Source{"example": kind.ExampleSettings()}
 				c.Payload.Allow = []config.BucketPrefix{{Bucket: cmp.Or(kind.Example.Change.Bucket, "none")}}
 				c.Complete()
 				set, err := source.New(&c)

@@ -12,8 +12,9 @@ import (
 )
 
 var example = source.Example{
+	Options: Options{Pointers{Sequence: true}}, Class: source.ClassInt, // what a new stack should have
 	Change: source.Change{
-		ID: "1001", Version: "24023128", Op: event.Put, Time: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
+		ID: "1001", Version: "2402311900000000000024023128", Op: event.Put, Time: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
 		Data: `{"id":1001,"title":"Renew a bus pass","price":12.5}`,
 	},
 	Write: write,

@@ -51,7 +51,7 @@ func checkOwnExample(t *testing.T, kind source.Kind) {
 	t.Helper()
 	c := config.Default()
 	c.DefaultSource = "example"
-	c.Sources = map[string]config.Source{"example": {Kind: kind.Name, Options: kind.Example.Options}}
+	c.Sources = map[string]config.Source{"example": kind.ExampleSettings()}
 	if bucket := kind.Example.Change.Bucket; bucket != "" {
 		c.Payload.Allow = []config.BucketPrefix{{Bucket: bucket}}
 	}
