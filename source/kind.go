@@ -49,6 +49,16 @@ type Format interface {
 
 var kinds setting.Kinds[Kind]
 
+// Carries says what to write for a kind that is in truth the name of what carries messages, such as
+// kafka. It is empty for any other name.
+func Carries(name string) string {
+	switch name {
+	case "activemq", "eventbridge", "kafka", "kinesis", "mq", "msk", "pipes", "rabbitmq", "sns", "sqs":
+		return name + " carries messages: write the kind of what they hold (docs/sources/README.md)"
+	}
+	return ""
+}
+
 // Register makes a kind known to the settings. It panics where the name is taken or the description
 // contradicts itself.
 func Register(k Kind) { kinds.Add(k.Kind, k) }

@@ -103,7 +103,11 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 func prepare(dir, from, to, stack string) (s newStack, err error) {
 	kind, known := source.Lookup(from)
 	if !known {
-		return s, fmt.Errorf("--source %s: want one of %s", from, strings.Join(source.Kinds(), ", "))
+		err := fmt.Errorf("--source %s: want one of %s", from, strings.Join(source.Kinds(), ", "))
+		if instead := source.Carries(from); instead != "" {
+			err = fmt.Errorf("%w; %s", err, instead)
+		}
+		return s, err
 	}
 	engine, known := sink.Lookup(to)
 	if !known {

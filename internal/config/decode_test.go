@@ -189,6 +189,24 @@ func TestAKindThatIsNotLinkedIsTheOneFault(t *testing.T) {
 	}
 }
 
+// Who has Kafka writes so.
+func TestAKindOfSourceThatIsWhatCarriesMessages(t *testing.T) {
+	t.Parallel()
+	for setting, text := range map[string]string{
+		"sources.a.kind": `{"sources": {"a": {"kind": "kafka"}}}`, "sinks.s.kind": `{"sinks": {"s": {"kind": "kafka"}}}`,
+	} {
+		c, err := ParseJSON([]byte(text))
+		if err == nil {
+			err = c.Validate()
+		}
+		faults := Faults(err)
+		hint := len(faults) == 1 && strings.HasPrefix(faults[0].Fix, "kafka carries messages: write the kind of what they hold")
+		if len(faults) != 1 || faults[0].Setting != setting || hint != (setting == "sources.a.kind") {
+			t.Errorf("%s: got %v", setting, err)
+		}
+	}
+}
+
 func TestNearestName(t *testing.T) {
 	t.Parallel()
 	names := []string{"quiet", "maxWait", "capGrace", "minInterval", "leading"}

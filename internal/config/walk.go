@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
 )
 
 // walk calls visit for every setting of v that has a value, in the order of lull.yaml: maps by
@@ -67,6 +68,10 @@ func judge(p at, v reflect.Value, deployed bool) *Fault {
 		problem, fix = s.CheckText(v.String())
 		if problem != "" && v.String() != "" && isKind(p.generic) {
 			fix += ", or import the package of a kind of your own into this program"
+			ofSource := strings.HasPrefix(p.generic, registries[sourceType].group)
+			if instead := source.Carries(v.String()); instead != "" && ofSource {
+				fix = instead + ". " + strings.ToUpper(fix[:1]) + fix[1:]
+			}
 		}
 	case reflect.Int, reflect.Int64:
 		problem, fix = s.CheckNumber(v.Int())
