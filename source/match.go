@@ -69,9 +69,11 @@ func (m Match) envelopes() []string {
 }
 
 // reads reports whether the rule's stream is the one that a pipe read. A table's stream has another
-// ARN after it was switched off and on, so the table's ARN will do.
+// ARN after it was switched off and on, so the table's ARN will do. So will a stream's for what one
+// of its consumers reads: AWS does not document which of the two its records name.
 func (m Match) reads(stream string) bool {
-	return m.Stream == stream || strings.HasPrefix(stream, m.Stream+"/stream/")
+	return m.Stream == stream || strings.HasPrefix(stream, m.Stream+"/stream/") ||
+		strings.HasPrefix(stream, m.Stream+"/consumer/")
 }
 
 // bound is a rule with its source.

@@ -87,6 +87,7 @@ func TestTheSettingsChooseTheSource(t *testing.T) {
 		{"another topic of Kafka", "search", "", kafka("page", "x"), "content#a"},
 		{"Kafka behind SNS is SNS's topic", "search", "", sns(own, kafka("pages", "x")), "topic#a"},
 		{"a stream of Kinesis", "search", "", kinesis("clicks"), "clicks#a"},
+		{"a consumer of a stream of Kinesis", "search", "", kinesis("clicks/consumer/lull:1"), "clicks#a"},
 		{"another stream of Kinesis", "search", "", kinesis("clicks2"), "content#a"},
 		{"a table's stream by the table", "search", "", dynamo(items + "/stream/2026-11-20T00:00:00.000"), "items#a"},
 		{"a list of a table's records", "search", "", `{"Records":[` + dynamo(items+"/stream/1") + `]}`, "items#a"},
