@@ -14,6 +14,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -255,7 +256,7 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	}
 	// Neither user id, which must be the connection's own, nor expiration, which would lose it.
 	sent, err := s.parker.PublishWithDeferredConfirmWithContext(ctx, "", s.park, true, false, amqp.Publishing{
-		Headers: parked(d, why), ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent,
+		Headers: parked(d, why, s.conn.Config.FrameSize), ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent,
 		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId,
 		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
 	})
@@ -285,9 +286,15 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	return nil
 }
 
+// properties is more than what a message has beside its headers, in bytes.
+const properties = 4 << 10
+
 // parked are the headers of a message that is parked. RabbitMQ sends a message to every queue that
 // CC and BCC name, so these get other names: the queue that it came from may be one of them.
-func parked(d *amqp.Delivery, why string) amqp.Table {
+//
+// Headers must fit into a frame of so many bytes, or RabbitMQ ends the connection. Those of the
+// sender do. What has no room for more is parked without lull's.
+func parked(d *amqp.Delivery, why string, frame int) amqp.Table {
 	headers := amqp.Table{}
 	for name, v := range d.Headers {
 		if name == "CC" || name == "BCC" {
@@ -296,5 +303,30 @@ func parked(d *amqp.Delivery, why string) amqp.Table {
 		headers[name] = v
 	}
 	headers["x-lull-reason"], headers["x-lull-exchange"], headers["x-lull-routing-key"] = why, d.Exchange, d.RoutingKey
+	if frame > 0 && sizeOf(headers)+properties > frame {
+		headers = maps.Clone(d.Headers)
+		delete(headers, "CC")
+		delete(headers, "BCC")
+	}
 	return headers
+}
+
+// sizeOf is at least as many bytes as a value has in a frame.
+func sizeOf(v any) int {
+	n := 9 // a letter for the kind, and a number or a length
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case []byte:
+		n += len(v)
+	case []any:
+		for _, e := range v {
+			n += sizeOf(e)
+		}
+	case amqp.Table:
+		for name, e := range v {
+			n += 1 + len(name) + sizeOf(e)
+		}
+	}
+	return n
 }

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -12,7 +13,7 @@ func TestWhatIsParkedReachesNoOtherQueue(t *testing.T) {
 	sent := amqp.Table{"CC": []any{"search"}, "BCC": []any{"search"}, "attempt": uint32(1<<32 - 1), "part": uint16(3)}
 	was := maps.Clone(sent)
 	d := &amqp.Delivery{Headers: sent, Exchange: "pages", RoutingKey: "answer"}
-	got := parked(d, "too large")
+	got := parked(d, "too large", 128<<10)
 	for name, want := range map[string]any{
 		"CC": nil, "BCC": nil, "attempt": uint32(1<<32 - 1), "x-lull-reason": "too large", "x-lull-exchange": "pages",
 		"x-lull-routing-key": "answer",
@@ -26,5 +27,10 @@ func TestWhatIsParkedReachesNoOtherQueue(t *testing.T) {
 	}
 	if err := got.Validate(); err != nil {
 		t.Errorf("RabbitMQ would not get it: %v", err)
+	}
+	sent["long"] = []any{amqp.Table{"x": strings.Repeat("x", 127<<10)}}
+	got = parked(d, "too large", 128<<10)
+	if got["CC"] != nil || got["BCC"] != nil || got["x-lull-reason"] != nil || got["long"] == nil || sent["CC"] == nil {
+		t.Errorf("of headers that fill a frame %d are left, want the sender's without CC and BCC, and no others", len(got))
 	}
 }
