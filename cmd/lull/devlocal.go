@@ -68,6 +68,7 @@ func localize(cfg *config.Config, f devFlags) (*localized, error) {
 		cfg.Sinks[name] = config.Sink{
 			Kind: localKind, Index: s.Index, Versions: &can.Versions, ApplyDelay: &can.ApplyDelay,
 			BulkDocuments: s.BulkDocuments, BulkBytes: s.BulkBytes,
+			MaxDocumentsPerSecond: s.MaxDocumentsPerSecond, MaxConcurrency: s.MaxConcurrency,
 		}
 	}
 	cfg.Complete()

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/setting"
 )
 
 // object writes an object into a folder of buckets.
@@ -180,6 +183,36 @@ func TestOneOfSeveralSinksMayBeElsewhere(t *testing.T) {
 	} {
 		lull(t, "", append([]string{"dev", "--config", settings, "--exit-when-idle"}, c.args...)...).
 			want(t, name, exitUsage, c.says...)
+	}
+}
+
+// What stands in for a sink is written to as it would be, and one sink may stand in for all.
+func TestWhatStandsInForASinkKeepsItsCeilings(t *testing.T) {
+	t.Parallel()
+	for name, apply := range map[string]func(*config.Config) error{
+		"--local":       func(cfg *config.Config) error { _, err := localize(cfg, devFlags{}); return err },
+		"--sink b=URL":  (&devFlags{sinks: []string{"b=bleve"}}).chooseSinks,
+		"--sink URL":    (&devFlags{sinks: []string{"bleve"}}).chooseSinks,
+		"nothing of it": func(*config.Config) error { return nil },
+	} {
+		cfg := config.Default()
+		elsewhere := config.Sink{Kind: "opensearch", URL: "https://s.example.org", Index: "lull-{collection}"}
+		limited := elsewhere
+		limited.URL = "https://b.example.org"
+		limited.MaxDocumentsPerSecond, limited.MaxConcurrency = new(setting.OncePerSecond/2), new(2)
+		cfg.Sinks, cfg.DefaultSink = map[string]config.Sink{"a": elsewhere, "b": limited}, "a"
+		cfg.Collections["content"] = config.Collection{Sinks: []string{"a", "b"}}
+		cfg.Complete()
+		if err := apply(&cfg); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		cfg.Complete()
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, there := cfg.Sinks["b"]; there && (cfg.Ceiling("b") != 500 || cfg.IndexConcurrency("b") != 2) {
+			t.Errorf("%s: ceilings %d and %d, want 500 and 2", name, cfg.Ceiling("b"), cfg.IndexConcurrency("b"))
+		}
 	}
 }
 

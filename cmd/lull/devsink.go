@@ -97,7 +97,7 @@ func schemes() (all []string) {
 }
 
 // chooseSinks applies --sink. One without a name takes everything; one with a name replaces that
-// sink of the settings, and keeps the name of its index.
+// sink of the settings, and keeps the name of its index and its ceilings.
 func (f *devFlags) chooseSinks(cfg *config.Config) error {
 	flags, err := f.parsedSinks()
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *devFlags) chooseSinks(cfg *config.Config) error {
 		cfg.Sinks = map[string]config.Sink{"search": one.settings("")}
 		cfg.DefaultSink = "search"
 		for name, col := range cfg.Collections {
-			col.Sink = ""
+			col.Sink, col.Sinks = "", nil
 			cfg.Collections[name] = col
 		}
 		return nil
@@ -118,7 +118,9 @@ func (f *devFlags) chooseSinks(cfg *config.Config) error {
 			return fmt.Errorf("--sink %s: the settings have no sink %q, only %s", flags[name].text, name,
 				strings.Join(slices.Sorted(maps.Keys(cfg.Sinks)), ", "))
 		}
-		cfg.Sinks[name] = flags[name].settings(was.Index)
+		now := flags[name].settings(was.Index)
+		now.MaxDocumentsPerSecond, now.MaxConcurrency = was.MaxDocumentsPerSecond, was.MaxConcurrency
+		cfg.Sinks[name] = now
 	}
 	return nil
 }
