@@ -49,6 +49,24 @@ func TestNewStacksRunWithEveryKindOfSource(t *testing.T) {
 	}
 }
 
+// The lines about fetch become settings when their marks are taken away.
+func TestNewStacksOfferFetch(t *testing.T) {
+	t.Parallel()
+	for _, kind := range source.Kinds() {
+		dir := filepath.Join(t.TempDir(), "shop")
+		lull(t, "", "new", dir, "--source", kind).want(t, "new", exitOK)
+		before, after, found := strings.Cut(contents(t, filepath.Join(dir, "lull.yaml")), "    # fetch:\n")
+		if !found {
+			t.Fatalf("%s: there is no fetch", kind)
+		}
+		text := before + "    fetch:\n" + strings.ReplaceAll(after, "    #   ", "      ")
+		if err := os.WriteFile(filepath.Join(dir, "lull.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lull(t, "", "config", "check", filepath.Join(dir, "lull.yaml")).want(t, kind, exitOK, "valid")
+	}
+}
+
 func TestNewStacksAreRefused(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), write(t, "text")
