@@ -277,3 +277,14 @@ func TestOurTimeEndsBeforeAStatementIsSent(t *testing.T) {
 		}
 	}
 }
+
+// A server that takes no writes is told as that, and not as one that does not speak to us.
+func TestRealServerThatIsReadOnly(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	s.Run(t, "SET default_transaction_read_only = on")
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "read-only") || strings.Contains(err.Error(), "tls") {
+		t.Errorf("got %v", err)
+	}
+	s.Run(t, "SET default_transaction_read_only = off")
+}

@@ -22,16 +22,14 @@ const pageSize = 100
 // Ping asks whether writes would be taken.
 func (s *Sink) Ping(ctx context.Context) error {
 	rows, err := s.query(ctx, `SELECT current_setting('transaction_read_only')`)
-	if err == nil && string(rows[0][0]) == "on" {
-		err = errReadOnly
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.explain("ping", err)
+	case string(rows[0][0]) == "on":
+		return &Error{Doing: "ping", Reason: "the server is read-only, as a replica is: check the url"}
 	}
 	return nil
 }
-
-var errReadOnly = errors.New("the server is read-only, as a replica is: check the url")
 
 // query returns the rows of one statement.
 func (s *Sink) query(ctx context.Context, statement string, values ...string) ([][][]byte, error) {
