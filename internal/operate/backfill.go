@@ -57,8 +57,8 @@ const (
 )
 
 // Backfill does the next step: for each row of the one sink it brings the other what is committed,
-// tombstones too, under the same order key. Then come the documents of the sink whose rows are gone.
-// It is what an event of that version would do, so it takes nothing back and may be repeated.
+// tombstones too, under the same order key. Then come the documents of the sink whose rows are
+// gone. It is what an event of that version would do, so it takes nothing back and may be repeated.
 func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
 	done := BackfillStep{Outcomes: map[string]int{}}
 	if err := r.Collection.Validate(); err != nil {
@@ -177,8 +177,8 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 
 var errPage = errors.New("the page is full")
 
-// documents fills the sink with documents of the other one that have no row there any more, because
-// nothing came for as long as rows are kept. Those with a row were dealt with.
+// documents fills the sink with documents of the other one that have no row there any more: nothing
+// came for as long as rows are kept. Those with a row were dealt with.
 func (b *backfill) documents(ctx context.Context, after string) error {
 	look := b.looker(b.order.From)
 	look.Whole = true // so it goes on where it stopped, wherever the sink can

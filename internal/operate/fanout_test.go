@@ -279,7 +279,8 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 	})
 }
 
-// Rows are kept for a month or so, and documents for ever: what did not change since then has no row.
+// Rows are kept for a month or so, and documents for ever: what did not change since then has no
+// row.
 func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {

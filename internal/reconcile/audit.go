@@ -99,8 +99,8 @@ func (r *run) documents(ctx context.Context, f func(sink.Stored) error) error {
 	return r.Documents(ctx, r.Collection, after, f)
 }
 
-// Documents calls f for the documents of a collection in the sink whose id is greater than after, by
-// id. With Whole it may also call it for what lull did not write.
+// Documents calls f for the documents of a collection in the sink whose id is greater than after,
+// by id. With Whole it may also call it for what lull did not write.
 func (l Looker) Documents(ctx context.Context, of shard.Collection, after string, f func(sink.Stored) error) error {
 	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
 		return a.Range(ctx, of, after, f)

@@ -313,7 +313,7 @@ func parked(d *amqp.Delivery, why string, frame int) amqp.Table {
 
 // sizeOf is at least as many bytes as a value has in a frame.
 func sizeOf(v any) int {
-	n := 9 // a letter for the kind, and a number or a length
+	n := 9 // a byte for the kind, and a number or a length
 	switch v := v.(type) {
 	case string:
 		n += len(v)
