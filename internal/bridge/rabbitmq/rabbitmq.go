@@ -256,9 +256,10 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	}
 	// Neither user id, which must be the connection's own, nor expiration, which would lose it.
 	sent, err := s.parker.PublishWithDeferredConfirmWithContext(ctx, "", s.park, true, false, amqp.Publishing{
-		Headers: parked(d, why, s.conn.Config.FrameSize), ContentType: d.ContentType,
-		ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent, Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo,
-		MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
+		Headers:      parked(d, why, s.conn.Config.FrameSize),
+		DeliveryMode: amqp.Persistent, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
+		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId,
+		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body,
 	})
 	if err != nil {
 		return explain("park", err)
