@@ -77,7 +77,6 @@ type doctor struct {
 	api                operate.API
 	collection, source string
 	timeout            time.Duration
-	blind              bool // nobody can read the sink back
 	checks             []check
 	bad                int
 }
@@ -133,7 +132,7 @@ func (d *doctor) examine(ctx context.Context) {
 		err = nil
 	}
 	found := string(probe.Key.Collection())
-	if d.blind = errors.Is(err, operate.ErrWriteOnly); d.blind {
+	if errors.Is(err, operate.ErrWriteOnly) {
 		found, err = "not checked: "+err.Error(), nil
 	}
 	if d.add("the sink can be read", err, found) {
@@ -173,12 +172,8 @@ func (d *doctor) send(ctx context.Context, put operate.Composed) {
 	if put.Ref == "" && !d.reached(ctx, "a synthetic event is published", "it is committed", put) {
 		return
 	}
-	if put.Ref == "" && !d.blind {
-		doc, err := d.api.Get(ctx, put.Key)
-		if err == nil && doc.Version != put.Version && put.Version != "" {
-			err = fmt.Errorf("the sink holds version %s, want %s", doc.Version, put.Version)
-		}
-		d.add("the sink holds it", err, "version "+doc.Version)
+	if put.Ref == "" {
+		d.held(ctx, put)
 	}
 	d.source, d.collection = put.Source, string(put.Key.Collection())
 	remove, err := d.api.Compose(ctx, d.event(true))
@@ -189,6 +184,33 @@ func (d *doctor) send(ctx context.Context, put operate.Composed) {
 		return
 	}
 	d.reached(ctx, "its delete is published", "the delete is committed", remove)
+}
+
+// held reads the document back from each sink of its collection.
+func (d *doctor) held(ctx context.Context, put operate.Composed) {
+	x, err := d.api.Explain(ctx, put.Key)
+	if err != nil {
+		d.add("the sink holds it", err, "")
+		return
+	}
+	all := append([]operate.Explanation{x}, x.Others...)
+	for _, x := range all {
+		name := "the sink holds it"
+		if len(all) > 1 {
+			name = "sink " + x.Sink + " holds it"
+		}
+		doc, err := d.api.Get(ctx, x.Key)
+		switch {
+		case errors.Is(err, operate.ErrWriteOnly):
+			if len(all) > 1 {
+				d.add(name, nil, "not checked: "+err.Error())
+			}
+			continue
+		case err == nil && doc.Version != put.Version && put.Version != "":
+			err = fmt.Errorf("the sink holds version %s, want %s", doc.Version, put.Version)
+		}
+		d.add(name, err, "version "+doc.Version)
+	}
 }
 
 // reached publishes an event and waits until it is committed. Where the time of its arrival is its

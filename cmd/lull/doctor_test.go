@@ -57,3 +57,12 @@ func TestDoctorConnectsToSources(t *testing.T) {
 		})
 	}
 }
+
+// A sink that holds the document says nothing about another one of its collection.
+func TestDoctorReadsTheDocumentBackFromEachSink(t *testing.T) {
+	t.Parallel()
+	settings := write(t, "collections: {content: {sinks: [a, b]}}", "defaultCollection: content", "defaultSink: a",
+		"sinks: {a: {kind: bleve}, b: {kind: bleve}}")
+	s := start(t, nil, "--config", settings, "--speed", "100")
+	s.ask("doctor").want(t, "doctor", exitOK, "sink a holds it", "sink b holds it", "the delete is committed")
+}
