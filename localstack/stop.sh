@@ -38,11 +38,14 @@ closed() {
 # end SERVER asks the server itself to end, which takes its children along, and kills what is left. Only
 # some have data to put in order; the others lose everything anyway and get less time.
 end() {
-  local pid grace=3
-  case $1 in opensearch | postgres) grace=60 ;; esac
+  local pid grace=3 signal=TERM
+  case $1 in
+    opensearch) grace=60 ;;
+    postgres) grace=60 signal=INT ;; # TERM waits until the last client has gone
+  esac
   pid=$(cat "$LULL_E2E_RUN/$1/pid" 2>/dev/null || true)
   if [ -n "$pid" ] && owned_by "$1" | grep -qx "$pid"; then
-    kill -TERM "$pid" 2>/dev/null || true
+    kill -"$signal" "$pid" 2>/dev/null || true
     gone "$1" "$grace" && return 0
   fi
   for pid in $(owned_by "$1"); do

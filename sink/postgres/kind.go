@@ -85,7 +85,7 @@ func init() {
 				setting.Choice("vector.distance", "What the index of vectors is for.", "cosine", "l2", "inner"),
 			},
 		},
-		Schemes:    []string{"postgres", "postgresql"},
+		Schemes: []string{"postgres", "postgresql"}, Address: "postgres://search.example.org:5432/search",
 		NeedsIndex: true,
 		Capabilities: func(sink.Settings) sink.Capabilities {
 			return sink.Capabilities{Versions: true, Generation: true}
