@@ -24,16 +24,16 @@ func TestNoMoreDocumentsGoThanTheCeilingLets(t *testing.T) {
 	}
 	var events []ground.Event
 	for i := range documents {
-		events = append(events, ground.Event{Collection: "archive", ID: fmt.Sprintf("many-%02d", i), Version: 1})
+		events = append(events, ground.Event{Collection: "paced", ID: fmt.Sprintf("many-%02d", i), Version: 1})
 	}
 	s.ToArchive(t, events...)
 	type span struct{ claimed, committed shard.Micros }
 	var spans []span
 	for _, e := range events {
-		row := s.Committed(t, ground.Key("archive", e.ID), 1)
+		row := s.Committed(t, ground.Key("paced", e.ID), 1)
 		spans = append(spans, span{committed: row.LastWrite})
 	}
-	hits := s.Search.Documents(t, s.Index("archive"))
+	hits := s.Search.Documents(t, s.Index("paced"))
 	for i, e := range events {
 		spans[i].claimed = shard.Micros(hits[e.ID].Version) // the fence is the claim's time
 	}

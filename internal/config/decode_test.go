@@ -200,7 +200,8 @@ func TestAKindOfSourceThatIsWhatCarriesMessages(t *testing.T) {
 			err = c.Validate()
 		}
 		faults := Faults(err)
-		hint := len(faults) == 1 && strings.HasPrefix(faults[0].Fix, "kafka carries messages: write the kind of what they hold")
+		hint := len(faults) == 1 &&
+			strings.HasPrefix(faults[0].Fix, "kafka carries messages: write the kind of what they hold")
 		if len(faults) != 1 || faults[0].Setting != setting || hint != (setting == "sources.a.kind") {
 			t.Errorf("%s: got %v", setting, err)
 		}

@@ -25,7 +25,7 @@ const sinksFoot = `
   not, lull's lease alone keeps the order, and is longer by ` + "`applyDelay`" + `.
 - **Documents a request:** the default of ` + "`bulkDocuments`" + `.
 - A stack may have several sinks, and ` + "`collections.NAME.sink`" + ` says which one a collection
-  goes to.
+  goes to. It may go to [several](../fan-out.md).
 - Any kind takes a ceiling: ` + "`maxDocumentsPerSecond`" + ` and ` + "`maxConcurrency`" + `
   ([a ceiling](../lifecycles.md#a-ceiling)).
 - [Answers](../answers.md) says what each answer of an engine becomes. For a kind of your own, see

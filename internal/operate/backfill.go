@@ -242,7 +242,8 @@ func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.F
 	burial := reconcile.Burial{
 		Doc: doc, By: b.order.By, Why: "backfill from sink " + b.order.From,
 		Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
-			if row.Committed >= k || !row.Exists() && c.Key >= k { // the row of a sink that is added again may be gone, too
+			// The row of a sink that is added again may be gone, too.
+			if row.Committed >= k || !row.Exists() && c.Key >= k {
 				return "", errThere
 			}
 			if row.Dead == k {

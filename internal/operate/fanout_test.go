@@ -263,7 +263,8 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		order.Cursor = ""
-		if step, err := api.Backfill(t.Context(), order); err == nil || !strings.Contains(err.Error(), "remote is paused") {
+		step, err := api.Backfill(t.Context(), order)
+		if err == nil || !strings.Contains(err.Error(), "remote is paused") {
 			t.Errorf("into a sink that is paused: %+v, %v, want it refused", step, err)
 		}
 		for _, bad := range []operate.BackfillOrder{
@@ -289,8 +290,8 @@ func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 		write := func(id string, at time.Time) {
 			e := g.event(put(id, 2))
 			out := g.sink.Write(t.Context(), []sink.Op{{
-				Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(shard.MicrosOf(at)), Key: e.Key, Version: e.Version, At: at,
-				Document: []byte(`{"title":"v2"}`),
+				Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(shard.MicrosOf(at)), Key: e.Key, Version: e.Version,
+				At: at, Document: []byte(`{"title":"v2"}`),
 			}})
 			if out[0].Kind != sink.Applied {
 				t.Fatalf("write: %+v", out)

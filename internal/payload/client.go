@@ -72,7 +72,7 @@ func Connect(ctx context.Context, f source.Fetch) error {
 	if err != nil {
 		return unanswered(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing was said on it
 	if u.Scheme == "http" {
 		return nil
 	}

@@ -283,7 +283,8 @@ func TestRealServerThatIsReadOnly(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
 	s.Run(t, "SET default_transaction_read_only = on")
-	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "read-only") || strings.Contains(err.Error(), "tls") {
+	err := s.Ping(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "read-only") || strings.Contains(err.Error(), "tls") {
 		t.Errorf("got %v", err)
 	}
 	s.Run(t, "SET default_transaction_read_only = off")
