@@ -153,10 +153,10 @@ bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
 	  $$(grep -rlE --include='*_test.go' '^func Benchmark' event internal sink source | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: e2e
-e2e: ## Deploy to LocalStack (no Docker) and prove the stack end to end
+e2e: ## Deploy to LocalStack (no Docker) and prove the stack end to end (E2E_SHORT=yes leaves out the longest tests)
 	localstack/setup.sh
 	$(MAKE) build ARCH=$(host)
-	e2e/run.sh stack
+	e2e/run.sh stack $(if $(E2E_SHORT),-short)
 
 .PHONY: e2e-iam
 e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks it
@@ -319,8 +319,8 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, end to end
-	.ci/stages lint test test-docs test-console test-example test-vertex faults race sizes reproducible synth e2e e2e-iam
+	E2E_SHORT=yes .ci/stages lint test test-docs test-console test-example test-vertex faults race sizes reproducible synth e2e e2e-iam
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, benchmarks, race tests, fuzzing, upgrades
-	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e-long e2e-upstreams e2e-sinks local-up local-down
+	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e e2e-long e2e-upstreams e2e-sinks local-up local-down

@@ -50,6 +50,7 @@ var fannedOutStack = sync.OnceValues(func() (*ground.Stack, error) {
 // A topic sends every event to the queues of both sinks of a collection. While one sink is down the
 // other gets everything, and when it is back it gets everything too.
 func TestOneOfTwoSinksIsDownAndTheOtherIsFresh(t *testing.T) {
+	ground.Long(t)
 	s, err := fannedOutStack()
 	if err != nil {
 		t.Fatal(err)

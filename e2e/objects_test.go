@@ -19,6 +19,7 @@ import (
 // An object of many documents, with gzip, is read in slices, and every line is written once,
 // although receive is killed again and again.
 func TestEveryLineOfAnObjectIsWrittenThoughReceiveIsKilled(t *testing.T) {
+	ground.Long(t)
 	s := withDefaults(t)
 	s.NeedServers(t)
 	const c, documents, kills = "catalogue", 1000, 4

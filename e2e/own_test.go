@@ -20,6 +20,7 @@ func saved(space, title string, revision int) string {
 // A sink and a source that lull does not have are deployed with a user's own programs. What the
 // wiki sends becomes lines in the bucket: the newest revision of a burst, once.
 func TestAKindOfSinkAndASourceOfOnesOwn(t *testing.T) {
+	ground.Long(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	s, err := here.DeployOwn(ctx, "examples/outoftree", "wiki", "lake")

@@ -173,7 +173,7 @@ mkdir -p "$LULL_E2E_WORK"
 go build -buildvcs=false -o "$LULL_E2E_WORK/infra" ./infra/cmd
 go build -buildvcs=false -o "$LULL_E2E_WORK/lull" ./cmd/lull
 
-if [ "$what" = stack ] && [ $# = 0 ]; then
+if [ "$what" = stack ] && [[ "$*" = "" || "$*" = -short ]]; then
   # The suites that every half of a seam passes, and the sink's, against the real protocols.
   LULL_TEST_AWS=$AWS_ENDPOINT_URL LULL_TEST_OPENSEARCH=$OPENSEARCH_URL \
     go test -count=1 -p 1 -timeout 15m "${suites[@]}"

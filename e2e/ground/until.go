@@ -53,3 +53,12 @@ func wait(ctx context.Context, limit time.Duration, ask func() (yes bool, saw st
 		}
 	}
 }
+
+// Long leaves a test out of CI, which has half an hour for everything. `make e2e` runs it, and so
+// does the night.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes more than a minute: make e2e runs it")
+	}
+}
