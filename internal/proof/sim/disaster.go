@@ -286,8 +286,12 @@ func (o *oracle) recount(forgotten bool) {
 		default:
 			l.inSink, l.inSinkOp, l.same = "", "", ""
 		}
-		if forgotten && (o.lenient || !there) {
+		switch {
+		case !forgotten:
+		case o.lenient || !there:
 			l.committed = row.Committed
+		default: // that a version was kept stood in the row alone: the sink shows an older one
+			l.committed = min(l.committed, max(row.Committed, l.inSink))
 		}
 	}
 }
