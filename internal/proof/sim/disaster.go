@@ -269,6 +269,7 @@ func (w *World) purge() {
 // neither row nor sink show any more.
 func (o *oracle) recount(forgotten bool) {
 	for doc, l := range o.docs {
+		kept := l.same != "" && l.same == l.committed
 		s, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
 		row := o.w.table.row(doc)
 		l.state, _ = stateOf(s.Document) // what a backup brought
@@ -290,7 +291,7 @@ func (o *oracle) recount(forgotten bool) {
 		case !forgotten:
 		case o.lenient || !there:
 			l.committed = row.Committed
-		default: // that a version was kept stood in the row alone: the sink shows an older one
+		case kept: // that stood in the row alone: the sink shows an older version
 			l.committed = min(l.committed, max(row.Committed, l.inSink))
 		}
 	}
