@@ -27,6 +27,8 @@ vcs = $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 # ARGS is handed on: make dev ARGS='--events examples --source govuk'.
 ARGS ?=
 FUZZTIME ?= 10s
+MUTATETIME ?= 1h
+SIMTIME ?= 10m
 RACECOUNT ?=
 
 sources := $(wildcard cmd e2e event examples functions infra internal setting sink source tools)
@@ -135,12 +137,12 @@ model: ## Check the protocol exhaustively: the large runs
 	go test -count=1 -v -timeout 60m ./internal/proof/model -args -large
 
 .PHONY: sim
-sim: ## Simulate the pipeline under faults for ten minutes
-	go test -count=1 -v -timeout 60m ./internal/proof/sim -args -for 10m
+sim: ## Simulate the pipeline under faults (SIMTIME=10m)
+	go test -count=1 -v -timeout 60m ./internal/proof/sim -args -for $(SIMTIME)
 
 .PHONY: mutate
-mutate: ## Make small edits in the core for an hour, and name those that no test notices (docs/mutants.md)
-	go test -count=1 -v -timeout 90m -run '^TestSample$$' ./internal/proof/mutate -args -mutants 1000 -for 1h -seed $$(date +%Y%m%d)
+mutate: ## Make small edits in the core, and name those that no test notices (docs/mutants.md; MUTATETIME=1h)
+	go test -count=1 -v -timeout 90m -run '^TestSample$$' ./internal/proof/mutate -args -mutants 1000 -for $(MUTATETIME) -seed $$(date +%Y%m%d)
 
 .PHONY: bench
 bench: ## Measure all contenders over one trace and write docs/numbers.md (takes minutes)
