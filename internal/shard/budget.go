@@ -103,12 +103,8 @@ func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) 
 	if r.RateAt != 0 && since < cutEvery && since > -forgotten {
 		return Write{}, false
 	}
-	seen := Clause{{AttrRateAt, Absent, Value{}}}
-	if r.RateAt != 0 {
-		seen = must(AttrRateAt, Equal, timeValue(r.RateAt))
-	}
 	w := Write{
-		Transition: CUT, Doc: HealthRow(sink), Cond: []Clause{known(), seen},
+		Transition: CUT, Doc: HealthRow(sink), Cond: []Clause{known(), still(AttrRateAt, timeValue(r.RateAt))},
 		Update: []Action{set(AttrRateAt, timeValue(now)), set(AttrPaid, numberValue(Ahead(r, now).Microseconds()))},
 	}
 	pace := Pace(r, now)
@@ -156,11 +152,7 @@ func Spend(sink string, now Micros, long, ahead time.Duration) Write {
 func SpendFirst(sink string, now Micros, long time.Duration) Write {
 	return Write{Transition: SPENDFirst, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
-		{
-			{AttrPaidUntil, Absent, Value{}},
-			{AttrPaidUntil, Less, timeValue(now)},
-			{AttrPaidUntil, Greater, timeValue(now.Add(forgotten))},
-		},
+		absentOrOver(AttrPaidUntil, now, forgotten),
 	}, Update: []Action{
 		set(AttrPaidUntil, timeValue(now.Add(long))),
 		{Verb: Add, Attr: AttrPaid, Val: numberValue(long.Microseconds())},
@@ -197,11 +189,7 @@ func Send(sink string, r Row, now Micros, long time.Duration) Write {
 	}, Update: []Action{{Verb: Add, Attr: AttrSentUntil, Val: numberValue(long.Microseconds())}}}
 	if filled := r.SentUntil; filled < now || filled > now.Add(forgotten) {
 		w.Transition, w.Update = SENDFirst, []Action{set(AttrSentUntil, timeValue(now.Add(long)))}
-		w.Cond = []Clause{known(), {
-			{AttrSentUntil, Absent, Value{}},
-			{AttrSentUntil, Less, timeValue(now)},
-			{AttrSentUntil, Greater, timeValue(now.Add(forgotten))},
-		}}
+		w.Cond = []Clause{known(), absentOrOver(AttrSentUntil, now, forgotten)}
 	}
 	return w
 }

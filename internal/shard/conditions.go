@@ -30,6 +30,11 @@ func remove(attrs ...Attr) []Action {
 	return out
 }
 
+// settled ends a burst: nothing is pending any more, and the row expires (seconds) as a backstop.
+func settled(expires int64) []Action {
+	return append([]Action{set(AttrExpiresAt, numberValue(expires))}, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+}
+
 // Admission is what ADMIT needs to know.
 type Admission struct {
 	Doc    DocID
@@ -154,8 +159,7 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 		return w
 	}
 	w.Cond = append(w.Cond, absentOr(AttrPending, AtMost, k))
-	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
-	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	w.Update = append(w.Update, settled(expires)...)
 	return w
 }
 
@@ -197,8 +201,7 @@ func Keep(n Kept, image Row) (w Write, ok bool) {
 		return w, true
 	}
 	w.Cond = append(w.Cond, must(AttrPending, Equal, k))
-	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(n.Expires)))
-	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	w.Update = append(w.Update, settled(n.Expires)...)
 	return w, true
 }
 
@@ -252,8 +255,7 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 		return w
 	}
 	w.Cond = append(w.Cond, must(AttrPending, Equal, k))
-	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
-	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	w.Update = append(w.Update, settled(expires)...)
 	return w
 }
 
@@ -276,8 +278,7 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 		return w
 	}
 	w.Cond = append(w.Cond, must(AttrPending, Equal, key))
-	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
-	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	w.Update = append(w.Update, settled(expires)...)
 	return w
 }
 
@@ -345,8 +346,7 @@ func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 	}
 	// A newer version that is pending has its burst and its flight.
 	if read.Pending <= c.Key {
-		w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
-		w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+		w.Update = append(w.Update, settled(expires)...)
 	}
 	return w
 }
@@ -387,12 +387,18 @@ func Collect(read Row, now Micros) Write {
 func same(read Row, attrs ...Attr) []Clause {
 	out := make([]Clause, len(attrs))
 	for i, a := range attrs {
-		out[i] = must(a, Absent, Value{})
-		if v, ok := read.Get(a); ok {
-			out[i] = must(a, Equal, v)
-		}
+		v, _ := read.Get(a)
+		out[i] = still(a, v)
 	}
 	return out
+}
+
+// still says that an attribute has the value that was read, or is absent where that is zero.
+func still(a Attr, v Value) Clause {
+	if v.Text == "" && v.Num == 0 {
+		return must(a, Absent, Value{})
+	}
+	return must(a, Equal, v)
 }
 
 // cut shortens an error to MaxLastError bytes without breaking a character. An empty one becomes

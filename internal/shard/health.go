@@ -30,14 +30,15 @@ const absurd = 2 * MaxOpen
 // Absurd reports whether only a wrong clock can have written this time in one of lull's own rows.
 func Absurd(m, now Micros) bool { return m > now.Add(absurd) }
 
-// over is the clause by which a time of lull's own rows is past, or absurd.
-func over(a Attr, now Micros) Clause {
-	return Clause{{a, Less, timeValue(now)}, {a, Greater, timeValue(now.Add(absurd))}}
+// over is the clause by which a time of lull's own rows is past, or so far ahead that only a wrong
+// clock can have written it.
+func over(a Attr, now Micros, believed time.Duration) Clause {
+	return Clause{{a, Less, timeValue(now)}, {a, Greater, timeValue(now.Add(believed))}}
 }
 
 // absentOrOver is the same where there may be none.
-func absentOrOver(a Attr, now Micros) Clause {
-	return append(Clause{{a, Absent, Value{}}}, over(a, now)...)
+func absentOrOver(a Attr, now Micros, believed time.Duration) Clause {
+	return append(must(a, Absent, Value{}), over(a, now, believed)...)
 }
 
 // pausedLook is when a flight looks again at a sink that is paused. A minute later its messages
@@ -69,7 +70,7 @@ func Unavailable(r Row) bool { return r.OpenUntil != 0 || r.PausedAt != 0 }
 func Pause(sink string, now Micros, who, why string) Write {
 	w := Write{Transition: PAUSE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
-		{{AttrPausedAt, Absent, Value{}}},
+		must(AttrPausedAt, Absent, Value{}),
 	}, Update: []Action{set(AttrPausedAt, timeValue(now)), set(AttrPausedBy, textValue(cut(who)))}}
 	if why != "" {
 		w.Update = append(w.Update, set(AttrPausedWhy, textValue(cut(why))))
@@ -108,7 +109,7 @@ func resumePace(r Row, now Micros, openFor func(level int64) time.Duration) int6
 func Trip(sink string, now, until Micros, level int64) Write {
 	return Write{Transition: TRIP, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
-		absentOrOver(AttrOpenUntil, now),
+		absentOrOver(AttrOpenUntil, now, absurd),
 	}, Update: append([]Action{
 		set(AttrOpenUntil, timeValue(until)),
 		set(AttrLevel, numberValue(level)),
@@ -119,8 +120,8 @@ func Trip(sink string, now, until Micros, level int64) Write {
 func Probe(sink string, now, until Micros) Write {
 	return Write{Transition: PROBE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
-		over(AttrOpenUntil, now),
-		absentOrOver(AttrProbeUntil, now),
+		over(AttrOpenUntil, now, absurd),
+		absentOrOver(AttrProbeUntil, now, absurd),
 	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
 }
 
@@ -159,7 +160,7 @@ func HealthySince(r Row, now Micros, d time.Duration) bool {
 func StartRun(name string, token Token, now, until Micros, interval time.Duration) Write {
 	return Write{Transition: STARTRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
-		absentOrOver(AttrLeaseUntil, now),
+		absentOrOver(AttrLeaseUntil, now, absurd),
 		append(absentOr(AttrRanAt, AtMost, timeValue(now.Add(-interval))),
 			Term{AttrRanAt, Greater, timeValue(now.Add(absurd))}),
 	}, Update: []Action{

@@ -9,11 +9,10 @@ func ObjectRow(sink, bucket, key string) DocID {
 // Advance keeps how far the object of a place was read, unless somebody has changed that since was:
 // the time of the last change, 0 for none. now must be later than was.
 func Advance(object DocID, was, now Micros, progress string, expires int64) Write {
-	same := must(AttrRanAt, Equal, timeValue(was))
-	if was == 0 {
-		same = Clause{{AttrRanAt, Absent, Value{}}}
-	}
-	return Write{Transition: ADVANCE, Doc: object, Cond: []Clause{known(), same}, Update: []Action{
+	return Write{Transition: ADVANCE, Doc: object, Cond: []Clause{
+		known(),
+		still(AttrRanAt, timeValue(was)),
+	}, Update: []Action{
 		set(AttrRanAt, timeValue(now)), set(AttrCursor, textValue(progress)),
 		set(AttrExpiresAt, numberValue(expires)),
 	}}

@@ -48,11 +48,9 @@ func NewOrderKey(p Parts) (OrderKey, error) {
 	if p.Version.packed == "" {
 		return "", fmt.Errorf("version is missing")
 	}
-	var us int64
-	if !p.Time.IsZero() {
-		if us = p.Time.UnixMicro(); us < 0 || us > maxMicros {
-			return "", fmt.Errorf("event time %s is outside 1970 to 4253", p.Time.UTC().Format(time.RFC3339))
-		}
+	us := MicrosOf(p.Time)
+	if us < 0 || us > maxMicros {
+		return "", fmt.Errorf("event time %s is outside 1970 to 4253", p.Time.UTC().Format(time.RFC3339))
 	}
 	var buf [128]byte
 	b := appendEpoch(buf[:0], p.Epoch)
@@ -152,9 +150,7 @@ func takeApart(s string) (p Parts, ok bool) {
 	}
 	var t [8]byte
 	copy(t[1:], s)
-	if us := binary.BigEndian.Uint64(t[:]); us != 0 {
-		p.Time = time.UnixMicro(int64(us)).UTC()
-	}
+	p.Time = Micros(binary.BigEndian.Uint64(t[:])).Time()
 	copy(p.Digest[:], s[7:])
 	return p, true
 }
@@ -226,12 +222,8 @@ func (k OrderKey) String() string {
 	if p.Run != (Run{}) {
 		run = p.Run.String()
 	}
-	var us int64
-	if !p.Time.IsZero() {
-		us = p.Time.UnixMicro()
-	}
 	epoch := strconv.FormatUint(uint64(p.Epoch), 10)
-	return fmt.Sprintf("e%02d%s,%s,%s,%017d,%x", len(epoch), epoch, p.Version, run, us, p.Digest[:])
+	return fmt.Sprintf("e%02d%s,%s,%s,%017d,%x", len(epoch), epoch, p.Version, run, MicrosOf(p.Time), p.Digest[:])
 }
 
 // ParseOrderKey reads the printed form back.
@@ -262,9 +254,7 @@ func ParseOrderKey(s string) (OrderKey, error) {
 	if err != nil || len(f[3]) != 17 || us > maxMicros {
 		return bad("time")
 	}
-	if us != 0 {
-		p.Time = time.UnixMicro(int64(us)).UTC()
-	}
+	p.Time = Micros(us).Time()
 	if len(f[4]) != 16 {
 		return bad("digest")
 	}

@@ -5,12 +5,11 @@ package shard
 func Rebuild(sink string, c Collection, index string, at Micros) Write {
 	return Write{Transition: REBUILD, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
-		{{AttrRebuildAt, Absent, Value{}}},
+		must(AttrRebuildAt, Absent, Value{}),
 	}, Update: append([]Action{
-		set(
-			AttrRebuildOf,
-			textValue(string(c)),
-		), set(AttrRebuildInto, textValue(index)), set(AttrRebuildAt, timeValue(at)),
+		set(AttrRebuildOf, textValue(string(c))),
+		set(AttrRebuildInto, textValue(index)),
+		set(AttrRebuildAt, timeValue(at)),
 	}, remove(AttrRebuildMissed, AttrRebuildSeal)...)}
 }
 
@@ -21,22 +20,18 @@ func Miss(sink string, at Micros) Write {
 	return Write{Transition: MISS, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
 		must(AttrRebuildAt, Equal, timeValue(at)),
-		{{AttrRebuildSeal, Absent, Value{}}},
+		must(AttrRebuildSeal, Absent, Value{}),
 	}, Update: []Action{{Verb: Add, Attr: AttrRebuildMissed, Val: numberValue(1)}}}
 }
 
 // Seal forbids that a write is missed from now on, for the time of the switch. It is refused
 // where one was since seen was read, so that what is compared is compared again.
 func Seal(sink string, at Micros, seen int64, now Micros) Write {
-	same := must(AttrRebuildMissed, Equal, numberValue(seen))
-	if seen == 0 {
-		same = Clause{{AttrRebuildMissed, Absent, Value{}}}
-	}
 	return Write{Transition: SEAL, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
 		must(AttrRebuildAt, Equal, timeValue(at)),
-		{{AttrRebuildSeal, Absent, Value{}}},
-		same,
+		must(AttrRebuildSeal, Absent, Value{}),
+		still(AttrRebuildMissed, numberValue(seen)),
 	}, Update: []Action{set(AttrRebuildSeal, timeValue(now))}}
 }
 

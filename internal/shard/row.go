@@ -200,8 +200,7 @@ func (v Value) compare(w Value) int {
 
 // Get is the value of an attribute and whether it is there.
 func (r *Row) Get(a Attr) (Value, bool) {
-	p := r.field(a)
-	switch p := p.(type) {
+	switch p := r.field(a).(type) {
 	case *OrderKey:
 		return keyValue(*p), *p != ""
 	case *Content:
@@ -228,36 +227,31 @@ func (r *Row) Get(a Attr) (Value, bool) {
 // Set puts a value into the attribute's field; the zero Value takes it away. A value of the wrong
 // kind is ignored and reported as false.
 func (r *Row) Set(a Attr, v Value) bool {
+	kind := KindString
 	switch p := r.field(a).(type) {
 	case *OrderKey:
-		*p = OrderKey(v.Text)
-		return v.Kind == KindBinary || v.Kind == 0
+		*p, kind = OrderKey(v.Text), KindBinary
 	case *Content:
-		*p = Content(v.Text)
-		return v.Kind == KindBinary || v.Kind == 0
+		*p, kind = Content(v.Text), KindBinary
 	case *string:
 		*p = v.Text
-		return v.Kind == KindString || v.Kind == 0
 	case *Token:
 		*p = Token(v.Text)
-		return v.Kind == KindString || v.Kind == 0
 	case *Operation:
 		*p = Operation(v.Text)
-		return v.Kind == KindString || v.Kind == 0
 	case *Class:
 		*p = 0
 		if v.Text != "" {
 			*p = Class(v.Text[0])
 		}
-		return v.Kind == KindString || v.Kind == 0
 	case *Micros:
-		*p = Micros(v.Num)
-		return v.Kind == KindNumber || v.Kind == 0
+		*p, kind = Micros(v.Num), KindNumber
 	case *int64:
-		*p = v.Num
-		return v.Kind == KindNumber || v.Kind == 0
+		*p, kind = v.Num, KindNumber
+	case nil:
+		return false
 	}
-	return false
+	return v.Kind == kind || v.Kind == 0
 }
 
 func (r *Row) field(a Attr) any {

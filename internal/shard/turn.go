@@ -89,23 +89,18 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 			}
 		}
 	}
+	ahead := r.Ahead(v.Now) > 0 && !r.Leased(v.Now)
 	switch {
 	case r.Spent():
 		return Step{Act: ActWait, Until: v.Backoff, Why: "its fences have reached the year 9999: see the runbook, clock-off"}
-	case r.Ahead(v.Now) > 0 && !r.Leased(v.Now):
-		if r.Claimed > k {
-			return Step{Act: ActWait, Until: v.Backoff, Why: newerClaimed}
-		}
-		// What remains of the pace is the last write, where that is not what lies ahead.
-		if at := r.paced(v.Now, t); at > v.Now {
-			return Step{Act: ActWait, Until: at, Why: writtenNow}
-		}
-		return Step{Act: ActClaim, Again: r.Claimed == k, Cap: cap}
-	case r.leasedRaw(v.Now):
+	case r.leasedRaw(v.Now) && !ahead:
 		return Step{Act: ActWait, Until: r.LeaseUntil + 1, Why: "leased"}
 	case r.Claimed > k:
-		return Step{Act: ActWait, Until: v.Backoff, Why: newerClaimed}
-	case r.LastWrite != 0 && (r.LastWrite >= v.Now || r.LastWrite.Add(t.MinInterval) > v.Now):
+		return Step{Act: ActWait, Until: v.Backoff, Why: "a newer version was claimed and may be in the sink"}
+	case ahead && r.paced(v.Now, t) > v.Now:
+		// What remains of the pace is the last write, where that is not what lies ahead.
+		return Step{Act: ActWait, Until: r.paced(v.Now, t), Why: writtenNow}
+	case !ahead && r.LastWrite != 0 && (r.LastWrite >= v.Now || r.LastWrite.Add(t.MinInterval) > v.Now):
 		return Step{
 			Act: ActWait, Until: max(r.LastWrite+1, r.LastWrite.Add(t.MinInterval)),
 			Why: writtenNow,
@@ -123,11 +118,8 @@ func (r Row) paced(now Micros, t Timing) Micros {
 	return r.LastWrite.Add(t.MinInterval)
 }
 
-// Why a version waits, in two places.
-const (
-	newerClaimed = "a newer version was claimed and may be in the sink"
-	writtenNow   = "written less than minInterval ago"
-)
+// writtenNow is why a version waits, in two places.
+const writtenNow = "written less than minInterval ago"
 
 // GroupSize says how many documents may share a request with one whose claims got no answer
 // `attempts` times: all, a quarter, none. So a document that kills requests or invocations is found
