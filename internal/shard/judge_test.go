@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -30,6 +31,28 @@ func TestMarkedSaysWhatARowThatRefusedPARKMakesOfTheDeadLetter(t *testing.T) {
 	} {
 		if got := shard.Marked(c.row, k, now); got != c.want || got.Done() != c.done {
 			t.Errorf("%s: mark %d, done %v, want %d and %v", name, got, got.Done(), c.want, c.done)
+		}
+	}
+}
+
+func TestARowWhoseFencesLieAheadIsClaimedOnceNothingElseCounts(t *testing.T) {
+	t.Parallel()
+	const now, k = shard.Micros(1e12), shard.OrderKey("k2")
+	ahead := shard.Row{Pending: k, LeaseUntil: now.Add(2 * shard.MaxAhead)}
+	written, claimed := ahead, ahead
+	written.LastWrite, claimed.Claimed = now-1, "k3"
+	timing := shard.Timing{MinInterval: time.Second}
+	for name, c := range map[string]struct {
+		row  shard.Row
+		want shard.Step
+	}{
+		"nothing":         {ahead, shard.Step{Act: shard.ActClaim, Cap: now}},
+		"a write of late": {written, shard.Step{Act: shard.ActWait, Until: now.Add(time.Second) - 1}},
+		"a newer claimed": {claimed, shard.Step{Act: shard.ActWait, Until: now + 7}},
+	} {
+		got := shard.Decide(c.row, shard.Hold{Key: k}, shard.View{Now: now, Consistent: true, Backoff: now + 7}, timing)
+		if got.Why = ""; got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }
