@@ -35,10 +35,10 @@ var loadRules = []Rule{
 		"The sum over a sink's collections of rate x hold <= 80,000: a queue that holds more stops delivering. hold = W + " +
 			"3s + quiet (or minInterval) where superseded messages leave their flights early, W + 5s + twice that + Ti <= V. " +
 			"Else it is W + 3s + max wait (or minInterval) + cap grace.",
-		checkInFlight,
+		eachSink(checkInFlight),
 	},
 	{
-		"expected-rates", "The rates of collections add up to queues.expectedRate at most.", checkExpectedRates,
+		"expected-rates", "The rates of collections add up to queues.expectedRate at most.", eachSink(checkExpectedRates),
 	},
 	{
 		"live-concurrency", "queues.live.maxConcurrency is 0 or at least 2: the mapping takes no less.",
@@ -80,10 +80,7 @@ type traffic struct {
 func (c *Config) traffic(sink string) traffic {
 	var l traffic
 	share := 0.0
-	for _, t := range c.timings() {
-		if t.sink != sink || t.path == "" && len(c.Collections) > 0 { // where there are collections, only these have events
-			continue
-		}
+	for _, t := range c.expected(sink) {
 		standard := c.Flight.KindFor(t.first()) == FlightStandard
 		if rate := float64(t.own.ExpectedRate); rate > 0 {
 			held := rate * c.held(t).Seconds()
@@ -140,36 +137,34 @@ func (c *Config) expectedRate() int {
 
 // checkInFlight multiplies rates by the time for which each message is held. The default limit of
 // 80,000 leaves a third of the quota of SQS, 120,000, free.
-func checkInFlight(c *Config, f *checker) {
-	eachSink(c, func(name, _ string, _ Sink) {
-		held, l := c.holding(name), c.traffic(name)
-		if held <= float64(c.Queues.MaxInFlight) {
-			return
+func checkInFlight(c *Config, f *checker, s namedSink) {
+	held, l := c.holding(s.name), c.traffic(s.name)
+	if held <= float64(c.Queues.MaxInFlight) {
+		return
+	}
+	var parts []string
+	if l.rest != nil && float64(c.Queues.ExpectedRate) > l.known {
+		parts = append(parts, fmt.Sprintf("%.0f a second x a hold of %s by %s", float64(c.Queues.ExpectedRate)-l.known,
+			words(c.held(*l.rest)), c.holds(*l.rest)))
+	}
+	if l.most != nil {
+		parts = append(parts, fmt.Sprintf("%.0f of collections with a rate of their own", math.Ceil(l.held)))
+	}
+	problem := fmt.Sprintf("%s = %.0f held messages is more than the queues.maxInFlight of %d",
+		strings.Join(parts, " + "), math.Ceil(held), c.Queues.MaxInFlight)
+	remedy := ", or have the quota raised and raise queues.maxInFlight with it"
+	most := c.fits(l)
+	if l.rest == nil || most <= l.known {
+		t := l.most
+		if t == nil {
+			t = l.rest
 		}
-		var parts []string
-		if l.rest != nil && float64(c.Queues.ExpectedRate) > l.known {
-			parts = append(parts, fmt.Sprintf("%.0f a second x a hold of %s by %s", float64(c.Queues.ExpectedRate)-l.known,
-				words(c.held(*l.rest)), c.holds(*l.rest)))
-		}
-		if l.most != nil {
-			parts = append(parts, fmt.Sprintf("%.0f of collections with a rate of their own", math.Ceil(l.held)))
-		}
-		problem := fmt.Sprintf("%s = %.0f held messages is more than the queues.maxInFlight of %d",
-			strings.Join(parts, " + "), math.Ceil(held), c.Queues.MaxInFlight)
-		remedy := ", or have the quota raised and raise queues.maxInFlight with it"
-		most := c.fits(l)
-		if l.rest == nil || most <= l.known {
-			t := l.most
-			if t == nil {
-				t = l.rest
-			}
-			f.fault(c.holds(*t), nil, "makes too much wait: "+problem, "shorten it, or lower "+t.path+".expectedRate"+remedy)
-			return
-		}
-		f.fault("queues.expectedRate", c.Queues.ExpectedRate, "is too much: "+problem, fmt.Sprintf(
-			"lower it to at most %.0f per queue and spread the collections over more sinks, shorten %s, write the rate of "+
-				"collections with long windows as collections.<name>.expectedRate", most, c.holds(*l.rest))+remedy)
-	})
+		f.fault(c.holds(*t), nil, "makes too much wait: "+problem, "shorten it, or lower "+t.path+".expectedRate"+remedy)
+		return
+	}
+	f.fault("queues.expectedRate", c.Queues.ExpectedRate, "is too much: "+problem, fmt.Sprintf(
+		"lower it to at most %.0f per queue and spread the collections over more sinks, shorten %s, write the rate of "+
+			"collections with long windows as collections.<name>.expectedRate", most, c.holds(*l.rest))+remedy)
 }
 
 // holds names the setting that says for how long messages of a timing are held.
@@ -184,14 +179,12 @@ func (c *Config) holds(t timing) string {
 	return t.maxWait()
 }
 
-func checkExpectedRates(c *Config, f *checker) {
-	eachSink(c, func(name, _ string, _ Sink) {
-		if l := c.traffic(name); l.known > float64(c.Queues.ExpectedRate) {
-			f.fault("queues.expectedRate", c.Queues.ExpectedRate, fmt.Sprintf(
-				"is less than the rates of the collections of sinks.%s together, %.0f", name, l.known),
-				fmt.Sprintf("raise it to at least %.0f", l.known))
-		}
-	})
+func checkExpectedRates(c *Config, f *checker, s namedSink) {
+	if l := c.traffic(s.name); l.known > float64(c.Queues.ExpectedRate) {
+		f.fault("queues.expectedRate", c.Queues.ExpectedRate, fmt.Sprintf(
+			"is less than the rates of the collections of sinks.%s together, %.0f", s.name, l.known),
+			fmt.Sprintf("raise it to at least %.0f", l.known))
+	}
 }
 
 func checkLiveConcurrency(c *Config, f *checker) {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,35 +92,35 @@ func oneOf(name string, names []string) string {
 }
 
 func checkReferences(c *Config, f *checker) {
-	sinks, sources := slices.Sorted(maps.Keys(c.Sinks)), slices.Sorted(maps.Keys(c.Sources))
-	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
-		sink := c.Collections[name].Sink
-		if _, exists := c.Sinks[sink]; sink != "" && !exists {
-			f.fault("collections."+printable(name)+".sink", sink, "names nothing under sinks", oneOf(sink, sinks))
-		}
-		for i, sink := range c.Collections[name].Sinks {
-			if _, exists := c.Sinks[sink]; !exists {
-				f.fault(fmt.Sprintf("collections.%s.sinks[%d]", printable(name), i), sink, "names nothing under sinks",
-					oneOf(sink, sinks))
-			}
-		}
+	f.references(c, "sinks", slices.Sorted(maps.Keys(c.Sinks)), "names nothing under sinks", "")
+	f.references(c, "sources", slices.Sorted(maps.Keys(c.Sources)), "names nothing under sources", "")
+}
+
+func checkCollectionReferences(c *Config, f *checker) {
+	if len(c.Collections) > 0 {
+		f.references(c, "collections", slices.Sorted(maps.Keys(c.Collections)),
+			"names nothing under collections, so that every such event would be refused", ", or add it to collections")
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
-		for i, m := range c.Sources[name].Match {
-			if _, exists := c.Sinks[m.Sink]; m.Sink != "" && !exists {
-				f.fault(fmt.Sprintf("sources.%s.match[%d].sink", printable(name), i), m.Sink, "names nothing under sinks",
-					oneOf(m.Sink, sinks))
-			}
+}
+
+// references are the settings that name an entry of a group, by their generic names.
+var references = map[string]string{
+	"collections.<name>.sink":     "sinks",
+	"collections.<name>.sinks":    "sinks",
+	"sources.<name>.match[].sink": "sinks",
+	"payload.allow[].sources":     "sources",
+	"defaultCollection":           "collections",
+	"sources.<name>.collection":   "collections",
+	"sources.<name>.collections":  "collections",
+}
+
+// references looks at every setting that names an entry of a group, which has these names.
+func (f *checker) references(c *Config, group string, names []string, problem, or string) {
+	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
+		if references[p.generic] == group && v.String() != "" && !slices.Contains(names, v.String()) {
+			f.fault(p.name, v.String(), problem, oneOf(v.String(), names)+or)
 		}
-	}
-	for i, place := range c.Payload.Allow {
-		for j, source := range place.Sources {
-			if _, exists := c.Sources[source]; !exists {
-				f.fault(fmt.Sprintf("payload.allow[%d].sources[%d]", i, j), source, "names nothing under sources",
-					oneOf(source, sources))
-			}
-		}
-	}
+	})
 }
 
 // checkSinks looks at what a list of sinks says beyond their names. Two sinks in one place would
@@ -170,24 +171,6 @@ func checkSinksMatch(c *Config, f *checker) {
 						"events of collection "+printable(collection)+" too", "add {sink: "+sink+"}")
 				}
 			}
-		}
-	}
-}
-
-func checkCollectionReferences(c *Config, f *checker) {
-	known := slices.Sorted(maps.Keys(c.Collections))
-	check := func(setting, name string) {
-		if _, exists := c.Collections[name]; name != "" && len(known) > 0 && !exists {
-			f.fault(setting, name, "names nothing under collections, so that every such event would be refused",
-				oneOf(name, known)+", or add it to collections")
-		}
-	}
-	check("defaultCollection", c.DefaultCollection)
-	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
-		path := "sources." + printable(name)
-		check(path+".collection", c.Sources[name].Collection)
-		for i, collection := range c.Sources[name].Collections {
-			check(fmt.Sprintf("%s.collections[%d]", path, i), collection)
 		}
 	}
 }

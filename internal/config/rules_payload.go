@@ -14,7 +14,7 @@ var payloadRules = []Rule{
 		checkHTTPHosts,
 	},
 	{"tracing", "Spans go to a collector beside the function, or encrypted.", checkTracing},
-	{"bulk-reference", "A payload that travels inside its message fits into a bulk request.", checkBulkReference},
+	{"bulk-reference", "A payload that travels inside its message fits into a bulk request.", eachSink(checkBulkReference)},
 }
 
 // checkHTTPHosts sees names only. The addresses behind a name are checked after resolution (design
@@ -46,12 +46,10 @@ func checkTracing(c *Config, f *checker) {
 	}
 }
 
-func checkBulkReference(c *Config, f *checker) {
-	eachSink(c, func(_, path string, s Sink) {
-		if s.BulkBytes < c.Payload.ReferenceAbove {
-			f.fault(path+".bulkBytes", s.BulkBytes, "is less than the payload.referenceAbove of "+
-				c.Payload.ReferenceAbove.String(),
-				"raise it to at least "+c.Payload.ReferenceAbove.String()+", or lower payload.referenceAbove")
-		}
-	})
+func checkBulkReference(c *Config, f *checker, s namedSink) {
+	if s.BulkBytes < c.Payload.ReferenceAbove {
+		f.fault(s.path+".bulkBytes", s.BulkBytes, "is less than the payload.referenceAbove of "+
+			c.Payload.ReferenceAbove.String(),
+			"raise it to at least "+c.Payload.ReferenceAbove.String()+", or lower payload.referenceAbove")
+	}
 }

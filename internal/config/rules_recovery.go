@@ -18,17 +18,17 @@ var recoveryRules = []Rule{
 		"recovery-flight",
 		"V + W + 2s <= recovery, and 2 W + 2 Ti + 8s <= recovery (plus applyDelay without versions): the messages of a " +
 			"lost flight are back in time, those too that were held for longer than the visibility.",
-		checkRecoveryFlight,
+		eachUsed(checkRecoveryFlight),
 	},
 	{
 		"recovery-invocation",
 		"W + 1s + lease + 2s <= recovery (plus applyDelay without versions): a lost invocation is recovered in time. A " +
-			"longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation,
+			"longer ambiguous retry counts in place of the lease.", eachUsed(checkRecoveryInvocation),
 	},
 	{
 		"flight-span",
 		"Unless flight.kind is standard, 2 leases < 240s and < continueAfter: a flight survives a lost invocation inside " +
-			"one execution.", checkFlightSpan,
+			"one execution.", eachUsed(checkFlightSpan),
 	},
 	{
 		"express-limit", "Unless flight.kind is standard, continueAfter + 2 Ti <= 300s: the last turn ends before Express " +
@@ -50,59 +50,57 @@ func (c *Config) raiseRecovery(by time.Duration) string {
 	return "raise recovery to at least " + words(c.Recovery+by)
 }
 
-// eachUsed calls check for one timing of every sink that takes documents.
-func (c *Config) eachUsed(check func(t timing)) {
-	seen := make(map[string]bool)
-	for _, t := range c.timings() {
-		if !seen[t.sink] {
-			seen[t.sink] = true
-			check(t)
+// eachUsed is a rule for one timing of every sink that takes documents.
+func eachUsed(check func(c *Config, f *checker, t timing)) func(*Config, *checker) {
+	return func(c *Config, f *checker) {
+		seen := make(map[string]bool)
+		for _, t := range c.timings() {
+			if !seen[t.sink] {
+				seen[t.sink] = true
+				check(c, f, t)
+			}
 		}
 	}
 }
 
 // checkRecoveryFlight: what is held for longer than the visibility was extended to its turn, and
 // somewhat further.
-func checkRecoveryFlight(c *Config, f *checker) {
+func checkRecoveryFlight(c *Config, f *checker, t timing) {
 	l := c.slowest()
-	c.eachUsed(func(t timing) {
-		limit, says := c.limit(t)
-		if need := c.Queues.Visibility + l.Window + recoverySlack; need > limit {
-			f.fault("queues.visibility", c.Queues.Visibility, fmt.Sprintf(
-				"+ %s.window + 2s = %s is more than %s: a lost flight would not be recovered in time", l.path, words(need), says),
-				fmt.Sprintf("lower it or %s.window by %s together, or %s", l.both, words(need-limit), c.raiseRecovery(need-limit)))
-		}
-		if need := c.Extended(l.Window) + l.Window + recoverySlack; need > limit {
-			f.fault("index.timeout", c.Index.Timeout, fmt.Sprintf(
-				"x 2 + 2 x %s.window + 8s = %s is more than %s: a lost flight with a long window would not be recovered in time",
-				l.path, words(need), says),
-				fmt.Sprintf("lower it, or %s.window, by %s, or %s", l.both, words(ceil((need-limit)/2, time.Second)),
-					c.raiseRecovery(need-limit)))
-		}
-	})
+	limit, says := c.limit(t)
+	if need := c.Queues.Visibility + l.Window + recoverySlack; need > limit {
+		f.fault("queues.visibility", c.Queues.Visibility, fmt.Sprintf(
+			"+ %s.window + 2s = %s is more than %s: a lost flight would not be recovered in time", l.path, words(need), says),
+			fmt.Sprintf("lower it or %s.window by %s together, or %s", l.both, words(need-limit), c.raiseRecovery(need-limit)))
+	}
+	if need := c.Extended(l.Window) + l.Window + recoverySlack; need > limit {
+		f.fault("index.timeout", c.Index.Timeout, fmt.Sprintf(
+			"x 2 + 2 x %s.window + 8s = %s is more than %s: a lost flight with a long window would not be recovered in time",
+			l.path, words(need), says),
+			fmt.Sprintf("lower it, or %s.window, by %s, or %s", l.both, words(ceil((need-limit)/2, time.Second)),
+				c.raiseRecovery(need-limit)))
+	}
 }
 
 // checkRecoveryInvocation: where the state machine retries later than the lease ends, the retry
 // counts.
-func checkRecoveryInvocation(c *Config, f *checker) {
+func checkRecoveryInvocation(c *Config, f *checker, t timing) {
 	l := c.slowest()
-	c.eachUsed(func(t timing) {
-		again, name, setting := t.lease, "the lease", "index.timeout"
-		value := any(c.Index.Timeout)
-		if t.retry > ceil(t.lease, time.Second) {
-			again, name, setting, value = t.retry, "flight.ambiguousRetry", "flight.ambiguousRetry", t.retry
-		}
-		need := l.Window + wakeRounding + again + recoverySlack
-		limit, says := c.limit(t)
-		if need <= limit {
-			return
-		}
-		f.fault(setting, value, fmt.Sprintf(
-			"%s.window + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be recovered in time", l.path,
-			name, words(again), words(need), says),
-			fmt.Sprintf("lower %s or %s.window by %s together, or %s", shorterBy(name), l.both, words(need-limit),
-				c.raiseRecovery(need-limit)))
-	})
+	again, name, setting := t.lease, "the lease", "index.timeout"
+	value := any(c.Index.Timeout)
+	if t.retry > ceil(t.lease, time.Second) {
+		again, name, setting, value = t.retry, "flight.ambiguousRetry", "flight.ambiguousRetry", t.retry
+	}
+	need := l.Window + wakeRounding + again + recoverySlack
+	limit, says := c.limit(t)
+	if need <= limit {
+		return
+	}
+	f.fault(setting, value, fmt.Sprintf(
+		"%s.window + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be recovered in time", l.path,
+		name, words(again), words(need), says),
+		fmt.Sprintf("lower %s or %s.window by %s together, or %s", shorterBy(name), l.both, words(need-limit),
+			c.raiseRecovery(need-limit)))
 }
 
 // shorterBy names the settings that make a lease or a retry shorter.
@@ -115,19 +113,17 @@ func shorterBy(name string) string {
 
 // checkFlightSpan leaves room for two leases: that of a lost invocation, and that of the next
 // claim.
-func checkFlightSpan(c *Config, f *checker) {
+func checkFlightSpan(c *Config, f *checker, t timing) {
 	if c.Flight.Kind == FlightStandard {
 		return
 	}
 	limit := min(flightSpan, c.Flight.ContinueAfter)
-	c.eachUsed(func(t timing) {
-		if need := 2 * t.lease; need >= limit {
-			f.fault("flight.continueAfter", c.Flight.ContinueAfter, fmt.Sprintf(
-				"is not more than 2 leases of sinks.%s of %s = %s; up to 240s of it count", t.sink, words(t.lease), words(need)),
-				fmt.Sprintf("raise it, or lower index.timeout, index.guard or sinks.%s.applyDelay by more than %s, or set "+
-					"flight.kind to standard", t.sink, words((need-limit)/2)))
-		}
-	})
+	if need := 2 * t.lease; need >= limit {
+		f.fault("flight.continueAfter", c.Flight.ContinueAfter, fmt.Sprintf(
+			"is not more than 2 leases of sinks.%s of %s = %s; up to 240s of it count", t.sink, words(t.lease), words(need)),
+			fmt.Sprintf("raise it, or lower index.timeout, index.guard or sinks.%s.applyDelay by more than %s, or set "+
+				"flight.kind to standard", t.sink, words((need-limit)/2)))
+	}
 }
 
 func checkExpressLimit(c *Config, f *checker) {

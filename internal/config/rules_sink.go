@@ -16,29 +16,29 @@ import (
 var sinkRules = []Rule{
 	{
 		"sink-url", "A sink that outlives the process has an address without a password in it; the other kinds have none.",
-		checkSinkURL,
+		eachLinkedSink(checkSinkURL),
 	},
 	{
 		"sink-auth",
 		"Each kind of authentication has what it needs and nothing that it would ignore; passwords travel encrypted.",
-		checkSinkAuth,
+		eachSink(checkSinkAuth),
 	},
-	{"sink-kind", "The options of a sink's kind fit its other settings, and no request has more documents than the kind can send.", checkSinkKind},
+	{"sink-kind", "The options of a sink's kind fit its other settings, and no request has more documents than the kind can send.", eachLinkedSink(checkSinkKind)},
 	{
 		"sink-versions", "Only a sink that can compare versions has versions: true. A serverless collection cannot.",
-		checkSinkVersions,
+		eachLinkedSink(checkSinkVersions),
 	},
 	{
 		"sink-apply-delay",
 		"A sink without versions applies requests after we hung up: the lease must cover that, or a late write is a " +
-			"silent loss.", checkApplyDelay,
+			"silent loss.", eachSink(checkApplyDelay),
 	},
 	{
 		"sink-index", "Two collections in one index would overwrite each other's documents under the same id.",
-		checkSinkIndex,
+		eachSink(checkSinkIndex),
 	},
 	{
-		"sink-ceiling", "maxDocumentsPerSecond is counted in the table. So nothing may write past it.", checkCeiling,
+		"sink-ceiling", "maxDocumentsPerSecond is counted in the table. So nothing may write past it.", eachSink(checkCeiling),
 	},
 	{
 		"sink-concurrency", "The reservations of all sinks leave 100 of the account's 1,000 invocations to other functions.",
@@ -46,7 +46,7 @@ var sinkRules = []Rule{
 	},
 	{
 		"sink-interval", "Where an engine takes a document only so often, minInterval does not send it more often.",
-		checkInterval,
+		eachSink(checkInterval),
 	},
 	{
 		"sink-unchanged", "unchanged: keep trusts the row about what the sink holds. So nothing may write past the row, " +
@@ -54,23 +54,21 @@ var sinkRules = []Rule{
 	},
 }
 
-func checkCeiling(c *Config, f *checker) {
-	eachSink(c, func(name, path string, s Sink) {
-		if s.MaxDocumentsPerSecond != nil && c.TableOutage == TableOutageOpen {
-			f.fault(path+".maxDocumentsPerSecond", *s.MaxDocumentsPerSecond,
-				"cannot stand beside tableOutage: open, which writes where nobody can count",
-				"remove it, or set tableOutage to closed")
-		}
-	})
+func checkCeiling(c *Config, f *checker, s namedSink) {
+	if s.MaxDocumentsPerSecond != nil && c.TableOutage == TableOutageOpen {
+		f.fault(s.path+".maxDocumentsPerSecond", *s.MaxDocumentsPerSecond,
+			"cannot stand beside tableOutage: open, which writes where nobody can count",
+			"remove it, or set tableOutage to closed")
+	}
 }
 
 func checkSinkConcurrency(c *Config, f *checker) {
 	all, last := 0, ""
-	eachSink(c, func(_, path string, s Sink) {
+	for _, s := range c.namedSinks() {
 		if s.MaxConcurrency != nil {
-			all, last = all+*s.MaxConcurrency, path
+			all, last = all+*s.MaxConcurrency, s.path
 		}
-	})
+	}
 	if most := accountConcurrency - unreserved; all > most {
 		f.fault(last+".maxConcurrency", all, fmt.Sprintf("of all sinks together is more than the %d that may be reserved",
 			most), "lower one of them")
@@ -79,22 +77,14 @@ func checkSinkConcurrency(c *Config, f *checker) {
 
 // checkInterval compares the engine's own limit for one document with the collections that go to
 // it.
-func checkInterval(c *Config, f *checker) {
-	eachSink(c, func(name, _ string, s Sink) {
-		least := s.Capabilities().MinInterval
-		said := map[string]bool{}
-		for _, collection := range c.CollectionsOf(name) {
-			at := "debounce.minInterval"
-			if c.Collections[string(collection)].MinInterval != nil {
-				at = "collections." + printable(string(collection)) + ".minInterval"
-			}
-			if is := c.For(string(collection)).MinInterval; is < least && !said[at] {
-				said[at] = true
-				f.fault(at, is, "is less than a sink of the kind "+s.Kind+" takes of one document",
-					"raise it to at least "+setting.FormatDuration(least))
-			}
+func checkInterval(c *Config, f *checker, s namedSink) {
+	least := s.Capabilities().MinInterval
+	for _, t := range c.expected(s.name) {
+		if t.MinInterval < least {
+			f.fault(t.minInterval(), t.MinInterval, "is less than a sink of the kind "+s.Kind+" takes of one document",
+				"raise it to at least "+words(least))
 		}
-	})
+	}
 }
 
 // checkUnchanged allows keep only where nothing is written past the row, and where an index that
@@ -110,11 +100,11 @@ func checkUnchanged(c *Config, f *checker) {
 				printable(s.Kind)+", as it is set, does not", "write write")
 		}
 	}
-	eachLinkedSink(c, func(path string, s Sink, _ sink.Kind) {
-		if s.Unchanged == sink.Keep {
-			refuse(path+".unchanged", s)
+	for _, s := range c.namedSinks() {
+		if s.linked && s.Unchanged == sink.Keep {
+			refuse(s.path+".unchanged", s.Sink)
 		}
-	})
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
 		own := c.Collections[name].Unchanged
 		for _, to := range c.SinksFor(name) {
@@ -126,89 +116,99 @@ func checkUnchanged(c *Config, f *checker) {
 	}
 }
 
-// eachSink calls check for every sink, by name, with its path.
-func eachSink(c *Config, check func(name, path string, s Sink)) {
+// namedSink is a sink with its name, where it stands, and its kind, unless this program does not
+// link that.
+type namedSink struct {
+	Sink
+	name, path string
+	kind       sink.Kind
+	linked     bool
+}
+
+// namedSinks returns every sink, by name.
+func (c *Config) namedSinks() []namedSink {
+	var all []namedSink
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
-		check(name, "sinks."+printable(name), c.Sinks[name])
+		kind, linked := sink.Lookup(c.Sinks[name].Kind)
+		all = append(all, namedSink{c.Sinks[name], name, "sinks." + printable(name), kind, linked})
+	}
+	return all
+}
+
+// eachSink is a rule for every sink, alone.
+func eachSink(check func(c *Config, f *checker, s namedSink)) func(*Config, *checker) {
+	return func(c *Config, f *checker) {
+		for _, s := range c.namedSinks() {
+			check(c, f, s)
+		}
 	}
 }
 
 // eachLinkedSink leaves out sinks of a kind that is not registered in this program.
-func eachLinkedSink(c *Config, check func(path string, s Sink, k sink.Kind)) {
-	eachSink(c, func(_, path string, s Sink) {
-		if k, ok := sink.Lookup(s.Kind); ok {
-			check(path, s, k)
+func eachLinkedSink(check func(c *Config, f *checker, s namedSink)) func(*Config, *checker) {
+	return eachSink(func(c *Config, f *checker, s namedSink) {
+		if s.linked {
+			check(c, f, s)
 		}
 	})
 }
 
 // checkSinkURL refuses what would be ignored or lost in silence, and passwords that would reach
 // logs.
-func checkSinkURL(c *Config, f *checker) {
-	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
-		if !k.Deployable() {
-			if s.URL != "" {
-				f.fault(path+".url", s.URL, "would be ignored: the kind "+s.Kind+" lives in the process",
-					"remove it, or set "+path+".kind to "+deployable())
-			}
-			return
-		}
-		fix := "write an address such as " + k.Example()
-		u, err := url.Parse(s.URL)
-		switch {
-		case s.URL == "":
-			f.fault(path+".url", nil, "is missing", fix)
-		case err != nil || u.Host == "" || !slices.Contains(k.Schemes, u.Scheme):
-			f.fault(path+".url", s.URL, "is not an address with "+strings.Join(k.Schemes, " or "), fix)
-		case u.User != nil:
-			f.fault(path+".url", s.URL, "has a user or password in it, which would reach logs",
-				"remove them and use "+path+".auth with kind: basic")
-		case u.RawQuery != "" || u.Fragment != "":
-			f.fault(path+".url", s.URL, "has a query or fragment, which would be lost", "end it after the path")
-		}
-	})
+func checkSinkURL(_ *Config, f *checker, s namedSink) {
+	fix := "write an address such as " + s.kind.Example()
+	u, err := url.Parse(s.URL)
+	switch {
+	case !s.kind.Deployable() && s.URL == "":
+	case !s.kind.Deployable():
+		f.fault(s.path+".url", s.URL, "would be ignored: the kind "+s.Kind+" lives in the process",
+			"remove it, or set "+s.path+".kind to "+deployable())
+	case s.URL == "":
+		f.fault(s.path+".url", nil, "is missing", fix)
+	case err != nil || u.Host == "" || !slices.Contains(s.kind.Schemes, u.Scheme):
+		f.fault(s.path+".url", s.URL, "is not an address with "+strings.Join(s.kind.Schemes, " or "), fix)
+	case u.User != nil:
+		f.fault(s.path+".url", s.URL, "has a user or password in it, which would reach logs",
+			"remove them and use "+s.path+".auth with kind: basic")
+	case u.RawQuery != "" || u.Fragment != "":
+		f.fault(s.path+".url", s.URL, "has a query or fragment, which would be lost", "end it after the path")
+	}
 }
 
 // checkSinkAuth holds auth to its kind, in the order of its settings.
-func checkSinkAuth(c *Config, f *checker) {
-	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
-		takes := k.Authentications()
-		switch {
-		case s.Auth.Kind == AuthNone:
-		case !k.Deployable():
-			f.fault(path+".auth.kind", string(s.Auth.Kind), "would be ignored: the kind "+s.Kind+" lives in the process",
-				"write none")
-		case !slices.Contains(takes, s.Auth.Kind):
-			f.fault(path+".auth.kind", string(s.Auth.Kind), "is not for a sink of the kind "+s.Kind,
-				fmt.Sprintf("write one of none, %s", join(takes)))
+func checkSinkAuth(_ *Config, f *checker, s namedSink) {
+	takes := s.kind.Authentications()
+	switch {
+	case !s.linked || s.Auth.Kind == AuthNone:
+	case !s.kind.Deployable():
+		f.fault(s.path+".auth.kind", string(s.Auth.Kind), "would be ignored: the kind "+s.Kind+" lives in the process",
+			"write none")
+	case !slices.Contains(takes, s.Auth.Kind):
+		f.fault(s.path+".auth.kind", string(s.Auth.Kind), "is not for a sink of the kind "+s.Kind,
+			fmt.Sprintf("write one of none, %s", join(takes)))
+	}
+	a, auth := s.Auth, s.path+".auth"
+	for _, o := range []struct {
+		name, value string
+		kinds       []AuthKind
+	}{
+		{"secretARN", a.SecretARN, []AuthKind{AuthBasic, AuthKey}},
+		{"userEnv", a.UserEnv, []AuthKind{AuthBasic}},
+		{"passwordEnv", a.PasswordEnv, []AuthKind{AuthBasic}},
+		{"keyEnv", a.KeyEnv, []AuthKind{AuthKey}},
+		{"region", a.Region, []AuthKind{AuthSigV4}},
+		{"service", a.Service, []AuthKind{AuthSigV4}},
+	} {
+		if !slices.Contains(o.kinds, a.Kind) {
+			f.ignored(auth, o.name, o.value, join(o.kinds))
 		}
-	})
-	eachSink(c, func(_, path string, s Sink) {
-		a, auth := s.Auth, path+".auth"
-		for _, o := range []struct {
-			name, value string
-			kinds       []AuthKind
-		}{
-			{"secretARN", a.SecretARN, []AuthKind{AuthBasic, AuthKey}},
-			{"userEnv", a.UserEnv, []AuthKind{AuthBasic}},
-			{"passwordEnv", a.PasswordEnv, []AuthKind{AuthBasic}},
-			{"keyEnv", a.KeyEnv, []AuthKind{AuthKey}},
-			{"region", a.Region, []AuthKind{AuthSigV4}},
-			{"service", a.Service, []AuthKind{AuthSigV4}},
-		} {
-			if o.value != "" && !slices.Contains(o.kinds, a.Kind) {
-				of := join(o.kinds)
-				f.fault(auth+"."+o.name, o.value, "would be ignored: it belongs to the kind "+of,
-					"remove it, or set "+auth+".kind to "+of)
-			}
-		}
-		switch a.Kind {
-		case AuthBasic:
-			checkBasic(f, auth, s)
-		case AuthKey:
-			checkKey(f, auth, a)
-		}
-	})
+	}
+	switch a.Kind {
+	case AuthBasic:
+		checkBasic(f, auth, s.Sink)
+	case AuthKey:
+		checkKey(f, auth, a)
+	}
 }
 
 // checkBasic wants the password in exactly one place: a secret, or a pair of environment variables.
@@ -258,56 +258,48 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-func checkSinkKind(c *Config, f *checker) {
-	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
-		checkOptions(f, path, s, s.Options, k.Kind, k.Check)
-		if most := s.Capabilities().MaxDocuments; most > 0 && s.BulkDocuments > most {
-			f.fault(path+".bulkDocuments", s.BulkDocuments,
-				fmt.Sprintf("is more than a request of the kind %s can have", s.Kind), fmt.Sprintf("write %d, or remove it", most))
-		}
-	})
+func checkSinkKind(_ *Config, f *checker, s namedSink) {
+	checkOptions(f, s.path, s.Sink, s.Options, s.kind.Kind, s.kind.Check)
+	if most := s.Capabilities().MaxDocuments; most > 0 && s.BulkDocuments > most {
+		f.fault(s.path+".bulkDocuments", s.BulkDocuments,
+			fmt.Sprintf("is more than a request of the kind %s can have", s.Kind), fmt.Sprintf("write %d, or remove it", most))
+	}
 }
 
-func checkSinkVersions(c *Config, f *checker) {
-	eachLinkedSink(c, func(path string, s Sink, _ sink.Kind) {
-		if s.Versions != nil && *s.Versions && !s.Capabilities().Versions {
-			f.fault(path+".versions", true, "cannot be relied on: the sink, as it is set, does not compare versions",
-				"remove it: the sink counts as one without versions")
-		}
-	})
+func checkSinkVersions(_ *Config, f *checker, s namedSink) {
+	if s.Versions != nil && *s.Versions && !s.Capabilities().Versions {
+		f.fault(s.path+".versions", true, "cannot be relied on: the sink, as it is set, does not compare versions",
+			"remove it: the sink counts as one without versions")
+	}
 }
 
 // checkApplyDelay guards a safety-critical number: a lease shorter than a write is a silent loss
 // (design section 8).
-func checkApplyDelay(c *Config, f *checker) {
-	eachSink(c, func(_, path string, s Sink) {
-		if can := s.Capabilities(); !can.Versions && can.ApplyDelay < minApplyDelay {
-			f.fault(path+".applyDelay", can.ApplyDelay,
-				"is too short for a sink without versions: a write that lands after the lease is a silent loss",
-				"remove it for "+setting.FormatDuration(sink.DefaultApplyDelay)+", or raise it to at least "+
-					setting.FormatDuration(minApplyDelay))
-		}
-	})
+func checkApplyDelay(_ *Config, f *checker, s namedSink) {
+	if can := s.Capabilities(); !can.Versions && can.ApplyDelay < minApplyDelay {
+		f.fault(s.path+".applyDelay", can.ApplyDelay,
+			"is too short for a sink without versions: a write that lands after the lease is a silent loss",
+			"remove it for "+setting.FormatDuration(sink.DefaultApplyDelay)+", or raise it to at least "+
+				setting.FormatDuration(minApplyDelay))
+	}
 }
 
 // checkSinkIndex sees the collections with an entry only. Those without one go to the default sink.
-func checkSinkIndex(c *Config, f *checker) {
-	eachSink(c, func(name, path string, s Sink) {
-		if strings.Contains(s.Index, "{collection}") {
-			return
-		}
-		if kind, ok := sink.Lookup(s.Kind); s.Index == "" && ok && kind.NeedsIndex {
-			f.fault(path+".index", nil, "is missing: a message must not choose among indices that are not lull's",
-				"write lull-{collection}; or {collection}, which was the default before, where this stack has documents there")
-			return
-		}
-		var users []string
-		for _, collection := range c.CollectionsOf(name) {
-			users = append(users, printable(string(collection)))
-		}
-		if len(users) > 1 {
-			f.fault(path+".index", s.Index, "is one index for the collections "+strings.Join(users, ", "),
-				"put {collection} into the name, such as "+s.Index+"-{collection}")
-		}
-	})
+func checkSinkIndex(c *Config, f *checker, s namedSink) {
+	if strings.Contains(s.Index, "{collection}") {
+		return
+	}
+	if s.Index == "" && s.kind.NeedsIndex {
+		f.fault(s.path+".index", nil, "is missing: a message must not choose among indices that are not lull's",
+			"write lull-{collection}; or {collection}, which was the default before, where this stack has documents there")
+		return
+	}
+	var users []string
+	for _, collection := range c.CollectionsOf(s.name) {
+		users = append(users, printable(string(collection)))
+	}
+	if len(users) > 1 {
+		f.fault(s.path+".index", s.Index, "is one index for the collections "+strings.Join(users, ", "),
+			"put {collection} into the name, such as "+s.Index+"-{collection}")
+	}
 }

@@ -33,6 +33,14 @@ func (c *Config) timings() []timing {
 	return all
 }
 
+// expected returns the timings of the collections whose events go to a sink. Where there are
+// collections, only these have events.
+func (c *Config) expected(sink string) []timing {
+	return slices.DeleteFunc(c.timings(), func(t timing) bool {
+		return t.sink != sink || t.path == "" && len(c.Collections) > 0
+	})
+}
+
 func (c *Config) timing(collection, path, sink string) timing {
 	t := timing{
 		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), applyDelay: c.ApplyDelay(sink),

@@ -39,7 +39,7 @@ var visibilityRules = []Rule{
 	{"sink-deadline", "The sink deadline + 2s < Ti: what the sink answered can still be committed.", checkSinkDeadline},
 	{
 		"ambiguous-retry", "The first ambiguous retry >= the lease: by then the lease of a lost invocation has ended.",
-		checkAmbiguousRetry,
+		eachSink(checkAmbiguousRetry),
 	},
 }
 
@@ -110,13 +110,11 @@ func checkSinkDeadline(c *Config, f *checker) {
 }
 
 // checkAmbiguousRetry asks every sink: each has its own lease, and one setting serves all.
-func checkAmbiguousRetry(c *Config, f *checker) {
-	eachSink(c, func(name, path string, _ Sink) {
-		if retry, lease := c.AmbiguousRetry(name), c.Lease(name); retry < lease {
-			f.fault("flight.ambiguousRetry", retry, fmt.Sprintf(
-				"is less than the lease of %s, %s: the retry would find the document leased by the lost invocation",
-				path, words(lease)),
-				"remove it, or raise it to at least "+words(ceil(lease, time.Second)))
-		}
-	})
+func checkAmbiguousRetry(c *Config, f *checker, s namedSink) {
+	if retry, lease := c.AmbiguousRetry(s.name), c.Lease(s.name); retry < lease {
+		f.fault("flight.ambiguousRetry", retry, fmt.Sprintf(
+			"is less than the lease of %s, %s: the retry would find the document leased by the lost invocation",
+			s.path, words(lease)),
+			"remove it, or raise it to at least "+words(ceil(lease, time.Second)))
+	}
 }

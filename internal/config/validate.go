@@ -79,6 +79,14 @@ type checker struct {
 	rule   string
 }
 
+// ignored refuses a setting below path that belongs to other kinds than its own.
+func (f *checker) ignored(path, name, value, kinds string) {
+	if value != "" {
+		f.fault(path+"."+name, value, "would be ignored: it belongs to the kind "+kinds,
+			"remove it, or set "+path+".kind to "+kinds)
+	}
+}
+
 // fault adds a fault. The value may be nil, text, or anything that lull.yaml can hold.
 func (f *checker) fault(setting string, value any, problem, fix string) {
 	text := ""
