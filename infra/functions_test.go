@@ -184,7 +184,7 @@ func TestEachFunctionHasItsOwnProgramAndTheSettings(t *testing.T) {
 			if info, err := os.Stat(filepath.Join(dir, "bootstrap")); err != nil || info.Mode().Perm()&0o111 != 0o111 {
 				t.Errorf("%s: the program of %s cannot be run: %v", stack, f, err)
 			}
-			c, err := config.LoadJSON(filepath.Join(dir, "config.json"))
+			c, err := config.LoadDeployed(filepath.Join(dir, "config.json"))
 			if err != nil {
 				t.Errorf("%s: settings of %s: %v", stack, f, err)
 				continue

@@ -8,18 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lullhq/lull/internal/config/tree"
 	"github.com/lullhq/lull/setting"
 )
 
 var (
-	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[setting.Size]()
-	rateType     = reflect.TypeFor[setting.Rate]()
-	sinkType     = reflect.TypeFor[Sink]()
-	sourceType   = reflect.TypeFor[Source]()
+	sinkType   = reflect.TypeFor[Sink]()
+	sourceType = reflect.TypeFor[Source]()
 )
 
 // Decode turns a settings file into settings: the defaults, replaced by what the file says. A
@@ -112,9 +108,10 @@ func (d *decoder) wrong(n tree.Node, p at, problem, fix string) {
 
 // value decodes n into v, which is settable and holds the default.
 func (d *decoder) value(n tree.Node, v reflect.Value, p at) {
+	q, isQuantity := quantities[v.Type()]
 	switch {
-	case v.Type() == durationType, v.Type() == sizeType, v.Type() == rateType:
-		d.quantity(n, v, p)
+	case isQuantity:
+		d.quantity(q, n, v, p)
 	case v.Kind() == reflect.Pointer:
 		elem := reflect.New(v.Type().Elem())
 		d.value(n, elem.Elem(), p)
@@ -282,28 +279,12 @@ func (d *decoder) items(n tree.Node, v reflect.Value, p at) {
 }
 
 // quantity decodes a duration, a size or a rate.
-func (d *decoder) quantity(n tree.Node, v reflect.Value, p at) {
-	var (
-		number int64
-		err    error
-	)
-	switch {
-	case n.Kind != tree.String && n.Kind != tree.Number:
+func (d *decoder) quantity(q quantity, n tree.Node, v reflect.Value, p at) {
+	if n.Kind != tree.String && n.Kind != tree.Number {
 		d.unexpected(n, v, p)
 		return
-	case v.Type() == sizeType:
-		var s setting.Size
-		s, err = setting.ParseSize(n.Text)
-		number = int64(s)
-	case v.Type() == rateType:
-		var r setting.Rate
-		r, err = setting.ParseRate(n.Text)
-		number = int64(r)
-	default:
-		var t time.Duration
-		t, err = setting.ParseDuration(n.Text)
-		number = int64(t)
 	}
+	number, err := q.parse(n.Text)
 	if err != nil {
 		problem, fix, _ := strings.Cut(err.Error(), ": ")
 		d.wrong(n, p, "is "+problem, fix)
@@ -353,11 +334,10 @@ func wholeNumber(text string) (int64, error) {
 // unexpected refuses a value of a wrong kind.
 func (d *decoder) unexpected(n tree.Node, v reflect.Value, p at) {
 	want, fix := "text", "put it in quotes"
+	q, isQuantity := quantities[v.Type()]
 	switch {
-	case v.Type() == durationType:
-		want, fix = "a duration", "write a number with a unit, such as 5s or 7d"
-	case v.Type() == sizeType:
-		want, fix = "a size", "write a number with a unit, such as 256KB"
+	case isQuantity:
+		want, fix = q.is, q.fix
 	case v.Kind() == reflect.Bool:
 		want, fix = "true or false", "write true or false without quotes"
 	case v.Kind() != reflect.String:

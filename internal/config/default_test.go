@@ -126,7 +126,7 @@ func TestDeployedSettingsNeedNoKind(t *testing.T) {
 		if err != nil || got.Lease("search") != c.Lease("search") || got.Versions("search") != versions {
 			t.Errorf("versions %t: got a lease of %s and %v, want %s", versions, got.Lease("search"), err, c.Lease("search"))
 		}
-		_, err = LoadJSON(path)
+		_, err = ParseJSON([]byte(unlinked))
 		if err == nil || !strings.Contains(err.Error(), "write one of bleve, elasticsearch, memory, opensearch") {
 			t.Errorf("strictly: got %v, want the kinds that there are", err)
 		}

@@ -107,7 +107,7 @@ func (c *Config) Effective(lines Lines) []Value {
 
 // inFull returns a value as lull.yaml writes it, without passwords.
 func inFull(v reflect.Value) string {
-	if _, isQuantity := quantity(v); !isQuantity && v.Kind() == reflect.String && v.String() != "" {
+	if v.Kind() == reflect.String && v.String() != "" {
 		return redact(v.String())
 	}
 	return written(v)

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"reflect"
 
 	"github.com/lullhq/lull/internal/config/tree"
@@ -34,18 +33,22 @@ func parseJSON(text []byte, d decoder) (Config, error) {
 	return decode(root, d)
 }
 
-// LoadDeployed reads the settings beside a function's binary, which were validated when the stack
-// was made, and validates them again. A function links only the kinds that it needs: settings of
-// other kinds, and which kinds there are, are taken as they stand.
+// LoadDeployed is ParseDeployed for the file beside a function's binary, which its errors name.
 func LoadDeployed(path string) (Config, error) {
-	c, err := load(path, decoder{deployed: true})
-	if err == nil {
-		err = c.validateDeployed(true)
+	text, err := tree.ReadFile(path)
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := ParseDeployed(text)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return c, err
 }
 
-// ParseDeployed is LoadDeployed for settings that lie in no file.
+// ParseDeployed reads settings that were validated when the stack was made, and validates them
+// again. A function links only the kinds that it needs: settings of other kinds, and which kinds
+// there are, are taken as they stand.
 func ParseDeployed(text []byte) (Config, error) {
 	c, err := parseJSON(text, decoder{deployed: true})
 	if err == nil {
@@ -54,31 +57,10 @@ func ParseDeployed(text []byte) (Config, error) {
 	return c, err
 }
 
-// LoadJSON reads settings from a file in JSON, such as config.json beside a function's binary.
-func LoadJSON(path string) (Config, error) { return load(path, decoder{}) }
-
-// load reads a settings file and names it in its errors.
-func load(path string, d decoder) (Config, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("open settings: %w", err)
-	}
-	defer file.Close()
-	var c Config
-	text, err := tree.Read(file)
-	if err == nil {
-		c, err = parseJSON(text, d)
-	}
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, nil
-}
-
 // asJSON returns a value as encoding/json writes it: durations and sizes as texts, structs as maps.
 func asJSON(v reflect.Value) any {
-	if text, ok := quantity(v); ok {
-		return text
+	if q, ok := quantities[v.Type()]; ok {
+		return q.format(v.Int())
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

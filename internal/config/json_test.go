@@ -158,10 +158,10 @@ func TestUnmarshalKeepsWhatWasThereOnAnError(t *testing.T) {
 	}
 }
 
-func TestLoadJSONNamesTheFile(t *testing.T) {
+func TestErrorsOfDeployedSettingsNameTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.json")
-	if _, err := LoadJSON(path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := LoadDeployed(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: got %v, want it to say so", err)
 	}
 	for text, want := range map[string]string{
@@ -176,14 +176,14 @@ func TestLoadJSONNamesTheFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := LoadJSON(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadDeployed(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: got %v, want %q", text, err, want)
 		}
 	}
-	if err := os.WriteFile(path, []byte(`{"stack": "a"}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"stack": "a", "sinks": {"search": {"kind": "opensearch", "url": "https://a.example.com", "index": "a"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := LoadJSON(path); err != nil || c.Stack != "a" || c.Queues != Default().Queues {
+	if c, err := LoadDeployed(path); err != nil || c.Stack != "a" || c.Queues != Default().Queues {
 		t.Errorf("got %+v and %v, want the defaults of stack a", c, err)
 	}
 }

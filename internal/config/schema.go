@@ -60,8 +60,6 @@ type schemaWriter struct{ defaults map[string]reflect.Value }
 
 func (w schemaWriter) value(t reflect.Type, p at) object {
 	switch {
-	case t == durationType, t == sizeType, t == rateType:
-		return w.leaf(p)
 	case t.Kind() == reflect.Pointer:
 		return w.value(t.Elem(), p)
 	case t.Kind() == reflect.Struct:

@@ -90,24 +90,36 @@ func isKind(generic string) bool {
 	return isKind && (group == registries[sinkType].group || group == registries[sourceType].group)
 }
 
-// quantity returns a duration, a size or a rate as lull.yaml writes it, and false for every other
-// value.
-func quantity(v reflect.Value) (string, bool) {
-	switch v.Type() {
-	case durationType:
-		return setting.FormatDuration(time.Duration(v.Int())), true
-	case sizeType:
-		return setting.Size(v.Int()).String(), true
-	case rateType:
-		return setting.Rate(v.Int()).String(), true
+// quantity is how lull.yaml writes values of one type.
+type quantity struct {
+	is, fix string // in the words of a fault
+	parse   func(text string) (int64, error)
+	format  func(n int64) string
+}
+
+var quantities = map[reflect.Type]quantity{
+	reflect.TypeFor[time.Duration](): quantityOf("a duration", "write a number with a unit, such as 5s or 7d",
+		setting.ParseDuration, setting.FormatDuration),
+	reflect.TypeFor[setting.Size](): quantityOf("a size", "write a number with a unit, such as 256KB",
+		setting.ParseSize, setting.Size.String),
+	reflect.TypeFor[setting.Rate](): quantityOf("a rate", "write a number a second, such as 20 or 0.5",
+		setting.ParseRate, setting.Rate.String),
+}
+
+func quantityOf[N ~int64](is, fix string, parse func(string) (N, error), format func(N) string) quantity {
+	return quantity{
+		is: is, fix: fix, format: func(n int64) string { return format(N(n)) },
+		parse: func(text string) (int64, error) {
+			n, err := parse(text)
+			return int64(n), err
+		},
 	}
-	return "", false
 }
 
 // written returns a value as lull.yaml writes it, cut and without passwords.
 func written(v reflect.Value) string {
-	if text, ok := quantity(v); ok {
-		return text
+	if q, ok := quantities[v.Type()]; ok {
+		return q.format(v.Int())
 	}
 	switch v.Kind() {
 	case reflect.String:

@@ -58,16 +58,16 @@ func TestJSONThatIsRefused(t *testing.T) {
 
 func TestReadIsBounded(t *testing.T) {
 	t.Parallel()
-	if got, err := Read(strings.NewReader(strings.Repeat("x", MaxBytes))); err != nil || len(got) != MaxBytes {
+	if got, err := read(strings.NewReader(strings.Repeat("x", MaxBytes))); err != nil || len(got) != MaxBytes {
 		t.Errorf("got %d bytes and %v, want all of them", len(got), err)
 	}
-	if _, err := Read(strings.NewReader(strings.Repeat("x", MaxBytes+1))); !errors.Is(err, ErrTooLarge) {
+	if _, err := read(strings.NewReader(strings.Repeat("x", MaxBytes+1))); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v, want it refused", err)
 	}
-	if _, err := Read(endless{}); !errors.Is(err, ErrTooLarge) {
+	if _, err := read(endless{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("endless: got %v, want it refused", err)
 	}
-	if _, err := Read(broken{}); !errors.Is(err, io.ErrClosedPipe) {
+	if _, err := read(broken{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("broken: got %v, want the reader's error", err)
 	}
 }

@@ -3,17 +3,28 @@ package tree
 import (
 	"fmt"
 	"io"
+	"os"
 )
 
-// Read reads a settings file to its end, but no more than MaxBytes. A larger one is an error that
-// is ErrTooLarge.
-func Read(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+// ReadFile reads a settings file, but no more than MaxBytes. A larger one is an error that is
+// ErrTooLarge. Errors name the file.
+func ReadFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open settings: %w", err)
 	}
-	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("settings file: %w", ErrTooLarge)
+	defer file.Close()
+	text, err := read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: read settings: %w", path, err)
 	}
 	return text, nil
+}
+
+func read(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err == nil && len(text) > MaxBytes {
+		err = ErrTooLarge
+	}
+	return text, err
 }

@@ -2,8 +2,6 @@ package yamlfile
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/tree"
@@ -14,65 +12,49 @@ import (
 // Contradictions are not looked for in a text without faults, because flags may change it: call
 // Validate afterwards.
 func Parse(text []byte) (config.Config, error) {
-	root, err := parse(text)
-	if err != nil {
-		return config.Config{}, fmt.Errorf("parse settings: %w", err)
-	}
-	return config.Decode(root)
+	c, _, err := decode(text)
+	return c, err
 }
 
-// Check reads settings from a file and validates them. Each fault of the error has its line where
-// the file says what is wrong there. The lines of the file are returned with valid settings.
-func Check(path string) (config.Config, config.Lines, error) {
-	c, lines, err := check(path)
-	if err != nil {
-		return c, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, lines, nil
-}
-
-func check(path string) (config.Config, config.Lines, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return config.Config{}, nil, fmt.Errorf("open settings: %w", err)
-	}
-	defer file.Close()
-	text, err := tree.Read(file)
-	if err != nil {
-		return config.Config{}, nil, fmt.Errorf("read settings: %w", err)
-	}
+func decode(text []byte) (config.Config, config.Lines, error) {
 	root, err := parse(text)
 	if err != nil {
 		return config.Config{}, nil, fmt.Errorf("parse settings: %w", err)
 	}
 	lines := config.LinesOf(root)
 	c, err := config.Decode(root)
-	if err == nil {
-		err = c.Validate()
-	}
 	lines.Locate(err)
 	return c, lines, err
 }
 
-// Read reads settings from r, to its end.
-func Read(r io.Reader) (config.Config, error) {
-	text, err := tree.Read(r)
+// Check reads settings from a file and validates them. Each fault of the error has its line where
+// the file says what is wrong there. The lines of the file are returned with valid settings.
+func Check(path string) (config.Config, config.Lines, error) {
+	c, lines, err := load(path)
 	if err != nil {
-		return config.Config{}, fmt.Errorf("read settings: %w", err)
+		return c, nil, err
 	}
-	return Parse(text)
+	if err := c.Validate(); err != nil {
+		lines.Locate(err)
+		return c, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, lines, nil
 }
 
 // Load reads settings from a file.
 func Load(path string) (config.Config, error) {
-	file, err := os.Open(path)
+	c, _, err := load(path)
+	return c, err
+}
+
+func load(path string) (config.Config, config.Lines, error) {
+	text, err := tree.ReadFile(path)
 	if err != nil {
-		return config.Config{}, fmt.Errorf("open settings: %w", err)
+		return config.Config{}, nil, err
 	}
-	defer file.Close()
-	c, err := Read(file)
+	c, lines, err := decode(text)
 	if err != nil {
-		return config.Config{}, fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return c, nil
+	return c, lines, err
 }
