@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/time/rate"
 
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
@@ -55,12 +53,10 @@ func (a *app) backfillCommand() *cobra.Command {
 
 func (a *app) backfill(ctx context.Context, api operate.API, o operate.BackfillOrder, most float64) error {
 	total := operate.BackfillStep{Outcomes: map[string]int{}}
-	limit := rate.Inf
 	if most > 0 {
-		limit, o.Limit = rate.Limit(most), max(1, min(1000, int(most)))
+		o.Limit = max(1, min(1000, int(most)))
 	}
-	pace := rate.NewLimiter(limit, 1000)
-	pace.AllowN(time.Now(), 1000) // the first step is paced, too
+	pace := paced(most, 1000)
 	for {
 		step, err := api.Backfill(ctx, o)
 		for outcome, n := range step.Outcomes {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -17,10 +16,63 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// checkpoint is how far a resync has come. Its run stays the same when it goes on.
-type checkpoint struct {
+// checkpoint is the file that keeps how far a long run has come: a resync, a replay, a verification.
+// An empty name keeps nothing.
+type checkpoint string
+
+// read reads what an earlier run kept into point, and reports whether there is such a file.
+func (c checkpoint) read(point any) (found bool, err error) {
+	if c == "" {
+		return false, nil
+	}
+	b, err := os.ReadFile(string(c))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read the checkpoint: %w", err)
+	}
+	if err := json.Unmarshal(b, point); err != nil {
+		return true, c.broken(err)
+	}
+	return true, nil
+}
+
+func (c checkpoint) broken(why error) error {
+	return fmt.Errorf("checkpoint %s is broken (%w): remove it to begin anew", c, why)
+}
+
+// save keeps a point, whole or not at all.
+func (c checkpoint) save(point any) error {
+	if c == "" {
+		return nil
+	}
+	err := wholefile.Write(string(c), 0o600, func(f *os.File) error { return json.NewEncoder(f).Encode(point) })
+	if err != nil {
+		return fmt.Errorf("save the checkpoint: %w", err)
+	}
+	return nil
+}
+
+// remove ends it: the next run begins anew.
+func (c checkpoint) remove() error {
+	if c == "" {
+		return nil
+	}
+	if err := os.Remove(string(c)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the checkpoint: %w", err)
+	}
+	return nil
+}
+
+// newRun is the ULID of a resync run that begins.
+func newRun() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
+// resyncPoint is how far a resync has come. Its run stays the same when it goes on.
+type resyncPoint struct {
 	Input string `json:"input"` // for people
 	Run   string `json:"run"`
+
 	// Where the run writes: to go on anywhere else would leave both places half done.
 	Stack      string `json:"stack,omitempty"`
 	Source     string `json:"source,omitempty"`
@@ -32,82 +84,52 @@ type checkpoint struct {
 	Digest string `json:"digest"` // SHA-256 of those bytes: another input under the same name is noticed
 }
 
-// openCheckpoint goes on where a checkpoint says, and reads in up to there. Without a checkpoint it
+// openResync goes on where a checkpoint says, and reads in up to there. Without a checkpoint it
 // begins one before anything is sent, because a second beginning would be a second run. A broken
 // checkpoint, or one of another input or place, changes nothing.
-func openCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint, error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return beginCheckpoint(path, in, want)
+func openResync(at checkpoint, in *resyncInput, want resyncPoint) (*resyncPoint, error) {
+	var p resyncPoint
+	switch found, err := at.read(&p); {
+	case err != nil:
+		return nil, err
+	case !found:
+		return beginResync(at, in, want)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the checkpoint: %w", err)
+	if _, err := shard.ParseRun(p.Run); err != nil || p.Run == "" {
+		return nil, at.broken(fmt.Errorf("run %q is not a ULID", p.Run))
 	}
-	broken := func(why error) error {
-		return fmt.Errorf("checkpoint %s is broken (%w): remove it to begin anew", path, why)
+	if p.Sent < 0 || p.Bytes < 0 {
+		return nil, at.broken(fmt.Errorf("%d messages, %d bytes", p.Sent, p.Bytes))
 	}
-	var cp checkpoint
-	if err := json.Unmarshal(b, &cp); err != nil {
-		return nil, broken(err)
+	if err := p.fits(want); err != nil {
+		return nil, fmt.Errorf("checkpoint %s %w: say the same, or remove it to begin anew", at, err)
 	}
-	if _, err := shard.ParseRun(cp.Run); err != nil || cp.Run == "" {
-		return nil, broken(fmt.Errorf("run %q is not a ULID", cp.Run))
-	}
-	if cp.Sent < 0 || cp.Bytes < 0 {
-		return nil, broken(fmt.Errorf("%d messages, %d bytes", cp.Sent, cp.Bytes))
-	}
-	if err := cp.fits(want); err != nil {
-		return nil, fmt.Errorf("checkpoint %s %w: say the same, or remove it to begin anew", path, err)
-	}
-	sent, err := in.skip(cp.Bytes)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("go on from checkpoint %s: %w", path, err)
-	}
-	if in.read != cp.Bytes || sent != cp.Sent || in.digest() != cp.Digest {
-		return nil, fmt.Errorf("checkpoint %s is of another input: remove it to begin anew", path)
-	}
-	return &cp, nil
+	return &p, in.goOn(at, p.Bytes, p.Sent, p.Digest)
 }
 
 // fits says what differs between a checkpoint and what is wanted now.
-func (c *checkpoint) fits(want checkpoint) error {
-	named := func(s string) string { return cmp.Or(s, "none") }
-	switch {
-	case want.Run != "" && want.Run != c.Run:
-		return fmt.Errorf("goes on with --run %s, not %s", c.Run, want.Run)
-	case want.Collection != c.Collection:
-		return fmt.Errorf("goes on with --collection %s, not %s", named(c.Collection), named(want.Collection))
-	case want.Sink != c.Sink:
-		return fmt.Errorf("goes on with --sink %s, not %s", named(c.Sink), named(want.Sink))
-	case want.Source != c.Source:
-		return fmt.Errorf("goes on with --source %s, not %s", named(c.Source), named(want.Source))
-	case want.Stack != operate.Shown(c.Stack) && c.Stack != "":
-		return fmt.Errorf("is of the stack %s, not %s", operate.Shown(c.Stack), named(want.Stack))
+func (p *resyncPoint) fits(want resyncPoint) error {
+	if want.Run != "" && want.Run != p.Run {
+		return fmt.Errorf("goes on with --run %s, not %s", p.Run, want.Run)
+	}
+	for _, f := range []struct{ flag, kept, want string }{
+		{"collection", p.Collection, want.Collection}, {"sink", p.Sink, want.Sink}, {"source", p.Source, want.Source},
+	} {
+		if f.kept != f.want {
+			return fmt.Errorf("goes on with --%s %s, not %s", f.flag, cmp.Or(f.kept, "none"), cmp.Or(f.want, "none"))
+		}
+	}
+	if kept := operate.Shown(p.Stack); p.Stack != "" && kept != want.Stack {
+		return fmt.Errorf("is of the stack %s, not %s", kept, cmp.Or(want.Stack, "none"))
 	}
 	return nil
 }
 
-func beginCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint, error) {
-	if want.Run == "" {
-		want.Run = ulid.MustNew(ulid.Now(), rand.Reader).String()
-	}
+func beginResync(at checkpoint, in *resyncInput, want resyncPoint) (*resyncPoint, error) {
+	want.Run = cmp.Or(want.Run, newRun())
 	if _, err := shard.ParseRun(want.Run); err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
 	}
 	want.Input, want.Digest = in.name, in.digest()
-	return &want, want.save(path)
-}
-
-// reach saves that everything read so far is done.
-func (c *checkpoint) reach(path string, sent int, in *resyncInput) error {
-	c.Sent, c.Bytes, c.Digest = sent, in.read, in.digest()
-	return c.save(path)
-}
-
-func (c *checkpoint) save(path string) error {
-	err := wholefile.Write(path, 0o600, func(f *os.File) error { return json.NewEncoder(f).Encode(c) })
-	if err != nil {
-		return fmt.Errorf("save the checkpoint: %w", err)
-	}
-	return nil
+	return &want, at.save(want)
 }

@@ -98,15 +98,21 @@ func (r *resyncInput) line() ([]byte, error) {
 	}
 }
 
-// skip reads what a checkpoint says was done, n bytes, and counts its messages.
-func (r *resyncInput) skip(n int64) (messages int, err error) {
-	for r.read < n {
-		if _, err := r.line(); err != nil {
-			return messages, err
+// goOn reads the messages that a checkpoint says were done. An input that begins otherwise is
+// another one.
+func (r *resyncInput) goOn(at checkpoint, bytes int64, messages int, digest string) error {
+	n := 0
+	for ; r.read < bytes; n++ {
+		if _, err := r.line(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return fmt.Errorf("go on from checkpoint %s: %w", at, err)
 		}
-		messages++
 	}
-	return messages, nil
+	if r.read != bytes || n != messages || r.digest() != digest {
+		return fmt.Errorf("checkpoint %s is of another input: remove it to begin anew", at)
+	}
+	return nil
 }
 
 func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }

@@ -3,23 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
-	"golang.org/x/time/rate"
 
 	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/local/wholefile"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/replay"
@@ -98,10 +91,13 @@ type replayed struct {
 }
 
 func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error {
-	at := cmp.Or(f.checkpoint, "replay.checkpoint")
+	at := checkpoint(cmp.Or(f.checkpoint, "replay.checkpoint"))
+	if f.dryRun {
+		at = ""
+	}
 	r, err := a.openReplay(at, f)
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	span := operate.ArchiveRange{From: r.From, To: r.To}
 	size, err := api.Archived(ctx, span)
@@ -113,14 +109,11 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 			r.To.Format(time.RFC3339))}
 	}
 	terminal.Printf(a.err, "%s\n", replayPlan(size))
-	if !f.dryRun {
-		if err := r.save(at); err != nil { // before anything is sent: a second beginning would be a second run
-			return err
-		}
+	if err := at.save(r); err != nil { // before anything is sent: a second beginning would be a second run
+		return err
 	}
 	show, shown := a.progress(int64(size.Messages))
-	pace := rate.NewLimiter(rate.Limit(f.rate), replay.MaxStep)
-	pace.AllowN(time.Now(), replay.MaxStep) // the first step is paced, too
+	pace := paced(f.rate, replay.MaxStep)
 	for first := r.Cursor == ""; first || r.Cursor != ""; first = false {
 		limit := int(min(max(f.rate, 1), replay.MaxStep))
 		step, err := api.Replay(ctx, operate.ReplayOrder{
@@ -130,9 +123,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 		if err == nil {
 			a.replayFaults(step.Faults[:min(len(step.Faults), maxReplayFaults-len(r.Faults))])
 			r.add(step)
-			if !f.dryRun {
-				err = r.save(at)
-			}
+			err = at.save(r)
 		}
 		show(r.Messages, int64(r.Messages))
 		if err == nil && !f.dryRun {
@@ -142,8 +133,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 		if err != nil {
 			shown()
 			if r.Cursor == "" && errors.Is(err, operate.ErrInput) {
-				_ = os.Remove(at) // nothing was sent
-				return err
+				return errors.Join(err, at.remove()) // nothing was sent
 			}
 			if f.dryRun {
 				return err
@@ -152,10 +142,8 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 		}
 	}
 	shown()
-	if !f.dryRun {
-		if err := os.Remove(at); err != nil {
-			return fmt.Errorf("remove the checkpoint: %w", err)
-		}
+	if err := at.remove(); err != nil {
+		return err
 	}
 	r.Said = nil
 	if err := a.print(r, r.show); err != nil {
@@ -246,57 +234,42 @@ func replayPlan(size archive.Size) string {
 
 // openReplay goes on where a checkpoint says, or begins. The times of a checkpoint hold: a time
 // that was said as how long ago is another one by now.
-func (a *app) openReplay(path string, f replayFlags) (*replayed, error) {
+func (a *app) openReplay(at checkpoint, f replayFlags) (*replayed, error) {
 	want := &replayed{
-		Run: ulid.MustNew(ulid.Now(), rand.Reader).String(), Stack: a.target.name(), Collection: f.collection,
-		Source: f.source, DryRun: f.dryRun, Events: map[string]int{}, Said: []string{f.from, f.to},
+		Run: newRun(), Stack: a.target.name(), Collection: f.collection, Source: f.source, DryRun: f.dryRun,
+		Events: map[string]int{}, Said: []string{f.from, f.to},
 	}
 	if f.from == "" {
-		return nil, usagef("--from: say from when on, such as 2026-11-22T10:00:00Z, or 2h for that long ago")
+		return nil, errors.New("--from: say from when on, such as 2026-11-22T10:00:00Z, or 2h for that long ago")
 	}
 	for _, t := range []struct {
 		flag, text string
 		at         *time.Time
 	}{{"from", f.from, &want.From}, {"to", cmp.Or(f.to, "0s"), &want.To}} {
 		if err := parseWhen(t.text, t.at); err != nil {
-			return nil, usagef("--%s %q: %w", t.flag, t.text, err)
+			return nil, fmt.Errorf("--%s %q: %w", t.flag, t.text, err)
 		}
 		*t.at = t.at.Truncate(time.Millisecond).UTC()
 	}
 	if !want.From.Before(want.To) {
-		return nil, usagef("--from %s, --to %s: want a time and a later one", f.from, cmp.Or(f.to, "now"))
-	}
-	if f.dryRun {
-		return want, nil
-	}
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return want, nil
-	}
-	if err != nil {
-		return nil, usagef("read the checkpoint: %w", err)
+		return nil, fmt.Errorf("--from %s, --to %s: want a time and a later one", f.from, cmp.Or(f.to, "now"))
 	}
 	var r replayed
-	if err := json.Unmarshal(b, &r); err != nil || r.Events == nil || r.From.IsZero() || len(r.Said) != 2 {
-		return nil, usagef("checkpoint %s is not one of a replay: remove it to begin anew", path)
+	if found, err := at.read(&r); err != nil || !found {
+		return want, err
+	}
+	if r.Events == nil || r.From.IsZero() || len(r.Said) != 2 {
+		return nil, fmt.Errorf("checkpoint %s is not one of a replay: remove it to begin anew", at)
 	}
 	if _, err := shard.ParseRun(r.Run); err != nil {
-		return nil, usagef("checkpoint %s is broken (%w): remove it to begin anew", path, err)
+		return nil, at.broken(err)
 	}
 	if r.Stack != want.Stack || r.Collection != want.Collection || r.Source != want.Source ||
 		!slices.Equal(r.Said, want.Said) {
-		return nil, usagef("checkpoint %s is of another replay, --from %s --to %s of %s: give the same flags, or remove it to "+
-			"begin anew", path, r.Said[0], cmp.Or(r.Said[1], "now"), operate.Shown(r.Stack))
+		return nil, fmt.Errorf("checkpoint %s is of another replay, --from %s --to %s of %s: give the same flags, or "+
+			"remove it to begin anew", at, r.Said[0], cmp.Or(r.Said[1], "now"), operate.Shown(r.Stack))
 	}
-	terminal.Printf(a.err, "going on from %s: %d messages received %s to %s were sent before\n", path, r.Sent,
+	terminal.Printf(a.err, "going on from %s: %d messages received %s to %s were sent before\n", at, r.Sent,
 		r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
 	return &r, nil
-}
-
-func (r *replayed) save(path string) error {
-	err := wholefile.Write(path, 0o600, func(f *os.File) error { return json.NewEncoder(f).Encode(r) })
-	if err != nil {
-		return fmt.Errorf("save the checkpoint: %w", err)
-	}
-	return nil
 }

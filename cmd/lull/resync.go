@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -75,11 +75,8 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 		return usage(err)
 	}
 	defer in.Close()
-	at := f.checkpoint
-	if at == "" {
-		at = in.name + ".checkpoint"
-	}
-	cp, err := openCheckpoint(at, in, checkpoint{
+	at := checkpoint(cmp.Or(f.checkpoint, in.name+".checkpoint"))
+	cp, err := openResync(at, in, resyncPoint{
 		Run: f.run, Stack: a.target.name(), Source: f.source, Collection: f.collection, Sink: f.sink,
 	})
 	if err != nil {
@@ -87,14 +84,14 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	}
 	before := cp.Sent
 	show, shown := a.progress(in.size)
-	pace := rate.NewLimiter(rate.Limit(f.rate), publishBatch)
-	pace.AllowN(time.Now(), publishBatch) // the first batch is paced, too
+	pace := paced(f.rate, publishBatch)
 	p := publisher{
 		api: api, source: f.source, group: f.group, lane: flight.Bulk, read: before, run: cp.Run, into: f.collection,
 		sink: f.sink,
 	}
 	p.after = func(ctx context.Context, n int) error {
-		if err := cp.reach(at, p.read, in); err != nil {
+		cp.Sent, cp.Bytes, cp.Digest = p.read, in.read, in.digest()
+		if err := at.save(cp); err != nil {
 			return err
 		}
 		show(p.read, in.read)
@@ -106,8 +103,8 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	if err != nil {
 		return fmt.Errorf("%w; the same command goes on from %s", err, at)
 	}
-	if err := os.Remove(at); err != nil {
-		return fmt.Errorf("remove the checkpoint: %w", err)
+	if err := at.remove(); err != nil {
+		return err
 	}
 	answer := resynced{p.total, cp.Run, before}
 	return sent(p.total, a.print(answer, func(w io.Writer) {
@@ -117,6 +114,18 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 		}
 		fmt.Fprintln(w)
 	}))
+}
+
+// paced limits what is done a second, 0 for no limit, in steps of some size. The first step is paced,
+// too.
+func paced(perSecond float64, step int) *rate.Limiter {
+	limit := rate.Limit(perSecond)
+	if limit == 0 {
+		limit = rate.Inf
+	}
+	pace := rate.NewLimiter(limit, step)
+	pace.AllowN(time.Now(), step)
+	return pace
 }
 
 // progress draws a bar on standard error, where that is a terminal: show moves it, shown ends it.

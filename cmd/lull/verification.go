@@ -3,23 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"golang.org/x/time/rate"
 
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/wholefile"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/reconcile"
@@ -66,6 +59,7 @@ type verification struct {
 
 	api        operate.API
 	collection shard.Collection
+	kept       checkpoint // empty for a sample
 	cp         verifyPoint
 	why        string // the first event of the export that was not compared, and why
 
@@ -84,24 +78,16 @@ func (v *verification) run(ctx context.Context) error {
 	v.sayPrice(ctx)
 	err := v.all(ctx)
 	var exit *exitError
-	final := errors.As(err, &exit) || errors.Is(err, operate.ErrInput) || errors.Is(err, operate.ErrNotFound)
-	if err != nil && !final {
-		if keep := v.save(); keep == nil && v.sample == 0 {
-			err = fmt.Errorf("%w; the same command goes on from %s", err, v.checkpoint)
-		} else {
-			err = errors.Join(err, keep)
-		}
-		return err
+	switch {
+	case err == nil:
+		return cmp.Or(v.kept.remove(), v.end())
+	case errors.As(err, &exit), errors.Is(err, operate.ErrInput), errors.Is(err, operate.ErrNotFound), v.kept == "":
+		return err // what was kept before stays: the same command goes on once it is right
 	}
-	if v.sample == 0 {
-		if err := os.Remove(v.checkpoint); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove the checkpoint: %w", err)
-		}
+	if keep := v.kept.save(&v.cp); keep != nil {
+		return errors.Join(err, keep)
 	}
-	if err != nil {
-		return err
-	}
-	return v.end()
+	return fmt.Errorf("%w; the same command goes on from %s", err, v.kept)
 }
 
 func (v *verification) all(ctx context.Context) error {
@@ -126,80 +112,54 @@ func (v *verification) all(ctx context.Context) error {
 // begin goes on from the checkpoint, where there is one.
 func (v *verification) begin() error {
 	v.started, v.said = time.Now(), time.Now()
-	v.pace = rate.NewLimiter(rate.Inf, publishBatch)
-	v.repairs = rate.NewLimiter(200, publishBatch)
-	if v.rate > 0 {
-		v.pace.SetLimit(rate.Limit(v.rate))
-		v.repairs.SetLimit(rate.Limit(v.rate))
-	}
-	if v.checkpoint == "" {
-		v.checkpoint = "lull-verify-" + string(v.collection) + ".checkpoint"
+	v.pace, v.repairs = paced(v.rate, publishBatch), paced(min(cmp.Or(v.rate, maxRepairs), maxRepairs), publishBatch)
+	if v.sample == 0 { // a sample is another one the next time
+		v.kept = checkpoint(cmp.Or(v.checkpoint, "lull-verify-"+string(v.collection)+".checkpoint"))
 	}
 	order := verifyOrder{v.collection, v.target.name(), v.export, v.source, v.repair, v.versions, v.wholeAt, v.sink}
-	v.cp = verifyPoint{Order: order, Total: verified{Collection: v.collection, Repair: v.repair}}.complete()
-	if v.export != "" {
-		v.cp.Run = ulid.MustNew(ulid.Now(), rand.Reader).String()
+	v.cp = newPoint(order)
+	found, err := v.kept.read(&v.cp)
+	switch {
+	case err != nil:
+		return err
+	case found && v.cp.Order != order:
+		return fmt.Errorf("checkpoint %s is of another verification (%s, --source %q, --repair=%t): say the same, or "+
+			"remove it to begin anew", v.kept, v.cp.Order.Collection, v.cp.Order.Export, v.cp.Order.Repair)
+	case found && (v.cp.damaged() || v.export != "" && v.cp.Run == ""):
+		return v.kept.broken(errors.New("something of it is missing"))
+	}
+	if v.cp.Order = order; !found && v.export != "" {
+		v.cp.Run = newRun()
 	}
 	if v.repair {
 		v.cp.Total.Run = v.cp.Run
 	}
-	if v.sample > 0 {
-		return nil
-	}
-	b, err := os.ReadFile(v.checkpoint)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the checkpoint: %w", err)
-	}
-	var cp verifyPoint
-	switch err := json.Unmarshal(b, &cp); {
-	case err != nil, cp.Messages < 0, cp.Bytes < 0:
-		return fmt.Errorf("checkpoint %s is broken: remove it to begin anew", v.checkpoint)
-	case cp.Order != order:
-		return fmt.Errorf("checkpoint %s is of another verification (%s, --source %q, --repair=%t): say the same, or "+
-			"remove it to begin anew", v.checkpoint, cp.Order.Collection, cp.Order.Export, cp.Order.Repair)
-	case v.cp.Run != "" && cp.Run == "", cp.Total.Drift == nil:
-		return fmt.Errorf("checkpoint %s is broken: remove it to begin anew", v.checkpoint)
-	}
-	v.cp = cp.complete()
 	if v.wholeAt != "" && !v.cp.Walked { // what the export has is kept in memory only
 		v.cp.Messages, v.cp.Bytes, v.cp.Digest, v.cp.Read = 0, 0, "", false
 		v.cp.Place, v.cp.Total.Export, v.cp.Total.Documents, v.cp.Total.Rows = reconcile.Place{}, map[string]int{}, 0, 0
 	}
-	fmt.Fprintf(v.err, "goes on from %s\n", v.checkpoint)
+	if found {
+		fmt.Fprintf(v.err, "goes on from %s\n", v.kept)
+	}
 	return nil
 }
 
-// complete makes the counts that a file leaves out where they are empty.
-func (p verifyPoint) complete() verifyPoint {
-	if p.Look == nil {
-		p.Look = map[shard.DocID]bool{}
+// newPoint is where a verification begins. A file leaves out what is empty.
+func newPoint(order verifyOrder) verifyPoint {
+	return verifyPoint{
+		Look: map[shard.DocID]bool{}, Again: map[int]bool{}, Told: map[shard.DocID]bool{},
+		Total: verified{
+			Collection: order.Collection, Repair: order.Repair, Drift: map[string]int{}, Repaired: map[string]int{},
+			Export: map[string]int{},
+		},
 	}
-	if p.Again == nil {
-		p.Again = map[int]bool{}
-	}
-	if p.Told == nil {
-		p.Told = map[shard.DocID]bool{}
-	}
-	for _, counts := range []*map[string]int{&p.Total.Drift, &p.Total.Repaired, &p.Total.Export} {
-		if *counts == nil {
-			*counts = map[string]int{}
-		}
-	}
-	return p
 }
 
-func (v *verification) save() error {
-	if v.sample > 0 {
-		return nil
-	}
-	err := wholefile.Write(v.checkpoint, 0o600, func(f *os.File) error { return json.NewEncoder(f).Encode(&v.cp) })
-	if err != nil {
-		return fmt.Errorf("save the checkpoint: %w", err)
-	}
-	return nil
+// damaged reports whether somebody else has written the file.
+func (p *verifyPoint) damaged() bool {
+	t := &p.Total
+	return p.Messages < 0 || p.Bytes < 0 || p.Look == nil || p.Again == nil || p.Told == nil ||
+		t.Drift == nil || t.Repaired == nil || t.Export == nil
 }
 
 // The checkpoint and the progress of a long run: one that ends before the first of them needs none.
@@ -219,7 +179,7 @@ func (v *verification) reached(what string, n int) error {
 	if now.Sub(v.started) < firstSave || now.Sub(v.saved) < saveEvery {
 		return nil
 	}
-	err := v.save()
+	err := v.kept.save(&v.cp)
 	v.saved = time.Now()
 	return err
 }
@@ -235,51 +195,50 @@ func (v *verification) compareExport(ctx context.Context) error {
 		v.exported = map[uint64]struct{}{}
 	}
 	if v.cp.Bytes > 0 {
-		n, err := in.skip(v.cp.Bytes)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("go on from checkpoint %s: %w", v.checkpoint, err)
-		}
-		if in.read != v.cp.Bytes || n != v.cp.Messages || in.digest() != v.cp.Digest {
-			return usagef("checkpoint %s is of another export: remove it to begin anew", v.checkpoint)
+		if err := in.goOn(v.kept, v.cp.Bytes, v.cp.Messages, v.cp.Digest); err != nil {
+			return usage(err)
 		}
 	}
-	err = feed.Batches(ctx, in, publishBatch, func(batch []queue.Outgoing) error {
-		at := make([]int, len(batch))
-		for i := range at {
-			at[i] = v.cp.Messages + i
-		}
-		states, err := v.check(ctx, batch)
-		if err != nil {
-			return err
-		}
-		for _, e := range states {
-			v.cp.Total.Export[e.State]++
-			if v.exported != nil && e.Key != "" {
-				v.exported[hashOf(e.Key)] = struct{}{}
-			}
-			if e.State == notDecoded && v.cp.Total.Export[notDecoded] <= maxNamedInvalid {
-				terminal.Printf(v.err, "not compared: message %d: %s\n", at[e.Message]+1, e.Why)
-			}
-			if e.Why != "" && v.why == "" {
-				v.why = e.Why
-			}
-			switch {
-			case e.State == inMotion:
-				v.cp.Again[at[e.Message]] = false
-			case e.Drift && v.repair:
-				v.cp.Again[at[e.Message]] = true
-				v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: resent})
-			case e.Drift:
-				v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: found})
-			}
-		}
-		if err := v.resend(ctx, batch, at); err != nil {
+	some := &chosen{Input: in, next: v.cp.Messages}
+	err = feed.Batches(ctx, some, publishBatch, func(batch []queue.Outgoing) error {
+		if err := v.compare(ctx, batch, some.taken()); err != nil {
 			return err
 		}
 		v.cp.Messages, v.cp.Bytes, v.cp.Digest = v.cp.Messages+len(batch), in.read, in.digest()
 		return v.reached("messages of the export", v.cp.Messages)
 	})
 	return cmp.Or(err, v.nothing())
+}
+
+// chosen are messages of an input with their numbers, from 0.
+type chosen struct {
+	feed.Input
+	wanted  map[int]bool // the numbers of those that are wanted, nil for all
+	next    int
+	numbers []int
+}
+
+// Next is the next message that is wanted.
+func (c *chosen) Next() (feed.Timed, error) {
+	for {
+		m, err := c.Input.Next()
+		if err != nil {
+			return m, err
+		}
+		n := c.next
+		c.next++
+		if _, ok := c.wanted[n]; ok || c.wanted == nil {
+			c.numbers = append(c.numbers, n)
+			return m, nil
+		}
+	}
+}
+
+// taken are the numbers of the messages since it was asked last.
+func (c *chosen) taken() []int {
+	numbers := c.numbers
+	c.numbers = nil
+	return numbers
 }
 
 // nothing refuses an export of something else: it would look like one without drift.
@@ -303,6 +262,8 @@ func (v *verification) nothing() error {
 const (
 	inMotion   = "in_motion"
 	notDecoded = "invalid"
+	// maxRepairs is how many documents a second a repair changes at most.
+	maxRepairs = 200
 	// maxNamedInvalid is how many events that cannot be compared are named: an export in another form
 	// has nothing else.
 	maxNamedInvalid = 20
@@ -322,23 +283,75 @@ func (v *verification) check(ctx context.Context, batch []queue.Outgoing) ([]ope
 	return done.Events, v.pace.WaitN(ctx, len(batch))
 }
 
-// resend sends those messages of a batch again that are marked for it.
-func (v *verification) resend(ctx context.Context, batch []queue.Outgoing, at []int) error {
-	var again []queue.Outgoing
-	var of []int
-	for i, m := range batch {
-		if v.cp.Again[at[i]] {
-			again, of = append(again, m), append(of, at[i])
+// compare compares a batch of the export, and sends again for a repair what differs. What it sent, and
+// what is in motion, is compared again later.
+func (v *verification) compare(ctx context.Context, batch []queue.Outgoing, numbers []int) error {
+	events, err := v.check(ctx, batch)
+	if err != nil {
+		return err
+	}
+	again := map[int]bool{} // as v.cp.Again
+	var differ []operate.CheckedEvent
+	for _, e := range events {
+		n := numbers[e.Message]
+		if n >= v.cp.Messages { // for the first time
+			v.count(e, n)
+		}
+		switch sent := v.cp.Again[n]; {
+		case e.State == inMotion, e.Drift && sent:
+			again[n] = again[n] || sent
+		case e.Drift && v.repair:
+			again[n], differ = true, append(differ, e)
+		case e.Drift:
+			differ = append(differ, e)
 		}
 	}
-	if len(again) == 0 {
+	if err := v.resend(ctx, batch, numbers, again); err != nil {
+		return err
+	}
+	for _, e := range differ {
+		outcome := found
+		if v.repair {
+			outcome = resent
+		}
+		v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: outcome})
+	}
+	for _, n := range numbers {
+		delete(v.cp.Again, n)
+	}
+	maps.Copy(v.cp.Again, again)
+	return nil
+}
+
+// count counts an event of the export.
+func (v *verification) count(e operate.CheckedEvent, n int) {
+	v.cp.Total.Export[e.State]++
+	if v.exported != nil && e.Key != "" {
+		v.exported[hashOf(e.Key)] = struct{}{}
+	}
+	if e.State == notDecoded && v.cp.Total.Export[notDecoded] <= maxNamedInvalid {
+		terminal.Printf(v.err, "not compared: message %d: %s\n", n+1, e.Why)
+	}
+	v.why = cmp.Or(v.why, e.Why)
+}
+
+// resend sends those messages of a batch that are to be sent, and were not yet.
+func (v *verification) resend(ctx context.Context, batch []queue.Outgoing, numbers []int, again map[int]bool) error {
+	var send []queue.Outgoing
+	var of []int
+	for i, n := range numbers {
+		if again[n] && !v.cp.Again[n] {
+			send, of = append(send, batch[i]), append(of, n)
+		}
+	}
+	if len(send) == 0 {
 		return nil
 	}
-	if err := v.repairs.WaitN(ctx, len(again)); err != nil {
+	if err := v.repairs.WaitN(ctx, len(send)); err != nil {
 		return err
 	}
 	done, err := v.api.Publish(ctx, operate.Publication{
-		Messages: again, Lane: flight.Bulk, Run: v.cp.Run, Sink: v.sink,
+		Messages: send, Lane: flight.Bulk, Run: v.cp.Run, Sink: v.sink,
 	})
 	for _, r := range done.Refused {
 		terminal.Printf(v.err, "not repaired: message %d: %s\n", of[r.Message]+1, r.Why)
@@ -478,65 +491,8 @@ func (v *verification) compareAgain(ctx context.Context) error {
 		return err
 	}
 	defer in.Close()
-	var batch []queue.Outgoing
-	var at []int
-	flush := func() error {
-		defer func() { batch, at = nil, nil }()
-		return v.compareBatchAgain(ctx, batch, at)
-	}
-	for n := 0; ; n++ {
-		m, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return flush()
-		}
-		if err != nil {
-			return err
-		}
-		if _, ask := v.cp.Again[n]; ask {
-			if batch, at = append(batch, m.Outgoing), append(at, n); len(batch) == publishBatch {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-		}
-	}
-}
-
-func (v *verification) compareBatchAgain(ctx context.Context, batch []queue.Outgoing, at []int) error {
-	if len(batch) == 0 {
-		return nil
-	}
-	states, err := v.check(ctx, batch)
-	if err != nil {
-		return err
-	}
-	done := make([]bool, len(batch))
-	for i := range done {
-		done[i] = true
-	}
-	var now []int // that turned out to be drift only now
-	for _, e := range states {
-		i := e.Message
-		switch sent := v.cp.Again[at[i]]; {
-		case e.State == inMotion, e.Drift && sent:
-			done[i] = false
-		case e.Drift && v.repair:
-			done[i], now = false, append(now, i)
-			v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: resent})
-		case e.Drift:
-			v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: found})
-		}
-	}
-	for i := range batch {
-		if done[i] {
-			delete(v.cp.Again, at[i])
-		}
-	}
-	var again []queue.Outgoing
-	var of []int
-	for _, i := range slices.Compact(now) {
-		v.cp.Again[at[i]] = true
-		again, of = append(again, batch[i]), append(of, at[i])
-	}
-	return v.resend(ctx, again, of)
+	some := &chosen{Input: in, wanted: v.cp.Again}
+	return feed.Batches(ctx, some, publishBatch, func(batch []queue.Outgoing) error {
+		return v.compare(ctx, batch, some.taken())
+	})
 }

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/lullhq/lull/internal/operate"
 )
@@ -171,6 +174,13 @@ func (f *failing) Reconcile(ctx context.Context, o operate.ReconcileOrder) (oper
 	return f.API.Reconcile(ctx, o)
 }
 
+func (f *failing) Publish(ctx context.Context, p operate.Publication) (operate.Published, error) {
+	if f.checks--; f.checks < 0 {
+		return operate.Published{}, errAway
+	}
+	return f.API.Publish(ctx, p)
+}
+
 // Wherever it stops, the run after it completes it, and counts as one that never stopped.
 func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 	t.Parallel()
@@ -211,6 +221,20 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 		if a := verify(other, 100); a.code != exitUsage || !strings.Contains(a.errors, "is of another verification") {
 			t.Errorf("another verification: %+v", a)
 		}
+		if stop < 3 { // the export is still to be read: without it nothing is lost
+			if err := os.Rename(file, file+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if a := verify(f, 100); a.code != exitUsage || !strings.Contains(a.errors, "no such file") {
+				t.Errorf("without the export: %+v", a)
+			}
+			if err := os.Rename(file+".away", file); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(at); err != nil {
+				t.Errorf("the checkpoint is lost: %v", err)
+			}
+		}
 		r := verify(f, 100)
 		if got := r.last(t); r.code != exitWrong || got.Drift["changed"] != 10 || got.Remaining != 10 || got.Rows != 250 ||
 			got.Documents != 250 || got.Export["same"] != 240 {
@@ -219,11 +243,21 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 	}
 	// A repair that stops in the middle is one resync run all the same.
 	f.repair = true
-	first := verify(f, 2)
+	first := verify(f, 3)
 	a := verify(f, 100)
 	got := a.last(t)
 	if first.code != exitFailed || a.code != exitOK || got.Repaired["resent"] != 10 || got.Remaining != 0 {
 		t.Errorf("repair in two: %+v, then %+v", first, a)
+	}
+}
+
+func TestARepairSendsAtMost200ASecond(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[float64]rate.Limit{0: 200, 20: 20, 5000: 200} {
+		v := &verification{app: newApp(nil, io.Discard, io.Discard), verifyFlags: verifyFlags{rate: most, sample: 1}}
+		if err := v.begin(); err != nil || v.repairs.Limit() != want {
+			t.Errorf("--rate %g: got %v, %v, want %v", most, v.repairs.Limit(), err, want)
+		}
 	}
 }
 
@@ -274,5 +308,5 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 		t.Errorf("%d events are named, want 20", n)
 	}
 	broken := write(t, `{"order":`)
-	s.ask("verify", "content", "--checkpoint", broken).want(t, "a broken checkpoint", exitUsage, "is broken: remove it")
+	s.ask("verify", "content", "--checkpoint", broken).want(t, "a broken checkpoint", exitUsage, "is broken (", "remove it")
 }
