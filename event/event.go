@@ -1,7 +1,6 @@
 package event
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -68,9 +67,12 @@ func (i *Invalid) Transient() bool { return i.Err != nil }
 func (i *Invalid) Unwrap() error { return i.Err }
 
 // Error is the reason, the field and the problem in one line. It never holds content of a body.
-func (i *Invalid) Error() string {
+func (i *Invalid) Error() string { return string(i.Reason) + ": " + i.Detail() }
+
+// Detail is the field and the problem in one line. It never holds content of a body.
+func (i *Invalid) Detail() string {
 	if i.Field == "" {
-		return fmt.Sprintf("%s: %s", i.Reason, i.Problem)
+		return i.Problem
 	}
-	return fmt.Sprintf("%s: %s: %s", i.Reason, i.Field, i.Problem)
+	return i.Field + ": " + i.Problem
 }

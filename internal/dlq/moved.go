@@ -128,10 +128,7 @@ func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 				return nil, false
 			}
 			v.Doc, v.Key, v.Class = r.Invalid.Doc, r.Invalid.Key, r.Invalid.Key.Class()
-			v.fate, v.reason, v.detail = isDead, r.Invalid.Reason, r.Invalid.Problem
-			if r.Invalid.Field != "" {
-				v.detail = r.Invalid.Field + ": " + r.Invalid.Problem
-			}
+			v.fate, v.reason, v.detail = isDead, r.Invalid.Reason, r.Invalid.Detail()
 		case r.Object != nil:
 			v.fate, v.reason, v.detail = isDead, deadletter.ReceiveCount, "the object was not read to its end"
 		case r.Skip != "":

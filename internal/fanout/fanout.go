@@ -84,6 +84,13 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	}
 }
 
+// Map is Each over items: what f makes of each of them, in their order.
+func Map[T, R any](r Runner, limit int, items []T, f func(T) R) []R {
+	out := make([]R, len(items))
+	r.Each(limit, len(items), func(i int) { out[i] = f(items[i]) })
+	return out
+}
+
 // Try is Each for parts that may fail: all of them run, and the error is that of the first in order
 // that failed.
 func (r Runner) Try(limit, n int, f func(i int) error) error {

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -15,8 +16,7 @@ func (t *turn) admit(ctx context.Context, docs []*document) []*document {
 	// Extend, then ADMIT, as design section 8 says. Where the extension is refused, redelivery
 	// admits.
 	docs = t.stillHeld(ctx, docs)
-	answers := make([]answer, len(docs))
-	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.admitOne(ctx, docs[i]) })
+	answers := fanout.Map(t.h.Parallel, maxParallel, docs, func(d *document) answer { return t.admitOne(ctx, d) })
 	var claims []*document
 	for i, d := range docs { // one goroutine keeps the flight's own state
 		if t.admitted(d, answers[i]) {
@@ -50,7 +50,7 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 		}
 		t.giveUp(d, d.newest(), "a newer version is dead, and this message is not held any more: redelivery admits it")
 		if d.newest() != nil {
-			t.wait(d, t.now(), "an older version has its turn next")
+			t.waitForOlder(d)
 		}
 	}
 	return ours
@@ -71,8 +71,7 @@ func (t *turn) admitOne(ctx context.Context, d *document) answer {
 // admit again has no place, and leaves.
 func (t *turn) admitted(d *document, a answer) (claim bool) {
 	e := d.newest()
-	_, refused := shard.AsRefused(a.err)
-	if a.err != nil && !refused {
+	if a.unknown() {
 		// The row shows whether it was applied. The next turn reads it.
 		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "ADMIT got no answer")
 		return false
@@ -92,7 +91,7 @@ func (t *turn) admitted(d *document, a answer) (claim bool) {
 			t.giveUp(d, e, "ADMIT refused: redelivery judges it")
 		}
 		if d.newest() != nil { // it is looked at in the next turn
-			t.wait(d, t.now(), "an older version has its turn next")
+			t.waitForOlder(d)
 		}
 	}
 	return false

@@ -36,7 +36,7 @@ const (
 func (t *turn) pace() int64 { return shard.Lesser(t.taken(), t.ceiling()) }
 
 // taken is how fast the sink takes documents, by the 429s of late.
-func (t *turn) taken() int64 { return shard.Pace(t.health, t.now()) }
+func (t *turn) taken() int64 { return shard.Pace(t.sink.row, t.now()) }
 
 // ceiling is how fast the settings let documents go, 0 for no ceiling. What is rebuilt is written
 // to two indices.
@@ -50,7 +50,7 @@ func (t *turn) ceiling() int64 {
 
 // keepsUp reports whether the sink is given what is due about when it is due.
 func (t *turn) keepsUp() bool {
-	return t.taken() == 0 && (t.ceiling() == 0 || shard.Ahead(t.health, t.now()) <= slotNear)
+	return t.taken() == 0 && (t.ceiling() == 0 || shard.Ahead(t.sink.row, t.now()) <= slotNear)
 }
 
 // horizon is how far ahead a flight may take a slot. Those that have waited longest reach furthest,
@@ -78,7 +78,7 @@ func (t *turn) awaitSlot(ctx context.Context) {
 	if t.state.Slot == 0 || near > slotNear {
 		return
 	}
-	if t.now() > t.state.SlotEnd.Add(slotStale) || t.circuit != shard.CircuitClosed {
+	if t.now() > t.state.SlotEnd.Add(slotStale) || t.sink.circuit != shard.CircuitClosed {
 		t.forfeit(ctx)
 		return
 	}
@@ -121,7 +121,7 @@ func (t *turn) pay(ctx context.Context, claims []*document) []*document {
 // newer versions took the place of what that is for. Whoever has something to write needs no slot
 // then. Send sees to it that not too many think so.
 func (t *turn) idle() bool {
-	return t.ceiling() > 0 && t.taken() == 0 && t.health.SentUntil.Add(idleAfter) < t.now()
+	return t.ceiling() > 0 && t.taken() == 0 && t.sink.row.SentUntil.Add(idleAfter) < t.now()
 }
 
 // slotLong is how long a slot for so many documents is: it has room for one at least.
@@ -160,7 +160,7 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 	if ceiling := t.ceiling(); ceiling > 0 {
 		n = min(n, max(int(shard.Worth(shard.SendBurst, ceiling)), 1))
 		// Before anything is claimed: whoever has to wait then has a lease that others wait for.
-		wait := shard.SendAfter(t.health, t.now(), shard.Cost(float64(n), ceiling))
+		wait := shard.SendAfter(t.sink.row, t.now(), shard.Cost(float64(n), ceiling))
 		if t.h.Clock.Sleep(ctx, min(wait, slotMost)) != nil {
 			return nil, group
 		}
@@ -168,34 +168,40 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 	return group[:n], group[n:]
 }
 
-// reserve takes the next slot for so many documents. What a lost answer took is nobody's, and
-// passes.
+// reserve takes the next slot for so many documents.
 func (t *turn) reserve(ctx context.Context, documents int) {
 	pace := t.pace()
 	if pace == 0 || t.state.Slot != 0 {
 		return
 	}
 	long := slotLong(documents, pace)
+	if end, ok := t.spend(ctx, &t.sink, long, t.horizon()); ok {
+		t.state.Slot, t.state.SlotEnd = end.Add(-long), end
+	}
+}
+
+// spend takes the next stretch of a service's budget, unless more than most is handed out ahead.
+// What a lost answer took is nobody's, and passes.
+func (t *turn) spend(ctx context.Context, s *service, long, most time.Duration) (end shard.Micros, ok bool) {
 	// The second try follows a refusal, whose image says which form it takes.
 	for range 2 {
-		now, ahead := t.now(), shard.Ahead(t.health, t.now())
-		w := shard.SpendFirst(t.h.SinkName, now, long)
+		now, ahead := t.now(), shard.Ahead(s.row, t.now())
+		w := shard.SpendFirst(s.name, now, long)
 		switch {
-		case ahead > t.horizon():
-			return
+		case ahead > most:
+			return 0, false
 		case ahead > 0:
-			w = shard.Spend(t.h.SinkName, now, long, t.horizon())
+			w = shard.Spend(s.name, now, long, most)
 		}
 		a := t.ask(ctx, w)
-		if _, refused := shard.AsRefused(a.err); a.err != nil && !refused {
-			return
+		if a.unknown() {
+			return 0, false
 		}
-		if t.health = a.row; a.err == nil {
-			t.state.SlotEnd = a.row.PaidUntil
-			t.state.Slot = t.state.SlotEnd.Add(-long)
-			return
+		if s.row = a.row; a.err == nil {
+			return s.row.PaidUntil, true
 		}
 	}
+	return 0, false
 }
 
 // mayGo counts documents that go to the sink now, where it has a ceiling. False where they do not
@@ -209,17 +215,17 @@ func (t *turn) mayGo(ctx context.Context, documents int) bool {
 	long := shard.Cost(float64(documents), ceiling)
 	for range sendTries {
 		asked := t.now()
-		a := t.ask(ctx, shard.Send(t.h.SinkName, t.health, asked, long))
-		if _, refused := shard.AsRefused(a.err); a.err != nil && !refused {
+		a := t.ask(ctx, shard.Send(t.h.SinkName, t.sink.row, asked, long))
+		if a.unknown() {
 			return false
 		}
-		if t.health = a.row; a.err == nil {
+		if t.sink.row = a.row; a.err == nil {
 			if t.now().Sub(asked) <= sendLate {
 				return true
 			}
 			continue // its time has passed: what went meanwhile may have filled the time since
 		}
-		wait := shard.SendAfter(t.health, t.now(), long)
+		wait := shard.SendAfter(t.sink.row, t.now(), long)
 		if wait > slotMost || wait > t.remaining()-sinkMargin-leastWrite || t.h.Clock.Sleep(ctx, wait) != nil {
 			return false
 		}
@@ -236,11 +242,11 @@ func (t *turn) forfeit(ctx context.Context) {
 // yield has time of a slot handed out again that was for documents which newer versions replaced.
 // Where the sink throttles it is left: who hands it out twice makes up for nothing.
 func (t *turn) yield(ctx context.Context, long time.Duration) {
-	if t.taken() > 0 || t.ceiling() == 0 || long < yieldLeast || shard.Ahead(t.health, t.now()) < long {
+	if t.taken() > 0 || t.ceiling() == 0 || long < yieldLeast || shard.Ahead(t.sink.row, t.now()) < long {
 		return
 	}
 	if a := t.ask(ctx, shard.Yield(t.h.SinkName, t.now(), long)); a.err == nil {
-		t.health = a.row
+		t.sink.row = a.row
 	}
 }
 
@@ -250,14 +256,12 @@ func (t *turn) awaitBudget(docs []*document) {
 	if t.state.Slot == 0 {
 		// Those that wait long all reach equally far. So they ask at random moments, about as often
 		// as what is handed out passes.
-		beyond := max(shard.Ahead(t.health, t.now())-t.horizon(), 0)
+		beyond := max(shard.Ahead(t.sink.row, t.now())-t.horizon(), 0)
 		until = t.now().Add(beyond + time.Duration(t.h.Jitter()*float64(t.horizon())))
 	}
 	why := "the sink throttles: its budget is spoken for"
 	if t.taken() == 0 {
 		why = "maxDocumentsPerSecond: the sink's time is spoken for"
 	}
-	for _, d := range docs {
-		t.wait(d, until, why)
-	}
+	t.waitAll(docs, until, why)
 }

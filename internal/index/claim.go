@@ -6,6 +6,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -29,9 +30,8 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
 		t.decode(ctx, part)
-		errs := make([]error, len(part))
-		t.h.Parallel.Each(maxParallel, len(part), func(i int) {
-			errs[i] = t.apart(part[i], func() error { return t.prepareOne(ctx, part[i]) })
+		errs := fanout.Map(t.h.Parallel, maxParallel, part, func(d *document) error {
+			return t.apart(d, func() error { return t.prepareOne(ctx, d) })
 		})
 		t.forget(rest)
 		for i, d := range part {
@@ -69,7 +69,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	}
 	if invalid != nil || e.Index >= len(results) || results[e.Index].Event.Doc != d.id {
 		d.fault = "the message decodes differently than when it was held: were the source's settings changed?"
-		d.faultFor = string(deadletter.Contract)
+		d.faultFor = deadletter.Contract
 		return nil //nolint:nilerr // the document has the fault: nothing is to be tried again
 	}
 	ev := results[e.Index].Event
@@ -79,7 +79,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	case ev.DataRef == "":
 		t.makeBody(d, *m, ev)
 	case ev.Fetch == "" && t.h.Payloads == nil, ev.Fetch != "" && t.h.Fetcher == nil:
-		d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(deadletter.Payload)
+		d.fault, d.faultFor = "dataref: payloads by reference are not configured", deadletter.Payload
 	default:
 		d.reference = &ev
 	}
@@ -96,9 +96,9 @@ func (t *turn) makeBody(d *document, m queue.Message, ev event.Event) {
 	case errors.As(err, &fault) && fault.Stale:
 		t.stale(d, fault)
 	case errors.As(err, &fault):
-		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
+		d.fault, d.faultFor = fault.Detail(), fault.Reason
 	default:
-		d.fault, d.faultFor = err.Error(), string(deadletter.RejectedBySink)
+		d.fault, d.faultFor = err.Error(), deadletter.RejectedBySink
 	}
 }
 
@@ -108,8 +108,7 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
 	// Three rounds bound the tries. A row that changes between all of them waits for the next turn.
 	for range 3 {
-		answers := make([]claimAnswer, len(docs))
-		t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.bid(ctx, docs[i]) })
+		answers := fanout.Map(t.h.Parallel, maxParallel, docs, func(d *document) claimAnswer { return t.bid(ctx, d) })
 		var again []*document
 		for i, d := range docs { // one goroutine keeps the flight's own state
 			switch won, retry := t.claimed(d, answers[i]); {
@@ -123,9 +122,7 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 			return ours
 		}
 	}
-	for _, d := range docs {
-		t.wait(d, t.now(), "the row keeps changing")
-	}
+	t.waitAll(docs, t.now(), errChanging.Error())
 	return ours
 }
 
@@ -133,16 +130,22 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 type answer struct {
 	old, row shard.Row
 	err      error
+	refused  bool // err is a refusal
 }
 
-// ask is one conditional write with its answer. A refusal needs no second read, because it returns
-// the row (design section 5).
+// unknown reports whether the write may have been applied, or not.
+func (a answer) unknown() bool { return a.err != nil && !a.refused }
+
+// ask is one conditional write with its retries and its answer. A refusal needs no second read,
+// because it returns the row (design section 5).
 func (t *turn) ask(ctx context.Context, w shard.Write) answer {
-	old, err := t.put(ctx, w)
+	old, err := t.rows().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
-		return answer{refused.Row, refused.Row, err}
+		t.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Transition.String()})
+		return answer{refused.Row, refused.Row, err, true}
 	}
-	return answer{old, w.Apply(old), err}
+	t.lost(w.Transition.String(), w.Doc, err)
+	return answer{old, w.Apply(old), err, false}
 }
 
 type claimAnswer struct {
@@ -160,7 +163,7 @@ func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	}}
 	a.bid.Fence = shard.NextFence(d.row, a.bid.Now)
 	a.answer = t.ask(ctx, shard.Claim(a.bid))
-	if _, refused := shard.AsRefused(a.err); refused && shard.OwnClaim(a.row, a.bid) {
+	if a.refused && shard.OwnClaim(a.row, a.bid) {
 		a.err = nil // applied before, and only its answer was lost
 	}
 	return a
@@ -183,20 +186,26 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 		t.note(n)
 		return true, false
 	}
-	if _, refused := shard.AsRefused(a.err); !refused {
+	if a.unknown() {
 		// The claim may be ours without our knowing. It runs out by itself.
 		t.wait(d, a.bid.Until+1, "CLAIM got no answer")
 		return false, false
 	}
-	d.row, d.known = a.row, true
-	// The image of a refused write is as good as a consistent read.
+	return false, t.refused(d, a.row)
+}
+
+// refused decides once more by the row that refused a write of the newest version: it is as good as
+// a consistent read. It reports whether that version is worth another try.
+func (t *turn) refused(d *document, row shard.Row) (again bool) {
+	e := d.newest()
+	d.row, d.known = row, true
 	switch act := t.settle(d, true); {
 	case act == shard.ActClaim && d.newest() == e:
-		return false, true
+		return true
 	case act == shard.ActClaim, act == shard.ActAdmit:
-		t.wait(d, t.now(), "an older version has its turn next")
+		t.waitForOlder(d)
 	}
-	return false, false
+	return false
 }
 
 // leaseEnd is the safety-critical number: no request of this invocation can be applied after it.

@@ -77,8 +77,7 @@ func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) 
 		ids[i] = d.id
 	}
 	rows, err := t.rows().Read(ctx, ids, c)
-	t.lost("read rows", "", err)
-	if err != nil {
+	if t.lost("read rows", "", err) {
 		return err
 	}
 	for i, d := range docs {
@@ -133,12 +132,23 @@ func (t *turn) wait(d *document, until shard.Micros, why string) {
 	t.note(n)
 }
 
+// waitAll keeps documents for one reason.
+func (t *turn) waitAll(docs []*document, until shard.Micros, why string) {
+	for _, d := range docs {
+		t.wait(d, until, why)
+	}
+}
+
+// waitForOlder keeps a document for the next turn, which looks at what the flight holds behind the
+// version that is out of the way.
+func (t *turn) waitForOlder(d *document) { t.wait(d, t.now(), "an older version has its turn next") }
+
 // shut is why nothing is claimed.
 func (t *turn) shut() string {
 	switch {
 	case t.unread:
 		return "the sink's health could not be read"
-	case t.health.PausedAt != 0:
+	case t.sink.row.PausedAt != 0:
 		return "an operator has paused the sink"
 	}
 	return "the sink is unhealthy"
@@ -147,12 +157,10 @@ func (t *turn) shut() string {
 // unlessOpen keeps the claims back while the sink is unhealthy. While the circuit breaker is open,
 // nothing is claimed (design section 8).
 func (t *turn) unlessOpen(claims []*document) []*document {
-	if t.circuit == shard.CircuitClosed || len(claims) == 0 {
+	if t.sink.circuit == shard.CircuitClosed {
 		return claims
 	}
-	for _, d := range claims {
-		t.wait(d, t.circuitNext, t.shut())
-	}
+	t.waitAll(claims, t.sink.next, t.shut())
 	return nil
 }
 
@@ -169,11 +177,9 @@ func (t *turn) postpone(ctx context.Context, docs []*document) {
 	}
 	until, why := t.now(), "no time left in this invocation"
 	if t.tripped {
-		until, why = t.circuitNext, t.shut()
+		until, why = t.sink.next, t.shut()
 	}
-	for _, d := range docs {
-		t.wait(d, until, why)
-	}
+	t.waitAll(docs, until, why)
 }
 
 // rounds groups the claims by how often they went unanswered: healthy ones first and together, then
@@ -203,14 +209,8 @@ func (t *turn) rounds(claims []*document) [][]*document {
 		}
 		out = append(out, slices.Concat(healthy[first:], healthy[:first]))
 	}
-	for size := shard.GroupSize(2, len(claims)); len(some) > 0; {
-		n := min(size, len(some))
-		out, some = append(out, some[:n]), some[n:]
-	}
+	out = slices.AppendSeq(out, slices.Chunk(some, shard.GroupSize(2, len(claims))))
 	// The least suspect first: one that kills invocations must not starve those behind it.
 	slices.SortStableFunc(alone, func(a, b *document) int { return cmp.Compare(a.row.Attempts, b.row.Attempts) })
-	for _, d := range alone {
-		out = append(out, []*document{d})
-	}
-	return out
+	return slices.AppendSeq(out, slices.Chunk(alone, 1))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -42,12 +43,12 @@ type document struct {
 	lease     shard.Lease
 	body      []byte
 	version   string
-	reference *event.Event  // its payload is a reference, loaded under the lease; nil where the message has it
-	away      bool          // it waits for an enricher that is away for long
-	unloaded  string        // why the payload is not there now, as the row remembers it; "" where it is
-	loadAfter time.Duration // how long to wait before it is loaded again, at least
-	fault     string        // the document can never be made: reject without asking the sink
-	faultFor  string        // the dead letter's reason for it
+	reference *event.Event      // its payload is a reference, loaded under the lease; nil where the message has it
+	away      bool              // it waits for an enricher that is away for long
+	unloaded  string            // why the payload is not there now, as the row remembers it; "" where it is
+	loadAfter time.Duration     // how long to wait before it is loaded again, at least
+	fault     string            // the document can never be made: reject without asking the sink
+	faultFor  deadletter.Reason // the dead letter's reason for it
 }
 
 // newest is the newest version that is left, nil for none.

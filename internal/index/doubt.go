@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -101,28 +100,20 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 	if len(ask) == 0 || t.asked || t.remaining() <= sinkMargin+time.Second {
 		return
 	}
-	t.asked = true
-	ask = ask[:min(len(ask), maxDoubted)]
-	witnesses := t.witnesses(ctx, docs, outcomes, ask)
-	if len(witnesses) == 0 {
-		t.asked = false
-		return
-	}
+	witnesses := t.witnesses(ctx, docs, outcomes, ask[:min(len(ask), maxDoubted)])
 	ops := make([]sink.Op, len(witnesses))
 	for i, w := range witnesses {
 		ops[i] = w.copy
-	}
-	if t.h.Config.Versions(t.h.SinkName) {
-		// One below its own: the sink looks at all of the copy, and then finds that it is older. Where
-		// a mapping leaves fields out, what it gives back is less than what it has.
-		for i := range ops {
+		if t.h.Config.Versions(t.h.SinkName) {
+			// One below its own: the sink looks at all of the copy, and then finds that it is older. Where
+			// a mapping leaves fields out, what it gives back is less than what it has.
 			ops[i].Fence--
 		}
 	}
-	if !t.mayGo(ctx, len(ops)) {
-		t.asked = false
+	if len(ops) == 0 || !t.mayGo(ctx, len(ops)) {
 		return
 	}
+	t.asked = true
 	answers, _ := t.send(ctx, ops)
 	for i, o := range answers {
 		w := witnesses[i]
@@ -130,10 +121,9 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 		switch {
 		case o.Kind == sink.Applied, o.Kind == sink.Newer:
 			t.verdicts[c] = takes
-		case o.Kind == sink.Unknown && w.doc < 0: // unclear
-		case o.Kind == sink.Unknown:
+		case o.Kind == sink.Unknown && w.doc >= 0:
 			outcomes[w.doc] = sink.Outcome{Kind: sink.Unknown, Status: o.Status, Reason: "its copy: " + o.Reason}
-		case o.Kind == sink.Throttled: // unclear
+		case o.Kind == sink.Unknown, o.Kind == sink.Throttled: // unclear
 		case o.Status == 0 && o.Kind != sink.Configuration: // our own check: the sink was not asked
 			t.verdicts[c] = noWitness
 		default:
@@ -166,27 +156,18 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 	}
 	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
-	read := make([]stored, len(candidates))
-	t.h.Parallel.Each(maxParallel, len(candidates), func(i int) {
-		read[i] = readBack(ctx, reader, docs[candidates[i]].id)
+	read := fanout.Map(t.h.Parallel, maxParallel, candidates, func(n int) stored {
+		return readBack(ctx, reader, docs[n].id)
 	})
 	for _, c := range ask {
 		t.verdicts[c] = noWitness
 	}
 	for i, n := range candidates {
-		d, r := docs[n], read[i]
-		c := d.id.Collection()
-		// Of what was kept it is an older one than the committed.
-		key, bad := shard.ParseOrderKey(r.Key)
-		switch {
-		case of[c] == 0: // it has its witness
-		case r.err == nil && bad == nil:
-			of[c] = 0
-			t.verdicts[c] = unclear // until it has answered
-			found = append(found, witness{n, r.copy(key)})
-		case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
-			t.lost("read a document back", d.id, r.err)
-			t.verdicts[c] = unclear
+		if c := docs[n].id.Collection(); of[c] > 0 {
+			if w := t.testify(c, n, read[i]); w != nil {
+				of[c] = 0 // it has its witness
+				found = append(found, w...)
+			}
 		}
 	}
 	for _, c := range ask {
@@ -195,6 +176,21 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 		}
 	}
 	return found
+}
+
+// testify makes a witness of a document that was read back, or none.
+func (t *turn) testify(c shard.Collection, doc int, r stored) []witness {
+	// Of what was kept it is an older one than the committed.
+	key, bad := shard.ParseOrderKey(r.Key)
+	switch {
+	case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
+		t.lost("read a document back", r.Doc, r.err)
+		t.verdicts[c] = unclear
+	case r.err == nil && bad == nil:
+		t.verdicts[c] = unclear // until it has answered
+		return []witness{{doc, r.copy(key)}}
+	}
+	return nil
 }
 
 // sample finds a witness that is not of this request: any document of the collection. Nobody holds
@@ -206,23 +202,15 @@ func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []
 		return nil
 	}
 	var r stored
-	p := fanout.Catch(func() {
+	if p := fanout.Catch(func() {
 		var named bool
 		if r.Doc, named, r.err = sampler.Sample(ctx, c); r.err == nil && named {
 			r = readBack(ctx, reader, r.Doc)
 		}
-	})
-	key, bad := shard.ParseOrderKey(r.Key)
-	switch {
-	case p != nil, r.err != nil && !errors.Is(r.err, sink.ErrDenied):
-		t.lost("read a document back", r.Doc, cmp.Or[error](r.err, errPanic))
-		t.verdicts[c] = unclear
-		return nil
-	case r.err != nil, r.Key == "", bad != nil:
-		return nil
+	}); p != nil {
+		r.err = errPanic
 	}
-	t.verdicts[c] = unclear
-	return []witness{{-1, r.copy(key)}}
+	return t.testify(c, -1, r)
 }
 
 // errPanic stands for what a sink's client did not return.

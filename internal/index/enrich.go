@@ -29,20 +29,16 @@ const shortestAsk = 20 * time.Millisecond
 
 // enricher is what a turn knows of the service of one collection.
 type enricher struct {
+	service
 	collection shard.Collection
 	set        *config.Enrich
 	caller     enrich.Caller
 	inputs     enrich.Inputs
 
-	row     shard.Row // its health, which all flights share
-	read    bool
-	circuit shard.Circuit
-	next    shard.Micros // when to look again where the circuit is open
+	read    bool         // its health
 	probing shard.Micros // this turn is the one prober, until then; 0 for not
 	rounds  int
 }
-
-func (e *enricher) name() string { return enrich.HealthName(e.collection) }
 
 // enricherOf returns the service for a document, nil for none.
 func (t *turn) enricherOf(d *document) *enricher {
@@ -54,7 +50,10 @@ func (t *turn) enricherOf(d *document) *enricher {
 	e := t.enrichers[c]
 	if e == nil {
 		inputs, _ := enrich.ParseInputs(set.Inputs) // the settings were held to the pattern of pointers
-		e = &enricher{collection: c, set: set, caller: t.h.Enrichers[c], inputs: inputs}
+		e = &enricher{
+			service:    service{kind: "enricher", name: enrich.HealthName(c)},
+			collection: c, set: set, caller: t.h.Enrichers[c], inputs: inputs,
+		}
 		t.enrichers[c] = e
 	}
 	return e
@@ -127,19 +126,12 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 	if e.rounds > 0 && t.enrichWindow() < e.set.Timeout {
 		return 0, t.now(), "no time is left to enrich it"
 	}
-	if !e.read {
-		row, err := t.rows().One(ctx, shard.HealthRow(e.name()), shard.Eventual)
-		if t.lost("read the enricher's health", "", err); err != nil {
-			return 0, t.now().Add(t.h.Config.Retry.BackoffMin), "the enricher's health could not be read"
-		}
-		e.read, e.row = true, row
-		e.circuit, e.next = shard.Health(row, t.now())
+	if e.read = e.read || t.look(ctx, &e.service); !e.read {
+		return 0, t.now().Add(t.h.Config.Retry.BackoffMin), "the enricher's health could not be read"
 	}
 	if e.circuit == shard.CircuitProbe && e.probing == 0 {
 		until := t.now().Add(e.set.Timeout + t.h.Config.Index.Guard)
-		if a := t.ask(ctx, shard.Probe(e.name(), t.now(), until)); a.err != nil {
-			e.circuit, e.next = shard.CircuitOpen, until
-		} else {
+		if t.isProber(ctx, &e.service, until) {
 			e.probing, e.rounds = until, e.rounds+1
 			return 1, 0, ""
 		}
@@ -162,27 +154,13 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 // payEnricher takes the next time of a budget and waits for it. Where too much is handed out ahead,
 // it returns how much.
 func (t *turn) payEnricher(ctx context.Context, e *enricher, long time.Duration) time.Duration {
-	for range 2 { // the second try follows a refusal, whose image says which form it takes
-		now, ahead := t.now(), shard.Ahead(e.row, t.now())
-		if ahead > slotNear {
-			return ahead
-		}
-		w := shard.SpendFirst(e.name(), now, long)
-		if ahead > 0 {
-			w = shard.Spend(e.name(), now, long, slotNear)
-		}
-		a := t.ask(ctx, w)
-		if _, refused := shard.AsRefused(a.err); a.err != nil && !refused {
-			return slotNear
-		}
-		if e.row = a.row; a.err == nil {
-			if near := e.row.PaidUntil.Add(-long).Sub(t.now()); near > 0 {
-				_ = t.h.Clock.Sleep(ctx, near) // an invocation that ends here loses its time, nothing else
-			}
-			return 0
-		}
+	end, ok := t.spend(ctx, &e.service, long, slotNear)
+	if !ok {
+		return max(shard.Ahead(e.row, t.now()), slotNear)
 	}
-	return slotNear
+	// An invocation that ends here loses its time, nothing else.
+	_ = t.h.Clock.Sleep(ctx, end.Add(-long).Sub(t.now()))
+	return 0
 }
 
 // size is how many documents a request has, and atOnce how many requests are under way. A service
@@ -280,11 +258,11 @@ func (t *turn) merge(e *enricher, a *asked) {
 
 // unenriched ends the claim of a document without its fields. The sink was not asked for anything.
 func (t *turn) unenriched(ctx context.Context, e *enricher, a *asked) func() {
-	newest, refused := a.d.newest(), a.Kind == enrich.Failed || a.blame
+	refused := a.Kind == enrich.Failed || a.blame
 	switch {
 	case a.Kind == enrich.Rejected:
 		return t.rejecting(ctx, a.d, deadletter.EnrichRejected, a.Reason)
-	case refused && a.d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals):
+	case refused && t.lastRefusal(a.d):
 		return t.rejecting(ctx, a.d, deadletter.Refusals, "enrich: "+a.Reason)
 	}
 	why := "enrich " + a.Kind.String() + ": " + a.Reason
@@ -295,7 +273,7 @@ func (t *turn) unenriched(ctx context.Context, e *enricher, a *asked) func() {
 	if a.d.away = t.isAway(e); e.circuit != shard.CircuitClosed {
 		after = max(after, t.behindCircuit(e.next, e.row.Level).Sub(t.now()))
 	}
-	return t.release(ctx, a.d, newest, why, after, refused)
+	return t.release(ctx, a.d, why, after, refused)
 }
 
 // tally is what the requests of one round brought.
@@ -314,9 +292,8 @@ func (t *turn) askEnricher(ctx context.Context, e *enricher, all []*asked) {
 	var n tally
 	size, atOnce := e.size(t.now())
 	for groups := groupAsked(all, size); len(groups) > 0; {
-		failures := make([]*enrich.Failure, len(groups))
-		t.h.Parallel.Each(atOnce, len(groups), func(i int) {
-			failures[i] = t.askGroup(ctx, e, groups[i], end)
+		failures := fanout.Map(t.h.Parallel, atOnce, groups, func(g []*asked) *enrich.Failure {
+			return t.askGroup(ctx, e, g, end)
 		})
 		groups = t.count(e, groups, failures, &n)
 	}
@@ -405,9 +382,8 @@ func (t *turn) askGroup(ctx context.Context, e *enricher, g []*asked, end time.T
 	var got enrich.Answer
 	failure := &enrich.Failure{Reason: "this program cannot ask it"}
 	if e.caller != nil {
-		p := fanout.Catch(func() { got, failure = enrich.Ask(call, e.caller, docs) })
+		p := t.catch("ask the enricher", "", func() { got, failure = enrich.Ask(call, e.caller, docs) })
 		if p != nil {
-			t.panicked("ask the enricher", "", p)
 			failure = &enrich.Failure{Smaller: true, Reason: p.Error()}
 		}
 	}
@@ -438,45 +414,23 @@ func (t *turn) judgeEnricher(ctx context.Context, e *enricher, n tally) {
 		n.throttled == 0 && n.down && !n.answered:
 		t.tripEnricher(ctx, e, n.after)
 	case n.throttled > 0:
-		t.cutEnricher(ctx, e, n)
+		t.slow(ctx, &e.service, n.served, n.throttled, 0)
 	case e.probing != 0 && n.answered:
-		if a := t.ask(ctx, shard.Close(e.name(), e.probing, t.now(), shard.Restart(e.row, t.now()))); a.err == nil {
-			e.row, e.circuit = a.row, shard.CircuitClosed
-		} else { // somebody else probes by now
-			e.circuit, e.next = shard.CircuitOpen, e.probing
-		}
+		t.closed(ctx, &e.service, e.probing, shard.Restart(e.row, t.now()))
 		e.probing = 0
 	}
 }
 
 // tripEnricher keeps all flights from asking for a while, longer at each level.
 func (t *turn) tripEnricher(ctx context.Context, e *enricher, after time.Duration) {
-	retry := t.h.Config.Retry
-	level := shard.NextLevel(e.row, t.now(), retry.OpenFor)
-	until := t.now().Add(min(max(retry.OpenFor(level), after), shard.MaxOpen))
+	level, until := t.opening(&e.service, after)
 	e.circuit, e.next, e.probing = shard.CircuitOpen, until+1, 0
-	a := t.ask(ctx, shard.Trip(e.name(), t.now(), until, level))
-	if _, refused := shard.AsRefused(a.err); a.err == nil || refused {
-		e.row, e.next = a.row, max(a.row.OpenUntil, t.now())+1
+	if t.open(ctx, &e.service, level, until) {
+		t.note(journal.Note{
+			Step: journal.EnrichAway, Count: int(level), Until: until.Time(), Detail: string(e.collection),
+		})
 	}
-	if a.err == nil {
-		n := journal.Note{Step: journal.EnrichAway, Count: int(level), Detail: string(e.collection)}
-		n.Until = until.Time()
-		t.note(n)
-	}
-}
-
-// cutEnricher takes the pace back for all flights, unless somebody has just done so.
-func (t *turn) cutEnricher(ctx context.Context, e *enricher, n tally) {
-	row, err := t.rows().One(ctx, shard.HealthRow(e.name()), shard.Eventual)
-	if t.lost("read the enricher's health", "", err); err != nil {
-		return
-	}
-	e.row = row
-	if e.circuit, e.next = shard.Health(row, t.now()); e.circuit != shard.CircuitClosed {
-		return // somebody has done more than that
-	}
-	if w, due := shard.Cut(e.name(), row, t.now(), n.served, n.throttled, 0); due {
-		e.row = t.ask(ctx, w).row
+	if other := e.row.OpenUntil; other > t.now() { // of whoever was first
+		e.next = other + 1
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
@@ -65,21 +66,16 @@ func (t *turn) mayLoad(d *document, probes map[*origin]bool) bool {
 // back without a refusal, because nothing was asked of the sink.
 func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) {
 	t.loadReferences(ctx, docs)
-	var unloaded []*document
-	for _, d := range docs {
+	ready, unloaded := split(docs, func(d *document) bool {
 		if d.reference != nil && d.unloaded == "" && !t.mayWrite() {
 			d.unloaded = notLoaded + "no time is left to write it"
 		}
 		t.noteFetched(d)
-		if d.unloaded == "" {
-			ready = append(ready, d)
-		} else {
-			unloaded = append(unloaded, d)
-		}
-	}
+		return d.unloaded == ""
+	})
 	t.finishAll(len(unloaded), func(i int) func() {
 		d := unloaded[i]
-		return t.release(ctx, d, d.newest(), d.unloaded, d.loadAfter, false)
+		return t.release(ctx, d, d.unloaded, d.loadAfter, false)
 	})
 	return ready
 }
@@ -106,23 +102,26 @@ func (t *turn) loadReferences(ctx context.Context, docs []*document) {
 	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
 	began := t.h.Clock.Now()
-	errs := make([]error, len(docs))
-	t.h.Parallel.Each(maxParallel, len(docs), func(i int) {
-		errs[i] = t.apart(docs[i], func() error { return t.loadReference(ctx, docs[i]) })
+	errs := fanout.Map(t.h.Parallel, maxParallel, docs, func(d *document) error {
+		return t.apart(d, func() error { return t.loadReference(ctx, d) })
 	})
 	t.judgeOrigins(docs, errs, t.h.Clock.Now().Sub(began))
-	for i, err := range errs {
-		if err == nil {
-			continue
+	for i, d := range docs {
+		if t.lost("load the payload", d.id, errs[i]) {
+			why, _ := unavailable(errs[i], "it cannot be loaded now")
+			d.unloaded, d.loadAfter = notLoaded+why, max(t.origin(d).after, t.patience(d, mostPatience))
 		}
-		t.lost("load the payload", docs[i].id, err)
-		d, why := docs[i], "it cannot be loaded now"
-		var source *source.Unavailable
-		if errors.As(err, &source) {
-			why = source.Problem
-		}
-		d.unloaded, d.loadAfter = notLoaded+why, max(t.origin(d).after, t.patience(d, mostPatience))
 	}
+}
+
+// unavailable is what a source says of itself, why where it is about one payload alone; and how
+// long it wants to be left alone.
+func unavailable(err error, why string) (string, time.Duration) {
+	var source *source.Unavailable
+	if errors.As(err, &source) {
+		return source.Problem, source.RetryAfter
+	}
+	return why, 0
 }
 
 // judgeOrigins finds the origins of which nothing could be loaded, or that ask for patience: the
@@ -140,12 +139,9 @@ func (t *turn) judgeOrigins(docs []*document, errs []error, took time.Duration) 
 		if err == nil {
 			continue
 		}
-		o, why := t.origin(docs[i]), "payloads cannot be loaded now"
-		var source *source.Unavailable
-		if errors.As(err, &source) {
-			o.after, why = max(o.after, source.RetryAfter), source.Problem
-		}
-		if !answered[o] || o.after > 0 {
+		o := t.origin(docs[i])
+		why, after := unavailable(err, "payloads cannot be loaded now")
+		if o.after = max(o.after, after); !answered[o] || o.after > 0 {
 			o.away = cmp.Or(o.away, why)
 		}
 	}
@@ -166,7 +162,7 @@ func (t *turn) loadReference(ctx context.Context, d *document) error {
 	case fault.Missing:
 		t.notThere(d, fault)
 	default:
-		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
+		d.fault, d.faultFor = fault.Detail(), deadletter.Payload
 	}
 	return nil
 }
@@ -194,7 +190,7 @@ func (t *turn) notThere(d *document, fault *event.Invalid) {
 		// What is newer than this event supersedes the delete, as it would the event.
 		e.Op, d.body = shard.Delete, nil
 	default:
-		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
+		d.fault, d.faultFor = fault.Detail(), deadletter.Payload
 	}
 }
 
@@ -203,7 +199,7 @@ func (t *turn) stale(d *document, fault *event.Invalid) {
 	e := d.newest()
 	sent := t.message(e).Sent
 	if t.h.Config.Retry.Overdue(sent, d.reference.NotBefore, t.h.Clock.Now()) {
-		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.StaleSource)
+		d.fault, d.faultFor = fault.Detail(), deadletter.StaleSource
 		return
 	}
 	d.unloaded = string(deadletter.StaleSource) + ": " + fault.Problem

@@ -3,7 +3,6 @@ package index
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/sink"
 )
 
 // finish ends the turn: the flight is done, waits for its next wake, or goes on in a new execution.
@@ -23,7 +21,7 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	}
 	switch {
 	case t.goesAway():
-		return t.away(ctx, config.AwayText(t.health))
+		return t.away(ctx, config.AwayText(t.sink.row))
 	case t.awaitsEnricher():
 		return t.away(ctx, "the enricher is away")
 	}
@@ -82,12 +80,12 @@ const checkpointAgain = 5 * time.Second
 // goesAway reports whether the flight ends because its sink is away for long. The one that opened
 // the circuit stays, and probes.
 func (t *turn) goesAway() bool {
-	now, until := t.now(), t.health.OpenUntil
-	if t.health.PausedAt != 0 { // nobody probes
-		return t.h.Config.Retry.Away(t.health, now)
+	now, until := t.now(), t.sink.row.OpenUntil
+	if t.sink.row.PausedAt != 0 { // nobody probes
+		return t.h.Config.Retry.Away(t.sink.row, now)
 	}
-	open := (t.tripped || t.circuit == shard.CircuitOpen) && now <= until
-	return open && t.state.Probes != until && t.h.Config.Retry.Away(t.health, now)
+	open := (t.tripped || t.sink.circuit == shard.CircuitOpen) && now <= until
+	return open && t.state.Probes != until && t.h.Config.Retry.Away(t.sink.row, now)
 }
 
 // away leaves the messages in the queue, invisible for some minutes, and ends the flight: SQS waits
@@ -193,77 +191,4 @@ func (t *turn) goOn(ctx context.Context, next flight.State, must bool) bool {
 	}
 	t.note(n)
 	return true
-}
-
-// readHealth reads the sink's shared row. Where its circuit has been open long enough this turn may
-// become the one prober.
-func (t *turn) readHealth(ctx context.Context) {
-	if !t.readCircuit(ctx) {
-		// An operator may have paused the sink. The table would refuse the claims, too.
-		t.unread, t.circuit, t.circuitNext = true, shard.CircuitOpen, t.now().Add(t.h.Config.Retry.BackoffMin)
-		return
-	}
-	t.rebuild = t.health
-	open, now := t.health.OpenUntil, t.now()
-	switch {
-	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk && t.state.Probes != open &&
-		now < open.Add(t.h.Config.Retry.OpenFor(t.health.Level)) && !shard.Absurd(open, now):
-		// Who asks writes first, and live is not through yet.
-		t.circuit, t.circuitNext = shard.CircuitOpen, t.health.OpenUntil
-	case t.circuit == shard.CircuitProbe:
-		t.probe(ctx)
-	}
-	if t.circuit == shard.CircuitOpen && !t.tripped {
-		t.circuitNext = t.behindCircuit(t.circuitNext, t.health.Level)
-	}
-}
-
-// readCircuit reads the health row. The row steers the pace; safety does not depend on it.
-func (t *turn) readCircuit(ctx context.Context) bool {
-	row, err := t.rows().One(ctx, shard.HealthRow(t.h.SinkName), shard.Eventual)
-	t.lost("read the sink's health", "", err)
-	if err != nil {
-		return false
-	}
-	t.health = row
-	t.circuit, t.circuitNext = shard.Health(t.health, t.now())
-	return true
-}
-
-// probe pings the sink, never with a document. Where the sink lets nobody ping, the circuit closes
-// to a pace at which a few documents ask the same question. They open it again, one level higher,
-// if nothing of them is applied.
-func (t *turn) probe(ctx context.Context) {
-	// The time of one ping that uses its whole deadline, and the guard for clocks that differ.
-	until := t.now().Add(t.h.Config.Index.SinkDeadline + t.h.Config.Index.Guard)
-	// The condition of this write lets one flight probe. The others wait until the time of that
-	// probe is over.
-	if _, err := t.put(ctx, shard.Probe(t.h.SinkName, t.now(), until)); err != nil {
-		t.circuit, t.circuitNext = shard.CircuitOpen, until
-		return
-	}
-	call, cancel := t.h.Clock.Deadline(ctx, min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin))
-	err := t.ping(call)
-	cancel()
-	t.lost("ping the sink", "", err)
-	pace := shard.Restart(t.health, t.now())
-	switch {
-	case errors.Is(err, sink.ErrDenied):
-		pace = shard.ProbePace // documents are the probe, a few at a time
-	case err != nil:
-		// A failed probe opens the circuit breaker again, one level higher.
-		t.trip(ctx, 0)
-		t.circuit = shard.CircuitOpen
-		return
-	}
-	a := t.ask(ctx, shard.Close(t.h.SinkName, until, t.now(), pace))
-	if a.err != nil {
-		t.circuit, t.circuitNext = shard.CircuitOpen, until // somebody else has tripped it, or probes
-		return
-	}
-	t.health = a.row
-	t.note(journal.Note{Step: journal.CircuitClosed})
-	closed := a.row // as it was before
-	closed.OpenUntil, closed.ProbeUntil = 0, 0
-	t.circuit, t.circuitNext = shard.Health(closed, t.now()) // somebody may have paused the sink
 }

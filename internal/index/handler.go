@@ -99,6 +99,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	t := &turn{
 		h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone(), verdicts: map[shard.Collection]verdict{},
 		enrichers: map[shard.Collection]*enricher{}, origins: map[string]*origin{},
+		generations: map[shard.Collection]string{}, sink: service{kind: "sink", name: h.SinkName},
 	}
 	if off := h.clockOff(t.start, s); off != 0 {
 		// Whatever this clock says would stay in rows, as leases, fences and last writes.
@@ -161,11 +162,9 @@ type turn struct {
 	decoded     map[int]*decoded // by record
 	docs        []*document
 	wake        shard.Micros // the earliest reason to look again
-	health      shard.Row
-	rebuild     shard.Row // health as this turn first read it: what is rebuilt stays so until it ends
-	circuit     shard.Circuit
-	circuitNext shard.Micros
-	unread      bool // the health row could not be read
+	sink        service
+	rebuild     shard.Row // the sink's row as this turn first read it: what is rebuilt stays so until it ends
+	unread      bool      // the sink's row could not be read
 	tripped     bool
 	origins     map[string]*origin // where payloads by reference come from, see fetch.go
 	cautious    bool               // documents of this flight could not be loaded when they were tried last
@@ -248,11 +247,13 @@ func (h *Handler) note(n journal.Note) {
 	h.Journal.Note(n)
 }
 
-// lost notes a call that failed, and what class of failure it was.
-func (t *turn) lost(call string, doc shard.DocID, err error) {
+// lost notes a call that failed, and what class of failure it was. It reports whether the call
+// failed.
+func (t *turn) lost(call string, doc shard.DocID, err error) bool {
 	if err != nil {
 		t.note(journal.Note{Step: journal.CallFailed, Doc: doc, Detail: call + ": " + backoff.Class(err)})
 	}
+	return err != nil
 }
 
 func (t *turn) note(n journal.Note) {

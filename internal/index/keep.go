@@ -32,8 +32,7 @@ func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) 
 			}
 		}
 		docs = nil
-		answers := make([]answer, len(tries))
-		t.h.Parallel.Each(maxParallel, len(tries), func(i int) { answers[i] = t.ask(ctx, writes[i]) })
+		answers := fanout.Map(t.h.Parallel, maxParallel, writes, func(w shard.Write) answer { return t.ask(ctx, w) })
 		for i, d := range tries { // one goroutine keeps the flight's own state
 			if t.kept(d, answers[i]) {
 				docs = append(docs, d)
@@ -64,20 +63,13 @@ func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 	if asked || len(t.generations) >= maxGenerations {
 		return g
 	}
-	if t.generations == nil {
-		t.generations = map[shard.Collection]string{}
-	}
 	if asks, ok := t.h.Sink.(sink.Generator); ok {
 		limit := min(t.h.Config.Index.SinkDeadline, (t.remaining()-sinkMargin)/4)
 		call, cancel := t.h.Clock.Deadline(ctx, limit)
 		defer cancel()
 		var err error
-		if p := fanout.Catch(func() { g, err = asks.Generation(call, c) }); p != nil {
-			t.panicked("ask which index it is", "", p)
-			g = ""
-		}
-		t.lost("ask which index it is", "", err)
-		if err != nil {
+		p := t.catch("ask which index it is", "", func() { g, err = asks.Generation(call, c) })
+		if t.lost("ask which index it is", "", err) || p != nil {
 			g = ""
 		}
 	}
@@ -130,26 +122,19 @@ func (t *turn) keeping(d *document) (shard.Write, bool) {
 // look: KEEP once more, or CLAIM.
 func (t *turn) kept(d *document, a answer) (again bool) {
 	e := d.newest()
-	_, refused := shard.AsRefused(a.err)
-	if a.err != nil && !refused {
+	if a.unknown() {
 		// It may still be applied: the version is committed then, and the next turn reads that.
 		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "KEEP got no answer")
 		return false
 	}
-	old := d.row
-	d.row, d.known = a.row, true
 	// A refusal by our own KEEP, whose answer was lost, shows the version committed with our content.
 	if a.err == nil || a.row.Committed == e.Key && a.row.Content == d.content(e.Key) {
+		old := d.row
+		d.row, d.known = a.row, true
 		t.unwritten(d, e, old)
 		return false
 	}
-	switch act := t.settle(d, true); {
-	case act == shard.ActClaim && d.newest() == e:
-		return true
-	case act == shard.ActClaim, act == shard.ActAdmit:
-		t.wait(d, t.now(), "an older version has its turn next")
-	}
-	return false
+	return t.refused(d, a.row)
 }
 
 // unwritten takes a version out of the flight that was committed without a write.
@@ -165,20 +150,14 @@ func (t *turn) unwritten(d *document, e *held, old shard.Row) {
 // others, with what COMMIT will say of their bytes. CLAIM took `content` out of the row, but it
 // returned the row as it was before: the sink shows those bytes where nothing was claimed then.
 func (t *turn) unchanged(ctx context.Context, docs []*document) (others []*document) {
-	var same []*document
-	for _, d := range docs {
+	same, others := split(docs, func(d *document) bool {
 		e := d.newest()
 		if d.fault != "" || e.Op != shard.Put {
-			others = append(others, d)
-			continue
+			return false
 		}
 		d.lease.Content = d.content(e.Key)
-		if d.reference != nil && !e.resync() && d.showed(d.body) {
-			same = append(same, d)
-		} else {
-			others = append(others, d)
-		}
-	}
+		return d.reference != nil && !e.resync() && d.showed(d.body)
+	})
 	t.finishAll(len(same), func(i int) func() { return t.commit(ctx, same[i], same[i].newest(), false) })
 	return others
 }

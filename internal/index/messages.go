@@ -81,7 +81,7 @@ const maxLeave = 100
 // unhealthy or throttles writes the newer version after the older one is back. Nothing brings back
 // the messages of a rescued flight, which nobody extends.
 func (t *turn) mayLeave() bool {
-	return t.firstVisible() <= t.longestHold() && t.circuit == shard.CircuitClosed && !t.tripped && t.keepsUp() &&
+	return t.firstVisible() <= t.longestHold() && t.sink.circuit == shard.CircuitClosed && !t.tripped && t.keepsUp() &&
 		t.h.Config.SupersededLeave() && len(t.remainingReceipts()) <= maxLeave
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -41,7 +40,7 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	}
 	row, _ := t.h.Config.RowAt(ops[missed[0]].Doc, t.h.SinkName)
 	t.note(journal.Note{Step: journal.Missed, Doc: row, Count: len(missed), Detail: why})
-	if _, err := t.put(ctx, shard.Miss(t.h.SinkName, t.rebuild.RebuildAt)); err == nil {
+	if a := t.ask(ctx, shard.Miss(t.h.SinkName, t.rebuild.RebuildAt)); a.err == nil {
 		return
 	}
 	for _, i := range missed {
@@ -49,25 +48,13 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	}
 }
 
-// into is one bulk call to the new index.
+// into is one bulk call to the new index. A sink that has no other knows nothing of it.
 func (t *turn) into(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
-	call, cancel := t.h.Clock.Deadline(ctx, max(min(mirrorTime, t.remaining()-sinkMargin), time.Millisecond))
-	defer cancel()
-	unknown := sink.Outcome{Kind: sink.Unknown, Reason: "no answer"}
-	if m, ok := t.h.Sink.(sink.Mirror); ok {
-		p := fanout.Catch(func() {
-			outcomes = m.Into(ops[0].Doc.Collection(), t.rebuild.RebuildInto).Write(call, ops)
-		})
-		if p != nil {
-			t.panicked("write to the new index", "", p)
+	outcomes, _ = t.call(ctx, "write to the new index", mirrorTime, ops, func(call context.Context) []sink.Outcome {
+		if m, ok := t.h.Sink.(sink.Mirror); ok {
+			return m.Into(ops[0].Doc.Collection(), t.rebuild.RebuildInto).Write(call, ops)
 		}
-	}
-	if len(outcomes) == len(ops) {
-		return outcomes
-	}
-	outcomes = make([]sink.Outcome, len(ops))
-	for i := range outcomes {
-		outcomes[i] = unknown
-	}
+		return nil
+	})
 	return outcomes
 }

@@ -44,10 +44,10 @@ func (t *turn) outage(ctx context.Context) flight.State {
 		next.WakeAt = t.wakeText(t.state.ReassertAfter)
 		return next
 	}
-	if !t.readCircuit(ctx) {
+	if !t.look(ctx, &t.sink) {
 		return t.next(ctx, next)
 	}
-	t.rebuild = t.health
+	t.rebuild = t.sink.row
 	t.reassert(ctx)
 	if t.left.Empty() {
 		return t.end(ctx)
@@ -83,13 +83,7 @@ func (t *turn) writeOutage(ctx context.Context) {
 		if d.fault != "" {
 			continue // receive will make it a dead letter when the table is back
 		}
-		e := d.newest()
-		now := t.now()
-		ops = append(ops, sink.Op{
-			Doc: d.id.Plain(), Kind: e.Op, Fence: shard.Fence(now), Key: e.Key, Version: d.version, At: now.Time(),
-			Document: d.body,
-		})
-		docs = append(docs, d)
+		ops, docs = append(ops, d.op(t.now())), append(docs, d)
 	}
 	if len(ops) == 0 {
 		return
@@ -143,17 +137,12 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	b := shard.Bid{Doc: d.id, Key: d.row.Committed, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd()}
 	b.Fence = shard.NextFence(d.row, b.Now)
 	l := b.Lease()
-	_, err := t.put(ctx, shard.Reassert(b))
-	if refused, ok := shard.AsRefused(err); ok {
-		switch row := refused.Row; {
-		case row.Owner == l.Token: // only the answer was lost
-			err = nil
-		case row.Committed != l.Key || row.Pending > l.Key:
-			return errOvertaken
-		}
-	}
-	if err != nil {
-		return err
+	switch a := t.ask(ctx, shard.Reassert(b)); {
+	case a.err == nil, a.refused && a.row.Owner == l.Token: // only the answer was lost
+	case a.refused && (a.row.Committed != l.Key || a.row.Pending > l.Key):
+		return errOvertaken
+	default:
+		return a.err
 	}
 	ops := []sink.Op{{
 		Doc: l.Doc.Plain(), Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
@@ -165,24 +154,29 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	if o.Kind != sink.Applied {
 		return &openError{o}
 	}
-	_, _, err = t.endLease(ctx, l, d.row, func(shard.Row) shard.Write { return shard.Reasserted(l) })
-	return err
+	return t.endLease(ctx, l, d.row, func(shard.Row) shard.Write { return shard.Reasserted(l) }).err
 }
 
 type openError struct{ sink.Outcome }
 
 func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }
 
-// send is one bulk call with its deadline. A sink that cannot count is not to be believed in
-// anything, and after a panic of its client nothing is known.
+// send is one bulk call to the sink.
 func (t *turn) send(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome, p *fanout.Panic) {
+	return t.call(ctx, "write to the sink", t.h.Config.Index.SinkDeadline, ops,
+		func(call context.Context) []sink.Outcome { return t.h.Sink.Write(call, ops) })
+}
+
+// call is one bulk call with its deadline. A sink that cannot count is not to be believed in
+// anything, and after a panic of its client nothing is known.
+func (t *turn) call(ctx context.Context, doing string, limit time.Duration, ops []sink.Op,
+	write func(call context.Context) []sink.Outcome,
+) (outcomes []sink.Outcome, p *fanout.Panic) {
 	// Whatever the sink does, sinkMargin is left for the writes to the table that follow.
-	limit := min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin)
-	call, cancel := t.h.Clock.Deadline(ctx, max(limit, time.Millisecond))
+	call, cancel := t.h.Clock.Deadline(ctx, max(min(limit, t.remaining()-sinkMargin), time.Millisecond))
 	defer cancel()
 	unknown := sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
-	if p = fanout.Catch(func() { outcomes = t.h.Sink.Write(call, ops) }); p != nil {
-		t.panicked("write to the sink", "", p)
+	if p = t.catch(doing, "", func() { outcomes = write(call) }); p != nil {
 		unknown.Reason = p.Error()
 	}
 	if p != nil || len(outcomes) != len(ops) {

@@ -17,23 +17,15 @@ import (
 
 // write is step 4: one bulk call for all claimed documents, then each outcome's row of the table.
 func (t *turn) write(ctx context.Context, docs []*document) {
-	var ops []sink.Op
-	var sent, broken []*document
-	for _, d := range docs {
-		if d.fault != "" {
-			broken = append(broken, d)
-			continue
-		}
-		e := d.newest()
-		ops = append(ops, sink.Op{
-			Doc: d.id.Plain(), Kind: e.Op, Fence: shard.Fence(d.lease.At), Key: e.Key, Version: d.version,
-			At: d.lease.At.Time(), Document: d.body, Present: d.row.CommittedOp == shard.Put,
-		})
-		sent = append(sent, d)
+	broken, sent := split(docs, func(d *document) bool { return d.fault != "" })
+	ops := make([]sink.Op, len(sent))
+	for i, d := range sent {
+		ops[i] = d.op(d.lease.At)
+		ops[i].Present = d.row.CommittedOp == shard.Put
 	}
 	if len(ops) > 0 && !t.mayGo(ctx, len(ops)) {
 		t.finishAll(len(sent), func(i int) func() {
-			return t.release(ctx, sent[i], sent[i].newest(), "never sent: maxDocumentsPerSecond", 0, false)
+			return t.release(ctx, sent[i], "never sent: maxDocumentsPerSecond", 0, false)
 		})
 	} else if len(ops) > 0 {
 		began := t.h.Clock.Now()
@@ -52,13 +44,22 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 	t.finishAll(len(broken), func(i int) func() { return t.broken(ctx, broken[i]) })
 }
 
+// op writes the newest version as it was made. Its fence is the time of its claim, or, without a
+// claim, the present.
+func (d *document) op(at shard.Micros) sink.Op {
+	e := d.newest()
+	return sink.Op{
+		Doc: d.id.Plain(), Kind: e.Op, Fence: shard.Fence(at), Key: e.Key, Version: d.version, At: at.Time(),
+		Document: d.body,
+	}
+}
+
 // broken ends the claim of a document that cannot be made. No request was made for it.
 func (t *turn) broken(ctx context.Context, d *document) func() {
-	reason := deadletter.Reason(d.faultFor)
-	if reason == deadletter.Panic && d.row.Refusals+1 < int64(t.h.Config.Retry.MaxRefusals) {
-		return t.release(ctx, d, d.newest(), d.fault, 0, true)
+	if d.faultFor == deadletter.Panic && !t.lastRefusal(d) {
+		return t.release(ctx, d, d.fault, 0, true)
 	}
-	return t.rejecting(ctx, d, reason, d.fault)
+	return t.rejecting(ctx, d, d.faultFor, d.fault)
 }
 
 // noteConfiguration alarms once for all ops that a request could not write for the engine's sake,
@@ -76,6 +77,11 @@ func (t *turn) noteConfiguration(outcomes []sink.Outcome) {
 	}
 }
 
+// lastRefusal reports whether one more refusal is more than are borne.
+func (t *turn) lastRefusal(d *document) bool {
+	return d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals)
+}
+
 // finishAll does n documents' I/O in parallel; what it returns keeps the flight's own state, one
 // after the other.
 func (t *turn) finishAll(n int, do func(i int) func()) {
@@ -86,20 +92,32 @@ func (t *turn) finishAll(n int, do func(i int) func()) {
 	}
 }
 
+// split separates the documents of which a question is true from the others.
+func split(docs []*document, is func(*document) bool) (yes, no []*document) {
+	for _, d := range docs {
+		if is(d) {
+			yes = append(yes, d)
+		} else {
+			no = append(no, d)
+		}
+	}
+	return yes, no
+}
+
 // outcome carries out one row of the table of design section 8. It does the I/O and returns what to
 // note in the flight's state.
 func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() {
-	e := d.newest()
+	e, why := d.newest(), o.Kind.String()+": "+o.Reason
 	switch o.Kind {
 	case sink.Applied:
 		return t.commit(ctx, d, e, true)
 	case sink.Throttled, sink.Configuration:
-		return t.release(ctx, d, e, o.Kind.String()+": "+o.Reason, o.RetryAfter, false)
+		return t.release(ctx, d, why, o.RetryAfter, false)
 	case sink.Refused:
-		if d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals) {
+		if t.lastRefusal(d) {
 			return t.rejecting(ctx, d, deadletter.Refusals, o.Reason)
 		}
-		return t.release(ctx, d, e, o.Kind.String()+": "+o.Reason, o.RetryAfter, true)
+		return t.release(ctx, d, why, o.RetryAfter, true)
 	case sink.Rejected:
 		return t.rejecting(ctx, d, deadletter.RejectedBySink, o.Reason)
 	default: // Unknown, and Newer under a live lease: lease and claimed stay and run out
@@ -107,7 +125,7 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 			if o.Kind == sink.Newer && t.now() <= d.row.LeaseUntil {
 				t.note(t.about(d, e, journal.SinkNewer, o.Reason))
 			}
-			t.note(t.about(d, e, journal.OutcomeUnknown, o.Kind.String()+": "+o.Reason))
+			t.note(t.about(d, e, journal.OutcomeUnknown, why))
 			t.wait(d, d.row.LeaseUntil+1, "the write's outcome is unknown")
 		}
 	}
@@ -121,52 +139,45 @@ var errChanging = errors.New("the row keeps changing")
 // else's.
 func (t *turn) endLease(ctx context.Context, l shard.Lease, image shard.Row,
 	form func(image shard.Row) shard.Write,
-) (old, row shard.Row, err error) {
+) (a answer) {
 	// One call in the common case. Another follows only a refusal whose image asks for another
 	// form.
 	for range 3 {
 		w := form(image)
-		old, err = t.put(ctx, w)
-		refused, isRefused := shard.AsRefused(err)
-		switch {
-		case err == nil:
-			return old, w.Apply(old), nil
-		case !isRefused:
-			return old, old, err
-		case shard.Ended(refused.Row, l, w): // only its answer was lost
-			return image, refused.Row, nil
-		case refused.Row.Owner != l.Token:
-			return old, refused.Row, err
+		switch a = t.ask(ctx, w); {
+		case !a.refused:
+			return a
+		case shard.Ended(a.row, l, w): // only its answer was lost
+			return answer{old: image, row: a.row}
+		case a.row.Owner != l.Token:
+			return a
 		}
-		image = refused.Row // only the form was wrong
+		image = a.row // only the form was wrong
 	}
-	return old, image, errChanging
+	return answer{row: image, err: errChanging}
 }
 
 // commit is COMMIT of what was written, or of what needed no write. Where it is refused that never
 // counts as success.
 func (t *turn) commit(ctx context.Context, d *document, e *held, written bool) func() {
-	old, row, err := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
+	a := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
 		return shard.Commit(d.lease, e.Op, t.now(), t.h.Config.Expires(t.h.Clock.Now()), image)
 	})
-	// endLease recognises our own lost answer. So a refusal here means that the lease is not ours
-	// any more.
-	_, lost := shard.AsRefused(err)
 	return func() {
 		switch {
-		case lost:
+		case a.refused: // endLease recognises our own lost answer: the lease is not ours any more
 			t.note(t.about(d, e, journal.LeaseLost, "COMMIT refused: the lease is somebody else's"))
-			d.row, d.known = row, true
+			d.row, d.known = a.row, true
 			t.wait(d, t.now(), "the lease was lost")
-		case err != nil:
-			t.unended(d, err, "COMMIT")
+		case a.err != nil:
+			t.unended(d, a.err, "COMMIT")
 		default:
-			if d.row = row; !written {
+			if d.row = a.row; !written {
 				t.unwritten(d, e, d.before)
 				return
 			}
 			n := t.about(d, e, journal.Committed, "")
-			n.Old = old
+			n.Old = a.old
 			t.drop(e)
 			t.note(n)
 			t.doneUpTo(d, e.Key)
@@ -186,24 +197,20 @@ func (t *turn) unended(d *document, err error, write string) {
 
 // release is RELEASE: nothing of what this claim asked for was applied. The row keeps `claimed`
 // (design section 5).
-func (t *turn) release(ctx context.Context, d *document, e *held, why string, after time.Duration,
-	refused bool,
-) func() {
-	_, _, err := t.endLease(ctx, d.lease, d.row, func(shard.Row) shard.Write {
-		return shard.Release(d.lease, why, refused)
-	})
+func (t *turn) release(ctx context.Context, d *document, why string, after time.Duration, refused bool) func() {
+	a := t.endLease(ctx, d.lease, d.row, func(shard.Row) shard.Write { return shard.Release(d.lease, why, refused) })
 	return func() {
-		if err != nil {
-			t.unended(d, err, "RELEASE")
+		if a.err != nil {
+			t.unended(d, a.err, "RELEASE")
 			return
 		}
-		t.note(t.about(d, e, journal.Released, why))
+		t.note(t.about(d, d.newest(), journal.Released, why))
 		// A throttle backs off by the flight's turns, a refusal by the document's refusals.
 		n := t.state.Turn
 		if refused {
 			n = int(d.row.Refusals)
 		}
-		t.wait(d, max(t.now().Add(max(t.delay(n), after)), t.circuitNext), "back-off: "+why)
+		t.wait(d, max(t.now().Add(max(t.delay(n), after)), t.sink.next), "back-off: "+why)
 	}
 }
 
@@ -214,27 +221,22 @@ func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Rea
 	// The dead letter is stored before the row says so. A crash in between sends it again, and
 	// parking is idempotent (design section 10).
 	id, err := t.sendLetter(ctx, d, e, reason, detail)
-	t.lost("send the dead letter", d.id, err)
-	if err != nil {
-		return t.release(ctx, d, e, "refused: dead letter not sent", 0, false)
+	if t.lost("send the dead letter", d.id, err) {
+		return t.release(ctx, d, "refused: dead letter not sent", 0, false)
 	}
 	why := string(reason) + ": " + detail
-	_, row, err := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
+	a := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
 		return shard.Reject(d.lease, why, t.h.Config.Expires(t.h.Clock.Now()), image)
 	})
 	return func() {
-		if err != nil {
-			t.unended(d, err, "REJECT")
+		if a.err != nil {
+			t.unended(d, a.err, "REJECT")
 			return
 		}
-		t.rejected(d, e, row, id, why)
+		d.row, d.known = a.row, true
+		t.note(t.about(d, e, journal.Rejected, why))
+		t.buried(d, e, id, why)
 	}
-}
-
-func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why string) {
-	d.row, d.known = row, true
-	t.note(t.about(d, e, journal.Rejected, why))
-	t.buried(d, e, letterID, why)
 }
 
 // buried takes a version out of the flight whose dead letter is stored and whose row says so.
@@ -253,7 +255,7 @@ func (t *turn) buried(d *document, e *held, letterID, why string) {
 			t.note(t.about(d, next, journal.Blocked,
 				"a newer version may be in the sink and is a dead letter: redrive it first"))
 		}
-		t.wait(d, t.now(), "an older version has its turn next")
+		t.waitForOlder(d)
 	}
 }
 
@@ -276,17 +278,6 @@ func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason dead
 		return "", err
 	}
 	return l.ID, queue.ErrorAt(t.h.Dead.Send(ctx, []queue.Outgoing{out}), 0)
-}
-
-// put is one conditional write with its retries.
-func (t *turn) put(ctx context.Context, w shard.Write) (old shard.Row, err error) {
-	old, err = t.rows().Write(ctx, w)
-	if _, ok := shard.AsRefused(err); ok {
-		t.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Transition.String()})
-		return old, err
-	}
-	t.lost(w.Transition.String(), w.Doc, err)
-	return old, err
 }
 
 // delay is the back-off with full jitter.

@@ -44,7 +44,7 @@ func (b *batch) decode(ctx context.Context) {
 			case r.Invalid != nil:
 				p := &pending{msg: i}
 				p.Event = event.Event{Index: r.Invalid.Index, Doc: r.Invalid.Doc, Key: r.Invalid.Key}
-				b.letter(p, r.Invalid.Reason, faultDetail(r.Invalid))
+				b.letter(p, r.Invalid.Reason, r.Invalid.Detail())
 			case r.Object != nil:
 				b.objects = append(b.objects, object{pending{msg: i, Event: event.Event{Index: j}}, r.Object})
 			case r.Skip != "":
@@ -125,13 +125,6 @@ func (b *batch) decodeOne(ctx context.Context, m *queue.Message) (results []even
 		bad.Err = p
 	}
 	return []event.Result{{Invalid: bad}}
-}
-
-func faultDetail(f *event.Invalid) string {
-	if f.Field == "" {
-		return f.Problem
-	}
-	return f.Field + ": " + f.Problem
 }
 
 // place takes an event in, unless it belongs elsewhere or is not due for longer than the quiet

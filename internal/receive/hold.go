@@ -8,6 +8,7 @@ import (
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -85,9 +86,8 @@ func (b *batch) extend(ctx context.Context, m *flight.Manifest, s flight.State, 
 	// A backlog has another time for almost every message: beside each other, or the function's time
 	// would be over first.
 	each := slices.Sorted(maps.Keys(waits))
-	errs := make([]error, len(each))
-	b.h.Parallel.Each(maxParallel, len(each), func(i int) {
-		errs[i] = queue.Failed(b.h.Ingest.Hold(ctx, waits[each[i]], each[i]))
+	errs := fanout.Map(b.h.Parallel, maxParallel, each, func(wait time.Duration) error {
+		return queue.Failed(b.h.Ingest.Hold(ctx, waits[wait], wait))
 	})
 	for _, err := range errs {
 		b.lost("extend visibility", err)

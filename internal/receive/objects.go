@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/queue"
@@ -55,8 +56,7 @@ func (b *batch) readObjects(ctx context.Context) {
 	}
 	ctx, cancel := b.until(ctx, objectShare)
 	defer cancel()
-	became := make([]ended, len(b.objects))
-	b.h.Parallel.Each(maxObjects, len(b.objects), func(i int) { became[i] = b.readObject(ctx, &b.objects[i]) })
+	became := fanout.Map(b.h.Parallel, maxObjects, b.objects, func(o object) ended { return b.readObject(ctx, &o) })
 	b.faults = nil // those so far are packed
 	for i, e := range became {
 		o := &b.objects[i]
