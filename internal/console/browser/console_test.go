@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // What happens while somebody looks is shown without a reload.
@@ -21,7 +20,7 @@ func TestWhatHappensIsShownAtOnce(t *testing.T) {
 	p := open(t, s.address)
 	p.load("#/dead")
 	s.publish(seed())
-	s.written(seeded, time.Minute)
+	s.written(seeded)
 	p.shows("There are 3 parked now")
 	p.click("main button", "Show them")
 	p.shows("no-version")
@@ -89,7 +88,7 @@ func (w *wire) forbid(out http.ResponseWriter, r *http.Request) bool {
 func TestEveryViewSaysWhatIsDenied(t *testing.T) {
 	t.Parallel()
 	s := start(t, seed())
-	s.written(seeded, time.Minute)
+	s.written(seeded)
 	w := wireTo(t, s.address)
 	p := open(t, strings.TrimPrefix(w.URL, "http://"))
 	p.load("")
@@ -124,7 +123,7 @@ func TestALostServerComesBackByItself(t *testing.T) {
 	w.cut.Store(false)
 	p.until("document.querySelector('#banner').hidden")
 	s.publish(seed())
-	s.written(seeded, time.Minute)
+	s.written(seeded)
 	p.shows("There are 3 parked now")
 	if !value[bool](p, "window.here === true") {
 		t.Error("the page was loaded again")
@@ -168,7 +167,7 @@ func TestHostileIdsAreShownAsText(t *testing.T) {
 		}
 	}
 	s := start(t, events.String())
-	s.written(len(hostile)-1, time.Minute) // the contract forbids what turns the order of a text around
+	s.written(len(hostile)-1) // the contract forbids what turns the order of a text around
 	p := open(t, s.address)
 	p.load("")
 	for _, view := range p.views() {
@@ -216,7 +215,7 @@ const missed = `[...document.querySelectorAll("` + controls + `")]
 func TestTheKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
 	s := start(t, seed())
-	s.written(seeded, time.Minute)
+	s.written(seeded)
 	p := open(t, s.address)
 	p.load("")
 	for _, view := range p.views() {
@@ -298,7 +297,7 @@ func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 	set("whatif-load", "1")
 	set("whatif-for", "10m")
 	p.click("button", "Compare")
-	p.within(3*time.Minute, "document.querySelectorAll('.chart svg').length === 4")
+	p.until("document.querySelectorAll('.chart svg').length === 4")
 	if head := p.text("main thead"); !strings.Contains(head, "Today") || !strings.Contains(head, "Yours") {
 		t.Errorf("the table has %q", head)
 	}
@@ -311,7 +310,7 @@ func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 	p.click("button", "Stop")
 	p.shows("Stopped.")
 	p.click("button", "Compare") // the one before has made room
-	p.within(3*time.Minute, "[...document.querySelectorAll('main [role=status]')].some((e) => e.innerText === 'Done.')")
+	p.until("[...document.querySelectorAll('main [role=status]')].some((e) => e.innerText === 'Done.')")
 	p.quiet()
 }
 
@@ -327,7 +326,7 @@ func TestAHundredThousandDocuments(t *testing.T) {
 		events.WriteString(put(fmt.Sprintf("d-%06d", i), "1", fmt.Sprintf("Document %d", i), ""))
 	}
 	s := start(t, events.String())
-	s.written(documents, 4*time.Minute)
+	s.written(documents)
 	p := open(t, s.address)
 	p.load("")
 	for _, view := range append(p.views(), "#/documents/content%23d-099999", "#/search?q=document") {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 func TestADocumentLeadsToItsDeadLetters(t *testing.T) {
@@ -15,7 +14,7 @@ func TestADocumentLeadsToItsDeadLetters(t *testing.T) {
 	s.publish(`{"type":"doc.changed","subject":"bad","sequence":"1","data":[]}` + "\n" +
 		`{"type":"doc.changed","subject":"worse","sequence":"1","data":[]}` + "\n" +
 		`{"type":"doc.changed","subject":"good","sequence":"1","data":{}}`)
-	s.written(1, time.Minute)
+	s.written(1)
 	p := open(t, s.address)
 	p.load("#/documents/content%23bad")
 	p.until(`[...document.querySelectorAll("main a")].some((a) => a.textContent === "Redrive or drop them" && (a.click(), true))`)
@@ -31,7 +30,7 @@ func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	s := start(t, "")
 	one := `{"type":"doc.changed","subject":"twice","sequence":"3","data":{"n":1}}`
 	s.publish(one + "\n" + one + "\n" + `{"type":"doc.changed","subject":"twice","sequence":"2","data":{}}`)
-	s.written(1, time.Minute)
+	s.written(1)
 	p := open(t, s.address)
 	p.load("#/documents/content%23twice")
 	// Each has a flight of its own: either may be the one that is written.
@@ -69,7 +68,7 @@ sinks: {search: {kind: bleve}, vectors: {kind: bleve}}
 	}
 	s := start(t, "", "--config", settings)
 	s.publish(`{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`)
-	s.written(2, time.Minute)
+	s.written(2)
 	p := open(t, s.address)
 	p.load("#/documents/content%23a")
 	p.until(`[...document.querySelectorAll("caption")].some((c) => c.textContent === "What follows is about the sink search" &&

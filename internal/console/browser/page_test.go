@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a page may take to show something, on a machine that does much else.
-const patience = 40 * time.Second
+// patience is how long something may take to show, on a machine that does much else.
+const patience = 4 * time.Minute
 
 // chromium is one browser for all tests.
 var chromium context.Context
@@ -181,14 +181,9 @@ func brief(s string) string { return s[:min(len(s), 120)] }
 // until waits for an expression to be true.
 func (p *page) until(expression string) {
 	p.t.Helper()
-	p.within(patience, expression)
-}
-
-func (p *page) within(d time.Duration, expression string) {
-	p.t.Helper()
-	for end := time.Now().Add(d); !value[bool](p, "Boolean("+expression+")"); pause(p.ctx) {
+	for end := time.Now().Add(patience); !value[bool](p, "Boolean("+expression+")"); pause(p.ctx) {
 		if time.Now().After(end) {
-			p.t.Fatalf("after %s not yet: %s\nthe page shows: %s\nand says %q", d, expression,
+			p.t.Fatalf("after %s not yet: %s\nthe page shows: %s\nand says %q", patience, expression,
 				brief(p.text("main")), p.heard())
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -68,7 +67,7 @@ func TestScreenshots(t *testing.T) {
 	}
 	events, written := newsroom()
 	s := start(t, events, "--quiet", "3s", "--max-wait", "9s")
-	s.written(written, 2*time.Minute)
+	s.written(written)
 	p := open(t, s.address)
 	p.load("")
 	for _, shot := range []picture{
@@ -120,7 +119,7 @@ func comparing(p *page) {
 		at.value = at.value.replace("quiet: 5s", "quiet: 10s");
 	})() || true`)
 	p.click("button", "Compare")
-	p.within(4*time.Minute, "document.querySelectorAll('.chart svg').length === 4")
+	p.until("document.querySelectorAll('.chart svg').length === 4")
 	value[bool](p, `(document.querySelector("#whatif-result").scrollIntoView({ block: "start" }), true)`)
 }
 

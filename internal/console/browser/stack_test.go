@@ -125,9 +125,9 @@ func (s *stack) publish(body string) {
 }
 
 // written waits until the sink has taken so many versions.
-func (s *stack) written(n int, within time.Duration) {
+func (s *stack) written(n int) {
 	s.t.Helper()
-	for end := time.Now().Add(within); ; pause(s.t.Context()) {
+	for end := time.Now().Add(patience); ; pause(s.t.Context()) {
 		answer, err := http.Get("http://" + s.address + "/status")
 		if err != nil {
 			s.t.Fatal(err)
@@ -144,7 +144,7 @@ func (s *stack) written(n int, within time.Duration) {
 			return
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("%d versions written after %s, want %d", state.Report.Written, within, n)
+			s.t.Fatalf("%d versions written after %s, want %d", state.Report.Written, patience, n)
 		}
 	}
 }

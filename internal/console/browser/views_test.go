@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // axe is the source of axe-core, which npm fetched.
@@ -112,7 +111,7 @@ func TestEveryViewIsAccessibleAndFits(t *testing.T) {
 			t.Parallel()
 			s := start(t, events)
 			if events != "" {
-				s.written(seeded, time.Minute)
+				s.written(seeded)
 			}
 			p := open(t, s.address)
 			p.load("")
