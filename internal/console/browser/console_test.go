@@ -167,7 +167,7 @@ func TestHostileIdsAreShownAsText(t *testing.T) {
 		}
 	}
 	s := start(t, events.String())
-	s.written(len(hostile)-1) // the contract forbids what turns the order of a text around
+	s.written(len(hostile) - 1) // the contract forbids what turns the order of a text around
 	p := open(t, s.address)
 	p.load("")
 	for _, view := range p.views() {
