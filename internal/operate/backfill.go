@@ -70,7 +70,7 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 	}
 	switch {
 	case r.By == "":
-		return done, inputf("by: name who asks, for the audit")
+		return done, errNobody
 	case r.Limit < 0 || r.Limit > maxBackfill:
 		return done, inputf("limit %d: want 1 to %d", r.Limit, maxBackfill)
 	case !slices.Contains(all, r.Sink), !slices.Contains(all, r.From), r.Sink == r.From:

@@ -2,8 +2,6 @@ package operate
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 )
 
@@ -16,45 +14,19 @@ type update struct {
 	End    bool           `json:"end,omitempty"`
 }
 
-// campaign answers line by line. It ends with the connection: the remaining dead letters stay as
-// they are.
-func campaign(mux *http.ServeMux, name string, f func(context.Context, LetterOrder) (LetterResult, error)) {
-	mux.HandleFunc("POST "+prefix+name, func(w http.ResponseWriter, r *http.Request) {
-		o, err := read[LetterOrder](w, r)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		out, enc := http.NewResponseController(w), json.NewEncoder(w)
-		o.Progress = func(l LetterLine) {
-			_ = enc.Encode(update{Line: &l}) // the client went away: the context ends too
-			_ = out.Flush()
-		}
-		res, err := f(r.Context(), o)
-		last := update{Counts: res.Outcomes, End: true}
-		if err != nil {
-			last.Error = wired(err)
-		}
-		_ = enc.Encode(last) // the client went away
+// campaign answers with each dead letter that is done. Where the connection ends, the remaining ones
+// stay as they are.
+func campaign(f func(context.Context, LetterOrder) (LetterResult, error)) http.HandlerFunc {
+	return lines(func(ctx context.Context, o LetterOrder, tell func(update)) update {
+		o.Progress = func(l LetterLine) { tell(update{Line: &l}) }
+		res, err := f(ctx, o)
+		return update{Counts: res.Outcomes, Error: wired(err), End: true}
 	})
 }
 
 func (c *Client) campaign(ctx context.Context, name string, o LetterOrder) (LetterResult, error) {
 	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
-	resp, err := c.post(ctx, name, o)
-	if err != nil {
-		return res, err
-	}
-	defer func() { _ = resp.Body.Close() }() // read to its end
-	if resp.StatusCode != http.StatusOK {
-		return res, c.refused(resp)
-	}
-	for dec := json.NewDecoder(resp.Body); ; {
-		var u update
-		if err := dec.Decode(&u); err != nil {
-			return res, fmt.Errorf("%s ended in the middle of %s: %w (what is listed was done)", Shown(c.Base), name, err)
-		}
+	err := follow(ctx, c, name, o, "what is listed was done", func(u update) (bool, *wireError) {
 		if u.Line != nil {
 			res.Outcomes[u.Line.Outcome]++
 			res.add(*u.Line)
@@ -62,17 +34,12 @@ func (c *Client) campaign(ctx context.Context, name string, o LetterOrder) (Lett
 				o.Progress(*u.Line)
 			}
 		}
-		if !u.End {
-			continue
-		}
 		if u.Counts != nil {
 			res.Outcomes = u.Counts
 		}
-		if u.Error != nil {
-			return res, &remoteError{*u.Error}
-		}
-		return res, nil
-	}
+		return u.End, u.Error
+	})
+	return res, err
 }
 
 // Redrive sends dead letters again.

@@ -76,7 +76,7 @@ func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error)
 		return g.out, input(err)
 	}
 	if r.By == "" {
-		return g.out, inputf("by: name who asks, for the audit")
+		return g.out, errNobody
 	}
 	if id := r.Key.ID(); strings.TrimSpace(id) != id || strings.ContainsAny(id, "*?") && !g.exact(ctx) {
 		return g.out, inputf("key %q: its id begins or ends with a space, or looks like a pattern: forget takes one "+

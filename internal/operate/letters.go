@@ -126,7 +126,7 @@ func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redr
 	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
 	switch {
 	case r.By == "":
-		return res, inputf("by: name who asks, for the audit")
+		return res, errNobody
 	case !(r.Rate >= 0):
 		return res, inputf("rate %g: want dead letters a second, or 0 for no limit", r.Rate)
 	}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -47,11 +44,10 @@ func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult,
 	case !ok || bucket == "" || key == "":
 		return result, inputf("object %q: want s3://bucket/key", order.Object)
 	case order.Abort && order.By == "":
-		return result, inputf("by: name who asks, for the audit")
+		return result, errNobody
 	}
-	table := rows.Table{Store: o.Shards, Clock: o.Clock}
-	for _, sink := range slices.Sorted(maps.Keys(o.Config.Sinks)) {
-		row, err := table.One(ctx, shard.ObjectRow(sink, bucket, key), shard.Consistent)
+	for _, sink := range o.sinks() {
+		row, err := o.table().One(ctx, shard.ObjectRow(sink, bucket, key), shard.Consistent)
 		if err != nil {
 			return result, fmt.Errorf("read the object's row of sink %s: %w", sink, err)
 		}
@@ -63,7 +59,7 @@ func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult,
 			return result, fmt.Errorf("sink %s: %w", sink, err)
 		}
 		if order.Abort && !p.Done && p.Aborted == "" {
-			if err = o.abort(ctx, table, row, &p, order); err != nil {
+			if err = o.abort(ctx, row, &p, order); err != nil {
 				return result, fmt.Errorf("sink %s: %w", sink, err)
 			}
 		}
@@ -73,14 +69,13 @@ func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult,
 	return result, nil
 }
 
-func (o *Operator) abort(ctx context.Context, table rows.Table, row shard.Row, p *ObjectProgress, order ObjectOrder,
-) error {
+func (o *Operator) abort(ctx context.Context, row shard.Row, p *ObjectProgress, order ObjectOrder) error {
 	p.Aborted = order.By
 	if order.Why != "" {
 		p.Aborted += ": " + order.Why
 	}
 	now := max(shard.MicrosOf(o.Clock.Now()), row.RanAt+1)
-	_, err := table.Write(ctx, shard.Advance(row.Doc, row.RanAt, now, p.String(), row.ExpiresAt))
+	_, err := o.table().Write(ctx, shard.Advance(row.Doc, row.RanAt, now, p.String(), row.ExpiresAt))
 	if r, refused := shard.AsRefused(err); refused && r.Row.RanAt != now {
 		return errors.New("a slice was read meanwhile: ask again")
 	} else if err != nil && !refused {

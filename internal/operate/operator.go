@@ -24,6 +24,7 @@ import (
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -80,6 +81,11 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 	if p.Lane != "" && p.Lane != flight.Live && p.Lane != flight.Bulk {
 		return done, inputf("lane %q: want %s or %s", p.Lane, flight.Live, flight.Bulk)
 	}
+	if p.Sink != "" {
+		if err := o.has(p.Sink); err != nil {
+			return done, err
+		}
+	}
 	var run shard.Run
 	if p.Run != "" {
 		var err error
@@ -87,49 +93,20 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 			return done, inputf("run: %w", err)
 		}
 	}
-	if _, ok := o.Config.Sinks[p.Sink]; p.Sink != "" && !ok {
-		return done, inputf("sink %q: this stack has %s", p.Sink,
-			strings.Join(slices.Sorted(maps.Keys(o.Config.Sinks)), ", "))
-	}
 	for i, out := range p.Messages {
-		if p.Run != "" {
-			m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
-			m, err := feed.Resync(o.Config, o.Sources, m, run, p.Collection)
-			if err != nil {
-				done.Refused = append(done.Refused, Refusal{i, err.Error()})
-				continue
-			}
-			out.Body = m.Body
-		}
-		if why := out.Refusal(); why != nil {
-			done.Refused = append(done.Refused, Refusal{i, refusal(why)})
+		out, to, err := o.routed(p, out, run)
+		if err != nil {
+			done.Refused = append(done.Refused, Refusal{i, err.Error()})
 			continue
 		}
-		m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
-		to := feed.RouteOf(o.Config, o.Sources, m)
-		if p.Lane != "" {
-			to.Lane = p.Lane
-		}
-		if fault := to.Fault(); fault != nil && !p.Unchecked {
-			done.Refused = append(done.Refused, Refusal{i, o.decodedBy(m, to.Sink) + fault.Error()})
-			continue
-		}
-		sinks := to.Sinks()
-		if p.Sink != "" {
-			if !slices.Contains(sinks, p.Sink) {
-				done.Refused = append(done.Refused, Refusal{i, fmt.Sprintf("it is not for sink %s, but for %s", p.Sink,
-					strings.Join(sinks, ", "))})
-				continue
+		for _, sink := range to.Sinks() {
+			if p.Sink == "" || p.Sink == sink {
+				err = cmp.Or(err, queue.ErrorAt(o.send(ctx, sink, to.Lane, []queue.Outgoing{out}), 0))
 			}
-			sinks = []string{p.Sink}
-		}
-		var err error
-		for _, sink := range sinks {
-			err = cmp.Or(err, o.send(ctx, sink, to.Lane, out))
 		}
 		switch {
 		case errors.Is(err, queue.ErrTooLarge):
-			done.Refused = append(done.Refused, Refusal{i, refusal(err)})
+			done.Refused = append(done.Refused, Refusal{i, refusal(err).Error()})
 			continue
 		case err != nil:
 			return done, fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, err)
@@ -139,6 +116,31 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxLines-len(done.Sent))])...)
 	}
 	return done, nil
+}
+
+// routed is a message as a publication has it sent, and where it goes. The error says why it goes
+// nowhere.
+func (o *Operator) routed(p Publication, out queue.Outgoing, run shard.Run) (queue.Outgoing, feed.Route, error) {
+	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
+	if p.Run != "" {
+		marked, err := feed.Resync(o.Config, o.Sources, m, run, p.Collection)
+		if err != nil {
+			return out, feed.Route{}, err
+		}
+		out.Body, m.Body = marked.Body, marked.Body
+	}
+	if why := out.Refusal(); why != nil {
+		return out, feed.Route{}, refusal(why)
+	}
+	to := feed.RouteOf(o.Config, o.Sources, m)
+	to.Lane = cmp.Or(p.Lane, to.Lane)
+	if fault := to.Fault(); fault != nil && !p.Unchecked {
+		return out, to, fmt.Errorf("%s%w", o.decodedBy(m, to.Sink), fault)
+	}
+	if sinks := to.Sinks(); p.Sink != "" && !slices.Contains(sinks, p.Sink) {
+		return out, to, fmt.Errorf("it is not for sink %s, but for %s", p.Sink, strings.Join(sinks, ", "))
+	}
+	return out, to, nil
 }
 
 // decodedBy says which of several sources a message was taken for that does not name its own.
@@ -166,22 +168,39 @@ func sentEvents(message int, results []event.Result) (sent []SentEvent) {
 }
 
 // refusal is why no queue takes a message, with the fix.
-func refusal(why error) string {
+func refusal(why error) error {
 	if errors.Is(why, queue.ErrTooLarge) {
-		return why.Error() + ": send the payload by dataref"
+		return fmt.Errorf("%w: send the payload by dataref", why)
 	}
-	return why.Error()
+	return why
 }
 
-func (o *Operator) send(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error {
+// send sends to a queue of a sink: one error or nil for each message, nil for none.
+func (o *Operator) send(ctx context.Context, sink string, lane flight.Lane, out []queue.Outgoing) []error {
 	if o.Publisher != nil {
-		return o.Publisher(ctx, sink, lane, out)
+		errs := make([]error, len(out))
+		for i := range out {
+			errs[i] = o.Publisher(ctx, sink, lane, out[i])
+		}
+		return queue.Answer(errs)
 	}
-	q := o.Queues(sink, lane)
-	if q == nil {
-		return fmt.Errorf("sink %s has no queue in lane %s", sink, lane)
+	if q := o.Queues(sink, lane); q != nil {
+		return q.Send(ctx, out)
 	}
-	return queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
+	return queue.FailAll(len(out), fmt.Errorf("sink %s has no queue in lane %s", sink, lane))
+}
+
+func (o *Operator) table() rows.Table { return rows.Table{Store: o.Shards, Clock: o.Clock} }
+
+// sinks are the names of all sinks, sorted.
+func (o *Operator) sinks() []string { return slices.Sorted(maps.Keys(o.Config.Sinks)) }
+
+// has refuses the name of a sink that the stack does not have.
+func (o *Operator) has(sink string) error {
+	if _, ok := o.Config.Sinks[sink]; !ok {
+		return inputf("sink %q: this stack has %s", sink, strings.Join(o.sinks(), ", "))
+	}
+	return nil
 }
 
 // row is the row that a key stands for: people may name the first sink, too.
@@ -261,7 +280,7 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	for _, q := range s.Queues {
 		s.Wrong = append(s.Wrong, q.Wrong...)
 	}
-	names, now := slices.Sorted(maps.Keys(o.Config.Sinks)), shard.MicrosOf(o.Clock.Now())
+	names, now := o.sinks(), shard.MicrosOf(o.Clock.Now())
 	ids := []shard.DocID{}
 	for _, name := range names {
 		ids = append(ids, shard.HealthRow(name), shard.RunRow("prune-"+name))
@@ -414,34 +433,46 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 
 // Cancel makes the pending version of a document a dead letter, or its next scheduled event.
 func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
-	if _, err := shard.ParseDocID(string(c.Key)); err != nil {
-		return Letter{}, input(err)
-	}
 	if c.By == "" {
-		return Letter{}, inputf("by: name who asks, for the audit")
+		return Letter{}, errNobody
 	}
-	// Without a sink it is cancelled for all of them. One of them may be through with it already.
-	rows, err := o.rows(c.Key)
+	// One of the sinks may be through with it already.
+	done, err := eachRow(o, c.Key, func(row shard.DocID) (deadletter.Facts, error) {
+		f, err := o.cancel(ctx, row, c)
+		return f, kind(err)
+	})
 	if err != nil {
 		return Letter{}, err
 	}
-	var done []deadletter.Facts
+	return asLetter(done[0]), nil
+}
+
+// eachRow changes every row that a key stands for: without a sink those of all. Where one takes it,
+// others may have nothing to change.
+func eachRow[A any](o *Operator, key shard.DocID, change func(shard.DocID) (A, error)) (done []A, err error) {
+	if _, err := shard.ParseDocID(string(key)); err != nil {
+		return nil, input(err)
+	}
+	rows, err := o.rows(key)
+	if err != nil {
+		return nil, err
+	}
 	var why error
 	for _, row := range rows {
-		f, err := o.cancel(ctx, row, c)
+		a, err := change(row)
 		switch {
 		case err == nil:
-			done = append(done, f)
-		case len(rows) == 1 || !errors.Is(err, redrive.ErrNotPending) && !errors.Is(err, redrive.ErrNotPlanned):
-			return Letter{}, kind(err)
-		case why == nil:
-			why = err
+			done = append(done, a)
+		case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInput):
+			return nil, err
+		default:
+			why = cmp.Or(why, err)
 		}
 	}
 	if len(done) == 0 {
-		return Letter{}, kind(why)
+		return nil, why
 	}
-	return asLetter(done[0]), nil
+	return done, nil
 }
 
 func (o *Operator) cancel(ctx context.Context, row shard.DocID, c Cancellation) (deadletter.Facts, error) {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -55,10 +52,10 @@ func (o *Operator) pauseOf(h shard.Row) *Pause {
 // Pause keeps every claim for sinks back until [Operator.Resume]. Turns under way end first, which
 // takes seconds. The result is valid beside an error, too: it says what was done before.
 func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
-	return o.each(ctx, p, "pause", func(table rows.Table, name string, h shard.Row) (PauseChange, error) {
+	return o.each(ctx, p, "pause", func(name string, h shard.Row) (PauseChange, error) {
 		now := shard.MicrosOf(o.Clock.Now())
 		w := shard.Pause(name, now, p.By, p.Why)
-		old, err := table.Write(ctx, w)
+		old, err := o.table().Write(ctx, w)
 		refused, is := shard.AsRefused(err)
 		switch {
 		case err == nil:
@@ -82,12 +79,12 @@ func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error)
 // Resume ends pauses. What waited goes at a pace that soon grows. The result is valid beside an
 // error, too.
 func (o *Operator) Resume(ctx context.Context, p PauseOrder) (PauseResult, error) {
-	return o.each(ctx, p, "resume", func(table rows.Table, name string, h shard.Row) (PauseChange, error) {
+	return o.each(ctx, p, "resume", func(name string, h shard.Row) (PauseChange, error) {
 		if h.PausedAt == 0 {
 			return PauseChange{Sink: name}, nil
 		}
 		now := shard.MicrosOf(o.Clock.Now())
-		_, err := table.Write(ctx, shard.Resume(name, h, now, o.Config.Retry.OpenFor))
+		_, err := o.table().Write(ctx, shard.Resume(name, h, now, o.Config.Retry.OpenFor))
 		refused, is := shard.AsRefused(err)
 		switch {
 		case is && refused.Row.PausedAt != 0:
@@ -103,27 +100,27 @@ func (o *Operator) Resume(ctx context.Context, p PauseOrder) (PauseResult, error
 
 // each does something with the health row of every sink of an order.
 func (o *Operator) each(ctx context.Context, p PauseOrder, doing string,
-	do func(table rows.Table, name string, h shard.Row) (PauseChange, error),
+	do func(name string, h shard.Row) (PauseChange, error),
 ) (PauseResult, error) {
 	result := PauseResult{Sinks: []PauseChange{}}
-	names := slices.Sorted(maps.Keys(o.Config.Sinks))
+	names := o.sinks()
 	switch {
 	case p.By == "":
-		return result, inputf("by: name who asks, for the audit")
+		return result, errNobody
 	case p.All == (p.Sink != ""):
 		return result, inputf("name one sink, or all: this stack has %s", strings.Join(names, ", "))
-	case p.Sink != "" && !slices.Contains(names, p.Sink):
-		return result, inputf("sink %q: this stack has %s", p.Sink, strings.Join(names, ", "))
 	case p.Sink != "":
+		if err := o.has(p.Sink); err != nil {
+			return result, err
+		}
 		names = []string{p.Sink}
 	}
-	table := rows.Table{Store: o.Shards, Clock: o.Clock}
 	var failed []error
 	for _, name := range names {
-		h, err := table.One(ctx, shard.HealthRow(name), shard.Consistent)
+		h, err := o.table().One(ctx, shard.HealthRow(name), shard.Consistent)
 		var c PauseChange
 		if err == nil {
-			c, err = do(table, name, h)
+			c, err = do(name, h)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s sink %s: %w", doing, name, err))

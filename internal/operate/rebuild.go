@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +93,7 @@ func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildProgress
 	var none RebuildProgress
 	switch {
 	case r.By == "":
-		return none, inputf("by: name who asks, for the audit")
+		return none, errNobody
 	case !(r.Rate >= 0) || math.IsInf(r.Rate, 0):
 		return none, inputf("rate %g: want documents a second, or 0 for no limit", r.Rate)
 	case r.Keep < 0, r.Allow != nil && *r.Allow < 0:
@@ -146,11 +144,7 @@ func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) 
 		return "", inputf("action %q: want %s, %s or %s", r.Action, RebuildStart, RebuildResume, RebuildAbort)
 	}
 	if r.Sink != "" {
-		if _, ok := o.Config.Sinks[r.Sink]; !ok {
-			return "", inputf("sink %q: this stack has %s", r.Sink,
-				strings.Join(slices.Sorted(maps.Keys(o.Config.Sinks)), ", "))
-		}
-		return r.Sink, nil
+		return r.Sink, o.has(r.Sink)
 	}
 	all, err := o.Rebuilds(ctx)
 	switch {
@@ -167,7 +161,7 @@ func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) 
 // Rebuilds are the rebuilds that are under way, by sink. It asks the table only.
 func (o *Operator) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
 	out := []RebuildProgress{}
-	for _, name := range slices.Sorted(maps.Keys(o.Config.Sinks)) {
+	for _, name := range o.sinks() {
 		s := rebuild.Service{Shards: o.Shards, SinkName: name, Config: o.Config, Clock: o.Clock}
 		p, err := s.Status(ctx)
 		switch {
@@ -188,57 +182,28 @@ type rebuildUpdate struct {
 	Error    *wireError       `json:"error,omitempty"`
 }
 
-func rebuilding(mux *http.ServeMux, f func(context.Context, RebuildOrder) (RebuildProgress, error)) {
-	mux.HandleFunc("POST "+prefix+"rebuild", func(w http.ResponseWriter, r *http.Request) {
-		o, err := read[RebuildOrder](w, r)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		out, enc := http.NewResponseController(w), json.NewEncoder(w)
-		o.Report = func(p RebuildProgress) {
-			_ = enc.Encode(rebuildUpdate{Progress: &p}) // the client went away: the context ends too
-			_ = out.Flush()
-		}
-		p, err := f(r.Context(), o)
-		last := rebuildUpdate{Result: &p}
-		if err != nil {
-			last.Error = wired(err)
-		}
-		_ = enc.Encode(last) // the client went away
+func rebuilding(f func(context.Context, RebuildOrder) (RebuildProgress, error)) http.HandlerFunc {
+	return lines(func(ctx context.Context, o RebuildOrder, tell func(rebuildUpdate)) rebuildUpdate {
+		o.Report = func(p RebuildProgress) { tell(rebuildUpdate{Progress: &p}) }
+		p, err := f(ctx, o)
+		return rebuildUpdate{Result: &p, Error: wired(err)}
 	})
 }
 
 // Rebuild begins, resumes or aborts a rebuild.
 func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (p RebuildProgress, err error) {
-	resp, err := c.post(ctx, "rebuild", o)
-	if err != nil {
-		return p, err
-	}
-	defer func() { _ = resp.Body.Close() }() // read to its end
-	if resp.StatusCode != http.StatusOK {
-		return p, c.refused(resp)
-	}
-	for dec := json.NewDecoder(resp.Body); ; {
-		var u rebuildUpdate
-		if err := dec.Decode(&u); err != nil {
-			return p, fmt.Errorf("%s ended in the middle of a rebuild: %w (`lull rebuild resume` goes on)",
-				Shown(c.Base), err)
-		}
-		if u.Progress != nil {
+	err = follow(ctx, c, "rebuild", o, "`lull rebuild resume` goes on", func(u rebuildUpdate) (bool, *wireError) {
+		switch {
+		case u.Result != nil:
+			p = *u.Result
+		case u.Progress != nil:
 			if p = *u.Progress; o.Report != nil {
 				o.Report(p)
 			}
 		}
-		switch {
-		case u.Result == nil:
-		case u.Error != nil:
-			return *u.Result, &remoteError{*u.Error}
-		default:
-			return *u.Result, nil
-		}
-	}
+		return u.Result != nil, u.Error
+	})
+	return p, err
 }
 
 // Rebuilds are the rebuilds that are under way.

@@ -3,8 +3,6 @@ package operate
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -73,7 +71,7 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 	res := ReconcileResult{Collection: r.Collection, Outcomes: map[string]int{}, DryRun: r.DryRun}
 	switch {
 	case r.By == "":
-		return res, inputf("by: name who asks, for the audit")
+		return res, errNobody
 	case !(r.Rate >= 0) || math.IsInf(r.Rate, 0):
 		return res, inputf("rate %g: want documents a second, or 0 for no limit", r.Rate)
 	case r.Audit != nil && r.Audit.Sample < 0:
@@ -183,65 +181,31 @@ type reconcileUpdate struct {
 	Error  *wireError       `json:"error,omitempty"`
 }
 
-func reconciliation(mux *http.ServeMux, f func(context.Context, ReconcileOrder) (ReconcileResult, error)) {
-	mux.HandleFunc("POST "+prefix+"reconcile", func(w http.ResponseWriter, r *http.Request) {
-		o, err := read[ReconcileOrder](w, r)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		out, enc := http.NewResponseController(w), json.NewEncoder(w)
-		tell := func(u reconcileUpdate) {
-			_ = enc.Encode(u) // the client went away: the context ends too
-			_ = out.Flush()
-		}
+func reconciliation(f func(context.Context, ReconcileOrder) (ReconcileResult, error)) http.HandlerFunc {
+	return lines(func(ctx context.Context, o ReconcileOrder, tell func(reconcileUpdate)) reconcileUpdate {
 		o.Found = func(l ReconcileLine) { tell(reconcileUpdate{Line: &l}) }
 		o.Seen = func(page []ReconcileCopy) { tell(reconcileUpdate{Seen: page}) }
 		o.Reached = func(p reconcile.Place, res ReconcileResult) { tell(reconcileUpdate{Place: &p, Result: &res}) }
-		res, err := f(r.Context(), o)
-		last := reconcileUpdate{Result: &res}
-		if err != nil {
-			last.Error = wired(err)
-		}
-		tell(last)
+		res, err := f(ctx, o)
+		return reconcileUpdate{Result: &res, Error: wired(err)}
 	})
 }
 
 // Reconcile compares a collection with its rows and repairs what the two of them suffice for.
-func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResult, error) {
-	resp, err := c.post(ctx, "reconcile", o)
-	if err != nil {
-		return ReconcileResult{}, err
-	}
-	defer func() { _ = resp.Body.Close() }() // read to its end
-	if resp.StatusCode != http.StatusOK {
-		return ReconcileResult{}, c.refused(resp)
-	}
-	for dec := json.NewDecoder(resp.Body); ; {
-		var u reconcileUpdate
-		if err := dec.Decode(&u); err != nil {
-			return ReconcileResult{}, fmt.Errorf("%s ended in the middle of reconcile: %w (what is listed was done)",
-				Shown(c.Base), err)
-		}
+func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (res ReconcileResult, err error) {
+	err = follow(ctx, c, "reconcile", o, "what is listed was done", func(u reconcileUpdate) (bool, *wireError) {
 		switch {
-		case u.Line != nil:
-			if o.Found != nil {
-				o.Found(*u.Line)
-			}
-		case u.Seen != nil:
-			if o.Seen != nil {
-				o.Seen(u.Seen)
-			}
-		case u.Place != nil && u.Result != nil:
-			if o.Reached != nil {
-				o.Reached(*u.Place, *u.Result)
-			}
-		case u.Result == nil:
-		case u.Error != nil:
-			return *u.Result, &remoteError{*u.Error}
-		default:
-			return *u.Result, nil
+		case u.Line != nil && o.Found != nil:
+			o.Found(*u.Line)
+		case u.Seen != nil && o.Seen != nil:
+			o.Seen(u.Seen)
+		case u.Place != nil && u.Result != nil && o.Reached != nil:
+			o.Reached(*u.Place, *u.Result)
+		case u.Place == nil && u.Result != nil:
+			res = *u.Result
+			return true, u.Error
 		}
-	}
+		return false, nil
+	})
+	return res, err
 }

@@ -56,7 +56,7 @@ func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	case err != nil:
 		return Removed{}, inputf("run: %w", err)
 	case r.By == "":
-		return Removed{}, inputf("by: name who asks, for the audit")
+		return Removed{}, errNobody
 	case len(r.Documents) > maxRemove:
 		return Removed{}, inputf("documents: %d, at most %d in one order", len(r.Documents), maxRemove)
 	}

@@ -72,7 +72,7 @@ func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 	case err != nil:
 		return ReplayStep{}, err
 	case r.By == "":
-		return ReplayStep{}, inputf("by: name who asks, for the audit")
+		return ReplayStep{}, errNobody
 	case r.Limit < 0 || r.Limit > replay.MaxStep:
 		return ReplayStep{}, inputf("limit: want 1 to %d", replay.MaxStep)
 	case r.Source != "" && !named:
@@ -91,7 +91,10 @@ func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 		})
 	}
 	s := replay.Service{
-		Store: o.Archive, Shards: o.Shards, Config: o.Config, Clock: o.Clock, Send: o.sendBulk,
+		Store: o.Archive, Shards: o.Shards, Config: o.Config, Clock: o.Clock,
+		Send: func(ctx context.Context, sink string, out []queue.Outgoing) []error {
+			return o.send(ctx, sink, flight.Bulk, out)
+		},
 		Sources: func(sink string) replay.Sources { return o.Sources.At(sink) },
 	}
 	step, err := s.Step(ctx, replay.Order{
@@ -116,20 +119,6 @@ func (o *Operator) archives() error {
 		return inputf("archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")
 	}
 	return nil
-}
-
-// sendBulk sends to the bulk queue of a sink.
-func (o *Operator) sendBulk(ctx context.Context, sink string, out []queue.Outgoing) []error {
-	if o.Publisher == nil {
-		if q := o.Queues(sink, flight.Bulk); q != nil {
-			return q.Send(ctx, out)
-		}
-	}
-	errs := make([]error, len(out))
-	for i := range out {
-		errs[i] = o.send(ctx, sink, flight.Bulk, out[i])
-	}
-	return queue.Answer(errs)
 }
 
 // Archived adds up what the archive has of a time.

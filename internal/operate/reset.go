@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -36,36 +35,22 @@ var errBusy = errors.New("nothing was changed")
 // in the sink stays until the upstream sends one of those versions.
 func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	if r.By == "" {
-		return Resetted{}, inputf("by: name who asks, for the audit")
+		return Resetted{}, errNobody
 	}
-	// Without a sink it is reset for all of them. One that was away may not have the version at all.
-	rows, err := o.rows(r.Key)
+	// One of the sinks that was away may not have the version at all.
+	all, err := eachRow(o, r.Key, func(row shard.DocID) (Resetted, error) {
+		r.Key = row
+		return o.reset(ctx, r)
+	})
 	if err != nil {
 		return Resetted{}, err
-	}
-	var all []Resetted
-	var why error
-	for _, row := range rows {
-		r.Key = row
-		done, err := o.reset(ctx, r)
-		switch {
-		case err == nil:
-			all = append(all, done)
-		case len(rows) == 1 || !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInput):
-			return done, err
-		case why == nil:
-			why = err
-		}
-	}
-	if len(all) == 0 {
-		return Resetted{}, why
 	}
 	all[0].Others = all[1:]
 	return all[0], nil
 }
 
 func (o *Operator) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
-	table := rows.Table{Store: o.Shards, Clock: o.Clock}
+	table := o.table()
 	row, err := table.One(ctx, r.Key, shard.Consistent)
 	if err != nil {
 		return Resetted{}, fmt.Errorf("reset %s: read the row: %w", r.Key, err)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/lullhq/lull/internal/shard"
@@ -87,7 +85,7 @@ func (o *Operator) searched(c shard.Collection) []string {
 	if c != "" {
 		return o.Config.SinksFor(string(c))[:1]
 	}
-	return slices.Sorted(maps.Keys(o.Config.Sinks))
+	return o.sinks()
 }
 
 func (o *Operator) searchIn(ctx context.Context, name string, q sink.Query) ([]sink.Stored, error) {

@@ -42,63 +42,66 @@ const maxRequest = 64 << 20
 // 127.0.0.1 only.
 func Handler(api API) http.Handler {
 	mux := http.NewServeMux()
-	route(mux, "publish", api.Publish)
-	route(mux, "forms", func(ctx context.Context, _ struct{}) (Forms, error) { return api.Forms(ctx) })
-	route(mux, "compose", api.Compose)
-	route(mux, "get", func(ctx context.Context, q byKey) (Document, error) {
-		return keyed(q, func(k shard.DocID) (Document, error) { return api.Get(ctx, k) })
-	})
-	route(mux, "search", api.Search)
-	route(mux, "status", func(ctx context.Context, _ struct{}) (Status, error) { return api.Status(ctx) })
-	route(mux, "origins", func(ctx context.Context, _ struct{}) ([]Origin, error) { return api.Origins(ctx) })
-	route(mux, "explain", func(ctx context.Context, q byKey) (Explanation, error) {
-		return keyed(q, func(k shard.DocID) (Explanation, error) { return api.Explain(ctx, k) })
-	})
-	route(mux, "documents", api.Documents)
-	route(mux, "unwritten", func(ctx context.Context, q byKey) (Unwritten, error) {
-		return keyed(q, func(k shard.DocID) (Unwritten, error) { return api.Unwritten(ctx, k) })
-	})
-	route(mux, "letters", api.Letters)
-	route(mux, "letter-page", api.LetterPage)
-	route(mux, "letter-groups", api.LetterGroups)
-	route(mux, "letter", func(ctx context.Context, q byID) (Letter, error) { return api.Letter(ctx, q.ID) })
-	campaign(mux, "redrive", api.Redrive)
-	campaign(mux, "drop", api.Drop)
-	route(mux, "cancel", api.Cancel)
-	reconciliation(mux, api.Reconcile)
-	route(mux, "archived", api.Archived)
-	route(mux, "replay", api.Replay)
-	route(mux, "backfill", api.Backfill)
-	route(mux, "check", api.Check)
-	route(mux, "remove", api.Remove)
-	route(mux, "forget", api.Forget)
-	rebuilding(mux, api.Rebuild)
-	route(mux, "rebuilds", func(ctx context.Context, _ struct{}) ([]RebuildProgress, error) { return api.Rebuilds(ctx) })
-	route(mux, "reset", func(ctx context.Context, r ResetOrder) (Resetted, error) {
-		return keyed(byKey{Key: string(r.Key)}, func(shard.DocID) (Resetted, error) { return api.Reset(ctx, r) })
-	})
-	route(mux, "pause", api.Pause)
-	route(mux, "resume", api.Resume)
-	route(mux, "object", api.Object)
-	route(mux, "rescue", func(ctx context.Context, q byID) (byID, error) {
-		id, err := api.Rescue(ctx, flight.ID(q.ID))
-		return byID{string(id)}, err
-	})
+	for name, handler := range map[string]http.HandlerFunc{
+		"publish":       route(api.Publish),
+		"forms":         route(bare(api.Forms)),
+		"compose":       route(api.Compose),
+		"get":           route(keyed(api.Get)),
+		"search":        route(api.Search),
+		"status":        route(bare(api.Status)),
+		"origins":       route(bare(api.Origins)),
+		"explain":       route(keyed(api.Explain)),
+		"documents":     route(api.Documents),
+		"unwritten":     route(keyed(api.Unwritten)),
+		"letters":       route(api.Letters),
+		"letter-page":   route(api.LetterPage),
+		"letter-groups": route(api.LetterGroups),
+		"letter":        route(func(ctx context.Context, q byID) (Letter, error) { return api.Letter(ctx, q.ID) }),
+		"redrive":       campaign(api.Redrive),
+		"drop":          campaign(api.Drop),
+		"cancel":        route(api.Cancel),
+		"reconcile":     reconciliation(api.Reconcile),
+		"archived":      route(api.Archived),
+		"replay":        route(api.Replay),
+		"backfill":      route(api.Backfill),
+		"check":         route(api.Check),
+		"remove":        route(api.Remove),
+		"forget":        route(api.Forget),
+		"rebuild":       rebuilding(api.Rebuild),
+		"rebuilds":      route(bare(api.Rebuilds)),
+		"reset":         route(api.Reset),
+		"pause":         route(api.Pause),
+		"resume":        route(api.Resume),
+		"object":        route(api.Object),
+		"rescue": route(func(ctx context.Context, q byID) (byID, error) {
+			id, err := api.Rescue(ctx, flight.ID(q.ID))
+			return byID{string(id)}, err
+		}),
+	} {
+		mux.HandleFunc("POST "+prefix+name, handler)
+	}
 	return mux
 }
 
-func keyed[A any](q byKey, f func(shard.DocID) (A, error)) (A, error) {
-	k, err := shard.ParseDocID(q.Key)
-	if err != nil {
-		var none A
-		return none, input(err)
-	}
-	return f(k)
+// bare is a question without anything to say.
+func bare[A any](f func(context.Context) (A, error)) func(context.Context, struct{}) (A, error) {
+	return func(ctx context.Context, _ struct{}) (A, error) { return f(ctx) }
 }
 
-func route[Q, A any](mux *http.ServeMux, name string, f func(context.Context, Q) (A, error)) {
-	mux.HandleFunc("POST "+prefix+name, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+// keyed is a question about one document.
+func keyed[A any](f func(context.Context, shard.DocID) (A, error)) func(context.Context, byKey) (A, error) {
+	return func(ctx context.Context, q byKey) (a A, err error) {
+		key, err := shard.ParseDocID(q.Key)
+		if err != nil {
+			return a, input(err)
+		}
+		return f(ctx, key)
+	}
+}
+
+// route answers a question at once.
+func route[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		var a A
 		q, err := read[Q](w, r)
 		if err == nil {
@@ -108,8 +111,28 @@ func route[Q, A any](mux *http.ServeMux, name string, f func(context.Context, Q)
 			refuse(w, err)
 			return
 		}
+		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(a) // the client went away
-	})
+	}
+}
+
+// lines answers line by line, for what may take hours: the last line is what f returns. It ends
+// with the connection.
+func lines[Q, U any](f func(ctx context.Context, q Q, tell func(U)) U) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q, err := read[Q](w, r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		out, enc := http.NewResponseController(w), json.NewEncoder(w)
+		tell := func(u U) {
+			_ = enc.Encode(u) // the client went away: the context ends too
+			_ = out.Flush()
+		}
+		tell(f(r.Context(), q, tell))
+	}
 }
 
 // read decodes a question.
@@ -125,11 +148,16 @@ func read[Q any](w http.ResponseWriter, r *http.Request) (q Q, err error) {
 }
 
 func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status(err))
 	_ = json.NewEncoder(w).Encode(wired(err)) // the client went away
 }
 
+// wired is an error on the wire, nil for none.
 func wired(err error) *wireError {
+	if err == nil {
+		return nil
+	}
 	return &wireError{err.Error(), errors.Is(err, ErrNotFound), errors.Is(err, ErrInput), errors.Is(err, ErrWriteOnly)}
 }
 
@@ -163,7 +191,8 @@ func Shown(address string) string {
 	return address
 }
 
-func (c *Client) post(ctx context.Context, name string, q any) (*http.Response, error) {
+// post asks a question. The answer is one that is not refused.
+func (c *Client) post(ctx context.Context, name string, q any) (io.ReadCloser, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", name, err)
@@ -175,34 +204,60 @@ func (c *Client) post(ctx context.Context, name string, q any) (*http.Response, 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.HTTP.Do(req)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("ask %s: %w (is `lull dev` running there?)", Shown(c.Base), err)
+	case resp.StatusCode == http.StatusOK:
+		return resp.Body, nil
 	}
-	return resp, nil
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	var e wireError
+	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
+		return nil, fmt.Errorf("%s answers %s: it is not a `lull dev`, or one of another version", Shown(c.Base),
+			resp.Status)
+	}
+	return nil, e.remote()
 }
 
 func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err error) {
-	resp, err := c.post(ctx, name, q)
+	body, err := c.post(ctx, name, q)
 	if err != nil {
 		return a, err
 	}
-	defer func() { _ = resp.Body.Close() }() // read to its end
-	if resp.StatusCode == http.StatusOK {
-		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
-			return a, fmt.Errorf("read the answer of %s: %w", Shown(c.Base), err)
-		}
-		return a, nil
+	defer func() { _ = body.Close() }() // read to its end
+	if err := json.NewDecoder(body).Decode(&a); err != nil {
+		return a, fmt.Errorf("read the answer of %s: %w", Shown(c.Base), err)
 	}
-	return a, c.refused(resp)
+	return a, nil
 }
 
-// refused is the error in an answer.
-func (c *Client) refused(resp *http.Response) error {
-	var e wireError
-	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
-		return fmt.Errorf("%s answers %s: it is not a `lull dev`, or one of another version", Shown(c.Base), resp.Status)
+// follow reads an answer line by line, until each says that a line was the last one, and what the
+// error was. after says what holds where the answer ends before that.
+func follow[U any](ctx context.Context, c *Client, name string, q any, after string,
+	each func(U) (last bool, e *wireError),
+) error {
+	body, err := c.post(ctx, name, q)
+	if err != nil {
+		return err
 	}
-	return &remoteError{e}
+	defer func() { _ = body.Close() }() // read to its end
+	for dec := json.NewDecoder(body); ; {
+		var u U
+		if err := dec.Decode(&u); err != nil {
+			return fmt.Errorf("%s ended in the middle of %s: %w (%s)", Shown(c.Base), name, err, after)
+		}
+		if last, e := each(u); last {
+			return e.remote()
+		}
+	}
+}
+
+// remote is the error for the caller, nil for none.
+func (e *wireError) remote() error {
+	if e == nil {
+		return nil
+	}
+	return &remoteError{*e}
 }
 
 // remoteError keeps what kind of error it was across the wire.
@@ -237,7 +292,7 @@ func (c *Client) Compose(ctx context.Context, o Composition) (Composed, error) {
 
 // Get reads a document back.
 func (c *Client) Get(ctx context.Context, key shard.DocID) (Document, error) {
-	return ask[byKey, Document](ctx, c, "get", byKey{Key: string(key)})
+	return ask[byKey, Document](ctx, c, "get", byKey{string(key)})
 }
 
 // Search finds documents.
@@ -252,7 +307,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 // Explain says why a document is as fresh as it is.
 func (c *Client) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
-	return ask[byKey, Explanation](ctx, c, "explain", byKey{Key: string(key)})
+	return ask[byKey, Explanation](ctx, c, "explain", byKey{string(key)})
 }
 
 // Documents lists documents page by page.
@@ -262,7 +317,7 @@ func (c *Client) Documents(ctx context.Context, f DocumentFilter) (DocumentPage,
 
 // Unwritten finds the newest version that is not in the sink.
 func (c *Client) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
-	return ask[byKey, Unwritten](ctx, c, "unwritten", byKey{Key: string(key)})
+	return ask[byKey, Unwritten](ctx, c, "unwritten", byKey{string(key)})
 }
 
 // Letters lists dead letters.
