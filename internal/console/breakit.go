@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -27,47 +28,42 @@ func (c *console) breakitRoutes(mux *http.ServeMux) {
 		return
 	}
 	c.can["breakit"] = true
-	mux.HandleFunc("GET "+prefix+"breakit", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, c.Breaker.Recovery())
-	})
-	change := func(w http.ResponseWriter, err error) {
-		if err != nil {
-			failed(w, &problem{http.StatusBadRequest, err.Error()})
-			return
+	mux.HandleFunc("GET "+prefix+"breakit", answered(reader, func(*http.Request) (any, error) {
+		return c.Breaker.Recovery(), nil
+	}))
+	mux.HandleFunc("POST "+prefix+"breakit", answered(reader, func(r *http.Request) (any, error) {
+		b, err := read[fault.Broken](r)
+		if err == nil {
+			err = c.Breaker.Panel().Break(b)
 		}
-		answer(w, c.Breaker.Recovery())
-	}
-	mux.HandleFunc("POST "+prefix+"breakit", func(w http.ResponseWriter, r *http.Request) {
-		b, err := read[fault.Broken](w, r)
-		if err != nil {
-			failed(w, err)
-			return
-		}
-		change(w, c.Breaker.Panel().Break(b))
-	})
-	mux.HandleFunc("POST "+prefix+"breakit/kill", func(w http.ResponseWriter, r *http.Request) {
+		return c.broken(err)
+	}))
+	mux.HandleFunc("POST "+prefix+"breakit/kill", answered(reader, func(r *http.Request) (any, error) {
 		k, err := read[struct {
 			Function string `json:"function"`
-		}](w, r)
-		if err != nil {
-			failed(w, err)
-			return
+		}](r)
+		if err == nil {
+			err = c.Breaker.Panel().Kill(k.Function)
 		}
-		change(w, c.Breaker.Panel().Kill(k.Function))
-	})
-	mux.HandleFunc("POST "+prefix+"breakit/send", func(w http.ResponseWriter, r *http.Request) {
+		return c.broken(err)
+	}))
+	mux.HandleFunc("POST "+prefix+"breakit/send", answered(reader, func(r *http.Request) (any, error) {
 		d, err := read[struct {
 			ID string `json:"id"`
-		}](w, r)
+		}](r)
 		if err == nil {
 			err = c.burst(r.Context(), d.ID)
 		}
-		if err != nil {
-			failed(w, err)
-			return
-		}
-		answer(w, struct{}{})
-	})
+		return struct{}{}, err
+	}))
+}
+
+// broken is how the stack is after a change, or what is wrong with the request.
+func (c *console) broken(err error) (any, error) {
+	if err != nil && !errors.As(err, new(*problem)) {
+		return nil, badf("%v", err)
+	}
+	return c.Breaker.Recovery(), err
 }
 
 // burst sends versions of one document, in whichever form the settings decode.
@@ -84,13 +80,13 @@ func (c *console) burst(ctx context.Context, id string) error {
 			return err
 		}
 		if m.Ref != "" {
-			return &problem{http.StatusConflict, "the settings decode only messages that refer to an object elsewhere"}
+			return problemf(http.StatusConflict, "the settings decode only messages that refer to an object elsewhere")
 		}
 		p.Messages = append(p.Messages, m.Message)
 	}
 	sent, err := c.API.Publish(ctx, p)
 	if err == nil && len(sent.Refused) > 0 {
-		err = &problem{http.StatusConflict, terminal.Line(sent.Refused[0].Why)}
+		err = problemf(http.StatusConflict, "%s", terminal.Line(sent.Refused[0].Why))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,7 +89,7 @@ func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", c.page)
 	mux.HandleFunc("GET "+assetsPath, c.asset)
-	mux.HandleFunc("GET "+prefix+"about", func(w http.ResponseWriter, _ *http.Request) { answer(w, c.about()) })
+	mux.HandleFunc("GET "+prefix+"about", answered(reader, func(*http.Request) (any, error) { return c.about(), nil }))
 	mux.HandleFunc("GET "+prefix+"events", c.events)
 	c.nowRoutes(mux)
 	c.documentRoutes(mux)
@@ -99,7 +100,7 @@ func New(o Options) http.Handler {
 	c.breakitRoutes(mux)
 	c.rebuildRoutes(mux)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
+		Fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
 	})
 	return mux
 }
@@ -171,7 +172,7 @@ func (c *console) asset(w http.ResponseWriter, r *http.Request) {
 	kind := kinds[path.Ext(name)]
 	text, err := embedded.ReadFile(name)
 	if err != nil || kind == "" {
-		fail(w, http.StatusNotFound, "the console has no such file")
+		Fail(w, http.StatusNotFound, "the console has no such file")
 		return
 	}
 	w.Header().Set("Content-Type", kind)
@@ -181,22 +182,35 @@ func (c *console) asset(w http.ResponseWriter, r *http.Request) {
 // maxRequest bounds what the console reads of a request: a message of SQS, and what is around it.
 const maxRequest = 4 << 20
 
-// read decodes a request's body.
-func read[Q any](w http.ResponseWriter, r *http.Request) (q Q, err error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	if err == nil {
-		err = json.Unmarshal(body, &q)
+// body reads a request's body, of so many bytes at most.
+func body(r *http.Request, most int64) ([]byte, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return nil, problemf(http.StatusRequestEntityTooLarge, "the request is too large: at most %d bytes", most)
 	}
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return q, &problem{
-			http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too large: at most %d bytes", maxRequest),
-		}
-	case err != nil:
-		return q, &problem{http.StatusBadRequest, "the request is not the JSON that is wanted: " + err.Error()}
+	return text, err
+}
+
+// read decodes a request's body.
+func read[Q any](r *http.Request) (q Q, err error) {
+	text, err := body(r, maxRequest)
+	if err != nil {
+		return q, err
+	}
+	if err := json.Unmarshal(text, &q); err != nil {
+		return q, badf("the request is not the JSON that is wanted: %v", err)
 	}
 	return q, nil
+}
+
+// limitOf reads how many of something are wanted: 0 where the request does not say it.
+func limitOf(r *http.Request, most int) (n int, err error) {
+	if text := r.FormValue("limit"); text != "" {
+		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > most {
+			return 0, badf("limit: want a number from 1 to %d", most)
+		}
+	}
+	return n, nil
 }
 
 // problem is an error with its HTTP status.
@@ -207,26 +221,43 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-// answer writes v as JSON.
-func answer(w http.ResponseWriter, v any) {
+func problemf(status int, format string, args ...any) error {
+	return &problem{status, fmt.Sprintf(format, args...)}
+}
+
+// badf is what is wrong with a request.
+func badf(format string, args ...any) error { return problemf(http.StatusBadRequest, format, args...) }
+
+// answered answers a question that takes the rights of a role: with what f returns, or with why it
+// cannot.
+func answered(who role, f func(r *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a, err := f(r)
+		if err != nil {
+			failed(w, err, who)
+			return
+		}
+		Answer(w, a)
+	}
+}
+
+// Answer writes v as JSON.
+func Answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(v) // the client went away
 }
 
-// fail says what is wrong.
-func fail(w http.ResponseWriter, status int, text string) {
+// Fail says what is wrong.
+func Fail(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client went away
 }
 
 // failed answers with an error of the stack.
-func failed(w http.ResponseWriter, err error) { fail(w, statusOf(err), sentence(err)) }
-
-// changeFailed is failed for what changes something.
-func changeFailed(w http.ResponseWriter, err error) { fail(w, statusOf(err), changeSentence(err)) }
+func failed(w http.ResponseWriter, err error, who role) { Fail(w, statusOf(err), sentence(err, who)) }
 
 func statusOf(err error) int {
 	var p *problem

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,58 +24,57 @@ import (
 //	POST /console/dead/redrive             lines: what became of each, and the counts at the end
 //	POST /console/dead/drop                the same; needs the confirmation "drop N"
 func (c *console) deadRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"dead", c.deadPage)
-	mux.HandleFunc("GET "+prefix+"dead/groups", c.deadGroups)
-	mux.HandleFunc("GET "+prefix+"dead/letter", c.deadLetter)
-	mux.HandleFunc("GET "+prefix+"dead/body", c.deadBody)
-	mux.HandleFunc("POST "+prefix+"dead/redrive", func(w http.ResponseWriter, r *http.Request) {
-		if o, ok := c.order(w, r); ok {
-			c.campaign(w, r, o.LetterOrder, c.API.Redrive)
+	mux.HandleFunc("GET "+prefix+"dead", answered(reader, c.deadPage))
+	mux.HandleFunc("GET "+prefix+"dead/groups", answered(reader, c.deadGroups))
+	mux.HandleFunc("GET "+prefix+"dead/letter", answered(reader, c.deadLetter))
+	mux.HandleFunc("GET "+prefix+"dead/body", answered(reader, func(r *http.Request) (any, error) {
+		l, err := c.API.Letter(r.Context(), r.FormValue("id"))
+		return show(l.Body), err
+	}))
+	mux.HandleFunc("POST "+prefix+"dead/redrive", c.lines(operator, func(r *http.Request) (long, error) {
+		o, err := c.order(r)
+		return campaign(o.LetterOrder, c.API.Redrive), err
+	}))
+	mux.HandleFunc("POST "+prefix+"dead/drop", c.lines(operator, func(r *http.Request) (long, error) {
+		o, err := c.order(r)
+		if err == nil && !o.DryRun {
+			err = c.confirmed(r.Context(), &o)
 		}
-	})
-	mux.HandleFunc("POST "+prefix+"dead/drop", c.drop)
+		return campaign(o.LetterOrder, c.API.Drop), err
+	}))
 }
 
 // filterOf reads the filter of a list.
-func filterOf(q url.Values) (f operate.LetterFilter, err error) {
+func filterOf(r *http.Request) (f operate.LetterFilter, err error) {
 	f = operate.LetterFilter{
-		Reason: deadletter.Reason(q.Get("reason")), Collection: shard.Collection(q.Get("collection")),
-		State: deadletter.State(q.Get("state")),
+		Reason: deadletter.Reason(r.FormValue("reason")), Collection: shard.Collection(r.FormValue("collection")),
+		State: deadletter.State(r.FormValue("state")),
 	}
-	if key := q.Get("key"); key != "" {
-		if f.Key, err = shard.ParseDocID(key); err != nil {
-			return f, &problem{http.StatusBadRequest, "key: " + err.Error()}
+	if key := r.FormValue("key"); key != "" {
+		if f.Key, err = keyOf(key); err != nil {
+			return f, err
 		}
 	}
 	for name, at := range map[string]*time.Time{"after": &f.After, "before": &f.Before} {
-		if text := q.Get(name); text != "" {
+		if text := r.FormValue(name); text != "" {
 			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return f, &problem{http.StatusBadRequest, name + ": want a time such as 2026-11-20T16:00:00Z"}
+				return f, badf("%s: want a time such as 2026-11-20T16:00:00Z", name)
 			}
 		}
 	}
 	return f, nil
 }
 
-func (c *console) deadPage(w http.ResponseWriter, r *http.Request) {
-	f, err := filterOf(r.URL.Query())
-	limit := 0
-	if text := r.FormValue("limit"); err == nil && text != "" {
-		if limit, err = strconv.Atoi(text); err != nil {
-			err = &problem{http.StatusBadRequest, "limit: want a number"}
-		}
-	}
-	var page operate.LetterPage
-	if err == nil {
-		page, err = c.API.LetterPage(r.Context(), operate.LetterQuery{
-			LetterFilter: f, Cursor: r.FormValue("cursor"), Limit: limit,
-		})
-	}
+func (c *console) deadPage(r *http.Request) (any, error) {
+	f, err := filterOf(r)
 	if err != nil {
-		failed(w, err)
-		return
+		return nil, err
 	}
-	answer(w, page)
+	limit, err := limitOf(r, 1000)
+	if err != nil {
+		return nil, err
+	}
+	return c.API.LetterPage(r.Context(), operate.LetterQuery{LetterFilter: f, Cursor: r.FormValue("cursor"), Limit: limit})
 }
 
 // advised is what people have to know of a reason.
@@ -88,38 +85,30 @@ type advised struct {
 
 func adviceOf(r deadletter.Reason) advised { return advised(r.Advice()) }
 
-func (c *console) deadGroups(w http.ResponseWriter, r *http.Request) {
+func (c *console) deadGroups(r *http.Request) (any, error) {
 	type group struct {
 		operate.LetterGroup
 		advised
 	}
-	f, err := filterOf(r.URL.Query())
-	var counts operate.LetterGroups
-	if err == nil {
-		counts, err = c.API.LetterGroups(r.Context(), f)
-	}
+	f, err := filterOf(r)
 	if err != nil {
-		failed(w, err)
-		return
+		return nil, err
 	}
+	counts, err := c.API.LetterGroups(r.Context(), f)
 	groups := []group{}
 	for _, g := range counts.Groups {
 		groups = append(groups, group{g, adviceOf(g.Reason)})
 	}
-	answer(w, map[string]any{
+	return map[string]any{
 		"groups": groups, "capped": counts.Capped, "reasons": strings.Split(deadletter.Reasons(), ", "),
-	})
+	}, err
 }
 
-func (c *console) deadLetter(w http.ResponseWriter, r *http.Request) {
+func (c *console) deadLetter(r *http.Request) (any, error) {
 	l, err := c.API.Letter(r.Context(), r.FormValue("id"))
-	if err != nil {
-		failed(w, err)
-		return
-	}
 	bytes := len(l.Body)
 	l.Body = ""
-	answer(w, map[string]any{"dead_letter": l, "bytes": bytes, "advice": adviceOf(l.Reason)})
+	return map[string]any{"dead_letter": l, "bytes": bytes, "advice": adviceOf(l.Reason)}, err
 }
 
 // maxShown is how many bytes of a body a page shows at once.
@@ -144,72 +133,44 @@ func show(body string) shown {
 	return s
 }
 
-func (c *console) deadBody(w http.ResponseWriter, r *http.Request) {
-	l, err := c.API.Letter(r.Context(), r.FormValue("id"))
-	if err != nil {
-		failed(w, err)
-		return
-	}
-	answer(w, show(l.Body))
-}
-
 // letterOrder is what a page asks for.
 type letterOrder struct {
 	operate.LetterOrder
 	Confirm string `json:"confirm"` // "drop N": what is lost, and how many
 }
 
-func (c *console) order(w http.ResponseWriter, r *http.Request) (letterOrder, bool) {
-	o, err := read[letterOrder](w, r)
+func (c *console) order(r *http.Request) (letterOrder, error) {
+	o, err := read[letterOrder](r)
 	if err == nil && o.LetterFilter == (operate.LetterFilter{}) && !o.All {
-		err = &problem{http.StatusBadRequest, "nothing is selected: give an id, a filter, or all"}
-	}
-	if err != nil {
-		failed(w, err)
-		return o, false
+		err = badf("nothing is selected: give an id, a filter, or all")
 	}
 	o.By = c.By
-	return o, true
+	return o, err
 }
 
-// drop deletes what was counted when somebody confirmed it, and nothing that came since.
-func (c *console) drop(w http.ResponseWriter, r *http.Request) {
-	o, ok := c.order(w, r)
-	if !ok {
-		return
-	}
-	if o.DryRun {
-		c.campaign(w, r, o.LetterOrder, c.API.Drop)
-		return
-	}
+// confirmed compares what somebody confirmed with what would be dropped now. Nothing is dropped
+// that comes later.
+func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
 	if end := c.Clock.Now(); o.ID == "" && (o.Before.IsZero() || o.Before.After(end)) {
 		o.Before = end
 	}
 	rehearsal := o.LetterOrder
 	rehearsal.DryRun = true
-	would, err := c.API.Drop(r.Context(), rehearsal)
+	would, err := c.API.Drop(ctx, rehearsal)
 	n := 0
 	for _, count := range would.Outcomes {
 		n += count
 	}
 	switch want := fmt.Sprintf("drop %d", n); {
 	case err != nil:
+		return err
 	case o.Confirm == "":
-		err = &problem{
-			http.StatusBadRequest,
-			fmt.Sprintf("confirm is missing: dropped events are lost for good; say %q to drop these", want),
-		}
+		return badf("confirm is missing: dropped events are lost for good; say %q to drop these", want)
 	case o.Confirm != want:
-		err = &problem{
-			http.StatusConflict, fmt.Sprintf("you confirmed %q, but %d are selected now: look at them again",
-				terminal.Line(o.Confirm), n),
-		}
+		return problemf(http.StatusConflict, "you confirmed %q, but %d are selected now: look at them again",
+			terminal.Line(o.Confirm), n)
 	}
-	if err != nil {
-		changeFailed(w, err)
-		return
-	}
-	c.campaign(w, r, o.LetterOrder, c.API.Drop)
+	return nil
 }
 
 // deadLine is what became of one dead letter, or the end.
@@ -223,27 +184,23 @@ type deadLine struct {
 	End     bool           `json:"end,omitempty"`
 }
 
-// campaign redrives or drops, and answers line by line. It ends with the connection: what is left
-// stays as it is, and what was said was done.
-func (c *console) campaign(w http.ResponseWriter, r *http.Request, o operate.LetterOrder,
+// campaign redrives or drops, and tells of each dead letter. What is left stays as it is, and what
+// was said was done.
+func campaign(o operate.LetterOrder,
 	do func(context.Context, operate.LetterOrder) (operate.LetterResult, error),
-) {
-	ctx, say, end, err := c.lines(w, r)
-	if err != nil {
-		failed(w, err)
-		return
+) long {
+	return func(ctx context.Context, say func(any)) {
+		o.Progress = func(l operate.LetterLine) {
+			say(deadLine{
+				ID: l.Letter.ID, Key: l.Letter.Key, Version: l.Letter.Version, Outcome: l.Outcome,
+				Error: terminal.Line(l.Error),
+			})
+		}
+		res, err := do(ctx, o)
+		last := deadLine{Counts: res.Outcomes, End: true}
+		if err != nil {
+			last.Error = sentence(err, operator)
+		}
+		say(last)
 	}
-	defer end()
-	o.Progress = func(l operate.LetterLine) {
-		say(deadLine{
-			ID: l.Letter.ID, Key: l.Letter.Key, Version: l.Letter.Version, Outcome: l.Outcome,
-			Error: terminal.Line(l.Error),
-		})
-	}
-	res, err := do(ctx, o)
-	last := deadLine{Counts: res.Outcomes, End: true}
-	if err != nil {
-		last.Error = changeSentence(err)
-	}
-	say(last)
 }

@@ -48,15 +48,23 @@ func deniedCode(code string) bool {
 	return false
 }
 
-// sentence is an error for people, on one line: it may quote what a sender wrote.
-func sentence(err error) string { return sentenceFor(err, "reader") }
+// role is one of the roles that a stack makes for people.
+type role string
 
-// changeSentence is the same of what changes something.
-func changeSentence(err error) string { return sentenceFor(err, "operator") }
+const (
+	reader    role = "reader"
+	operator  role = "operator"
+	publisher role = "publisher"
+)
 
-func sentenceFor(err error, role string) string {
+// sentence is an error for people, on one line: it may quote what a sender wrote. who has the
+// rights that the request takes.
+func sentence(err error, who role) string {
 	if right := denied(err); right != "" {
-		return fmt.Sprintf("Access denied: your role lacks %s. The stack's %s role has it (docs/deploy.md).", right, role)
+		return fmt.Sprintf("Access denied: your role lacks %s. The stack's %s role has it (docs/deploy.md).", right, who)
 	}
-	return terminal.Line(strings.ReplaceAll(err.Error(), "\n", "; ")) // of several errors that are joined
+	return oneLine(err.Error())
 }
+
+// oneLine is a text on one line: errors that are joined have several.
+func oneLine(text string) string { return terminal.Line(strings.ReplaceAll(text, "\n", "; ")) }

@@ -3,10 +3,7 @@ package console
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/lullhq/lull/internal/operate"
@@ -23,7 +20,7 @@ const maxDocument = 2 << 20
 //	GET /console/document/sink?key=     the document as its sink holds it, or null
 //	GET /console/document/newest?key=   the newest version that its sink does not have, or null
 func (c *console) documentRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"documents", c.documents)
+	mux.HandleFunc("GET "+prefix+"documents", answered(reader, c.documents))
 	questions(mux, "document", func(ctx context.Context, key shard.DocID) (operate.Explanation, error) {
 		return c.API.Explain(ctx, key)
 	})
@@ -41,79 +38,56 @@ func tooLarge(err error, bytes int, key shard.DocID) error {
 	if err != nil || bytes <= maxDocument {
 		return err
 	}
-	return &problem{
-		http.StatusRequestEntityTooLarge,
-		fmt.Sprintf("the document has %d bytes, too many to show here: use `lull get '%s'`", bytes, inQuotes(key)),
-	}
+	return problemf(http.StatusRequestEntityTooLarge,
+		"the document has %d bytes, too many to show here: use `lull get '%s'`", bytes, inQuotes(key))
 }
 
 // inQuotes is a key between the quotes of a command that people copy into a shell. A sender chose
 // its id.
 func inQuotes(key shard.DocID) string { return strings.ReplaceAll(string(key), "'", `'\''`) }
 
-// questions answers a question about one document.
+// questions answers a question about one document: null where it is not there.
 func questions[A any](mux *http.ServeMux, path string, ask func(context.Context, shard.DocID) (A, error)) {
-	mux.HandleFunc("GET "+prefix+path, func(w http.ResponseWriter, r *http.Request) {
-		key, err := keyOf(r.URL.Query())
+	mux.HandleFunc("GET "+prefix+path, answered(reader, func(r *http.Request) (any, error) {
+		key, err := keyOf(r.FormValue("key"))
 		if err != nil {
-			failed(w, err)
-			return
+			return nil, err
 		}
 		a, err := ask(r.Context(), key)
 		if errors.Is(err, operate.ErrNotFound) {
-			answer(w, nil)
-			return
+			return nil, nil
 		}
-		if err != nil {
-			failed(w, err)
-			return
-		}
-		answer(w, a)
-	})
+		return a, err
+	}))
 }
 
 // keyOf reads the key of a document.
-func keyOf(q url.Values) (shard.DocID, error) {
-	text := q.Get("key")
+func keyOf(text string) (shard.DocID, error) {
 	key, err := shard.ParseDocID(text)
 	switch {
 	case err != nil:
-		return "", &problem{http.StatusBadRequest, err.Error()}
+		return "", badf("%v", err)
 	case strings.ContainsRune(text, 0):
-		return "", &problem{http.StatusBadRequest, "key: no document's id holds the character NUL"}
+		return "", badf("key: no document's id holds the character NUL")
 	}
 	return key, nil
 }
 
-func (c *console) documents(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
+func (c *console) documents(r *http.Request) (any, error) {
+	limit, err := limitOf(r, 1000)
 	f := operate.DocumentFilter{
-		State: operate.State(q.Get("state")), Collection: shard.Collection(q.Get("collection")),
-		Contains: q.Get("contains"), Cursor: q.Get("cursor"),
+		State: operate.State(r.FormValue("state")), Collection: shard.Collection(r.FormValue("collection")),
+		Contains: r.FormValue("contains"), Cursor: r.FormValue("cursor"), Limit: limit,
 	}
-	if q.Get("key") != "" {
-		key, err := keyOf(q)
-		if err != nil {
-			failed(w, err)
-			return
-		}
-		f.Key = key
+	if key := r.FormValue("key"); err == nil && key != "" {
+		f.Key, err = keyOf(key)
 	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			fail(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
-			return
-		}
-		f.Limit = n
+	if err != nil {
+		return nil, err
 	}
 	page, err := c.API.Documents(r.Context(), f)
-	if err != nil {
-		failed(w, err)
-		return
-	}
-	answer(w, struct {
+	return struct {
 		operate.DocumentPage
 		States []operate.State `json:"states"`
-	}{page, operate.ListedStates()})
+	}{page, operate.ListedStates()}, err
 }

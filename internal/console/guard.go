@@ -49,11 +49,11 @@ func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
 		case loopback && !localName(r.Host):
-			fail(w, http.StatusMisdirectedRequest, "this is localhost, not the host that was asked for")
+			Fail(w, http.StatusMisdirectedRequest, "this is localhost, not the host that was asked for")
 		case foreign.Check(r) != nil || !free(r) && otherSite(r):
-			fail(w, http.StatusForbidden, "the request comes from a page of another site")
+			Fail(w, http.StatusForbidden, "the request comes from a page of another site")
 		case !g.known(r) && (g.Always && !free(r) || !reads && byBrowser(r)):
-			fail(w, http.StatusForbidden, "the token is missing or is that of an earlier run: "+
+			Fail(w, http.StatusForbidden, "the token is missing or is that of an earlier run: "+
 				"open the address that lull printed when it started, or reload the page")
 		default:
 			h.ServeHTTP(w, r)

@@ -34,7 +34,7 @@ type tick struct {
 func (c *console) tick(ctx context.Context) tick {
 	t := tick{Boot: c.boot, Now: c.Clock.Now().UTC()}
 	if s, err := c.API.Status(ctx); err != nil {
-		t.Error = sentence(err)
+		t.Error = sentence(err, reader)
 	} else {
 		t.Status = &s
 	}
@@ -116,7 +116,7 @@ func (l *live) tell(t tick) {
 func (c *console) events(w http.ResponseWriter, r *http.Request) {
 	out, end, err := c.open(w, "text/event-stream")
 	if err != nil {
-		failed(w, err)
+		failed(w, err, reader)
 		return
 	}
 	defer end()
@@ -160,10 +160,7 @@ func (c *console) open(w http.ResponseWriter, kind string) (s *stream, end func(
 	select {
 	case c.streams <- struct{}{}:
 	default:
-		return nil, nil, &problem{
-			http.StatusServiceUnavailable,
-			fmt.Sprintf("%d pages are open: close some of them", maxStreams),
-		}
+		return nil, nil, problemf(http.StatusServiceUnavailable, "%d pages are open: close some of them", maxStreams)
 	}
 	s = &stream{w, http.NewResponseController(w)}
 	_ = s.ctl.SetReadDeadline(time.Time{}) // a recorder in a test has none
@@ -173,26 +170,36 @@ func (c *console) open(w http.ResponseWriter, kind string) (s *stream, end func(
 	return s, func() { <-c.streams }, nil
 }
 
-// lines begins an answer line by line: say sends a value as a line of JSON. The context ends with
-// the request, and where nobody reads any more. end is to be called once, after the last line.
-func (c *console) lines(w http.ResponseWriter, r *http.Request) (
-	ctx context.Context, say func(line any), end func(), err error,
-) {
-	out, leave, err := c.open(w, "application/x-ndjson")
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	ctx, stop := context.WithCancel(r.Context())
-	say = func(line any) {
-		text, err := json.Marshal(line)
-		if err == nil {
-			err = out.write(append(text, '\n'))
-		}
+// long is an answer that takes long: say sends a value as a line of JSON.
+type long func(ctx context.Context, say func(line any))
+
+// lines answers line by line with what f makes of a request, or with why it cannot. The context
+// ends with the request, and where nobody reads any more.
+func (c *console) lines(who role, f func(r *http.Request) (long, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		tell, err := f(r)
 		if err != nil {
-			stop() // nobody reads
+			failed(w, err, who)
+			return
 		}
+		out, end, err := c.open(w, "application/x-ndjson")
+		if err != nil {
+			failed(w, err, who)
+			return
+		}
+		defer end()
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		tell(ctx, func(line any) {
+			text, err := json.Marshal(line)
+			if err == nil {
+				err = out.write(append(text, '\n'))
+			}
+			if err != nil {
+				stop() // nobody reads
+			}
+		})
 	}
-	return ctx, say, func() { stop(); leave() }, nil
 }
 
 // write sends b now. An error says that nobody reads.

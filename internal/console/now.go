@@ -75,7 +75,7 @@ type DollarItem struct {
 //
 //	GET /console/now   what became of events, and what the settings promise
 func (c *console) nowRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"now", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+prefix+"now", answered(reader, func(r *http.Request) (any, error) {
 		var a struct {
 			*Measured
 			Promise  time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet: the longest
@@ -87,13 +87,12 @@ func (c *console) nowRoutes(mux *http.ServeMux) {
 		if c.Meter != nil {
 			m, err := c.Meter.Measure(r.Context())
 			if err != nil {
-				failed(w, err)
-				return
+				return nil, err
 			}
 			a.Measured = &m
 		}
-		answer(w, a)
-	})
+		return a, nil
+	}))
 }
 
 // promise is how fresh documents of some collections are that become quiet.

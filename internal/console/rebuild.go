@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -17,22 +16,18 @@ import (
 //	POST /console/rebuild/resume    {"sink"}: lines of its progress, until it has ended
 //	POST /console/rebuild/abort     the same; needs the confirmation "abort COLLECTION"
 func (c *console) rebuildRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"rebuilds", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+prefix+"rebuilds", answered(reader, func(r *http.Request) (any, error) {
 		all, err := c.API.Rebuilds(r.Context())
-		if err != nil {
-			failed(w, err)
-			return
-		}
 		shown := []rebuildShown{}
 		for _, p := range all {
 			shown = append(shown, shownRebuild(p))
 		}
-		answer(w, map[string]any{"rebuilds": shown})
-	})
+		return map[string]any{"rebuilds": shown}, err
+	}))
 	for _, action := range []string{operate.RebuildResume, operate.RebuildAbort} {
-		mux.HandleFunc("POST "+prefix+"rebuild/"+action, func(w http.ResponseWriter, r *http.Request) {
-			c.rebuild(w, r, action)
-		})
+		mux.HandleFunc("POST "+prefix+"rebuild/"+action, c.lines(operator, func(r *http.Request) (long, error) {
+			return c.rebuild(r, action)
+		}))
 	}
 }
 
@@ -67,40 +62,28 @@ type rebuildLine struct {
 
 // rebuild goes on with a rebuild or gives it up. It ends with the connection: resume goes on from
 // there.
-func (c *console) rebuild(w http.ResponseWriter, r *http.Request, action string) {
+func (c *console) rebuild(r *http.Request, action string) (long, error) {
 	o, err := read[struct {
 		Sink    string `json:"sink"`
 		Confirm string `json:"confirm"`
-	}](w, r)
+	}](r)
 	if err == nil && o.Sink == "" {
-		err = &problem{http.StatusBadRequest, "sink is missing: name the one that is rebuilt"}
+		err = badf("sink is missing: name the one that is rebuilt")
 	}
 	if err == nil && action == operate.RebuildAbort {
 		err = c.confirmedAbort(r.Context(), o.Sink, o.Confirm)
 	}
-	if err != nil {
-		changeFailed(w, err)
-		return
-	}
-	ctx, say, end, err := c.lines(w, r)
-	if err != nil {
-		failed(w, err)
-		return
-	}
-	defer end()
-	progress := func(p operate.RebuildProgress) *rebuildShown {
-		s := shownRebuild(p)
-		return &s
-	}
-	p, err := c.API.Rebuild(ctx, operate.RebuildOrder{
-		Action: action, Sink: o.Sink, By: c.By,
-		Report: func(p operate.RebuildProgress) { say(rebuildLine{Progress: progress(p)}) },
-	})
-	last := rebuildLine{Progress: progress(p), End: true}
-	if err != nil {
-		last.Error = changeSentence(err)
-	}
-	say(last)
+	return func(ctx context.Context, say func(any)) {
+		p, err := c.API.Rebuild(ctx, operate.RebuildOrder{
+			Action: action, Sink: o.Sink, By: c.By,
+			Report: func(p operate.RebuildProgress) { say(rebuildLine{Progress: new(shownRebuild(p))}) },
+		})
+		last := rebuildLine{Progress: new(shownRebuild(p)), End: true}
+		if err != nil {
+			last.Error = sentence(err, operator)
+		}
+		say(last)
+	}, err
 }
 
 // confirmedAbort compares what somebody confirmed with the rebuild that is under way now.
@@ -111,10 +94,10 @@ func (c *console) confirmedAbort(ctx context.Context, name, confirm string) erro
 	}
 	i := slices.IndexFunc(all, func(p operate.RebuildProgress) bool { return p.Sink == name })
 	if i < 0 {
-		return &problem{http.StatusNotFound, "no rebuild of sink " + terminal.Line(name) + " is under way"}
+		return problemf(http.StatusNotFound, "no rebuild of sink %s is under way", terminal.Line(name))
 	}
 	if want := "abort " + string(all[i].Collection); confirm != want {
-		return &problem{http.StatusBadRequest, fmt.Sprintf("an abort deletes the new index: say %q to confirm", want)}
+		return badf("an abort deletes the new index: say %q to confirm", want)
 	}
 	return nil
 }

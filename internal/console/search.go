@@ -1,9 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -21,7 +21,7 @@ import (
 //
 //	GET /console/search?q=&field=&collection=&prefix=&limit=   what was found, without whole documents
 func (c *console) searchRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"search", c.search)
+	mux.HandleFunc("GET "+prefix+"search", answered(reader, c.search))
 }
 
 // hit is a document that was found: its mark, and where the words stand.
@@ -46,23 +46,16 @@ type part struct {
 	Hit  bool   `json:"hit,omitempty"`
 }
 
-func (c *console) search(w http.ResponseWriter, r *http.Request) {
+func (c *console) search(r *http.Request) (any, error) {
+	limit, err := limitOf(r, 100)
+	if err != nil {
+		return nil, err
+	}
 	q := operate.Search{
 		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
-		Prefix: r.FormValue("prefix") == "true", Limit: 25,
-	}
-	var err error
-	if text := r.FormValue("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > 100 {
-			failed(w, &problem{http.StatusBadRequest, "limit: want a number from 1 to 100"})
-			return
-		}
+		Prefix: r.FormValue("prefix") == "true", Limit: cmp.Or(limit, 25),
 	}
 	found, err := c.API.Search(r.Context(), q)
-	if err != nil {
-		failed(w, err)
-		return
-	}
 	out := struct {
 		Hits   []hit    `json:"hits"`
 		More   bool     `json:"more"`
@@ -78,7 +71,7 @@ func (c *console) search(w http.ResponseWriter, r *http.Request) {
 	}
 	out.Fields = append(out.Fields, x.fields...)
 	slices.Sort(out.Fields)
-	answer(w, out)
+	return out, err
 }
 
 // The bounds of what a page shows of a document, and of what is looked at for it.

@@ -29,10 +29,10 @@ func (c *console) sendRoutes(mux *http.ServeMux) {
 		return
 	}
 	c.can["send"] = true
-	mux.HandleFunc("GET "+prefix+"send/forms", c.sendForms)
-	mux.HandleFunc("POST "+prefix+"send/write", c.sendWrite)
-	mux.HandleFunc("POST "+prefix+"send", c.send)
-	mux.HandleFunc("GET "+prefix+"send/states", c.sendStates)
+	mux.HandleFunc("GET "+prefix+"send/forms", answered(reader, c.sendForms))
+	mux.HandleFunc("POST "+prefix+"send/write", answered(reader, c.sendWrite))
+	mux.HandleFunc("POST "+prefix+"send", answered(publisher, c.send))
+	mux.HandleFunc("GET "+prefix+"send/states", answered(reader, c.sendStates))
 }
 
 // trial is something to try. Each step is a message; its wait counts in times that a single change
@@ -94,14 +94,9 @@ var trials = []trial{
 	},
 }
 
-func (c *console) sendForms(w http.ResponseWriter, r *http.Request) {
+func (c *console) sendForms(r *http.Request) (any, error) {
 	forms, err := c.API.Forms(r.Context())
-	if err != nil {
-		failed(w, err)
-		return
-	}
-	why := terminal.Line(strings.ReplaceAll(forms.Why, "\n", "; ")) // a line for each source
-	answer(w, map[string]any{"forms": forms.Forms, "why": why, "trials": trials})
+	return map[string]any{"forms": forms.Forms, "why": oneLine(forms.Why), "trials": trials}, err
 }
 
 // sendAsk is what is to be written.
@@ -122,24 +117,17 @@ type draft struct {
 	Ref        string                     `json:"ref,omitempty"` // the object that must hold the content
 }
 
-func (c *console) sendWrite(w http.ResponseWriter, r *http.Request) {
-	q, err := read[sendAsk](w, r)
-	var drafts []draft
-	if err == nil {
-		drafts, err = c.drafts(r.Context(), q)
-	}
+func (c *console) sendWrite(r *http.Request) (any, error) {
+	q, err := read[sendAsk](r)
 	if err != nil {
-		failed(w, err)
-		return
+		return nil, err
 	}
-	answer(w, map[string]any{"messages": drafts})
+	drafts, err := c.drafts(r.Context(), q)
+	return map[string]any{"messages": drafts}, err
 }
 
 // drafts writes the messages of a trial.
 func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
-	bad := func(format string, args ...any) error {
-		return &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
-	}
 	var form *operate.Form
 	forms, err := c.API.Forms(ctx)
 	for i, f := range forms.Forms {
@@ -159,15 +147,15 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 	case err != nil:
 		return nil, err
 	case form == nil:
-		return nil, bad("no source writes such messages: choose one of the forms")
+		return nil, badf("no source writes such messages: choose one of the forms")
 	case steps == nil:
-		return nil, bad("trial %q is unknown", terminal.Line(q.Trial))
+		return nil, badf("trial %q is unknown", terminal.Line(q.Trial))
 	case q.ID == "":
-		return nil, bad("id is missing: name the document")
+		return nil, badf("id is missing: name the document")
 	case data == "":
 		data = string(form.Data)
 	case !json.Valid([]byte(data)) || data[0] != '{':
-		return nil, bad("the content is not a JSON object")
+		return nil, badf("the content is not a JSON object")
 	}
 	now := c.Clock.Now()
 	compose := func(s step) (operate.Composed, error) {
@@ -232,34 +220,28 @@ const (
 	maxStates = 20
 )
 
-func (c *console) send(w http.ResponseWriter, r *http.Request) {
-	q, err := read[operate.Publication](w, r)
+func (c *console) send(r *http.Request) (any, error) {
+	q, err := read[operate.Publication](r)
 	switch {
 	case err != nil:
+		return nil, err
 	case len(q.Messages) == 0:
-		err = &problem{http.StatusBadRequest, "messages: there are none"}
+		return nil, badf("messages: there are none")
 	case len(q.Messages) > maxSent:
-		err = &problem{http.StatusBadRequest, fmt.Sprintf("messages: %d, want %d at most", len(q.Messages), maxSent)}
+		return nil, badf("messages: %d, want %d at most", len(q.Messages), maxSent)
 	}
-	var done operate.Published
-	if err == nil {
-		done, err = c.API.Publish(r.Context(), q)
-	}
-	if err != nil {
-		fail(w, statusOf(err), sentenceFor(err, "publisher"))
-		return
-	}
+	done, err := c.API.Publish(r.Context(), q)
 	for i := range done.Refused {
 		done.Refused[i].Why = terminal.Line(done.Refused[i].Why)
 	}
 	for i := range done.Sent {
 		done.Sent[i].Invalid = terminal.Line(done.Sent[i].Invalid)
 	}
-	answer(w, done)
+	return done, err
 }
 
 // sendStates says how documents are. Each is a question of its own.
-func (c *console) sendStates(w http.ResponseWriter, r *http.Request) {
+func (c *console) sendStates(r *http.Request) (any, error) {
 	type state struct {
 		Key      shard.DocID   `json:"key"`
 		State    operate.State `json:"state"`
@@ -267,23 +249,19 @@ func (c *console) sendStates(w http.ResponseWriter, r *http.Request) {
 	}
 	keys := r.URL.Query()["key"]
 	if len(keys) > maxStates {
-		many := &problem{http.StatusBadRequest, fmt.Sprintf("key: %d of them, want %d at most", len(keys), maxStates)}
-		failed(w, many)
-		return
+		return nil, badf("key: %d of them, want %d at most", len(keys), maxStates)
 	}
 	states := []state{}
 	for _, text := range keys {
-		key, err := shard.ParseDocID(text)
+		key, err := keyOf(text)
 		if err != nil {
-			failed(w, &problem{http.StatusBadRequest, "key: " + err.Error()})
-			return
+			return nil, err
 		}
 		x, err := c.API.Explain(r.Context(), key)
 		if err != nil {
-			failed(w, err)
-			return
+			return nil, err
 		}
 		states = append(states, state{key, x.State, terminal.Line(x.Sentence)})
 	}
-	answer(w, map[string]any{"states": states})
+	return map[string]any{"states": states}, nil
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/lullhq/lull/internal/terminal"
@@ -28,25 +27,15 @@ func (c *console) whatifRoutes(mux *http.ServeMux) {
 		return
 	}
 	c.can["whatif"] = true
-	mux.HandleFunc("GET "+prefix+"whatif", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]string{"settings": c.Simulator.Settings()})
-	})
-	mux.HandleFunc("POST "+prefix+"whatif", c.compare)
-}
-
-func (c *console) compare(w http.ResponseWriter, r *http.Request) {
-	question, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
-	if err != nil {
-		failed(w, &problem{http.StatusRequestEntityTooLarge, "the settings are too large"})
-		return
-	}
-	ctx, tell, end, err := c.lines(w, r)
-	if err != nil {
-		failed(w, err)
-		return
-	}
-	defer end()
-	if err := c.Simulator.Compare(ctx, question, tell); err != nil && !errors.Is(err, context.Canceled) {
-		tell(map[string]string{"error": terminal.Line(err.Error())})
-	}
+	mux.HandleFunc("GET "+prefix+"whatif", answered(reader, func(*http.Request) (any, error) {
+		return map[string]string{"settings": c.Simulator.Settings()}, nil
+	}))
+	mux.HandleFunc("POST "+prefix+"whatif", c.lines(reader, func(r *http.Request) (long, error) {
+		question, err := body(r, maxQuestion)
+		return func(ctx context.Context, say func(any)) {
+			if err := c.Simulator.Compare(ctx, question, say); err != nil && !errors.Is(err, context.Canceled) {
+				say(map[string]string{"error": terminal.Line(err.Error())})
+			}
+		}, err
+	}))
 }

@@ -49,43 +49,43 @@ func search(w http.ResponseWriter, r *http.Request, api operate.API) {
 		Prefix: r.FormValue("prefix") == "true",
 	}
 	if q.Text == "" {
-		fail(w, http.StatusBadRequest, "q: say what to search for, such as /search?q=vienna&field=title")
+		console.Fail(w, http.StatusBadRequest, "q: say what to search for, such as /search?q=vienna&field=title")
 		return
 	}
 	if l := r.FormValue("limit"); l != "" {
 		var err error
 		if q.Limit, err = strconv.Atoi(l); err != nil || q.Limit < 1 || q.Limit > 1000 {
-			fail(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
+			console.Fail(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
 			return
 		}
 	}
 	found, err := api.Search(r.Context(), q)
 	switch {
 	case errors.Is(err, operate.ErrInput):
-		fail(w, http.StatusBadRequest, err.Error())
+		console.Fail(w, http.StatusBadRequest, err.Error())
 	case err != nil:
-		fail(w, http.StatusBadGateway, err.Error())
+		console.Fail(w, http.StatusBadGateway, err.Error())
 	default:
-		answer(w, found)
+		console.Answer(w, found)
 	}
 }
 
 func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, feed.MaxLine))
 	if err != nil {
-		fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err))
+		console.Fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err))
 		return
 	}
 	source := r.URL.Query().Get("source")
 	if known := e.Sources(); source != "" && !slices.Contains(known, source) {
-		fail(w, http.StatusBadRequest, fmt.Sprintf("source: there is no such source: want %s", strings.Join(known, ", ")))
+		console.Fail(w, http.StatusBadRequest, fmt.Sprintf("source: there is no such source: want %s", strings.Join(known, ", ")))
 		return
 	}
 	in := feed.Request(body)
 	for n := 0; ; n++ {
 		t, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			answer(w, map[string]any{"messages": n})
+			console.Answer(w, map[string]any{"messages": n})
 			return
 		}
 		status := http.StatusBadRequest
@@ -102,7 +102,7 @@ func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 			}
 		}
 		if err != nil {
-			fail(w, status, fmt.Sprintf("message %d: %v (%d messages before it were published)", n+1, err, n))
+			console.Fail(w, status, fmt.Sprintf("message %d: %v (%d messages before it were published)", n+1, err, n))
 			return
 		}
 	}
@@ -111,14 +111,14 @@ func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 func status(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	report, err := e.Report(r.Context())
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
+		console.Fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	state := map[string]any{"report": report, "left": e.Left(), "idle": e.Idle()}
 	if err := e.Trouble(); err != nil {
 		state["trouble"] = err.Error()
 	}
-	answer(w, state)
+	console.Answer(w, state)
 }
 
 // breath is how often a quiet feed says that it is there, so that nothing between cuts it off.
@@ -128,7 +128,7 @@ const breath = 15 * time.Second
 // cut off.
 func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	if e.Feed == nil {
-		fail(w, http.StatusNotFound, "commitFeed: commits are not told here: set it to true in the settings")
+		console.Fail(w, http.StatusNotFound, "commitFeed: commits are not told here: set it to true in the settings")
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -155,17 +155,4 @@ func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 			text = ":\n\n"
 		}
 	}
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the client went away
-}
-
-func fail(w http.ResponseWriter, status int, problem string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
 }
