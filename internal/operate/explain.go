@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -25,37 +24,34 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 	if err != nil {
 		return Explanation{}, err
 	}
-	x, err := o.explain(ctx, rows[0])
-	for _, row := range rows[1:] {
-		if err != nil {
-			return x, err
+	all := make([]Explanation, len(rows))
+	for i, row := range rows {
+		if all[i], err = o.explain(ctx, row); err != nil {
+			return Explanation{}, fmt.Errorf("explain %s: %w", row, err)
 		}
-		var other Explanation
-		other, err = o.explain(ctx, row)
-		x.Others = append(x.Others, other)
 	}
-	return x, err
+	all[0].Others = all[1:]
+	return all[0], nil
 }
 
 func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation, err error) {
-	failed := func(err error) (Explanation, error) { return Explanation{}, fmt.Errorf("explain %s: %w", key, err) }
 	name := o.Config.SinkOf(key)
 	e := evidence{
 		timing: o.Config.Timing(key.Collection()), visibility: o.Config.Queues.Visibility, collection: key.Collection(),
 		patience: o.Config.Lease(name) + 2*time.Second, ceiling: o.Config.Ceiling(name),
 	}
 	if err := o.look(ctx, key, name, &e); err != nil {
-		return failed(err)
+		return x, err
 	}
-	if e.letters, err = o.Letters(ctx, LetterFilter{Key: key}); err != nil {
-		return failed(err)
+	if e.letters, err = o.lettersOf(ctx, key, ""); err != nil {
+		return x, err
 	}
 	if e.held, err = o.held(ctx, e.row); err != nil {
-		return failed(err)
+		return x, err
 	}
 	planned, _, err := o.scheduled(ctx, key)
 	if err != nil {
-		return failed(err)
+		return x, err
 	}
 	for _, p := range planned {
 		// What is not newer than the committed version will be stale when its time comes.
@@ -80,7 +76,7 @@ func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation,
 	}
 	if o.History != nil {
 		if x.Decisions, err = o.History(ctx, key); err != nil {
-			return failed(fmt.Errorf("read its history: %w", err))
+			return x, fmt.Errorf("read its history: %w", err)
 		}
 	}
 	x.State, x.Sentence = e.verdict()
@@ -115,19 +111,11 @@ func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *ev
 	return err
 }
 
-var errUnread = errors.New("it cannot be read from here")
-
 // askSink reads the document back. A sink that cannot be asked changes nothing of the rest.
 func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, name string) sinkAnswer {
-	unasked := func(err error) sinkAnswer {
-		if o.Hint != "" {
-			err = fmt.Errorf("%w; %s", err, o.Hint)
-		}
-		return sinkAnswer{why: err.Error()}
-	}
-	r := o.Readers[name]
-	if r == nil {
-		return unasked(cmp.Or(o.Unread[name], errUnread))
+	r, err := o.reader(name)
+	if err != nil {
+		return sinkAnswer{why: o.hinted(err).Error()}
 	}
 	patient, cancel := context.WithTimeout(ctx, sinkPatience)
 	defer cancel()
@@ -137,7 +125,7 @@ func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, 
 		a.bytes, err = o.looker(name).Bytes(patient, row, s)
 	}
 	if err != nil {
-		return unasked(err)
+		return sinkAnswer{why: o.hinted(err).Error()}
 	}
 	if k, err := shard.ParseOrderKey(s.Key); err == nil {
 		a.key = k

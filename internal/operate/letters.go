@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 func (f LetterFilter) selection() redrive.Selection {
@@ -36,6 +37,12 @@ func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error
 		return nil
 	})
 	return out, kind(err)
+}
+
+// lettersOf lists the dead letters of one row, in any state where none is named.
+func (o *Operator) lettersOf(ctx context.Context, row shard.DocID, state deadletter.State) ([]Letter, error) {
+	all, err := o.Letters(ctx, LetterFilter{Key: row, State: state})
+	return slices.DeleteFunc(all, func(l Letter) bool { return l.Key != row }), err
 }
 
 // The sizes of a page of dead letters: without a limit, and at most.

@@ -223,35 +223,51 @@ func (o *Operator) rows(key shard.DocID) ([]shard.DocID, error) {
 	return o.Config.RowsOf(key), nil
 }
 
+var errUnread = errors.New("it cannot be read from here")
+
+// reader reads a sink back. The error says why it cannot be read.
+func (o *Operator) reader(name string) (sink.Reader, error) {
+	if r := o.Readers[name]; r != nil {
+		return r, nil
+	}
+	return nil, cmp.Or(o.Unread[name], errUnread)
+}
+
+// hinted adds why a sink may not answer this program.
+func (o *Operator) hinted(err error) error {
+	if o.Hint == "" || errors.Is(err, ErrWriteOnly) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, o.Hint)
+}
+
 // Get reads a document back.
 func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
 	if _, err := o.rows(key); err != nil {
 		return Document{}, err
 	}
 	name := o.Config.SinkOf(key)
-	r := o.Readers[name]
+	r, err := o.reader(name)
 	switch {
-	case r == nil && errors.Is(o.Unread[name], ErrWriteOnly):
+	case errors.Is(err, ErrWriteOnly):
 		return Document{}, inputf("sink %s is a %s: %w", name, o.Config.Sinks[name].Kind, ErrWriteOnly)
-	case r == nil:
+	case err != nil:
 		return Document{}, inputf("sink %s of collection %s cannot be read from here", name, key.Collection())
 	}
 	s, found, err := r.Get(ctx, key.Plain())
-	if err != nil {
+	switch {
+	case err != nil:
 		return Document{}, fmt.Errorf("get %s: %w", key, err)
-	}
-	if !found {
+	case !found:
 		return Document{}, fmt.Errorf("%s: %w in sink %s", key, ErrNotFound, name)
 	}
-	d := AsDocument(s)
-	d.Sink = name
-	return d, nil
+	return asDocument(s, name), nil
 }
 
-// AsDocument is a document as people see it.
-func AsDocument(s sink.Stored) Document {
+// asDocument is a document of a sink as people see it.
+func asDocument(s sink.Stored, name string) Document {
 	return Document{
-		ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Version: s.Version, OrderKey: s.Key,
+		ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Sink: name, Version: s.Version, OrderKey: s.Key,
 		Fence: int64(s.Fence), Indexed: s.Indexed, Document: s.Document,
 	}
 }
@@ -280,49 +296,8 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	for _, q := range s.Queues {
 		s.Wrong = append(s.Wrong, q.Wrong...)
 	}
-	names, now := o.sinks(), shard.MicrosOf(o.Clock.Now())
-	ids := []shard.DocID{}
-	for _, name := range names {
-		ids = append(ids, shard.HealthRow(name), shard.RunRow("prune-"+name))
-	}
-	var enriched []shard.Collection
-	for _, name := range names {
-		enriched = append(enriched, o.Config.Enriched(name)...)
-	}
-	for _, c := range enriched {
-		ids = append(ids, shard.HealthRow(enrich.HealthName(c)))
-	}
-	rows, err := o.Shards.Read(ctx, ids, shard.Consistent)
-	if err != nil {
+	if err := o.health(ctx, &s); err != nil {
 		return s, fmt.Errorf("read health: %w", err)
-	}
-	for i, c := range enriched {
-		h := rows[2*len(names)+i]
-		s.Enrichers = append(s.Enrichers, EnricherStatus{
-			Collection: c, Away: h.OpenUntil != 0, AwayUntil: h.OpenUntil.Time(),
-			Rate: float64(shard.Pace(h, now)) / 1000,
-		})
-	}
-	for i, name := range names {
-		h, run := rows[2*i], rows[2*i+1]
-		s.Sinks = append(s.Sinks, SinkStatus{
-			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
-			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Growing: shard.SlowStart(h, now),
-			Ceiling:   float64(o.Config.Ceiling(name)) / 1000,
-			AtCeiling: o.Config.Ceiling(name) > 0 && shard.Ahead(h, now) > 0,
-			Pause:     o.pauseOf(h),
-		})
-		if p := o.pauseOf(h); p != nil && o.Clock.Now().After(p.DeadFrom.Add(-pauseWarning)) {
-			s.Wrong = append(
-				s.Wrong,
-				fmt.Sprintf("sink %s is paused since %s, and its messages become dead letters from %s "+
-					"on: `lull resume %s`, and redrive those that are dead", name, p.Since.Format(time.RFC3339),
-					p.DeadFrom.Format(time.RFC3339), name),
-			)
-		}
-		if at := run.RanAt.Time(); at.After(s.Pruned) {
-			s.Pruned = at
-		}
 	}
 	if s.Rebuilds, err = o.Rebuilds(ctx); err != nil {
 		return s, fmt.Errorf("read rebuilds: %w", err)
@@ -347,6 +322,51 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		}
 		cursor = next
 	}
+}
+
+// health tells of the sinks and enrichers what their rows say.
+func (o *Operator) health(ctx context.Context, s *Status) error {
+	var ids []shard.DocID
+	for _, name := range o.sinks() {
+		ids = append(ids, shard.HealthRow(name), shard.RunRow("prune-"+name))
+		for _, c := range o.Config.Enriched(name) {
+			ids = append(ids, shard.HealthRow(enrich.HealthName(c)))
+		}
+	}
+	read, err := o.Shards.Read(ctx, ids, shard.Consistent)
+	if err != nil {
+		return err
+	}
+	next := func() (row shard.Row) { // in the order of the ids
+		row, read = read[0], read[1:]
+		return row
+	}
+	now := shard.MicrosOf(o.Clock.Now())
+	for _, name := range o.sinks() {
+		h, run, ceiling := next(), next(), o.Config.Ceiling(name)
+		p := o.pauseOf(h)
+		s.Sinks = append(s.Sinks, SinkStatus{
+			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
+			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Growing: shard.SlowStart(h, now),
+			Ceiling: float64(ceiling) / 1000, AtCeiling: ceiling > 0 && shard.Ahead(h, now) > 0, Pause: p,
+		})
+		if p != nil && o.Clock.Now().After(p.DeadFrom.Add(-pauseWarning)) {
+			s.Wrong = append(s.Wrong, fmt.Sprintf("sink %s is paused since %s, and its messages become dead letters from %s "+
+				"on: `lull resume %s`, and redrive those that are dead", name, p.Since.Format(time.RFC3339),
+				p.DeadFrom.Format(time.RFC3339), name))
+		}
+		if at := run.RanAt.Time(); at.After(s.Pruned) {
+			s.Pruned = at
+		}
+		for _, c := range o.Config.Enriched(name) {
+			h := next()
+			s.Enrichers = append(s.Enrichers, EnricherStatus{
+				Collection: c, Away: h.OpenUntil != 0, AwayUntil: h.OpenUntil.Time(),
+				Rate: float64(shard.Pace(h, now)) / 1000,
+			})
+		}
+	}
+	return nil
 }
 
 // Origins connects to the hosts that documents are fetched from. A host that is private to index is

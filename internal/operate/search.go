@@ -50,13 +50,7 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 			found.Notes = append(found.Notes, err.Error())
 			continue
 		}
-		var docs []Document
-		for _, s := range list {
-			d := AsDocument(s)
-			d.Sink = name
-			docs = append(docs, d)
-		}
-		lists = append(lists, docs)
+		lists = append(lists, list)
 	}
 	if len(lists) == 0 && len(failed) > 0 {
 		return found, errors.Join(failed...)
@@ -88,17 +82,17 @@ func (o *Operator) searched(c shard.Collection) []string {
 	return o.sinks()
 }
 
-func (o *Operator) searchIn(ctx context.Context, name string, q sink.Query) ([]sink.Stored, error) {
-	r := o.Readers[name]
-	if r == nil {
-		return nil, fmt.Errorf("sink %s was not searched: %w", name, cmp.Or(o.Unread[name], errUnread))
+func (o *Operator) searchIn(ctx context.Context, name string, q sink.Query) (docs []Document, err error) {
+	r, err := o.reader(name)
+	var list []sink.Stored
+	if err == nil {
+		list, err = r.Search(ctx, q)
 	}
-	list, err := r.Search(ctx, q)
 	if err != nil {
-		err = fmt.Errorf("sink %s was not searched: %w", name, err)
-		if o.Hint != "" {
-			err = fmt.Errorf("%w; %s", err, o.Hint)
-		}
+		return nil, fmt.Errorf("sink %s was not searched: %w", name, o.hinted(err))
 	}
-	return list, err
+	for _, s := range list {
+		docs = append(docs, asDocument(s, name))
+	}
+	return docs, nil
 }

@@ -25,18 +25,22 @@ type Unwritten struct {
 
 // Unwritten finds the newest version that waits in a flight or is a dead letter, or ErrNotFound.
 func (o *Operator) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
-	failed := func(err error) (Unwritten, error) {
+	u, err := o.newestUnwritten(ctx, key)
+	if err != nil {
 		return Unwritten{}, fmt.Errorf("find the newest of %s: %w", key, err)
 	}
-	rows, err := o.Shards.Read(ctx, []shard.DocID{key}, shard.Consistent)
+	return u, nil
+}
+
+func (o *Operator) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwritten, err error) {
+	row, err := o.table().One(ctx, key, shard.Consistent)
 	if err != nil {
-		return failed(err)
+		return u, err
 	}
-	row := rows[0]
 	if row.Pending > row.Committed {
 		m, err := o.Flights.Get(ctx, flight.ID(row.Flight))
 		if err != nil && !errors.Is(err, flight.ErrNotFound) {
-			return failed(err)
+			return u, err
 		}
 		for _, r := range records(m) {
 			if u, ok := o.unwritten(r.Message, key, row.Pending); ok {
@@ -45,24 +49,25 @@ func (o *Operator) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, e
 			}
 		}
 	}
-	letters, err := o.Letters(ctx, LetterFilter{Key: key, State: deadletter.Parked})
+	letters, err := o.lettersOf(ctx, key, deadletter.Parked)
 	if err != nil {
-		return failed(err)
+		return u, err
 	}
-	if newest := newestLetter(row, letters); newest != nil {
-		l, err := o.Letter(ctx, newest.ID)
-		if err != nil {
-			return failed(err)
-		}
-		at, _ := shard.ParseOrderKey(l.OrderKey) // newestLetter has parsed it
-		u, ok := o.unwritten(queue.Message{Body: l.Body, Attributes: l.Attributes, Sent: l.Sent}, key, at)
-		if !ok {
-			u = Unwritten{Version: l.Version, Why: "the message cannot be decoded: " + l.Detail}
-		}
-		u.From = "dead"
-		return u, nil
+	newest := newestLetter(row, letters)
+	if newest == nil {
+		return u, fmt.Errorf("no version waits or is a dead letter: %w", ErrNotFound)
 	}
-	return failed(fmt.Errorf("no version waits or is a dead letter: %w", ErrNotFound))
+	l, err := o.Letter(ctx, newest.ID)
+	if err != nil {
+		return u, err
+	}
+	at, _ := shard.ParseOrderKey(l.OrderKey) // newestLetter has parsed it
+	u, ok := o.unwritten(queue.Message{Body: l.Body, Attributes: l.Attributes, Sent: l.Sent}, key, at)
+	if !ok {
+		u = Unwritten{Version: l.Version, Why: "the message cannot be decoded: " + l.Detail}
+	}
+	u.From = "dead"
+	return u, nil
 }
 
 func records(m *flight.Manifest) []flight.Record {
