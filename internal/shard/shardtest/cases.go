@@ -1,6 +1,7 @@
 package shardtest
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -48,63 +49,102 @@ func with(r shard.Row, changes ...change) shard.Row {
 	return r
 }
 
-func pending(k shard.OrderKey) change    { return func(r *shard.Row) { r.Pending = k } }
-func committed(k shard.OrderKey) change  { return func(r *shard.Row) { r.Committed = k } }
-func claimed(k shard.OrderKey) change    { return func(r *shard.Row) { r.Claimed = k } }
-func claimedWas(k shard.OrderKey) change { return func(r *shard.Row) { r.ClaimedWas = k } }
-func dead(k shard.OrderKey) change       { return func(r *shard.Row) { r.Dead = k } }
-func owner(t shard.Token) change         { return func(r *shard.Row) { r.Owner = t } }
-func lease(m shard.Micros) change        { return func(r *shard.Row) { r.LeaseUntil = m } }
-func lastWrite(m shard.Micros) change    { return func(r *shard.Row) { r.LastWrite = m } }
-func burst(m shard.Micros) change        { return func(r *shard.Row) { r.BurstStart = m } }
-func schema(n int64) change              { return func(r *shard.Row) { r.Schema = n } }
-func class(c shard.Class) change         { return func(r *shard.Row) { r.VersionClass = c } }
-
-// table collects the cases of one write.
-type table struct {
-	write shard.Write
-	base  shard.Row // allowed
-	cases []Case
+// text makes the changes of an attribute that is a text, a key or bytes.
+func text[T ~string](a shard.Attr) func(T) change {
+	return func(v T) change { return func(r *shard.Row) { r.Set(a, shard.Value{Text: string(v)}) } }
 }
 
-// row adds cases to a table.
-type row func(b *table)
+// number makes those of an attribute that is a number or a time.
+func number[T ~int64](a shard.Attr) func(T) change {
+	return func(v T) change { return func(r *shard.Row) { r.Set(a, shard.Value{Num: int64(v)}) } }
+}
 
-func (b *table) add(rows ...row) {
+// The changes of each attribute.
+var (
+	pending     = text[shard.OrderKey](shard.AttrPending)
+	committed   = text[shard.OrderKey](shard.AttrCommitted)
+	claimed     = text[shard.OrderKey](shard.AttrClaimed)
+	claimedWas  = text[shard.OrderKey](shard.AttrClaimedWas)
+	dead        = text[shard.OrderKey](shard.AttrDead)
+	operation   = text[shard.Operation](shard.AttrCommittedOp)
+	contents    = text[shard.Content](shard.AttrContent)
+	owner       = text[shard.Token](shard.AttrOwner)
+	flight      = text[string](shard.AttrFlight)
+	lastError   = text[string](shard.AttrLastError)
+	pausedBy    = text[string](shard.AttrPausedBy)
+	pausedWhy   = text[string](shard.AttrPausedWhy)
+	rebuildOf   = text[string](shard.AttrRebuildOf)
+	rebuildInto = text[string](shard.AttrRebuildInto)
+	cursor      = text[string](shard.AttrCursor)
+	lease       = number[shard.Micros](shard.AttrLeaseUntil)
+	lastWrite   = number[shard.Micros](shard.AttrLastWrite)
+	burst       = number[shard.Micros](shard.AttrBurstStart)
+	openUntil   = number[shard.Micros](shard.AttrOpenUntil)
+	probeUntil  = number[shard.Micros](shard.AttrProbeUntil)
+	rateAt      = number[shard.Micros](shard.AttrRateAt)
+	paidUntil   = number[shard.Micros](shard.AttrPaidUntil)
+	sentUntil   = number[shard.Micros](shard.AttrSentUntil)
+	pausedAt    = number[shard.Micros](shard.AttrPausedAt)
+	rebuiltAt   = number[shard.Micros](shard.AttrRebuildAt)
+	sealed      = number[shard.Micros](shard.AttrRebuildSeal)
+	ranAt       = number[shard.Micros](shard.AttrRanAt)
+	schema      = number[int64](shard.AttrSchema)
+	attempts    = number[int64](shard.AttrAttempts)
+	refusals    = number[int64](shard.AttrRefusals)
+	expiresAt   = number[int64](shard.AttrExpiresAt)
+	level       = number[int64](shard.AttrLevel)
+	rate        = number[int64](shard.AttrRate)
+	rateTop     = number[int64](shard.AttrRateTop)
+	paid        = number[int64](shard.AttrPaid)
+	missed      = number[int64](shard.AttrRebuildMissed)
+)
+
+func class(c shard.Class) change { return func(r *shard.Row) { r.VersionClass = c } }
+
+// nothing makes a row that is not there.
+func nothing(r *shard.Row) { *r = shard.Row{} }
+
+// row is what one row of a table of cases makes of a write, and of a row on which it is allowed.
+type row func(write shard.Write, base shard.Row) []Case
+
+// cases are those of one write, which is allowed on base.
+func cases(write shard.Write, base shard.Row, rows ...row) []Case {
+	var all []Case
 	for _, r := range rows {
-		r(b)
+		all = append(all, r(write, base)...)
 	}
+	return all
 }
 
 // allowed says that the write succeeds on base with some changes and leaves after.
 func allowed(name string, after shard.Row, changes ...change) row {
-	return func(b *table) {
-		b.cases = append(b.cases, Case{
-			Name: "is allowed " + name, Write: b.write, Before: with(b.base, changes...), Allowed: true, After: after,
-		})
+	return func(write shard.Write, base shard.Row) []Case {
+		return []Case{{
+			Name: "is allowed " + name, Write: write, Before: with(base, changes...), Allowed: true, After: after,
+		}}
 	}
 }
 
 // refused says that base with these changes, and nothing else, makes the difference.
 func refused(name string, changes ...change) row {
-	return func(b *table) {
-		b.cases = append(b.cases, Case{Name: "is refused " + name, Write: b.write, Before: with(b.base, changes...)})
+	return func(write shard.Write, base shard.Row) []Case {
+		return []Case{{Name: "is refused " + name, Write: write, Before: with(base, changes...)}}
 	}
 }
 
 // foreign is the clause that every write begins with.
-func foreign(b *table) {
-	b.add(
+func foreign(write shard.Write, base shard.Row) []Case {
+	return cases(write, base,
 		refused("for a row of a newer schema", schema(shard.SchemaVersion+1)),
-		allowed("for a row that says its schema", with(b.write.Apply(b.base), schema(shard.SchemaVersion)),
+		allowed("for a row that says its schema", with(write.Apply(base), schema(shard.SchemaVersion)),
 			schema(shard.SchemaVersion)),
 	)
 }
 
 // leased are the cases of "no lease_until or lease_until < :now".
 func leased(after func(...change) shard.Row) row {
-	return func(b *table) {
-		b.add(
+	return func(write shard.Write, base shard.Row) []Case {
+		return cases(write, base,
 			refused("while the row is leased", owner(other), lease(until)),
 			refused("in the last microsecond of a lease", owner(other), lease(now)),
 			allowed("after a lease that ran out", after(owner(other), lease(now-1)), owner(other), lease(now-1)),
@@ -114,8 +154,8 @@ func leased(after func(...change) shard.Row) row {
 }
 
 // owned are the cases of "owner = :token".
-func owned(b *table) {
-	b.add(
+func owned(write shard.Write, base shard.Row) []Case {
+	return cases(write, base,
 		refused("to a claim that lost its lease to another", owner(other)),
 		refused("to a claim that lost its lease to a third one", owner(third)),
 		refused("where nobody owns the lease any more", owner("")),
@@ -124,16 +164,13 @@ func owned(b *table) {
 
 // Cases are the writes of the protocol on the rows that tell them apart.
 func Cases() []Case {
-	var all []Case
-	for _, list := range [][]Case{
+	all := slices.Concat(
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
 		keepCases(), keepNewerCases(),
 		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
 		reassertCases(), reassertedCases(), raiseCases(), resetCases(),
 		collectCases(), healthCases(), budgetCases(), rebuildCases(), runCases(), objectCases(),
-	} {
-		all = append(all, list...)
-	}
+	)
 	seen := map[string]bool{}
 	for i := range all {
 		for seen[all[i].Title()] {
@@ -145,20 +182,20 @@ func Cases() []Case {
 }
 
 func admitCases(aged bool) []Case {
-	b := &table{
-		write: shard.Admit(shard.Admission{Key: k2, Class: shard.ClassInt, Flight: "flight-2", Now: now, Aged: aged}),
-		base: shard.Row{
-			VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
-			BurstStart: begin,
-			Flight:     "flight-1", LastWrite: at, Attempts: 2, Refusals: 3, LastError: "throttled", ExpiresAt: expires,
-		},
+	a := shard.Admission{Key: k2, Class: shard.ClassInt, Flight: "flight-2", Now: now, Aged: aged}
+	times := a
+	times.Class = shard.ClassTime
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
+		BurstStart: begin,
+		Flight:     "flight-1", LastWrite: at, Attempts: 2, Refusals: 3, LastError: "throttled", ExpiresAt: expires,
 	}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
 		BurstStart: begin,
 		Flight:     "flight-2", LastWrite: at,
 	}
-	b.add(
+	all := cases(shard.Admit(a), base,
 		allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go",
 			after),
 		allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0)),
@@ -168,19 +205,18 @@ func admitCases(aged bool) []Case {
 		allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
 			owner(other), lease(until)),
 	)
-	if aged {
-		for i := range b.cases {
-			b.cases[i].Name += ", and the row can judge an old message"
-		}
-		b.add(refused("for an old message where nothing was committed", committed("")))
-	} else {
-		b.add(allowed("where nothing was committed", with(after, committed("")), committed("")))
-		b.cases = append(b.cases, Case{
-			Name: "is allowed where there is no row", Write: b.write, Allowed: true,
-			After: shard.Row{VersionClass: shard.ClassInt, Pending: k2, BurstStart: now, Flight: "flight-2"},
-		})
+	committedBefore := []row{
+		allowed("where nothing was committed", with(after, committed("")), committed("")),
+		allowed("where there is no row",
+			shard.Row{VersionClass: shard.ClassInt, Pending: k2, BurstStart: now, Flight: "flight-2"}, nothing),
 	}
-	b.add(
+	if aged {
+		for i := range all {
+			all[i].Name += ", and the row can judge an old message"
+		}
+		committedBefore = []row{refused("for an old message where nothing was committed", committed(""))}
+	}
+	return slices.Concat(all, cases(shard.Admit(a), base, committedBefore...), cases(shard.Admit(a), base,
 		refused("when it is pending already", pending(k2)),
 		refused("when a newer version is pending", pending(k3)),
 		refused("when it was committed", committed(k2)),
@@ -188,11 +224,9 @@ func admitCases(aged bool) []Case {
 		refused("when its dead letter is stored", dead(k2)),
 		refused("when the row's versions are of another class", class(shard.ClassSeq)),
 		foreign,
-	)
-
-	b.write = shard.Admit(shard.Admission{Key: k2, Class: shard.ClassTime, Flight: "flight-2", Now: now, Aged: aged})
-	b.add(refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)))
-	return b.cases
+	), cases(shard.Admit(times), base,
+		refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)),
+	))
 }
 
 func claimCases(again bool) []Case {
@@ -200,25 +234,36 @@ func claimCases(again bool) []Case {
 		Key: k2, Token: token, Now: now, Until: until, Cap: now - shard.Micros(30*second/time.Microsecond),
 		MinInterval: second, Again: again,
 	}
-	b := &table{
-		write: shard.Claim(bid),
-		base: shard.Row{
-			VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k1,
-			BurstStart: begin,
-			Flight:     "flight", Owner: other, LeaseUntil: now - 1, LastWrite: now.Add(-second), Attempts: 1,
-			Refusals:  3,
-			LastError: "throttled",
-		},
+	// Without a minimum interval the fence alone keeps writes apart.
+	unpaced, far := bid, bid
+	unpaced.MinInterval, far.Fence = 0, fenceAhead
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k1,
+		BurstStart: begin,
+		Flight:     "flight", Owner: other, LeaseUntil: now - 1, LastWrite: now.Add(-second), Attempts: 1,
+		Refusals:  3,
+		LastError: "throttled",
 	}
 	was, lowest := k1, shard.Lowest
 	if again {
-		b.base.Claimed, was, lowest = k2, k2, k2
+		base.Claimed, was, lowest = k2, k2, k2
 	}
-	after := with(b.base, owner(token), lease(until), claimed(k2), claimedWas(was),
-		func(r *shard.Row) { r.Attempts = 2 })
+	after := with(base, owner(token), lease(until), claimed(k2), claimedWas(was), attempts(2))
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 
-	b.add(
+	claimedBefore := []row{
+		allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed("")),
+		allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
+		refused("when it was claimed before", claimed(k2)),
+	}
+	if again {
+		claimedBefore = []row{
+			allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
+			refused("where only an older version was claimed", claimed(k1)),
+			refused("where nothing was claimed", claimed("")),
+		}
+	}
+	return slices.Concat(cases(shard.Claim(bid), base,
 		allowed("when it is pending and everything else is older", after),
 		allowed("and forgets which bytes the sink has", after, contents(content1)),
 		allowed("where nothing was committed", of(committed("")), committed("")),
@@ -227,26 +272,12 @@ func claimCases(again bool) []Case {
 		allowed("where no lease was ever taken", of(), owner(""), lease(0)),
 		allowed("after a RELEASE in the past", of(), owner(""), lease(at)),
 		allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0)),
-		allowed("for the first time", of(func(r *shard.Row) { r.Attempts = 1 }), func(r *shard.Row) { r.Attempts = 0 }),
+		allowed("for the first time", of(attempts(1)), attempts(0)),
 		allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3),
 			burst(bid.Cap)),
 		allowed("beyond the cap though a newer version is pending", of(pending(k3), burst(bid.Cap-1)), pending(k3),
 			burst(bid.Cap-1)),
-	)
-	if again {
-		b.add(
-			allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
-			refused("where only an older version was claimed", claimed(k1)),
-			refused("where nothing was claimed", claimed("")),
-		)
-	} else {
-		b.add(
-			allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed("")),
-			allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
-			refused("when it was claimed before", claimed(k2)),
-		)
-	}
-	b.add(
+	), cases(shard.Claim(bid), base, claimedBefore...), cases(shard.Claim(bid), base,
 		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
 		refused("when it was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
@@ -260,22 +291,12 @@ func claimCases(again bool) []Case {
 		refused("in the microsecond of the last write: the fence would not grow", lastWrite(now)),
 		refused("within the minimum interval after the last write", lastWrite(now.Add(-second)+1)),
 		foreign,
-	)
-
-	// Without a minimum interval the fence alone keeps writes apart.
-	bid.MinInterval = 0
-	b.write = shard.Claim(bid)
-	b.add(
+	), cases(shard.Claim(unpaced), base,
 		allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)),
 			lastWrite(now-1)),
 		refused("in the microsecond of the last write where no interval is asked for", lastWrite(now)),
 		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
-	)
-	b.ahead(func(fence shard.Micros) shard.Write {
-		bid.MinInterval, bid.Fence = second, fence
-		return shard.Claim(bid)
-	}, after)
-	b.add(
+	), aheadCases(shard.Claim(far), base, after), cases(shard.Claim(far), with(base, lastWrite(ahead)),
 		allowed("with a fence ahead, where a RELEASE and not the last write lies ahead", of(lastWrite(fenceAhead)),
 			owner(""), lease(ahead), lastWrite(now.Add(-second))),
 		allowed("with a fence ahead, where nothing was written yet", of(lastWrite(fenceAhead)), owner(""),
@@ -284,8 +305,7 @@ func claimCases(again bool) []Case {
 			lastWrite(now.Add(-second)+1)),
 		refused("with a fence ahead, where the last write is near enough to wait for", owner(""), lease(ahead),
 			lastWrite(now.Add(shard.MaxAhead))),
-	)
-	return b.cases
+	))
 }
 
 // Fences that a clock ahead of ours wrote, and the one that follows.
@@ -294,12 +314,10 @@ const (
 	fenceAhead = ahead + 1
 )
 
-// ahead are the cases of a write that takes a lease on a row whose fences lie ahead of the clock.
-func (b *table) ahead(write func(fence shard.Micros) shard.Write, after shard.Row) {
-	base := b.base
-	b.write, b.base.LastWrite = write(fenceAhead), ahead
-	after.LastWrite = fenceAhead
-	b.add(
+// aheadCases are the cases of a write that takes a lease on a row whose fences lie ahead of the clock.
+func aheadCases(write shard.Write, base, after shard.Row) []Case {
+	base.LastWrite, after.LastWrite = ahead, fenceAhead
+	return cases(write, base,
 		allowed("with a fence ahead: last_write remembers it", after),
 		allowed("with a fence ahead, after a lease that ran out", after, owner(other), lease(now-1)),
 		allowed("with a fence ahead, where nobody has the lease whose end is noted", after, owner(""), lease(ahead)),
@@ -310,8 +328,6 @@ func (b *table) ahead(write func(fence shard.Micros) shard.Write, after shard.Ro
 		refused("with a fence ahead that another claim gave back", owner(""), lease(fenceAhead)),
 		foreign,
 	)
-	b.base = base
-	b.base.LastWrite = ahead
 }
 
 // held is a row whose lease is ours.
@@ -325,14 +341,15 @@ var held = shard.Row{
 var ours = shard.Lease{Key: k2, Token: token, At: at}
 
 func commitCases() []Case {
-	b := &table{write: shard.Commit(ours, shard.Put, now, expires, held), base: held}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: now,
 		ExpiresAt: expires,
 	}
-	b.add(
+	known := ours
+	known.Content = content2
+	return slices.Concat(cases(shard.Commit(ours, shard.Put, now, expires, held), held,
 		allowed("to the owner: the row is settled", after),
-		allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" }),
+		allowed("where nothing was committed before", after, committed(""), operation("")),
 		allowed("where nothing is pending any more", after, pending("")),
 		allowed("where only an older version is pending", after, pending(k1)),
 		refused("when a newer version is pending: it has another form", pending(k3)),
@@ -340,37 +357,30 @@ func commitCases() []Case {
 		refused("when a newer version was committed", committed(k3)),
 		owned,
 		foreign,
-	)
-
-	known := ours
-	known.Content = content2
-	b.write = shard.Commit(known, shard.Put, now, expires, held)
-	b.add(allowed("and remembers the bytes", with(after, contents(content2)), contents(content1)))
-	b.write = shard.Commit(known, shard.Delete, now, expires, held)
-	b.add(allowed("and remembers no bytes of a delete", with(after, func(r *shard.Row) { r.CommittedOp = shard.Delete }),
-		contents(content1)))
-
-	b.write = shard.Commit(ours, shard.Delete, at-1, expires, held)
-	b.add(allowed("and forgets the bytes of another version", with(after, lastWrite(at), func(r *shard.Row) {
-		r.CommittedOp = shard.Delete
-	}), contents(content1)))
-	b.add(allowed("with the claim's time where the clock went back, and notes the delete",
-		with(after, lastWrite(at), func(r *shard.Row) { r.CommittedOp = shard.Delete })))
-	return b.cases
+	), cases(shard.Commit(known, shard.Put, now, expires, held), held,
+		allowed("and remembers the bytes", with(after, contents(content2)), contents(content1)),
+	), cases(shard.Commit(known, shard.Delete, now, expires, held), held,
+		allowed("and remembers no bytes of a delete", with(after, operation(shard.Delete)),
+			contents(content1)),
+	), cases(shard.Commit(ours, shard.Delete, at-1, expires, held), held,
+		allowed("and forgets the bytes of another version", with(after, lastWrite(at), operation(shard.Delete)),
+			contents(content1)),
+		allowed("with the claim's time where the clock went back, and notes the delete",
+			with(after, lastWrite(at), operation(shard.Delete))),
+	))
 }
 
 func commitNewerCases() []Case {
 	base := with(held, pending(k3))
-	b := &table{write: shard.Commit(ours, shard.Put, now, expires, base), base: base}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Pending: k3, Committed: k2, CommittedOp: shard.Put, Dead: k1, BurstStart: now,
 		Flight:    "flight",
 		LastWrite: now,
 	}
-	b.add(
+	return cases(shard.Commit(ours, shard.Put, now, expires, base), base,
 		allowed("to the owner: the burst begins anew", after),
 		allowed("and forgets the bytes of another version", after, contents(content1)),
-		allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" }),
+		allowed("where nothing was committed before", after, committed(""), operation("")),
 		refused("when nothing newer is pending: the row would never settle", pending(k2)),
 		refused("when only an older version is pending", pending(k1)),
 		refused("when nothing is pending", pending("")),
@@ -379,7 +389,6 @@ func commitNewerCases() []Case {
 		owned,
 		foreign,
 	)
-	return b.cases
 }
 
 // The documents that KEEP tells apart, in a sink's present generation.
@@ -399,8 +408,6 @@ var (
 	}
 )
 
-func contents(c shard.Content) change { return func(r *shard.Row) { r.Content = c } }
-
 // keep is KEEP by an image whose content is recognised.
 func keep(image shard.Row) shard.Write {
 	w, ok := shard.Keep(kept, image)
@@ -411,17 +418,17 @@ func keep(image shard.Row) shard.Write {
 }
 
 // unchanged are the cases of both forms of KEEP.
-func unchanged(b *table) {
-	b.add(
-		allowed("where nothing was parked", with(b.write.Apply(b.base), dead("")), dead("")),
-		allowed("where another version was parked", with(b.write.Apply(b.base), dead(k3)), dead(k3)),
-		allowed("after a lease that ran out", with(b.write.Apply(b.base), owner(other), lease(now-1)), owner(other),
-			lease(now-1)),
+func unchanged(write shard.Write, base shard.Row) []Case {
+	done := write.Apply(base)
+	return cases(write, base,
+		allowed("where nothing was parked", with(done, dead("")), dead("")),
+		allowed("where another version was parked", with(done, dead(k3)), dead(k3)),
+		allowed("after a lease that ran out", with(done, owner(other), lease(now-1)), owner(other), lease(now-1)),
 		refused("when another version was committed since", committed(key("0"))),
 		refused("when nothing is committed", committed("")),
 		refused("when a newer version was committed since", committed(k3)),
-		refused("when a delete was committed", func(r *shard.Row) { r.CommittedOp = shard.Delete }),
-		refused("when an operation was committed that is not known", func(r *shard.Row) { r.CommittedOp = "touch" }),
+		refused("when a delete was committed", operation(shard.Delete)),
+		refused("when an operation was committed that is not known", operation("touch")),
 		refused("when the sink has other bytes", contents("\x00"+content1[1:])),
 		refused("when the sink has other bytes, whichever", contents("\xff"+content1[1:])),
 		refused("when it is not known what the sink has", contents("")),
@@ -438,8 +445,7 @@ func unchanged(b *table) {
 }
 
 func keepCases() []Case {
-	b := &table{write: keep(recognised), base: recognised}
-	b.add(
+	return cases(keep(recognised), recognised,
 		allowed("where the sink has these bytes: the row is settled, and nothing was written", shard.Row{
 			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: begin,
 			Content: content2, ExpiresAt: expires,
@@ -447,98 +453,80 @@ func keepCases() []Case {
 		refused("when a newer version is pending: it has another form", pending(k3)),
 		unchanged,
 	)
-	return b.cases
 }
 
 func keepNewerCases() []Case {
 	base := with(recognised, pending(k3), burst(kept.Cap))
-	b := &table{write: keep(base), base: base}
-	b.add(
+	return cases(keep(base), base,
 		allowed("at the cap: the burst begins anew",
 			with(base, committed(k2), contents(content2), burst(now))),
 		refused("before the cap", burst(kept.Cap+1)),
 		refused("when nothing newer is pending: the row would never settle", pending(k2)),
 		unchanged,
 	)
-	return b.cases
 }
 
 func releaseCases() []Case {
-	b := &table{write: shard.Release(ours, "throttled: 429", false), base: held}
-	after := with(held, owner(""), lease(at), func(r *shard.Row) { r.Attempts, r.LastError = 0, "throttled: 429" })
-	b.add(
+	after := with(held, owner(""), lease(at), attempts(0), lastError("throttled: 429"))
+	return slices.Concat(cases(shard.Release(ours, "throttled: 429", false), held,
 		allowed("to the owner; what was claimed stays, and the lease's time stays a bound for the next fence", after),
 		owned,
 		foreign,
-	)
-
-	b.write = shard.Release(ours, "", true)
-	b.add(
-		allowed("and counts a refusal", with(after, func(r *shard.Row) { r.Refusals, r.LastError = 4, "unknown" })),
-		allowed("and counts the first refusal",
-			with(after, func(r *shard.Row) { r.Refusals, r.LastError = 1, "unknown" }),
-			func(r *shard.Row) { r.Refusals = 0 }),
+	), cases(shard.Release(ours, "", true), held,
+		allowed("and counts a refusal", with(after, refusals(4), lastError("unknown"))),
+		allowed("and counts the first refusal", with(after, refusals(1), lastError("unknown")), refusals(0)),
 		owned,
-	)
-
-	b.write = shard.Release(ours, strings.Repeat("ä", 150), false)
-	b.add(allowed("and cuts a long error at 200 bytes",
-		with(after, func(r *shard.Row) { r.LastError = strings.Repeat("ä", 100) })))
-	b.write = shard.Release(ours, "x"+strings.Repeat("ä", 150), false)
-	b.add(allowed("and cuts a long error between characters",
-		with(after, func(r *shard.Row) { r.LastError = "x" + strings.Repeat("ä", 99) })))
-	b.write = shard.Release(oursAhead, "throttled: 429", false)
-	b.add(allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))))
-	return b.cases
+	), cases(shard.Release(ours, strings.Repeat("ä", 150), false), held,
+		allowed("and cuts a long error at 200 bytes", with(after, lastError(strings.Repeat("ä", 100)))),
+	), cases(shard.Release(ours, "x"+strings.Repeat("ä", 150), false), held,
+		allowed("and cuts a long error between characters",
+			with(after, lastError("x"+strings.Repeat("ä", 99)))),
+	), cases(shard.Release(oursAhead, "throttled: 429", false), held,
+		allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))),
+	))
 }
 
 // oursAhead is a lease on a row whose fences lie ahead: last_write remembers its fence.
 var oursAhead = shard.Lease{Key: k2, Token: token, At: fenceAhead, Ahead: true}
 
 func rejectCases() []Case {
-	b := &table{write: shard.Reject(ours, "mapping", expires, held), base: held}
+	base := held
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2, LeaseUntil: at,
 		LastWrite: begin,
 		LastError: "mapping", ExpiresAt: expires,
 	}
-	b.add(
+	first := with(held, claimedWas(shard.Lowest))
+	return slices.Concat(cases(shard.Reject(ours, "mapping", expires, held), base,
 		allowed("to the owner: claimed goes back, the version is parked, the row is settled", after),
 		refused("when a newer version is pending: it has another form", pending(k3)),
 		refused("when an older version is pending", pending(k1)),
 		refused("when nothing is pending", pending("")),
 		owned,
 		foreign,
-	)
-
-	b.base = with(held, claimedWas(shard.Lowest))
-	b.write = shard.Reject(ours, "mapping", expires, b.base)
-	b.add(allowed("and forgets the claim where it was the first", with(after, claimed(""))))
-	b.base = held
-	b.write = shard.Reject(oursAhead, "mapping", expires, held)
-	b.add(allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))))
-	return b.cases
+	), cases(shard.Reject(ours, "mapping", expires, first), first,
+		allowed("and forgets the claim where it was the first", with(after, claimed(""))),
+	), cases(shard.Reject(oursAhead, "mapping", expires, held), held,
+		allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))),
+	))
 }
 
 func rejectNotPendingCases() []Case {
 	base := with(held, pending(k3))
-	b := &table{write: shard.Reject(ours, "mapping", expires, base), base: base}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Pending: k3, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2,
 		BurstStart: begin,
 		Flight:     "flight", LeaseUntil: at, LastWrite: begin, LastError: "mapping",
 	}
-	b.add(
+	first := with(base, claimedWas(shard.Lowest))
+	return slices.Concat(cases(shard.Reject(ours, "mapping", expires, base), base,
 		allowed("to the owner: the newer version goes on waiting", after),
 		allowed("where an older version is pending", with(after, pending(k1)), pending(k1)),
 		allowed("where nothing is pending", with(after, pending("")), pending("")),
 		refused("when it is pending: the row would never settle", pending(k2)),
 		owned,
 		foreign,
-	)
-
-	b.base = with(base, claimedWas(shard.Lowest))
-	b.write = shard.Reject(ours, "mapping", expires, b.base)
-	b.add(allowed("and forgets the claim where it was the first", with(after, claimed(""))))
-	return b.cases
+	), cases(shard.Reject(ours, "mapping", expires, first), first,
+		allowed("and forgets the claim where it was the first", with(after, claimed(""))),
+	))
 }

@@ -15,10 +15,9 @@ var waiting = shard.Row{
 }
 
 func parkCases() []Case {
-	b := &table{write: shard.Park("", k2, now, expires, waiting), base: waiting}
-	after := with(waiting, pending(""), burst(0), dead(k2), func(r *shard.Row) { r.Flight, r.ExpiresAt = "", expires })
+	after := with(waiting, pending(""), burst(0), dead(k2), flight(""), expiresAt(expires))
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
-	b.add(
+	return cases(shard.Park("", k2, now, expires, waiting), waiting,
 		allowed("when it is pending: the row is settled", after),
 		allowed("where nothing was committed", of(committed("")), committed("")),
 		refused("when it was committed", committed(k2)),
@@ -29,14 +28,13 @@ func parkCases() []Case {
 		leased(of),
 		foreign,
 	)
-	return b.cases
 }
 
 func parkNotPendingCases() []Case {
 	base := with(waiting, pending(k1))
-	b := &table{write: shard.Park("", k2, now, expires, base), base: base}
 	of := func(changes ...change) shard.Row { return with(with(base, dead(k2)), changes...) }
-	b.add(
+	absent, settled := shard.Row{}, shard.Row{Committed: k1, ExpiresAt: expires - 1}
+	return slices.Concat(cases(shard.Park("", k2, now, expires, base), base,
 		allowed("when only an older version is pending, which goes on waiting", of()),
 		allowed("where nothing was committed", of(committed("")), committed("")),
 		allowed("where nothing is pending any more", of(pending("")), pending("")),
@@ -46,31 +44,20 @@ func parkNotPendingCases() []Case {
 		refused("when a newer version is pending", pending(k3)),
 		leased(of),
 		foreign,
-	)
-
-	b.write = shard.Park("", k2, now, expires, shard.Row{})
-	b.cases = append(b.cases, Case{
-		Name: "is allowed where there is no row, and gives it a time to expire", Write: b.write, Allowed: true,
-		After: shard.Row{Dead: k2, ExpiresAt: expires},
-	})
-	settled := shard.Row{Committed: k1, ExpiresAt: expires - 1}
-	b.cases = append(b.cases, Case{
-		Name: "is allowed in a settled row, whose time to expire stays", Write: b.write, Allowed: true,
-		Before: settled, After: with(settled, dead(k2)),
-	})
-	return b.cases
+	), cases(shard.Park("", k2, now, expires, absent), absent,
+		allowed("where there is no row, and gives it a time to expire", shard.Row{Dead: k2, ExpiresAt: expires}),
+	), cases(shard.Park("", k2, now, expires, absent), settled,
+		allowed("in a settled row, whose time to expire stays", with(settled, dead(k2))),
+	))
 }
 
 func redriveCases() []Case {
-	b := &table{
-		write: shard.Redrive("", k2, now),
-		base: shard.Row{
-			VersionClass: shard.ClassInt, Committed: k1, Pending: k1, Dead: k2, LeaseUntil: at,
-			ExpiresAt: expires,
-		},
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Committed: k1, Pending: k1, Dead: k2, LeaseUntil: at,
+		ExpiresAt: expires,
 	}
-	of := func(changes ...change) shard.Row { return with(with(b.base, dead("")), changes...) }
-	b.add(
+	of := func(changes ...change) shard.Row { return with(with(base, dead("")), changes...) }
+	return cases(shard.Redrive("", k2, now), base,
 		allowed("when nobody works on the version: the mark goes", of()),
 		allowed("where nothing is pending", of(pending("")), pending("")),
 		allowed("where a newer version is pending", of(pending(k3)), pending(k3)),
@@ -81,55 +68,44 @@ func redriveCases() []Case {
 		leased(of),
 		foreign,
 	)
-	return b.cases
 }
 
 func reassertCases() []Case {
-	b := &table{
-		write: shard.Reassert(shard.Bid{Key: k2, Token: token, Now: now, Until: until}),
-		base: shard.Row{
-			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at,
-			ExpiresAt: expires,
-		},
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at,
+		ExpiresAt: expires,
 	}
-	of := func(changes ...change) shard.Row { return with(with(b.base, owner(token), lease(until)), changes...) }
-	b.add(
+	of := func(changes ...change) shard.Row { return with(with(base, owner(token), lease(until)), changes...) }
+	bid := shard.Bid{Key: k2, Token: token, Now: now, Until: until}
+	far := bid
+	far.Fence = fenceAhead
+	return slices.Concat(cases(shard.Reassert(bid), base,
 		allowed("when the delete is still the newest: the lease is ours", of()),
 		allowed("where its own version stands pending", of(pending(k2)), pending(k2)),
 		refused("when a newer version waits: it will be written anyway", pending(k3)),
-		refused("when a newer version is committed", func(r *shard.Row) { r.Committed = k3 }),
-		refused("when an older version is committed", func(r *shard.Row) { r.Committed = k1 }),
-		refused("when the commit was not a delete", func(r *shard.Row) { r.CommittedOp = shard.Put }),
-		refused("when the commit was an operation that we do not know", func(r *shard.Row) { r.CommittedOp = "archive" }),
+		refused("when a newer version is committed", committed(k3)),
+		refused("when an older version is committed", committed(k1)),
+		refused("when the commit was not a delete", operation(shard.Put)),
+		refused("when the commit was an operation that we do not know", operation("archive")),
 		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
-		refused("when the last write is as late as this one: the fence must grow",
-			func(r *shard.Row) { r.LastWrite = now }),
-		allowed("where nothing was written yet by this clock", of(func(r *shard.Row) { r.LastWrite = 0 }),
-			func(r *shard.Row) { r.LastWrite = 0 }),
+		refused("when the last write is as late as this one: the fence must grow", lastWrite(now)),
+		allowed("where nothing was written yet by this clock", of(lastWrite(0)), lastWrite(0)),
 		leased(func(...change) shard.Row { return of() }),
 		foreign,
-	)
-	b.ahead(func(fence shard.Micros) shard.Write {
-		return shard.Reassert(shard.Bid{Key: k2, Token: token, Now: now, Until: until, Fence: fence})
-	}, of())
-	return b.cases
+	), aheadCases(shard.Reassert(far), base, of()))
 }
 
 func reassertedCases() []Case {
-	b := &table{
-		write: shard.Reasserted(shard.Lease{Key: k2, Token: token, At: now}),
-		base: shard.Row{
-			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, Owner: token,
-			LeaseUntil: until, ExpiresAt: expires,
-		},
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, Owner: token,
+		LeaseUntil: until, ExpiresAt: expires,
 	}
-	done := with(b.base, owner(""), lease(0), func(r *shard.Row) { r.LastWrite = now })
-	b.add(
+	done := with(base, owner(""), lease(0), lastWrite(now))
+	return cases(shard.Reasserted(shard.Lease{Key: k2, Token: token, At: now}), base,
 		allowed("under our lease: its fence is the last write", done),
 		owned,
 		foreign,
 	)
-	return b.cases
 }
 
 func raiseCases() []Case {
@@ -144,8 +120,9 @@ func raiseCases() []Case {
 		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1,
 		LastWrite: at, ExpiresAt: expires,
 	}
-	full := &table{write: shard.Raise(read, copied, now, expires), base: read}
-	full.add(
+	raise := func(read shard.Row) shard.Write { return shard.Raise(read, copied, now, expires) }
+	on := func(read shard.Row, rows ...row) []Case { return cases(raise(read), read, rows...) }
+	return slices.Concat(on(read,
 		allowed("as it was read, and settles the row: the next fence is above the copy's", raised),
 		allowed("in a row without a class, which it gets", raised, class(0)),
 		allowed("where nothing was committed", raised, committed("")),
@@ -155,55 +132,34 @@ func raiseCases() []Case {
 		refused("when the same version is committed", committed(k2)),
 		refused("when a newer version is committed", committed(k3)),
 		foreign,
-	)
-	bare := &table{write: shard.Raise(shard.Row{}, copied, now, expires)}
-	bare.add(allowed("where there is no row: it makes one", with(raised, dead(""))))
-	for _, a := range []shard.Attr{
+	), on(shard.Row{},
+		allowed("where there is no row: it makes one", with(raised, dead(""))),
+	), changes(raise, read, shard.Row{},
 		shard.AttrPending, shard.AttrClaimed, shard.AttrOwner, shard.AttrLeaseUntil, shard.AttrLastWrite,
-	} {
-		changes(full, bare, read, a)
-	}
-	for _, late := range []struct {
-		name string
-		end  shard.Micros
-	}{{"while the row is leased", until}, {"in the last microsecond in which a late request may be applied", now}} {
-		leased := with(read, lease(late.end))
-		b := &table{write: shard.Raise(leased, copied, now, expires), base: leased}
-		b.add(refused(late.name))
-		full.cases = append(full.cases, b.cases...)
-	}
-	for _, above := range []struct {
-		name        string
-		read, after shard.Row
-	}{
-		{
-			"and leaves what a newer version waits for", with(read, pending(k3)),
-			with(raised, pending(k3), burst(begin), func(r *shard.Row) { r.Flight, r.ExpiresAt = "flight", 0 }),
-		},
-		{
-			"and leaves a newer version that was claimed: it may be in the sink", with(read, claimed(k3)),
-			with(raised, claimed(k3), claimedWas(k1)),
-		},
-		{"and keeps a fence of the row that is greater", with(read, lastWrite(at+1)), with(raised, lastWrite(at+1))},
-		{"and keeps the end of a lease that is greater", with(read, lease(at+2)), with(raised, lastWrite(at+2))},
-	} {
-		b := &table{write: shard.Raise(above.read, copied, now, expires), base: above.read}
-		b.add(allowed(above.name, above.after))
-		full.cases = append(full.cases, b.cases...)
-	}
-	return append(full.cases, bare.cases...)
+	), on(with(read, lease(until)),
+		refused("while the row is leased"),
+	), on(with(read, lease(now)),
+		refused("in the last microsecond in which a late request may be applied"),
+	), on(with(read, pending(k3)),
+		allowed("and leaves what a newer version waits for",
+			with(raised, pending(k3), burst(begin), flight("flight"), expiresAt(0))),
+	), on(with(read, claimed(k3)),
+		allowed("and leaves a newer version that was claimed: it may be in the sink",
+			with(raised, claimed(k3), claimedWas(k1))),
+	), on(with(read, lastWrite(at+1)),
+		allowed("and keeps a fence of the row that is greater", with(raised, lastWrite(at+1))),
+	), on(with(read, lease(at+2)),
+		allowed("and keeps the end of a lease that is greater", with(raised, lastWrite(at+2))),
+	))
 }
 
 func resetCases() []Case {
-	b := &table{
-		write: shard.Reset("", k2, k1, now),
-		base: shard.Row{
-			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, Dead: k3, LastWrite: at,
-			ExpiresAt: expires,
-		},
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, Dead: k3, LastWrite: at,
+		ExpiresAt: expires,
 	}
-	done := with(b.base, committed(k1), dead(k2))
-	b.add(
+	done := with(base, committed(k1), dead(k2))
+	return slices.Concat(cases(shard.Reset("", k2, k1, now), base,
 		allowed("where nobody works on the document: the last write stays, for the fence", done),
 		allowed("and forgets what the sink's bytes are", done, contents(content2)),
 		allowed("where a lease ended", with(done, lease(at)), lease(at)),
@@ -218,14 +174,13 @@ func resetCases() []Case {
 		refused("while the row is leased", lease(until)),
 		refused("in the last microsecond of a lease", lease(now)),
 		foreign,
-	)
-	above := &table{write: shard.Reset("", k2, k3, now), base: b.base}
-	above.add(refused("to a version above the committed one"))
-	same := &table{write: shard.Reset("", k2, k2, now), base: b.base}
-	same.add(refused("to the committed version itself"))
-	far := &table{write: shard.Reset("", k3, k1, now), base: b.base}
-	far.add(refused("when a version between the two is committed"))
-	return slices.Concat(b.cases, above.cases, same.cases, far.cases)
+	), cases(shard.Reset("", k2, k3, now), base,
+		refused("to a version above the committed one"),
+	), cases(shard.Reset("", k2, k2, now), base,
+		refused("to the committed version itself"),
+	), cases(shard.Reset("", k3, k1, now), base,
+		refused("when a version between the two is committed"),
+	))
 }
 
 func collectCases() []Case {
@@ -234,53 +189,43 @@ func collectCases() []Case {
 		BurstStart: begin, Owner: other,
 		LeaseUntil: at, LastWrite: begin, ExpiresAt: expires,
 	}
-	attrs := []shard.Attr{
-		shard.AttrCommitted, shard.AttrPending, shard.AttrClaimed, shard.AttrDead, shard.AttrOwner,
-		shard.AttrBurstStart,
-		shard.AttrLastWrite, shard.AttrExpiresAt,
-	}
-	var all []Case
-	full := &table{write: shard.Collect(settled, now), base: settled}
-	full.add(
+	bare := shard.Row{VersionClass: shard.ClassInt}
+	collect := func(read shard.Row) shard.Write { return shard.Collect(read, now) }
+	return slices.Concat(cases(collect(settled), settled,
 		allowed("as it was read: the row is gone", shard.Row{}),
 		refused("while the row is leased", lease(until)),
 		refused("in the last microsecond of a lease", lease(now)),
 		allowed("where no lease was ever taken", shard.Row{}, lease(0)),
 		refused("for a row of a newer schema", schema(shard.SchemaVersion+1)),
 		allowed("for a row that says its schema", shard.Row{}, schema(shard.SchemaVersion)),
-	)
-	bare := &table{
-		write: shard.Collect(shard.Row{VersionClass: shard.ClassInt}, now),
-		base:  shard.Row{VersionClass: shard.ClassInt},
-	}
-	bare.add(allowed("where nothing but the class was read", shard.Row{}))
-	for _, a := range attrs {
-		changes(full, bare, settled, a)
-	}
-	all = append(all, full.cases...)
-	return append(all, bare.cases...)
+	), cases(collect(bare), bare,
+		allowed("where nothing but the class was read", shard.Row{}),
+	), changes(collect, settled, bare,
+		shard.AttrCommitted, shard.AttrPending, shard.AttrClaimed, shard.AttrDead, shard.AttrOwner,
+		shard.AttrBurstStart, shard.AttrLastWrite, shard.AttrExpiresAt,
+	))
 }
 
-// changes are the cases of an attribute that must be as it was read: full was read with it, bare
-// without.
-func changes(full, bare *table, read shard.Row, a shard.Attr) {
-	v, _ := read.Get(a)
-	changed := v
-	changed.Num++
-	changed.Text += "x"
-	before := v
-	before.Num--
-	before.Text = "\x00"
-	if v.Kind == shard.KindNumber {
-		changed.Text, before.Text = "", ""
-	} else {
-		changed.Num, before.Num = 0, 0
+// changes are the cases of attributes that must be as they were read: by a write that was made from
+// a row with them, and by one from a row without.
+func changes(write func(read shard.Row) shard.Write, read, bare shard.Row, attrs ...shard.Attr) []Case {
+	var all []Case
+	for _, a := range attrs {
+		v, _ := read.Get(a)
+		more, less := v, v
+		if v.Kind == shard.KindNumber {
+			more.Num, less.Num = v.Num+1, v.Num-1
+		} else {
+			more.Text, less.Text = v.Text+"x", "\x00"
+		}
+		to := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }
+		all = slices.Concat(all, cases(write(read), read,
+			refused(fmt.Sprintf("when %s grew since it was read", a), to(more)),
+			refused(fmt.Sprintf("when %s shrank since it was read", a), to(less)),
+			refused(fmt.Sprintf("when %s went since it was read", a), to(shard.Value{})),
+		), cases(write(bare), bare,
+			refused(fmt.Sprintf("when %s came since it was read", a), to(v)),
+		))
 	}
-	setTo := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }
-	full.add(
-		refused(fmt.Sprintf("when %s grew since it was read", a), setTo(changed)),
-		refused(fmt.Sprintf("when %s shrank since it was read", a), setTo(before)),
-		refused(fmt.Sprintf("when %s went since it was read", a), setTo(shard.Value{})),
-	)
-	bare.add(refused(fmt.Sprintf("when %s came since it was read", a), setTo(v)))
+	return all
 }

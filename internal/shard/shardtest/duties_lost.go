@@ -13,12 +13,16 @@ func (e *Env) again(ctx context.Context, w shard.Write) (shard.Row, error) {
 	if _, err := e.Store.Write(ctx, w); err != nil {
 		return shard.Row{}, fmt.Errorf("%s: %w", w.Transition, err)
 	}
+	return e.refusal(ctx, w, "again")
+}
+
+// refusal is the image with which a write is refused.
+func (e *Env) refusal(ctx context.Context, w shard.Write, when string) (shard.Row, error) {
 	_, err := e.Store.Write(ctx, w)
-	refused, ok := shard.AsRefused(err)
-	if !ok {
-		return shard.Row{}, fmt.Errorf("%s again: %s, want a refusal", w.Transition, answer(err))
+	if refused, ok := shard.AsRefused(err); ok {
+		return refused.Row, nil
 	}
-	return refused.Row, nil
+	return shard.Row{}, fmt.Errorf("%s %s: %s, want a refusal", w.Transition, when, answer(err))
 }
 
 func lostClaim(ctx context.Context, e *Env) error {
@@ -39,10 +43,8 @@ func lostClaim(ctx context.Context, e *Env) error {
 		if !shard.OwnClaim(row, mine) {
 			return errors.New("a claim did not recognise itself")
 		}
-		theirs := mine
-		theirs.Token = other
-		older := mine
-		older.Key = k1
+		theirs, older := mine, mine
+		theirs.Token, older.Key = other, k1
 		if shard.OwnClaim(row, theirs) || shard.OwnClaim(row, older) {
 			return errors.New("a claim took another one for itself")
 		}
@@ -83,12 +85,10 @@ func lostEnd(ctx context.Context, e *Env) error {
 		if err := e.put(ctx, before); err != nil {
 			return err
 		}
-		_, err = e.Store.Write(ctx, w)
-		refused, ok := shard.AsRefused(err)
-		if !ok {
-			return fmt.Errorf("%s of a lost lease: %s, want a refusal", w.Transition, answer(err))
+		if row, err = e.refusal(ctx, w, "of a lost lease"); err != nil {
+			return err
 		}
-		if shard.Ended(refused.Row, ours, w) {
+		if shard.Ended(row, ours, w) {
 			return fmt.Errorf("%s took another owner's work for its own", w.Transition)
 		}
 	}
