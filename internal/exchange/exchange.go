@@ -2,6 +2,9 @@
 // is for kinds of sinks: whether a request reached the engine decides whether its documents may be
 // written again at once.
 //
+// A [Batch] is one write: it cuts ops into requests, finds the document that a refusal is for, and
+// stops where the engine takes nothing.
+//
 // It promises that a request is sent once: nothing is repeated, and no redirect is followed. A
 // request without credentials is not sent, and what is read of an answer is bounded.
 package exchange
@@ -25,6 +28,15 @@ import (
 
 // Client is where requests go. It is safe for concurrent use.
 type Client struct {
+	// Kind is the kind of the sink, and Product what the engine is called: errors say both.
+	Kind, Product string
+	// Hints say by status what helps against an answer that is an error; by 0 against any other.
+	Hints map[int]string
+	// Class names the error of an answer, "" for none: plain words of the engine, never content. Nil
+	// names none.
+	Class func(Answer) string
+	// Check refuses a successful answer, such as that of another product. Nil refuses none.
+	Check func(Answer) error
 	// Address is the engine's, without a slash at its end: see [ParseURL].
 	Address string
 	// Authenticate adds credentials to a request, by changing its headers. Where it fails nothing is
@@ -32,6 +44,28 @@ type Client struct {
 	Authenticate func(*http.Request) error
 	// Transport sends requests: see [NewTransport].
 	Transport http.RoundTripper
+}
+
+// Open returns the client for the engine at a URL. It sends nothing. Without a transport it has one
+// of its own. Close it after use.
+func (c Client) Open(url string) (*Client, error) {
+	address, err := ParseURL(url, "http://host:port or https://host", "http", "https")
+	if err != nil {
+		return nil, err
+	}
+	c.Address = strings.TrimRight(address.String(), "/")
+	if c.Transport == nil {
+		c.Transport = NewTransport()
+	}
+	return &c, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() error {
+	if t, ok := c.Transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+	return nil
 }
 
 // Answer is what came back of one request.
@@ -110,21 +144,21 @@ func unsendable(headers http.Header) error {
 	return nil
 }
 
-// ParseURL returns an engine's address without a slash at its end. Its errors never quote the URL:
-// it might hold a password.
-func ParseURL(text string) (string, error) {
+// ParseURL reads an engine's address, which has one of the schemes and looks like the example. Its
+// errors never quote the URL: it might hold a password.
+func ParseURL(text, example string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return "", errors.New("sink url: not a URL")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "", errors.New("sink url: want http://host:port or https://host")
+		return nil, errors.New("sink url: not a URL")
+	case !slices.Contains(schemes, u.Scheme) || u.Host == "":
+		return nil, errors.New("sink url: want " + example)
 	case u.User != nil:
-		return "", errors.New("sink url: holds credentials: put them where auth says")
+		return nil, errors.New("sink url: holds credentials: put them where auth says")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", errors.New("sink url: has a query or a fragment")
+		return nil, errors.New("sink url: has a query or a fragment")
 	}
-	return strings.TrimRight(u.String(), "/"), nil
+	return u, nil
 }
 
 // DialTimeout is shorter than any sensible deadline of a write: a host that does not answer must

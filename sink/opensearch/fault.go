@@ -3,46 +3,16 @@ package opensearch
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 
 	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
 )
 
-// Error says that a request other than a write failed. It holds no text of the answer.
-type Error struct {
-	Status int    // 0 where there was no answer
-	Class  string // the type that the engine gives, "" for none
-	Err    error  // why there was no answer
-
-	product Product
-}
-
-// Unwrap returns why there was no answer.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Is reports that the engine denied the request: see sink.ErrDenied.
-func (e *Error) Is(target error) bool {
-	return target == sink.ErrDenied && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
-}
-
-func (e *Error) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s: %v", e.product.kind(), e.Err)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: HTTP %d", e.product.kind(), e.Status)
-	if e.Class != "" {
-		b.WriteString(" " + e.Class)
-	}
-	if hint := hints[e.Status]; hint != "" {
-		b.WriteString(": " + hint)
-	}
-	return b.String()
-}
+// Error says that a request other than a write failed. It holds no text of the answer: Class is the
+// type that the engine gives.
+type Error = exchange.Error
 
 var hints = map[int]string{
 	http.StatusUnauthorized:          "the credentials are missing or wrong: check the sink's auth",
@@ -53,19 +23,17 @@ var hints = map[int]string{
 	http.StatusRequestEntityTooLarge: "the request is too large: lower bulkBytes",
 }
 
-func (s *Sink) requestError(a exchange.Answer) error {
-	if a.Err != nil {
-		return &Error{Status: a.Status, Err: a.Err, product: s.Product}
-	}
-	f, _ := parseFault(a.Body)
-	return &Error{Status: a.Status, Class: f.class(), product: s.Product}
-}
-
 // fault is OpenSearch's description of an error. Reason quotes content and stays in here.
 type fault struct {
 	Type     string `json:"type"`
 	Reason   string `json:"reason"`
 	CausedBy *fault `json:"caused_by"`
+}
+
+// faultOf is the error of an answer; the zero fault where it has none.
+func faultOf(a exchange.Answer) fault {
+	f, _ := parseFault(a.Body)
+	return f
 }
 
 // parseFault reads the body of an answer that is an error as a whole; false where that is not an

@@ -24,18 +24,19 @@ func FuzzBulkAnswer(f *testing.F) {
 	s := &Sink{Options: Options{Versions: true}}
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		a := exchange.Answer{Status: status, Header: http.Header{}, Body: []byte(body), Sent: true}
-		var outcomes []sink.Outcome
+		b := exchange.Batch{Outcomes: make([]sink.Outcome, 2)}
 		if a.OK() {
-			outcomes = []sink.Outcome{{Kind: sink.Unknown}, {Kind: sink.Unknown}}
-			s.read(a, []entry{{op: 0, kind: shard.Put, id: "a"}, {op: 1, kind: shard.Delete, id: "b"}}, outcomes)
+			s.read(a, &b, []exchange.Entry{
+				{Op: sink.Op{Kind: shard.Put, Doc: "c#a"}}, {Op: sink.Op{Kind: shard.Delete, Doc: "c#b"}, Position: 1},
+			}, nil)
 		} else {
 			o, split := wholeOutcome(a)
 			if split && o.Kind != sink.Rejected && o.Kind != sink.Refused {
 				t.Fatalf("cut after %+v", o)
 			}
-			outcomes = []sink.Outcome{o}
+			b.Outcomes = []sink.Outcome{o}
 		}
-		for i, o := range outcomes {
+		for i, o := range b.Outcomes {
 			if o.Kind == sink.Applied && !(o.Status >= 200 && o.Status < 300 || i == 1 &&
 				o.Status == http.StatusNotFound) {
 				t.Fatalf("applied with %+v", o)

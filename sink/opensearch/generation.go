@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -60,10 +60,9 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 	if s.Product == Elasticsearch {
 		path += "&include_defaults=true" // from 9.2 on it keeps vectors apart from documents by default
 	}
-	err := s.ask(ctx, http.MethodGet, path, nil, &found)
-	var refused *Error
+	err := s.client.Ask(ctx, http.MethodGet, path, nil, &found)
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+	case exchange.Status(err) == http.StatusNotFound:
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("ask which index %s is: %w", index, err)

@@ -42,20 +42,12 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// Defaults of Options.
-const (
-	defaultIndex         = sink.Placeholder
-	defaultBulkDocuments = 500
-	defaultBulkBytes     = 5 << 20
-	defaultTemplate      = "lull"
-)
-
 // Sink writes to OpenSearch and reads back. It is safe for concurrent use.
 type Sink struct {
 	Options
 
 	names   sink.Names
-	client  exchange.Client
+	client  *exchange.Client
 	targets targets
 
 	vectorsInside atomic.Bool // the engine gives vectors back with their documents: see withVectors
@@ -74,14 +66,12 @@ var (
 
 // New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
 func New(o Options) (*Sink, error) {
-	o.Index = cmp.Or(o.Index, defaultIndex)
-	o.BulkDocuments = cmp.Or(max(o.BulkDocuments, 0), defaultBulkDocuments)
-	o.BulkBytes = cmp.Or(max(o.BulkBytes, 0), defaultBulkBytes)
-	o.Template = cmp.Or(o.Template, defaultTemplate)
+	o.Index = cmp.Or(o.Index, sink.Placeholder)
+	o.Template = cmp.Or(o.Template, "lull")
 	if o.Versions && o.Serverless {
 		return nil, errors.New("a serverless collection has no versions: leave Versions out")
 	}
-	address, err := exchange.ParseURL(o.URL)
+	client, err := o.client()
 	if err != nil {
 		return nil, err
 	}
@@ -89,17 +79,17 @@ func New(o Options) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Transport == nil {
-		o.Transport = exchange.NewTransport()
-	}
-	client := exchange.Client{Address: address, Authenticate: o.Authenticate, Transport: o.Transport}
 	return &Sink{Options: o, names: names, client: client, targets: targets{known: map[string]target{}}}, nil
 }
 
-// Close closes idle connections.
-func (s *Sink) Close() error {
-	if c, ok := s.Transport.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-	return nil
+func (o *Options) client() (*exchange.Client, error) {
+	return exchange.Client{
+		Kind: o.Product.kind(), Product: o.Product.String(), Hints: hints, Authenticate: o.Authenticate,
+		Transport: o.Transport,
+		Class:     func(a exchange.Answer) string { return faultOf(a).class() },
+		Check:     func(a exchange.Answer) error { return o.Product.check(a.Header) },
+	}.Open(o.URL)
 }
+
+// Close closes idle connections.
+func (s *Sink) Close() error { return s.client.Close() }

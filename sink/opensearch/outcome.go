@@ -16,35 +16,20 @@ import (
 
 // Classes of outcomes that OpenSearch has no type for.
 const (
-	classInterrupted = "interrupted"  // the context ended, or the connection broke, before the answer
-	classUnreachable = "unreachable"  // no connection: nothing was sent
-	classNotSent     = "not_sent"     // an earlier part of the same write took all the time, or was refused whole
-	classNotNarrowed = "not_narrowed" // refused whole with others, and which of them is to blame is not known yet
-	// the request could not be authenticated, and was not sent
-	classNoCredentials   = "no_credentials"
-	classOtherCollection = "other_collection" // the index holds another collection
-	classNoIndex         = "index_missing"
-	classManyIndices     = "alias_over_several_indices"
-	classDataStream      = "data_stream"
-	classProduct         = "another_product" // the engine is not what the kind says
-	classElsewhere       = "another_index"   // the name stood for another index than a moment before
-	classMismatch        = "bulk_answer"     // the answer does not fit the request
-	classThrottled       = "throttled"       // 429 without a type
-	classServerError     = "server_error"    // 5xx without a type
-	classBadRequest      = "bad_request"     // 400 without a type
+	classNoIndex     = "index_missing"
+	classManyIndices = "alias_over_several_indices"
+	classDataStream  = "data_stream"
+	classProduct     = "another_product" // the engine is not what the kind says
+	classElsewhere   = "another_index"   // the name stood for another index than a moment before
+	classMismatch    = "bulk_answer"     // the answer does not fit the request
+	classThrottled   = "throttled"       // 429 without a type
+	classServerError = "server_error"    // 5xx without a type
+	classBadRequest  = "bad_request"     // 400 without a type
 )
 
 func configFault(status int, f fault) sink.Outcome {
 	class := cmp.Or(f.class(), "http "+strconv.Itoa(status))
 	return sink.Outcome{Kind: sink.Configuration, Status: status, Reason: sink.Reason(class, f.field())}
-}
-
-// notConnected judges a request of which not a byte was sent.
-func notConnected(a exchange.Answer) sink.Outcome {
-	if a.Unauthenticated() {
-		return sink.Outcome{Kind: sink.Configuration, Reason: classNoCredentials}
-	}
-	return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
 }
 
 // refusedBefore are the errors with status 503 that say that nothing was applied: the request was

@@ -45,8 +45,3 @@ func (p Product) check(h http.Header) error {
 	}
 	return nil
 }
-
-// odd is the error of an answer that is not what the product answers.
-func (p Product) odd() error {
-	return fmt.Errorf("%s: the answer is not what %s answers: check the url", p.kind(), p)
-}

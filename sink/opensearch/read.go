@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -39,22 +40,20 @@ func (s *Sink) greet(ctx context.Context) error {
 			Flavor string `json:"build_flavor"`
 		} `json:"version"`
 	}
-	a := s.client.Do(ctx, http.MethodGet, "/", "", nil, maxAnswer)
+	a := s.client.Do(ctx, http.MethodGet, "/", "", nil, exchange.MaxAnswer)
+	other := s.Product.check(a.Header)
 	switch {
 	case s.Serverless && a.Status == http.StatusNotFound:
 		return nil // serverless collections have no greeting; this is what they say to those they let in
-	case s.Product == OpenSearch && s.Product.check(a.Header) != nil:
-		return s.Product.check(a.Header) // whatever it says, it is not OpenSearch
-	case a.Status == http.StatusMethodNotAllowed && s.Product == Elasticsearch:
-		return s.Product.check(a.Header) // a distribution without the module of the greeting
-	case !a.OK():
-		return s.requestError(a)
+	case s.Product == OpenSearch && other != nil, // whatever it says, it is not OpenSearch
+		s.Product == Elasticsearch && a.Status == http.StatusMethodNotAllowed: // it lacks the module of the greeting
+		return other
 	}
-	if err := s.Product.check(a.Header); err != nil {
+	if err := s.client.Read(a, &greeting); err != nil {
 		return err
 	}
-	if json.Unmarshal(a.Body, &greeting) != nil || greeting.Version.Number == "" {
-		return s.Product.odd()
+	if greeting.Version.Number == "" {
+		return s.client.Odd()
 	}
 	if greeting.Version.Flavor == "serverless" {
 		return fmt.Errorf("%w: a serverless project of Elasticsearch is not supported, write to a deployment of 8 or 9",
@@ -114,21 +113,12 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 	if len(asked) == 0 {
 		return out, nil
 	}
-	var answer struct {
-		Docs []struct {
-			Found  bool            `json:"found"`
-			Source json.RawMessage `json:"_source"`
-			Error  *fault          `json:"error"`
-		} `json:"docs"`
-	}
 	// _mget takes the id in the body, where no path cleaning can touch it.
-	if err := s.mget(ctx, asked, parts, &answer); err != nil {
+	found, err := s.mget(ctx, asked, parts)
+	if err != nil {
 		return nil, fmt.Errorf("get document: %w", err)
 	}
-	if len(answer.Docs) != len(asked) {
-		return nil, errors.New("get document: the answer does not fit the request")
-	}
-	for i, d := range answer.Docs {
+	for i, d := range found {
 		if d.Error != nil && strings.Contains(d.Error.Reason, severalIndices) {
 			return nil, fmt.Errorf("get document: the alias %s is of several indices: let it name one",
 				asked[i]["_index"])
@@ -152,22 +142,41 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 // such parameter.
 const withVectors = "/_mget?_source=true&_source_exclude_vectors=false"
 
-// mget reads documents by id, as they are now. parts is what is wanted of each: true for all of it.
-func (s *Sink) mget(ctx context.Context, docs []object, parts, into any) error {
-	if parts == true && s.Product == Elasticsearch && !s.vectorsInside.Load() {
-		err := s.ask(ctx, http.MethodPost, withVectors, object{"docs": docs}, into)
-		var refused *Error
-		if !errors.As(err, &refused) || refused.Class != "illegal_argument_exception" {
-			return err
+// copied is a document as _mget shows it.
+type copied struct {
+	ID      string          `json:"_id"`
+	Version int64           `json:"_version"`
+	Found   bool            `json:"found"`
+	Source  json.RawMessage `json:"_source"`
+	Error   *fault          `json:"error"`
+}
+
+// mget reads documents by id, as they are now, in the order asked. parts is what is wanted of each:
+// true for all of it.
+func (s *Sink) mget(ctx context.Context, docs []object, parts any) ([]copied, error) {
+	var answer struct {
+		Docs []copied `json:"docs"`
+	}
+	whole := parts == true && s.Product == Elasticsearch && !s.vectorsInside.Load()
+	path, body := withVectors, object{"docs": docs}
+	if !whole {
+		path = "/_mget"
+		for _, d := range docs {
+			d["_source"] = parts
 		}
+	}
+	err := s.client.Ask(ctx, http.MethodPost, path, body, &answer)
+	var refused *Error
+	switch {
+	case whole && errors.As(err, &refused) && refused.Class == "illegal_argument_exception":
 		s.vectorsInside.Store(true)
+		return s.mget(ctx, docs, parts)
+	case err != nil:
+		return nil, err
+	case len(answer.Docs) != len(docs):
+		return nil, s.client.Odd()
 	}
-	asked := make([]object, len(docs))
-	for i, d := range docs {
-		asked[i] = maps.Clone(d)
-		asked[i]["_source"] = parts
-	}
-	return s.ask(ctx, http.MethodPost, "/_mget", object{"docs": asked}, into)
+	return answer.Docs, nil
 }
 
 func unseal(doc shard.DocID, source []byte) (sink.Stored, bool, error) {
@@ -191,9 +200,17 @@ func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection)
 	if len(indices) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, http.MethodPost, "/"+s.target(indices)+"/_refresh?ignore_unavailable=true", nil,
-		nil); err != nil {
+	path := "/" + s.target(indices) + "/_refresh?ignore_unavailable=true"
+	if err := s.client.Ask(ctx, http.MethodPost, path, nil, nil); err != nil {
 		return fmt.Errorf("refresh: %w", err)
+	}
+	return nil
+}
+
+// refreshed is refresh where we may: an engine that answers with an error can be read all the same.
+func (s *Sink) refreshed(ctx context.Context, indices map[string]shard.Collection) error {
+	if err := s.refresh(ctx, indices); exchange.Status(err) == 0 {
+		return err
 	}
 	return nil
 }
@@ -224,8 +241,7 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	if err != nil {
 		return err
 	}
-	var refused *Error
-	if err := s.refresh(ctx, indices); err != nil && (!errors.As(err, &refused) || refused.Status == 0) {
+	if err := s.refreshed(ctx, indices); err != nil {
 		return err
 	}
 	for _, c := range slices.Compact(slices.Sorted(maps.Values(indices))) {
@@ -251,7 +267,7 @@ type hits struct {
 // searchIn searches in target, which is escaped.
 func (s *Sink) searchIn(ctx context.Context, target string, body object) (hits, error) {
 	var h hits
-	err := s.ask(ctx, http.MethodPost, "/"+target+"/_search?ignore_unavailable=true", body, &h)
+	err := s.client.Ask(ctx, http.MethodPost, "/"+target+"/_search?ignore_unavailable=true", body, &h)
 	return h, err
 }
 
@@ -261,9 +277,7 @@ func (s *Sink) Range(ctx context.Context, c shard.Collection, after string, f fu
 	if !ok {
 		return nil
 	}
-	var refused *Error
-	if err := s.refresh(ctx, map[string]shard.Collection{index: c}); err != nil &&
-		(!errors.As(err, &refused) || refused.Status == 0) {
+	if err := s.refreshed(ctx, map[string]shard.Collection{index: c}); err != nil {
 		return err
 	}
 	return s.allOf(ctx, c, object{"match_all": object{}}, after, f)
@@ -429,17 +443,14 @@ func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
 			Searchable bool `json:"searchable"`
 		} `json:"fields"`
 	}
-	if err := s.ask(ctx, http.MethodGet, "/"+target+"/_field_caps?fields=*&ignore_unavailable=true", nil,
-		&caps); err != nil {
+	path := "/" + target + "/_field_caps?fields=*&ignore_unavailable=true"
+	if err := s.client.Ask(ctx, http.MethodGet, path, nil, &caps); err != nil {
 		return nil, fmt.Errorf("list fields: %w", err)
 	}
 	var fields []string
 	for name, types := range caps.Fields {
-		if strings.HasPrefix(name, "_") {
-			continue
-		}
 		for _, t := range types {
-			if t.Searchable {
+			if t.Searchable && !strings.HasPrefix(name, "_") {
 				fields = append(fields, name)
 				break
 			}
@@ -459,20 +470,8 @@ func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error)
 			found[index] = c
 		}
 	}
-	var resolved struct {
-		Indices []struct {
-			Name       string   `json:"name"`
-			Attributes []string `json:"attributes"`
-		} `json:"indices"`
-		Aliases []struct {
-			Name    string   `json:"name"`
-			Indices []string `json:"indices"`
-		} `json:"aliases"`
-	}
-	err := s.ask(ctx, http.MethodGet, s.resolvePath(s.names.Wildcard()), nil, &resolved)
-	var refused *Error
-	if errors.As(err, &refused) && (refused.Status == http.StatusNotFound ||
-		refused.Status >= 400 && refused.Status < 500 && len(found) > 0) {
+	resolved, err := s.resolved(ctx, s.names.Wildcard())
+	if status := exchange.Status(err); status == http.StatusNotFound || status >= 400 && status < 500 && len(found) > 0 {
 		return found, nil
 	}
 	if err != nil {

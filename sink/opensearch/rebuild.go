@@ -46,7 +46,7 @@ const slowCall = 20 * time.Second
 func (s *Sink) slow(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
-	return s.ask(ctx, method, path, body, into)
+	return s.client.Ask(ctx, method, path, body, into)
 }
 
 // madeName is how rebuilds name indices: the name of the collection's, and the time in UTC.
@@ -83,8 +83,7 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	}
 	found := map[string]target{}
 	err := s.resolveNames(ctx, []string{name}, found)
-	var refused *Error
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	if exchange.Status(err) == http.StatusNotFound {
 		return unfit("there is no such index: `lull init` prepares the sink, and the first document makes it")
 	}
 	if err != nil {
@@ -171,15 +170,11 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 // put makes an index or a template. What the engine refuses it for is said in its own words: they
 // quote names and the mapping, which the operator wrote, and no document.
 func (s *Sink) put(ctx context.Context, path string, text []byte) error {
-	a := s.client.Do(ctx, http.MethodPut, path, typeJSON, text, maxAnswer)
-	f, ours := parseFault(a.Body)
-	switch {
-	case a.OK():
-		return s.Product.check(a.Header)
-	case a.Err == nil && ours && a.Status == http.StatusBadRequest:
+	a := s.client.Do(ctx, http.MethodPut, path, exchange.TypeJSON, text, exchange.MaxAnswer)
+	if f, ours := parseFault(a.Body); a.Err == nil && ours && a.Status == http.StatusBadRequest {
 		return &said{f.class(), f.said()}
 	}
-	return s.requestError(a)
+	return s.client.Read(a, nil)
 }
 
 // said is what the engine refuses an index or a template for.
@@ -212,7 +207,7 @@ func (s *Sink) like(ctx context.Context, index string) (settings, mapping object
 	}
 	settings, mapping = has[index].Settings, has[index].Mappings
 	if settings == nil {
-		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, s.Product.odd())
+		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, s.client.Odd())
 	}
 	maps.DeleteFunc(settings, func(name string, _ any) bool { return private.MatchString(name) })
 	if mapping == nil {
@@ -373,7 +368,7 @@ func (s *Sink) startFill(ctx context.Context, f sink.Fill) (string, error) {
 		return "", fmt.Errorf("%w: %w", sink.ErrNoCopy, err)
 	}
 	if err == nil && answer.Task == "" {
-		err = s.Product.odd()
+		err = s.client.Odd()
 	}
 	if err != nil {
 		return "", fmt.Errorf("copy %s: %w", f.From, err)
@@ -397,9 +392,8 @@ func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known
 		} `json:"response"`
 	}
 	err = s.slow(ctx, http.MethodGet, "/_tasks/"+url.PathEscape(name), nil, &answer)
-	var refused *Error
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+	case exchange.Status(err) == http.StatusNotFound:
 		return done, false, nil
 	case err != nil:
 		return done, false, fmt.Errorf("look at the copy: %w", err)
@@ -489,13 +483,8 @@ func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]
 		if p.Scroll != "" {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchange.DialTimeout)
 			defer cancel()
-			_ = s.ask(
-				ctx,
-				http.MethodDelete,
-				"/_search/scroll",
-				object{"scroll_id": p.Scroll},
-				nil,
-			) // it runs out by itself
+			// Where it fails, the scroll runs out by itself.
+			_ = s.client.Ask(ctx, http.MethodDelete, "/_search/scroll", object{"scroll_id": p.Scroll}, nil)
 		}
 	}()
 	for {
@@ -524,44 +513,30 @@ func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]
 	}
 }
 
-// copied is a document as _mget shows it.
-type copied struct {
-	ID      string          `json:"_id"`
-	Version int64           `json:"_version"`
-	Found   bool            `json:"found"`
-	Source  json.RawMessage `json:"_source"`
-	Error   *fault          `json:"error"`
-}
-
 // get reads documents of one index, as they are now.
 func (s *Sink) get(ctx context.Context, index string, ids []string, source bool) ([]copied, error) {
-	docs := make([]object, len(ids))
-	for i, id := range ids {
-		docs[i] = object{"_index": index, "_id": id}
-	}
-	var answer struct {
-		Docs []copied `json:"docs"`
-	}
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	asked := make([]object, len(ids))
+	for i, id := range ids {
+		asked[i] = object{"_index": index, "_id": id}
+	}
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
-	if err := s.mget(ctx, docs, source, &answer); err != nil {
+	docs, err := s.mget(ctx, asked, source)
+	for i, d := range docs {
+		switch {
+		case d.Error != nil:
+			err = errors.New(d.Error.reason())
+		case d.ID != ids[i]:
+			err = s.client.Odd()
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read documents of %s: %w", index, err)
 	}
-	if len(answer.Docs) != len(ids) {
-		return nil, s.Product.odd()
-	}
-	for i, d := range answer.Docs {
-		if d.Error != nil {
-			return nil, fmt.Errorf("read documents of %s: %s", index, d.Error.reason())
-		}
-		if d.ID != ids[i] {
-			return nil, s.Product.odd()
-		}
-	}
-	return answer.Docs, nil
+	return docs, nil
 }
 
 // VersionsOf reads versions, refreshed or not.
@@ -583,80 +558,52 @@ func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]in
 func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
 	error,
 ) {
-	out, to := slices.Repeat(
-		[]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}},
-		len(ids),
-	), s.into(
-		c,
-		into,
-	)
-	for start := 0; start < len(ids); start += transferSize {
-		part := ids[start:min(start+transferSize, len(ids))]
+	b, to := exchange.Batch{Outcomes: slices.Repeat([]sink.Outcome{exchange.Late}, len(ids))}, s.into(c, into)
+	at := 0
+	for part := range slices.Chunk(ids, transferSize) {
 		docs, err := s.get(ctx, from, part, true)
 		if err != nil {
 			return nil, err
 		}
-		var entries []entry
+		var entries []exchange.Entry
 		for i, d := range docs {
 			if !d.Found {
-				out[start+i] = sink.Outcome{Kind: sink.Applied}
+				b.Outcomes[at+i] = sink.Outcome{Kind: sink.Applied}
 				continue
 			}
 			if len(d.Source) == 0 {
 				return nil, fmt.Errorf("%s keeps no bodies of documents: it can only be filled from the source", from)
 			}
-			e, err := to.versioned(start+i, shard.Put, d.ID, d.Version)
-			if err != nil {
-				return nil, err
+			e := exchange.Entry{Op: versioned(c, shard.Put, d.ID, d.Version), Index: to.Index, Position: at + i}
+			text := bytes.NewBuffer(actionLine(e.Op, e.Index, &e.Fence))
+			if err := json.Compact(text, d.Source); err != nil { // it may be on several lines
+				return nil, s.client.Odd()
 			}
-			line := bytes.NewBuffer(e.lines)
-			if err := json.Compact(line, d.Source); err != nil { // it may be on several lines
-				return nil, s.Product.odd()
-			}
-			e.lines = append(line.Bytes(), '\n')
+			e.Text = append(text.Bytes(), '\n')
 			entries = append(entries, e)
 		}
 		call, cancel := context.WithTimeout(ctx, slowCall)
-		to.push(call, entries, out)
+		to.push(call, &b, entries, nil)
 		cancel()
+		at += len(part)
 	}
-	return out, nil
+	return b.Outcomes, nil
 }
 
 // Erase deletes documents, with the versions given.
 func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs []sink.Versioned) []sink.Outcome {
-	out, to := slices.Repeat(
-		[]sink.Outcome{{Kind: sink.Throttled, Apart: true, Reason: classNotSent}},
-		len(docs),
-	), s.into(
-		c,
-		index,
-	)
-	entries := make([]entry, 0, len(docs))
+	ops := make([]sink.Op, len(docs))
 	for i, d := range docs {
-		e, err := to.versioned(i, shard.Delete, d.ID, d.Version)
-		if err != nil {
-			out[i] = sink.Outcome{Kind: sink.Rejected, Reason: sink.NotUTF8}
-			continue
-		}
-		entries = append(entries, e)
+		ops[i] = versioned(c, shard.Delete, d.ID, d.Version)
 	}
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
-	to.push(ctx, entries, out)
-	return out
+	return s.into(c, index).Write(ctx, ops)
 }
 
-// versioned is the first line of an entry for the index of a rebuild.
-func (s *Sink) versioned(op int, kind shard.Operation, id string, version int64) (entry, error) {
-	index, fence := s.Index, shard.Fence(version)
-	line, err := json.Marshal(map[string]action{actionName(kind): {
-		Index: index, ID: id, Version: &fence, VersionType: "external_gte",
-	}})
-	if err != nil {
-		return entry{}, fmt.Errorf("make request: %w", err)
-	}
-	return entry{op: op, kind: kind, index: index, id: id, lines: append(line, '\n')}, nil
+// versioned is an op on a document with a version that an index has.
+func versioned(c shard.Collection, kind shard.Operation, id string, version int64) sink.Op {
+	return sink.Op{Doc: shard.DocID(string(c) + "#" + id), Kind: kind, Fence: shard.Fence(version)}
 }
 
 // aliases are the names of an index, each with what belongs to it.
@@ -729,8 +676,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 // Settle takes the private alias away.
 func (s *Sink) Settle(ctx context.Context, index string) error {
 	err := s.slow(ctx, http.MethodDelete, "/"+pathOf(index)+"/_alias/"+pathOf(index+intoSuffix), nil, nil)
-	var refused *Error
-	if err != nil && !(errors.As(err, &refused) && refused.Status == http.StatusNotFound) {
+	if err != nil && exchange.Status(err) != http.StatusNotFound {
 		return fmt.Errorf("take the alias of the rebuild away: %w", err)
 	}
 	return nil
@@ -762,14 +708,13 @@ func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error
 // Drop deletes an index.
 func (s *Sink) Drop(ctx context.Context, index string) error {
 	err := s.slow(ctx, http.MethodDelete, "/"+url.PathEscape(index), nil, nil)
-	var refused *Error
-	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
+	if exchange.Status(err) == http.StatusBadRequest {
 		found := map[string]target{}
 		if s.resolveNames(ctx, []string{index}, found) == nil && found[index].lands != index {
 			return nil // the index has gone, and its name stands for another one
 		}
 	}
-	if err != nil && !(errors.As(err, &refused) && refused.Status == http.StatusNotFound) {
+	if err != nil && exchange.Status(err) != http.StatusNotFound {
 		return fmt.Errorf("delete the index %s: %w", index, err)
 	}
 	return nil

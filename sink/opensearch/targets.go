@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -82,44 +83,48 @@ func (t *targets) forget(name string) {
 // can be in each of them, and a write reaches one: a delete would leave the others. A delete of a
 // document that should be there needs an index to delete it from. Otherwise the engine would make
 // an empty one and find nothing.
-func (s *Sink) place(ctx context.Context, entries []entry, outcomes []sink.Outcome) []entry {
+//
+// It also returns what the names of the entries stand for.
+func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (
+	kept []exchange.Entry, found map[string]target,
+) {
 	if s.Serverless || s.requireAlias || len(entries) == 0 {
-		return entries
+		return entries, nil
 	}
-	found, other := s.resolve(ctx, entries)
+	var other bool
+	found, other = s.resolve(ctx, entries)
 	if other {
-		all(entries, outcomes, sink.Outcome{Kind: sink.Configuration, Reason: classProduct})
-		return nil
+		b.All(entries, sink.Outcome{Kind: sink.Configuration, Reason: classProduct})
+		return nil, nil
 	}
-	kept := entries[:0]
+	kept = entries[:0]
 	for _, e := range entries {
-		at := found[e.index]
+		at := found[e.Index]
 		fault := at.fault
-		if at.missing && e.present && e.kind == shard.Delete {
+		if at.missing && e.Present && e.Kind == shard.Delete {
 			fault = classNoIndex
 		}
 		if fault != "" {
-			outcomes[e.op] = sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: fault}
+			b.Outcomes[e.Position] = sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: fault}
 			continue
 		}
-		e.lands = at.lands
 		kept = append(kept, e)
 	}
-	return kept
+	return kept, found
 }
 
 // resolve says what the names of the entries stand for. Where the engine does not tell, or we may
 // not ask, nothing is known of them. It also reports whether the engine is another product.
-func (s *Sink) resolve(ctx context.Context, entries []entry) (found map[string]target, other bool) {
+func (s *Sink) resolve(ctx context.Context, entries []exchange.Entry) (found map[string]target, other bool) {
 	found = map[string]target{}
 	var ask []string
 	for _, e := range entries {
-		if _, seen := found[e.index]; seen {
+		if _, seen := found[e.Index]; seen {
 			continue
 		}
-		known, ok := s.targets.get(e.index)
-		if found[e.index] = known; !ok {
-			ask = append(ask, e.index)
+		known, ok := s.targets.get(e.Index)
+		if found[e.Index] = known; !ok {
+			ask = append(ask, e.Index)
 		}
 	}
 	for len(ask) > 0 && ctx.Err() == nil {
@@ -145,10 +150,9 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]t
 		defer cancel()
 	}
 	err := s.resolveNames(ctx, ask, found)
-	var refused *Error
 	if err != nil {
-		denied := errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 &&
-			refused.Status != http.StatusTooManyRequests
+		status := exchange.Status(err)
+		denied := status >= 400 && status < 500 && status != http.StatusTooManyRequests
 		for _, name := range ask {
 			if denied { // or it is an engine that does not know the question
 				s.targets.put(name, target{at: now})
@@ -164,32 +168,36 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]t
 	return nil
 }
 
-// resolvePath asks what names stand for. Elasticsearch answers 404 where one of them is missing,
-// unless it is told to leave that out.
-func (s *Sink) resolvePath(names string) string {
+// resolved is what the engine says that names stand for.
+type resolved struct {
+	Indices []struct {
+		Name       string   `json:"name"`
+		Attributes []string `json:"attributes"`
+	} `json:"indices"`
+	Aliases []struct {
+		Name    string   `json:"name"`
+		Indices []string `json:"indices"`
+	} `json:"aliases"`
+	DataStreams []struct {
+		Name string `json:"name"`
+	} `json:"data_streams"`
+}
+
+// resolved asks the engine what names stand for, one or several with commas. Elasticsearch answers
+// 404 where one of them is missing, unless it is told to leave that out.
+func (s *Sink) resolved(ctx context.Context, names string) (answer resolved, err error) {
 	path := "/_resolve/index/" + pathOf(names)
 	if s.Product == Elasticsearch {
 		path += "?ignore_unavailable=true"
 	}
-	return path
+	err = s.client.Ask(ctx, http.MethodGet, path, nil, &answer)
+	return answer, err
 }
 
-// resolveNames asks the engine what names stand for.
+// resolveNames asks the engine what each of the names stands for.
 func (s *Sink) resolveNames(ctx context.Context, ask []string, found map[string]target) error {
 	now := time.Now()
-	var answer struct {
-		Indices []struct {
-			Name string `json:"name"`
-		} `json:"indices"`
-		Aliases []struct {
-			Name    string   `json:"name"`
-			Indices []string `json:"indices"`
-		} `json:"aliases"`
-		DataStreams []struct {
-			Name string `json:"name"`
-		} `json:"data_streams"`
-	}
-	err := s.ask(ctx, http.MethodGet, s.resolvePath(strings.Join(ask, ",")), nil, &answer)
+	answer, err := s.resolved(ctx, strings.Join(ask, ","))
 	if err != nil {
 		return err
 	}

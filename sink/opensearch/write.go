@@ -14,16 +14,12 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// entry is one op as it stands in a bulk request.
-type entry struct {
-	op      int // its position
-	kind    shard.Operation
-	index   string
-	id      string
-	lines   []byte // action and document
-	present bool
-	lands   string // the index that the name stands for, "" where that is not known
-}
+// typeNDJSON is the content type of bulk requests.
+const typeNDJSON = "application/x-ndjson"
+
+// maxBulkAnswer bounds what is read of the answer to a bulk request. Item errors quote a part of a
+// document.
+func maxBulkAnswer(items int) int64 { return int64(1<<20 + 16<<10*items) }
 
 // action is the first line of an entry.
 type action struct {
@@ -46,133 +42,61 @@ func actionName(kind shard.Operation) string {
 	return actionIndex
 }
 
-// maxRefusals is how many answers that refuse a request for what is in it one Write goes on after.
-// Finding one document to blame among 500 takes about 17.
-const maxRefusals = 32
+// actionLine is the first line of an op in the index of that name. A nil version is none.
+func actionLine(op sink.Op, index string, version *shard.Fence) []byte {
+	a := action{Index: index, ID: op.Doc.ID(), Version: version}
+	if version != nil {
+		a.VersionType = "external_gte"
+	}
+	line, _ := json.Marshal(map[string]action{actionName(op.Kind): a}) // texts and a number
+	return append(line, '\n')
+}
 
 // Write sends the ops in as few requests as the bounds allow, one after another; see sink.Sink.
 // After a request that was refused for no document's sake the rest is not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	outcomes := make([]sink.Outcome, len(ops))
-	entries := make([]entry, 0, len(ops))
-	for i, op := range ops {
-		outcomes[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
-		if ctx.Err() != nil {
-			continue
-		}
-		e, refused := s.encode(i, op)
-		if refused != nil {
-			outcomes[i] = *refused
-			continue
-		}
-		entries = append(entries, e)
-	}
-	s.push(ctx, s.place(ctx, entries, outcomes), outcomes)
-	return outcomes
+	var b exchange.Batch
+	entries := b.Prepare(ctx, ops, s.names, s.encode)
+	entries, lands := s.place(ctx, &b, entries)
+	s.push(ctx, &b, entries, lands)
+	return b.Outcomes
 }
 
-// push sends entries in as few requests as the bounds allow.
-func (s *Sink) push(ctx context.Context, entries []entry, outcomes []sink.Outcome) {
-	// A request that was refused for what is in it is sent again in smaller parts, until the document
-	// to blame is alone: half as many documents after each refusal, twice as many after each success.
-	// What one request may hold of bytes stays small.
-	documents, size := s.BulkDocuments, s.BulkBytes
-	for refusals := 0; len(entries) > 0 && ctx.Err() == nil; {
-		n, bytes := fit(entries, documents, size)
-		stop, split := s.send(ctx, entries[:n], outcomes)
-		switch {
-		case stop != nil:
-			notSent(entries[n:], outcomes, *stop)
-			return
-		case split == nil:
-			documents = min(2*documents, s.BulkDocuments)
-		case refusals == maxRefusals:
-			held := sink.Outcome{Kind: sink.Throttled, Apart: true, Status: split.Status, Reason: classNotNarrowed}
-			all(entries, outcomes, held)
-			return
-		case n > 1 && split.Reason == sink.TooLarge:
-			size = bytes / 2
-		case n > 1:
-			documents = n / 2
-		}
-		if split != nil {
-			if refusals++; n > 1 {
-				continue
-			}
-			all(entries[:n], outcomes, *split)
-		}
-		entries = entries[n:]
-	}
+// push sends entries. lands are the indices that their names stand for, where that is known.
+func (s *Sink) push(ctx context.Context, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) {
+	most := exchange.NewBounds(s.BulkDocuments, s.BulkBytes)
+	b.Push(ctx, entries, most, func(part []exchange.Entry) (whole *sink.Outcome, ofOne bool) {
+		return s.send(ctx, b, part, lands)
+	})
 }
 
-// encode makes an op's lines, or says why it can have none.
-func (s *Sink) encode(i int, op sink.Op) (entry, *sink.Outcome) {
-	index, ok := s.names.Index(op.Doc.Collection())
-	if !ok {
-		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: classOtherCollection}
-	}
-	e := entry{op: i, kind: op.Kind, index: index, id: op.Doc.ID(), present: op.Present}
-	a := action{Index: index, ID: e.id}
+// encode makes an op's lines: action and document.
+func (s *Sink) encode(e *exchange.Entry) *sink.DocumentError {
+	var version *shard.Fence
 	if s.Options.Versions {
-		a.Version, a.VersionType = &op.Fence, "external_gte"
+		version = &e.Fence
 	}
-	line, err := json.Marshal(map[string]action{actionName(op.Kind): a})
-	if err != nil {
-		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: sink.NotUTF8}
+	e.Text = actionLine(e.Op, e.Index, version)
+	if e.Kind == shard.Put {
+		e.Text = append(sink.Seal(e.Text, e.Plain, e.Meta()), '\n')
 	}
-	e.lines = append(line, '\n')
-	if op.Kind == shard.Put {
-		plain, fault := sink.Plain(op.Document)
-		if fault != nil {
-			o := fault.Outcome()
-			return entry{}, &o
-		}
-		e.lines = append(sink.Seal(e.lines, plain, op.Meta()), '\n')
-	}
-	return e, nil
+	return nil
 }
 
-// fit is how many of the entries, one at least, make a request within the bounds, and its bytes.
-func fit(entries []entry, documents int, size int64) (n int, bytes int64) {
-	for n, e := range entries {
-		next := bytes + int64(len(e.lines))
-		if n > 0 && (n >= documents || next > size) {
-			return n, bytes
-		}
-		bytes = next
+// send makes one request; see exchange.Batch.Push.
+func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) (
+	whole *sink.Outcome, ofOne bool,
+) {
+	a := s.client.Do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, exchange.Body(entries), maxBulkAnswer(len(entries)))
+	if a.OK() {
+		s.read(a, b, entries, lands)
+		return nil, false
 	}
-	return len(entries), bytes
-}
-
-// send makes one request. stop is the outcome that forbids sending more. split is the outcome of a
-// document that was alone, where the request was refused for what is in it.
-func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop, split *sink.Outcome) {
-	a := s.client.Do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, body(entries), maxBulkAnswer(len(entries)))
-	late, isLate := exchange.Late(ctx, a)
-	switch {
-	case isLate:
-		all(entries, outcomes, late)
-		return nil, nil
-	case a.Err != nil && !a.Sent:
-		o := notConnected(a)
-		all(entries, outcomes, o)
-		return &o, nil
-	case a.Err != nil:
-		all(entries, outcomes, sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classInterrupted})
-		return nil, nil
-	case a.OK():
-		s.read(a, entries, outcomes)
-		return nil, nil
+	o, failed := exchange.Undelivered(ctx, a)
+	if !failed {
+		o, ofOne = wholeOutcome(a)
 	}
-	o, refused := wholeOutcome(a)
-	if refused {
-		return nil, &o
-	}
-	all(entries, outcomes, o)
-	if o.Kind == sink.Throttled || o.Kind == sink.Configuration {
-		return &o, nil
-	}
-	return nil, nil
+	return &o, ofOne
 }
 
 // bulkPath tells OpenSearch for how long to wait for a shard: a third of the time that we wait for
@@ -190,33 +114,6 @@ func (s *Sink) bulkPath(ctx context.Context) string {
 		return "/_bulk"
 	}
 	return "/_bulk?" + strings.Join(options, "&")
-}
-
-func body(entries []entry) []byte {
-	n := 0
-	for _, e := range entries {
-		n += len(e.lines)
-	}
-	b := make([]byte, 0, n)
-	for _, e := range entries {
-		b = append(b, e.lines...)
-	}
-	return b
-}
-
-func all(entries []entry, outcomes []sink.Outcome, o sink.Outcome) {
-	for _, e := range entries {
-		outcomes[e.op] = o
-	}
-}
-
-// notSent gives entries their outcome that were held back because of stop: nothing of them was
-// applied.
-func notSent(entries []entry, outcomes []sink.Outcome, stop sink.Outcome) {
-	all(entries, outcomes, sink.Outcome{
-		Kind: sink.Throttled, RetryAfter: stop.RetryAfter, Status: stop.Status,
-		Reason: classNotSent,
-	})
 }
 
 // item is one element of a bulk answer.
@@ -244,31 +141,29 @@ func (i item) fault() (f fault, failed bool) {
 
 // read takes the outcomes from a bulk answer. One that does not fit the request, item by item, says
 // nothing of any of them.
-func (s *Sink) read(a exchange.Answer, entries []entry, outcomes []sink.Outcome) {
+func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) {
 	var bulk struct {
 		Items []map[string]item `json:"items"`
 	}
-	mismatch := sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classMismatch}
-	if err := json.Unmarshal(a.Body, &bulk); err != nil || len(bulk.Items) != len(entries) {
-		all(entries, outcomes, mismatch)
-		return
+	fits := json.Unmarshal(a.Body, &bulk) == nil && len(bulk.Items) == len(entries)
+	for i := 0; fits && i < len(entries); i++ {
+		it, ok := bulk.Items[i][actionName(entries[i].Kind)]
+		fits = ok && it.ID == entries[i].Doc.ID()
 	}
-	for i, e := range entries {
-		if it, ok := bulk.Items[i][actionName(e.kind)]; !ok || it.ID != e.id {
-			all(entries, outcomes, mismatch)
-			return
-		}
+	if !fits {
+		b.All(entries, sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classMismatch})
+		return
 	}
 	after := backoff.After(a.Header, time.Now())
 	for i, e := range entries {
-		it := bulk.Items[i][actionName(e.kind)]
-		o := s.itemOutcome(e.kind, it, after)
-		if o.Kind == sink.Applied && e.lands != "" && it.Index != "" && it.Index != e.lands &&
-			!s.targets.moved(e.index, it.Index) {
+		it := bulk.Items[i][actionName(e.Kind)]
+		o, expected := s.itemOutcome(e.Kind, it, after), lands[e.Index].lands
+		if o.Kind == sink.Applied && expected != "" && it.Index != "" && it.Index != expected &&
+			!s.targets.moved(e.Index, it.Index) {
 			// It was applied, but perhaps beside a copy in the index that the name stood for.
-			s.targets.forget(e.index)
+			s.targets.forget(e.Index)
 			o = sink.Outcome{Kind: sink.Unknown, Status: it.Status, Reason: classElsewhere}
 		}
-		outcomes[e.op] = o
+		b.Outcomes[e.Position] = o
 	}
 }

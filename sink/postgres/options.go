@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"time"
 
@@ -68,8 +67,6 @@ func New(o Options) (*Sink, error) {
 	o.Language = cmp.Or(o.Language, "simple")
 	o.RememberDeletes = cmp.Or(o.RememberDeletes, setting.Day)
 	o.Index = cmp.Or(o.Index, sink.Placeholder)
-	o.BulkDocuments = cmp.Or(max(o.BulkDocuments, 0), 500)
-	o.BulkBytes = cmp.Or(max(o.BulkBytes, 0), 5<<20)
 	o.Application = cmp.Or(o.Application, "lull")
 	config, err := o.config()
 	if err != nil {
@@ -87,16 +84,9 @@ func New(o Options) (*Sink, error) {
 // config is how the server is connected to. Its errors never quote the URL: it might hold a
 // password.
 func (o *Options) config() (*pgconn.Config, error) {
-	u, err := url.Parse(o.URL)
-	switch {
-	case err != nil:
-		return nil, errors.New("sink url: not a URL")
-	case u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "":
-		return nil, errors.New("sink url: want postgres://host:port/database")
-	case u.User != nil:
-		return nil, errors.New("sink url: holds credentials: put them where auth says")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, errors.New("sink url: has a query or a fragment")
+	u, err := exchange.ParseURL(o.URL, "postgres://host:port/database", "postgres", "postgresql")
+	if err != nil {
+		return nil, err
 	}
 	u.RawQuery = "sslmode=disable" // in place of what the environment says: see below
 	c, err := pgconn.ParseConfig(u.String())

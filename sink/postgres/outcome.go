@@ -9,27 +9,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
 )
 
 // Classes of outcomes that PostgreSQL has no code for.
 const (
-	classInterrupted     = "interrupted"      // the context ended, or the connection broke, before the answer
-	classUnreachable     = "unreachable"      // no connection: nothing was sent
-	classNotSent         = "not_sent"         // an earlier statement of the same write took all the time, or was refused whole
-	classNoCredentials   = "no_credentials"   // no connection was tried for want of credentials
-	classOtherCollection = "other_collection" // the table holds another collection
-	classNotPostgres     = "no_connection"    // what is there does not speak to us as PostgreSQL, or not encrypted
-	classNewer           = "newer_fence"
-)
-
-// scope is what an error says something about.
-type scope byte
-
-const (
-	item   scope = iota // a document of the statement: the others may be written
-	table               // the table, or the moment
-	server              // every table
+	classNotPostgres = "no_connection" // what is there does not speak to us as PostgreSQL, or not encrypted
+	classNewer       = "newer_fence"
 )
 
 // conditions are PostgreSQL's own names of the codes that users of lull meet.
@@ -73,45 +60,70 @@ func definite(err error) bool {
 	return errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
 }
 
-// judge says what an error of a statement means for its documents.
-func judge(err error) (sink.Outcome, scope) {
+// judge says what an error of a statement means for its documents. ofOne says that it is about one
+// of them: the others may be written.
+func judge(err error) (o sink.Outcome, ofOne bool) {
 	var e *pgconn.PgError
 	switch {
 	case !errors.As(err, &e) && pgconn.SafeToRetry(err):
-		return sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}, table
+		return exchange.Late, false
 	case e == nil:
-		return sink.Outcome{Kind: sink.Unknown, Reason: classInterrupted}, table
+		return sink.Outcome{Kind: sink.Unknown, Reason: exchange.ClassInterrupted}, false
 	case e.SeverityUnlocalized != "ERROR":
 		// The session ended. It may have been the commit's last step that it did not tell of.
-		return sink.Outcome{Kind: sink.Unknown, Reason: reason(e)}, table
+		return sink.Outcome{Kind: sink.Unknown, Reason: reason(e)}, false
 	}
-	o := sink.Outcome{Reason: reason(e)}
-	switch class := e.Code[:min(2, len(e.Code))]; {
-	case e.Code == "57014": // statement_timeout, or somebody canceled it
-		o.Kind, o.Apart = sink.Throttled, true
-		return o, table
-	case e.Code == "55P03", class == "40":
-		o.Kind, o.Apart = sink.Throttled, true
-		return o, item
-	case class == "53", class == "57", class == "58", class == "XX", class == "25":
-		// Too little of something, a server that became a replica, or a fault of its own.
-		o.Kind = sink.Throttled
-		return o, server
-	case e.Code == "23503", e.Code == "23505", class == "P0": // another document may have to come or go first
-		o.Kind, o.Apart = sink.Refused, true
-		return o, item
-	case class == "22", class == "23", class == "54":
-		o.Kind, o.Apart = sink.Rejected, true
-		return o, item
-	case class == "42", class == "3F", class == "0A":
-		o.Kind, o.Apart = sink.Configuration, true
-		return o, table
-	case class == "28", class == "3D":
-		o.Kind = sink.Configuration
-		return o, server
+	m := meaningOf(e)
+	return sink.Outcome{Kind: m.kind, Apart: m.about != server, Reason: reason(e)}, m.about == document
+}
+
+// scope is what an error says something about.
+type scope byte
+
+const (
+	document scope = iota // one of the statement: the others may be written
+	table                 // the table, or the moment
+	server                // every table
+)
+
+// meaning is what an error with the severity ERROR says.
+type meaning struct {
+	kind  sink.OutcomeKind
+	about scope
+}
+
+// meanings are those of codes, and of classes of codes: their first two characters.
+var meanings = map[string]meaning{
+	"57014": {sink.Throttled, table}, // statement_timeout, or somebody canceled it
+	"55P03": {sink.Throttled, document},
+	"40":    {sink.Throttled, document},
+	// Too little of something, a server that became a replica, or a fault of its own.
+	"53": {sink.Throttled, server},
+	"57": {sink.Throttled, server},
+	"58": {sink.Throttled, server},
+	"XX": {sink.Throttled, server},
+	"25": {sink.Throttled, server},
+	// Another document may have to come or go first.
+	"23503": {sink.Refused, document},
+	"23505": {sink.Refused, document},
+	"P0":    {sink.Refused, document},
+	"22":    {sink.Rejected, document},
+	"23":    {sink.Rejected, document},
+	"54":    {sink.Rejected, document},
+	"42":    {sink.Configuration, table},
+	"3F":    {sink.Configuration, table},
+	"0A":    {sink.Configuration, table},
+	"28":    {sink.Configuration, server},
+	"3D":    {sink.Configuration, server},
+}
+
+func meaningOf(e *pgconn.PgError) meaning {
+	for _, code := range []string{e.Code, e.Code[:min(2, len(e.Code))]} {
+		if m, listed := meanings[code]; listed {
+			return m
+		}
 	}
-	o.Kind, o.Apart = sink.Refused, true
-	return o, item
+	return meaning{sink.Refused, document}
 }
 
 // notConnected judges why there is no connection: nothing was sent.
@@ -121,17 +133,17 @@ func notConnected(ctx context.Context, err error) sink.Outcome {
 	var network net.Error
 	switch {
 	case errors.Is(err, errBusy), ctx.Err() != nil && !errors.As(err, &e):
-		return sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
+		return exchange.Late
 	case errors.As(err, &login):
-		return sink.Outcome{Kind: sink.Configuration, Reason: classNoCredentials}
+		return sink.Outcome{Kind: sink.Configuration, Reason: exchange.ClassNoCredentials}
 	case errors.As(err, &e):
-		o := sink.Outcome{Kind: sink.Throttled, Reason: reason(e)}
-		if class := e.Code[:min(2, len(e.Code))]; class != "53" && class != "57" && class != "58" && class != "XX" {
-			o.Kind = sink.Configuration
+		o := sink.Outcome{Kind: sink.Configuration, Reason: reason(e)}
+		if meaningOf(e).kind == sink.Throttled {
+			o.Kind = sink.Throttled
 		}
 		return o
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
+		return sink.Outcome{Kind: sink.Throttled, Reason: exchange.ClassUnreachable}
 	}
 	return sink.Outcome{Kind: sink.Configuration, Reason: classNotPostgres}
 }

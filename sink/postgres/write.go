@@ -11,154 +11,87 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
 )
-
-// entry is one op as it stands in a statement.
-type entry struct {
-	op      int // its position
-	table   string
-	id      string
-	mark    sink.Meta
-	plain   []byte // nil for a delete
-	present bool
-}
-
-// size is about what an entry adds to a statement.
-func (e entry) size() int64 {
-	return int64(len(e.plain) + len(e.id) + len(e.mark.Version) + len(e.mark.Key) + 60)
-}
 
 // Write sends the ops in as few statements as the bounds allow, one after another; see sink.Sink.
 // After a refusal that is about the server as a whole the rest is not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	outcomes := make([]sink.Outcome, len(ops))
-	entries := make([]entry, 0, len(ops))
-	for i, op := range ops {
-		outcomes[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
-		if ctx.Err() != nil {
-			continue
-		}
-		if e, refused := s.encode(i, op); refused != nil {
-			outcomes[i] = *refused
-		} else {
-			entries = append(entries, e)
-		}
-	}
+	b := exchange.Batch{Same: true}
+	entries := b.Prepare(ctx, ops, s.names, nil)
 	// Writers that lock rows in one order never wait for each other in a circle.
-	slices.SortFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.id, b.id))
+	slices.SortFunc(entries, func(a, b exchange.Entry) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Doc.ID(), b.Doc.ID()))
 	})
-	for len(entries) > 0 && ctx.Err() == nil {
-		n := s.fit(entries)
-		if stop := s.send(ctx, entries[:n], outcomes); stop != nil {
-			all(entries[n:], outcomes, *stop) // they would have been told the same
-			break
-		}
-		entries = entries[n:]
-	}
-	return outcomes
+	most := exchange.NewBounds(s.BulkDocuments, s.BulkBytes)
+	most.OneIndex = true // a statement is for one table
+	b.Push(ctx, entries, most, func(part []exchange.Entry) (whole *sink.Outcome, ofOne bool) {
+		return s.send(ctx, &b, part), false
+	})
+	return b.Outcomes
 }
 
-func (s *Sink) encode(i int, op sink.Op) (entry, *sink.Outcome) {
-	table, ok := s.names.Index(op.Doc.Collection())
-	if !ok {
-		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: classOtherCollection}
-	}
-	e := entry{op: i, table: table, id: escape(op.Doc.ID()), mark: op.Meta(), present: op.Present}
-	if op.Kind == event.Put {
-		plain, fault := sink.Plain(op.Document)
-		if fault != nil {
-			o := fault.Outcome()
-			return entry{}, &o
-		}
-		e.plain = plain
-	}
-	return e, nil
-}
-
-// fit is how many of the entries, one at least, make a statement within the bounds: of one table.
-func (s *Sink) fit(entries []entry) int {
-	size := int64(0)
-	for n, e := range entries {
-		size += e.size()
-		if n > 0 && (n >= s.BulkDocuments || size > s.BulkBytes || e.table != entries[0].table) {
-			return n
-		}
-	}
-	return len(entries)
-}
-
-func all(entries []entry, outcomes []sink.Outcome, o sink.Outcome) {
-	for _, e := range entries {
-		outcomes[e.op] = o
-	}
-}
-
-// send writes entries of one table. stop is the outcome that forbids sending more.
-func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop *sink.Outcome) {
+// send writes entries of one table. whole is the outcome of all of them where there is no
+// connection.
+func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (whole *sink.Outcome) {
 	conn, err := s.pool.get(ctx)
 	if err != nil {
 		o := notConnected(ctx, err)
-		all(entries, outcomes, o)
 		return &o
 	}
 	defer s.pool.put(conn)
-	stop = s.halve(ctx, conn, entries, outcomes)
-	deleted := func(e entry) bool { return e.plain == nil && outcomes[e.op].Kind == sink.Applied }
+	s.halve(ctx, conn, b, entries)
+	deleted := func(e exchange.Entry) bool { return e.Plain == nil && b.Outcomes[e.Position].Kind == sink.Applied }
 	if slices.ContainsFunc(entries, deleted) {
 		s.forget(ctx, conn, entries)
 	}
-	return stop
+	return nil
 }
 
 // halve writes entries in one statement. Where that is refused for what is in it, it writes them in
 // two, and so on until the document to blame is alone. What was refused has applied nothing.
-func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, entries []entry, outcomes []sink.Outcome) *sink.Outcome {
+func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry) {
 	if ctx.Err() != nil || conn.IsClosed() {
-		return nil // they are as not sent
+		return // they are as not sent
 	}
 	written, err := s.upsert(ctx, conn, entries)
 	if missing(err) {
-		entries, written, err = s.make(ctx, conn, entries, outcomes, err)
+		entries, written, err = s.make(ctx, conn, b, entries, err)
 	}
 	if err == nil {
 		for _, e := range entries {
-			outcomes[e.op] = sink.Outcome{Kind: sink.Applied}
-			if !written[e.id] {
-				outcomes[e.op] = sink.Outcome{Kind: sink.Newer, Reason: classNewer}
+			b.Outcomes[e.Position] = sink.Outcome{Kind: sink.Applied}
+			if !written[e.Doc.ID()] {
+				b.Outcomes[e.Position] = sink.Outcome{Kind: sink.Newer, Reason: classNewer}
 			}
 		}
-		return nil
+		return
 	}
-	o, scope := judge(err)
-	if scope == item && len(entries) > 1 {
+	o, ofOne := judge(err)
+	if ofOne && len(entries) > 1 {
 		half := len(entries) / 2
-		if stop := s.halve(ctx, conn, entries[:half], outcomes); stop != nil {
-			return stop
-		}
-		return s.halve(ctx, conn, entries[half:], outcomes)
+		s.halve(ctx, conn, b, entries[:half])
+		s.halve(ctx, conn, b, entries[half:])
+		return
 	}
-	all(entries, outcomes, o)
-	if scope == server {
+	b.All(entries, o)
+	if b.Saw(o) {
 		// Who was connected to is not who takes writes: the next connection may find another.
 		bye(conn)
-		return &o
 	}
-	return nil
 }
 
 // make makes a table that is missing, and writes what may be the first of it. A delete of a
 // document that should be there is not written: the table would be empty, and the delete called
 // done.
-func (s *Sink) make(ctx context.Context, conn *pgconn.PgConn, entries []entry, outcomes []sink.Outcome, absent error) (
-	rest []entry, written map[string]bool, err error,
+func (s *Sink) make(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry, absent error) (
+	rest []exchange.Entry, written map[string]bool, err error,
 ) {
 	gone, _ := judge(absent)
 	for _, e := range entries {
-		if e.plain == nil && e.present {
-			outcomes[e.op] = gone
+		if e.Plain == nil && e.Present {
+			b.Outcomes[e.Position] = gone
 		} else {
 			rest = append(rest, e)
 		}
@@ -166,7 +99,7 @@ func (s *Sink) make(ctx context.Context, conn *pgconn.PgConn, entries []entry, o
 	if len(rest) == 0 {
 		return nil, nil, nil
 	}
-	if err = s.create(ctx, conn, entries[0].table); err == nil {
+	if err = s.create(ctx, conn, entries[0].Index); err == nil {
 		written, err = s.upsert(ctx, conn, rest)
 	} else if definite(err) {
 		err = absent // somebody must make the table, or let us
@@ -176,17 +109,18 @@ func (s *Sink) make(ctx context.Context, conn *pgconn.PgConn, entries []entry, o
 
 // upsert inserts or replaces the rows whose fence is not greater than the one that is written. It
 // returns the ids of those that were. It gives the server a little less time than we wait.
-func (s *Sink) upsert(ctx context.Context, conn *pgconn.PgConn, entries []entry) (map[string]bool, error) {
+func (s *Sink) upsert(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) (map[string]bool, error) {
 	columns := make([][]*string, 6)
 	for _, e := range entries {
 		document := (*string)(nil)
-		if e.plain != nil {
-			text := string(e.plain)
+		if e.Plain != nil {
+			text := string(e.Plain)
 			document = &text
 		}
-		at := e.mark.Indexed.Format(time.RFC3339Nano)
-		fence, version, key := strconv.FormatInt(int64(e.mark.Fence), 10), escape(e.mark.Version), escape(e.mark.Key)
-		for i, text := range []*string{&e.id, &fence, &version, &key, &at, document} {
+		mark := e.Meta()
+		id, at := escape(e.Doc.ID()), mark.Indexed.Format(time.RFC3339Nano)
+		fence, version, key := strconv.FormatInt(int64(mark.Fence), 10), escape(mark.Version), escape(mark.Key)
+		for i, text := range []*string{&id, &fence, &version, &key, &at, document} {
 			columns[i] = append(columns[i], text)
 		}
 	}
@@ -196,7 +130,7 @@ func (s *Sink) upsert(ctx context.Context, conn *pgconn.PgConn, entries []entry)
 	}
 	var b pgconn.Batch
 	b.ExecParams(limits, limitsOf(ctx), nil, nil, nil)
-	b.ExecParams(`INSERT INTO `+s.table(entries[0].table)+` AS held (id, fence, version, order_key, indexed_at, document)
+	b.ExecParams(`INSERT INTO `+s.table(entries[0].Index)+` AS held (id, fence, version, order_key, indexed_at, document)
 SELECT id, fence::bigint, version, order_key, indexed_at::timestamptz, document::json
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
   AS op (id, fence, version, order_key, indexed_at, document)
@@ -210,7 +144,7 @@ RETURNING id`, values, nil, formats, nil)
 	}
 	written := make(map[string]bool, len(entries))
 	for _, row := range results[len(results)-1].Rows {
-		written[string(row[0])] = true
+		written[unescape(string(row[0]))] = true
 	}
 	return written, nil
 }
@@ -236,12 +170,12 @@ func limitsOf(ctx context.Context) [][]byte {
 
 // forget removes deletes that were remembered for long enough, about twice as many as were written:
 // so they never pile up. That it fails harms nobody.
-func (s *Sink) forget(ctx context.Context, conn *pgconn.PgConn, entries []entry) {
+func (s *Sink) forget(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) {
 	if ctx.Err() != nil || conn.IsClosed() {
 		return
 	}
-	before := entries[0].mark.Indexed.Add(-s.RememberDeletes).Format(time.RFC3339Nano)
-	table := s.table(entries[0].table)
+	before := entries[0].Meta().Indexed.Add(-s.RememberDeletes).Format(time.RFC3339Nano)
+	table := s.table(entries[0].Index)
 	var b pgconn.Batch
 	b.ExecParams(limits, limitsOf(ctx), nil, nil, nil)
 	b.ExecParams(`DELETE FROM `+table+` WHERE id IN (SELECT id FROM `+table+`

@@ -40,7 +40,7 @@ type Sink struct {
 	Options
 
 	names  sink.Names
-	client exchange.Client
+	client *exchange.Client
 }
 
 var (
@@ -52,9 +52,9 @@ var (
 // New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
 func New(o Options) (*Sink, error) {
 	o.Index = cmp.Or(o.Index, sink.Placeholder)
-	o.BulkDocuments = cmp.Or(max(o.BulkDocuments, 0), 500)
-	o.BulkBytes = cmp.Or(max(o.BulkBytes, 0), 5<<20)
-	address, err := exchange.ParseURL(o.URL)
+	client, err := exchange.Client{
+		Kind: Name, Product: "Typesense", Hints: hints, Authenticate: authenticate(o.Key), Transport: o.Transport,
+	}.Open(o.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -62,27 +62,18 @@ func New(o Options) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Transport == nil {
-		o.Transport = exchange.NewTransport()
-	}
-	client := exchange.Client{Address: address, Authenticate: authenticate(o.Key), Transport: o.Transport}
 	return &Sink{Options: o, names: names, client: client}, nil
 }
 
 // Close closes idle connections.
-func (s *Sink) Close() error {
-	if c, ok := s.Transport.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-	return nil
-}
+func (s *Sink) Close() error { return s.client.Close() }
 
 // Prepare makes the collections of those that are known. One that is there keeps its schema.
 func (s *Sink) Prepare(ctx context.Context) error {
 	for _, c := range s.Collections {
 		if index, ok := s.names.Index(c); ok {
 			if a := s.create(ctx, index); !a.OK() && a.Status != http.StatusConflict {
-				return requestError("make the collection "+index, a)
+				return fmt.Errorf("make the collection %s: %w", index, s.client.Fault(a))
 			}
 		}
 	}
@@ -122,20 +113,11 @@ func (s *Sink) schema(index string) []byte {
 }
 
 func (s *Sink) create(ctx context.Context, index string) exchange.Answer {
-	return s.client.Do(ctx, http.MethodPost, "/collections", typeJSON, s.schema(index), maxError)
+	return s.client.Do(ctx, http.MethodPost, "/collections", exchange.TypeJSON, s.schema(index), maxError)
 }
 
-// Content types of requests.
-const (
-	typeJSON  = "application/json"
-	typeLines = "text/plain"
-)
-
-// Bounds of what is read of an answer: of one that has no documents, and of one that has.
-const (
-	maxError  = 1 << 20
-	maxAnswer = 512 << 20
-)
+// maxError bounds what is read of an answer that has no documents.
+const maxError = 1 << 20
 
 // collectionPath is the path of a collection's documents.
 func collectionPath(index string) string {
@@ -161,15 +143,9 @@ func message(body []byte) string {
 	return m.Message
 }
 
-// requestError makes an error that an operator can read. It holds no text of the answer.
-func requestError(doing string, a exchange.Answer) error {
-	switch {
-	case a.Err != nil:
-		return fmt.Errorf("%s: typesense: %w", doing, a.Err)
-	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden:
-		return fmt.Errorf("%s: typesense: the API key is wrong, or may not do this: check the sink's auth: %w", doing, sink.ErrDenied)
-	case a.Status == http.StatusServiceUnavailable:
-		return fmt.Errorf("%s: typesense: HTTP 503: it is not ready, or lagging", doing)
-	}
-	return fmt.Errorf("%s: typesense: HTTP %d: check the url", doing, a.Status)
+var hints = map[int]string{
+	0:                             "check the url",
+	http.StatusUnauthorized:       "the API key is wrong, or may not do this: check the sink's auth",
+	http.StatusForbidden:          "the API key is wrong, or may not do this: check the sink's auth",
+	http.StatusServiceUnavailable: "it is not ready, or lagging",
 }

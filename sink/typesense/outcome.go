@@ -15,18 +15,13 @@ import (
 
 // Classes of outcomes.
 const (
-	classInterrupted     = "interrupted"        // the context ended, or the connection broke, before the answer
-	classUnreachable     = "unreachable"        // no connection: nothing was sent
-	classNotSent         = "not_sent"           // an earlier request of the same write took all the time, or was refused whole
-	classNoCredentials   = "no_credentials"     // there is no key, and nothing was sent
-	classOtherCollection = "other_collection"   // the index holds another collection
-	classNoCollection    = "collection_missing" // and we could not make it
-	classMismatch        = "import_answer"      // the answer does not fit the request
-	classNotReady        = "not_ready"          // 503: a node that starts, or lags behind the others
-	classNoRoom          = "no_room"            // 422: the disk or the memory is full
-	classBadJSON         = "bad_json"           // a number beyond a float64, half of a surrogate pair
-	classField           = "field_type"         // a field of another type than the schema says
-	classOther           = "unclassified"
+	classNoCollection = "collection_missing" // and we could not make it
+	classMismatch     = "import_answer"      // the answer does not fit the request
+	classNotReady     = "not_ready"          // 503: a node that starts, or lags behind the others
+	classNoRoom       = "no_room"            // 422: the disk or the memory is full
+	classBadJSON      = "bad_json"           // a number beyond a float64, half of a surrogate pair
+	classField        = "field_type"         // a field of another type than the schema says
+	classOther        = "unclassified"
 )
 
 // How Typesense begins to say what is the matter.
@@ -80,27 +75,20 @@ func (r result) outcome() sink.Outcome {
 	return o
 }
 
-// judge says what an answer that is not a success means. whole says that it holds for every
-// collection.
-func judge(ctx context.Context, a exchange.Answer) (o sink.Outcome, whole bool) {
-	if late, ok := exchange.Late(ctx, a); ok {
-		return late, false
+// judge says what an answer that is not a success means.
+func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
+	if o, failed := exchange.Undelivered(ctx, a); failed {
+		return o
 	}
-	o = sink.Outcome{Status: a.Status, Reason: "http " + strconv.Itoa(a.Status)}
+	o := sink.Outcome{Status: a.Status, Reason: "http " + strconv.Itoa(a.Status)}
 	says := message(a.Body)
 	switch {
-	case a.Unauthenticated():
-		o.Kind, o.Reason, whole = sink.Configuration, classNoCredentials, true
-	case a.Err != nil && !a.Sent:
-		o.Kind, o.Reason, whole = sink.Throttled, classUnreachable, true
-	case a.Err != nil:
-		o.Kind, o.Reason = sink.Unknown, classInterrupted
 	case a.Status == http.StatusTooManyRequests:
-		o.Kind, o.RetryAfter, whole = sink.Throttled, backoff.After(a.Header, time.Now()), true
+		o.Kind, o.RetryAfter = sink.Throttled, backoff.After(a.Header, time.Now())
 	case a.Status == http.StatusServiceUnavailable && says == notReady:
-		o.Kind, o.Reason, o.RetryAfter, whole = sink.Throttled, classNotReady, backoff.After(a.Header, time.Now()), true
+		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, classNotReady, backoff.After(a.Header, time.Now())
 	case a.Status == http.StatusUnprocessableEntity && full(says):
-		o.Kind, o.Reason, whole = sink.Throttled, classNoRoom, true
+		o.Kind, o.Reason = sink.Throttled, classNoRoom
 	case a.Status >= 500, a.Status == http.StatusRequestTimeout:
 		o.Kind = sink.Unknown
 	case a.Status == http.StatusRequestEntityTooLarge:
@@ -108,7 +96,7 @@ func judge(ctx context.Context, a exchange.Answer) (o sink.Outcome, whole bool) 
 	case missing(a):
 		o.Kind, o.Apart, o.Reason = sink.Configuration, true, classNoCollection
 	default:
-		o.Kind, whole = sink.Configuration, true
+		o.Kind = sink.Configuration
 	}
-	return o, whole
+	return o
 }

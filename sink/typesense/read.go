@@ -16,21 +16,22 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/sink"
 )
 
 // Ping asks whether the server is ready, and whether it knows the key.
 func (s *Sink) Ping(ctx context.Context) error {
-	a := s.client.Do(ctx, http.MethodGet, "/health", "", nil, maxError)
 	var health struct {
 		OK *bool `json:"ok"`
 	}
+	err := s.client.Ask(ctx, http.MethodGet, "/health", nil, &health)
 	switch {
-	case !a.OK():
-		return requestError("ping", a)
-	case json.Unmarshal(a.Body, &health) != nil || health.OK == nil:
-		return errNotTypesense
+	case err != nil:
+		return fmt.Errorf("ping: %w", err)
+	case health.OK == nil:
+		return s.client.Odd()
 	case !*health.OK:
 		return errors.New("ping: typesense: it says that it is not healthy")
 	}
@@ -39,26 +40,18 @@ func (s *Sink) Ping(ctx context.Context) error {
 		index, _ = s.names.Index(s.Collections[0])
 	}
 	// A key for documents alone may ask for one that is not there.
-	a = s.client.Do(ctx, http.MethodGet, documentPath(index, "lull-ping"), "", nil, maxError)
-	if !a.OK() && (a.Err != nil || a.Status != http.StatusNotFound) {
-		return requestError("ping", a)
-	}
-	return nil
+	_, err = s.ask(ctx, "ping", documentPath(index, "lull-ping"), nil)
+	return err
 }
-
-var errNotTypesense = errors.New("typesense: the answer is not what Typesense answers: check the url")
 
 // ask decodes an answer. found is false where what was asked for is not there.
 func (s *Sink) ask(ctx context.Context, doing, path string, into any) (found bool, err error) {
-	a := s.client.Do(ctx, http.MethodGet, path, "", nil, maxAnswer)
+	err = s.client.Ask(ctx, http.MethodGet, path, nil, into)
 	switch {
-	case a.Err == nil && a.Status == http.StatusNotFound:
+	case exchange.Status(err) == http.StatusNotFound:
 		return false, nil
-	case !a.OK():
-		return false, requestError(doing, a)
-	}
-	if err := json.Unmarshal(a.Body, into); err != nil {
-		return false, errNotTypesense
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", doing, err)
 	}
 	return true, nil
 }
@@ -153,17 +146,17 @@ func (s *Sink) collections(ctx context.Context) ([]event.Collection, error) {
 // ids are those of all documents of a collection, sorted.
 func (s *Sink) ids(ctx context.Context, c event.Collection) (ids []string, err error) {
 	index, _ := s.names.Index(c)
-	a := s.client.Do(ctx, http.MethodGet, collectionPath(index)+"/export?include_fields=id", "", nil, maxAnswer)
+	a := s.client.Do(ctx, http.MethodGet, collectionPath(index)+"/export?include_fields=id", "", nil, exchange.MaxAnswer)
 	switch {
 	case a.Err == nil && a.Status == http.StatusNotFound:
 		return nil, nil
 	case !a.OK():
-		return nil, requestError("list documents of "+index, a)
+		return nil, fmt.Errorf("list documents of %s: %w", index, s.client.Fault(a))
 	}
 	for line := range bytes.Lines(a.Body) {
 		var k kept
 		if err := json.Unmarshal(line, &k); err != nil {
-			return nil, errNotTypesense
+			return nil, s.client.Odd()
 		}
 		ids = append(ids, k.ID)
 	}

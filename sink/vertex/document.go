@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -58,17 +59,13 @@ type content struct {
 }
 
 // encode is the text of a request, or what is wrong with the document.
-func (s *Sink) encode(op sink.Op) ([]byte, *sink.DocumentError) {
-	plain, fault := sink.Plain(op.Document)
-	if fault != nil {
-		return nil, fault
-	}
-	m := op.Meta()
-	meta, err := json.Marshal(mark{op.Doc.ID(), m.Version, m.Key, strconv.FormatInt(int64(m.Fence), 10), m.Indexed})
+func (s *Sink) encode(e exchange.Entry) ([]byte, *sink.DocumentError) {
+	plain, m := e.Plain, e.Meta()
+	meta, err := json.Marshal(mark{e.Doc.ID(), m.Version, m.Key, strconv.FormatInt(int64(m.Fence), 10), m.Indexed})
 	if err != nil {
 		return nil, &sink.DocumentError{Class: sink.NotJSON, Field: sink.MetaField}
 	}
-	b := body{ID: documentID(op.Doc.ID())}
+	b := body{ID: documentID(e.Doc.ID())}
 	sealed := `{"` + sink.MetaField + `":` + string(meta)
 	if len(plain) > len("{}") {
 		sealed += ","

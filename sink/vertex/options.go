@@ -43,10 +43,9 @@ const (
 type Sink struct {
 	Options
 
-	names     sink.Names
-	client    *exchange.Client
-	transport *http.Transport
-	there     sync.Map // the data stores that have answered
+	names  sink.Names
+	client *exchange.Client
+	there  sync.Map // the data stores that have answered
 }
 
 var (
@@ -60,30 +59,27 @@ var (
 func New(o Options) (*Sink, error) {
 	o.MimeType = cmp.Or(o.MimeType, defaultMimeType)
 	o.Parallel = cmp.Or(max(o.Parallel, 0), defaultParallel)
-	address, err := exchange.ParseURL(o.URL)
+	to := exchange.NewTransport()
+	to.MaxIdleConnsPerHost = o.Parallel
+	client, err := exchange.Client{
+		Kind: Name, Product: "Discovery Engine", Hints: hints, Authenticate: o.Authenticate, Transport: to,
+		Class: func(a exchange.Answer) string { return faultOf(a).class() },
+	}.Open(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	if !placePattern.MatchString(address) {
+	if !placePattern.MatchString(client.Address) {
 		return nil, errors.New("sink url: end it with /v1/projects/PROJECT/locations/LOCATION")
 	}
 	names, err := sink.NewNames(cmp.Or(o.DataStore, sink.Placeholder), o.Collections)
 	if err != nil {
 		return nil, err
 	}
-	to := exchange.NewTransport()
-	to.MaxIdleConnsPerHost = o.Parallel
-	return &Sink{
-		Options: o, names: names, transport: to,
-		client: &exchange.Client{Address: address, Authenticate: o.Authenticate, Transport: to},
-	}, nil
+	return &Sink{Options: o, names: names, client: client}, nil
 }
 
 // Close closes idle connections.
-func (s *Sink) Close() error {
-	s.transport.CloseIdleConnections()
-	return nil
-}
+func (s *Sink) Close() error { return s.client.Close() }
 
 // store is the path of a data store below the address.
 func store(name string) string {

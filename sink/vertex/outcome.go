@@ -2,9 +2,8 @@ package vertex
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,15 +16,9 @@ import (
 
 // Classes of outcomes that Google has no status for.
 const (
-	classInterrupted     = "interrupted"    // the context ended, or the connection broke, before the answer
-	classUnreachable     = "unreachable"    // no connection: nothing was sent
-	classNoCredentials   = "no_credentials" // the request could not be authenticated, and was not sent
-	classOtherCollection = "other_collection"
-	classNoStore         = "data_store_missing"
-	classMismatch        = "answer" // the answer does not fit the request
+	classNoStore  = "data_store_missing"
+	classMismatch = "answer" // the answer does not fit the request
 )
-
-const typeJSON = "application/json"
 
 // statusNotFound is what Google calls a document or a data store that is not there.
 const statusNotFound = "NOT_FOUND"
@@ -98,14 +91,9 @@ func (f fault) delay(h http.Header) time.Duration {
 
 // judge says what an answer other than success means. The same status may come from a proxy, which
 // has no error to show.
-func judge(a exchange.Answer) sink.Outcome {
-	switch {
-	case a.Unauthenticated():
-		return sink.Outcome{Kind: sink.Configuration, Reason: classNoCredentials}
-	case a.Err != nil && !a.Sent:
-		return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
-	case a.Err != nil:
-		return sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classInterrupted}
+func judge(ctx context.Context, a exchange.Answer) sink.Outcome {
+	if o, failed := exchange.Undelivered(ctx, a); failed {
+		return o
 	}
 	f := faultOf(a)
 	class := cmp.Or(f.class(), "http "+strconv.Itoa(a.Status))
@@ -138,22 +126,4 @@ var hints = map[int]string{
 	http.StatusUnauthorized: "set auth.kind: key or vertex.audience, or run: gcloud auth application-default login",
 	http.StatusForbidden:    "grant the role Discovery Engine Editor, and enable discoveryengine.googleapis.com",
 	http.StatusNotFound:     "create the data store, or correct the project, the location or the index",
-}
-
-// requestError says why a request other than a write failed. It holds no text of the answer.
-func requestError(what string, a exchange.Answer) error {
-	if a.Err != nil {
-		return fmt.Errorf("%s: vertex: %w", what, a.Err)
-	}
-	said := fmt.Sprintf("%s: vertex: HTTP %d", what, a.Status)
-	if class := faultOf(a).class(); class != "" {
-		said += " " + class
-	}
-	if hint := hints[a.Status]; hint != "" {
-		said += ": " + hint
-	}
-	if a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
-		return fmt.Errorf("%s: %w", said, sink.ErrDenied)
-	}
-	return errors.New(said)
 }

@@ -1,7 +1,6 @@
 package vertex
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -22,14 +21,16 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of an answer. The largest are pages of documents.
-	maxAnswer = 512 << 20
-	pageSize  = 200
+	pageSize = 200
 	// maxHits is the most results that a search may ask for.
 	maxHits = 100
 )
 
-var errAnswer = errors.New("vertex: the answer is not what Discovery Engine answers: check the url")
+// page is a part of a data store's documents.
+type page struct {
+	Documents []body `json:"documents"`
+	Next      string `json:"nextPageToken"`
+}
 
 // list asks for a page of a data store's documents.
 func (s *Sink) list(ctx context.Context, name string, size int, token string) exchange.Answer {
@@ -37,7 +38,7 @@ func (s *Sink) list(ctx context.Context, name string, size int, token string) ex
 	if token != "" {
 		query.Set("pageToken", token)
 	}
-	return s.client.Do(ctx, http.MethodGet, documents(name)+"?"+query.Encode(), "", nil, maxAnswer)
+	return s.client.Do(ctx, http.MethodGet, documents(name)+"?"+query.Encode(), "", nil, exchange.MaxAnswer)
 }
 
 // Ping asks for a document of each data store that is known.
@@ -47,15 +48,9 @@ func (s *Sink) Ping(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		a := s.list(ctx, name, 1, "")
-		var page struct {
-			Documents []json.RawMessage `json:"documents"`
-		}
-		switch {
-		case !a.OK():
-			return requestError("ping data store "+name, a)
-		case json.Unmarshal(a.Body, &page) != nil:
-			return fmt.Errorf("ping: %w", errAnswer)
+		var page page
+		if err := s.client.Read(s.list(ctx, name, 1, ""), &page); err != nil {
+			return fmt.Errorf("ping data store %s: %w", name, err)
 		}
 		s.there.Store(name, true)
 	}
@@ -68,14 +63,12 @@ func (s *Sink) get(ctx context.Context, doc event.DocID) (b body, found bool, er
 	if !ok {
 		return b, false, nil
 	}
-	a := s.client.Do(ctx, http.MethodGet, documents(name)+"/"+documentID(doc.ID()), "", nil, maxAnswer)
-	switch {
-	case a.Status == http.StatusNotFound && faultOf(a).Status == statusNotFound:
+	a := s.client.Do(ctx, http.MethodGet, documents(name)+"/"+documentID(doc.ID()), "", nil, exchange.MaxAnswer)
+	if a.Status == http.StatusNotFound && faultOf(a).Status == statusNotFound {
 		return b, false, nil
-	case !a.OK():
-		return b, false, requestError("get document", a)
-	case json.Unmarshal(a.Body, &b) != nil:
-		return b, false, fmt.Errorf("get document: %w", errAnswer)
+	}
+	if err := s.client.Read(a, &b); err != nil {
+		return b, false, fmt.Errorf("get document: %w", err)
 	}
 	return b, true, nil
 }
@@ -121,17 +114,16 @@ func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, er
 func (s *Sink) each(ctx context.Context, docs []event.DocID,
 	f func(event.DocID, body) sink.Stored,
 ) ([]sink.Stored, error) {
-	out, errs := make([]sink.Stored, len(docs)), make([]error, len(docs))
-	if len(docs) > 0 {
-		fanout.Runner(nil).Each(s.Parallel, len(docs), func(i int) {
-			b, found, err := s.get(ctx, docs[i])
-			if errs[i] = err; found {
-				out[i] = f(docs[i], b)
-			}
-		})
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
+	out := make([]sink.Stored, len(docs))
+	err := fanout.Runner(nil).Try(s.Parallel, len(docs), func(i int) error {
+		b, found, err := s.get(ctx, docs[i])
+		if found {
+			out[i] = f(docs[i], b)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -179,17 +171,12 @@ func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f f
 	var places []place
 	end := int64(0)
 	for token, more := "", true; more; more = token != "" {
-		var page struct {
-			Documents []body `json:"documents"`
-			Next      string `json:"nextPageToken"`
-		}
-		switch a := s.list(ctx, name, pageSize, token); {
-		case a.Status == http.StatusNotFound:
+		var page page
+		switch err := s.client.Read(s.list(ctx, name, pageSize, token), &page); {
+		case exchange.Status(err) == http.StatusNotFound:
 			return nil
-		case !a.OK():
-			return requestError("read all of "+string(c), a)
-		case json.Unmarshal(a.Body, &page) != nil:
-			return fmt.Errorf("read all of %s: %w", c, errAnswer)
+		case err != nil:
+			return fmt.Errorf("read all of %s: %w", c, err)
 		}
 		token = page.Next
 		for _, b := range page.Documents {
@@ -236,28 +223,21 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	case q.Limit <= 0 || text == "":
 		return nil, nil
 	}
-	request, err := json.Marshal(map[string]any{"query": text, "pageSize": min(q.Limit, maxHits)})
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
+	request := map[string]any{"query": text, "pageSize": min(q.Limit, maxHits)}
 	var found []sink.Stored
 	for _, c := range s.Collections {
 		name, ok := s.names.Index(c)
 		if !ok || q.Collection != "" && c != q.Collection {
 			continue
 		}
-		a := s.client.Do(ctx, http.MethodPost, store(name)+"/servingConfigs/default_search:search", typeJSON,
-			bytes.Clone(request), maxAnswer)
 		var answer struct {
 			Results []struct {
 				Document body `json:"document"`
 			} `json:"results"`
 		}
-		switch {
-		case !a.OK():
-			return nil, requestError("search", a)
-		case json.Unmarshal(a.Body, &answer) != nil:
-			return nil, fmt.Errorf("search: %w", errAnswer)
+		path := store(name) + "/servingConfigs/default_search:search"
+		if err := s.client.Ask(ctx, http.MethodPost, path, request, &answer); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
 		}
 		for _, r := range answer.Results {
 			if stored, ours, err := opened(c, r.Document); ours && err == nil {

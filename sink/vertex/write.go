@@ -8,7 +8,6 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/exchange"
-	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -18,52 +17,35 @@ const maxWriteAnswer = 16 << 20
 // Write sends one request for each op, several at the same time; see sink.Sink. After an answer
 // that says that the engine takes nothing, the rest is not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	outcomes := make([]sink.Outcome, len(ops))
-	var brake exchange.Brake
-	if len(ops) > 0 {
-		fanout.Runner(nil).Each(s.Parallel, len(ops), func(i int) {
-			outcomes[i] = s.write(ctx, ops[i], &brake)
-		})
-	}
-	return outcomes
+	var b exchange.Batch
+	entries := b.Prepare(ctx, ops, s.names, nil)
+	b.Each(ctx, s.Parallel, entries, func(e exchange.Entry) sink.Outcome { return s.write(ctx, e) })
+	return b.Outcomes
 }
 
-func (s *Sink) write(ctx context.Context, op sink.Op, brake *exchange.Brake) sink.Outcome {
-	if held, ok := brake.Held(ctx); ok {
-		return held
-	}
-	name, ok := s.names.Index(op.Doc.Collection())
-	if !ok {
-		return sink.Outcome{Kind: sink.Rejected, Reason: classOtherCollection}
-	}
-	path := documents(name) + "/" + documentID(op.Doc.ID())
-	var a exchange.Answer
-	var o sink.Outcome
-	if op.Kind == event.Put {
-		text, fault := s.encode(op)
+func (s *Sink) write(ctx context.Context, e exchange.Entry) (o sink.Outcome) {
+	path := documents(e.Index) + "/" + documentID(e.Doc.ID())
+	if e.Kind == event.Put {
+		text, fault := s.encode(e)
 		if fault != nil {
 			return fault.Outcome()
 		}
-		a = s.client.Do(ctx, http.MethodPatch, path+"?allowMissing=true", typeJSON, text, maxWriteAnswer)
-		o = putOutcome(a, path)
+		a := s.client.Do(ctx, http.MethodPatch, path+"?allowMissing=true", exchange.TypeJSON, text, maxWriteAnswer)
+		o = putOutcome(ctx, a, path)
 	} else {
-		a = s.client.Do(ctx, http.MethodDelete, path, "", nil, maxWriteAnswer)
-		o = s.deleteOutcome(ctx, a, name, op.Present)
-	}
-	if late, ok := exchange.Late(ctx, a); ok {
-		return late
+		a := s.client.Do(ctx, http.MethodDelete, path, "", nil, maxWriteAnswer)
+		o = s.deleteOutcome(ctx, a, e)
 	}
 	if o.Kind == sink.Applied {
-		s.there.Store(name, true)
+		s.there.Store(e.Index, true)
 	}
-	brake.Saw(o)
 	return o
 }
 
 // putOutcome judges the answer to a patch, which has the document's name.
-func putOutcome(a exchange.Answer, path string) sink.Outcome {
+func putOutcome(ctx context.Context, a exchange.Answer, path string) sink.Outcome {
 	if !a.OK() {
-		return judge(a)
+		return judge(ctx, a)
 	}
 	var written body
 	_, id, _ := strings.Cut(path, "/documents/")
@@ -75,7 +57,7 @@ func putOutcome(a exchange.Answer, path string) sink.Outcome {
 
 // deleteOutcome judges the answer to a delete. Where the document should have been there and is
 // not, the data store may be missing. Then nothing was deleted.
-func (s *Sink) deleteOutcome(ctx context.Context, a exchange.Answer, name string, present bool) sink.Outcome {
+func (s *Sink) deleteOutcome(ctx context.Context, a exchange.Answer, e exchange.Entry) sink.Outcome {
 	var empty map[string]json.RawMessage
 	switch {
 	case a.OK() && (json.Unmarshal(a.Body, &empty) != nil || len(empty) > 0):
@@ -83,10 +65,10 @@ func (s *Sink) deleteOutcome(ctx context.Context, a exchange.Answer, name string
 	case a.OK():
 		return sink.Outcome{Kind: sink.Applied, Status: a.Status}
 	case faultOf(a).Status != statusNotFound || a.Status != http.StatusNotFound:
-		return judge(a)
+		return judge(ctx, a)
 	}
-	if _, known := s.there.Load(name); present && !known {
-		if a := s.list(ctx, name, 1, ""); a.Status == http.StatusNotFound {
+	if _, known := s.there.Load(e.Index); e.Present && !known {
+		if a := s.list(ctx, e.Index, 1, ""); a.Status == http.StatusNotFound {
 			return sink.Outcome{Kind: sink.Configuration, Status: a.Status, Apart: true, Reason: classNoStore}
 		}
 	}

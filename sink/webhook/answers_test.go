@@ -227,11 +227,13 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 		ops[i] = put(fmt.Sprintf("c#%d", i), `{}`)
 	}
 	for name, tt := range map[string]struct {
-		refuses string // a text in the requests that are refused
-		want    map[sink.OutcomeKind]int
+		refuses        string // a text in the requests that are refused
+		bulk, requests int
+		want           map[sink.OutcomeKind]int
 	}{
-		"all": {`"put"`, nil},
-		"one": {`"id":"300"`, map[sink.OutcomeKind]int{sink.Refused: 1, sink.Applied: 499}},
+		"all":           {`"put"`, 500, 80, nil},
+		"one":           {`"id":"300"`, 500, 80, map[sink.OutcomeKind]int{sink.Refused: 1, sink.Applied: 499}},
+		"each is alone": {`"put"`, 1, 500, map[sink.OutcomeKind]int{sink.Refused: 500}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -243,13 +245,13 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 				}
 			})
 			counts := map[sink.OutcomeKind]int{}
-			for _, o := range opened(t, webhook.Options{URL: url, BulkDocuments: 500}).Write(t.Context(), ops) {
+			for _, o := range opened(t, webhook.Options{URL: url, BulkDocuments: tt.bulk}).Write(t.Context(), ops) {
 				counts[o.Kind]++
 				if o.Kind == sink.Throttled && (!o.Apart || o.Reason != "not_narrowed") {
 					t.Fatalf("outcome %+v", o)
 				}
 			}
-			if n := requests.Load(); n > 80 {
+			if n := requests.Load(); n > int64(tt.requests) {
 				t.Errorf("%d requests", n)
 			}
 			if counts[sink.Refused] == 0 || tt.want != nil && fmt.Sprint(counts) != fmt.Sprint(tt.want) {

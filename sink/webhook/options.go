@@ -37,12 +37,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Defaults of Options.
-const (
-	defaultBulkDocuments = 1
-	defaultBulkBytes     = 5 << 20
-	defaultParallel      = 8
-)
+const defaultParallel = 8
 
 // Sink writes to a receiver. It is safe for concurrent use.
 type Sink struct {
@@ -64,8 +59,7 @@ func New(o Options) (*Sink, error) {
 	case u.User != nil:
 		return nil, errors.New("sink url: holds credentials: requests are signed with auth.kind: key")
 	}
-	o.BulkDocuments = cmp.Or(max(o.BulkDocuments, 0), defaultBulkDocuments)
-	o.BulkBytes = cmp.Or(max(o.BulkBytes, 0), defaultBulkBytes)
+	o.BulkDocuments = max(o.BulkDocuments, 1)
 	o.Parallel = cmp.Or(max(o.Parallel, 0), defaultParallel)
 	if o.Now == nil {
 		o.Now = time.Now

@@ -19,9 +19,6 @@ import (
 
 // Classes of outcomes that are not a status of the receiver's.
 const (
-	classInterrupted = "interrupted"        // the context ended, or the connection broke, before the answer
-	classUnreachable = "unreachable"        // no connection: nothing was sent
-	classNotNarrowed = "not_narrowed"       // refused with others, and which of them is to blame is not known
 	classNoSecret    = "no_key"             // the request could not be signed, and was not sent
 	classPrivate     = "address_not_public" // the host has a private address, and the settings do not say so
 	classCertificate = "certificate"        // the receiver's certificate is not valid
@@ -31,22 +28,24 @@ const (
 
 // whole judges the answer to a request. ofOne says that a document is at fault: of several, the
 // request may be cut.
-func (s *Sink) whole(a exchange.Answer) (o sink.Outcome, ofOne bool) {
+func (s *Sink) whole(ctx context.Context, a exchange.Answer) (o sink.Outcome, ofOne bool) {
 	switch {
 	case a.OK() && bytes.HasPrefix(bytes.TrimLeft(a.Body, " \t\r\n\ufeff"), []byte("<")):
 		return sink.Outcome{Kind: sink.Configuration, Status: a.Status, Reason: classPage}, false
 	case a.OK():
 		return sink.Outcome{Kind: sink.Applied, Status: a.Status}, false
-	case a.Unauthenticated():
-		return sink.Outcome{Kind: sink.Configuration, Reason: classNoSecret}, false
-	case errors.Is(a.Err, payload.ErrForbidden):
-		return sink.Outcome{Kind: sink.Configuration, Reason: classPrivate}, false
-	case untrusted(a):
-		return sink.Outcome{Kind: sink.Configuration, Reason: classCertificate}, false
-	case a.Err != nil && !a.Sent:
-		return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}, false
-	case a.Err != nil:
-		return sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classInterrupted}, false
+	}
+	if o, failed := exchange.Undelivered(ctx, a); failed {
+		switch {
+		case o.Apart: // our time was over
+		case a.Unauthenticated():
+			o.Reason = classNoSecret
+		case errors.Is(a.Err, payload.ErrForbidden):
+			o = sink.Outcome{Kind: sink.Configuration, Reason: classPrivate}
+		case untrusted(a):
+			o = sink.Outcome{Kind: sink.Configuration, Reason: classCertificate}
+		}
+		return o, false
 	}
 	o = s.judge(a.Status, backoff.After(a.Header, time.Now()), a.Header.Get("Retry-After") != "")
 	ofOne = o.Kind == sink.Refused || o.Kind == sink.Rejected || a.Status == http.StatusConflict
@@ -101,7 +100,9 @@ func (s *Sink) judge(status int, after time.Duration, waits bool) sink.Outcome {
 
 // hints say what to do about an answer to Ping.
 var hints = map[int]string{
-	http.StatusUnauthorized:     "the receiver does not accept the signature: compare the secrets, and both clocks",
+	http.StatusUnauthorized: "the receiver denies access, or does not accept the signature: compare the secrets, and " +
+		"both clocks",
+	http.StatusForbidden:        "the receiver denies access",
 	http.StatusNotFound:         "the receiver is not at this path: correct the url",
 	http.StatusMethodNotAllowed: "the receiver takes no POST at this path: correct the url",
 }
@@ -110,7 +111,7 @@ var hints = map[int]string{
 // there, too.
 func (s *Sink) Ping(ctx context.Context) error {
 	a := s.post(ctx, typePing, nil)
-	o, ofOne := s.whole(a)
+	o, ofOne := s.whole(ctx, a)
 	switch {
 	case o.Kind == sink.Applied, ofOne:
 		return nil
@@ -118,15 +119,6 @@ func (s *Sink) Ping(ctx context.Context) error {
 		return errors.New("ping: the answer is a web page, not a receiver's: correct the url")
 	case o.Reason == classPrivate:
 		return errors.New("ping: the receiver has an address that is not public: set webhook.private: true where that is meant")
-	case a.Err != nil:
-		return fmt.Errorf("ping: %w", a.Err)
 	}
-	said := fmt.Sprintf("ping: HTTP %d", a.Status)
-	if hint := hints[a.Status]; hint != "" {
-		said += ": " + hint
-	}
-	if a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
-		return fmt.Errorf("%s: %w", said, sink.ErrDenied)
-	}
-	return errors.New(said)
+	return fmt.Errorf("ping: %w", (&exchange.Client{Kind: Name, Hints: hints}).Fault(a))
 }

@@ -34,18 +34,9 @@ const (
 	typePing      = "lull.ping"
 )
 
-// entry is one op as it stands in a request.
-type entry struct {
-	op    int // its position
-	kind  event.Operation
-	fence event.Fence
-	name  string // of the document and its fence, for the request's id
-	text  []byte
-}
-
-// encode makes an op's part of a request, or says why it can have none.
-func encode(i int, op sink.Op) (entry, *sink.Outcome) {
-	meta := op.Meta()
+// encode makes an op's part of a request.
+func encode(e *exchange.Entry) *sink.DocumentError {
+	meta := e.Meta()
 	head, err := json.Marshal(struct {
 		Operation  event.Operation  `json:"operation"`
 		Collection event.Collection `json:"collection"`
@@ -55,30 +46,26 @@ func encode(i int, op sink.Op) (entry, *sink.Outcome) {
 		Version    string           `json:"version"`
 		Indexed    time.Time        `json:"indexed_at"`
 	}{
-		op.Kind, op.Doc.Collection(), op.Doc.ID(), strconv.FormatInt(int64(op.Fence), 10),
+		e.Kind, e.Doc.Collection(), e.Doc.ID(), strconv.FormatInt(int64(e.Fence), 10),
 		meta.Key, meta.Version, meta.Indexed,
 	})
 	if err != nil {
-		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: sink.NotUTF8}
+		return &sink.DocumentError{Class: sink.NotUTF8}
 	}
-	e := entry{op: i, kind: op.Kind, fence: op.Fence, name: fmt.Sprintf("%s@%d", op.Doc, op.Fence), text: head}
-	if op.Kind == event.Put {
-		plain, fault := sink.Plain(op.Document)
-		if fault != nil {
-			o := fault.Outcome()
-			return entry{}, &o
-		}
-		e.text = append(append(append(head[:len(head)-1], `,"document":`...), plain...), '}')
+	e.Text = head
+	if e.Kind == event.Put {
+		e.Text = append(append(append(head[:len(head)-1], `,"document":`...), e.Plain...), '}')
 	}
-	return e, nil
+	return nil
 }
 
 // idOf names a request. It is the same for the same documents under the same fences, and for no
 // others.
-func idOf(entries []entry, at time.Time) string {
+func idOf(entries []exchange.Entry, at time.Time) string {
 	h := sha256.New()
 	for _, e := range entries {
-		fmt.Fprintf(h, "%d:%s", len(e.name), e.name)
+		name := fmt.Sprintf("%s@%d", e.Doc, e.Fence)
+		fmt.Fprintf(h, "%d:%s", len(name), name)
 	}
 	if len(entries) == 0 {
 		fmt.Fprint(h, at.UnixNano())
@@ -87,14 +74,14 @@ func idOf(entries []entry, at time.Time) string {
 }
 
 // body is the text of a request.
-func body(kind string, at time.Time, entries []entry) []byte {
+func body(kind string, at time.Time, entries []exchange.Entry) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"type":%q,"timestamp":%q,"data":{"documents":[`, kind, at.UTC().Format(time.RFC3339))
 	for i, e := range entries {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(e.text)
+		b.Write(e.Text)
 	}
 	b.WriteString("]}}")
 	return b.Bytes()
@@ -104,7 +91,7 @@ func body(kind string, at time.Time, entries []entry) []byte {
 func maxAnswer(documents int) int64 { return 64<<10 + 256*int64(documents) }
 
 // post makes one request.
-func (s *Sink) post(ctx context.Context, kind string, entries []entry) exchange.Answer {
+func (s *Sink) post(ctx context.Context, kind string, entries []exchange.Entry) exchange.Answer {
 	at := s.Now()
 	id, text := idOf(entries, at), body(kind, at, entries)
 	to := exchange.Client{Address: s.URL, Transport: s.transport, Authenticate: func(req *http.Request) error {
@@ -114,7 +101,7 @@ func (s *Sink) post(ctx context.Context, kind string, entries []entry) exchange.
 		req.Header.Set(headerID, id)
 		req.Header.Set(headerTimestamp, timestamp)
 		if len(entries) == 1 {
-			req.Header.Set(headerFence, strconv.FormatInt(int64(entries[0].fence), 10))
+			req.Header.Set(headerFence, strconv.FormatInt(int64(entries[0].Fence), 10))
 		}
 		if s.Secrets == nil {
 			return nil

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"sync/atomic"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -12,96 +11,38 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// maxRefusals is how many answers that refuse several documents for what is in them one Write goes
-// on after.
-const maxRefusals = 32
-
-// batch is one Write.
-type batch struct {
-	s        *Sink
-	outcomes []sink.Outcome
-	brake    exchange.Brake
-	refusals atomic.Int64
-}
-
 // Write sends the ops, several requests at the same time; see sink.Sink. After an answer that says
 // that the receiver takes nothing, the rest is not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	b := &batch{s: s, outcomes: make([]sink.Outcome, len(ops))}
-	var entries []entry
-	for i, op := range ops {
-		if held, ok := b.brake.Held(ctx); ok {
-			b.outcomes[i] = held
-			continue
-		}
-		e, refused := encode(i, op)
-		if refused != nil {
-			b.outcomes[i] = *refused
-			continue
-		}
-		entries = append(entries, e)
+	var b exchange.Batch
+	most := exchange.NewBounds(s.BulkDocuments, s.BulkBytes)
+	var parts [][]exchange.Entry
+	for entries := b.Prepare(ctx, ops, sink.Names{}, encode); len(entries) > 0; {
+		n, _ := most.Cut(entries)
+		parts, entries = append(parts, entries[:n]), entries[n:]
 	}
-	parts := s.parts(entries)
-	if len(parts) > 0 {
-		fanout.Runner(nil).Each(s.Parallel, len(parts), func(i int) { b.push(ctx, parts[i]) })
-	}
-	return b.outcomes
+	fanout.Runner(nil).Each(s.Parallel, len(parts), func(i int) {
+		b.Push(ctx, parts[i], most, func(part []exchange.Entry) (whole *sink.Outcome, ofOne bool) {
+			return s.send(ctx, &b, part)
+		})
+	})
+	return b.Outcomes
 }
 
-// parts cuts entries into what requests have.
-func (s *Sink) parts(entries []entry) (parts [][]entry) {
-	begin, size := 0, int64(0)
-	for i, e := range entries {
-		next := size + int64(len(e.text))
-		if i > begin && (i-begin == s.BulkDocuments || next > s.BulkBytes) {
-			parts = append(parts, entries[begin:i])
-			begin, next = i, int64(len(e.text))
-		}
-		size = next
+// send makes one request; see exchange.Batch.Push.
+func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (whole *sink.Outcome, ofOne bool) {
+	a := s.post(ctx, typeDocuments, entries)
+	o, ofOne := s.whole(ctx, a)
+	if o.Kind == sink.Applied {
+		s.read(a, b, entries)
+		return nil, false
 	}
-	if begin < len(entries) {
-		parts = append(parts, entries[begin:])
-	}
-	return parts
-}
-
-// push sends entries in one request, or in several where they are refused for what is in them.
-func (b *batch) push(ctx context.Context, entries []entry) {
-	if held, ok := b.brake.Held(ctx); ok {
-		b.all(entries, held)
-		return
-	}
-	a := b.s.post(ctx, typeDocuments, entries)
-	o, ofOne := b.s.whole(a)
-	if late, ok := exchange.Late(ctx, a); ok {
-		o, ofOne = late, false
-	}
-	switch {
-	case o.Kind == sink.Applied:
-		b.read(a, entries)
-	case !ofOne:
-		b.all(entries, o)
-		b.brake.Saw(o)
-	case len(entries) == 1:
-		b.all(entries, o)
-	case b.refusals.Add(1) > maxRefusals:
-		b.all(entries, sink.Outcome{Kind: sink.Throttled, Apart: true, Status: o.Status, Reason: classNotNarrowed})
-	default:
-		half := len(entries) / 2
-		b.push(ctx, entries[:half])
-		b.push(ctx, entries[half:])
-	}
-}
-
-func (b *batch) all(entries []entry, o sink.Outcome) {
-	for _, e := range entries {
-		b.outcomes[e.op] = o
-	}
+	return &o, ofOne
 }
 
 // read takes the outcomes from an answer that says success: of each document where the answer has
 // results, otherwise of all of them.
-func (b *batch) read(a exchange.Answer, entries []entry) {
+func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry) {
 	var answer struct {
 		Results []struct {
 			Status int `json:"status"`
@@ -112,15 +53,15 @@ func (b *batch) read(a exchange.Answer, entries []entry) {
 	}
 	applied := sink.Outcome{Kind: sink.Applied, Status: a.Status}
 	if json.Unmarshal(a.Body, &named) != nil || len(named.Results) == 0 {
-		b.all(entries, applied)
+		b.All(entries, applied)
 		return
 	}
 	if json.Unmarshal(a.Body, &answer) != nil || len(answer.Results) != len(entries) {
-		b.all(entries, sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classMismatch})
+		b.All(entries, sink.Outcome{Kind: sink.Unknown, Status: a.Status, Reason: classMismatch})
 		return
 	}
 	after := backoff.After(a.Header, time.Now())
 	for i, e := range entries {
-		b.outcomes[e.op] = b.s.item(e.kind, answer.Results[i].Status, after)
+		b.Outcomes[e.Position] = s.item(e.Kind, answer.Results[i].Status, after)
 	}
 }
