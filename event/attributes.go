@@ -25,15 +25,18 @@ func MetaOf(attributes map[string]Attribute) Meta {
 	if len(attributes) == 0 {
 		return Meta{}
 	}
-	return metaOf(func(name string) string { return attributes[name].String })
+	m := metaOf(func(name string) string { return attributes[name].String })
+	m.Run = ""
+	return m
 }
 
-// metaOf reads all but the run from names and values.
+// metaOf reads what names and values inside an envelope say.
 func metaOf(get func(name string) string) Meta {
 	return Meta{
 		ContentType: firstOf(contentTypeNames, get),
 		Type:        firstOf(typeNames, get),
 		RoutingKey:  firstOf(routingKeyNames, get),
+		Run:         strings.TrimSpace(get(runName)),
 	}
 }
 

@@ -21,26 +21,22 @@ func Child(v gjson.Result, names ...string) gjson.Result {
 func child(v gjson.Result, name string) (found gjson.Result) {
 	switch {
 	case v.IsObject():
-		v.ForEach(func(member, value gjson.Result) bool {
+		for member, value := range v.ForEach {
 			if member.Str == name {
 				found = value
 			}
-			return true
-		})
+		}
 	case v.IsArray():
-		// An index has neither a sign nor a leading zero.
-		want, err := strconv.Atoi(name)
-		if err != nil || want < 0 || strconv.Itoa(want) != name {
+		before, err := strconv.Atoi(name)
+		if err != nil || strconv.Itoa(before) != name { // an index has neither a sign nor a leading zero
 			return found
 		}
-		n := 0
-		v.ForEach(func(_, value gjson.Result) bool {
-			if n == want {
-				found = value
+		for _, value := range v.ForEach {
+			if before == 0 {
+				return value
 			}
-			n++
-			return n <= want
-		})
+			before--
+		}
 	}
 	return found
 }
@@ -50,11 +46,40 @@ func child(v gjson.Result, name string) (found gjson.Result) {
 // may have a hundred thousand.
 func Members(object gjson.Result, names ...string) map[string]gjson.Result {
 	some := make(map[string]gjson.Result, len(names))
-	object.ForEach(func(name, value gjson.Result) bool {
+	keep(some, object, names)
+	return some
+}
+
+// keep adds the members of an object with these names to others.
+func keep(some map[string]gjson.Result, object gjson.Result, names []string) {
+	for name, value := range object.ForEach {
 		if slices.Contains(names, name.Str) {
 			some[name.Str] = value
 		}
-		return true
-	})
-	return some
+	}
+}
+
+// Text is a text as it is, or a number digit for digit; empty for any other value.
+func Text(v gjson.Result) string {
+	if v.Type == gjson.Number {
+		return v.Raw
+	}
+	return v.Str
+}
+
+// TypeName names what a value is, for problems.
+func TypeName(v gjson.Result) string {
+	switch {
+	case !v.Exists():
+		return "missing"
+	case v.IsObject():
+		return "an object"
+	case v.IsArray():
+		return "an array"
+	}
+	return scalarNames[v.Type]
+}
+
+var scalarNames = map[gjson.Type]string{
+	gjson.Null: "null", gjson.Number: "a number", gjson.String: "text", gjson.True: "a boolean", gjson.False: "a boolean",
 }

@@ -47,17 +47,15 @@ func (u Unwrapper) peel(dst []Body, text string, meta Meta, left int) []Body {
 			return u.follow(dst, p, meta, left)
 		}
 	case '{':
-		k := recognise(text)
-		if k.kind == raw {
-			break
-		}
-		if k.kind == testEvent {
+		switch k := recognise(text); {
+		case k.kind == raw:
+		case k.kind == testEvent:
 			return append(dst, Body{Skip: "s3:TestEvent", Meta: meta})
-		}
-		if left == 0 {
+		case left == 0:
 			return append(dst, Body{Invalid: u.wrappedTooDeep(), Meta: meta})
+		default:
+			return u.unpack(dst, k, meta, left-1)
 		}
-		return u.unpack(dst, k, meta, left-1)
 	}
 	return append(dst, Body{Text: text, Meta: meta})
 }
@@ -67,23 +65,25 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 	case sns:
 		return u.notification(dst, k, meta, left)
 	case eventBridge:
-		meta.Type = k.detailType.Str
-		if k.source.Str == "aws.s3" {
-			return append(dst, Body{Text: k.detail.Raw, Shape: S3Change, Meta: meta})
+		meta.Type = k.has["detail-type"].Str
+		detail := k.has["detail"]
+		if k.ofS3() {
+			return append(dst, Body{Text: detail.Raw, Shape: S3Change, Meta: meta})
 		}
-		if k.detail.Type == gjson.String { // an input transformer quoted it
-			return u.open(dst, k.detail.Str, meta, left)
+		if detail.Type == gjson.String { // an input transformer quoted it
+			return u.open(dst, detail.Str, meta, left)
 		}
-		return u.peel(dst, k.detail.Raw, meta, left)
+		return u.peel(dst, detail.Raw, meta, left)
 	case records:
-		k.records.ForEach(func(_, r gjson.Result) bool {
+		for _, r := range k.has["Records"].ForEach {
 			b := Body{Text: r.Raw, Meta: meta}
 			if recordSource(r) == "aws:s3" {
 				b.Shape = S3Record
 			}
-			dst = append(dst, b)
-			return len(dst) <= MaxEvents
-		})
+			if dst = append(dst, b); len(dst) > MaxEvents {
+				break
+			}
+		}
 		return dst
 	case rabbitBatch:
 		return u.rabbits(dst, k, meta, left)
@@ -102,20 +102,17 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 
 // notification is SNS without raw delivery.
 func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []Body {
-	if kind := k.snsType.Str; kind != "Notification" {
+	if kind := k.has["Type"].Str; kind != "Notification" {
 		return append(dst, Body{Meta: meta, Invalid: &Invalid{
 			Reason: deadletter.Contract, Field: "Type",
 			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription at its topic",
 		}})
 	}
-	if k.attributes.Exists() {
-		attributes := Members(k.attributes, metaNames...)
-		attribute := func(name string) string { return Child(attributes[name], "Value").Str }
-		inner := metaOf(attribute)
-		inner.Run = strings.TrimSpace(attribute(runName))
-		meta = meta.over(inner)
+	if said := k.has["MessageAttributes"]; said.Exists() {
+		attributes := Members(said, metaNames...)
+		meta = meta.over(metaOf(func(name string) string { return Child(attributes[name], "Value").Str }))
 	}
-	return u.open(dst, k.message.Str, meta, left)
+	return u.open(dst, k.has["Message"].Str, meta, left)
 }
 
 func (u Unwrapper) wrappedTooDeep() *Invalid {

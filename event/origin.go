@@ -32,28 +32,29 @@ func OriginOf(text string, depth int) Origin {
 		switch k := recognise(text); k.kind {
 		case sns:
 			if o.Topic == "" {
-				o.Topic = Child(k.whole, "TopicArn").Str
+				o.Topic = k.has["TopicArn"].Str
 			}
-			text = k.message.Str
+			text = k.has["Message"].Str
 		case eventBridge:
 			if o.Bus == "" {
-				o.Bus, o.DetailType = k.source.Str, k.detailType.Str
+				o.Bus, o.DetailType = k.has["source"].Str, k.has["detail-type"].Str
 			}
-			if k.source.Str == "aws.s3" {
-				o.Bucket = Child(k.detail, "bucket", "name").Str
+			detail := k.has["detail"]
+			if k.ofS3() {
+				o.Bucket = Child(detail, "bucket", "name").Str
 				return o
 			}
-			if text = k.detail.Raw; k.detail.Type == gjson.String {
-				text = k.detail.Str
+			if text = detail.Raw; detail.Type == gjson.String {
+				text = detail.Str
 			}
 		case rabbitOne, activeOne, kafkaOne, kinesisOne:
 			text = o.piped(k)
 		case records:
-			o.Bucket = bucketOf(k.records)
-			o.stream(oneOf(k.records, func(r gjson.Result) string { return Child(r, "eventSourceARN").Str }))
+			o.Bucket = oneOf(k.has["Records"], "s3", "bucket", "name")
+			o.stream(oneOf(k.has["Records"], "eventSourceARN"))
 			return o
 		case raw:
-			if k.eventSource.Str == "aws:dynamodb" {
+			if k.has["eventSource"].Str == "aws:dynamodb" {
 				o.stream(Child(k.whole, "eventSourceARN").Str)
 			}
 			return o
@@ -92,22 +93,14 @@ func (o *Origin) piped(k envelope) string {
 // stream is the outermost one.
 func (o *Origin) stream(arn string) { o.Stream = cmp.Or(o.Stream, arn) }
 
-// bucketOf is the bucket of all records of an S3 notification, empty where they are of several.
-func bucketOf(list gjson.Result) string {
-	return oneOf(list, func(r gjson.Result) string { return Child(r, "s3", "bucket", "name").Str })
-}
-
-// oneOf is what all records name, empty where they differ.
-func oneOf(list gjson.Result, name func(gjson.Result) string) string {
-	one, several := "", false
-	list.ForEach(func(_, r gjson.Result) bool {
-		this := name(r)
-		several = this == "" || one != "" && this != one
+// oneOf is the text that all records have there, empty where they differ.
+func oneOf(list gjson.Result, names ...string) (one string) {
+	for _, r := range list.ForEach {
+		this := Child(r, names...).Str
+		if this == "" || one != "" && this != one {
+			return ""
+		}
 		one = this
-		return !several
-	})
-	if several {
-		return ""
 	}
 	return one
 }

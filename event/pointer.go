@@ -12,20 +12,11 @@ import (
 // list of a class name and an object. The names differ between versions of the libraries; their
 // ends do not.
 func pointer(text string) (Pointer, bool) {
-	var class string
-	var p Pointer
-	n := 0
-	gjson.Parse(text).ForEach(func(_, v gjson.Result) bool {
-		switch n++; n {
-		case 1:
-			class = v.Str
-		case 2:
-			p = Pointer{Bucket: Child(v, "s3BucketName").Str, Key: Child(v, "s3Key").Str}
-		}
-		return n <= 2
-	})
+	list := gjson.Parse(text)
+	class, place := Child(list, "0").Str, Child(list, "1")
+	p := Pointer{Bucket: Child(place, "s3BucketName").Str, Key: Child(place, "s3Key").Str}
 	known := strings.HasSuffix(class, "PayloadS3Pointer") || strings.HasSuffix(class, "MessageS3Pointer")
-	return p, n == 2 && known && p.Bucket != "" && p.Key != ""
+	return p, known && !Child(list, "2").Exists() && p.Bucket != "" && p.Key != ""
 }
 
 // follow loads the body that a pointer names. It counts as an envelope, so that pointers to

@@ -2,7 +2,6 @@ package event
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -11,16 +10,16 @@ import (
 // host".
 func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 	before := len(dst)
-	k.queues.ForEach(func(_, list gjson.Result) bool {
+	for _, list := range k.has["rmqMessagesByQueue"].ForEach {
 		if !list.IsArray() {
-			return true
+			continue
 		}
-		list.ForEach(func(_, m gjson.Result) bool {
-			dst = u.rabbit(dst, m, meta, left)
-			return len(dst) <= MaxEvents
-		})
-		return len(dst) <= MaxEvents
-	})
+		for _, m := range list.ForEach {
+			if dst = u.rabbit(dst, m, meta, left); len(dst) > MaxEvents {
+				return dst
+			}
+		}
+	}
 	if len(dst) == before {
 		return append(dst, Body{Invalid: undecodable("rmqMessagesByQueue holds no message"), Meta: meta})
 	}
@@ -33,12 +32,10 @@ func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Bod
 	beside := Members(m, slices.Concat([]string{"basicProperties", "data"}, routingKeyNames)...)
 	own := Members(beside["basicProperties"], "contentType", "type", "headers")
 	headers := Members(own["headers"], metaNames...)
-	header := func(name string) string { return headerText(headers[name]) }
-	inner := metaOf(header).over(Meta{
+	inner := metaOf(func(name string) string { return headerText(headers[name]) }).over(Meta{
 		ContentType: own["contentType"].Str,
 		Type:        own["type"].Str,
 		RoutingKey:  firstOf(routingKeyNames, func(name string) string { return beside[name].Str }),
-		Run:         strings.TrimSpace(header(runName)),
 	})
 	return u.decoded(dst, "data", beside["data"], meta.over(inner), left)
 }
@@ -53,9 +50,10 @@ func headerText(v gjson.Result) string {
 	if !v.IsArray() {
 		v = Child(v, "bytes")
 	}
-	v.ForEach(func(_, b gjson.Result) bool {
-		text = append(text, byte(b.Int()))
-		return len(text) < most
-	})
+	for _, b := range v.ForEach {
+		if text = append(text, byte(b.Int())); len(text) == most {
+			break
+		}
+	}
 	return string(text)
 }

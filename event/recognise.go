@@ -19,100 +19,71 @@ const (
 	abandoned   // what EventBridge Pipes sends of records of a stream that it gave up on
 )
 
-// envelope is an object's kind and the fields that this kind has.
+// envelope is an object's kind and what it is known by.
 type envelope struct {
 	kind  kind
 	whole gjson.Result
-
-	snsType, message, attributes gjson.Result
-	detailType, detail, source   gjson.Result
-	records                      gjson.Result
-	queues                       gjson.Result
-	eventSource                  gjson.Result
-	batch                        gjson.Result // where abandoned records are in their stream
+	has   map[string]gjson.Result // the members that envelopes have; nil where there is none
+	batch gjson.Result            // where abandoned records are in their stream
 }
+
+// text reports whether a member is there and text.
+func (k envelope) text(name string) bool { return k.has[name].Type == gjson.String }
+
+// ofS3 reports whether an event of EventBridge is a change in S3.
+func (k envelope) ofS3() bool { return k.has["source"].Str == "aws.s3" }
 
 // recognise looks at the names of an object's top level, once. A body with a name that only our
 // own events have is not an envelope, whatever else it holds. So the scan of most events ends at
-// its first fields.
+// its first fields, before anything is kept.
 func recognise(text string) envelope {
 	k := envelope{whole: gjson.Parse(text)}
-	var topic, kafka, sequence, service, test, properties, payload, event bool
-	k.whole.ForEach(func(name, v gjson.Result) bool {
+	for name, v := range k.whole.ForEach {
 		switch name.Str {
 		case "specversion", "subject", "sequence", "content_id", "payload_version":
-			event = true
-			return false
-		case "Type":
-			k.snsType = v
-		case "TopicArn":
-			topic = v.Type == gjson.String
-		case "Message":
-			k.message = v
-		case "MessageAttributes":
-			k.attributes = v
-		case "detail-type":
-			k.detailType = v
-		case "detail":
-			k.detail = v
-		case "source":
-			k.source = v
-		case "Records":
-			k.records = v
-		case "Service":
-			service = v.Str == "Amazon S3"
-		case "Event":
-			test = v.Str == "s3:TestEvent"
-		case "rmqMessagesByQueue":
-			k.queues = v
-		case "basicProperties":
-			properties = v.IsObject()
-		case "data":
-			payload = v.Type == gjson.String
-		case "eventSource":
-			k.eventSource = v
-		case "topic":
-			kafka = v.Type == gjson.String
-		case "sequenceNumber":
-			sequence = v.Type == gjson.String
+			return k
+		case "Type", "TopicArn", "Message", "MessageAttributes", "detail-type", "detail", "source", "Records", "Service",
+			"Event", "rmqMessagesByQueue", "basicProperties", "data", "eventSource", "topic", "sequenceNumber":
+			if k.has == nil {
+				k.has = make(map[string]gjson.Result)
+			}
+			k.has[name.Str] = v
 		case "KinesisBatchInfo", "DDBStreamBatchInfo":
 			if v.IsObject() {
 				k.batch = v
 			}
 		}
-		return true
-	})
+	}
 	switch {
-	case event:
-	case topic && k.snsType.Type == gjson.String && k.message.Type == gjson.String:
+	case k.text("TopicArn") && k.text("Type") && k.text("Message"):
 		k.kind = sns
-	case k.detailType.Type == gjson.String && k.source.Type == gjson.String && k.detail.Exists():
+	case k.text("detail-type") && k.text("source") && k.has["detail"].Exists():
 		k.kind = eventBridge
-	case service && test:
+	case k.has["Service"].Str == "Amazon S3" && k.has["Event"].Str == "s3:TestEvent":
 		k.kind = testEvent
-	case k.records.IsArray() && wrapsRecords(k.records):
+	case k.has["Records"].IsArray() && wrapsRecords(k.has["Records"]):
 		k.kind = records
-	case k.queues.IsObject():
+	case k.has["rmqMessagesByQueue"].IsObject():
 		k.kind = rabbitBatch
-	case properties && payload:
+	case k.has["basicProperties"].IsObject() && k.text("data"):
 		k.kind = rabbitOne
 	case Child(k.batch, "startSequenceNumber").Type == gjson.String:
 		k.kind = abandoned
 	default:
-		k.kind = streamed(k.eventSource.Str, kafka, sequence, payload)
+		k.kind = k.streamed()
 	}
 	return k
 }
 
 // streamed is the kind of a record that EventBridge Pipes sends: it names where it comes from, and
 // has what such a record always has.
-func streamed(from string, topic, sequence, data bool) kind {
-	switch {
-	case from == "aws:kinesis" && sequence && data:
+func (k envelope) streamed() kind {
+	switch from := k.has["eventSource"].Str; {
+	case from == "aws:kinesis" && k.text("sequenceNumber") && k.text("data"):
 		return kinesisOne
-	case (from == "aws:kafka" || from == "SelfManagedKafka") && topic:
+	case (from == "aws:kafka" || from == "SelfManagedKafka") && k.text("topic"):
 		return kafkaOne
-	case from == "aws:amq" && data:
+	case from == "aws:amq" && k.text("data"):
 		return activeOne
 	}
 	return raw
@@ -121,13 +92,8 @@ func streamed(from string, topic, sequence, data bool) kind {
 // wrapsRecords reports whether the first record comes from a service whose records are events. An
 // empty list is not an envelope.
 func wrapsRecords(list gjson.Result) bool {
-	known := false
-	list.ForEach(func(_, r gjson.Result) bool {
-		source := recordSource(r)
-		known = source == "aws:s3" || source == "aws:dynamodb"
-		return false
-	})
-	return known
+	from := recordSource(Child(list, "0"))
+	return from == "aws:s3" || from == "aws:dynamodb"
 }
 
 func recordSource(r gjson.Result) string { return Child(r, "eventSource").Str }

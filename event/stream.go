@@ -2,7 +2,6 @@ package event
 
 import (
 	"encoding/base64"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,18 +19,11 @@ import (
 func (u Unwrapper) kafka(dst []Body, record gjson.Result, meta Meta, left int) []Body {
 	m := Members(record, "key", "value", "headers", "offset")
 	headers := make(map[string]gjson.Result)
-	m["headers"].ForEach(func(_, header gjson.Result) bool { // a list, because Kafka lets names repeat
-		header.ForEach(func(name, v gjson.Result) bool {
-			if slices.Contains(metaNames, name.Str) {
-				headers[name.Str] = v
-			}
-			return true
-		})
-		return true
-	})
-	header := func(name string) string { return headerText(headers[name]) }
-	inner := metaOf(header)
-	inner.Run, inner.Position = strings.TrimSpace(header(runName)), digits(m["offset"])
+	for _, header := range m["headers"].ForEach { // a list, because Kafka lets names repeat
+		keep(headers, header, metaNames)
+	}
+	inner := metaOf(func(name string) string { return headerText(headers[name]) })
+	inner.Position = Text(m["offset"])
 	if key := m["key"]; key.Type != gjson.Null {
 		text, err := plain(key)
 		if err != "" || !utf8.ValidString(text) {
@@ -50,7 +42,7 @@ func (u Unwrapper) kafka(dst []Body, record gjson.Result, meta Meta, left int) [
 // kinesis opens a record of a Kinesis stream.
 func (u Unwrapper) kinesis(dst []Body, record gjson.Result, meta Meta, left int) []Body {
 	m := Members(record, "data", "partitionKey", "sequenceNumber")
-	meta = meta.over(Meta{Key: m["partitionKey"].Str, Position: digits(m["sequenceNumber"])})
+	meta = meta.over(Meta{Key: m["partitionKey"].Str, Position: Text(m["sequenceNumber"])})
 	return u.decoded(dst, "data", m["data"], meta, left)
 }
 
@@ -58,8 +50,7 @@ func (u Unwrapper) kinesis(dst []Body, record gjson.Result, meta Meta, left int)
 func (u Unwrapper) active(dst []Body, message gjson.Result, meta Meta, left int) []Body {
 	m := Members(message, "data", "type", "properties")
 	properties := Members(m["properties"], metaNames...)
-	property := func(name string) string { return properties[name].Str }
-	inner := metaOf(property).over(Meta{Type: m["type"].Str, Run: strings.TrimSpace(property(runName))})
+	inner := metaOf(func(name string) string { return properties[name].Str }).over(Meta{Type: m["type"].Str})
 	return u.decoded(dst, "data", m["data"], meta.over(inner), left)
 }
 
@@ -83,7 +74,7 @@ func plain(v gjson.Result) (text, problem string) {
 	case v.IsObject() || v.IsArray():
 		return v.Raw, ""
 	case v.Type != gjson.String:
-		return "", "is " + nameOf(v) + ": want text in base64"
+		return "", "is " + TypeName(v) + ": want text in base64"
 	}
 	inside, err := base64.StdEncoding.DecodeString(v.Str)
 	if err != nil {
@@ -133,23 +124,4 @@ func gaveUp(batch gjson.Result) *Invalid {
 func inField(field string, f *Invalid) *Invalid {
 	f.Field = field
 	return f
-}
-
-// digits is a record's place in its stream: text or a number, as it is.
-func digits(v gjson.Result) string {
-	if v.Type == gjson.Number {
-		return v.Raw
-	}
-	return v.Str
-}
-
-// nameOf is what a value is, for problems.
-func nameOf(v gjson.Result) string {
-	switch {
-	case !v.Exists():
-		return "missing"
-	case v.Type == gjson.Null:
-		return "null"
-	}
-	return "neither text nor an object"
 }

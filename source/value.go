@@ -20,21 +20,7 @@ func Invalid(field, format string, args ...any) *event.Invalid {
 }
 
 // TypeName names what a value is, for problems.
-func TypeName(v gjson.Result) string {
-	switch {
-	case !v.Exists():
-		return "missing"
-	case v.IsObject():
-		return "an object"
-	case v.IsArray():
-		return "an array"
-	}
-	return scalarNames[v.Type]
-}
-
-var scalarNames = map[gjson.Type]string{
-	gjson.Null: "null", gjson.Number: "a number", gjson.String: "text", gjson.True: "a boolean", gjson.False: "a boolean",
-}
+func TypeName(v gjson.Result) string { return event.TypeName(v) }
 
 // Object says why a body cannot be an event of a source that reads JSON objects, or nil.
 func Object(b event.Body) *event.Invalid {
