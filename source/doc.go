@@ -13,9 +13,11 @@
 //
 //   - [Rules] hold the settings of one source and make document ids, references and projections.
 //   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and say what is
-//     wrong with it. [Invalid] says anything else.
+//     wrong with it. [Invalid] and [VersionInvalid] say anything else.
 //   - [Pointer] and [event.Child] find a value in JSON. JSON values are gjson.Result: numbers stay
 //     text, and nothing is copied.
+//   - [ColumnsText] makes an id of a key of several columns. [AppendEach] writes an object or an
+//     array with other values.
 //
 // # What the package promises
 //

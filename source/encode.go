@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -94,7 +95,7 @@ func (s *Set) encode(src *source, rule Match, c Change) (e Encoded, err error) {
 		return e, err
 	}
 	if settings := src.rules.Settings; settings.NoVersion == NoVersionPosition && !rule.piped() {
-		e.Body = record(rule.Stream, "example", c, e.Body)
+		e.Body = record(rule.Stream, anyName, c, e.Body)
 	}
 	e.Body = rule.wrap(e.Body, c, s.depth)
 	if rule.Named {
@@ -135,7 +136,7 @@ func (m Match) wrap(body string, c Change, depth int) string {
 	case is.Bucket != "":
 		body = bridged(body, sent)
 	default:
-		body = bus(orExample(m.Bus), orExample(m.DetailType), sent, body)
+		body = bus(cmp.Or(m.Bus, anyName), cmp.Or(m.DetailType, anyName), sent, body)
 	}
 	if m.fromSNS() {
 		body = `{"Type":"Notification","MessageId":"22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324","TopicArn":` + Quoted(m.Topic) +
@@ -165,9 +166,5 @@ func bridged(body, sent string) string {
 		event.Child(object, "sequencer").Raw+`}}`)
 }
 
-func orExample(text string) string {
-	if text == "" {
-		return "example"
-	}
-	return text
-}
+// anyName stands for what a rule does not ask for.
+const anyName = "example"

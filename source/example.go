@@ -129,14 +129,13 @@ func (p Pointer) Put(object, value string) string {
 	rest := Pointer{Tokens: p.Tokens[1:]}
 	members, found := []string(nil), false
 	if root := gjson.Parse(object); root.IsObject() {
-		root.ForEach(func(name, v gjson.Result) bool {
+		for name, v := range root.ForEach {
 			text := v.Raw
 			if name.Str == p.Tokens[0] {
 				text, found = rest.Put(text, value), true
 			}
 			members = append(members, name.Raw+":"+text)
-			return true
-		})
+		}
 	}
 	if !found {
 		members = append(members, Quoted(p.Tokens[0])+":"+rest.Put("", value))

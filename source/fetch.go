@@ -202,13 +202,13 @@ func (f Fetch) address(doc event.DocID, version string) (string, *event.Invalid)
 			event.Quote(id))
 	}
 	put := escaped
-	if strings.HasPrefix(f.URL, s3Scheme) {
+	_, _, inS3 := f.Bucket()
+	if inS3 {
 		put = func(s string) string { return s } // a key is not an address: nothing in it has a meaning
 	}
 	ref := strings.NewReplacer(idHolder, put(id), "{collection}", put(string(doc.Collection())),
 		"{version}", put(version)).Replace(f.URL)
-	_, key, _ := strings.Cut(strings.TrimPrefix(ref, s3Scheme), "/")
-	if inS3 := strings.HasPrefix(ref, s3Scheme); inS3 && len(key) > maxKey {
+	if _, key, _ := strings.Cut(strings.TrimPrefix(ref, s3Scheme), "/"); inS3 && len(key) > maxKey {
 		return "", payloadInvalid("the key of its object has %d bytes, at most %d are allowed", len(key), maxKey)
 	}
 	return ref, nil
@@ -269,17 +269,13 @@ func (r *Rules) fresh(e event.Event) *event.Invalid {
 	}
 	whole := gjson.Parse(e.Data)
 	v := p.In(whole)
-	var text string
 	switch {
-	case v.Type == gjson.String:
-		text = v.Str
-	case v.Type == gjson.Number:
-		text = v.Raw
 	case v.Type == gjson.Null && whole.IsObject(): // a page for maintenance says nothing of the document
 		return stale("it has no version at %s, as if the source were under maintenance", pointer)
-	default:
+	case v.Type != gjson.String && v.Type != gjson.Number:
 		return payloadInvalid("the version in it, at %s, is %s", pointer, TypeName(v))
 	}
+	text := event.Text(v)
 	shown, err := parse(r.class, pointer, text)
 	if err != nil {
 		return payloadInvalid("the version in it, at %s: %s", pointer, err)

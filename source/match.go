@@ -40,12 +40,7 @@ type Match struct {
 // weight orders rules: where a message lies counts more than what its envelopes say, and that more
 // than what it says itself. Among envelopes the rule that names more counts more.
 func (m Match) weight() int {
-	w := 0
-	for _, named := range m.envelopes() {
-		if named != "" {
-			w += 2
-		}
-	}
+	w := 2 * m.envelopes()
 	if m.Sink != "" {
 		w += 16
 	}
@@ -58,14 +53,14 @@ func (m Match) weight() int {
 // Empty reports whether the rule says nothing, and so would take every message.
 func (m Match) Empty() bool { return m == Match{} }
 
-// opens reports whether the rule needs to know what a message's envelopes say.
-func (m Match) opens() bool {
-	return slices.ContainsFunc(m.envelopes(), func(named string) bool { return named != "" })
-}
-
-// envelopes are what the rule asks of a message's envelopes.
-func (m Match) envelopes() []string {
-	return []string{m.Topic, m.Bus, m.DetailType, m.Bucket, m.Stream, m.Queue}
+// envelopes is how many things the rule asks of a message's envelopes.
+func (m Match) envelopes() (n int) {
+	for _, asked := range []string{m.Topic, m.Bus, m.DetailType, m.Bucket, m.Stream, m.Queue} {
+		if asked != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // reads reports whether the rule's stream is the one that a pipe read. A table's stream has another
@@ -142,17 +137,13 @@ func (s *Set) Explain(m event.Message) Choice {
 	named := m.Attributes[queue.AttrSource].String
 	for _, r := range s.rules {
 		path := fmt.Sprintf("sources.%s.match[%d]", r.source, r.index)
-		miss := Miss{Rule: path}
-		for _, n := range r.needs(named, s.sink, c.Origin) {
-			if !n.Met {
-				miss.Needs = append(miss.Needs, n)
-			}
-		}
-		if len(miss.Needs) == 0 {
+		needs := r.needs(named, s.sink, c.Origin)
+		missed := slices.DeleteFunc(needs[:], func(n Need) bool { return n.Met })
+		if len(missed) == 0 {
 			c.Rule = path
 			break
 		}
-		c.Missed = append(c.Missed, miss)
+		c.Missed = append(c.Missed, Miss{path, missed})
 	}
 	if c.Rule == "" && s.fallback != "" {
 		c.Rule = "defaultSource"
@@ -169,7 +160,7 @@ func bind(sources map[string]Settings) (rules []bound, opens bool) {
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		for i, m := range sources[name].Match {
 			rules = append(rules, bound{m, name, i})
-			opens = opens || m.opens()
+			opens = opens || m.envelopes() > 0
 		}
 	}
 	slices.SortStableFunc(rules, func(a, b bound) int { return cmp.Compare(b.weight(), a.weight()) })

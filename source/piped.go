@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strings"
 
@@ -29,15 +30,14 @@ func (m Match) pipe(is event.Origin, body string, c Change) string {
 		}
 		return Pointer{Tokens: []string{"eventSourceARN"}}.Put(body, Quoted(stream))
 	case service == "mq" || m.Queue != "":
-		queue := orExample(m.Queue)
 		return `{"eventSource":"aws:rmq","eventSourceArn":` + Quoted(m.Stream) + `,"eventSourceKey":` +
-			Quoted(queue+"::/") + `,"basicProperties":{"headers":{}},"redelivered":false,"data":` + encoded(body) + `}`
+			Quoted(cmp.Or(m.Queue, anyName)+"::/") + `,"basicProperties":{"headers":{}},"redelivered":false,"data":` + encoded(body) + `}`
 	case service == "kinesis" && m.Topic == "":
 		return `{"kinesisSchemaVersion":"1.0","partitionKey":` + Quoted(c.ID) + `,"sequenceNumber":` +
 			Quoted(c.Version) + `,"data":` + encoded(body) + `,"eventSource":"aws:kinesis","eventVersion":"1.0",` +
 			`"eventName":"aws:kinesis:record","eventSourceARN":` + Quoted(m.Stream) + `}`
 	default:
-		return record(m.Stream, orExample(m.Topic), c, body)
+		return record(m.Stream, cmp.Or(m.Topic, anyName), c, body)
 	}
 }
 
@@ -87,26 +87,32 @@ func KeyText(field string, key gjson.Result) (string, *event.Invalid) {
 	if !key.IsObject() {
 		return Identity(field, key)
 	}
-	var bad *event.Invalid
+	return ColumnsText(field, key, func(_ string, v gjson.Result) (string, *event.Invalid) { return Identity(field, v) })
+}
+
+// ColumnsText is a key of several columns, an object, as the id of a document, as [JoinKey] has it.
+// text reads a column.
+func ColumnsText(field string, key gjson.Result, text func(name string, v gjson.Result) (string, *event.Invalid)) (
+	string, *event.Invalid,
+) {
 	columns := make(map[string]string)
-	key.ForEach(func(name, v gjson.Result) bool {
-		if columns[name.Str], bad = Identity(field, v); bad == nil && len(columns) > MaxColumns {
+	for name, v := range key.ForEach {
+		of, bad := text(name.Str, v)
+		if columns[name.Str] = of; bad == nil && len(columns) > MaxColumns {
 			bad = Invalid(field, "the key has more than %d columns", MaxColumns)
 		}
-		return bad == nil
-	})
-	return JoinKey(columns), bad
+		if bad != nil {
+			return "", bad
+		}
+	}
+	return JoinKey(columns), nil
 }
 
 // Key is the key of a record as JSON. A key that is not JSON is text.
 func Key(text string) gjson.Result {
-	if text != "" && event.Check(text) == nil {
-		if v := gjson.Parse(text); v.Type == gjson.Number || v.Type == gjson.String || v.IsObject() {
-			return v
-		}
-	}
-	if text == "" {
-		return gjson.Result{}
+	v := gjson.Parse(text)
+	if text == "" || event.Check(text) == nil && (v.Type == gjson.Number || v.Type == gjson.String || v.IsObject()) {
+		return v
 	}
 	return gjson.Parse(Quoted(text))
 }

@@ -80,21 +80,20 @@ func (t *tree) cut(out []byte, v gjson.Result) []byte {
 	start := len(out)
 	switch {
 	case t.leaf:
-		return append(out, strings.TrimSpace(v.Raw)...)
+		return asItIs(out, v)
 	case v.IsObject():
 		// In the order of the configuration, so that of two members of one name the last one
 		// counts.
 		found := make([]gjson.Result, len(t.children))
-		v.ForEach(func(name, value gjson.Result) bool {
+		for name, value := range v.ForEach {
 			if c := t.find(name.Str); c >= 0 {
 				found[c] = value
 			}
-			return true
-		})
+		}
 		out = append(out, '{')
 		for i, c := range t.children {
 			if found[i].Exists() {
-				out = c.part(out, true, found[i])
+				out = part(out, Quoted(c.token), found[i], c.cut)
 			}
 		}
 		return closed(out, start, '}')
@@ -102,7 +101,7 @@ func (t *tree) cut(out []byte, v gjson.Result) []byte {
 		out = append(out, '[')
 		for i, element := range v.Array() {
 			if c := t.find(strconv.Itoa(i)); c >= 0 {
-				out = t.children[c].part(out, false, element)
+				out = part(out, "", element, t.children[c].cut)
 			}
 		}
 		return closed(out, start, ']')
@@ -110,21 +109,38 @@ func (t *tree) cut(out []byte, v gjson.Result) []byte {
 	return out // a scalar on the way to what a pointer names
 }
 
-// part appends a member or an element, with what separates it from the one before, or nothing.
-func (t *tree) part(out []byte, named bool, v gjson.Result) []byte {
+// part appends a member or an element, with what separates it from the one before, or nothing where
+// add appends nothing. name is the member's, in JSON.
+func part(out []byte, name string, v gjson.Result, add func([]byte, gjson.Result) []byte) []byte {
 	start := len(out)
 	if !opened(out) {
 		out = append(out, ',')
 	}
-	if named {
-		out = append(gjson.AppendJSONString(out, t.token), ':')
+	if name != "" {
+		out = append(append(out, name...), ':')
 	}
 	head := len(out)
-	if out = t.cut(out, v); len(out) == head {
+	if out = add(out, v); len(out) == head {
 		return out[:start]
 	}
 	return out
 }
+
+// AppendEach appends an object or an array, each of its values as add appends it. What add appends
+// nothing for is left out.
+func AppendEach(out []byte, v gjson.Result, add func(out []byte, value gjson.Result) []byte) []byte {
+	first, last := byte('{'), byte('}')
+	if v.IsArray() {
+		first, last = '[', ']'
+	}
+	out = append(out, first)
+	for name, value := range v.ForEach {
+		out = part(out, name.Raw, value, add) // an element's name is empty
+	}
+	return append(out, last)
+}
+
+func asItIs(out []byte, v gjson.Result) []byte { return append(out, strings.TrimSpace(v.Raw)...) }
 
 // opened reports whether nothing was written yet after an opening bracket.
 func opened(out []byte) bool {
@@ -142,23 +158,14 @@ func closed(out []byte, start int, bracket byte) []byte {
 
 // withoutReserved copies an object as it is, except for lull's own key.
 func withoutReserved(root gjson.Result) []byte {
-	has := false
-	root.ForEach(func(name, _ gjson.Result) bool {
-		has = name.Str == reserved
-		return !has
-	})
-	if !has {
+	if !event.Child(root, reserved).Exists() {
 		return []byte(strings.TrimSpace(root.Raw))
 	}
 	out := append(make([]byte, 0, len(root.Raw)), '{')
-	root.ForEach(func(name, value gjson.Result) bool {
+	for name, value := range root.ForEach {
 		if name.Str != reserved {
-			if !opened(out) {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, name.Raw...), ':'), value.Raw...)
+			out = part(out, name.Raw, value, asItIs)
 		}
-		return true
-	})
+	}
 	return append(out, '}')
 }

@@ -51,13 +51,10 @@ func (s *Set) Resync(m event.Message, run event.Run, collection string) (event.M
 	if err != nil {
 		return m, err
 	}
-	same := func(of event.Message) bool {
-		return s.ofRun(src, of, before, run, collection)
-	}
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
 		of := m
 		of.Body = rule.wrap(body, Change{Time: m.Sent}, s.depth)
-		if same(of) {
+		if s.ofRun(src, of, before, run, collection) {
 			return of, nil
 		}
 	}

@@ -62,6 +62,12 @@ func newRules(c Config, name string) (*Rules, error) {
 // Document is the payload as it is, or the parts that the source's projection names.
 func (r *Rules) Document(data string) ([]byte, *event.Invalid) { return r.projection.object(data) }
 
+// Keeps reports whether a member of the payload, or a part of it, belongs to the document.
+func (r *Rules) Keeps(member string) bool {
+	t := r.projection
+	return t == nil || t.leaf || t.find(member) >= 0
+}
+
 // DocID makes a document's id from a collection, empty for the source's own, and a text. field
 // names the text in problems.
 func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Invalid) {

@@ -31,7 +31,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 		d.Version = v // what else is wrong with it is said of the place
 	}
 	bad := func(format string, args ...any) (shard.Version, event.Class, string, *event.Invalid) {
-		return shard.Version{}, 0, "", versionInvalid(v.Field, format, args...)
+		return shard.Version{}, 0, "", VersionInvalid(v.Field, format, args...)
 	}
 	var text string
 	switch v.Value.Type {
@@ -52,12 +52,10 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 			return bad("the time at which the message was sent cannot be a version: %s: %s", err, advice[r.class].allowed)
 		}
 		return parsed, event.ClassTime, sent.UTC().Format(time.RFC3339Nano), nil
-	case gjson.String:
-		if text = v.Value.Str; text == "" {
+	case gjson.String, gjson.Number:
+		if text = event.Text(v.Value); text == "" {
 			return bad("%s is empty: %s", v.Field, advice[r.class].allowed)
 		}
-	case gjson.Number:
-		text = v.Value.Raw
 	default:
 		return bad("%s is %s: %s", v.Field, TypeName(v.Value), advice[r.class].allowed)
 	}
@@ -110,7 +108,7 @@ const maxRunAhead = time.Hour
 // sent; a zero time is not known. A copy that is sent once the time has come is not refused.
 func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invalid {
 	if r.greatest != (shard.Version{}) && v.Compare(r.greatest) > 0 {
-		return versionInvalid(d.Version.Field, "version %s is above sources.%s.maxVersion (%s): "+
+		return VersionInvalid(d.Version.Field, "version %s is above sources.%s.maxVersion (%s): "+
 			"correct the sender; or raise the setting, then redrive the dead letter", event.Quote(v.Text()), r.Name,
 			r.Settings.MaxVersion)
 	}
@@ -119,18 +117,19 @@ func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invali
 	}
 	if latest, err := shard.TimeVersion(sent.Add(r.Settings.MaxAhead)); err == nil &&
 		v.Class() == event.ClassTime && v.Compare(latest) > 0 {
-		return versionInvalid(d.Version.Field, "%s is further ahead of %s, when the message was sent, than "+
+		return VersionInvalid(d.Version.Field, "%s is further ahead of %s, when the message was sent, than "+
 			"sources.%s.maxAhead (%s): correct the sender's clock; or raise the setting, then redrive the dead letter",
 			v.Text(), sent.UTC().Format(time.RFC3339), r.Name, setting.FormatDuration(r.Settings.MaxAhead))
 	}
 	if began := d.Run.Time(); began.After(sent.Add(maxRunAhead)) {
-		return versionInvalid(runField, "the resync run began at %s, but the message was sent at %s: "+
+		return VersionInvalid(runField, "the resync run began at %s, but the message was sent at %s: "+
 			"make the ULID of a run when it begins", began.Format(time.RFC3339), sent.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-func versionInvalid(field, format string, args ...any) *event.Invalid {
+// VersionInvalid is [Invalid] for a field that has the version, or a part of it.
+func VersionInvalid(field, format string, args ...any) *event.Invalid {
 	f := Invalid(field, format, args...)
 	f.Reason = event.VersionInvalid
 	return f

@@ -113,7 +113,6 @@ type format struct {
 	order   func(op string, from gjson.Result) (source.Version, *event.Invalid) // nil for the field
 	key     source.Pointer                                                      // the empty one means the message's key
 	version source.Pointer
-	columns []source.Pointer // of the document; empty for all
 }
 
 func newFormat(r *source.Rules) (source.Format, error) {
@@ -121,29 +120,35 @@ func newFormat(r *source.Rules) (source.Format, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := source.ParsePointer(o.Debezium.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read debezium.key: %w", err)
-	}
-	version, err := source.ParsePointer(cmp.Or(o.Debezium.Version, defaultVersion))
-	if err != nil {
-		return nil, fmt.Errorf("read debezium.version: %w", err)
-	}
-	f := &format{Rules: r, key: key, version: version}
+	f := &format{Rules: r}
 	switch {
 	case o.Debezium.Binlog:
 		f.order = binlog
 	case o.Debezium.Sequence:
 		f.order = sequence
 	}
-	for _, text := range r.Settings.Projection {
-		column, err := source.ParsePointer(text)
-		if err != nil {
-			return nil, fmt.Errorf("read projection: %w", err)
-		}
-		f.columns = append(f.columns, column)
+	f.key, f.version, err = o.Debezium.parse()
+	return f, err
+}
+
+// parse reads the pointers.
+func (p Pointers) parse() (key, version source.Pointer, err error) {
+	if key, err = source.ParsePointer(p.Key); err != nil {
+		return key, version, fmt.Errorf("read debezium.key: %w", err)
 	}
-	return f, nil
+	if version, err = source.ParsePointer(cmp.Or(p.Version, defaultVersion)); err != nil {
+		return key, version, fmt.Errorf("read debezium.version: %w", err)
+	}
+	return key, version, nil
+}
+
+// before is a pointer into the row's new image as one into its old one, which is all that a delete
+// has.
+func before(p source.Pointer) source.Pointer {
+	if p.Tokens[0] == "after" {
+		p.Tokens = append([]string{"before"}, p.Tokens[1:]...)
+	}
+	return p
 }
 
 func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
@@ -213,9 +218,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		d.Version, bad = s.order(op.Str, event.Child(value, "source"))
 	case d.Version.Value.Type == gjson.Null && d.Version.Field == "source/lsn" &&
 		event.Child(value, "source", "snapshot").Str == "incremental":
-		bad = source.Invalid("source/lsn", "source/lsn is missing: a row of an incremental snapshot has none; "+
+		bad = source.VersionInvalid("source/lsn", "source/lsn is missing: a row of an incremental snapshot has none; "+
 			"set sources.%s.debezium.sequence to true, with class: int", s.Name)
-		bad.Reason = event.VersionInvalid
 	}
 	if bad == nil {
 		bad = d.InRun(b)
@@ -232,21 +236,27 @@ func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) 
 	pos, row := m["pos"].Raw, cmp.Or(m["row"].Raw, "0")
 	switch {
 	case !digits(number, 10):
-		bad = source.Invalid("source/file", "source/file %s is not a binlog's: want one such as mysql-bin.000003",
-			event.Quote(name))
+		return v, source.VersionInvalid("source/file",
+			"source/file %s is not a binlog's: want one such as mysql-bin.000003", event.Quote(name))
 	case !digits(pos, posDigits):
-		bad = source.Invalid("source/pos", "source/pos is %s: want the position in the binlog",
+		return v, source.VersionInvalid("source/pos", "source/pos is %s: want the position in the binlog",
 			source.TypeName(m["pos"]))
 	case !digits(row, rowDigits):
-		bad = source.Invalid("source/row", "source/row is %s: want the number of the row", source.TypeName(m["row"]))
+		return v, source.VersionInvalid("source/row", "source/row is %s: want the number of the row",
+			source.TypeName(m["row"]))
 	}
-	if bad != nil {
-		bad.Reason = event.VersionInvalid
-		return v, bad
-	}
-	text := number + strings.Repeat("0", posDigits-len(pos)) + pos + strings.Repeat("0", rowDigits-len(row)) + row
-	text = plain(text)
-	return source.Version{Field: "source/pos", Value: gjson.Result{Type: gjson.Number, Raw: text}}, nil
+	return joined("source/pos", number, padded(pos, posDigits), padded(row, rowDigits)), nil
+}
+
+// joined is a version of several numbers: all but the first have all their digits.
+func joined(field string, numbers ...string) source.Version {
+	text := plain(strings.Join(numbers, ""))
+	return source.Version{Field: field, Value: gjson.Result{Type: gjson.Number, Raw: text}}
+}
+
+// padded is a number with so many digits at least.
+func padded(number string, digits int) string {
+	return strings.Repeat("0", max(0, digits-len(number))) + number
 }
 
 // sequence is the place of a change in PostgreSQL's log as one number: the last commit before it,
@@ -259,17 +269,14 @@ func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invali
 	pair := gjson.Parse(field.Str).Array()
 	if field.Type != gjson.String || len(pair) != 2 || !digits(pair[1].Str, placeDigits) ||
 		pair[0].Type != gjson.Null && !digits(pair[0].Str, placeDigits) {
-		bad = source.Invalid("source/sequence", "source/sequence is not one of PostgreSQL's: want a text such as "+
-			`["24023119","24023128"]`)
-		bad.Reason = event.VersionInvalid
-		return v, bad
+		return v, source.VersionInvalid("source/sequence",
+			`source/sequence is not one of PostgreSQL's: want a text such as ["24023119","24023128"]`)
 	}
 	commit, place := cmp.Or(pair[0].Str, pair[1].Str), pair[1].Str // before the first commit there is none
 	if op == "r" {
 		place = "0"
 	}
-	text := plain(commit + strings.Repeat("0", placeDigits-len(place)) + place)
-	return source.Version{Field: "source/sequence", Value: gjson.Result{Type: gjson.Number, Raw: text}}, nil
+	return joined("source/sequence", commit, padded(place, placeDigits)), nil
 }
 
 // placeDigits is how many digits a place in PostgreSQL's log has at most, as a number of 64 bits.
@@ -328,52 +335,36 @@ func (s *format) complete(after gjson.Result) *event.Invalid {
 	if s.Settings.Fetch != nil || !lacks(after) {
 		return nil
 	}
-	of, column := s.columns, ""
-	after.ForEach(func(name, v gjson.Result) bool {
-		needed := len(of) == 0 || slices.ContainsFunc(of, func(p source.Pointer) bool {
-			return len(p.Tokens) == 0 || p.Tokens[0] == name.Str
-		})
-		if needed && lacks(v) {
-			column = name.Str
+	for column, v := range after.ForEach {
+		if s.Keeps(column.Str) && lacks(v) {
+			return source.Invalid("after", "column %s is left out, because it is large and did not change (TOAST): "+
+				"run ALTER TABLE ... REPLICA IDENTITY FULL, or set sources.%s.fetch, or leave it out of "+
+				"sources.%s.projection", event.Quote(column.Str), s.Name, s.Name)
 		}
-		return column == ""
-	})
-	if column == "" {
-		return nil
 	}
-	return source.Invalid("after", "column %s is left out, because it is large and did not change (TOAST): "+
-		"run ALTER TABLE ... REPLICA IDENTITY FULL, or set sources.%s.fetch, or leave it out of sources.%s.projection",
-		event.Quote(column), s.Name, s.Name)
+	return nil
 }
 
-// docID is the configured key, or the key of the message. A configured key in the row's new image
-// is looked up in its old one for a delete, which has no other.
-func (s *format) docID(key, value gjson.Result, op event.Operation) (event.DocID, *event.Invalid) {
-	if len(s.key.Tokens) == 0 {
-		id, bad := s.keyText(key)
-		if bad != nil {
-			return "", bad
+// docID is the configured key, or the key of the message.
+func (s *format) docID(key, value gjson.Result, op event.Operation) (_ event.DocID, bad *event.Invalid) {
+	var id string
+	field := cmp.Or(s.key.Text, "key")
+	switch p := s.key; {
+	case len(p.Tokens) > 0:
+		if op == event.Delete {
+			p = before(p)
 		}
-		return s.DocID("", "key", id)
+		id, bad = source.Identity(field, p.In(value))
+	case key.Type == gjson.Null:
+		bad = source.Invalid(field,
+			"the message carries no key: send it beside the value, or set sources.%s.debezium.key", s.Name)
+	default:
+		id, bad = source.KeyText(field, key)
 	}
-	p := s.key
-	if op == event.Delete && p.Tokens[0] == "after" {
-		p.Tokens = append([]string{"before"}, p.Tokens[1:]...)
-	}
-	id, bad := source.Identity(p.Text, p.In(value))
 	if bad != nil {
 		return "", bad
 	}
-	return s.DocID("", p.Text, id)
-}
-
-// keyText is the key as an id.
-func (s *format) keyText(key gjson.Result) (string, *event.Invalid) {
-	if key.Type == gjson.Null {
-		return "", source.Invalid("key",
-			"the message carries no key: send it beside the value, or set sources.%s.debezium.key", s.Name)
-	}
-	return source.KeyText("key", key)
+	return s.DocID("", field, id)
 }
 
 // keyAndValue finds the two halves of a Kafka message and takes their schemas off.
@@ -390,17 +381,14 @@ func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid
 			return key, value, source.Invalid("value",
 				"value is missing beside key: send the change event there, or null for a tombstone")
 		}
-		if key, bad = half("key", m["key"]); bad != nil {
-			return key, value, bad
-		}
-		if value, bad = half(of, m[of]); bad != nil {
-			return key, value, bad
+		if key, bad = half("key", m["key"]); bad == nil {
+			value, bad = half(of, m[of])
 		}
 	}
 	if payload := event.Child(value, "payload"); payload.Exists() && !event.Child(value, "op").Exists() {
 		value = payload
 	}
-	return key, value, nil
+	return key, value, bad
 }
 
 // half is a key or value: JSON as it is, as text, or as text in base64.

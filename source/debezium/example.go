@@ -26,10 +26,10 @@ func write(s source.Settings, c source.Change) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key, keyErr := source.ParsePointer(cmp.Or(o.Debezium.Key, "/after/id"))
-	version, versionErr := source.ParsePointer(cmp.Or(o.Debezium.Version, defaultVersion))
+	o.Debezium.Key = cmp.Or(o.Debezium.Key, "/after/id")
+	key, version, badPointer := o.Debezium.parse()
 	data, err := c.Content()
-	if err = cmp.Or(keyErr, versionErr, err, c.Here(s)); err != nil {
+	if err = cmp.Or(badPointer, err, c.Here(s)); err != nil {
 		return "", err
 	}
 	id, at := source.Scalar(c.ID), ""
@@ -41,9 +41,7 @@ func write(s source.Settings, c source.Change) (string, error) {
 	if c.Op == event.Delete {
 		value = `{"before":{},"after":null,` + value[len(`{"before":null,"after":{},`):]
 		value = source.Pointer{Tokens: []string{"op"}}.Put(value, `"d"`)
-		if key.Tokens[0] == "after" {
-			key.Tokens = append([]string{"before"}, key.Tokens[1:]...)
-		}
+		key = before(key)
 	}
 	value = key.Put(value, id)
 	switch {
@@ -66,7 +64,7 @@ func putBinlog(value, version string) (string, error) {
 	if !digits(version, places+10) {
 		return "", fmt.Errorf("version %s is not a place in the binlog", event.Quote(version))
 	}
-	version = strings.Repeat("0", max(0, places+6-len(version))) + version
+	version = padded(version, places+6)
 	file, pos, row := version[:len(version)-places], version[len(version)-places:len(version)-rowDigits],
 		version[len(version)-rowDigits:]
 	for _, m := range [][2]string{
@@ -82,7 +80,7 @@ func putSequence(value, version string) (string, error) {
 	if !digits(version, 2*placeDigits) {
 		return "", fmt.Errorf("version %s is not a place in PostgreSQL's log", event.Quote(version))
 	}
-	version = strings.Repeat("0", 2*placeDigits-len(version)) + version
+	version = padded(version, 2*placeDigits)
 	commit, place := plain(version[:placeDigits]), plain(version[placeDigits:])
 	pair := source.Quoted(`["` + commit + `","` + place + `"]`)
 	return source.Pointer{Tokens: []string{"source", "sequence"}}.Put(value, pair), nil

@@ -27,22 +27,13 @@ type appender func([]byte, gjson.Result) ([]byte, *event.Invalid)
 
 // appendAll appends an object or an array, each value by add.
 func appendAll(out []byte, v gjson.Result, add appender) (_ []byte, bad *event.Invalid) {
-	first, last := byte('{'), byte('}')
-	if v.IsArray() {
-		first, last = '[', ']'
-	}
-	out = append(out, first)
-	v.ForEach(func(name, value gjson.Result) bool {
-		if out[len(out)-1] != first { // a value never ends with an opening bracket
-			out = append(out, ',')
+	out = source.AppendEach(out, v, func(out []byte, value gjson.Result) []byte {
+		if bad == nil {
+			out, bad = add(out, value)
 		}
-		if v.IsObject() {
-			out = append(append(out, name.Raw...), ':')
-		}
-		out, bad = add(out, value)
-		return bad == nil
+		return out
 	})
-	return append(out, last), bad
+	return out, bad
 }
 
 // maxLevels is how deep DynamoDB lets maps and lists nest. Each level is read once for every level

@@ -62,20 +62,13 @@ func streamID(keys gjson.Result) (string, *event.Invalid) {
 	if !keys.IsObject() {
 		return "", source.Invalid("Keys", "Keys is %s: want the item's key attributes", source.TypeName(keys))
 	}
-	var bad *event.Invalid
-	columns := make(map[string]string)
-	keys.ForEach(func(name, value gjson.Result) bool {
-		kind, v := single(value)
+	return source.ColumnsText("Keys", keys, func(name string, attribute gjson.Result) (string, *event.Invalid) {
+		kind, v := single(attribute)
 		if kind != "S" && kind != "N" && kind != "B" || v.Type != gjson.String {
-			bad = source.Invalid("Keys", "key attribute %s is neither S, N nor B", event.Quote(name.Str))
-			return false
+			return "", source.Invalid("Keys", "key attribute %s is neither S, N nor B", event.Quote(name))
 		}
-		if columns[name.Str], bad = source.Identity("Keys", v); bad == nil && len(columns) > source.MaxColumns {
-			bad = source.Invalid("Keys", "the key has more than %d attributes", source.MaxColumns)
-		}
-		return bad == nil
+		return source.Identity("Keys", v)
 	})
-	return source.JoinKey(columns), bad
 }
 
 // single is the type and value of an attribute value such as {"S":"text"}: the type is "" unless
@@ -83,11 +76,10 @@ func streamID(keys gjson.Result) (string, *event.Invalid) {
 func single(v gjson.Result) (kind string, value gjson.Result) {
 	n := 0
 	if v.IsObject() {
-		v.ForEach(func(name, inner gjson.Result) bool {
+		for name, inner := range v.ForEach {
 			n++
 			kind, value = name.Str, inner
-			return true
-		})
+		}
 	}
 	if n != 1 {
 		return "", value

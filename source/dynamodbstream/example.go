@@ -54,19 +54,12 @@ func attribute(v gjson.Result) string {
 		return `{"BOOL":` + v.Raw + `}`
 	case gjson.JSON:
 	}
-	kind, list, last := "M", "{", "}"
+	kind := "M"
 	if v.IsArray() {
-		kind, list, last = "L", "[", "]"
+		kind = "L"
 	}
-	v.ForEach(func(name, inner gjson.Result) bool {
-		if len(list) > 1 {
-			list += ","
-		}
-		if v.IsObject() {
-			list += name.Raw + ":"
-		}
-		list += attribute(inner)
-		return true
+	all := source.AppendEach(nil, v, func(out []byte, inner gjson.Result) []byte {
+		return append(out, attribute(inner)...)
 	})
-	return `{"` + kind + `":` + list + last + "}"
+	return `{"` + kind + `":` + string(all) + "}"
 }

@@ -1,6 +1,7 @@
 package govuk
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -52,19 +53,14 @@ func pageText(details gjson.Result) string {
 	}
 	add(richText(event.Child(details, "body")))
 	for _, name := range []string{"parts", "sections"} {
-		list := event.Child(details, name)
-		if !list.IsArray() {
-			continue
-		}
-		list.ForEach(func(_, part gjson.Result) bool {
+		for _, part := range array(event.Child(details, name)).ForEach {
 			if part.IsObject() {
 				add(collapse(event.Child(part, "title").Str))
 				add(richText(event.Child(part, "body")))
 			} else {
 				add(richText(part))
 			}
-			return true
-		})
+		}
 	}
 	return strings.Join(all, " ")
 }
@@ -80,39 +76,35 @@ func description(v gjson.Result) string {
 // richText is the text of HTML, or of a list that offers the same content in several types, of
 // which HTML is preferred: the other one is the source that it was made from.
 func richText(v gjson.Result) string {
-	switch {
-	case v.Type == gjson.String:
+	if v.Type == gjson.String {
 		return textOf(v.Str)
-	case !v.IsArray():
-		return ""
 	}
 	var first, html string
-	v.ForEach(func(_, offer gjson.Result) bool {
+	for _, offer := range array(v).ForEach {
 		content := event.Child(offer, "content").Str
-		if first == "" {
-			first = content
-		}
+		first = cmp.Or(first, content)
 		if event.Child(offer, "content_type").Str == "text/html" {
 			html = content
 		}
-		return true
-	})
-	if html != "" {
-		return textOf(html)
 	}
-	return textOf(first)
+	return textOf(cmp.Or(html, first))
+}
+
+// array is a value that is an array; of any other one nothing is read.
+func array(v gjson.Result) gjson.Result {
+	if !v.IsArray() {
+		return gjson.Result{}
+	}
+	return v
 }
 
 // titles are the titles of linked documents.
 func titles(list gjson.Result) []string {
 	var all []string
-	if list.IsArray() {
-		list.ForEach(func(_, linked gjson.Result) bool {
-			if t := event.Child(linked, "title").Str; t != "" {
-				all = append(all, t)
-			}
-			return true
-		})
+	for _, linked := range array(list).ForEach {
+		if t := event.Child(linked, "title").Str; t != "" {
+			all = append(all, t)
+		}
 	}
 	return all
 }

@@ -52,9 +52,8 @@ func write(s source.Settings, c source.Change) (string, error) {
 		body += `,"public_updated_at":"` + c.Time.UTC().Format(time.RFC3339Nano) + `"`
 	}
 	body += "}"
-	gjson.Parse(data).ForEach(func(name, v gjson.Result) bool {
+	for name, v := range gjson.Parse(data).ForEach {
 		body = source.Pointer{Tokens: []string{name.Str}}.Put(body, v.Raw)
-		return true
-	})
+	}
 	return body, nil
 }

@@ -122,12 +122,10 @@ func present(v gjson.Result) bool {
 	case gjson.String:
 		return strings.TrimSpace(v.Str) != ""
 	case gjson.JSON:
-		some := false
-		v.ForEach(func(_, _ gjson.Result) bool {
-			some = true
-			return false
-		})
-		return some
+		for range v.ForEach {
+			return true
+		}
+		return false
 	}
 	return true
 }

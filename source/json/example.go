@@ -74,10 +74,9 @@ func write(s source.Settings, c source.Change) (string, error) {
 		}
 	}
 	put() // first, so that the id is what people read first
-	gjson.Parse(data).ForEach(func(name, v gjson.Result) bool {
+	for name, v := range gjson.Parse(data).ForEach {
 		body = source.Pointer{Tokens: []string{name.Str}}.Put(body, v.Raw)
-		return true
-	})
+	}
 	put() // again, because content may have a member of the same name
 	return body, err
 }

@@ -39,7 +39,7 @@ type fields struct {
 // read scans the body once. A switch is what keeps that fast: every message of most stacks comes
 // through here.
 func read(text string) (n fields) {
-	gjson.Parse(text).ForEach(func(name, v gjson.Result) bool {
+	for name, v := range gjson.Parse(text).ForEach {
 		switch name.Str {
 		case "specversion":
 			n.specVersion = v
@@ -70,8 +70,7 @@ func read(text string) (n fields) {
 		case "data_base64":
 			n.dataBase64 = v
 		}
-		return true
-	})
+	}
 	return n
 }
 
@@ -165,10 +164,9 @@ func (s *format) order(n *fields, d *source.Draft) *event.Invalid {
 		return nil
 	}
 	if _, err := event.ParseClass(class); err != nil {
-		bad = source.Invalid("sequencetype", "sequencetype %s is unknown: source %s has class %s; send that or leave it out",
-			event.Quote(class), s.Name, s.Settings.Class)
-		bad.Reason = event.VersionInvalid
-		return bad
+		return source.VersionInvalid("sequencetype",
+			"sequencetype %s is unknown: source %s has class %s; send that or leave it out", event.Quote(class), s.Name,
+			s.Settings.Class)
 	}
 	bad = source.Invalid("sequencetype",
 		"sequencetype is %s, but versions of source %s have class %s, which is fixed: send %[3]s", class, s.Name,
