@@ -1,9 +1,13 @@
 package objects
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	bitwise "math/bits"
 	"slices"
 )
 
@@ -14,13 +18,14 @@ func corrupt(what string) error { return fmt.Errorf("%w: %s", errCorrupt, what) 
 
 // bits reads a stream bit by bit, and knows where it is.
 type bits struct {
-	in   io.Reader
-	buf  [16 << 10]byte
-	p, n int
+	in   *bufio.Reader
 	acc  uint64 // bits that were read and not taken, the next one lowest
 	have uint
-	read int64 // bytes taken out of buf
+	read int64 // bytes taken out of in
 	err  error // why there are no more bytes
+	// bad is the first thing that was wrong with the stream. What was taken since is 0 and means
+	// nothing: whoever has taken something asks for it.
+	bad error
 }
 
 // at is the place of the next bit.
@@ -28,50 +33,42 @@ func (b *bits) at() int64 { return b.read*8 - int64(b.have) }
 
 // fill has at least 48 bits ready, unless the stream has ended.
 func (b *bits) fill() {
-	for b.have <= 48 {
-		if b.p == b.n && !b.more() {
-			return
+	for b.have <= 48 && b.err == nil {
+		var next byte
+		if next, b.err = b.in.ReadByte(); b.err == nil {
+			b.acc |= uint64(next) << b.have
+			b.read++
+			b.have += 8
 		}
-		b.acc |= uint64(b.buf[b.p]) << b.have
-		b.p++
-		b.read++
-		b.have += 8
 	}
 }
 
-func (b *bits) more() bool {
-	for tries := 0; b.err == nil && tries < 100; tries++ {
-		b.p = 0
-		if b.n, b.err = b.in.Read(b.buf[:]); b.n > 0 {
-			return true
-		}
-	}
-	b.p, b.n = 0, 0
-	if b.err == nil {
-		b.err = io.ErrNoProgress
-	}
-	return false
+// fail keeps what is wrong, unless something was wrong before, and returns the first.
+func (b *bits) fail(err error) error {
+	b.bad = cmp.Or(b.bad, err)
+	return b.bad
 }
 
-// short says why there are fewer bits than are needed.
+// short says that there are fewer bits than are needed.
 func (b *bits) short() error {
 	if errors.Is(b.err, io.EOF) {
-		return corrupt("it ends too early")
+		return b.fail(corrupt("it ends too early"))
 	}
-	return b.err
+	return b.fail(b.err)
 }
 
 // take takes up to 32 bits.
-func (b *bits) take(count uint) (uint32, error) {
+func (b *bits) take(count uint) uint32 {
 	if b.have < count {
 		if b.fill(); b.have < count {
-			return 0, b.short()
+			_ = b.short() // kept
+			return 0
 		}
 	}
 	v := uint32(b.acc & (1<<count - 1))
 	b.acc >>= count
 	b.have -= count
-	return v, nil
+	return v
 }
 
 // align passes over what is left of a byte.
@@ -124,14 +121,10 @@ func (c *code) build(lengths []byte) error {
 		}
 		c.symbol[from[l]] = uint16(sym)
 		from[l]++
-		bits := next[l]
+		reversed := int(bitwise.Reverse16(next[l]) >> (16 - l))
 		next[l]++
 		if l > lookup {
 			continue
-		}
-		reversed := 0
-		for i := range l {
-			reversed |= int(bits>>i&1) << (l - 1 - i)
 		}
 		for at := reversed; at < 1<<lookup; at += 1 << l {
 			c.fast[at] = uint16(sym)<<4 | uint16(l)
@@ -141,32 +134,34 @@ func (c *code) build(lengths []byte) error {
 }
 
 // next takes a symbol.
-func (c *code) next(b *bits) (int, error) {
+func (c *code) next(b *bits) int {
 	if b.have < longest {
 		b.fill()
 	}
 	if e := c.fast[b.acc&(1<<lookup-1)]; e != 0 && uint(e&15) <= b.have {
 		b.acc >>= e & 15
 		b.have -= uint(e & 15)
-		return int(e >> 4), nil
+		return int(e >> 4)
 	}
 	code, first, index := 0, 0, 0
 	for l := uint(1); l <= longest; l++ {
 		if l > b.have {
-			return 0, b.short()
+			_ = b.short() // kept
+			return 0
 		}
 		code |= int(b.acc >> (l - 1) & 1)
 		n := int(c.count[l])
 		if code-n < first {
 			b.acc >>= l
 			b.have -= l
-			return int(c.symbol[index+code-first]), nil
+			return int(c.symbol[index+code-first])
 		}
 		index += n
 		first = (first + n) << 1
 		code <<= 1
 	}
-	return 0, corrupt("a code is not known")
+	_ = b.fail(corrupt("a code is not known"))
+	return 0
 }
 
 // Lengths and distances: RFC 1951, section 3.2.5.
@@ -209,39 +204,19 @@ type inflater struct {
 
 // begin reads the head of a block.
 func (f *inflater) begin() error {
-	head, err := f.take(3)
-	if err != nil {
-		return err
-	}
+	head := f.take(3)
 	f.block = block{Last: head&1 == 1}
 	switch head >> 1 {
 	case 0:
 		f.align()
-		n, err := f.take(16)
-		if err != nil {
-			return err
-		}
-		check, err := f.take(16)
-		if err == nil && n != ^check&0xffff {
-			err = corrupt("a block has no length")
+		n, check := f.take(16), f.take(16)
+		if n != ^check&0xffff {
+			return f.fail(corrupt("a block has no length"))
 		}
 		f.Stored = int(n)
-		return err
+		return f.bad
 	case 1:
-		lengths := make([]byte, maxLits+2+maxDists+2)
-		for i := range lengths {
-			switch {
-			case i < 144, 280 <= i && i < maxLits+2:
-				lengths[i] = 8
-			case i < 256:
-				lengths[i] = 9
-			case i < 280:
-				lengths[i] = 7
-			default:
-				lengths[i] = 5
-			}
-		}
-		f.Lits, f.Lengths = maxLits+2, lengths
+		f.Lits, f.Lengths = maxLits+2, fixed
 		return f.codes()
 	case 2:
 		if err := f.dynamic(); err != nil {
@@ -252,65 +227,54 @@ func (f *inflater) begin() error {
 	return corrupt("a block is of no known kind")
 }
 
+// fixed are the lengths of the codes that a block without its own has: of literals and lengths,
+// then of distances.
+var fixed = slices.Concat(bytes.Repeat([]byte{8}, 144), bytes.Repeat([]byte{9}, 112), bytes.Repeat([]byte{7}, 24),
+	bytes.Repeat([]byte{8}, 8), bytes.Repeat([]byte{5}, maxDists+2))
+
 // dynamic reads the lengths of a block's own codes.
 func (f *inflater) dynamic() error {
-	head, err := f.take(14)
-	if err != nil {
-		return err
-	}
+	head := f.take(14)
 	lits, dists, n := int(head&31)+257, int(head>>5&31)+1, int(head>>10)+4
 	if lits > maxLits || dists > maxDists {
 		return corrupt("a code has too many symbols")
 	}
 	var own [len(lengthOrder)]byte
-	for i := range n {
-		l, err := f.take(3)
-		if err != nil {
-			return err
-		}
-		own[lengthOrder[i]] = byte(l)
+	for _, sym := range lengthOrder[:n] {
+		own[sym] = byte(f.take(3))
 	}
 	if err := f.lits.build(own[:]); err != nil { // the code of the lengths, for now
-		return err
+		return f.fail(err)
 	}
 	lengths := make([]byte, 0, lits+dists)
 	for len(lengths) < lits+dists {
-		sym, err := f.lits.next(f.bits)
-		if err != nil {
-			return err
-		}
+		sym := f.lits.next(f.bits)
 		if sym < 16 {
 			lengths = append(lengths, byte(sym))
 			continue
 		}
 		repeat := [...]struct {
 			bits uint
-			base uint32
+			base int
 		}{{2, 3}, {3, 3}, {7, 11}}[sym-16]
-		times, err := f.take(repeat.bits)
-		if err != nil {
-			return err
-		}
-		times += repeat.base
+		times := int(f.take(repeat.bits)) + repeat.base
 		value := byte(0)
 		if sym == 16 {
 			if len(lengths) == 0 {
-				return corrupt("a length repeats none")
+				return f.fail(corrupt("a length repeats none"))
 			}
 			value = lengths[len(lengths)-1]
 		}
-		if len(lengths)+int(times) > lits+dists {
-			return corrupt("there are too many lengths")
+		if len(lengths)+times > lits+dists {
+			return f.fail(corrupt("there are too many lengths"))
 		}
-		for range times {
-			lengths = append(lengths, value)
-		}
+		lengths = append(lengths, bytes.Repeat([]byte{value}, times)...)
 	}
 	if lengths[endOf] == 0 {
-		return corrupt("a block has no end")
+		return f.fail(corrupt("a block has no end"))
 	}
 	f.Lits, f.Lengths = lits, lengths
-	return nil
+	return f.bad
 }
 
 // codes makes the codes of the block's lengths.
@@ -348,9 +312,9 @@ func (f *inflater) inflate(room int, until int64) (ended bool, err error) {
 
 func (f *inflater) copyStored(room int) error {
 	for f.Stored > 0 && len(f.out) < room {
-		b, err := f.take(8)
-		if err != nil {
-			return err
+		b := f.take(8)
+		if f.bad != nil {
+			return f.bad
 		}
 		f.out = append(f.out, byte(b))
 		f.Stored--
@@ -360,11 +324,10 @@ func (f *inflater) copyStored(room int) error {
 
 func (f *inflater) symbols(room int, until int64) error {
 	for len(f.out) < room && f.at() < until {
-		sym, err := f.lits.next(f.bits)
-		if err != nil {
-			return err
-		}
+		sym := f.lits.next(f.bits)
 		switch {
+		case f.bad != nil:
+			return f.bad
 		case sym < endOf:
 			f.out = append(f.out, byte(sym))
 			continue
@@ -375,23 +338,13 @@ func (f *inflater) symbols(room int, until int64) error {
 			return corrupt("a length is not known")
 		}
 		sym -= endOf + 1
-		extra, err := f.take(uint(lengthBits[sym]))
-		if err != nil {
-			return err
-		}
-		length := int(lengthBase[sym]) + int(extra)
-		if sym, err = f.dists.next(f.bits); err != nil {
-			return err
-		}
-		if sym >= len(distBase) {
+		length := int(lengthBase[sym]) + int(f.take(uint(lengthBits[sym])))
+		if sym = f.dists.next(f.bits); sym >= len(distBase) {
 			return corrupt("a distance is not known")
 		}
-		if extra, err = f.take(uint(distBits[sym])); err != nil {
-			return err
-		}
-		from := len(f.out) - int(distBase[sym]) - int(extra)
-		if from < 0 {
-			return corrupt("a distance reaches too far back")
+		from := len(f.out) - int(distBase[sym]) - int(f.take(uint(distBits[sym])))
+		if f.bad != nil || from < 0 {
+			return f.fail(corrupt("a distance reaches too far back"))
 		}
 		for i := range length { // what is copied may grow while it is
 			f.out = append(f.out, f.out[from+i])

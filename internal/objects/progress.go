@@ -3,6 +3,7 @@ package objects
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
@@ -135,15 +136,12 @@ func (p Progress) Problem() string {
 	if p.Faults == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d lines cannot be messages: ", p.Faults, p.Lines)
-	for i, f := range p.First {
-		if i > 0 {
-			text += "; "
-		}
-		text += f.String()
+	var named []string
+	for _, f := range p.First {
+		named = append(named, f.String())
 	}
-	if p.Faults > int64(len(p.First)) {
-		text += "; ..."
+	if p.Faults > int64(len(named)) {
+		named = append(named, "...")
 	}
-	return text
+	return fmt.Sprintf("%d of %d lines cannot be messages: %s", p.Faults, p.Lines, strings.Join(named, "; "))
 }

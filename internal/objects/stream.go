@@ -1,7 +1,7 @@
 package objects
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -51,19 +51,21 @@ func open(in io.Reader, p Position) (stream, error) {
 	if p.Gzip != nil {
 		return resume(in, p)
 	}
+	whole := bufio.NewReaderSize(in, ahead)
 	if p.From == 0 {
-		var head [len(magic)]byte
-		n, err := io.ReadFull(in, head[:])
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		head, err := whole.Peek(len(magic))
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		in = io.MultiReader(bytes.NewReader(head[:n]), in)
-		if string(head[:n]) == magic {
-			return resume(in, Position{Gzip: &Gzip{}})
+		if string(head) == magic {
+			return resume(whole, Position{Gzip: &Gzip{}})
 		}
 	}
-	return &plain{in: in, at: p.From}, nil
+	return &plain{in: whole, at: p.From}, nil
 }
+
+// ahead is how many bytes of an object are read at once.
+const ahead = 16 << 10
 
 // plain is an object that is not compressed.
 type plain struct {
@@ -101,7 +103,7 @@ type packed struct {
 
 func resume(in io.Reader, p Position) (stream, error) {
 	s := &packed{base: p.From, now: *p.Gzip, pass: p.Pass}
-	s.bits = &bits{in: in}
+	s.bits = &bits{in: bufio.NewReaderSize(in, ahead)}
 	s.block = p.Gzip.block
 	s.out, s.other = make([]byte, 0, window+chunk+maxLength), make([]byte, 0, window+chunk+maxLength)
 	if p.Gzip.Before != nil {
@@ -117,8 +119,8 @@ func resume(in io.Reader, p Position) (stream, error) {
 			return nil, err
 		}
 	}
-	_, err := s.take(p.Gzip.Bit)
-	return s, err
+	s.take(p.Gzip.Bit)
+	return s, s.bad
 }
 
 func (s *packed) next() ([]byte, error) {
@@ -165,46 +167,32 @@ func (s *packed) head() error {
 	}
 	var head [10]byte
 	for i := range head {
-		b, err := s.take(8)
-		if err != nil {
-			return err
-		}
-		head[i] = byte(b)
+		head[i] = byte(s.take(8))
 	}
 	flags := head[3]
 	switch {
 	case string(head[:2]) != magic:
-		return corrupt("behind a member comes what is not one")
+		return s.fail(corrupt("behind a member comes what is not one"))
 	case head[2] != 8 || flags&0xe0 != 0:
-		return corrupt("a member is of no known kind")
+		return s.fail(corrupt("a member is of no known kind"))
 	}
 	if flags&4 != 0 {
-		n, err := s.take(16)
-		for ; n > 0 && err == nil; n-- {
-			_, err = s.take(8)
-		}
-		if err != nil {
-			return err
+		for range s.take(16) {
+			s.take(8)
 		}
 	}
 	for _, named := range []byte{8, 16} {
-		if flags&named == 0 {
-			continue
-		}
-		for n, b := 0, uint32(1); b != 0; n++ {
-			var err error
-			if b, err = s.take(8); err != nil {
-				return err
-			}
+		for n := 0; flags&named != 0 && s.take(8) != 0; n++ {
 			if n == maxName {
 				return corrupt("the name in the head of a member is too long")
 			}
 		}
 	}
 	if flags&2 != 0 {
-		if _, err := s.take(16); err != nil {
-			return err
-		}
+		s.take(16)
+	}
+	if s.bad != nil {
+		return s.bad
 	}
 	s.block, s.out, s.start = block{}, s.out[:0], 0 // nothing before it is referred to
 	s.now = Gzip{Body: true, Member: s.now.Member}
@@ -217,16 +205,9 @@ const maxName = 32 << 10
 // tail reads the end of a member and compares what it says with the text.
 func (s *packed) tail() error {
 	s.align()
-	sum, err := s.take(32)
-	if err != nil {
-		return err
-	}
-	size, err := s.take(32)
-	if err != nil {
-		return err
-	}
-	if sum != s.now.CRC || size != s.now.Size {
-		return corrupt("the checksum does not fit the text")
+	sum, size := s.take(32), s.take(32)
+	if s.bad != nil || sum != s.now.CRC || size != s.now.Size {
+		return s.fail(corrupt("the checksum does not fit the text"))
 	}
 	s.block = block{}
 	s.now = Gzip{Member: s.now.Member + 1}
