@@ -79,18 +79,17 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	tasks := rounds(jobs)
 	h.Parallel.Each(maxParallel, len(tasks), func(i int) { tasks[i].run(ctx) })
 
-	failed := make([]string, 0, len(msgs))
-	seen := make(map[string]bool, len(msgs))
+	var failed []string
 	for i := range jobs {
-		if m := &jobs[i].m; !jobs[i].done() && !seen[m.ID] {
-			seen[m.ID] = true
-			failed = append(failed, m.ID)
+		if !jobs[i].done() {
+			failed = append(failed, jobs[i].m.ID)
 		}
 	}
-	if len(failed) > 0 {
-		h.Journal.Note(journal.Note{Step: journal.DeadKept, At: h.Clock.Now(), Sink: h.Sink, Count: len(failed)})
+	kept := queue.Kept(failed)
+	if len(kept) > 0 {
+		h.note(journal.Note{Step: journal.DeadKept, Count: len(kept)})
 	}
-	return failed
+	return kept
 }
 
 // job is one message of an invocation. Its steps do not run beside each other, its tasks do.

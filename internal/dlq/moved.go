@@ -35,6 +35,11 @@ type verdict struct {
 	until  shard.Micros // isLeased: the end of the lease
 }
 
+// dies has the event parked.
+func (v *verdict) dies(reason deadletter.Reason, detail string) {
+	v.fate, v.reason, v.detail = isDead, reason, detail
+}
+
 // judge judges the events of a message that SQS's receive count moved here, or that came here
 // without a run. The message is one piece: while one of its events is leased all wait, and where
 // one never ran all go back, to be judged again. What is dead becomes the message's tasks.
@@ -78,21 +83,24 @@ func (j *job) judge(ctx context.Context) {
 // order key share one, and so does a version that is there twice.
 func (j *job) bound(verdicts []verdict) {
 	maker := deadletter.Of(j.m)
+	now := j.h.Clock.Now()
+	letter := func(v *verdict, detail string) deadletter.Letter {
+		l := maker.New(v.reason, detail, v.Doc, v.Key, v.Index, now)
+		l.Hash, l.Sink, l.Lane = maker.Hash(), j.h.Sink, string(j.ln)
+		return l
+	}
 	at := map[string]int{}
 	for i := range verdicts {
 		v := &verdicts[i]
 		if v.fate == neverRan {
-			v.reason, v.detail = deadletter.ReceiveCount, "never ran, and has no room to be sent again"
-			v.fate = isDead
+			v.dies(deadletter.ReceiveCount, "never ran, and has no room to be sent again")
 		}
 		if v.fate != isDead {
 			continue
 		}
-		l := maker.New(v.reason, v.detail, v.Doc, v.Key, v.Index, j.h.Clock.Now())
-		l.Hash = maker.Hash()
+		l := letter(v, v.detail)
 		n, known := at[l.ID]
 		if !known {
-			l.Sink, l.Lane = j.h.Sink, string(j.ln)
 			if v.Key != "" && (v.row.Pending == v.Key || v.row.Claimed == v.Key) {
 				l.Refusals, l.LastError = v.row.Refusals, v.row.LastError
 			}
@@ -104,10 +112,7 @@ func (j *job) bound(verdicts []verdict) {
 	for i := range j.tasks {
 		if t := &j.tasks[i]; len(t.events) > 1 {
 			v := t.events[0]
-			t.letter = maker.New(v.reason, fmt.Sprintf("%d events, the first: %s", len(t.events), v.detail), v.Doc, v.Key,
-				v.Index, t.letter.Died)
-			t.letter.Hash = maker.Hash()
-			t.letter.Sink, t.letter.Lane = j.h.Sink, string(j.ln)
+			t.letter = letter(v, fmt.Sprintf("%d events, the first: %s", len(t.events), v.detail))
 		}
 	}
 }
@@ -128,9 +133,9 @@ func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 				return nil, false
 			}
 			v.Doc, v.Key, v.Class = r.Invalid.Doc, r.Invalid.Key, r.Invalid.Key.Class()
-			v.fate, v.reason, v.detail = isDead, r.Invalid.Reason, r.Invalid.Detail()
+			v.dies(r.Invalid.Reason, r.Invalid.Detail())
 		case r.Object != nil:
-			v.fate, v.reason, v.detail = isDead, deadletter.ReceiveCount, "the object was not read to its end"
+			v.dies(deadletter.ReceiveCount, "the object was not read to its end")
 		case r.Skip != "":
 			j.note(&v.Event, journal.Skipped, r.Skip)
 		default:
@@ -179,15 +184,15 @@ func (j *job) byRow(v *verdict) {
 		j.note(&v.Event, journal.Skipped, "its collection belongs to sink "+sink)
 		return
 	} else if astray {
-		v.fate, v.reason, v.detail = isDead, deadletter.Contract, fmt.Sprintf(
-			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
+		v.dies(deadletter.Contract, fmt.Sprintf(
+			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink))
 		return
 	}
 	switch judgement {
 	case shard.Parked:
 		if j.claimed != "" {
 			// This may be the very dead letter of which the row knows, and is not stored yet.
-			v.fate, v.reason, v.detail = isDead, j.claimed, "its row is marked dead: "+r.LastError
+			v.dies(j.claimed, "its row is marked dead: "+r.LastError)
 			return
 		}
 		n := j.about(&v.Event, journal.AlreadyDead, "its dead letter is stored")
@@ -195,18 +200,17 @@ func (j *job) byRow(v *verdict) {
 		h.note(n)
 		return
 	case shard.ClassMismatch:
-		v.fate, v.reason = isDead, deadletter.ClassMismatch
-		v.detail = fmt.Sprintf("version: the row has versions of class %s, this one is %s", r.VersionClass, v.Class)
+		v.dies(deadletter.ClassMismatch,
+			fmt.Sprintf("version: the row has versions of class %s, this one is %s", r.VersionClass, v.Class))
 		return
 	case shard.TooOld:
 		if j.m.MovedFrom == "" {
 			v.fate = neverRan // receive judges it
 			break
 		}
-		v.fate, v.reason, v.detail = isDead, deadletter.TooOld,
-			"older than rows are kept, and nothing committed to judge it by"
+		v.dies(deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by")
 	case shard.Held:
-		v.fate, v.reason, v.detail = j.held(v)
+		j.held(v)
 	}
 	if r.LeaseUntil >= h.now() {
 		v.fate, v.until = isLeased, r.LeaseUntil
@@ -214,21 +218,19 @@ func (j *job) byRow(v *verdict) {
 }
 
 // held is the fate of a version that nothing has decided yet.
-func (j *job) held(v *verdict) (fate, deadletter.Reason, string) {
-	h := j.h
+func (j *job) held(v *verdict) {
 	switch {
-	case j.m.MovedFrom == "":
-		// Whatever the row says of other copies, this one has not run: receive judges it.
-		return neverRan, "", ""
+	// Whatever the row says of other copies, one that SQS did not move has not run: receive judges it.
+	case j.m.MovedFrom == "", v.row.Claimed < v.Key && !j.h.overdue(j.m):
+		v.fate = neverRan
 	case v.row.Claimed > v.Key:
 		j.note(&v.Event, journal.Blocked, "a newer version was claimed and may be in the sink")
-		return isDead, deadletter.ReceiveCount, "a newer version was claimed without an answer"
-	case v.row.Claimed < v.Key && !h.overdue(j.m):
-		return neverRan, "", ""
+		v.dies(deadletter.ReceiveCount, "a newer version was claimed without an answer")
 	case v.row.Claimed < v.Key:
-		return isDead, deadletter.ReceiveCount, "never ran, for longer than " + h.Config.Retry.DeadDeadline.String()
+		v.dies(deadletter.ReceiveCount, "never ran, for longer than "+j.h.Config.Retry.DeadDeadline.String())
+	default:
+		v.dies(deadletter.ReceiveCount, fmt.Sprintf("claimed %d times without an answer", v.row.Attempts))
 	}
-	return isDead, deadletter.ReceiveCount, fmt.Sprintf("claimed %d times without an answer", v.row.Attempts)
 }
 
 // wait keeps the message away until the lease has ended.

@@ -23,10 +23,9 @@ type LettersReport struct {
 
 const (
 	letterPage = 100
-	// autoAfter is how long the first automatic redrive waits; each further one waits autoFactor
-	// times as long.
-	autoAfter  = 15 * time.Minute
-	autoFactor = 4
+	// autoAfter is how long the first automatic redrive waits; each further one waits four times as
+	// long.
+	autoAfter = 15 * time.Minute
 )
 
 // letters goes through the parked dead letters, from where the last run ended.
@@ -185,12 +184,8 @@ func (r *run) auto(f deadletter.Facts) bool {
 // autoWait is how long after its death a dead letter is sent again: 15 minutes, then 1 hour, then
 // 4.
 func autoWait(n int) time.Duration {
-	d := autoAfter
 	// The bound keeps the product from overflowing: eight steps are about two years.
-	for range min(n, 8) {
-		d *= autoFactor
-	}
-	return d
+	return autoAfter << (2 * min(max(n, 0), 8))
 }
 
 // parkAgain sets a dead letter back that was sent again and of which neither a commit nor another

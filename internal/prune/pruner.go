@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -60,19 +61,11 @@ type Budget struct {
 }
 
 func (b Budget) complete() Budget {
-	or := func(n *int, d int) {
-		if *n <= 0 {
-			*n = d
-		}
+	return Budget{
+		Time: cmp.Or(max(b.Time, 0), 40*time.Second), Rows: cmp.Or(max(b.Rows, 0), 100_000),
+		Events: cmp.Or(max(b.Events, 0), 20_000), Flights: cmp.Or(max(b.Flights, 0), 2_000),
+		Letters: cmp.Or(max(b.Letters, 0), 2_000),
 	}
-	if b.Time <= 0 {
-		b.Time = 40 * time.Second
-	}
-	or(&b.Rows, 100_000)
-	or(&b.Events, 20_000)
-	or(&b.Flights, 2_000)
-	or(&b.Letters, 2_000)
-	return b
 }
 
 const (
@@ -138,31 +131,39 @@ func (p *Pruner) Run(ctx context.Context) (Report, error) {
 		p.note(journal.Note{Step: journal.ClockOff, Detail: detail})
 		return r.report, fmt.Errorf("start a run: %s, by the rule's", detail)
 	}
-	name := "prune-" + p.Sink
 	// The conditional "last run" row comes first. A caller that does not get it does nothing else.
-	saved, mine, err := r.begin(ctx, name, r.budget.Time+endMargin)
+	err := inTurn(ctx, r, "prune-"+p.Sink, &r.state, func() error {
+		r.report.Ran = true
+		// Noted before the segments, because flights are judged by how long the table has been there.
+		r.state.missed(shard.MicrosOf(r.start), r.Config.Lifecycle.PruneEvery)
+		return errors.Join(r.segments(ctx)...)
+	})
+	return r.report, err
+}
+
+// inTurn does something if it is this caller's turn by the run row of that name. It goes on from what
+// the last turn saved there, and saves where the next one goes on, whatever failed.
+func inTurn[S any](ctx context.Context, r *run, name string, saved *S, do func() error) error {
+	text, mine, err := r.begin(ctx, name)
 	if err != nil {
-		return r.report, fmt.Errorf("start a run: %w", err)
+		return fmt.Errorf("start a run: %w", err)
 	}
 	if !mine {
-		return r.report, nil
+		return nil
 	}
-	r.report.Ran = true
-	if json.Unmarshal([]byte(saved), &r.state) != nil {
-		r.state = cursors{} // of another version: a pass from the beginning does no harm
+	if json.Unmarshal([]byte(text), saved) != nil {
+		*saved = *new(S) // of another version: a pass from the beginning does no harm
 	}
-	// Noted before the segments, because flights are judged by how long the table has been there.
-	r.state.missed(shard.MicrosOf(r.start), r.Config.Lifecycle.PruneEvery)
-	// The cursors are saved whatever failed, so that the next run goes on.
-	failures := r.segments(ctx)
-	next, err := json.Marshal(r.state)
+	failed := do()
+	next, err := json.Marshal(saved)
 	if err == nil {
-		err = r.end(ctx, name, string(next))
+		// The time of a segment may be over, that of the run is not.
+		err = r.end(context.WithoutCancel(ctx), name, string(next))
 	}
 	if err != nil {
-		failures = append(failures, fmt.Errorf("end the run: %w", err))
+		err = fmt.Errorf("end the run: %w", err)
 	}
-	return r.report, errors.Join(failures...)
+	return errors.Join(failed, err)
 }
 
 // segments runs one segment after the other, the urgent ones first, each with its share of the time
@@ -200,11 +201,11 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 
 // begin takes the turn by the run row and returns what the last run saved there. It is at most one
 // per interval: a tenth less than the rule's, which does not fire to the second.
-func (r *run) begin(ctx context.Context, name string, length time.Duration) (saved string, mine bool, err error) {
+func (r *run) begin(ctx context.Context, name string) (saved string, mine bool, err error) {
 	now := shard.MicrosOf(r.Clock.Now())
 	every := r.Config.Lifecycle.PruneEvery
 	// The turn lasts as long as a run may take, so a run that dies blocks the others for no longer.
-	w := shard.StartRun(name, r.token, now, now.Add(length), every-every/10)
+	w := shard.StartRun(name, r.token, now, now.Add(r.budget.Time+endMargin), every-every/10)
 	old, err := r.table().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
 		return refused.Row.Cursor, refused.Row.Owner == r.token, nil // ours where only the answer was lost

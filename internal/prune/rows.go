@@ -2,7 +2,6 @@ package prune
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -53,14 +52,17 @@ type scanPoint struct {
 	Failed int    `json:"f,omitempty"` // runs in a row that could not go on from here
 }
 
-func (p *pass) ended() bool {
-	for _, c := range p.Cursors {
+// open are the scan segments that have not come to their end.
+func (p *pass) open() (segments []int) {
+	for i, c := range p.Cursors {
 		if !c.Done {
-			return false
+			segments = append(segments, i)
 		}
 	}
-	return true
+	return segments
 }
+
+func (p *pass) ended() bool { return len(p.open()) == 0 }
 
 // begin starts the next pass where its day has come. A pass that took more than a day makes the
 // next ones read more at a time.
@@ -95,67 +97,48 @@ func (p *pass) quota(now time.Time, every time.Duration, budget int) int {
 
 // rows is this run's part of the daily pass. Among the pruners of several sinks one takes it.
 func (r *run) rows(ctx context.Context) error {
-	const name = "rows"
-	// The pass has a run row of its own, because all sinks share the table.
-	saved, mine, err := r.begin(ctx, name, r.budget.Time+endMargin)
-	if err != nil || !mine {
-		return err
-	}
 	var p pass
-	if json.Unmarshal([]byte(saved), &p) != nil {
-		// The text is of another version. A pass from the beginning does no harm.
-		p = pass{}
-	}
-	if p.begin(r.Clock.Now()) {
-		if err = r.scan(ctx, &p); errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-			err = nil // out of time: the next run goes on from here
+	// The pass has a run row of its own, because all sinks share the table.
+	return inTurn(ctx, r, "rows", &p, func() (err error) {
+		if p.begin(r.Clock.Now()) {
+			if err = r.scan(ctx, &p); errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+				err = nil // out of time: the next run goes on from here
+			}
+			r.report.Rows.PassEnded = p.ended()
 		}
-		r.report.Rows.PassEnded = p.ended()
-	}
-	next, jsonErr := json.Marshal(p)
-	if jsonErr != nil {
-		return errors.Join(err, fmt.Errorf("write the cursor: %w", jsonErr))
-	}
-	out := context.WithoutCancel(ctx) // the segment's time may be over, the run's is not
-	return errors.Join(err, r.end(out, name, string(next)))
+		return err
+	})
 }
 
 // scan goes on with every scan segment. One that fails keeps its place.
 func (r *run) scan(ctx context.Context, p *pass) error {
 	quota := p.quota(r.Clock.Now(), r.Config.Lifecycle.PruneEvery, r.budget.Rows)
 	var failures []error
-	open := 0
-	for _, c := range p.Cursors {
-		if !c.Done {
-			open++
-		}
-	}
-	for i := range p.Cursors {
-		if p.Cursors[i].Done {
-			continue
-		}
+	open := p.open()
+	for n, i := range open {
+		at := &p.Cursors[i]
 		// Equal shares among the scan segments that have not ended.
-		share := quota / open
-		quota, open = quota-share, open-1
-		from := p.Cursors[i]
-		victims, read, err := r.look(ctx, i, &p.Cursors[i], share)
+		share := quota / (len(open) - n)
+		quota -= share
+		from := *at
+		victims, read, err := r.look(ctx, i, at, share)
 		if err == nil {
 			err = r.collect(ctx, victims)
 		}
 		if err != nil {
-			p.Cursors[i] = from // phase two is not through: read it again
+			*at = from // phase two is not through: read it again
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			// Twelve runs are an hour by default: an outage that is shorter keeps its place.
-			if p.Cursors[i].Failed++; p.Cursors[i].Failed >= maxFailed {
-				p.Cursors[i] = scanPoint{} // the cursor itself may be what the table does not take
+			if at.Failed++; at.Failed >= maxFailed {
+				*at = scanPoint{} // the cursor itself may be what the table does not take
 			}
 			failures = append(failures, fmt.Errorf("scan segment %d: %w", i, err))
 			continue
 		}
 		p.Rows += read
-		p.Cursors[i].Failed = 0
+		at.Failed = 0
 	}
 	return errors.Join(failures...)
 }

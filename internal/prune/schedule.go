@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
@@ -61,13 +62,11 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 		o, err := deadletter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
 		// There is no room for lull-first-sent, which every copy must carry (design section 13).
 		if errors.Is(err, queue.ErrTooLarge) {
-			if err := r.parkItem(ctx, it, err); err != nil {
-				failed.add(err)
+			if err = r.parkItem(ctx, it, err); err == nil {
+				rep.Parked++
+				done = append(done, it)
 				continue
 			}
-			rep.Parked++
-			done = append(done, it)
-			continue
 		}
 		if err != nil {
 			failed.add(err)
@@ -129,21 +128,17 @@ func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
 	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
 	l := deadletter.New(m, deadletter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
 	l.Sink, l.Lane = r.Sink, string(it.Lane)
-	if r.Config.DeadLetters == config.DeadLettersNone {
-		r.note(journal.Note{
-			Step: journal.Dropped, Doc: it.Doc, Key: it.Key, Message: it.MessageID, Sent: it.FirstSent,
-			Detail: string(l.Reason) + ": " + l.Detail,
-		})
-		return nil
+	n := journal.Note{
+		Step: journal.Dropped, Doc: it.Doc, Key: it.Key, Message: it.MessageID, Sent: it.FirstSent,
+		Detail: string(l.Reason) + ": " + l.Detail,
 	}
-	err := r.try(ctx, func() error {
-		_, err := r.Letters.Park(ctx, l)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("park the event of %s: %w", it.Doc, err)
+	if r.Config.DeadLetters != config.DeadLettersNone {
+		park := func() (deadletter.Parking, error) { return r.Letters.Park(ctx, l) }
+		if _, err := backoff.Get(ctx, r.Clock, park); err != nil {
+			return fmt.Errorf("park the event of %s: %w", it.Doc, err)
+		}
+		n.Step, n.Letter = journal.Parked, l.ID
 	}
-	r.note(journal.Note{Step: journal.Parked, Doc: it.Doc, Key: it.Key, Sent: it.FirstSent, Detail: string(l.Reason) +
-		": " + l.Detail, Letter: l.ID})
+	r.note(n)
 	return nil
 }

@@ -100,3 +100,17 @@ func FailAll(n int, err error) []error {
 	}
 	return Answer(errs)
 }
+
+// Kept is the answer of a function for the messages that its queue must keep: their ids, each once.
+// It is never nil, because a list without ids acknowledges the whole batch.
+func Kept(ids []string) []string {
+	kept := make([]string, 0, len(ids))
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			kept = append(kept, id)
+		}
+	}
+	return kept
+}

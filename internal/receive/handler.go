@@ -116,13 +116,9 @@ func (h *Handler) clockOff(now time.Time, msgs []queue.Message) time.Duration {
 	var happened, first time.Time
 	for i := range msgs {
 		m := &msgs[i]
-		for _, at := range []time.Time{m.Sent, m.FirstReceived} {
-			if at.After(happened) {
-				happened = at
-			}
-		}
-		if m.ReceiveCount == 1 && m.FirstReceived.After(first) {
-			first = m.FirstReceived
+		happened = latest(happened, latest(m.Sent, m.FirstReceived))
+		if m.ReceiveCount == 1 {
+			first = latest(first, m.FirstReceived)
 		}
 	}
 	if off := clock.Off(now, happened, h.Config.Queues.Retention); off != 0 {
@@ -183,22 +179,13 @@ func (b *batch) now() shard.Micros { return shard.MicrosOf(b.h.Clock.Now()) }
 
 // answer lists the messages that are not done.
 func (b *batch) answer() []string {
-	// Never nil (design section 6). A list without ids acknowledges the whole batch.
-	failed := make([]string, 0, len(b.msgs)+len(b.away))
-	seen := make(map[string]bool, len(b.msgs)+len(b.away))
-	for _, id := range b.away {
-		if !seen[id] {
-			seen[id] = true
-			failed = append(failed, id)
-		}
-	}
+	failed := b.away
 	for i, s := range b.state {
-		if id := b.msgs[i].ID; (s.open > 0 || s.failed) && !seen[id] {
-			seen[id] = true
-			failed = append(failed, id)
+		if s.open > 0 || s.failed {
+			failed = append(failed, b.msgs[i].ID)
 		}
 	}
-	return failed
+	return queue.Kept(failed)
 }
 
 // done completes one event of a message. The message is acknowledged when the count of its open
