@@ -17,11 +17,11 @@ import (
 	"github.com/lullhq/lull/internal/release"
 )
 
-// Deployed is a function and the alias by which it is called.
+// Deployed is a function and the alias by which it is called. CDK takes Function, not what holds it.
 type Deployed struct {
-	awslambda.Function
-	Alias awslambda.Alias
-	Log   awslogs.LogGroup
+	Function awslambda.Function
+	Alias    awslambda.Alias
+	Log      awslogs.LogGroup
 
 	role awsiam.Role
 }

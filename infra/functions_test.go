@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
@@ -400,4 +402,15 @@ func resolve(s *template, v any) any {
 		return out
 	}
 	return v
+}
+
+// CDK takes its own objects. What holds one among other things would compile in its place, and then
+// panic.
+func TestHoldersDoNotPassForWhatTheyHold(t *testing.T) {
+	t.Parallel()
+	for _, holder := range []any{&Deployed{}, Operator{}, &Operator{}} {
+		if _, is := holder.(awsiam.IGrantable); is {
+			t.Errorf("%T passes for something that rights can be granted to", holder)
+		}
+	}
 }

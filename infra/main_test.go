@@ -275,6 +275,9 @@ func serverlessProps() *Props {
 		URL: "https://cms.example.org/{id}", Version: "/version", Headers: source.Headers{SecretARN: fetchARN},
 	}
 	c.Sources[c.DefaultSource] = native
+	c.Sources["files"] = config.Source{
+		Kind: "native", Match: []source.Match{{Named: true}}, Fetch: &source.Fetch{URL: "s3://exports/content/{id}.json"},
+	}
 	c.Index.Timeout = 15 * time.Second // for fetch and enrich
 	c.Complete()
 	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist"), ReadKeyARNs: []string{readKeyARN}}

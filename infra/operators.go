@@ -9,9 +9,9 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// Operator is a role of the command line.
+// Operator is a role of the command line. CDK takes Role, not what holds it.
 type Operator struct {
-	awsiam.Role
+	Role    awsiam.Role
 	Purpose string
 }
 

@@ -17,7 +17,7 @@ func (l *Lull) newOutputs() {
 	l.output(l.Construct, "Table", l.Table.TableName())
 	l.output(l.Construct, "Bucket", l.Bucket.BucketName())
 	for _, name := range []string{Publisher, Reader, Repairer} {
-		l.output(l.Construct, title(name)+"Role", l.Operators[name].RoleArn())
+		l.output(l.Construct, title(name)+"Role", l.Operators[name].Role.RoleArn())
 	}
 	for _, name := range sinkNames(l.props.Config) {
 		s, sink := l.Sinks[name], title(name)

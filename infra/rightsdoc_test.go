@@ -43,6 +43,9 @@ var documented = []struct{ path, name string }{
 var onlyWhere = map[string]string{
 	"LoadReferences":      "`payload.allow` lists places",
 	"MissReferences":      "`payload.allow` lists places",
+	"FetchObjects":        "`fetch.url` is in S3",
+	"MissFetched":         "`fetch.url` is in S3",
+	"ReadFetched":         "other keys encrypt those objects",
 	"ReadPassword":        "`auth.secretARN` is set",
 	"WriteSink":           "`auth.kind` is `sigv4`",
 	"ProbeSink":           "`auth.kind` is `sigv4`",

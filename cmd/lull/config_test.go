@@ -78,7 +78,7 @@ func TestConfigCheckSaysWhatFollows(t *testing.T) {
 		"news        search  6s     40s       10s", "search  opensearch  13s", "costs about $8 a month")
 	var answer checked
 	lull(t, "", "config", "check", path, "-o", "json").into(t, &answer)
-	if !answer.OK || !answer.Deployable || len(answer.Follows) == 0 || answer.Idle < 1 {
+	if !answer.OK || answer.Deployable || len(answer.Follows) == 0 || answer.Idle < 1 {
 		t.Errorf("got %+v", answer)
 	}
 	local := write(t, "debounce: {quiet: 6s}\n")

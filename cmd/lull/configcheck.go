@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -90,7 +91,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 		},
 	}
 	fileFlag(c)
-	c.Flags().BoolVar(&deploy, "deploy", false, "also refuse what only 'lull dev' runs, such as the sink bleve")
+	c.Flags().BoolVar(&deploy, "deploy", false, "also refuse what only 'lull dev' runs, such as the sink bleve, and addresses of example.org")
 	c.Flags().StringVar(&messages, "message", "", "`FILE|DIR|-` of messages: say which source reads each, and what becomes of it")
 	c.Flags().StringVar(&sink, "sink", "", "with --message: the `NAME` of the sink in whose queue they lie; without it as "+
 		"lull publish chooses")
@@ -108,7 +109,7 @@ func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messa
 	}
 	answer := checked{File: path, OK: err == nil, Faults: faultLines(err)}
 	if err == nil {
-		undeployable := cfg.ValidateDeployed()
+		undeployable := errors.Join(cfg.ValidateDeployed(), cfg.Placeholders())
 		answer.Deployable = undeployable == nil
 		if lines.Locate(undeployable); deploy && undeployable != nil {
 			answer.OK, answer.Faults = false, faultLines(undeployable)

@@ -20,7 +20,11 @@ func TestNewStacksRunWithEveryKindOfSource(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "My_shop")
 			lull(t, "", "new", dir, "--source", kind).want(t, "new", exitOK, "cd "+dir, "lull dev --local --config lull.yaml")
-			lull(t, "", "config", "check", "--deploy", filepath.Join(dir, "lull.yaml")).want(t, "check", exitOK, kind)
+			lull(t, "", "config", "check", filepath.Join(dir, "lull.yaml")).want(t, "check", exitOK, kind)
+			a := lull(t, "", "config", "check", "--deploy", filepath.Join(dir, "lull.yaml"))
+			if a.want(t, "its address", exitUsage, "1 fault"); !strings.Contains(a.out, "sinks.search.url") {
+				t.Errorf("got %s, want the address to be written", a.out)
+			}
 			readme := contents(t, filepath.Join(dir, "README.md"))
 			_, command, found := strings.Cut(readme, "    lull dev ")
 			if !found || !strings.HasPrefix(readme, "# my-shop\n") {

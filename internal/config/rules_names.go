@@ -132,6 +132,9 @@ func checkSinks(c *Config, f *checker) {
 			f.fault(path, strings.Join(o.Sinks, ", "), "stands beside sink", "keep one of the two: in sinks, the first one "+
 				"keeps the rows that "+printable(o.Sink)+" has alone")
 		}
+		if o.Sinks != nil && len(o.Sinks) == 0 {
+			f.fault(path, nil, "names no sink, so that its documents would go to "+c.SinksFor(name)[0], "leave sinks out, or name one")
+		}
 		for i, sink := range o.Sinks {
 			at := fmt.Sprintf("%s[%d]", path, i)
 			if slices.Contains(o.Sinks[:i], sink) {

@@ -66,6 +66,11 @@ var brokenNames = []broken{
 		setting: "collections.news.sinks", fix: "keep one of the two",
 	},
 	{
+		rule: "sinks", name: "a list without sinks",
+		breaks:  func(c *Config) { news(c, Collection{Sinks: []string{}}) },
+		setting: "collections.news.sinks", fix: "leave sinks out",
+	},
+	{
 		rule: "sinks", name: "a sink twice",
 		breaks:  func(c *Config) { fanned(c, "search", "other", "search") },
 		setting: "collections.news.sinks[2]", fix: "name each sink once",

@@ -204,6 +204,21 @@ func TestDeployedSinksOutliveTheProcess(t *testing.T) {
 	}
 }
 
+// Nothing answers at an address of documentation: a deployed stack would wait for it for days.
+func TestPlaceholdersAreNotDeployed(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	for address, want := range map[string]int{
+		"https://search.example.org": 1, "https://example.com:9200/": 1, "postgres://db.example.net/content": 1,
+		"https://search.example.org.shop": 0, "https://search.shop.org/example.org": 0, "https://myexample.org": 0,
+	} {
+		setSink(&c, func(s *Sink) { s.URL = address })
+		if faults := Faults(c.Placeholders()); len(faults) != want || want > 0 && label(faults[0]) != "placeholder:sinks.search.url" {
+			t.Errorf("%s: got %v, want %d faults", address, faults, want)
+		}
+	}
+}
+
 func TestSettingsOfNothingAreRefused(t *testing.T) {
 	t.Parallel()
 	var c Config

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 
 	"github.com/lullhq/lull/sink"
@@ -18,6 +19,24 @@ func (c *Config) Validate() error {
 // ValidateDeployed is Validate for settings that are to be deployed: it refuses sinks that live in
 // one process, too.
 func (c *Config) ValidateDeployed() error { return c.validateDeployed(false) }
+
+// placeholder is an address of documentation, as RFC 2606 reserves them.
+var placeholder = regexp.MustCompile(`^[a-z]+://([^/@]*[.@])?example\.(com|net|org)([:/]|$)`)
+
+// Placeholders returns a fault for each address that only stands for one, as `lull new` writes it,
+// joined.
+func (c *Config) Placeholders() error {
+	var fs faults
+	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
+		if v.Kind() == reflect.String && placeholder.MatchString(v.String()) {
+			fs.add(&Fault{
+				Rule: "placeholder", Setting: p.name, Value: written(v),
+				Problem: "is an address of documentation: nothing answers there", Fix: "write your own",
+			})
+		}
+	})
+	return fs.err()
+}
 
 // validateDeployed passes over kinds that are not registered in this program where the settings are
 // deployed already.
