@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -29,13 +29,11 @@ func (a *app) backfillCommand() *cobra.Command {
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		order := o
 		order.Collection, order.By = shard.Collection(args[0]), whoami()
-		switch {
-		case order.Collection.Validate() != nil:
-			return usagef("COLLECTION: %w", order.Collection.Validate())
-		case order.Sink == "":
+		if err := cmp.Or(checkCollection("COLLECTION", args[0]), checkRate(most, "documents")); err != nil {
+			return err
+		}
+		if order.Sink == "" {
 			return usagef("--sink: name the sink that shall be filled")
-		case !(most >= 0) || math.IsInf(most, 0):
-			return usagef("--rate %g: want documents a second, or 0 for no limit", most)
 		}
 		return a.backfill(c.Context(), api, order, most)
 	})

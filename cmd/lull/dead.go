@@ -58,7 +58,7 @@ func parseWhen(text string, to *time.Time) (err error) {
 func (a *app) deadListCommand() *cobra.Command {
 	var f operate.LetterFilter
 	c := &cobra.Command{Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs}
-	list := func(ctx context.Context, api operate.API, _ []string) ([]operate.Letter, error) {
+	list := func(api operate.API, ctx context.Context, _ []string) ([]operate.Letter, error) {
 		return api.Letters(ctx, f)
 	}
 	question(a, c, list, func(w io.Writer, all []operate.Letter) {
@@ -77,26 +77,23 @@ func (a *app) deadListCommand() *cobra.Command {
 
 func (a *app) deadShowCommand() *cobra.Command {
 	c := &cobra.Command{Use: "show ID", Short: "Show one dead letter and its body; -o json has it byte for byte", Args: cobra.ExactArgs(1)}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		d, err := api.Letter(c.Context(), args[0])
-		if err != nil {
-			return err
+	show := func(api operate.API, ctx context.Context, args []string) (operate.Letter, error) {
+		return api.Letter(ctx, args[0])
+	}
+	question(a, c, show, func(w io.Writer, d operate.Letter) {
+		advice := d.Reason.Advice()
+		terminal.Printf(w,
+			"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\n"+
+				"state\t%s\nsource\t%s\nsink, lane\t%s, %s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
+				"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
+			d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Source,
+			d.Sink, d.Lane, d.MessageID,
+			d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
+			d.LastError, d.Redrives, d.Auto)
+		for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
+			terminal.Printf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
 		}
-		err = a.print(d, func(w io.Writer) {
-			advice := d.Reason.Advice()
-			terminal.Printf(w,
-				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\nstate\t%s\nsource\t%s\nsink, lane\t%s, "+
-					"%s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
-					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
-				d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Source,
-				d.Sink, d.Lane, d.MessageID,
-				d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
-				d.LastError, d.Redrives, d.Auto)
-			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
-				terminal.Printf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
-			}
-		})
-		return a.below(err, d.Body)
+		below(w, d.Body)
 	})
 	return exits(c, map[int]string{
 		exitOK: "it was shown", exitFailed: "the stack did not answer",
@@ -149,10 +146,7 @@ func (a *app) mayDrop(ctx context.Context, api operate.API, o operate.LetterOrde
 	if err != nil {
 		return err
 	}
-	n := 0
-	for _, of := range res.Outcomes {
-		n += of
-	}
+	n := sum(res.Outcomes)
 	if n < 2 {
 		return nil
 	}
@@ -174,8 +168,9 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 			return usagef("--all: it excludes an ID and filters")
 		case len(args) > 0 && filtered:
 			return usagef("an ID and a filter exclude each other")
-		case !(o.Rate >= 0) || math.IsInf(o.Rate, 0):
-			return usagef("--rate %g: want dead letters a second, or 0 for no limit", o.Rate)
+		}
+		if err := checkRate(o.Rate, "dead letters"); err != nil {
+			return err
 		}
 		order := *o
 		order.By = whoami()
@@ -189,7 +184,12 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 		if err != nil && res.Outcomes == nil {
 			return err // nothing was begun
 		}
-		err = cmp.Or(err, a.print(res, func(w io.Writer) { campaignEnd(w, res, order.DryRun) }))
+		err = cmp.Or(err, a.print(res, func(w io.Writer) {
+			if len(res.Outcomes) == 0 {
+				fmt.Fprintln(w, "no dead letter is selected")
+			}
+			outcomes(w, res.Outcomes, order.DryRun)
+		}))
 		if err == nil && order.Key != "" && len(res.Lines) == 0 {
 			return &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", order.Key)}
 		}
@@ -210,23 +210,33 @@ func campaignLine(l operate.LetterLine) string {
 	if l.Letter.Version != "" {
 		what += " v" + l.Letter.Version
 	}
-	text := fmt.Sprintf("%s  %-10s  %s", l.Letter.ID, l.Outcome, what)
-	if l.Error != "" {
-		text += "  " + l.Error
-	}
-	return text
+	return spaced(l.Letter.ID, fmt.Sprintf("%-10s", l.Outcome), what, l.Error)
 }
 
-func campaignEnd(w io.Writer, res operate.LetterResult, dry bool) {
-	if len(res.Outcomes) == 0 {
-		fmt.Fprintln(w, "no dead letter is selected")
-	}
-	for _, outcome := range slices.Sorted(maps.Keys(res.Outcomes)) {
-		terminal.Printf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
+// outcomes says how often each thing happened, or would have.
+func outcomes(w io.Writer, of map[string]int, dry bool) {
+	for _, outcome := range slices.Sorted(maps.Keys(of)) {
+		terminal.Printf(w, "%s: %d\n", outcome, of[outcome])
 	}
 	if dry {
 		fmt.Fprintln(w, "dry run: nothing was changed")
 	}
+}
+
+// sum is how often something happened at all.
+func sum(of map[string]int) (n int) {
+	for _, count := range of {
+		n += count
+	}
+	return n
+}
+
+// checkRate judges --rate, 0 for no limit.
+func checkRate(perSecond float64, of string) error {
+	if !(perSecond >= 0) || math.IsInf(perSecond, 0) {
+		return usagef("--rate %g: want %s a second, or 0 for no limit", perSecond, of)
+	}
+	return nil
 }
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -240,7 +250,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	}
 	var scheduled bool
 	c.Flags().BoolVar(&scheduled, "scheduled", false, "cancel the next scheduled event, not the pending version")
-	cancel := func(ctx context.Context, api operate.API, key shard.DocID) (operate.Letter, error) {
+	cancel := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Letter, error) {
 		return api.Cancel(ctx, operate.Cancellation{Key: key, Scheduled: scheduled, By: whoami()})
 	}
 	question(a, c, ofKey(cancel), func(w io.Writer, l operate.Letter) {

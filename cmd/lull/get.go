@@ -33,21 +33,10 @@ func (a *app) getCommand() *cobra.Command {
 		Long: "Reads the document back from its sink. KEY is <collection>#<id>. Of a collection with several sinks " +
 			"that is the first one's: <collection>@<sink>#<id> is another's.",
 	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		key, err := keyArg(args[0])
-		if err != nil {
-			return err
-		}
-		d, err := api.Get(c.Context(), key)
-		if err != nil {
-			return err
-		}
-		err = a.print(d, func(w io.Writer) {
-			terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
-				d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence,
-				d.Indexed.Format(time.RFC3339Nano))
-		})
-		return a.below(err, string(d.Document))
+	question(a, c, ofKey(operate.API.Get), func(w io.Writer, d operate.Document) {
+		terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
+			d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence, d.Indexed.Format(time.RFC3339Nano))
+		below(w, string(d.Document))
 	})
 	return exits(c, map[int]string{
 		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer",
@@ -85,36 +74,20 @@ func (a *app) explainCommand() *cobra.Command {
 		}
 		return nil
 	}
+	ask := ofKey(operate.API.Explain)
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		key, err := keyArg(args[0])
-		if err != nil {
+		x, err := ask(api, c.Context(), args)
+		if err == nil {
+			err = a.print(x, func(w io.Writer) { explainAll(w, x) })
+		}
+		code := explained(x)
+		switch {
+		case err != nil || code == exitOK:
 			return err
+		case code == exitMissing:
+			return &exitError{code, fmt.Errorf("%s: %w", args[0], errUnknownKey)}
 		}
-		x, err := api.Explain(c.Context(), key)
-		if err != nil {
-			return err
-		}
-		err = a.print(x, func(w io.Writer) {
-			if len(x.Others) > 0 {
-				terminal.Printf(w, "IN SINK %s\n", x.Sink)
-			}
-			explain(w, x)
-			for _, other := range x.Others {
-				terminal.Printf(w, "\nIN SINK %s\n", other.Sink)
-				explain(w, other)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		switch code := explained(x); code {
-		case exitOK:
-			return nil
-		case exitMissing:
-			return &exitError{code, fmt.Errorf("%s: %w", key, errUnknownKey)}
-		default:
-			return &exitError{code, nil}
-		}
+		return &exitError{code, nil}
 	})
 	return exits(c, map[int]string{
 		exitOK:      "it is fresh, or on its way",
@@ -163,6 +136,20 @@ func explainedAt(x operate.Explanation) int {
 const maxLogs = 31 * 24 * time.Hour
 
 var errUnknownKey = fmt.Errorf("nothing is known about this key: %w", operate.ErrNotFound)
+
+// explainAll explains a document, in each of its sinks where there are several.
+func explainAll(w io.Writer, x operate.Explanation) {
+	if len(x.Others) == 0 {
+		explain(w, x)
+		return
+	}
+	terminal.Printf(w, "IN SINK %s\n", x.Sink)
+	explain(w, x)
+	for _, other := range x.Others {
+		terminal.Printf(w, "\nIN SINK %s\n", other.Sink)
+		explain(w, other)
+	}
+}
 
 func explain(w io.Writer, x operate.Explanation) {
 	terminal.Printf(w, "%s\n", x.Key)

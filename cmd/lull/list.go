@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ func (a *app) listCommand() *cobra.Command {
 			"stack lists what waits or is being written, and with --state what is scheduled or dead. The others would " +
 			"take a scan of the whole table: a line on standard error says so. `lull explain` says more about one document.",
 	}
-	ask := func(ctx context.Context, api operate.API, _ []string) (operate.DocumentPage, error) {
+	ask := func(api operate.API, ctx context.Context, _ []string) (operate.DocumentPage, error) {
 		if f.Limit < 1 || f.Limit > maxListed {
 			return operate.DocumentPage{}, usagef("--limit %d: want 1 to %d", f.Limit, maxListed)
 		}
@@ -64,7 +65,6 @@ func listedStates() []string {
 // is said once.
 func listed(ctx context.Context, api operate.API, f operate.DocumentFilter) (operate.DocumentPage, error) {
 	all := operate.DocumentPage{Documents: []operate.DocumentLine{}}
-	said := map[string]bool{}
 	for want := f.Limit; ; {
 		f.Limit = min(want-len(all.Documents), maxPage)
 		page, err := api.Documents(ctx, f)
@@ -74,10 +74,9 @@ func listed(ctx context.Context, api operate.API, f operate.DocumentFilter) (ope
 		all.Documents = append(all.Documents, page.Documents...)
 		all.Next, all.Now, all.Counts = page.Next, page.Now, page.Counts
 		for _, note := range page.Notes {
-			if !said[note] {
+			if !slices.Contains(all.Notes, note) {
 				all.Notes = append(all.Notes, note)
 			}
-			said[note] = true
 		}
 		if page.Next == "" || page.Next == f.Cursor || len(all.Documents) >= want {
 			return all, nil

@@ -22,7 +22,7 @@ func (a *app) objectCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&order.Abort, "abort", false, "do not read the object to its end")
 	c.Flags().StringVar(&order.Why, "why", "", "with --abort: a `TEXT` for those who find it")
-	question(a, c, func(ctx context.Context, api operate.API, args []string) (operate.ObjectResult, error) {
+	question(a, c, func(api operate.API, ctx context.Context, args []string) (operate.ObjectResult, error) {
 		order.Object = args[0]
 		if order.Abort {
 			order.By = whoami()

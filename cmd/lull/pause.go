@@ -71,7 +71,7 @@ func (a *app) halting(c *cobra.Command, order *operate.PauseOrder,
 ) {
 	c.Flags().BoolVar(&order.All, "all", false, "every sink of the stack")
 	c.Args = cobra.MaximumNArgs(1)
-	ask := func(ctx context.Context, api operate.API, args []string) (operate.PauseResult, error) {
+	ask := func(api operate.API, ctx context.Context, args []string) (operate.PauseResult, error) {
 		if len(args) > 0 {
 			order.Sink = args[0]
 		}

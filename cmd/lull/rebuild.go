@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,8 +51,8 @@ func (a *app) rebuildCommand() *cobra.Command {
 			Action: operate.RebuildStart, Collection: shard.Collection(args[0]), Source: f.source != "", Keep: f.keep,
 			Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun, Sink: f.sink,
 		}
-		if err := order.Collection.Validate(); err != nil {
-			return usagef("COLLECTION: %w", err)
+		if err := checkCollection("COLLECTION", args[0]); err != nil {
+			return err
 		}
 		order.By = whoami()
 		if f.mapping == "" && f.settings == "" && f.source == "" && !f.dryRun {
@@ -114,12 +116,10 @@ func checkRebuild(f rebuildFlags) error {
 		return usagef("--keep %d, --allow %d: want 0 or more", f.keep, f.allow)
 	case !(f.rate >= 0) || f.rate > 1e9:
 		return usagef("--rate %g: want documents a second, or 0 for no limit", f.rate)
-	case !(f.sourceRate > 0) || f.sourceRate > 1e6:
-		return usagef("--source-rate %g: want messages a second, above 0", f.sourceRate)
 	case f.rate > 0 && f.source != "":
 		return usagef("--rate is of the engine's copy: with --source say --source-rate")
 	}
-	return nil
+	return checkSends("--source-rate", f.sourceRate)
 }
 
 // indexFile reads JSON that the engine is given.
@@ -173,21 +173,24 @@ func (a *app) rebuild(
 	return p, err
 }
 
+// phases say what a rebuild does. Names in braces stand for what the progress knows.
+var phases = map[rebuild.Phase]string{
+	rebuild.Creating:  "makes the index {new}, like {old}",
+	rebuild.Announced: "has every write go to both indices",
+	rebuild.Filling:   "the engine copies: {count}",
+	rebuild.Sourcing:  "waits for the source: `lull resync` sends it, then resume",
+	rebuild.Comparing: "compares: {count}",
+	rebuild.Switching: "switches {name}",
+	rebuild.Tidying:   "readers have the new index; takes away what is not needed",
+	rebuild.Done:      "done",
+	rebuild.Aborted:   "given up",
+}
+
 // rebuildText is one line about how a rebuild stands.
 func rebuildText(p operate.RebuildProgress) string {
-	of := func(doing string) string { return fmt.Sprintf("%s: %d of %d documents", doing, p.Done, p.Total) }
-	var text string
-	switch p.Phase {
-	case rebuild.Creating:
-		text = "makes the index " + p.New + ", like " + p.Old
-	case rebuild.Announced:
-		text = "has every write go to both indices"
-	case rebuild.Filling:
-		text = of("the engine copies")
-	case rebuild.Sourcing:
-		text = "waits for the source: `lull resync` sends it, then resume"
-	case rebuild.Comparing:
-		text = of("compares")
+	text := strings.NewReplacer("{new}", p.New, "{old}", p.Old, "{name}", p.Name,
+		"{count}", fmt.Sprintf("%d of %d documents", p.Done, p.Total)).Replace(cmp.Or(phases[p.Phase], string(p.Phase)))
+	if p.Phase == rebuild.Comparing {
 		switch p.Passes {
 		case 0:
 			text = "waits until every turn knows of it, and compares then"
@@ -196,16 +199,6 @@ func rebuildText(p operate.RebuildProgress) string {
 			text += fmt.Sprintf(", the %d. time", p.Passes)
 		}
 		text += fmt.Sprintf("; %d repaired", p.Repaired)
-	case rebuild.Switching:
-		text = "switches " + p.Name
-	case rebuild.Tidying:
-		text = "readers have the new index; takes away what is not needed"
-	case rebuild.Done:
-		text = "done"
-	case rebuild.Aborted:
-		text = "given up"
-	default:
-		text = string(p.Phase)
 	}
 	if p.Missed > 0 {
 		text += fmt.Sprintf("; %d times the new index missed writes", p.Missed)
@@ -267,7 +260,7 @@ func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.
 
 func (a *app) rebuildStatusCommand() *cobra.Command {
 	c := &cobra.Command{Use: "status", Short: "Say how the rebuilds of the sinks stand", Args: cobra.NoArgs}
-	ask := func(ctx context.Context, api operate.API, _ []string) ([]operate.RebuildProgress, error) {
+	ask := func(api operate.API, ctx context.Context, _ []string) ([]operate.RebuildProgress, error) {
 		return api.Rebuilds(ctx)
 	}
 	question(a, c, ask, func(w io.Writer, all []operate.RebuildProgress) {
@@ -299,46 +292,42 @@ func (a *app) rebuildStatusCommand() *cobra.Command {
 }
 
 func (a *app) rebuildResumeCommand() *cobra.Command {
-	var allow int
-	var sink string
-	c := &cobra.Command{
+	return a.rebuildOn(operate.RebuildResume, &cobra.Command{
 		Use: "resume", Short: "Go on with a rebuild that was interrupted",
-		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, " +
-			"or was " +
+		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, or was " +
 			"killed less than half a minute ago, it says so.",
-		Args: cobra.NoArgs,
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		order := operate.RebuildOrder{Action: operate.RebuildResume, Sink: sink}
-		if c.Flags().Changed("allow") {
-			order.Allow = &allow
-		}
-		_, err := a.rebuild(c.Context(), api, order)
-		return err
-	})
-	allowFlag(c, &allow)
-	c.Flags().StringVar(&sink, "sink", "", "the `NAME` of the sink, where several are rebuilt")
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitOK: "readers have the new index", exitFailed: "it stopped again: see 'lull rebuild status'",
 		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
 	})
 }
 
 func (a *app) rebuildAbortCommand() *cobra.Command {
-	var sink string
-	c := &cobra.Command{
+	return a.rebuildOn(operate.RebuildAbort, &cobra.Command{
 		Use: "abort", Short: "Give a rebuild up, and delete its index",
 		Long: "The index in use stays as it is. Once readers have the new one there is nothing to give up: resume " +
 			"ends the rebuild then.",
-		Args: cobra.NoArgs,
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		_, err := a.rebuild(c.Context(), api, operate.RebuildOrder{Action: operate.RebuildAbort, Sink: sink})
-		return err
-	})
-	c.Flags().StringVar(&sink, "sink", "", "the `NAME` of the sink, where several are rebuilt")
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitOK: "nothing of it is left", exitFailed: "it stopped: run it again, or readers have the new index already",
 		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
 	})
+}
+
+// rebuildOn makes c a command about the rebuild that has begun.
+func (a *app) rebuildOn(action string, c *cobra.Command, codes map[int]string) *cobra.Command {
+	var allow int
+	order := operate.RebuildOrder{Action: action}
+	c.Args = cobra.NoArgs
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		if c.Flags().Changed("allow") {
+			order.Allow = &allow
+		}
+		_, err := a.rebuild(c.Context(), api, order)
+		return err
+	})
+	if action == operate.RebuildResume {
+		allowFlag(c, &allow)
+	}
+	c.Flags().StringVar(&order.Sink, "sink", "", "the `NAME` of the sink, where several are rebuilt")
+	return exits(c, codes)
 }

@@ -2,12 +2,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"math"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -32,13 +28,13 @@ func (a *app) reconcileCommand() *cobra.Command {
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		order := o
 		order.Collection, order.By = shard.Collection(args[0]), whoami()
-		if err := order.Collection.Validate(); err != nil {
-			return usagef("COLLECTION: %w", err)
+		if err := cmp.Or(checkCollection("COLLECTION", args[0]), checkRate(o.Rate, "documents")); err != nil {
+			return err
 		}
-		if !(o.Rate >= 0) || math.IsInf(o.Rate, 0) {
-			return usagef("--rate %g: want documents a second, or 0 for no limit", o.Rate)
+		order.Found = func(l operate.ReconcileLine) {
+			a.line(l, fmt.Sprintf("%-10s", l.Outcome), fmt.Sprintf("%-11s", l.Difference),
+				fmt.Sprintf("%s v%s", l.Key, l.Version), l.Error)
 		}
-		order.Found = func(l operate.ReconcileLine) { a.reconcileLine(l) }
 		res, err := api.Reconcile(c.Context(), order)
 		return cmp.Or(err, a.reconcileEnd(res))
 	})
@@ -54,34 +50,12 @@ func (a *app) reconcileCommand() *cobra.Command {
 	})
 }
 
-func (a *app) reconcileLine(l operate.ReconcileLine) {
-	if a.target.output == "json" {
-		_ = json.NewEncoder(a.out).Encode(l) // what cannot be printed shows in the counts
-		return
-	}
-	text := fmt.Sprintf("%-10s  %-11s  %s v%s", l.Outcome, l.Difference, l.Key, l.Version)
-	if l.Error != "" {
-		text += "  " + l.Error
-	}
-	terminal.Printf(a.out, "%s\n", text)
-}
-
 func (a *app) reconcileEnd(res operate.ReconcileResult) error {
-	var err error
-	if a.target.output == "json" {
-		err = json.NewEncoder(a.out).Encode(res)
-	} else {
-		err = a.print(res, func(w io.Writer) {
-			terminal.Printf(w, "%d documents in the sink, %d rows; %d being written, written a moment ago, or waiting\n", res.Documents, res.Rows,
-				res.Waiting)
-			for _, outcome := range slices.Sorted(maps.Keys(res.Outcomes)) {
-				terminal.Printf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
-			}
-			if res.DryRun {
-				fmt.Fprintln(w, "dry run: nothing was changed")
-			}
-		})
-	}
+	err := a.last(res, func(w io.Writer) {
+		terminal.Printf(w, "%d documents in the sink, %d rows; %d being written, written a moment ago, or waiting\n",
+			res.Documents, res.Rows, res.Waiting)
+		outcomes(w, res.Outcomes, res.DryRun)
+	})
 	if err == nil && res.Remaining > 0 {
 		err = &exitError{exitFailed, fmt.Errorf("%d documents of %s differ from their rows", res.Remaining,
 			res.Collection)}

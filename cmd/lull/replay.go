@@ -45,13 +45,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		if !(f.rate > 0) || f.rate > 1e6 {
-			return usagef("--rate %g: want messages a second, above 0", f.rate)
-		}
-		if f.collection != "" {
-			if err := shard.Collection(f.collection).Validate(); err != nil {
-				return usagef("--collection: %w", err)
-			}
+		if err := cmp.Or(checkSends("--rate", f.rate), checkCollection("--collection", f.collection)); err != nil {
+			return err
 		}
 		return a.replay(c.Context(), api, f)
 	})
@@ -149,10 +144,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 	if err := a.print(r, r.show); err != nil {
 		return err
 	}
-	looked := 0
-	for _, n := range r.Events {
-		looked += n
-	}
+	looked := sum(r.Events)
 	if looked > 0 && looked == r.Events[string(replay.Other)] {
 		return &exitError{exitMissing, fmt.Errorf("all %d events of that time are %s", looked, replayWords[replay.Other])}
 	}

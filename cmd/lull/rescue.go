@@ -18,7 +18,7 @@ func (a *app) rescueCommand() *cobra.Command {
 			"messages. Documents that have committed this version or a newer one stay as they are. You may " +
 			"rescue a flight twice.",
 	}
-	rescue := func(ctx context.Context, api operate.API, args []string) (map[string]flight.ID, error) {
+	rescue := func(api operate.API, ctx context.Context, args []string) (map[string]flight.ID, error) {
 		id, err := api.Rescue(ctx, flight.ID(args[0]))
 		return map[string]flight.ID{"flight": id}, err
 	}

@@ -25,7 +25,7 @@ func (a *app) resetCommand() *cobra.Command {
 			"Set maxVersion of the source first, and drop the version's dead letters, or it may come again. " +
 			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. Audited. It asks first: without a terminal it needs --yes.",
 	}
-	reset := func(ctx context.Context, api operate.API, key shard.DocID) (operate.Resetted, error) {
+	reset := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Resetted, error) {
 		if to == "" {
 			return operate.Resetted{}, usagef("--to: say from which version on events are accepted again")
 		}

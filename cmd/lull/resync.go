@@ -38,16 +38,8 @@ func (a *app) resyncCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		if !(f.rate > 0) || f.rate > 1e6 {
-			return usagef("--rate %g: want messages a second, above 0", f.rate)
-		}
-		if err := checkGroup(f.group); err != nil {
+		if err := cmp.Or(checkSends("--rate", f.rate), checkGroup(f.group), checkCollection("--collection", f.collection)); err != nil {
 			return err
-		}
-		if f.collection != "" {
-			if err := shard.Collection(f.collection).Validate(); err != nil {
-				return usagef("--collection: %w", err)
-			}
 		}
 		return a.resync(c.Context(), api, args[0], f)
 	})
@@ -114,6 +106,22 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 		}
 		fmt.Fprintln(w)
 	}))
+}
+
+// checkSends judges how many messages a second a flag allows.
+func checkSends(flag string, perSecond float64) error {
+	if !(perSecond > 0) || perSecond > 1e6 {
+		return usagef("%s %g: want messages a second, above 0", flag, perSecond)
+	}
+	return nil
+}
+
+// checkCollection judges the name of a collection, where one was given.
+func checkCollection(where, name string) error {
+	if err := shard.Collection(name).Validate(); err != nil && name != "" {
+		return usagef("%s: %w", where, err)
+	}
+	return nil
 }
 
 // paced limits what is done a second, 0 for no limit, in steps of some size. The first step is paced,

@@ -19,6 +19,7 @@ type sheet struct {
 	text   strings.Builder
 	plain  *terminal.Writer // to text, for what is not printed with terminal.Printf
 	tables map[int][]bool   // by the number of a header's line, which of its columns may be cut
+	body   string           // what stands below all of it, as it is
 }
 
 func newSheet(to *terminal.Writer, width int) *sheet {
@@ -53,6 +54,13 @@ func header(w io.Writer, names ...string) {
 	_, _ = io.WriteString(w, "\n")
 }
 
+// below ends an answer with a text, in which a tab does not begin a column.
+func below(w io.Writer, text string) {
+	if s, ok := w.(*sheet); ok {
+		s.body = "\n" + text + "\n"
+	}
+}
+
 // gap stands between two columns.
 const gap = 2
 
@@ -70,7 +78,11 @@ func (s *sheet) Flush() error {
 	for _, cells := range lines {
 		out.WriteString(strings.Join(cells, "") + "\n")
 	}
-	return s.to.WriteStyled(out.String())
+	if err := s.to.WriteStyled(out.String()); err != nil || s.body == "" {
+		return err
+	}
+	_, err := io.WriteString(s.to, s.body)
+	return err
 }
 
 // fit cuts cells of the table that begins with the first line, until it is as wide as the terminal.
@@ -91,25 +103,17 @@ func (s *sheet) fit(lines [][]string, cut []bool) {
 		excess += w
 	}
 	for excess > 0 && s.width > 0 {
-		widest, next := -1, least
+		widest := -1
 		for i, w := range widths {
-			switch {
-			case !cut[i] || w <= least:
-			case widest < 0 || w > widths[widest]:
-				if widest >= 0 {
-					next = max(next, widths[widest])
-				}
+			if cut[i] && w > least && (widest < 0 || w > widths[widest]) {
 				widest = i
-			default:
-				next = max(next, w)
 			}
 		}
 		if widest < 0 {
 			break
 		}
-		by := min(excess, max(widths[widest]-next, 1))
-		widths[widest] -= by
-		excess -= by
+		widths[widest]--
+		excess--
 	}
 	for _, cells := range lines {
 		for i := range cells {

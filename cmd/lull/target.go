@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // target says which stack a command talks to: a `lull dev` by its address, or a deployed stack by
@@ -118,11 +121,11 @@ func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API,
 
 // question makes c a command that asks the stack one thing and prints the answer, as a table by
 // show.
-func question[A any](a *app, c *cobra.Command, ask func(ctx context.Context, api operate.API, args []string) (A, error),
+func question[A any](a *app, c *cobra.Command, ask func(operate.API, context.Context, []string) (A, error),
 	show func(w io.Writer, answer A),
 ) {
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		answer, err := ask(c.Context(), api, args)
+		answer, err := ask(api, c.Context(), args)
 		if err != nil {
 			return err
 		}
@@ -131,14 +134,14 @@ func question[A any](a *app, c *cobra.Command, ask func(ctx context.Context, api
 }
 
 // ofKey is a question about the document whose key is the first argument.
-func ofKey[A any](ask func(ctx context.Context, api operate.API, key shard.DocID) (A, error)) func(context.Context,
-	operate.API, []string) (A, error) {
-	return func(ctx context.Context, api operate.API, args []string) (none A, err error) {
+func ofKey[A any](ask func(operate.API, context.Context, shard.DocID) (A, error)) func(operate.API, context.Context,
+	[]string) (A, error) {
+	return func(api operate.API, ctx context.Context, args []string) (none A, err error) {
 		key, err := keyArg(args[0])
 		if err != nil {
 			return none, err
 		}
-		return ask(ctx, api, key)
+		return ask(api, ctx, key)
 	}
 }
 
@@ -155,14 +158,27 @@ func (a *app) print(v any, f func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// below prints a text under what print printed: a table would take its tabs for columns. JSON has
-// the text already, byte for byte.
-func (a *app) below(err error, text string) error {
-	if err != nil || a.target.output == "json" {
-		return err
+// line prints a line of an answer that comes line by line: v as JSON, or the cells that are not
+// empty.
+func (a *app) line(v any, cells ...string) {
+	if a.target.output == "json" {
+		_ = json.NewEncoder(a.out).Encode(v) // what cannot be printed shows in the counts
+		return
 	}
-	_, err = fmt.Fprintf(a.out, "\n%s\n", text)
-	return err
+	terminal.Printf(a.out, "%s\n", spaced(cells...))
+}
+
+// last prints the last line of such an answer, or a table by f.
+func (a *app) last(v any, f func(w io.Writer)) error {
+	if a.target.output == "json" {
+		return json.NewEncoder(a.out).Encode(v)
+	}
+	return a.print(v, f)
+}
+
+// spaced are the cells that are not empty, in one line.
+func spaced(cells ...string) string {
+	return strings.Join(slices.DeleteFunc(cells, func(cell string) bool { return cell == "" }), "  ")
 }
 
 // failed gives an error of a stack its exit code.

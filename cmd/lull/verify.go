@@ -1,12 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -111,12 +110,10 @@ func (f *verifyFlags) decodes(ctx context.Context, api operate.API) error {
 }
 
 func (f *verifyFlags) check(collection string) error {
-	if err := shard.Collection(collection).Validate(); err != nil {
-		return usagef("COLLECTION: %w", err)
+	if err := cmp.Or(checkCollection("COLLECTION", collection), checkRate(f.rate, "documents")); err != nil {
+		return err
 	}
 	switch {
-	case !(f.rate >= 0) || math.IsInf(f.rate, 0):
-		return usagef("--rate %g: want documents a second, or 0 for no limit", f.rate)
 	case f.sample < 0:
 		return usagef("--sample %d: want a number of rows", f.sample)
 	case f.sample > 0 && f.export != "":
@@ -182,32 +179,20 @@ func (v *verification) tell(d drifted) {
 	default:
 		v.cp.Total.Remaining++
 	}
-	if v.target.output == "json" {
-		_ = json.NewEncoder(v.out).Encode(d) // what cannot be printed shows in the counts
-		return
-	}
-	text := fmt.Sprintf("%-11s  %s", d.Difference, d.Key)
+	cells := []string{fmt.Sprintf("%-11s", d.Difference), string(d.Key)}
 	if d.Version != "" {
-		text += " v" + d.Version
+		cells[1] += " v" + d.Version
 	}
 	if d.Outcome != found {
-		text += "  " + d.Outcome
+		cells = append(cells, d.Outcome)
 	}
-	if d.Error != "" {
-		text += "  " + d.Error
-	}
-	terminal.Printf(v.out, "%s\n", text)
+	v.line(d, append(cells, d.Error)...)
 }
 
 // end prints the counts, and says by the exit code whether anything differs.
 func (v *verification) end() error {
 	res := v.cp.Total
-	var err error
-	if v.target.output == "json" {
-		err = json.NewEncoder(v.out).Encode(res)
-	} else {
-		err = v.print(res, func(w io.Writer) { res.print(w) })
-	}
+	err := v.last(res, res.print)
 	switch bad := res.Export[notDecoded]; {
 	case err != nil:
 	case res.Remaining > 0:
@@ -228,11 +213,7 @@ func (r verified) print(w io.Writer) {
 		return text
 	}
 	if len(r.Export) > 0 {
-		n := 0
-		for _, k := range r.Export {
-			n += k
-		}
-		terminal.Printf(w, "%d events of the export%s\n", n, counts(r.Export))
+		terminal.Printf(w, "%d events of the export%s\n", sum(r.Export), counts(r.Export))
 	}
 	if len(r.Drift) == 0 {
 		fmt.Fprintln(w, "no drift")

@@ -25,7 +25,7 @@ func (a *app) waitCommand() *cobra.Command {
 			"it says on standard error what the document waits for, when that changes. Use it behind a publish button.",
 		Args: cobra.ExactArgs(1),
 	}
-	wait := func(ctx context.Context, api operate.API, key shard.DocID) (x operate.Explanation, err error) {
+	wait := func(api operate.API, ctx context.Context, key shard.DocID) (x operate.Explanation, err error) {
 		switch {
 		case version == "":
 			return x, usagef("--version: say which version to wait for")
@@ -84,10 +84,8 @@ func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what strin
 				return x, err
 			}
 		}
-		select {
-		case <-time.After(waitStep):
+		if sleep(limited, waitStep) == nil {
 			continue
-		case <-limited.Done():
 		}
 		if ctx.Err() != nil {
 			return last, ctx.Err()

@@ -34,10 +34,8 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 	var last operate.Status
 	for asked := false; ; asked = true {
 		s, failure := api.Status(ctx)
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return nil // Ctrl-C is how a watch ends
-		default:
 		}
 		switch {
 		case failure != nil && !asked:
@@ -48,10 +46,8 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 		if err := show(last, failure); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, every) != nil {
 			return nil
-		case <-time.After(every):
 		}
 	}
 }
