@@ -81,8 +81,10 @@ type bound struct {
 // Need is one thing that a rule asks for, and what a message has. Want is empty where the rule does
 // not ask.
 type Need struct {
-	Field, Want, Has string
-	Met              bool
+	Field string `json:"field"`
+	Want  string `json:"want"`
+	Has   string `json:"has,omitempty"`
+	Met   bool   `json:"-"`
 }
 
 // needs are what the rule asks of a message.
@@ -124,8 +126,8 @@ type Choice struct {
 
 // Miss is a rule that does not hold for a message.
 type Miss struct {
-	Rule  string
-	Needs []Need // at least one
+	Rule  string `json:"rule"`
+	Needs []Need `json:"needs"` // at least one
 }
 
 // Explain says which source decodes a message, and which rule chooses it.

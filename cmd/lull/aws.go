@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,9 @@ import (
 
 // openAWS finds a deployed stack by the names of its resources. done closes what was opened.
 func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Operator, done func(), err error) {
-	a, err := app.aws(ctx)
+	a, err := app.account(ctx, "")
 	if err != nil {
-		return nil, nil, fmt.Errorf("find AWS credentials: %w", err)
-	}
-	if a.Region == "" {
-		return nil, nil, fmt.Errorf("no AWS region: set AWS_REGION, or a profile that has one")
+		return nil, nil, err
 	}
 	who, err := sts.NewFromConfig(a).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
@@ -56,22 +54,17 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		return nil, nil, err
 	}
 	client := awssqs.NewFromConfig(a)
-	urls := map[string]string{}  // by queue name
-	owner := map[string]string{} // the sink, by queue name
-	dead := map[string]string{}  // the dead-letter queue, by the name of a lane's queue
-	queues := map[string]queue.Queue{}
+	queues := map[string]deployedQueue{} // by name
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
-		for _, q := range []string{n.Queue(name, flight.Live), n.Queue(name, flight.Bulk), n.DeadQueue(name)} {
-			out, err := client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q})
+		dead := n.DeadQueue(name)
+		for _, q := range []struct{ name, dead string }{
+			{n.Queue(name, flight.Live), dead}, {n.Queue(name, flight.Bulk), dead}, {dead, ""},
+		} {
+			url, err := queueURL(ctx, client, cfg, q.name)
 			if err != nil {
-				return nil, nil, fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", q,
-					cfg.Stack, a.Region, err)
+				return nil, nil, err
 			}
-			owner[q] = name
-			if q != n.DeadQueue(name) {
-				dead[q] = n.DeadQueue(name)
-			}
-			urls[q], queues[q] = aws.ToString(out.QueueUrl), sqs.New(a, aws.ToString(out.QueueUrl))
+			queues[q.name] = deployedQueue{sqs.New(a, url), url, name, q.dead}
 		}
 	}
 	table, bucket := dynamodb.New(a, n.Table()), s3.New(a, n.Bucket(account, a.Region))
@@ -87,17 +80,18 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 				Express: machine(config.FlightExpress), Standard: machine(config.FlightStandard),
 			})
 		},
-		Queues: func(name string, lane flight.Lane) queue.Queue { return queues[n.Queue(name, lane)] },
+		Queues: func(name string, lane flight.Lane) queue.Queue { return queues[n.Queue(name, lane)].Queue },
 		Counts: func(ctx context.Context) ([]operate.QueueStatus, error) {
 			var out []operate.QueueStatus
-			for _, q := range slices.Sorted(maps.Keys(urls)) {
-				has, err := attributes(ctx, client, q, urls[q])
+			for _, name := range slices.Sorted(maps.Keys(queues)) {
+				q := queues[name]
+				has, err := attributes(ctx, client, name, q.url)
 				if err != nil {
 					return nil, err
 				}
-				s := counted(q, owner[q], has)
-				if target := dead[q]; target != "" {
-					s.Wrong = laneFaults(cfg, q, target, has)
+				s := counted(name, q.sink, has)
+				if q.dead != "" {
+					s.Wrong = laneFaults(cfg, name, q.dead, has)
 				}
 				out = append(out, s)
 			}
@@ -107,16 +101,11 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 			return tableFaults(ctx, awsdynamodb.NewFromConfig(a), n.Table())
 		},
 		Size: func(ctx context.Context) (rows, bytes int64, err error) {
-			table := n.Table()
-			out, err := awsdynamodb.NewFromConfig(a).
-				DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &table})
-			if err == nil && out.Table == nil {
-				err = errors.New("the answer holds none")
-			}
+			table, err := described(ctx, awsdynamodb.NewFromConfig(a), n.Table())
 			if err != nil {
-				return 0, 0, fmt.Errorf("describe table %s: %w", table, err)
+				return 0, 0, fmt.Errorf("describe table %s: %w", n.Table(), err)
 			}
-			return aws.ToInt64(out.Table.ItemCount), aws.ToInt64(out.Table.TableSizeBytes), nil
+			return aws.ToInt64(table.ItemCount), aws.ToInt64(table.TableSizeBytes), nil
 		},
 		Connect: payload.Connect,
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
@@ -152,6 +141,35 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 			closeSink(s)
 		}
 	}, nil
+}
+
+// account is how this process reaches AWS. region is where nothing else says one.
+func (app *app) account(ctx context.Context, region string) (aws.Config, error) {
+	a, err := app.aws(ctx)
+	if err != nil {
+		return a, fmt.Errorf("find AWS credentials: %w", err)
+	}
+	if a.Region = cmp.Or(a.Region, region); a.Region == "" {
+		return a, errors.New("no AWS region: set AWS_REGION, or a profile that has one")
+	}
+	return a, nil
+}
+
+// deployedQueue is a queue of a stack.
+type deployedQueue struct {
+	queue.Queue
+	url, sink string
+	dead      string // the name of the dead-letter queue of a lane's; empty for a dead-letter queue
+}
+
+// queueURL finds a queue of a stack.
+func queueURL(ctx context.Context, client *awssqs.Client, cfg *config.Config, name string) (string, error) {
+	out, err := client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &name})
+	if err != nil {
+		return "", fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", name, cfg.Stack,
+			client.Options().Region, err)
+	}
+	return aws.ToString(out.QueueUrl), nil
 }
 
 // history reads what the functions of a document's sink logged about it.

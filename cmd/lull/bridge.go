@@ -102,9 +102,7 @@ func (a *app) bridgeRabbitMQ() *cobra.Command {
 
 // check reads what does not need anybody else.
 func (f *bridgeFlags) check(t *target) error {
-	if f.url == "" {
-		f.url = os.Getenv(rabbitEnv)
-	}
+	f.url = cmp.Or(f.url, os.Getenv(rabbitEnv))
 	u, err := url.Parse(f.url)
 	switch {
 	case f.url == "":
@@ -218,28 +216,22 @@ func (a *app) logger() *slog.Logger {
 // bridgeToQueue sends to a queue in SQS. It asks for no more rights than sqs:SendMessage, and
 // sqs:GetQueueUrl where the settings name the queue.
 func (a *app) bridgeToQueue(ctx context.Context, f *bridgeFlags, o *bridge.Options) error {
-	account, err := a.aws(ctx)
-	if err != nil {
-		return usage(fmt.Errorf("find AWS credentials: %w", err))
-	}
-	to := f.to
+	all, region := []string{f.to}, ""
 	if f.direct() {
-		u, err := url.Parse(to)
+		u, err := url.Parse(f.to)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return usagef("--to %s: want a sink, or the URL of an SQS queue", operate.Shown(to))
+			return usagef("--to %s: want a sink, or the URL of an SQS queue", operate.Shown(f.to))
 		}
-		if region := strings.Split(u.Host, "."); account.Region == "" && len(region) > 2 && region[0] == "sqs" {
-			account.Region = region[1]
+		if host := strings.Split(u.Host, "."); len(host) > 2 && host[0] == "sqs" {
+			region = host[1]
 		}
 	}
-	if account.Region == "" {
-		return usagef("no AWS region: set AWS_REGION, or a profile that has one")
+	account, err := a.account(ctx, region)
+	if err == nil && !f.direct() {
+		all, err = a.liveQueues(ctx, account, f)
 	}
-	all := []string{to}
-	if !f.direct() {
-		if all, err = a.liveQueues(ctx, account, f); err != nil {
-			return usage(err)
-		}
+	if err != nil {
+		return usage(err)
 	}
 	var sends []sendFunc
 	for _, to := range all {
@@ -276,24 +268,16 @@ func (a *app) liveQueues(ctx context.Context, account aws.Config, f *bridgeFlags
 	if err != nil {
 		return nil, err
 	}
-	sink, lane := f.to, flight.Live
-	if sink == "" {
-		sink = cfg.DefaultSink
-	}
+	sink, lane := cmp.Or(f.to, cfg.DefaultSink), cmp.Or(flight.Lane(f.lane), flight.Live)
 	if _, ok := cfg.Sinks[sink]; !ok {
 		return nil, fmt.Errorf("--to %s: the settings have no such sink", sink)
 	}
-	if f.lane != "" {
-		lane = flight.Lane(f.lane)
-	}
 	for _, name := range cfg.Companions(sink) {
-		name = names.Of(cfg).Queue(name, lane)
-		out, err := awssqs.NewFromConfig(account).GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &name})
+		at, err := queueURL(ctx, awssqs.NewFromConfig(account), cfg, names.Of(cfg).Queue(name, lane))
 		if err != nil {
-			return nil, fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", name, cfg.Stack,
-				account.Region, err)
+			return nil, err
 		}
-		urls = append(urls, aws.ToString(out.QueueUrl))
+		urls = append(urls, at)
 	}
 	return urls, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/internal/transition"
@@ -57,12 +57,11 @@ func (a *app) configDiffCommand() *cobra.Command {
 }
 
 func (a *app) diffSettings(older, newer string) error {
-	var c [2]config.Config
-	for i, path := range []string{older, newer} {
-		var err error
-		if c[i], err = yamlfile.Load(path); err != nil {
-			return usage(err)
-		}
+	c, err := both(yamlfile.Load, older, newer)
+	if err != nil {
+		return err
+	}
+	for i := range c {
 		c[i].Complete()
 	}
 	// What was deployed may break a rule that this version has: it need not be right any more.
@@ -70,14 +69,14 @@ func (a *app) diffSettings(older, newer string) error {
 		return usage(fmt.Errorf("%s: %w", newer, err))
 	}
 	found := transition.Settings(&c[0], &c[1])
-	err := a.print(list(found), func(w io.Writer) {
+	err = a.print(list(found), func(w io.Writer) {
 		for _, f := range found {
 			terminal.Printf(
 				w,
 				"%s: %s -> %s\n    %s: %s\n",
 				f.Setting,
-				shown(f.Old),
-				shown(f.New),
+				cmp.Or(f.Old, "not set"),
+				cmp.Or(f.New, "not set"),
 				string(f.Stack),
 				f.Does,
 			)
@@ -93,15 +92,12 @@ func (a *app) diffSettings(older, newer string) error {
 }
 
 func (a *app) diffTemplates(older, newer string) error {
-	var t [2]transition.Template
-	for i, path := range []string{older, newer} {
-		var err error
-		if t[i], err = readTemplate(path); err != nil {
-			return usage(err)
-		}
+	t, err := both(readTemplate, older, newer)
+	if err != nil {
+		return err
 	}
 	changes := transition.Templates(t[0], t[1])
-	err := a.print(list(changes), func(w io.Writer) {
+	err = a.print(list(changes), func(w io.Writer) {
 		for _, c := range changes {
 			terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\n", string(c.Action), c.Type, c.ID, c.Name, c.Says())
 		}
@@ -110,6 +106,16 @@ func (a *app) diffTemplates(older, newer string) error {
 		}
 	})
 	return serious(err, slices.ContainsFunc(changes, transition.Change.Serious))
+}
+
+// both reads two files.
+func both[A any](read func(path string) (A, error), older, newer string) (all [2]A, err error) {
+	for i, path := range []string{older, newer} {
+		if all[i], err = read(path); err != nil {
+			return all, usage(err)
+		}
+	}
+	return all, nil
 }
 
 func readTemplate(path string) (transition.Template, error) {
@@ -139,11 +145,4 @@ func list[A any](l []A) []A {
 		return []A{}
 	}
 	return l
-}
-
-func shown(value string) string {
-	if value == "" {
-		return "not set"
-	}
-	return value
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ type sample struct {
 	Source string         `json:"source,omitempty"`
 	Rule   string         `json:"rule,omitempty"`
 	Origin []originField  `json:"origin"`
-	Missed []missedRule   `json:"missed"`
+	Missed []source.Miss  `json:"missed"`
 	Sinks  []string       `json:"sinks"`
 	Lane   string         `json:"lane"`
 	Events []sampledEvent `json:"events"`
@@ -40,17 +41,6 @@ type sample struct {
 type originField struct {
 	Field string `json:"field"`
 	Value string `json:"value"`
-}
-
-type missedRule struct {
-	Rule  string      `json:"rule"`
-	Needs []missedFor `json:"needs"`
-}
-
-type missedFor struct {
-	Field string `json:"field"`
-	Want  string `json:"want"`
-	Has   string `json:"has,omitempty"`
 }
 
 // sampledEvent is one event of a message.
@@ -112,15 +102,7 @@ func judge(cfg *config.Config, set *source.Set, t feed.Timed, sink string) sampl
 	choice := at.Explain(m)
 	s := sample{
 		Where: t.Where, Source: choice.Source, Rule: choice.Rule, Origin: origins(choice.Origin),
-		Missed: []missedRule{},
-		Sinks:  route.Sinks(), Lane: string(route.Lane),
-	}
-	for _, miss := range choice.Missed {
-		rule := missedRule{Rule: miss.Rule}
-		for _, n := range miss.Needs {
-			rule.Needs = append(rule.Needs, missedFor{n.Field, n.Want, n.Has})
-		}
-		s.Missed = append(s.Missed, rule)
+		Missed: list(choice.Missed), Sinks: route.Sinks(), Lane: string(route.Lane),
 	}
 	for _, r := range route.Events {
 		s.Events = append(s.Events, sampled(at, m, r))
@@ -202,7 +184,7 @@ func (s sample) show(w io.Writer, i int) {
 	for _, miss := range s.Missed {
 		var why []string
 		for _, n := range miss.Needs {
-			why = append(why, fmt.Sprintf("%s is %s, want %s", n.Field, orNothing(n.Has), n.Want))
+			why = append(why, fmt.Sprintf("%s is %s, want %s", n.Field, cmp.Or(n.Has, "not there"), n.Want))
 		}
 		terminal.Printf(w, "  no: %s: %s\n", miss.Rule, strings.Join(why, "; "))
 	}
@@ -228,11 +210,4 @@ func (s sample) show(w io.Writer, i int) {
 			terminal.Printf(w, "  %s\n", string(e.Document))
 		}
 	}
-}
-
-func orNothing(text string) string {
-	if text == "" {
-		return "not there"
-	}
-	return text
 }

@@ -62,7 +62,7 @@ func (a *app) console(ctx context.Context, api operate.API, address string, send
 	if err != nil {
 		return usage(err)
 	}
-	settings, err := a.aws(ctx)
+	settings, err := a.account(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -84,9 +84,9 @@ func (a *app) console(ctx context.Context, api operate.API, address string, send
 
 // listenHere listens on an address of this machine only.
 func listenHere(ctx context.Context, address string) (net.Listener, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	l, err := listen(ctx, address)
 	if err != nil {
-		return nil, taken(address, err)
+		return nil, err
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		_ = l.Close() // nobody has asked yet

@@ -20,7 +20,6 @@ import (
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/buckets"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
@@ -44,6 +43,7 @@ type devFlags struct {
 	speed                              float64
 	data, listen, buckets              string
 	sinks                              []string
+	chosen                             map[string]sinkFlag // of sinks, by the names of those that they replace
 	local, notify                      bool
 	faults                             bool
 	seed                               uint64
@@ -162,11 +162,11 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		return usage(err)
 	}
 	defer o.close()
-	r.folder, r.clock = o.folder, clock.System{}
+	r.opened, r.clock = o, clock.System{}
 	if f.speed != 1 || o.from.After(time.Now()) {
 		r.clock = clock.NewFast(f.speed).From(o.from)
 	}
-	if err := r.build(ctx, cfg, o); err != nil {
+	if err := r.build(ctx, cfg); err != nil {
 		return usage(err)
 	}
 	if r.listener, err = f.open(c); err != nil {
@@ -202,7 +202,7 @@ func (f *devFlags) check() error {
 	if !(f.speed > 0 && f.speed <= maxSpeed) {
 		return fmt.Errorf("--speed %g: want a number above 0, at most %d", f.speed, maxSpeed)
 	}
-	if _, err := f.parsedSinks(); err != nil {
+	if err := f.parseSinks(); err != nil {
 		return err
 	}
 	return errors.Join(f.checkLocal(), f.checkOutputs())
@@ -223,19 +223,19 @@ func (f *devFlags) open(c *cobra.Command) (net.Listener, error) {
 	if f.exitWhenIdle && !c.Flags().Changed("listen") {
 		return nil, nil
 	}
-	l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", f.listen)
-	if err != nil {
-		return nil, taken(f.listen, err)
-	}
-	return l, nil
+	return listen(c.Context(), f.listen)
 }
 
-// taken says why nobody can listen at an address.
-func taken(address string, err error) error {
+// listen listens at the address of --listen.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w: choose another address, or port 0 for any", err)
 	}
-	return fmt.Errorf("--listen %s: %w", address, err)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", address, err)
+	}
+	return l, nil
 }
 
 // devRun is one run of `lull dev`.
@@ -245,10 +245,9 @@ type devRun struct {
 	demo     bool
 	input    feed.Input
 	clock    clock.Clock
-	listener net.Listener    // nil for none
-	folder   *dev.Folder     // nil for none
-	objects  *buckets.Folder // nil for none
-	saved    func()          // called when the data folder is saved
+	listener net.Listener // nil for none
+	opened   *opened
+	saved    func() // called when the data folder is saved
 
 	cfg      *config.Config
 	engine   *dev.Engine
@@ -256,18 +255,19 @@ type devRun struct {
 	narrator *story.Narrator
 }
 
-func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err error) {
+func (r *devRun) build(ctx context.Context, cfg *config.Config) (err error) {
+	o := r.opened
 	r.cfg, r.recorder, r.narrator = cfg, &story.Recorder{}, story.NewNarrator(r.out, r.clock.Now())
 	notes := journal.Tee{r.recorder}
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
 	}
 	options := dev.Options{
-		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Folder: r.folder,
+		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Folder: o.folder,
 		Step: r.step(), Enrichers: o.enrichers, Headers: o.headers,
 	}
-	if r.objects = o.buckets; r.objects != nil {
-		options.Objects, options.Open = r.objects.Load, r.objects.Open
+	if o.buckets != nil {
+		options.Objects, options.Open = o.buckets.Load, o.buckets.Open
 	}
 	if r.faults {
 		options.Faults = fault.NewMix(fault.Standard(), r.seed)
@@ -275,7 +275,7 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 	if r.engine, err = dev.New(options); err != nil {
 		return err
 	}
-	if r.folder != nil {
+	if r.opened.folder != nil {
 		return r.engine.Load(ctx)
 	}
 	return nil
@@ -428,7 +428,7 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 
 // save makes sure that the data folder has everything: see Engine.Trouble.
 func (r *devRun) save() {
-	if r.folder != nil {
+	if r.opened.folder != nil {
 		r.engine.Save()
 		r.saved()
 	}

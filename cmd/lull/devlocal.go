@@ -41,27 +41,22 @@ func (f *devFlags) checkLocal() error {
 	case f.config == "":
 		return errors.New("--local: runs the settings that are deployed: name them, such as --config lull.yaml")
 	}
-	chosen, err := f.parsedSinks()
-	if _, all := chosen[""]; all && err == nil {
-		err = errors.New(
+	if _, all := f.chosen[""]; all {
+		return errors.New(
 			"--local and --sink: choose a folder for every sink, or name the sink that is elsewhere: --sink NAME=URL",
 		)
 	}
-	return err
+	return nil
 }
 
 // localize puts an index in a folder in place of every sink that is elsewhere, into settings that
 // are valid as they are deployed. Its times stay those of the deployed one: a sink without versions
 // has longer leases.
 func localize(cfg *config.Config, f devFlags) (*localized, error) {
-	chosen, err := f.parsedSinks()
-	if err != nil {
-		return nil, err
-	}
-	l := &localized{deployed: *cfg, chosen: chosen}
+	l := &localized{deployed: *cfg, chosen: f.chosen}
 	l.deployed.Sinks = maps.Clone(cfg.Sinks)
 	for name, s := range cfg.Sinks {
-		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() || chosen[name].text != "" {
+		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() || f.chosen[name].text != "" {
 			continue
 		}
 		can := s.Capabilities()
@@ -158,7 +153,7 @@ func (r *devRun) watch(ctx context.Context) (stop func(), err error) {
 	if !r.notify {
 		return func() {}, nil
 	}
-	w := r.objects.Watch(r.clock, func(ctx context.Context, notification string) error {
+	w := r.opened.buckets.Watch(r.clock, func(ctx context.Context, notification string) error {
 		return r.engine.Publish(ctx, queue.Outgoing{Body: notification})
 	})
 	if err := w.Begin(ctx); err != nil {

@@ -189,10 +189,17 @@ func TestOneOfSeveralSinksMayBeElsewhere(t *testing.T) {
 // What stands in for a sink is written to as it would be, and one sink may stand in for all.
 func TestWhatStandsInForASinkKeepsItsCeilings(t *testing.T) {
 	t.Parallel()
+	instead := func(text string) func(*config.Config) error {
+		f := devFlags{sinks: []string{text}}
+		if err := f.parseSinks(); err != nil {
+			t.Fatal(err)
+		}
+		return f.chooseSinks
+	}
 	for name, apply := range map[string]func(*config.Config) error{
 		"--local":       func(cfg *config.Config) error { _, err := localize(cfg, devFlags{}); return err },
-		"--sink b=URL":  (&devFlags{sinks: []string{"b=bleve"}}).chooseSinks,
-		"--sink URL":    (&devFlags{sinks: []string{"bleve"}}).chooseSinks,
+		"--sink b=URL":  instead("b=bleve"),
+		"--sink URL":    instead("bleve"),
 		"nothing of it": func(*config.Config) error { return nil },
 	} {
 		cfg := config.Default()

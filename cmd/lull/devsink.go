@@ -99,11 +99,7 @@ func schemes() (all []string) {
 // chooseSinks applies --sink. One without a name takes everything; one with a name replaces that
 // sink of the settings, and keeps the name of its index and its ceilings.
 func (f *devFlags) chooseSinks(cfg *config.Config) error {
-	flags, err := f.parsedSinks()
-	if err != nil {
-		return err
-	}
-	if one, all := flags[""]; all {
+	if one, all := f.chosen[""]; all {
 		cfg.Sinks = map[string]config.Sink{"search": one.settings("")}
 		cfg.DefaultSink = "search"
 		for name, col := range cfg.Collections {
@@ -112,13 +108,13 @@ func (f *devFlags) chooseSinks(cfg *config.Config) error {
 		}
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(flags)) {
+	for _, name := range slices.Sorted(maps.Keys(f.chosen)) {
 		was, ok := cfg.Sinks[name]
 		if !ok {
-			return fmt.Errorf("--sink %s: the settings have no sink %q, only %s", flags[name].text, name,
+			return fmt.Errorf("--sink %s: the settings have no sink %q, only %s", f.chosen[name].text, name,
 				strings.Join(slices.Sorted(maps.Keys(cfg.Sinks)), ", "))
 		}
-		now := flags[name].settings(was.Index)
+		now := f.chosen[name].settings(was.Index)
 		now.MaxDocumentsPerSecond, now.MaxConcurrency = was.MaxDocumentsPerSecond, was.MaxConcurrency
 		cfg.Sinks[name] = now
 	}
@@ -133,21 +129,21 @@ func (s sinkFlag) settings(index string) config.Sink {
 	return c
 }
 
-// parsedSinks are the flags --sink by the names of the sinks that they replace.
-func (f *devFlags) parsedSinks() (map[string]sinkFlag, error) {
-	flags := map[string]sinkFlag{}
+// parseSinks reads the flags --sink.
+func (f *devFlags) parseSinks() error {
+	f.chosen = map[string]sinkFlag{}
 	for _, text := range f.sinks {
 		s, err := parseSink(text)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if _, twice := flags[s.name]; twice && s.name != "" {
-			return nil, fmt.Errorf("--sink %s: sink %s has one already", s.text, s.name)
+		if _, twice := f.chosen[s.name]; twice && s.name != "" {
+			return fmt.Errorf("--sink %s: sink %s has one already", s.text, s.name)
 		}
-		flags[s.name] = s
+		f.chosen[s.name] = s
 	}
-	if _, all := flags[""]; all && len(f.sinks) > 1 {
-		return nil, fmt.Errorf("--sink: with several, name the sink that each replaces: --sink NAME=%s", f.sinks[0])
+	if _, all := f.chosen[""]; all && len(f.sinks) > 1 {
+		return fmt.Errorf("--sink: with several, name the sink that each replaces: --sink NAME=%s", f.sinks[0])
 	}
-	return flags, nil
+	return nil
 }

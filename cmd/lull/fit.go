@@ -52,21 +52,18 @@ func laneFaults(cfg *config.Config, name, dead string, has map[string]string) []
 // tableFaults are what keeps a table from being lull's: its key, its index, its expiry. Where it
 // cannot be described, that is what is wrong.
 func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) []string {
-	got, err := client.DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &name})
-	if err == nil && got.Table == nil {
-		err = errors.New("the answer holds none")
-	}
+	got, err := described(ctx, client, name)
 	if err != nil {
 		return []string{"table " + name + " cannot be described: " + short(err)}
 	}
 	var faults []string
 	want := dynamodb.Definition(name)
-	if !sameKey(got.Table.KeySchema, want.KeySchema) {
+	if !sameKey(got.KeySchema, want.KeySchema) {
 		faults = append(faults, fmt.Sprintf("table %s has another key: make one with the partition key %s, a string, "+
 			"and no sort key", name, dynamodb.PartitionKey))
 	}
 	fits := false
-	for _, index := range got.Table.GlobalSecondaryIndexes {
+	for _, index := range got.GlobalSecondaryIndexes {
 		fits = fits || aws.ToString(index.IndexName) == dynamodb.IndexName && index.Projection != nil &&
 			index.Projection.ProjectionType == ddbtypes.ProjectionTypeAll &&
 			sameKey(index.KeySchema, want.GlobalSecondaryIndexes[0].KeySchema)
@@ -85,6 +82,17 @@ func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) [
 			dynamodb.TTLAttribute))
 	}
 	return faults
+}
+
+func described(ctx context.Context, client *awsdynamodb.Client, name string) (*ddbtypes.TableDescription, error) {
+	out, err := client.DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &name})
+	if err == nil && out.Table == nil {
+		err = errors.New("the answer holds none")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out.Table, nil
 }
 
 // sameKey compares two keys, whatever their order.

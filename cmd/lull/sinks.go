@@ -147,14 +147,15 @@ func (a *app) openOne(ctx context.Context, o *opened, cfg *config.Config, name, 
 // sinkError names what said where the sink is: a flag, or the settings.
 func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	kind, _ := sink.Lookup(cfg.Sinks[name].Kind)
-	flags, _ := f.parsedSinks() // parsed before
+	own := f.chosen[name]
+	if all, ok := f.chosen[""]; ok {
+		own = all
+	}
 	switch {
 	case kind.InFolder:
 		return fmt.Errorf("--data: %w", err)
-	case flags[""].text != "":
-		return fmt.Errorf("--sink %s: %w", flags[""].text, err)
-	case flags[name].text != "":
-		return fmt.Errorf("--sink %s: %w", flags[name].text, err)
+	case own.text != "":
+		return fmt.Errorf("--sink %s: %w", own.text, err)
 	}
 	return fmt.Errorf("sinks.%s.url: %w: correct it, or run with --local, which needs no sink", name, err)
 }
