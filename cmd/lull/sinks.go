@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/enrichers"
@@ -63,15 +62,14 @@ func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (*
 
 func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *devFlags) (err error) {
 	dir := f.data
+	var keepClaim func() error
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "lull-dev-"); err != nil {
 			return fmt.Errorf("make a temporary data folder: %w", err)
 		}
 		o.closes = append(o.closes, func() { _ = os.RemoveAll(dir) })
-	} else if where := addresses(cfg); len(where) > 0 {
-		if err := dev.ClaimFolder(dir, where); err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
+	} else if keepClaim, err = dev.ClaimFolder(dir, cfg); err != nil {
+		return fmt.Errorf("--data: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
 		at := dir
@@ -90,7 +88,10 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 		return err
 	}
 	if f.data != "" {
-		if o.folder, err = dev.OpenFolder(dir); err != nil {
+		if o.folder, err = dev.OpenFolder(dir); err == nil {
+			err = keepClaim()
+		}
+		if err != nil {
 			return fmt.Errorf("--data: %w", err)
 		}
 		if o.folder.From().After(o.from) {
@@ -99,19 +100,6 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 		o.closes = append(o.closes, func() { _ = o.folder.Close() }) // it was saved
 	}
 	return nil
-}
-
-// addresses are the sinks of a stack that is not just one index in a folder, which knows its folder
-// itself.
-func addresses(cfg *config.Config) map[string]string {
-	out := map[string]string{}
-	for name, s := range cfg.Sinks {
-		if kind, _ := sink.Lookup(s.Kind); kind.InFolder && len(cfg.Sinks) == 1 {
-			return nil
-		}
-		out[name] = strings.TrimSpace(s.Kind + " " + s.URL)
-	}
-	return out
 }
 
 // openOne opens one sink, which has to answer, and prepares it for its first document.

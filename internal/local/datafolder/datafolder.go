@@ -5,6 +5,7 @@
 package datafolder
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +13,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"github.com/lullhq/lull/internal/local/wholefile"
 )
 
-// MarkerName is the marker file. It is written first and never changes.
+// MarkerName is the marker file. It is written first, and changes only by [Marker.Keep].
 const MarkerName = "lull.json"
 
 // Marker is what the file says.
@@ -24,6 +28,9 @@ type Marker struct {
 	// Addresses of the sinks by name, where the folder knows what is in other places: rows that
 	// speak of another sink would make everything there look old.
 	Sinks map[string]string `json:"sinks,omitempty"`
+	// First is the first sink of each collection, under "" of all where none is named: it has the
+	// rows that are named after the collection alone, and another one would take them for its own.
+	First map[string]string `json:"first,omitempty"`
 }
 
 // ForeignError says that a folder holds something else than what was expected. Nothing in it was
@@ -79,12 +86,39 @@ func (ours Marker) check(dir string, text []byte) error {
 			dir, fmt.Sprintf("was written by a newer lull (schema %d, this one knows %d)", m.Schema, ours.Schema),
 		}
 	}
-	if !maps.Equal(m.Sinks, ours.Sinks) {
-		return &ForeignError{
-			dir, fmt.Sprintf("is of other sinks (%v): what it knows is not true of %v", m.Sinks, ours.Sinks),
+	for name, address := range m.Sinks {
+		if ours.Sinks[name] != address {
+			return &ForeignError{
+				dir, fmt.Sprintf("is of other sinks (%v): what it knows is not true of %v", m.Sinks, ours.Sinks),
+			}
+		}
+	}
+	all := maps.Clone(ours.First)
+	maps.Copy(all, m.First)
+	for _, c := range slices.Sorted(maps.Keys(all)) {
+		was, is := cmp.Or(m.First[c], m.First[""]), cmp.Or(ours.First[c], ours.First[""])
+		if was != "" && is != "" && was != is {
+			return &ForeignError{dir, fmt.Sprintf("has rows of collection %q for %s, which is not its first sink now: "+
+				"%s would take them for its own", c, was, is)}
 		}
 	}
 	return nil
+}
+
+// Keep adds to the marker of a folder that was claimed what it does not say yet.
+func (ours Marker) Keep(dir string) error {
+	path := filepath.Join(dir, MarkerName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read marker: %w", err)
+	}
+	m := Marker{Sinks: map[string]string{}, First: map[string]string{}}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("read marker: %w", err)
+	}
+	maps.Copy(m.Sinks, ours.Sinks)
+	maps.Copy(m.First, ours.First)
+	return wholefile.Write(path, 0o644, func(f *os.File) error { return json.NewEncoder(f).Encode(m) })
 }
 
 // write fails where the file exists already: of two that start in one empty folder only one gets

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/datafolder"
 	"github.com/lullhq/lull/internal/local/durable"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/sink"
 )
 
 // stateFile is the file beside the index in a data folder.
@@ -51,9 +54,25 @@ func OpenFolder(dir string) (*Folder, error) {
 // older than they are.
 func (f *Folder) From() time.Time { return f.from }
 
-// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks: their addresses
-// by name. It is for stacks that are not just one Bleve index, which claims its folder itself.
-func ClaimFolder(dir string, sinks map[string]string) error {
-	_, err := datafolder.Marker{Holds: "lull dev state", Schema: 1, Sinks: sinks}.Claim(dir)
-	return err
+// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks or fewer. Call keep
+// once the sinks that were added are open: from then on the folder is theirs too. One Bleve index
+// alone claims its folder itself.
+func ClaimFolder(dir string, cfg *config.Config) (keep func() error, err error) {
+	ours := datafolder.Marker{
+		Holds: "lull dev state", Schema: 1, Sinks: map[string]string{}, First: map[string]string{},
+	}
+	for name, s := range cfg.Sinks {
+		if kind, _ := sink.Lookup(s.Kind); kind.InFolder && len(cfg.Sinks) == 1 {
+			return func() error { return nil }, nil
+		}
+		ours.Sinks[name] = strings.TrimSpace(s.Kind + " " + s.URL)
+	}
+	for c := range cfg.Collections {
+		ours.First[c] = cfg.SinksFor(c)[0]
+	}
+	if len(cfg.Collections) == 0 {
+		ours.First[""] = cfg.DefaultSink
+	}
+	_, err = ours.Claim(dir)
+	return func() error { return ours.Keep(dir) }, err
 }

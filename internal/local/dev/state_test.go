@@ -401,24 +401,52 @@ func TestAFolderInUseIsRefused(t *testing.T) {
 
 func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 	t.Parallel()
-	sinks := map[string]string{"search": "opensearch http://127.0.0.1:9200"}
+	stack := func(sinks map[string]string, content ...string) *config.Config {
+		c := &config.Config{DefaultSink: "search", Sinks: map[string]config.Sink{}}
+		for name, url := range sinks {
+			c.Sinks[name] = config.Sink{Kind: "opensearch", URL: url}
+		}
+		if len(content) > 0 {
+			c.Collections = map[string]config.Collection{"content": {Sinks: content}}
+		}
+		return c
+	}
+	one := map[string]string{"search": "http://a", "other": "http://b"}
+	added := map[string]string{"search": "http://a", "other": "http://b", "third": "http://c"}
 	dir := filepath.Join(t.TempDir(), "new", "folder")
-	for range 2 {
-		if err := ClaimFolder(dir, sinks); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		name    string
+		cfg     *config.Config
+		refused string // what the refusal names, empty for none
+		failed  bool   // something else could not be opened
+	}{
+		{"a new folder", stack(one, "search", "other"), "", false},
+		{"the same", stack(one, "search", "other"), "", false},
+		{"another address", stack(map[string]string{"search": "http://a", "other": "http://9"}), "http://9", false},
+		{"another order", stack(one, "other", "search"), "content", false},
+		{"another first sink by default", &config.Config{Sinks: stack(one).Sinks, DefaultSink: "other"}, "content", false},
+		{"a sink added, which does not answer", stack(added, "search", "third"), "", true},
+		{"nothing added", stack(one, "search", "other"), "", false},
+		{"a sink added", stack(added, "search", "other", "third"), "", false},
+		{"a sink less", stack(one, "search", "other"), "third", false},
+		{"the same first sink, by default", stack(added), "", false},
+	} {
+		keep, err := ClaimFolder(dir, c.cfg)
+		if err == nil && !c.failed {
+			err = keep()
+		}
+		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%s: %v, want a refusal that names %q", c.name, err, c.refused)
 		}
 	}
-	if err := ClaimFolder(dir, map[string]string{"search": "opensearch http://127.0.0.1:9201"}); err == nil ||
-		!strings.Contains(err.Error(), "9201") {
-		t.Errorf("another sink: %v, want a refusal that names it", err)
-	}
+	sinks := stack(one)
 	for name, files := range map[string]map[string]string{
 		"somebody's": {"thesis.txt": "x"}, "a Bleve index": {datafolder.MarkerName: `{"holds":"lull search index","schema":1}`},
 		"no JSON":        {datafolder.MarkerName: "x"},
 		"a newer lull's": {datafolder.MarkerName: `{"holds":"lull dev state","schema":2}`},
 	} {
 		dir := writeFiles(t, files)
-		if err := ClaimFolder(dir, sinks); err == nil || !strings.Contains(err.Error(), dir) {
+		if _, err := ClaimFolder(dir, sinks); err == nil || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v, want a refusal that names the folder", name, err)
 		}
 		for file, text := range files {
@@ -428,8 +456,12 @@ func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 		}
 	}
 	file := filepath.Join(writeFiles(t, map[string]string{"file": ""}), "file")
-	if err := ClaimFolder(file, sinks); err == nil {
+	if _, err := ClaimFolder(file, sinks); err == nil {
 		t.Error("a file was claimed")
+	}
+	was := `{"holds":"lull dev state","schema":1,"sinks":{"search":"opensearch http://a","other":"opensearch http://b"}}`
+	if _, err := ClaimFolder(writeFiles(t, map[string]string{datafolder.MarkerName: was}), sinks); err != nil {
+		t.Errorf("a folder that does not say which sink is the first: %v", err)
 	}
 }
 
