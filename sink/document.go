@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
 )
@@ -101,16 +104,19 @@ func Plain(document []byte) ([]byte, *DocumentError) {
 	if plain[0] != '{' {
 		return nil, &DocumentError{Class: NotAnObject}
 	}
-	if _, found := findMeta(plain); found {
+	if _, value := findMeta(plain); value.Exists() {
 		return nil, &DocumentError{Class: ReservedField, Field: MetaField}
 	}
 	return plain, nil
 }
 
 // Seal appends to dst a plain document with its meta as the first member.
-func Seal(dst, plain []byte, m Meta) []byte {
+func Seal(dst, plain []byte, m Meta) []byte { return Attach(dst, plain, m.JSON()) }
+
+// Attach is Seal for a sink whose meta is other JSON than Meta's.
+func Attach(dst, plain, meta []byte) []byte {
 	dst = append(dst, `{"`+MetaField+`":`...)
-	dst = append(dst, m.JSON()...)
+	dst = append(dst, meta...)
 	if len(plain) > len("{}") {
 		dst = append(dst, ',')
 	}
@@ -120,88 +126,51 @@ func Seal(dst, plain []byte, m Meta) []byte {
 // Unseal splits what a sink holds into meta and plain document. ok is false where there is no meta:
 // the document is not lull's.
 func Unseal(sealed []byte) (m Meta, plain []byte, ok bool, err error) {
-	b := bytes.NewBuffer(make([]byte, 0, len(sealed)))
-	if err := json.Compact(b, sealed); err != nil || b.Bytes()[0] != '{' {
-		return Meta{}, nil, false, fmt.Errorf("read a sealed document: %w", &DocumentError{Class: NotJSON})
+	meta, plain, err := Detach(sealed)
+	if err != nil || meta == nil {
+		return Meta{}, plain, false, err
 	}
-	plain = b.Bytes()
-	at, found := findMeta(plain)
-	if !found {
-		return Meta{}, plain, false, nil
-	}
-	if err := json.Unmarshal(plain[at.value:at.end], &m); err != nil {
+	if err := json.Unmarshal(meta, &m); err != nil {
 		return Meta{}, nil, false, fmt.Errorf("read %s: %w", MetaField,
 			&DocumentError{Class: NotJSON, Field: MetaField})
 	}
 	m.Indexed = m.Indexed.UTC()
-	return m, at.cut(plain), true, nil
+	return m, plain, true, nil
 }
 
-// member is where a top-level member of a plain object lies: name at start, value at value, both
-// before end.
-type member struct{ start, value, end int }
-
-// cut takes the member and one of its commas away, in place.
-func (m member) cut(plain []byte) []byte {
-	switch {
-	case plain[m.end] == ',':
-		return append(plain[:m.start], plain[m.end+1:]...)
-	case plain[m.start-1] == ',':
-		return append(plain[:m.start-1], plain[m.end:]...)
+// Detach is Unseal for a sink whose meta is other JSON than Meta's; nil where there is none.
+func Detach(sealed []byte) (meta, plain []byte, err error) {
+	b := bytes.NewBuffer(make([]byte, 0, len(sealed)))
+	if err := json.Compact(b, sealed); err != nil || b.Bytes()[0] != '{' {
+		return nil, nil, fmt.Errorf("read a sealed document: %w", &DocumentError{Class: NotJSON})
 	}
-	return append(plain[:m.start], plain[m.end:]...)
+	plain = b.Bytes()
+	name, value := findMeta(plain)
+	if !value.Exists() {
+		return nil, plain, nil
+	}
+	begin, end := name.Index, value.Index+len(value.Raw)
+	switch { // one of its commas goes, too
+	case plain[end] == ',':
+		end++
+	case plain[begin-1] == ',':
+		begin--
+	}
+	return []byte(value.Raw), slices.Delete(plain, begin, end), nil
 }
 
 // findMeta looks for MetaField among the top-level members of a valid object without insignificant
-// space.
-func findMeta(plain []byte) (member, bool) {
-	for i := 1; i < len(plain) && plain[i] == '"'; {
-		m := member{start: i, value: stringEnd(plain, i) + 1}
-		m.end = valueEnd(plain, m.value)
-		if isMeta(plain[m.start : m.value-1]) {
-			return m, true
+// space, however its name is spelt.
+func findMeta(plain []byte) (name, value gjson.Result) {
+	// Most documents have neither the name nor an escape that could be a part of it.
+	if !bytes.Contains(plain, []byte(MetaField)) && !bytes.Contains(plain, []byte(`\u00`)) {
+		return name, value
+	}
+	gjson.ParseBytes(plain).ForEach(func(n, v gjson.Result) bool {
+		if n.Str == MetaField {
+			name, value = n, v
 		}
-		i = m.end + 1
-	}
-	return member{}, false
-}
-
-// isMeta compares a quoted name, which may be spelt with escapes.
-func isMeta(name []byte) bool {
-	if bytes.IndexByte(name, '\\') < 0 {
-		return string(name[1:len(name)-1]) == MetaField
-	}
-	var s string
-	return json.Unmarshal(name, &s) == nil && s == MetaField
-}
-
-// stringEnd is the index after the string that begins at i.
-func stringEnd(plain []byte, i int) int {
-	for i++; plain[i] != '"'; i++ {
-		if plain[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// valueEnd is the index after the value that begins at i.
-func valueEnd(plain []byte, i int) int {
-	for depth := 0; ; i++ {
-		switch plain[i] {
-		case '"':
-			i = stringEnd(plain, i) - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		case ',':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
+		return n.Str != MetaField
+	})
+	return name, value
 }

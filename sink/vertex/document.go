@@ -1,16 +1,17 @@
 package vertex
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/exchange"
@@ -37,11 +38,11 @@ func documentID(id string) string {
 // mark is what lull writes beside a document. The fence is a text, because the engine may keep
 // numbers as doubles.
 type mark struct {
-	ID      string    `json:"id"`
-	Version string    `json:"version"`
-	Key     string    `json:"order_key"`
-	Fence   string    `json:"fence"`
-	Indexed time.Time `json:"indexed_at"`
+	ID      string      `json:"id"`
+	Version string      `json:"version"`
+	Key     string      `json:"order_key"`
+	Fence   event.Fence `json:"fence,string"`
+	Indexed time.Time   `json:"indexed_at"`
 }
 
 // body is what stands in a request for a document.
@@ -60,19 +61,14 @@ type content struct {
 
 // encode is the text of a request, or what is wrong with the document.
 func (s *Sink) encode(e exchange.Entry) ([]byte, *sink.DocumentError) {
-	plain, m := e.Plain, e.Meta()
-	meta, err := json.Marshal(mark{e.Doc.ID(), m.Version, m.Key, strconv.FormatInt(int64(m.Fence), 10), m.Indexed})
+	m := e.Meta()
+	meta, err := json.Marshal(mark{e.Doc.ID(), m.Version, m.Key, m.Fence, m.Indexed})
 	if err != nil {
 		return nil, &sink.DocumentError{Class: sink.NotJSON, Field: sink.MetaField}
 	}
-	b := body{ID: documentID(e.Doc.ID())}
-	sealed := `{"` + sink.MetaField + `":` + string(meta)
-	if len(plain) > len("{}") {
-		sealed += ","
-	}
-	sealed += string(plain[1:])
-	b.Data = &sealed
-	if text, ok := textAt(plain, s.Content); ok {
+	sealed := string(sink.Attach(nil, e.Plain, meta))
+	b := body{ID: documentID(e.Doc.ID()), Data: &sealed}
+	if text, ok := textAt(e.Plain, s.Content); ok {
 		b.Content = &content{s.MimeType, base64.StdEncoding.EncodeToString([]byte(text))}
 	}
 	text, err := json.Marshal(b)
@@ -87,98 +83,35 @@ func textAt(document []byte, pointer string) (text string, ok bool) {
 	if pointer == "" {
 		return "", false
 	}
-	at := json.RawMessage(document)
-	for _, part := range strings.Split(pointer[1:], "/") {
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		var object map[string]json.RawMessage
-		var list []json.RawMessage
-		if i, err := strconv.Atoi(part); err == nil && json.Unmarshal(at, &list) == nil && i >= 0 && i < len(list) {
-			at = list[i]
-		} else if json.Unmarshal(at, &object) == nil {
-			at = object[part]
-		} else {
-			return "", false
-		}
+	at := gjson.ParseBytes(document)
+	for name := range strings.SplitSeq(pointer[1:], "/") {
+		at = event.Child(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
 	}
-	return text, json.Unmarshal(at, &text) == nil && len(at) > 0 && at[0] == '"'
+	return at.Str, at.Type == gjson.String
 }
 
 // opened reads a document as the engine returns it. One that lull did not write has its Doc and
 // Document only, and ours is false.
 func opened(c event.Collection, b body) (stored sink.Stored, ours bool, err error) {
-	text := b.Struct
-	if b.Data != nil {
-		text = json.RawMessage(*b.Data)
+	text := []byte(cmp.Or(string(b.Struct), "{}"))
+	if b.Data != nil && *b.Data != "" {
+		text = []byte(*b.Data)
 	}
-	if len(text) == 0 {
-		text = json.RawMessage("{}")
-	}
-	id := b.ID
-	if id == "" {
-		id = b.Name[strings.LastIndexByte(b.Name, '/')+1:]
-	}
+	id := cmp.Or(b.ID, b.Name[strings.LastIndexByte(b.Name, '/')+1:])
 	stored = sink.Stored{Doc: event.DocID(string(c) + "#" + id), Document: text}
-	members, err := membersOf(text)
+	meta, plain, err := sink.Detach(text)
 	if err != nil {
-		return stored, false, fmt.Errorf("%s: %w", stored.Doc, &sink.DocumentError{Class: sink.NotJSON})
+		return stored, false, fmt.Errorf("%s: %w", stored.Doc, err)
+	}
+	if meta == nil {
+		return stored, false, nil
 	}
 	var m mark
-	for i, member := range members {
-		if member.name != sink.MetaField {
-			continue
-		}
-		fence, bad := int64(0), json.Unmarshal(member.value, &m)
-		if bad == nil {
-			fence, bad = strconv.ParseInt(m.Fence, 10, 64)
-		}
-		if bad != nil || m.ID == "" {
-			return stored, true, fmt.Errorf("%s: %w", stored.Doc, &sink.DocumentError{Class: sink.NotJSON, Field: sink.MetaField})
-		}
-		return sink.Stored{
-			Doc: event.DocID(string(c) + "#" + m.ID), Version: m.Version, Key: m.Key, Fence: event.Fence(fence),
-			Indexed: m.Indexed.UTC(), Document: join(append(members[:i:i], members[i+1:]...)),
-		}, true, nil
+	if json.Unmarshal(meta, &m) != nil || m.ID == "" {
+		return stored, true, fmt.Errorf("%s: %w", stored.Doc, &sink.DocumentError{Class: sink.NotJSON, Field: sink.MetaField})
 	}
-	return stored, false, nil
-}
-
-// A member is a name and its value, as they stand in an object.
-type member struct {
-	name  string
-	text  []byte // the name, quoted
-	value json.RawMessage
-}
-
-// membersOf reads the members of an object in their order.
-func membersOf(object []byte) (members []member, err error) {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if token, err := d.Token(); err != nil || token != json.Delim('{') {
-		return nil, &sink.DocumentError{Class: sink.NotAnObject}
-	}
-	for d.More() {
-		begin := d.InputOffset()
-		token, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		m := member{text: bytes.TrimLeft(object[begin:d.InputOffset()], ", \t\r\n")}
-		m.name, _ = token.(string)
-		if err := d.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		members = append(members, m)
-	}
-	return members, nil
-}
-
-// join is the object of members.
-func join(members []member) []byte {
-	b := []byte("{")
-	for i, m := range members {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, m.text...), ':'), m.value...)
-	}
-	return append(b, '}')
+	return sink.Stored{
+		Doc: event.DocID(string(c) + "#" + m.ID), Version: m.Version, Key: m.Key, Fence: m.Fence,
+		Indexed: m.Indexed.UTC(), Document: plain,
+	}, true, nil
 }
