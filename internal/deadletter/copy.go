@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -16,11 +17,8 @@ func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, de
 	error,
 ) {
 	out := queue.Outgoing{Body: body, Attributes: make(map[string]queue.Attribute, len(attrs)+1)}
-	for name, a := range attrs {
-		if name != AttrLetter {
-			out.Attributes[name] = a
-		}
-	}
+	maps.Copy(out.Attributes, attrs)
+	delete(out.Attributes, AttrLetter)
 	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(firstSent.UnixMilli(), 0), 10))
 	if n := len(out.Attributes); n > queue.MaxAttributes {
 		return queue.Outgoing{}, fmt.Errorf("copy with %s has %d attributes: %w", queue.AttrFirstSent, n,

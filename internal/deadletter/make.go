@@ -61,9 +61,7 @@ func digest(kind string, parts ...string) string {
 	write(kind)
 	for i, p := range parts {
 		if i < len(parts)-1 {
-			var n [8]byte
-			binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-			h.Write(n[:])
+			h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
 		}
 		write(p)
 	}

@@ -110,10 +110,7 @@ func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgo
 	if err != nil {
 		return queue.Outgoing{}, fmt.Errorf("write the facts of a dead letter: %w", err)
 	}
-	out := queue.Outgoing{Body: l.Body, Attributes: make(map[string]queue.Attribute, len(visible)+2)}
-	for name, a := range visible {
-		out.Attributes[name] = a
-	}
+	out := queue.Outgoing{Body: l.Body, Attributes: maps.Clone(visible)}
 	out.Attributes[AttrLetter] = queue.Text(ascii(facts))
 	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(l.FirstSent.UnixMilli(), 0), 10))
 	if w.Encoding == encodingGzip {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,22 +18,16 @@ import (
 const encodingGzip = "gzip+base64"
 
 func pack(body string) (string, error) {
-	var text strings.Builder
-	enc := base64.NewEncoder(base64.StdEncoding, &text)
-	zip, err := gzip.NewWriterLevel(enc, gzip.BestCompression)
+	var zipped bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	if err != nil {
 		return "", err
 	}
-	if _, err := io.WriteString(zip, body); err != nil {
+	_, err = io.WriteString(zip, body)
+	if err = errors.Join(err, zip.Close()); err != nil {
 		return "", err
 	}
-	if err := zip.Close(); err != nil {
-		return "", err
-	}
-	if err := enc.Close(); err != nil {
-		return "", err
-	}
-	return text.String(), nil
+	return base64.StdEncoding.EncodeToString(zipped.Bytes()), nil
 }
 
 // unpack reads what pack wrote. A body that would be larger than any message is refused: it is not

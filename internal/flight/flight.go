@@ -6,6 +6,9 @@ package flight
 import (
 	"context"
 	"errors"
+	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -71,22 +74,29 @@ type Entry struct {
 // its documents is due. Older versions wait for it.
 func (m *Manifest) Turns() []shard.Micros {
 	newest := make(map[shard.DocID]*Entry)
-	for r := range m.Records {
-		for i := range m.Records[r].Events {
-			if e := &m.Records[r].Events[i]; newest[e.Doc] == nil || e.Key > newest[e.Doc].Key {
-				newest[e.Doc] = e
-			}
+	for _, e := range m.Entries() {
+		if newest[e.Doc] == nil || e.Key > newest[e.Doc].Key {
+			newest[e.Doc] = e
 		}
 	}
-	turns := make([]shard.Micros, len(m.Records))
-	for r := range m.Records {
-		for i := range m.Records[r].Events {
-			if due := newest[m.Records[r].Events[i].Doc].Due; i == 0 || due < turns[r] {
-				turns[r] = due
-			}
-		}
+	turns := slices.Repeat([]shard.Micros{math.MaxInt64}, len(m.Records))
+	for r, e := range m.Entries() {
+		turns[r] = min(turns[r], newest[e.Doc].Due)
 	}
 	return turns
+}
+
+// Entries are all entries in their order, each with the number of its record.
+func (m *Manifest) Entries() iter.Seq2[int, *Entry] {
+	return func(yield func(int, *Entry) bool) {
+		for r := range m.Records {
+			for i := range m.Records[r].Events {
+				if !yield(r, &m.Records[r].Events[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Open reports that the entry is written without its row.
@@ -178,10 +188,7 @@ func Together(first shard.Micros, times []shard.Micros, window time.Duration) sh
 
 // Wake is WakeAt as a time; the zero time where it cannot be read.
 func (s State) Wake() time.Time {
-	t, err := time.Parse(time.RFC3339, s.WakeAt)
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339, s.WakeAt) // zero beside an error
 	return t
 }
 

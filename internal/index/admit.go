@@ -49,9 +49,7 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 			continue
 		}
 		t.giveUp(d, d.newest(), "a newer version is dead, and this message is not held any more: redelivery admits it")
-		if d.newest() != nil {
-			t.waitForOlder(d)
-		}
+		t.waitForOlder(d)
 	}
 	return ours
 }
@@ -90,9 +88,7 @@ func (t *turn) admitted(d *document, a answer) (claim bool) {
 		if d.newest() == e {
 			t.giveUp(d, e, "ADMIT refused: redelivery judges it")
 		}
-		if d.newest() != nil { // it is looked at in the next turn
-			t.waitForOlder(d)
-		}
+		t.waitForOlder(d)
 	}
 	return false
 }

@@ -139,9 +139,13 @@ func (t *turn) waitAll(docs []*document, until shard.Micros, why string) {
 	}
 }
 
-// waitForOlder keeps a document for the next turn, which looks at what the flight holds behind the
-// version that is out of the way.
-func (t *turn) waitForOlder(d *document) { t.wait(d, t.now(), "an older version has its turn next") }
+// waitForOlder keeps a document whose newest version is out of the way, if the flight holds an older
+// one: the next turn looks at it.
+func (t *turn) waitForOlder(d *document) {
+	if d.newest() != nil {
+		t.wait(d, t.now(), "an older version has its turn next")
+	}
+}
 
 // shut is why nothing is claimed.
 func (t *turn) shut() string {

@@ -61,28 +61,31 @@ func (d *document) newest() *held {
 	return nil
 }
 
+// left are its versions that are left, newest first.
+func (d *document) left() []*held {
+	return slices.DeleteFunc(slices.Clone(d.held), func(e *held) bool { return e.gone })
+}
+
 // load groups what is left by document. Documents keep the manifest's order.
 func (t *turn) load(m *flight.Manifest) {
 	t.manifest, t.records, t.decoded = m, make([]recordState, len(m.Records)), map[int]*decoded{}
 	index := map[shard.DocID]*document{}
-	item := 0
-	for r := range m.Records {
-		for _, e := range m.Records[r].Events {
-			// The numbers count every entry of the manifest, also those that are gone. So the
-			// bitmap means the same in every turn.
-			if t.left.Has(item) {
-				t.records[r].open++
-				t.records[r].mine = true
-				d := index[e.Doc]
-				if d == nil {
-					d = &document{id: e.Doc}
-					index[e.Doc] = d
-					t.docs = append(t.docs, d)
-				}
-				d.held = append(d.held, &held{Entry: e, record: r, item: item})
-			}
-			item++
+	item := -1
+	for r, e := range m.Entries() {
+		// The numbers count every entry of the manifest, also those that are gone. So the bitmap
+		// means the same in every turn.
+		if item++; !t.left.Has(item) {
+			continue
 		}
+		t.records[r].open++
+		t.records[r].mine = true
+		d := index[e.Doc]
+		if d == nil {
+			d = &document{id: e.Doc}
+			index[e.Doc] = d
+			t.docs = append(t.docs, d)
+		}
+		d.held = append(d.held, &held{Entry: *e, record: r, item: item})
 	}
 	for _, d := range t.docs {
 		// Newest first, as newest expects it. Equal keys keep the order of the manifest.
@@ -92,9 +95,6 @@ func (t *turn) load(m *flight.Manifest) {
 
 // done completes one entry; its message may be deleted once all its entries are.
 func (t *turn) done(d *document, e *held, step journal.Step, detail string) {
-	if e.gone {
-		return
-	}
 	t.drop(e)
 	t.note(t.about(d, e, step, detail))
 }
@@ -109,9 +109,9 @@ func (t *turn) drop(e *held) {
 // doneUpTo completes every held version that is at most k, by the row: committed >= its key. This
 // is the first case of the invariant (design section 2).
 func (t *turn) doneUpTo(d *document, k shard.OrderKey) {
-	for _, e := range d.held {
+	for _, e := range d.left() {
 		switch {
-		case e.gone || e.Key > k:
+		case e.Key > k:
 		case e.Key == k:
 			t.done(d, e, journal.Duplicate, "this version is committed")
 		default:
@@ -123,7 +123,7 @@ func (t *turn) doneUpTo(d *document, k shard.OrderKey) {
 // doneStored completes the entries of one version whose dead letter is stored; never older ones. An
 // older version may still be good, and has its turn after this one.
 func (t *turn) doneStored(d *document, k shard.OrderKey) {
-	for _, e := range d.held {
+	for _, e := range d.left() {
 		if e.Key == k {
 			t.done(d, e, journal.AlreadyDead, "its dead letter is stored")
 		}

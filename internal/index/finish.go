@@ -81,11 +81,9 @@ const checkpointAgain = 5 * time.Second
 // the circuit stays, and probes.
 func (t *turn) goesAway() bool {
 	now, until := t.now(), t.sink.row.OpenUntil
-	if t.sink.row.PausedAt != 0 { // nobody probes
-		return t.h.Config.Retry.Away(t.sink.row, now)
-	}
-	open := (t.tripped || t.sink.circuit == shard.CircuitOpen) && now <= until
-	return open && t.state.Probes != until && t.h.Config.Retry.Away(t.sink.row, now)
+	open := (t.tripped || t.sink.circuit == shard.CircuitOpen) && now <= until && t.state.Probes != until
+	paused := t.sink.row.PausedAt != 0 // nobody probes
+	return (open || paused) && t.h.Config.Retry.Away(t.sink.row, now)
 }
 
 // away leaves the messages in the queue, invisible for some minutes, and ends the flight: SQS waits

@@ -56,8 +56,8 @@ func (t *turn) deleteDone(ctx context.Context) {
 func (t *turn) giveBack(ctx context.Context) {
 	var receipts []string
 	for _, d := range t.docs {
-		for _, e := range d.held {
-			if t.records[e.record].given && !e.gone {
+		for _, e := range d.left() {
+			if t.records[e.record].given {
 				t.drop(e)
 			}
 		}
@@ -96,10 +96,7 @@ func (t *turn) leaves() (extend shard.Micros, ok bool) {
 	}
 	newer := shard.Micros(0)
 	for _, d := range t.docs {
-		for _, e := range d.held {
-			if e.gone {
-				continue
-			}
+		for _, e := range d.left() {
 			if d.step.Newer == 0 || t.message(e).ReceiveCount > 1 {
 				return 0, false
 			}
@@ -116,12 +113,10 @@ func (t *turn) leaves() (extend shard.Micros, ok bool) {
 func (t *turn) leave(ctx context.Context, extend shard.Micros) flight.State {
 	t.extend(ctx, extend)
 	for _, d := range t.docs {
-		for _, e := range d.held {
-			if !e.gone {
-				n := t.about(d, e, journal.LeftSuperseded, d.step.Why)
-				n.Until = t.visible(e.record).Time()
-				t.note(n)
-			}
+		for _, e := range d.left() {
+			n := t.about(d, e, journal.LeftSuperseded, d.step.Why)
+			n.Until = t.visible(e.record).Time()
+			t.note(n)
 		}
 	}
 	return t.end(ctx)

@@ -119,10 +119,8 @@ func (t *turn) reassert(ctx context.Context) {
 				continue
 			}
 		}
-		for _, e := range d.held {
-			if !e.gone {
-				t.drop(e)
-			}
+		for _, e := range d.left() {
+			t.drop(e)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/source"
 )
 
@@ -202,7 +203,5 @@ func (p *puller) tooLarge() error {
 }
 
 func invalidFetch(problem string) *event.Invalid {
-	i := invalid(problem)
-	i.Field = "fetch"
-	return i
+	return &event.Invalid{Reason: deadletter.Payload, Field: "fetch", Problem: problem}
 }

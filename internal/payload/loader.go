@@ -129,9 +129,7 @@ func TooLarge() error { return invalid(fmt.Sprintf("the object has more than %d 
 func Refused(problem string) error { return invalid(problem) }
 
 func missing(problem string) *event.Invalid {
-	i := invalid(problem)
-	i.Missing = true
-	return i
+	return &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem, Missing: true}
 }
 
 func invalid(problem string) *event.Invalid {

@@ -214,12 +214,10 @@ type undone struct {
 func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err error) {
 	index := map[shard.DocID]int{}
 	var docs []shard.DocID
-	for _, rec := range m.Records {
-		for _, e := range rec.Events {
-			if _, ok := index[e.Doc]; !ok {
-				index[e.Doc] = len(docs)
-				docs = append(docs, e.Doc)
-			}
+	for _, e := range m.Entries() {
+		if _, ok := index[e.Doc]; !ok {
+			index[e.Doc] = len(docs)
+			docs = append(docs, e.Doc)
 		}
 	}
 	if len(docs) == 0 {
@@ -230,14 +228,12 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 		return u, fmt.Errorf("read the rows: %w", err)
 	}
 	var open []undecided
-	for _, rec := range m.Records {
-		for _, e := range rec.Events {
-			switch row := rows[index[e.Doc]]; {
-			case row.Committed < e.Key && row.Dead != e.Key:
-				open = append(open, undecided{e, row, deadletter.ID(e.Doc, e.Key, "")})
-			case row.Committed > e.Key && e.Open():
-				u.overwritten = append(u.overwritten, e)
-			}
+	for _, e := range m.Entries() {
+		switch row := rows[index[e.Doc]]; {
+		case row.Committed < e.Key && row.Dead != e.Key:
+			open = append(open, undecided{*e, row, deadletter.ID(e.Doc, e.Key, "")})
+		case row.Committed > e.Key && e.Open():
+			u.overwritten = append(u.overwritten, *e)
 		}
 	}
 	// A redrive takes `dead` off the row, but the parked item stays (design section 10). So the row

@@ -141,8 +141,8 @@ func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	return r.report, err
 }
 
-// inTurn does something if it is this caller's turn by the run row of that name. It goes on from what
-// the last turn saved there, and saves where the next one goes on, whatever failed.
+// inTurn does something if it is this caller's turn by the run row of that name. It goes on from
+// what the last turn saved there, and saves where the next one goes on, whatever failed.
 func inTurn[S any](ctx context.Context, r *run, name string, saved *S, do func() error) error {
 	text, mine, err := r.begin(ctx, name)
 	if err != nil {

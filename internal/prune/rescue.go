@@ -93,17 +93,15 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	newest := map[shard.DocID]shard.Admission{}
 	var docs []shard.DocID
 	now := p.Clock.Now()
-	for _, rec := range old.Records {
-		for _, e := range rec.Events {
-			if a, seen := newest[e.Doc]; !contains(left, e) || seen && a.Key > e.Key {
-				continue
-			} else if !seen {
-				docs = append(docs, e.Doc)
-			}
-			newest[e.Doc] = shard.Admission{
-				Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(to), Now: shard.MicrosOf(now),
-				Aged: p.Config.Lifecycle.Aged(rec.Message.FirstSent(), now),
-			}
+	for r, e := range old.Entries() {
+		if a, seen := newest[e.Doc]; !contains(left, *e) || seen && a.Key > e.Key {
+			continue
+		} else if !seen {
+			docs = append(docs, e.Doc)
+		}
+		newest[e.Doc] = shard.Admission{
+			Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(to), Now: shard.MicrosOf(now),
+			Aged: p.Config.Lifecycle.Aged(old.Records[r].Message.FirstSent(), now),
 		}
 	}
 	accepted := map[shard.DocID]bool{}
@@ -126,7 +124,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	return accepted, nil
 }
 
-// contains compares document and order key, which together name a version.
+// contains looks for the version of an entry.
 func contains(entries []flight.Entry, e flight.Entry) bool {
-	return slices.ContainsFunc(entries, func(o flight.Entry) bool { return o.Doc == e.Doc && o.Key == e.Key })
+	return slices.ContainsFunc(entries, func(o flight.Entry) bool { return versionOf(o) == versionOf(e) })
 }

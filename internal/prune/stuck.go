@@ -21,6 +21,14 @@ type suspect struct {
 	idle []flight.Entry // those of them that no younger flight was seen to hold
 }
 
+// version is what a document and an order key name together.
+type version struct {
+	doc shard.DocID
+	key shard.OrderKey
+}
+
+func versionOf(e flight.Entry) version { return version{e.Doc, e.Key} }
+
 // maxYounger is how many flights that are younger than a suspect one are read in a run. Where there
 // are more, flights die at large, and nothing is said of any.
 const maxYounger = 2000
@@ -73,14 +81,10 @@ func (r *run) findYounger(ctx context.Context) (all bool, err error) {
 			break
 		}
 	}
-	type version struct {
-		doc shard.DocID
-		key shard.OrderKey
-	}
 	newest := map[version]flight.ID{} // flight that holds it
 	for _, s := range r.suspects {
 		for _, e := range s.idle {
-			newest[version{e.Doc, e.Key}] = ""
+			newest[versionOf(e)] = ""
 		}
 	}
 	var mu sync.Mutex
@@ -94,18 +98,15 @@ func (r *run) findYounger(ctx context.Context) (all bool, err error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for _, rec := range m.Records {
-			for _, e := range rec.Events {
-				v := version{e.Doc, e.Key}
-				if held, wanted := newest[v]; wanted {
-					newest[v] = max(held, younger[i].ID)
-				}
+		for _, e := range m.Entries() {
+			if held, wanted := newest[versionOf(*e)]; wanted {
+				newest[versionOf(*e)] = max(held, younger[i].ID)
 			}
 		}
 		return nil
 	})
 	for _, s := range r.suspects {
-		s.idle = slices.DeleteFunc(s.idle, func(e flight.Entry) bool { return newest[version{e.Doc, e.Key}] > s.id })
+		s.idle = slices.DeleteFunc(s.idle, func(e flight.Entry) bool { return newest[versionOf(e)] > s.id })
 	}
 	return err == nil, err
 }

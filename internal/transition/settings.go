@@ -222,11 +222,7 @@ const others = "events of a collection that is not listed become dead letters; i
 
 // moves are the collections that get other sinks, of those that the settings name.
 func moves(older, newer *config.Config) (found []Finding) {
-	named := maps.Clone(older.Collections)
-	if named == nil {
-		named = make(map[string]config.Collection)
-	}
-	maps.Copy(named, newer.Collections)
+	named := merged(older.Collections, newer.Collections)
 	if len(named) == 0 {
 		named[newer.DefaultCollection] = config.Collection{}
 	}

@@ -289,11 +289,10 @@ func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-func merged(a, b map[string]any) map[string]any {
-	all := maps.Clone(a)
-	if all == nil {
-		all = make(map[string]any)
-	}
+// merged has the names of both, and what b says where both have one.
+func merged[V any](a, b map[string]V) map[string]V {
+	all := make(map[string]V, len(a)+len(b))
+	maps.Copy(all, a)
 	maps.Copy(all, b)
 	return all
 }

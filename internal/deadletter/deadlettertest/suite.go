@@ -82,6 +82,20 @@ func (r *run) park(t *testing.T, l deadletter.Letter, want deadletter.Parking) {
 	}
 }
 
+func (r *run) drop(t *testing.T, id string) {
+	t.Helper()
+	if err := r.Drop(t.Context(), id); err != nil {
+		t.Errorf("drop: %v", err)
+	}
+}
+
+func (r *run) mark(t *testing.T, id string, at time.Time, auto bool) {
+	t.Helper()
+	if err := r.MarkRedriven(t.Context(), id, at, auto); err != nil {
+		t.Fatalf("mark: %v", err)
+	}
+}
+
 func (r *run) expect(t *testing.T, want deadletter.Letter) {
 	t.Helper()
 	got, ok, err := r.Get(t.Context(), want.ID)
@@ -144,9 +158,7 @@ func replacesNothing(t *testing.T, r *run) {
 	}
 	r.park(t, first, deadletter.Again)
 	r.expect(t, first)
-	if err := r.Drop(t.Context(), first.ID); err != nil {
-		t.Fatalf("drop: %v", err)
-	}
+	r.drop(t, first.ID)
 	r.park(t, other, deadletter.Fresh)
 	r.expect(t, other)
 }
@@ -189,9 +201,7 @@ func sharesMessage(t *testing.T, r *run) {
 			t.Errorf("the message has dead letters %v, want %v", ids, want)
 		}
 		for range 2 {
-			if err := r.Drop(t.Context(), l.ID); err != nil {
-				t.Fatalf("drop: %v", err)
-			}
+			r.drop(t, l.ID)
 		}
 	}
 	if found, err := r.Message(t.Context(), hash); err != nil || len(found) != 0 {
@@ -207,33 +217,31 @@ func losesNoMessage(t *testing.T, r *run) {
 	stays := r.letter()
 	stays.Body += r.name
 	goes := []deadletter.Letter{r.of(stays), r.of(stays), r.of(stays)}
+	parks := func(l deadletter.Letter) {
+		if _, err := r.Park(t.Context(), l); err != nil {
+			t.Errorf("park: %v", err)
+		}
+	}
 	for range 5 {
 		var wg sync.WaitGroup
 		for _, l := range append(goes, goes...) {
 			wg.Go(func() {
-				if _, err := r.Park(t.Context(), l); err != nil {
-					t.Errorf("park: %v", err)
-				}
-				if err := r.Drop(t.Context(), l.ID); err != nil {
-					t.Errorf("drop: %v", err)
-				}
+				parks(l)
+				r.drop(t, l.ID)
 			})
 		}
-		wg.Go(func() {
-			if _, err := r.Park(t.Context(), stays); err != nil {
-				t.Errorf("park: %v", err)
-			}
-		})
+		wg.Go(func() { parks(stays) })
 		wg.Wait()
 		r.expect(t, stays)
-		if err := r.Drop(t.Context(), stays.ID); err != nil {
-			t.Fatalf("drop: %v", err)
-		}
+		r.drop(t, stays.ID)
 	}
 }
 
-func absent(t *testing.T, r *run) {
-	if _, ok, err := r.Get(t.Context(), r.name); ok || err != nil {
+func absent(t *testing.T, r *run) { r.absent(t, r.name) }
+
+func (r *run) absent(t *testing.T, id string) {
+	t.Helper()
+	if _, ok, err := r.Get(t.Context(), id); ok || err != nil {
 		t.Errorf("get: %v, %v, want false and no error", ok, err)
 	}
 }
@@ -257,9 +265,7 @@ func parksAgain(t *testing.T, r *run) {
 
 	at := died.Add(time.Hour)
 	for _, auto := range []bool{true, false} {
-		if err := r.MarkRedriven(t.Context(), l.ID, at, auto); err != nil {
-			t.Fatalf("mark: %v", err)
-		}
+		r.mark(t, l.ID, at, auto)
 	}
 	r.park(t, again, deadletter.Again)
 	again.RedrivenAt, again.Redrives, again.Auto = at, 2, 1
@@ -274,9 +280,7 @@ func redriven(t *testing.T, r *run) {
 	r.park(t, l, deadletter.Fresh)
 	for i, auto := range []bool{true, false, true} {
 		l.RedrivenAt = died.Add(time.Duration(i+1) * time.Hour)
-		if err := r.MarkRedriven(t.Context(), l.ID, l.RedrivenAt, auto); err != nil {
-			t.Fatalf("mark: %v", err)
-		}
+		r.mark(t, l.ID, l.RedrivenAt, auto)
 	}
 	l.State, l.Redrives, l.Auto = deadletter.Redriven, 3, 2
 	r.expect(t, l)
@@ -293,12 +297,8 @@ func drops(t *testing.T, r *run) {
 	l := r.letter()
 	r.park(t, l, deadletter.Fresh)
 	for range 2 {
-		if err := r.Drop(t.Context(), l.ID); err != nil {
-			t.Fatalf("drop: %v", err)
-		}
-		if _, ok, err := r.Get(t.Context(), l.ID); ok || err != nil {
-			t.Errorf("get: %v, %v, want false and no error", ok, err)
-		}
+		r.drop(t, l.ID)
+		r.absent(t, l.ID)
 	}
 	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 0 {
 		t.Errorf("%d dead letters listed, want none", len(got))
@@ -365,9 +365,7 @@ func filters(t *testing.T, r *run) {
 	for _, l := range []deadletter.Letter{a, b, d, e} {
 		r.park(t, l, deadletter.Fresh)
 	}
-	if err := r.MarkRedriven(t.Context(), d.ID, died, false); err != nil {
-		t.Fatalf("mark: %v", err)
-	}
+	r.mark(t, d.ID, died, false)
 	for _, test := range []struct {
 		name string
 		f    deadletter.Filter
@@ -400,9 +398,7 @@ func counts(t *testing.T, r *run) {
 		r.park(t, letters[i], deadletter.Fresh)
 	}
 	for _, l := range letters[:3] {
-		if err := r.MarkRedriven(t.Context(), l.ID, died, false); err != nil {
-			t.Fatalf("mark: %v", err)
-		}
+		r.mark(t, l.ID, died, false)
 	}
 	// The store may hold others, which come and go meanwhile.
 	seen := func() (parked, redriven int) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,12 +86,18 @@ func checkpoint(t *testing.T, s flight.Store, id flight.ID, n int) {
 	}
 }
 
-func expect(t *testing.T, s flight.Store, want *flight.Manifest) {
+func get(t *testing.T, s flight.Store, id flight.ID) *flight.Manifest {
 	t.Helper()
-	got, err := s.Get(t.Context(), want.Flight)
+	got, err := s.Get(t.Context(), id)
 	if err != nil {
 		t.Fatalf("get: %v", err)
 	}
+	return got
+}
+
+func expect(t *testing.T, s flight.Store, want *flight.Manifest) {
+	t.Helper()
+	got := get(t, s, want.Flight)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %d records of flight %s, not as they were put (%d of %s)", len(got.Records), got.Flight,
 			len(want.Records), want.Flight)
@@ -117,10 +124,7 @@ func largeManifest(t *testing.T, s flight.Store) {
 func ownCopy(t *testing.T, s flight.Store) {
 	m := manifest(2)
 	put(t, s, m)
-	got, err := s.Get(t.Context(), m.Flight)
-	if err != nil {
-		t.Fatalf("get: %v", err)
-	}
+	got := get(t, s, m.Flight)
 	got.Records[0].Message.Attributes["key"] = queue.Text("changed")
 	got.Records[0].Events[0].Due = 99
 	got.Records = got.Records[:1]
@@ -141,6 +145,7 @@ func replacedWhileRead(t *testing.T, s flight.Store) {
 	m := manifest(3)
 	put(t, s, m)
 	var wg sync.WaitGroup
+	defer wg.Wait()
 	wg.Go(func() {
 		for n := range 5 {
 			again := *m
@@ -151,21 +156,20 @@ func replacedWhileRead(t *testing.T, s flight.Store) {
 		}
 	})
 	for range 5 {
-		got, err := s.Get(t.Context(), m.Flight)
-		if err != nil {
-			t.Errorf("get: %v", err)
-			continue
-		}
+		got := get(t, s, m.Flight)
 		if n := len(got.Records); n < 1 || n > 3 || !reflect.DeepEqual(got.Records, m.Records[:n]) {
 			t.Errorf("got %d records, not as they were put", n)
 		}
 	}
-	wg.Wait()
 }
 
-func notFound(t *testing.T, s flight.Store) {
-	if _, err := s.Get(t.Context(), manifest(0).Flight); !errors.Is(err, flight.ErrNotFound) {
-		t.Errorf("get: %v, want ErrNotFound", err)
+func notFound(t *testing.T, s flight.Store) { fails(t, s, manifest(0).Flight, flight.ErrNotFound) }
+
+// fails gets a flight that cannot be had.
+func fails(t *testing.T, s flight.Store, id flight.ID, want error) {
+	t.Helper()
+	if _, err := s.Get(t.Context(), id); !errors.Is(err, want) {
+		t.Errorf("get: %v, want %v", err, want)
 	}
 }
 
@@ -173,9 +177,7 @@ func newerSchema(t *testing.T, s flight.Store) {
 	m := manifest(1)
 	m.Schema = flight.SchemaVersion + 1
 	put(t, s, m)
-	if _, err := s.Get(t.Context(), m.Flight); !errors.Is(err, flight.ErrSchema) {
-		t.Errorf("get: %v, want ErrSchema", err)
-	}
+	fails(t, s, m.Flight, flight.ErrSchema)
 }
 
 func continues(t *testing.T, s flight.Store) {
@@ -202,25 +204,22 @@ func continues(t *testing.T, s flight.Store) {
 func continueRace(t *testing.T, s flight.Store) {
 	m := manifest(1)
 	put(t, s, m)
-	created, errs := make([]bool, 20), make([]error, 20)
+	var created atomic.Int32
 	var wg sync.WaitGroup
-	for i := range created {
+	for i := range 20 {
 		wg.Go(func() {
-			created[i], errs[i] = s.Continue(t.Context(), m.Flight, 1,
+			mine, err := s.Continue(t.Context(), m.Flight, 1,
 				flight.State{Schema: 1, Flight: m.Flight, Leg: 1, Turn: i})
+			if err != nil {
+				t.Errorf("continue: %v", err)
+			}
+			if mine {
+				created.Add(1)
+			}
 		})
 	}
 	wg.Wait()
-	n := 0
-	for i := range created {
-		if errs[i] != nil {
-			t.Errorf("continue: %v", errs[i])
-		}
-		if created[i] {
-			n++
-		}
-	}
-	if n != 1 {
+	if n := created.Load(); n != 1 {
 		t.Errorf("%d created the checkpoint, want 1", n)
 	}
 }
@@ -234,9 +233,7 @@ func deletes(t *testing.T, s flight.Store) {
 		if err := s.Delete(t.Context(), m.Flight); err != nil {
 			t.Fatalf("delete: %v", err)
 		}
-		if _, err := s.Get(t.Context(), m.Flight); !errors.Is(err, flight.ErrNotFound) {
-			t.Errorf("get: %v, want ErrNotFound", err)
-		}
+		fails(t, s, m.Flight, flight.ErrNotFound)
 	}
 	if _, listed := all(t, s, 1000)[m.Flight]; listed {
 		t.Error("the deleted flight is listed")
