@@ -21,17 +21,13 @@ func TestEveryUpstreamReachesTheSink(t *testing.T) {
 	})
 	s.Put(t, ground.Event{Collection: c, ID: "by-bus", Version: 2, Data: map[string]any{"way": "EventBridge"}})
 	s.Direct(t, ground.Event{Collection: c, ID: "by-queue", Version: 3, Data: map[string]any{"way": "SQS"}})
-	s.Committed(t, ground.Key(c, "by-topic"), 1)
-	s.Committed(t, ground.Key(c, "by-bus"), 2)
-	s.Committed(t, ground.Key(c, "by-queue"), 3)
-	s.Holds(t, c, map[string]int{"by-topic": 1, "by-bus": 2, "by-queue": 3})
+	s.Settled(t, c, map[string]int{"by-topic": 1, "by-bus": 2, "by-queue": 3})
 	hits := s.Search.Documents(t, s.Index(c))
 	for id, way := range map[string]string{"by-topic": "SNS", "by-bus": "EventBridge", "by-queue": "SQS"} {
 		if got := hits[id].Fields["way"]; got != way {
 			t.Errorf("%s: got way %v, want %s", id, got, way)
 		}
 	}
-	s.Drained(t)
 }
 
 // Thirty versions of a document, by three ways and out of order, are one write of the newest.
@@ -47,10 +43,8 @@ func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 		began := time.Now()
 		s.Spread(t, shuffled(c, id, versions)...)
 		took := time.Since(began)
-		s.Committed(t, ground.Key(c, id), versions)
-		s.Drained(t)
 		want[id] = versions
-		s.Holds(t, c, want)
+		s.Settled(t, c, want)
 		if took > s.Config.Queues.BurstSpread {
 			t.Logf("this machine took %s to send a burst, longer than bursts are (%s): once more", took,
 				s.Config.Queues.BurstSpread)
@@ -102,6 +96,5 @@ func TestHeldMessagesAreInvisibleUntilTheCommit(t *testing.T) {
 		t.Error("it was committed before anybody could look")
 	}
 	t.Logf("looked %d times while it was held", held)
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc": 7})
+	s.Settled(t, c, map[string]int{"doc": 7})
 }

@@ -68,9 +68,8 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 		t.Errorf("get: %+v", doc)
 	}
 	s.Says(t, 4, "", "get", nothing)
-	s.Drained(t)
 	s.Says(t, 4, "No event of this document was ever judged", "explain", nothing)
-	s.Holds(t, c, map[string]int{"a": 2, "b": 1, "c": 9})
+	s.Settled(t, c, map[string]int{"a": 2, "b": 1, "c": 9})
 }
 
 // doctor examines the stack and sends an event through it.
@@ -90,18 +89,14 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 	c := s.Collection("resync")
 	s.Direct(t, ground.Event{Collection: c, ID: "same", Version: 2},
 		ground.Event{Collection: c, ID: "newer", Version: 5})
-	s.Committed(t, ground.Key(c, "same"), 2)
-	s.Committed(t, ground.Key(c, "newer"), 5)
-	s.Drained(t)
+	s.Settled(t, c, map[string]int{"same": 2, "newer": 5})
 	writes := s.Search.Writes(t, s.Index(c))
 	file := writeFile(t, "all.ndjson", lines(
 		ground.Event{Collection: c, ID: "same", Version: 2, Data: map[string]any{"title": "again"}},
 		ground.Event{Collection: c, ID: "newer", Version: 4}, ground.Event{Collection: c, ID: "missing", Version: 1},
 	))
 	s.Says(t, 0, "3 messages sent in resync run", "resync", file, "--rate", "100")
-	s.Committed(t, ground.Key(c, "missing"), 1)
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"same": 2, "newer": 5, "missing": 1})
+	s.Settled(t, c, map[string]int{"same": 2, "newer": 5, "missing": 1})
 	if got := s.Search.Documents(t, s.Index(c))["same"].Fields["title"]; got != "again" {
 		t.Errorf("the resync's document was not written: title %q", got)
 	}
@@ -123,14 +118,12 @@ func TestCancel(t *testing.T) {
 	c := s.Collection("cancel")
 	key := ground.Key(c, "doc")
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
-	s.Committed(t, key, 1)
-	s.Drained(t)
+	s.Settled(t, c, map[string]int{"doc": 1})
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
 	s.Pending(t, key, 2)
 	var cancelled operate.Letter
 	s.Says(t, 0, `"audit":true`, "cancel", string(key), "-o", "json")
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc": 1})
+	s.Settled(t, c, map[string]int{"doc": 1})
 	s.JSON(t, &cancelled, "dead", "show", deadLetters(t, s, c, 1)[0].ID)
 	if cancelled.Reason != deadletter.Cancelled || cancelled.Version != "2" ||
 		!s.SameBody(cancelled.Body, ground.Event{Collection: c, ID: "doc", Version: 2}.Body()) {

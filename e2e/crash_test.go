@@ -35,11 +35,9 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 		t.Fatalf("committed %q, claimed %q while index is broken", row.Committed, row.Claimed)
 	}
 	restore()
-	s.Committed(t, ground.Key(c, "doc"), 1)
-	s.Drained(t)
+	s.Settled(t, c, map[string]int{"doc": 1})
 	s.Counted(t, before, "Launched", 2)
 	s.Counted(t, before, "Received", 2)
-	s.Holds(t, c, map[string]int{"doc": 1})
 	s.Wrote(t, c, 0, 1)
 	// The dead flight's manifest stays for prune, which takes it when it is older than any flight;
 	// that of the flight that ended is gone.
@@ -71,8 +69,7 @@ func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	s.Dies(t, known)
 	restore()
 	s.Says(t, 0, "", "rescue", string(id))
-	s.Committed(t, ground.Key(c, "doc"), 1)
-	s.Holds(t, c, map[string]int{"doc": 1})
+	s.Settled(t, c, map[string]int{"doc": 1})
 	s.Counted(t, before, "Received", 1)
 	if a := s.Lull(t, "rescue", string(id)); a.Code == 0 ||
 		!strings.Contains(a.Errors, "nothing in the flight is left") {
@@ -92,19 +89,17 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 	ground.Until(t, "the document is claimed", func() (bool, string) {
 		row := s.Row(t, key)
-		return row.Owner != "", fmt.Sprintf("pending %q", ground.Version(row.Pending))
+		return row.Owner != "", fmt.Sprintf("pending %q", row.Pending.VersionText())
 	})
 	if n := s.KillFunction(t, s.Names.Function(ground.Sink, names.Index)); n == 0 {
 		t.Fatal("no process of index was found to kill")
 	}
 	if row := s.Row(t, key); row.Owner == "" || row.Committed != "" {
 		t.Fatalf("index had finished before it was killed: owner %q, committed %q", row.Owner,
-			ground.Version(row.Committed))
+			row.Committed.VersionText())
 	}
 	thaw()
-	s.Committed(t, key, 1)
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc": 1, "other": 1})
+	s.Settled(t, c, map[string]int{"doc": 1, "other": 1})
 	s.Counted(t, before, "Deleted", 1)
 	s.Counted(t, before, "Received", 1) // the flight itself went on
 	// The killed request may have been applied, then the document was written twice, the second
@@ -151,18 +146,14 @@ func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	if row := s.Row(t, ground.Key(c, "doc")); row.Committed != "" {
 		t.Fatal("committed although its execution was stopped")
 	}
-	s.Committed(t, ground.Key(c, "doc"), 1)
-	s.Drained(t)
+	s.Settled(t, c, map[string]int{"doc": 1})
 	s.Counted(t, before, "Launched", 2)
 	s.Counted(t, before, "Received", 2)
-	s.Holds(t, c, map[string]int{"doc": 1})
 
 	// A burst is one write here too.
 	writes := s.Search.Writes(t, s.Index(c))
 	s.Direct(t, shuffled(c, "burst", 5)...)
-	s.Committed(t, ground.Key(c, "burst"), 5)
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc": 1, "burst": 5})
+	s.Settled(t, c, map[string]int{"doc": 1, "burst": 5})
 	s.Wrote(t, c, writes, 1)
 }
 
@@ -175,16 +166,11 @@ func TestBadSettingsLoseNothing(t *testing.T) {
 	restore := s.BreakAlias(t, names.Receive)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1},
 		ground.Event{Collection: c, ID: "gone", Version: 1, Delete: true})
-	ground.Until(t, "receive says what is wrong", func() (bool, string) {
-		got := s.Counts(t).Since(before)
-		return got["ConfigurationErrors"] > 0, fmt.Sprint(got)
-	})
+	s.Grows(t, before, "ConfigurationErrors")
 	restore()
 	if row := s.Row(t, ground.Key(c, "doc")); row.Exists() {
 		t.Errorf("a function with bad settings wrote a row: %+v", row)
 	}
-	s.Committed(t, ground.Key(c, "doc"), 1)
 	s.Committed(t, ground.Key(c, "gone"), 1)
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc": 1})
+	s.Settled(t, c, map[string]int{"doc": 1})
 }

@@ -58,11 +58,8 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 		poison,
 		ground.Event{Collection: c, ID: "good", Version: 1},
 	)
-	s.Committed(t, key, 2)
-	s.Committed(t, ground.Key(c, "good"), 1)
 	parked := deadLetters(t, s, c, 1)[0]
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"bad": 2, "good": 1})
+	s.Settled(t, c, map[string]int{"bad": 2, "good": 1})
 	s.Counted(t, before, "Parked", 1)
 	s.Done(t, before, 4)
 	if parked.Reason != deadletter.RejectedBySink || parked.Key != key || parked.Version != "3" ||
@@ -108,9 +105,7 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	if result.Outcomes["sent"] != 1 {
 		t.Errorf("redrive says %v, want one sent", result.Outcomes)
 	}
-	s.Committed(t, key, 3)
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"bad": 3, "good": 1})
+	s.Settled(t, c, map[string]int{"bad": 3, "good": 1})
 	deadLetters(t, s, c, 0)
 	s.Says(t, 0, "It is fresh: version 3", "explain", string(key))
 }
@@ -129,8 +124,7 @@ func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping",
 		map[string]any{"properties": map[string]any{"wrong": map[string]any{"type": "long"}}})
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
-	s.Committed(t, key, 2)
-	s.Drained(t)
+	s.Settled(t, c, map[string]int{"doc": 2})
 	writes := s.Search.Writes(t, s.Index(c))
 
 	var result operate.LetterResult
@@ -139,8 +133,7 @@ func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 		t.Errorf("redrive says %v, want one superseded", result.Outcomes)
 	}
 	deadLetters(t, s, c, 0)
-	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc": 2})
+	s.Settled(t, c, map[string]int{"doc": 2})
 	s.Wrote(t, c, writes, 0)
 }
 
@@ -186,10 +179,8 @@ func TestAMessageThatNeverRanIsReturned(t *testing.T) {
 	s := express(t)
 	c := s.Collection("never-ran")
 	before := s.Counts(t)
-	s.Undeliverable(t, ground.Event{Collection: c, ID: "doc", Version: 1})
-	s.Committed(t, ground.Key(c, "doc"), 1)
-	s.Drained(t)
+	s.Undeliverable(t, ground.Event{Collection: c, ID: "doc", Version: 1}.Body())
+	s.Settled(t, c, map[string]int{"doc": 1})
 	s.Counted(t, before, "Returned", 1)
-	s.Holds(t, c, map[string]int{"doc": 1})
 	deadLetters(t, s, c, 0)
 }

@@ -76,8 +76,8 @@ func TestOneOfTwoSinksIsDownAndTheOtherIsFresh(t *testing.T) {
 	publish(2)
 	for i := range documents {
 		s.Committed(t, vectors(i), 2)
-		if row := s.Row(t, ground.Key(c, id(i))); ground.Version(row.Committed) != "1" {
-			t.Errorf("%s: version %s is committed in the sink that is down", id(i), ground.Version(row.Committed))
+		if row := s.Row(t, ground.Key(c, id(i))); row.Committed.VersionText() != "1" {
+			t.Errorf("%s: version %s is committed in the sink that is down", id(i), row.Committed.VersionText())
 		}
 	}
 	ground.Until(t, "the sink that is down is asked", func() (bool, string) {

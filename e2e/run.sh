@@ -167,7 +167,7 @@ export AWS_ENDPOINT_URL=${LULL_E2E_ENDPOINT:-$AWS_ENDPOINT_URL}
 export OPENSEARCH_URL=${LULL_E2E_OPENSEARCH:-$OPENSEARCH_URL}
 [ ${#started[@]} -lt 2 ] || export LULL_E2E_SERVERS=ours
 
-export LULL_E2E_WORK=$LULL_E2E_RUN/$what
+export LULL_E2E_ROOT=$root LULL_E2E_WORK=$LULL_E2E_RUN/$what
 rm -rf "$LULL_E2E_WORK"
 mkdir -p "$LULL_E2E_WORK"
 go build -buildvcs=false -o "$LULL_E2E_WORK/infra" ./infra/cmd

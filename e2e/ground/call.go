@@ -82,17 +82,25 @@ func (g *Ground) send(ctx context.Context, service, method, path string, body []
 		time.Now()); err != nil {
 		return nil, fmt.Errorf("%s: sign: %w", what, err)
 	}
-	res, err := caller.Do(req)
+	status, answer, err := exchange(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: read the answer: %w", what, err)
-	}
-	if res.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("%s: status %d: %s", what, res.StatusCode, answer[:min(len(answer), 600)])
+	if status/100 != 2 {
+		return nil, fmt.Errorf("%s: status %d: %s", what, status, answer[:min(len(answer), 600)])
 	}
 	return answer, nil
+}
+
+// exchange sends a request and reads the answer.
+func exchange(req *http.Request) (status int, answer []byte, err error) {
+	res, err := caller.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	if answer, err = io.ReadAll(res.Body); err != nil {
+		return 0, nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return res.StatusCode, answer, nil
 }

@@ -75,6 +75,15 @@ func (s *Stack) counted(t testing.TB, before Counts, want int, metrics ...string
 	}
 }
 
+// Grows waits until a metric has grown since before.
+func (s *Stack) Grows(t testing.TB, before Counts, name string) {
+	t.Helper()
+	Until(t, name+" is counted", func() (bool, string) {
+		got := s.Counts(t).Since(before)
+		return got[name] > 0, fmt.Sprint(got)
+	})
+}
+
 // Never fails the test for each of the metrics that has grown since before.
 func (s *Stack) Never(t testing.TB, before Counts, metrics ...string) {
 	t.Helper()

@@ -1,7 +1,6 @@
 package ground
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,10 +44,15 @@ func (s *Stack) deploy(ctx context.Context, env []string, args ...string) error 
 	if err := s.cdk(ctx, env, append([]string{"deploy", "--require-approval", "never"}, args...)...); err != nil {
 		return err
 	}
-	for name, to := range map[string]*string{
+	return s.find(ctx, map[string]*string{
 		s.Names.Queue(Sink, flight.Live): &s.Live, s.Names.Queue(Sink, flight.Bulk): &s.Bulk,
 		s.Names.DeadQueue(Sink): &s.Dead,
-	} {
+	})
+}
+
+// find asks for the addresses of queues, by their names.
+func (s *Stack) find(ctx context.Context, addresses map[string]*string) error {
+	for name, to := range addresses {
 		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 		if err != nil {
 			return fmt.Errorf("find queue %s: %w", name, err)
@@ -87,32 +91,23 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 	if settings.First == "" { // a direct sender cannot reach two sinks
 		s.options = append(s.options, "LULL_SENDERS="+AccountID)
 	}
-	return s, errors.Join(g.bus(ctx, s.Bus), s.init(ctx))
+	// As an operator does before the first document.
+	return s, errors.Join(g.bus(ctx, s.Bus), run(ctx, "", nil, filepath.Join(g.work, "lull"), "init", "--config", here))
 }
 
-// init prepares the sink, as an operator does before the first document.
-func (s *Stack) init(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"), "init", "--config", s.settings)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("lull init: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// cdk runs the pinned command line. What it prints is shown where it fails.
+// cdk runs the pinned command line.
 func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
 	// In the caller's folder cdk.json and cdk.context.json would count.
-	return g.cdkIn(ctx, g.work, env, args...)
+	return run(ctx, g.work, env, "cdk", args...)
 }
 
-func (g *Ground) cdkIn(ctx context.Context, folder string, env []string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "cdk", args...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Dir = folder
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("cdk %s: %w\n%s", args[0], err, out.Bytes())
+// run runs a program in a folder, the caller's where it is empty, with more variables. What it
+// prints is shown where it fails.
+func run(ctx context.Context, folder string, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
 	}
 	return nil
 }

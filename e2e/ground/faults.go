@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 
@@ -19,20 +19,13 @@ import (
 // FlightIDs are the flights that have objects in the bucket, oldest first.
 func (s *Stack) FlightIDs(t testing.TB) []flight.ID {
 	t.Helper()
-	var ids []flight.ID
-	for cursor := ""; ; {
-		page, next, err := s.Flights.List(t.Context(), cursor, 1000)
-		if err != nil {
-			t.Fatalf("list flights: %v", err)
-		}
-		for _, f := range page {
-			ids = append(ids, f.ID)
-		}
-		if cursor = next; cursor == "" {
-			slices.Sort(ids)
-			return ids
-		}
+	all, _, err := s.Flights.List(t.Context(), "", math.MaxInt32)
+	must(t, err)
+	ids := make([]flight.ID, len(all))
+	for i, f := range all {
+		ids[i] = f.ID
 	}
+	return ids
 }
 
 // Lose deletes the messages that a flight holds, as if SQS had lost them.

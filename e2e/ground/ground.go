@@ -17,6 +17,7 @@ import (
 const (
 	envEndpoint = "AWS_ENDPOINT_URL"
 	envSearch   = "OPENSEARCH_URL"
+	envRoot     = "LULL_E2E_ROOT"     // the repository
 	envWork     = "LULL_E2E_WORK"     // the folder of this run, with the programs infra and lull
 	envDist     = "LULL_E2E_DIST"     // the functions' binaries, for the machine that runs them
 	envSinkURL  = "LULL_E2E_SINK_URL" // OpenSearch as the functions see it, where that differs
@@ -50,14 +51,17 @@ func Open() (*Ground, error) {
 		return v
 	}
 	endpoint, search, work, dist := need(envEndpoint), need(envSearch), need(envWork), need(envDist)
-	root, err := repository()
-	if err := errors.Join(append(errs, err)...); err != nil {
+	root := need(envRoot)
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("there are no servers to test on (run make e2e or make e2e-iam): %w", err)
 	}
 	g := &Ground{
-		Account: account(endpoint, "test", "test", ""),
-		Search:  &Search{url: search, root: root},
-		root:    root, work: work, now: build{filepath.Join(work, "infra"), dist},
+		Account: aws.Config{
+			Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+			BaseEndpoint: &endpoint, HTTPClient: caller,
+		},
+		Search: &Search{url: search, root: root},
+		root:   root, work: work, now: build{filepath.Join(work, "infra"), dist},
 		sinkURL: search, ours: os.Getenv(envServers) == "ours",
 	}
 	if url := os.Getenv(envSinkURL); url != "" {
@@ -79,34 +83,6 @@ func Main(m *testing.M, prepare func(context.Context, *Ground) error) {
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
-}
-
-// account is the emulator's account for somebody's credentials.
-func account(endpoint, key, secret, token string) aws.Config {
-	return aws.Config{
-		Region:       "us-east-1",
-		Credentials:  credentials.NewStaticCredentialsProvider(key, secret, token),
-		BaseEndpoint: aws.String(endpoint),
-		HTTPClient:   caller,
-	}
-}
-
-// repository is the folder with go.mod.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the repository: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("find the repository: no go.mod above the tests")
-		}
-		dir = up
-	}
 }
 
 // AccountID is the emulators' account.

@@ -103,7 +103,7 @@ func (l *Load) versions(t *testing.T) map[string]int {
 	all := make(map[string]int)
 	for i := range loadDocuments {
 		id := "doc-" + strconv.Itoa(i)
-		all[id], _ = strconv.Atoi(Version(l.s.Row(t, Key(l.c, id)).Committed)) // 0 for none yet
+		all[id], _ = strconv.Atoi(l.s.Row(t, Key(l.c, id)).Committed.VersionText()) // 0 for none yet
 	}
 	return all
 }

@@ -6,12 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -26,48 +22,39 @@ const OwnBucket = "pages-of-the-wiki"
 // says. Of the stack, only the queues of its sink are filled in.
 func (g *Ground) DeployOwn(ctx context.Context, module, stack, sink string) (*Stack, error) {
 	module, folder := filepath.Join(g.root, module), filepath.Join(g.work, "own")
-	run := func(name string, args ...string) error {
-		cmd := exec.CommandContext(ctx, name, args...)
-		cmd.Dir = module
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
-		}
-		return nil
-	}
 	for to, from := range map[string]string{
 		"dist/receive/bootstrap": "./cmd/receive", "dist/index/bootstrap": "./cmd/index", "dist/dlq/bootstrap": "./cmd/dlq",
 		"dist/prune/bootstrap": "github.com/lullhq/lull/functions/prune", "stack": "./cmd/stack",
 	} {
-		err := run("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o",
+		err := run(ctx, module, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o",
 			filepath.Join(folder, to), from)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := run("cp", "lull.yaml", folder); err != nil {
+	if err := run(ctx, module, nil, "cp", "lull.yaml", folder); err != nil {
 		return nil, err
 	}
 	s := &Stack{Ground: g, SQS: sqs.NewFromConfig(g.Account)}
-	bucket := OwnBucket
-	_, made := g.files().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
-	app := fmt.Sprintf("./stack -trial -bucket %s", OwnBucket)
-	if err := g.cdkIn(ctx, folder, nil, "deploy", "--require-approval", "never", "--app", app); err != nil {
+	made := g.bucket(ctx, OwnBucket)
+	if err := run(ctx, folder, nil, "cdk", "deploy", "--require-approval", "never", "--app",
+		"./stack -trial -bucket "+OwnBucket); err != nil {
 		return nil, errors.Join(err, made)
 	}
-	for lane, to := range map[string]*string{"live": &s.Live, "bulk": &s.Bulk, "dead": &s.Dead} {
-		name := stack + "-" + sink + "-" + lane
-		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
-		if err != nil {
-			return nil, fmt.Errorf("find queue %s: %w", name, err)
-		}
-		*to = *out.QueueUrl
-	}
-	return s, nil
+	queues := stack + "-" + sink + "-"
+	return s, s.find(ctx, map[string]*string{
+		queues + "live": &s.Live, queues + "bulk": &s.Bulk, queues + "dead": &s.Dead,
+	})
 }
 
 func (g *Ground) files() *s3.Client {
 	return s3.NewFromConfig(g.Account, func(o *s3.Options) { o.UsePathStyle = true })
+}
+
+// bucket makes a bucket. Where it is there already the error means nothing, unless its use fails.
+func (g *Ground) bucket(ctx context.Context, name string) error {
+	_, err := g.files().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
+	return err
 }
 
 // Line is a line of a file that the example module's sink writes.

@@ -30,10 +30,7 @@ func (s *Search) Start(t testing.TB) {
 func (s *Search) script(t testing.TB, name string, args ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // the scripts have limits of their own
-	out, err := exec.CommandContext(ctx, filepath.Join(s.root, "localstack", name), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
+	must(t, run(ctx, "", nil, filepath.Join(s.root, "localstack", name), args...))
 }
 
 // Freeze halts OpenSearch's process in the middle of whatever it does, until the function that it

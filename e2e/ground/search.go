@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"testing"
 
@@ -56,16 +55,12 @@ func (s *Search) send(ctx context.Context, method, path string, body any) (answe
 		return answer, false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := caller.Do(req)
+	status, text, err := exchange(req)
 	if err != nil {
 		return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
 	}
-	defer res.Body.Close()
-	if text, err = io.ReadAll(res.Body); err != nil {
-		return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
-	}
-	if found = res.StatusCode != http.StatusNotFound; found && res.StatusCode/100 != 2 {
-		return answer, false, fmt.Errorf("OpenSearch %s %s: %d %s", method, path, res.StatusCode, text)
+	if found = status != http.StatusNotFound; found && status/100 != 2 {
+		return answer, false, fmt.Errorf("OpenSearch %s %s: %d %s", method, path, status, text)
 	}
 	return gjson.ParseBytes(text), found, nil
 }

@@ -82,18 +82,6 @@ func (s *Stack) Row(t testing.TB, key shard.DocID) shard.Row {
 	return row
 }
 
-// Version is the upstream's version in an order key, "" for none.
-func Version(k shard.OrderKey) string {
-	if k == "" {
-		return ""
-	}
-	p, err := k.Parts()
-	if err != nil {
-		return "unreadable: " + err.Error()
-	}
-	return p.Version.Text()
-}
-
 // Committed waits until a version is committed: that one, not a newer one.
 func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row {
 	t.Helper()
@@ -101,9 +89,9 @@ func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row 
 	Until(t, fmt.Sprintf("version %d of %s is committed", version, key),
 		func() (bool, string) {
 			row = s.Row(t, key)
-			return Version(row.Committed) == strconv.Itoa(version),
+			return row.Committed.VersionText() == strconv.Itoa(version),
 				fmt.Sprintf("committed %q, pending %q, dead %q, last error %q",
-					Version(row.Committed), Version(row.Pending), Version(row.Dead), row.LastError)
+					row.Committed.VersionText(), row.Pending.VersionText(), row.Dead.VersionText(), row.LastError)
 		})
 	return row
 }
@@ -113,7 +101,7 @@ func (s *Stack) Pending(t testing.TB, key shard.DocID, version int) {
 	t.Helper()
 	Until(t, fmt.Sprintf("version %d of %s is pending", version, key), func() (bool, string) {
 		row := s.Row(t, key)
-		return Version(row.Pending) == strconv.Itoa(version), fmt.Sprintf("pending %q", Version(row.Pending))
+		return row.Pending.VersionText() == strconv.Itoa(version), fmt.Sprintf("pending %q", row.Pending.VersionText())
 	})
 }
 
@@ -186,6 +174,17 @@ func (s *Stack) Begun(t testing.TB, events ...Event) Counts {
 	s.Drained(t)
 	s.Done(t, before, len(events))
 	return s.Counts(t)
+}
+
+// Settled waits until these versions of a collection are committed, and every queue is empty. It
+// fails the test unless the sink holds exactly them.
+func (s *Stack) Settled(t testing.TB, collection string, want map[string]int) {
+	t.Helper()
+	for id, version := range want {
+		s.Committed(t, Key(collection, id), version)
+	}
+	s.Drained(t)
+	s.Holds(t, collection, want)
 }
 
 // Wrote fails the test unless OpenSearch counts that many writes to a collection's index since

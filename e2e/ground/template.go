@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/shard"
@@ -49,12 +47,11 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	if err != nil {
 		return nil, err
 	}
-	_, err = sdk.NewFromConfig(g.Account, func(o *sdk.Options) { o.UsePathStyle = true }).CreateBucket(ctx,
-		&sdk.CreateBucketInput{Bucket: aws.String("cdk-hnb659fds-assets-" + AccountID + "-" + g.Account.Region)})
 	version := map[string]any{
 		"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String", "Overwrite": true,
 	}
-	err = errors.Join(err, g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil))
+	err = errors.Join(g.bucket(ctx, "cdk-hnb659fds-assets-"+AccountID+"-"+g.Account.Region),
+		g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +76,9 @@ func (s *Stack) RollBack(t testing.TB) { t.Helper(); must(t, s.plain(t.Context()
 // plain synthesises a build's template, and deploys it without what the emulator does not know.
 func (s *Stack) plain(ctx context.Context, b build) (err error) {
 	out := filepath.Join(s.work, s.Config.Stack+".out")
-	synth := exec.CommandContext(ctx, b.infra)
-	synth.Env = slices.Concat(os.Environ(), s.options,
-		[]string{"LULL_DIST=" + b.dist, "LULL_PLAIN_HTTP=true", "CDK_OUTDIR=" + out})
-	synth.Dir = s.work
-	if text, err := synth.CombinedOutput(); err != nil {
-		return fmt.Errorf("synthesise: %w\n%s", err, text)
+	env := slices.Concat(s.options, []string{"LULL_DIST=" + b.dist, "LULL_PLAIN_HTTP=true", "CDK_OUTDIR=" + out})
+	if err := run(ctx, s.work, env, b.infra); err != nil {
+		return fmt.Errorf("synthesise: %w", err)
 	}
 	template := filepath.Join(out, s.Config.Stack+".template.json")
 	if s.alarms, err = watched(template, s.Names.Alarm(Sink, "")); err != nil {
@@ -110,12 +104,8 @@ func watched(path, prefix string) (map[string][]string, error) {
 			}
 		}
 	}
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &template)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the template's alarms: %w", err)
+	if err := readTemplate(path, &template); err != nil {
+		return nil, err
 	}
 	all := make(map[string][]string)
 	for _, r := range template.Resources {
@@ -168,12 +158,8 @@ func (s *Stack) Errors(t testing.TB, f names.Function) int {
 // leaveOut removes the resources of a kind from a template. Nothing may refer to them.
 func leaveOut(path, kind string) error {
 	var template map[string]any
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &template)
-	}
-	if err != nil {
-		return fmt.Errorf("read the template: %w", err)
+	if err := readTemplate(path, &template); err != nil {
+		return err
 	}
 	resources, _ := template["Resources"].(map[string]any)
 	maps.DeleteFunc(resources, func(_ string, r any) bool {
@@ -181,6 +167,17 @@ func leaveOut(path, kind string) error {
 		is, _ := resource["Type"].(string)
 		return strings.HasPrefix(is, kind)
 	})
-	text, err = json.Marshal(template)
+	text, err := json.Marshal(template)
 	return errors.Join(err, os.WriteFile(path, text, 0o644))
+}
+
+func readTemplate(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read the template: %w", err)
+	}
+	return nil
 }

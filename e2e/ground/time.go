@@ -26,27 +26,20 @@ func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
 	if row.ExpiresAt == 0 || row.Pending != "" {
 		t.Fatalf("%s is pending: %+v", key, row)
 	}
-	s.update(t, string(key), "SET #write = #write - :micros, #expires = #expires - :seconds",
+	s.update(t, key, "SET #write = #write - :micros, #expires = #expires - :seconds",
 		map[string]string{"#write": string(shard.AttrLastWrite), "#expires": string(shard.AttrExpiresAt)},
-		map[string]int64{":micros": by.Microseconds(), ":seconds": int64(by / time.Second)})
+		values{":micros": number(by.Microseconds()), ":seconds": number(int64(by / time.Second))})
 }
 
 // Lease gives the row of a document an owner, as an invocation of index would have that is killed.
 func (s *Stack) Lease(t testing.TB, key shard.DocID, length time.Duration) {
 	t.Helper()
-	until := strconv.FormatInt(time.Now().Add(length).UnixMicro(), 10)
-	_, err := sdk.NewFromConfig(s.Account).UpdateItem(t.Context(), &sdk.UpdateItemInput{
-		TableName: aws.String(s.Names.Table()), Key: item(string(key)),
-		UpdateExpression: aws.String("SET #owner = :owner, #until = :until"),
-		ExpressionAttributeNames: map[string]string{
-			"#owner": string(shard.AttrOwner), "#until": string(shard.AttrLeaseUntil),
-		},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
+	s.update(t, key, "SET #owner = :owner, #until = :until",
+		map[string]string{"#owner": string(shard.AttrOwner), "#until": string(shard.AttrLeaseUntil)},
+		values{
 			":owner": &types.AttributeValueMemberS{Value: "killed"},
-			":until": &types.AttributeValueMemberN{Value: until},
-		},
-	})
-	must(t, err)
+			":until": number(time.Now().Add(length).UnixMicro()),
+		})
 }
 
 // Schema sets the schema of a row, as code of that schema writes it; 0 for code that wrote none.
@@ -54,17 +47,17 @@ func (s *Stack) Schema(t testing.TB, key shard.DocID, schema int64) {
 	t.Helper()
 	attrs := map[string]string{"#schema": string(shard.AttrSchema)}
 	if schema == 0 {
-		s.update(t, string(key), "REMOVE #schema", attrs, nil)
+		s.update(t, key, "REMOVE #schema", attrs, nil)
 		return
 	}
-	s.update(t, string(key), "SET #schema = :schema", attrs, map[string]int64{":schema": schema})
+	s.update(t, key, "SET #schema = :schema", attrs, values{":schema": number(schema)})
 }
 
 // Forget deletes the row of a document, as a restore of the table to an earlier time does.
 func (s *Stack) Forget(t testing.TB, key shard.DocID) {
 	t.Helper()
 	_, err := sdk.NewFromConfig(s.Account).DeleteItem(t.Context(), &sdk.DeleteItemInput{
-		TableName: aws.String(s.Names.Table()), Key: item(string(key)),
+		TableName: aws.String(s.Names.Table()), Key: item(key),
 	})
 	must(t, err)
 }
@@ -77,28 +70,28 @@ func (s *Stack) ForgetPass(t testing.TB) {
 		row := s.Row(t, shard.RunRow("prune-"+Sink))
 		return row.Owner == "", fmt.Sprintf("owner %q", row.Owner)
 	})
-	s.update(t, string(shard.RunRow("rows")), "REMOVE #cursor", map[string]string{"#cursor": string(shard.AttrCursor)},
+	s.update(t, shard.RunRow("rows"), "REMOVE #cursor", map[string]string{"#cursor": string(shard.AttrCursor)},
 		nil)
 }
 
 // item is the key of a row in the table.
-func item(key string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: key}}
+func item(key shard.DocID) values {
+	return values{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: string(key)}}
 }
 
-func (s *Stack) update(t testing.TB, key, expression string, attrs map[string]string, values map[string]int64) {
+type values = map[string]types.AttributeValue
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func (s *Stack) update(t testing.TB, key shard.DocID, expression string, attrs map[string]string, new values) {
 	t.Helper()
-	in := &sdk.UpdateItemInput{
-		TableName: aws.String(s.Names.Table()), Key: item(key),
-		UpdateExpression: &expression, ExpressionAttributeNames: attrs,
-	}
-	if len(values) > 0 {
-		in.ExpressionAttributeValues = make(map[string]types.AttributeValue)
-	}
-	for name, n := range values {
-		in.ExpressionAttributeValues[name] = &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-	}
-	if _, err := sdk.NewFromConfig(s.Account).UpdateItem(t.Context(), in); err != nil {
+	_, err := sdk.NewFromConfig(s.Account).UpdateItem(t.Context(), &sdk.UpdateItemInput{
+		TableName: aws.String(s.Names.Table()), Key: item(key), UpdateExpression: &expression,
+		ExpressionAttributeNames: attrs, ExpressionAttributeValues: new,
+	})
+	if err != nil {
 		t.Fatalf("change the row %s: %v", key, err)
 	}
 }
@@ -106,19 +99,13 @@ func (s *Stack) update(t testing.TB, key, expression string, attrs map[string]st
 // PruneRule turns the rule that runs prune on or off. It is on again when the test ends.
 func (s *Stack) PruneRule(t testing.TB, on bool) {
 	t.Helper()
-	set := func(on bool) {
-		t.Helper()
-		action := "AWSEvents.DisableRule"
-		if on {
-			action = "AWSEvents.EnableRule"
-		}
-		in := map[string]any{"Name": s.Names.Function(Sink, names.Prune)}
-		if err := s.target(context.WithoutCancel(t.Context()), "events", action, in, nil); err != nil {
-			t.Error(err)
-		}
-	}
+	action := "AWSEvents.EnableRule"
 	if !on {
-		t.Cleanup(func() { set(true) })
+		action = "AWSEvents.DisableRule"
+		t.Cleanup(func() { s.PruneRule(t, true) })
 	}
-	set(on)
+	in := map[string]any{"Name": s.Names.Function(Sink, names.Prune)}
+	if err := s.target(context.WithoutCancel(t.Context()), "events", action, in, nil); err != nil {
+		t.Error(err)
+	}
 }

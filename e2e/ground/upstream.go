@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -78,14 +77,8 @@ func (s *Stack) DirectBodies(t testing.TB, bodies ...string) {
 	must(t, s.send(t.Context(), s.Live, bodies))
 }
 
-// Undeliverable sends an event to the dead-letter queue, as a service does that cannot deliver it.
-func (s *Stack) Undeliverable(t testing.TB, e Event) {
-	t.Helper()
-	must(t, s.send(t.Context(), s.Dead, []string{e.Body()}))
-}
-
-// UndeliverableBody is Undeliverable for whatever a message may hold.
-func (s *Stack) UndeliverableBody(t testing.TB, body string) {
+// Undeliverable sends a message to the dead-letter queue, as a service does that cannot deliver it.
+func (s *Stack) Undeliverable(t testing.TB, body string) {
 	t.Helper()
 	must(t, s.send(t.Context(), s.Dead, []string{body}))
 }
@@ -155,10 +148,9 @@ func (s *Stack) liveARN() string {
 // Notify has a bucket of the stack tell the live queue of every change: exports is that of Object.
 func (s *Stack) Notify(t testing.TB, name string) {
 	t.Helper()
-	client := s3.NewFromConfig(s.Account, func(o *s3.Options) { o.UsePathStyle = true })
 	bucket := s.Config.Stack + "-" + name
-	_, made := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) // for the first object
-	_, err := client.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+	made := s.bucket(t.Context(), bucket) // for the first object
+	_, err := s.files().PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
 		Bucket: &bucket, NotificationConfiguration: &types.NotificationConfiguration{
 			QueueConfigurations: []types.QueueConfiguration{{
 				QueueArn: aws.String(s.liveARN()), Events: []types.Event{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
@@ -173,12 +165,9 @@ func (s *Stack) Notify(t testing.TB, name string) {
 // ToArchive sends events to the live queue of the second sink.
 func (s *Stack) ToArchive(t testing.TB, events ...Event) {
 	t.Helper()
-	name := s.Names.Queue(Archive, flight.Live)
-	out, err := s.SQS.GetQueueUrl(t.Context(), &sdk.GetQueueUrlInput{QueueName: &name})
-	must(t, err)
-	for _, e := range events {
-		must(t, s.send(t.Context(), *out.QueueUrl, []string{e.Body()}))
-	}
+	var live string
+	must(t, s.find(t.Context(), map[string]*string{s.Names.Queue(Archive, flight.Live): &live}))
+	must(t, s.send(t.Context(), live, bodies(events)))
 }
 
 // Object puts a file into a bucket of its own and returns its s3:// address.
@@ -190,10 +179,9 @@ func (s *Stack) Object(t testing.TB, key, text string) string {
 // ObjectIn is Object for another bucket of the stack.
 func (s *Stack) ObjectIn(t testing.TB, name, key, text string) string {
 	t.Helper()
-	client := s3.NewFromConfig(s.Account, func(o *s3.Options) { o.UsePathStyle = true })
 	bucket := s.Config.Stack + "-" + name
-	_, made := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) // for the first of them
-	if _, err := client.PutObject(t.Context(),
+	made := s.bucket(t.Context(), bucket) // for the first of them
+	if _, err := s.files().PutObject(t.Context(),
 		&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
 		t.Fatal("put an export: ", errors.Join(err, made))
 	}
@@ -208,11 +196,14 @@ func must(t testing.TB, err error) {
 }
 
 func (s *Stack) direct(ctx context.Context, events []Event) error {
-	bodies := make([]string, len(events))
-	for i, e := range events {
-		bodies[i] = e.Body()
+	return s.send(ctx, s.Live, bodies(events))
+}
+
+func bodies(events []Event) (all []string) {
+	for _, e := range events {
+		all = append(all, e.Body())
 	}
-	return s.send(ctx, s.Live, bodies)
+	return all
 }
 
 func (s *Stack) send(ctx context.Context, queueURL string, bodies []string) error {

@@ -51,16 +51,15 @@ func (d database) run(t testing.TB, sql string) string {
 }
 
 // java starts a program of Kafka's jars.
-func java(t testing.TB, folder string, args ...string) (*exec.Cmd, *output, io.ReadCloser) {
+func java(t testing.TB, folder string, args ...string) (*process, io.ReadCloser) {
 	t.Helper()
 	jars := env(t, "LULL_E2E")
 	c := exec.Command(filepath.Join(jars, "lib", "java", "21", "bin", "java"), append([]string{
 		"-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-cp", filepath.Join(jars, "kafka", "*"),
 	}, args...)...)
-	c.Dir = folder
-	said := &output{}
-	c.Stderr = said
+	p := &process{c, &output{}}
+	c.Dir, c.Stderr = folder, p.out
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -68,21 +67,15 @@ func java(t testing.TB, folder string, args ...string) (*exec.Cmd, *output, io.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill() // it may have ended
-		_ = c.Wait()
-		if text := said.String(); t.Failed() {
-			t.Logf("%s said:\n%s", args[0], text[max(0, len(text)-3000):])
-		}
-	})
-	return c, said, out
+	p.cleanup(t, args[0])
+	return p, out
 }
 
 // connect is a Kafka Connect with a Debezium for each form of the messages.
 type connect struct {
 	folder, rest string
 	files        []string
-	process      *exec.Cmd
+	*process
 }
 
 func newConnect(t testing.TB, d database, kafka string, prefixes map[string]string) *connect {
@@ -116,12 +109,9 @@ func newConnect(t testing.TB, d database, kafka string, prefixes map[string]stri
 
 func (c *connect) start(t testing.TB) {
 	t.Helper()
-	process, said, out := java(
-		t,
-		c.folder,
-		append([]string{"org.apache.kafka.connect.cli.ConnectStandalone"}, c.files...)...)
+	process, out := java(t, c.folder, append([]string{"org.apache.kafka.connect.cli.ConnectStandalone"}, c.files...)...)
 	c.process = process
-	go func() { _, _ = io.Copy(said, out) }() // ends with the process
+	go func() { _, _ = io.Copy(process.out, out) }() // ends with the process
 	until(t, "both connectors run", 2*time.Minute, func() bool {
 		for _, file := range c.files[1:] {
 			name := strings.TrimSuffix(filepath.Base(file), ".properties")
@@ -139,12 +129,6 @@ func (c *connect) start(t testing.TB) {
 	})
 }
 
-// kill ends it as a power cut does.
-func (c *connect) kill() {
-	_ = c.process.Process.Kill()
-	_ = c.process.Wait()
-}
-
 // piped publishes what Kafka has in a topic as EventBridge Pipes would send it. It goes on until
 // the test ends.
 type piped struct {
@@ -155,7 +139,7 @@ type piped struct {
 func pipe(t testing.TB, kafka, topic string, api *operate.Client) *piped {
 	t.Helper()
 	p := &piped{}
-	_, _, out := java(t, t.TempDir(), "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", kafka,
+	_, out := java(t, t.TempDir(), "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", kafka,
 		"--topic", topic, "--from-beginning", "--property", "print.key=true", "--property", "print.offset=true",
 		"--property", "print.partition=true", "--property", "print.timestamp=true")
 	go func() {

@@ -64,15 +64,18 @@ func lull(t testing.TB, also []string, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.cleanup(t, "lull "+args[0])
+	return p
+}
+
+// cleanup kills it when the test ends, and shows what it said last where the test has failed.
+func (p *process) cleanup(t testing.TB, name string) {
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
-		_ = p.cmd.Wait()
-		if t.Failed() {
-			said := p.out.String()
-			t.Logf("lull %s said:\n%s", args[0], said[max(0, len(said)-4000):])
+		p.kill() // it may have ended
+		if text := p.out.String(); t.Failed() {
+			t.Logf("%s said:\n%s", name, text[max(0, len(text)-4000):])
 		}
 	})
-	return p
 }
 
 // kill ends it as a power cut does.
