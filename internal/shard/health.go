@@ -30,8 +30,8 @@ const absurd = 2 * MaxOpen
 // Absurd reports whether only a wrong clock can have written this time in one of lull's own rows.
 func Absurd(m, now Micros) bool { return m > now.Add(absurd) }
 
-// over is the clause by which a time of lull's own rows is past, or so far ahead that only a wrong
-// clock can have written it.
+// over is the clause by which a time of lull's own rows is past. One that lies further ahead than
+// is believed counts too: only a wrong clock can have written it.
 func over(a Attr, now Micros, believed time.Duration) Clause {
 	return Clause{{a, Less, timeValue(now)}, {a, Greater, timeValue(now.Add(believed))}}
 }

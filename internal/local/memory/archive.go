@@ -1,10 +1,10 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/archive"
@@ -16,21 +16,23 @@ const MaxArchive = 256 << 20
 
 // Archive keeps what receive was given, as the bytes that S3 would hold.
 type Archive struct {
-	clk    clock.Clock
-	expiry time.Duration
-	keep   Keeper
-
-	mu      sync.Mutex
-	objects map[archive.Name][]byte
-	names   []archive.Name // sorted
+	shelf
+	clk     clock.Clock
+	expiry  time.Duration
+	objects []archived // sorted
 	bytes   int
+}
+
+type archived struct {
+	name   archive.Name
+	object []byte
 }
 
 var _ archive.Store = (*Archive)(nil)
 
 // NewArchive returns an empty archive whose objects go after expiry.
 func NewArchive(clk clock.Clock, expiry time.Duration) *Archive {
-	return &Archive{clk: clk, expiry: expiry, keep: forgetful{}, objects: map[archive.Name][]byte{}}
+	return &Archive{clk: clk, expiry: expiry, shelf: shelf{keep: forgetful{}}}
 }
 
 const roomArchive = "archive"
@@ -44,42 +46,43 @@ func (a *Archive) Keep(k Keeper) error {
 	})
 }
 
+// find is where an object is or would be, and whether it is there. It is called under the lock.
+func (a *Archive) find(n archive.Name) (int, bool) {
+	return slices.BinarySearchFunc(a.objects, n, func(o archived, n archive.Name) int { return cmp.Compare(o.name, n) })
+}
+
 // set is called under the lock.
 func (a *Archive) set(n archive.Name, object []byte) {
-	at, there := slices.BinarySearch(a.names, n)
+	at, there := a.find(n)
 	if !there {
-		a.names = slices.Insert(a.names, at, n)
+		a.objects = slices.Insert(a.objects, at, archived{name: n})
 	}
-	a.bytes += len(object) - len(a.objects[n])
-	a.objects[n] = object
+	a.bytes += len(object) - len(a.objects[at].object)
+	a.objects[at].object = object
 }
 
 // drop is called under the lock.
 func (a *Archive) drop(n archive.Name) {
-	if at, there := slices.BinarySearch(a.names, n); there {
-		a.names = slices.Delete(a.names, at, at+1)
-		a.bytes -= len(a.objects[n])
-		delete(a.objects, n)
+	if at, there := a.find(n); there {
+		a.bytes -= len(a.objects[at].object)
+		a.objects = slices.Delete(a.objects, at, at+1)
 		a.keep.Delete(roomArchive, string(n))
 	}
 }
 
 // Put keeps the object, and lets go what is too old or too much.
 func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("put archive: %w", err)
+	leave, err := a.change(ctx, "put archive")
+	if err != nil {
+		return err
 	}
-	defer a.keep.Flush()
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer leave()
 	object = slices.Clone(object)
 	a.set(n, object)
 	a.keep.Put(roomArchive, string(n), object)
-	for oldest := archive.After(a.clk.Now().Add(-a.expiry)); len(a.names) > 0; {
-		if first := a.names[0]; first >= oldest && a.bytes <= MaxArchive {
-			break
-		}
-		a.drop(a.names[0])
+	oldest := archive.After(a.clk.Now().Add(-a.expiry))
+	for len(a.objects) > 0 && (a.objects[0].name < oldest || a.bytes > MaxArchive) {
+		a.drop(a.objects[0].name)
 	}
 	return nil
 }
@@ -91,48 +94,50 @@ func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) er
 
 // Get returns a copy of the object.
 func (a *Archive) Get(ctx context.Context, n archive.Name) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("get archive: %w", err)
+	leave, err := a.look(ctx, "get archive")
+	if err != nil {
+		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	object, ok := a.objects[n]
-	if !ok {
+	defer leave()
+	at, there := a.find(n)
+	if !there {
 		return nil, fmt.Errorf("get %s: %w", n, archive.ErrNotFound)
 	}
-	return slices.Clone(object), nil
+	return slices.Clone(a.objects[at].object), nil
 }
 
 // List goes by name.
 func (a *Archive) List(ctx context.Context, after, to archive.Name, limit int) (list []archive.Object, more bool,
 	err error,
 ) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, fmt.Errorf("list archive: %w", err)
+	leave, err := a.look(ctx, "list archive")
+	if err != nil {
+		return nil, false, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	at, there := slices.BinarySearch(a.names, after)
+	defer leave()
+	at, there := a.find(after)
 	if there {
 		at++
 	}
-	for ; at < len(a.names) && a.names[at] < to; at++ {
+	for _, o := range a.objects[at:] {
+		if o.name >= to {
+			break
+		}
 		if len(list) == limit {
 			return list, true, nil
 		}
-		list = append(list, archive.Object{Name: a.names[at], Bytes: int64(len(a.objects[a.names[at]]))})
+		list = append(list, archive.Object{Name: o.name, Bytes: int64(len(o.object))})
 	}
 	return list, false, nil
 }
 
 // Remove forgets the object.
 func (a *Archive) Remove(ctx context.Context, n archive.Name) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("remove from the archive: %w", err)
+	leave, err := a.change(ctx, "remove from the archive")
+	if err != nil {
+		return err
 	}
-	defer a.keep.Flush()
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer leave()
 	a.drop(n)
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -16,9 +15,7 @@ import (
 
 // DeadLetters keeps dead letters.
 type DeadLetters struct {
-	keep Keeper
-
-	mu       sync.Mutex
+	shelf
 	letters  map[string]deadletter.Facts
 	messages map[string]*deadMessage // by hash
 }
@@ -34,7 +31,9 @@ var _ deadletter.Store = (*DeadLetters)(nil)
 
 // NewDeadLetters returns an empty store.
 func NewDeadLetters() *DeadLetters {
-	return &DeadLetters{keep: forgetful{}, letters: map[string]deadletter.Facts{}, messages: map[string]*deadMessage{}}
+	return &DeadLetters{
+		shelf: shelf{keep: forgetful{}}, letters: map[string]deadletter.Facts{}, messages: map[string]*deadMessage{},
+	}
 }
 
 // The rooms of dead letters, by id, and of their messages, by hash.
@@ -85,9 +84,6 @@ func (s *DeadLetters) set(f deadletter.Facts) {
 // Park keeps the dead letter. One that is there already takes the new facts and keeps its message,
 // its redrives and its first error.
 func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Parking, error) {
-	if err := ctx.Err(); err != nil {
-		return "", fmt.Errorf("park dead letter: %w", err)
-	}
 	if l.ID == "" {
 		return "", fmt.Errorf("park dead letter: the id is empty")
 	}
@@ -96,9 +92,11 @@ func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter
 	if f.Hash == "" {
 		f.Hash = deadletter.Hash(l.Body, l.Attributes)
 	}
-	defer s.keep.Flush()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	leave, err := s.change(ctx, "park dead letter")
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	parking := deadletter.Fresh
 	if old, known := s.letters[l.ID]; known {
 		parking = deadletter.Again
@@ -121,11 +119,11 @@ func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter
 
 // Get returns a copy.
 func (s *DeadLetters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
-	if err := ctx.Err(); err != nil {
-		return deadletter.Letter{}, false, fmt.Errorf("get dead letter: %w", err)
+	leave, err := s.look(ctx, "get dead letter")
+	if err != nil {
+		return deadletter.Letter{}, false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer leave()
 	f, ok := s.letters[id]
 	if !ok {
 		return deadletter.Letter{}, false, nil
@@ -136,11 +134,11 @@ func (s *DeadLetters) Get(ctx context.Context, id string) (deadletter.Letter, bo
 
 // Message looks the dead letters of a message up.
 func (s *DeadLetters) Message(ctx context.Context, hash string) ([]deadletter.Facts, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("list the dead letters of a message: %w", err)
+	leave, err := s.look(ctx, "list the dead letters of a message")
+	if err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer leave()
 	var all []deadletter.Facts
 	if m := s.messages[hash]; m != nil {
 		for id := range m.ids {
@@ -155,18 +153,13 @@ func (s *DeadLetters) Message(ctx context.Context, hash string) ([]deadletter.Fa
 func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts,
 	string, error,
 ) {
-	if err := ctx.Err(); err != nil {
-		return nil, "", fmt.Errorf("list dead letters: %w", err)
+	leave, err := s.look(ctx, "list dead letters")
+	if err != nil {
+		return nil, "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []deadletter.Facts
-	for _, l := range s.letters {
-		if f.Matches(l) {
-			all = append(all, l)
-		}
-	}
-	page, next, err := pageOf(all, cursor, limit, func(f deadletter.Facts) position { return position{f.Died, f.ID} })
+	defer leave()
+	page, next, err := pageOf(maps.Values(s.letters), f.Matches, cursor, limit,
+		func(f deadletter.Facts) position { return position{f.Died, f.ID} })
 	if err != nil {
 		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
@@ -175,11 +168,11 @@ func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor stri
 
 // Parked counts.
 func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, false, fmt.Errorf("count dead letters: %w", err)
+	leave, err := s.look(ctx, "count dead letters")
+	if err != nil {
+		return 0, false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer leave()
 	for _, l := range s.letters {
 		if l.State == deadletter.Redriven && l.RedrivenAt.After(forgotten) {
 			continue
@@ -194,12 +187,11 @@ func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost in
 
 // MarkRedriven counts a redrive of a dead letter that is there.
 func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("mark dead letter: %w", err)
+	leave, err := s.change(ctx, "mark dead letter")
+	if err != nil {
+		return err
 	}
-	defer s.keep.Flush()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer leave()
 	l, ok := s.letters[id]
 	if !ok {
 		return fmt.Errorf("mark dead letter %s: it does not exist", id)
@@ -215,12 +207,11 @@ func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time,
 
 // Drop deletes the dead letter, if it is there.
 func (s *DeadLetters) Drop(ctx context.Context, id string) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("drop dead letter: %w", err)
+	leave, err := s.change(ctx, "drop dead letter")
+	if err != nil {
+		return err
 	}
-	defer s.keep.Flush()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer leave()
 	if f, ok := s.letters[id]; ok {
 		m := s.messages[f.Hash]
 		if delete(m.ids, id); len(m.ids) == 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -15,10 +14,8 @@ import (
 
 // Flights keeps manifests as the bytes that S3 would hold.
 type Flights struct {
-	clk  clock.Clock
-	keep Keeper
-
-	mu      sync.Mutex
+	shelf
+	clk     clock.Clock
 	flights map[flight.ID]*stored
 }
 
@@ -32,7 +29,7 @@ var _ flight.Store = (*Flights)(nil)
 
 // NewFlights returns an empty store.
 func NewFlights(clk clock.Clock) *Flights {
-	return &Flights{clk: clk, keep: forgetful{}, flights: map[flight.ID]*stored{}}
+	return &Flights{clk: clk, shelf: shelf{keep: forgetful{}}, flights: map[flight.ID]*stored{}}
 }
 
 // The rooms of manifests and of the checkpoints beside them, by flight.
@@ -71,16 +68,15 @@ func (f *Flights) kept(id flight.ID, s *stored) {
 
 // Put encodes and keeps the manifest.
 func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("put manifest: %w", err)
-	}
 	b, err := flight.Encode(m)
 	if err != nil {
 		return fmt.Errorf("put manifest: %w", err)
 	}
-	defer f.keep.Flush()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	leave, err := f.change(ctx, "put manifest")
+	if err != nil {
+		return err
+	}
+	defer leave()
 	s := f.at(m.Flight)
 	s.manifest, s.newest = b, f.clk.Now()
 	f.keep.Put(roomManifests, string(m.Flight), b)
@@ -123,16 +119,15 @@ func (f *Flights) manifest(id flight.ID) []byte {
 
 // Continue creates the checkpoint unless it is there.
 func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.State) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, fmt.Errorf("create checkpoint: %w", err)
-	}
 	b, err := json.Marshal(st)
 	if err != nil {
 		return false, fmt.Errorf("create checkpoint: %w", err)
 	}
-	defer f.keep.Flush()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	leave, err := f.change(ctx, "create checkpoint")
+	if err != nil {
+		return false, err
+	}
+	defer leave()
 	s := f.at(id)
 	if s.checkpoints[n] != nil {
 		return false, nil
@@ -144,12 +139,11 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.S
 
 // Delete removes manifest and checkpoints.
 func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("delete flight: %w", err)
+	leave, err := f.change(ctx, "delete flight")
+	if err != nil {
+		return err
 	}
-	defer f.keep.Flush()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer leave()
 	delete(f.flights, id)
 	f.keep.Delete(roomManifests, string(id))
 	f.keep.Delete(roomCheckpoints, string(id))
@@ -158,24 +152,23 @@ func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 
 // List goes by id: ids are ULIDs, so that is by age. The cursor is the last id.
 func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, "", fmt.Errorf("list flights: %w", err)
-	}
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	ids := slices.Sorted(maps.Keys(f.flights))
-	ids = slices.DeleteFunc(ids, func(id flight.ID) bool { return string(id) <= cursor })
-	next := ""
-	if len(ids) > limit {
-		ids = ids[:limit]
-		next = string(ids[limit-1])
+	leave, err := f.look(ctx, "list flights")
+	if err != nil {
+		return nil, "", err
 	}
-	out := make([]flight.Stored, len(ids))
-	for i, id := range ids {
-		out[i] = flight.Stored{ID: id, Newest: f.flights[id].newest, Legs: len(f.flights[id].checkpoints)}
+	defer leave()
+	var out []flight.Stored
+	for _, id := range slices.Sorted(maps.Keys(f.flights)) {
+		if string(id) <= cursor {
+			continue
+		}
+		if len(out) == limit {
+			return out, string(out[limit-1].ID), nil
+		}
+		out = append(out, flight.Stored{ID: id, Newest: f.flights[id].newest, Legs: len(f.flights[id].checkpoints)})
 	}
-	return out, next, nil
+	return out, "", nil
 }

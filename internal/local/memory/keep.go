@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 )
 
 // Keeper keeps what the stores of a process hold for the next process. A store tells it of each
@@ -35,4 +37,29 @@ func restore[T any](k Keeper, room string, take func(key string, v T) error) err
 		}
 		return take(key, v)
 	})
+}
+
+// shelf is what the stores that are kept have in common: one lock, under which the Keeper is told.
+type shelf struct {
+	keep Keeper
+	mu   sync.Mutex
+}
+
+// look takes the lock for a call that changes nothing, unless its context has ended. Call leave at
+// its end.
+func (s *shelf) look(ctx context.Context, doing string) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	s.mu.Lock()
+	return s.mu.Unlock, nil
+}
+
+// change is look for a call that puts or deletes: it ends once that is kept.
+func (s *shelf) change(ctx context.Context, doing string) (leave func(), err error) {
+	unlock, err := s.look(ctx, doing)
+	return func() {
+		unlock()
+		s.keep.Flush()
+	}, err
 }

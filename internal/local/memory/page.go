@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,8 +11,10 @@ import (
 )
 
 // pageOf sorts a list by where its items stand and returns the page behind the cursor, and the
-// cursor of the next page: empty where there is none.
-func pageOf[T any](all []T, cursor string, limit int, at func(T) position) (page []T, next string, err error) {
+// cursor of the next page: empty where there is none. Its items are those that keep takes.
+func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int, at func(T) position) (page []T,
+	next string, err error,
+) {
 	after, err := parseCursor(cursor)
 	if err != nil {
 		return nil, "", err
@@ -21,9 +24,9 @@ func pageOf[T any](all []T, cursor string, limit int, at func(T) position) (page
 	}
 	// The first ones and one more, which says that there is a next page: sorting all of a long list
 	// for each page of it would take most of the time of whoever walks through.
-	for _, it := range all {
+	for it := range all {
 		place := at(it)
-		if place.compare(after) <= 0 || len(page) > limit && place.compare(at(page[limit])) > 0 {
+		if !keep(it) || place.compare(after) <= 0 || len(page) > limit && place.compare(at(page[limit])) > 0 {
 			continue
 		}
 		i, _ := slices.BinarySearchFunc(page, place, func(other T, p position) int { return at(other).compare(p) })

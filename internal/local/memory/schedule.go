@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/schedule"
@@ -13,16 +12,16 @@ import (
 
 // Schedule keeps events that are not due yet.
 type Schedule struct {
-	keep Keeper
-
-	mu    sync.Mutex
+	shelf
 	items map[string]schedule.Item
 }
 
 var _ schedule.Store = (*Schedule)(nil)
 
 // NewSchedule returns an empty store.
-func NewSchedule() *Schedule { return &Schedule{keep: forgetful{}, items: map[string]schedule.Item{}} }
+func NewSchedule() *Schedule {
+	return &Schedule{shelf: shelf{keep: forgetful{}}, items: map[string]schedule.Item{}}
+}
 
 // roomItems is the room of scheduled events, by id.
 const roomItems = "scheduled"
@@ -44,16 +43,15 @@ func (s *Schedule) Keep(k Keeper) error {
 
 // Put keeps the item in place of one with the same id.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("put scheduled event: %w", err)
-	}
 	if it.ID == "" {
 		return fmt.Errorf("put scheduled event: the id is empty")
 	}
 	it.Attributes = maps.Clone(it.Attributes)
-	defer s.keep.Flush()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	leave, err := s.change(ctx, "put scheduled event")
+	if err != nil {
+		return err
+	}
+	defer leave()
 	s.items[it.ID] = it
 	s.keep.Put(roomItems, it.ID, keptItem{it, []byte(it.Key)})
 	return nil
@@ -63,40 +61,33 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
-	if err := ctx.Err(); err != nil {
-		return nil, "", fmt.Errorf("list scheduled events: %w", err)
+	page, next, err := s.page(ctx, cursor, limit, func(it schedule.Item) bool { return !it.NotBefore.After(until) })
+	for i := range page {
+		page[i].Attributes = maps.Clone(page[i].Attributes)
 	}
-	return s.page(cursor, limit, func(it schedule.Item) (schedule.Item, bool) {
-		it.Attributes = maps.Clone(it.Attributes)
-		return it, !it.NotBefore.After(until)
-	})
+	return page, next, err
 }
 
 // List sorts as Due does.
 func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
-	if err := ctx.Err(); err != nil {
-		return nil, "", fmt.Errorf("list scheduled events: %w", err)
+	page, next, err := s.page(ctx, cursor, limit, func(it schedule.Item) bool { return doc == "" || it.Doc == doc })
+	for i := range page {
+		page[i].Body, page[i].Attributes = "", nil
 	}
-	return s.page(cursor, limit, func(it schedule.Item) (schedule.Item, bool) {
-		it.Body, it.Attributes = "", nil
-		return it, doc == "" || it.Doc == doc
-	})
+	return page, next, err
 }
 
-func (s *Schedule) page(cursor string, limit int, keep func(schedule.Item) (schedule.Item, bool)) ([]schedule.Item,
-	string, error,
+func (s *Schedule) page(ctx context.Context, cursor string, limit int, keep func(schedule.Item) bool) (
+	[]schedule.Item, string, error,
 ) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var kept []schedule.Item
-	for _, it := range s.items {
-		if it, yes := keep(it); yes {
-			kept = append(kept, it)
-		}
+	leave, err := s.look(ctx, "list scheduled events")
+	if err != nil {
+		return nil, "", err
 	}
-	page, next, err := pageOf(kept, cursor, limit,
+	defer leave()
+	page, next, err := pageOf(maps.Values(s.items), keep, cursor, limit,
 		func(it schedule.Item) position { return position{it.NotBefore, it.ID} })
 	if err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
@@ -106,11 +97,11 @@ func (s *Schedule) page(cursor string, limit int, keep func(schedule.Item) (sche
 
 // Get returns a copy.
 func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, error) {
-	if err := ctx.Err(); err != nil {
-		return schedule.Item{}, false, fmt.Errorf("get scheduled event: %w", err)
+	leave, err := s.look(ctx, "get scheduled event")
+	if err != nil {
+		return schedule.Item{}, false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer leave()
 	it, ok := s.items[id]
 	it.Attributes = maps.Clone(it.Attributes)
 	return it, ok, nil
@@ -118,12 +109,11 @@ func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, err
 
 // Delete removes the item.
 func (s *Schedule) Delete(ctx context.Context, id string) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("delete scheduled event: %w", err)
+	leave, err := s.change(ctx, "delete scheduled event")
+	if err != nil {
+		return err
 	}
-	defer s.keep.Flush()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer leave()
 	delete(s.items, id)
 	s.keep.Delete(roomItems, id)
 	return nil

@@ -30,16 +30,11 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 
 // Marks returns what was written beside the documents.
 func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
-	out := make([]sink.Stored, len(docs))
-	for i, doc := range docs {
-		stored, _, err := s.Get(ctx, doc)
-		if err != nil {
-			return nil, err
-		}
-		stored.Document = nil
-		out[i] = stored
+	out, err := s.Documents(ctx, docs)
+	for i := range out {
+		out[i].Document = nil
 	}
-	return out, nil
+	return out, err
 }
 
 // Range calls f on a snapshot of a collection.
@@ -70,17 +65,9 @@ func (s *Sink) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored
 	return out, nil
 }
 
-// All calls f on a snapshot.
+// All calls f on a snapshot of every collection.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
-	for _, d := range s.snapshot("") {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("list documents: %w", err)
-		}
-		if err := f(d); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.Range(ctx, "", "", f)
 }
 
 // snapshot is the documents of a collection, or of all, sorted. # sorts before every other
@@ -111,27 +98,19 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	}
 	whole, beginning := q.Parts()
 	wanted := words(whole)
-	type hit struct {
-		sink.Stored
-		score int
-	}
-	var hits []hit
+	var found []sink.Stored
+	scores := map[shard.DocID]int{}
 	for _, d := range s.snapshot(q.Collection) {
 		value, err := field(d.Document, q.Field)
 		if err != nil {
 			return nil, fmt.Errorf("search %s: %w", d.Doc, err)
 		}
-		if n := score(value, wanted, strings.ToLower(beginning)); n > 0 {
-			hits = append(hits, hit{d, n})
+		if scores[d.Doc] = score(value, wanted, strings.ToLower(beginning)); scores[d.Doc] > 0 {
+			found = append(found, d)
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return b.score - a.score })
-	hits = hits[:min(len(hits), max(q.Limit, 0))]
-	out := make([]sink.Stored, len(hits))
-	for i := range hits {
-		out[i] = hits[i].Stored
-	}
-	return out, nil
+	slices.SortStableFunc(found, func(a, b sink.Stored) int { return scores[b.Doc] - scores[a.Doc] })
+	return found[:min(len(found), max(q.Limit, 0))], nil
 }
 
 // field is the value of a field, the whole document for no name, nil for a field that is not there.

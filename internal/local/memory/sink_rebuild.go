@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -107,7 +108,7 @@ func (s *Sink) Fill(ctx context.Context, c sink.Fill) (done sink.Filled, err err
 	}
 	err = s.Walk(ctx, c.From, func(docs []sink.Versioned) error {
 		for _, d := range docs {
-			out, err := s.Transfer(ctx, s.collectionOf(c.From), c.From, c.Into, []string{d.ID})
+			out, err := s.Transfer(ctx, s.collectionIn(c.From), c.From, c.Into, []string{d.ID})
 			if err != nil {
 				return err
 			}
@@ -124,17 +125,6 @@ func (s *Sink) Fill(ctx context.Context, c sink.Fill) (done sink.Filled, err err
 	return done, err
 }
 
-func (s *Sink) collectionOf(index string) shard.Collection {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c, name := range s.indices.inUse {
-		if name == index {
-			return c
-		}
-	}
-	return shard.Collection(index)
-}
-
 // StopFill has nothing to stop.
 func (s *Sink) StopFill(ctx context.Context, _ string) error { return ctx.Err() }
 
@@ -146,7 +136,7 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 	}
 	var all []sink.Versioned
 	for _, d := range at.snapshot("") {
-		if at != s || d.Doc.Collection() == s.collectionOf(index) {
+		if at != s || d.Doc.Collection() == s.collectionIn(index) {
 			all = append(all, sink.Versioned{ID: d.Doc.ID(), Version: int64(d.Fence)})
 		}
 	}
@@ -186,18 +176,11 @@ func (s *Sink) collectionIn(index string) shard.Collection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c, name := range s.indices.inUse {
-		if rest, ok := cutName(index, c); name == index || ok && rest != "" {
+		if rest, ok := strings.CutPrefix(index, string(c)+"."); name == index || ok && rest != "" {
 			return c
 		}
 	}
 	return shard.Collection(index)
-}
-
-func cutName(index string, c shard.Collection) (rest string, ok bool) {
-	if len(index) > len(c) && index[:len(c)] == string(c) && index[len(c)] == '.' {
-		return index[len(c)+1:], true
-	}
-	return "", false
 }
 
 // Transfer writes what one index holds to another.
@@ -280,7 +263,7 @@ func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error
 	defer s.mu.Unlock()
 	var names []string
 	for name := range s.indices.beside {
-		if _, ok := cutName(name, c); ok {
+		if strings.HasPrefix(name, string(c)+".") {
 			names = append(names, name)
 		}
 	}

@@ -314,7 +314,7 @@ const (
 	fenceAhead = ahead + 1
 )
 
-// aheadCases are the cases of a write that takes a lease on a row whose fences lie ahead of the clock.
+// aheadCases are those of a write that takes a lease on a row whose fences lie ahead of the clock.
 func aheadCases(write shard.Write, base, after shard.Row) []Case {
 	base.LastWrite, after.LastWrite = ahead, fenceAhead
 	return cases(write, base,

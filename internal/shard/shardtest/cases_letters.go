@@ -132,10 +132,6 @@ func raiseCases() []Case {
 		refused("when the same version is committed", committed(k2)),
 		refused("when a newer version is committed", committed(k3)),
 		foreign,
-	), on(shard.Row{},
-		allowed("where there is no row: it makes one", with(raised, dead(""))),
-	), changes(raise, read, shard.Row{},
-		shard.AttrPending, shard.AttrClaimed, shard.AttrOwner, shard.AttrLeaseUntil, shard.AttrLastWrite,
 	), on(with(read, lease(until)),
 		refused("while the row is leased"),
 	), on(with(read, lease(now)),
@@ -150,6 +146,10 @@ func raiseCases() []Case {
 		allowed("and keeps a fence of the row that is greater", with(raised, lastWrite(at+1))),
 	), on(with(read, lease(at+2)),
 		allowed("and keeps the end of a lease that is greater", with(raised, lastWrite(at+2))),
+	), on(shard.Row{},
+		allowed("where there is no row: it makes one", with(raised, dead(""))),
+	), changes(raise, read, shard.Row{},
+		shard.AttrPending, shard.AttrClaimed, shard.AttrOwner, shard.AttrLeaseUntil, shard.AttrLastWrite,
 	))
 }
 
