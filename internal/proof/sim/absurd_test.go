@@ -22,9 +22,7 @@ func plagued(t testing.TB, seed uint64, hooks Hooks) *World {
 func TestAResetKeepsEveryPromise(t *testing.T) {
 	t.Parallel()
 	resets := int64(0)
-	for seed := uint64(1); seed <= seeds(300) && !t.Failed(); seed++ {
-		r := plagued(t, seed, Hooks{}).Run()
-		report(t, r, Swarm)
+	for _, r := range runs(t, 300, Swarm, func(seed uint64) *World { return plagued(t, seed, Hooks{}) }) {
 		resets += r.Counts.Writes[shard.RESET.String()]
 	}
 	if resets == 0 {
@@ -47,12 +45,6 @@ func (m markless) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 // RESET keep away needs a version above the absurd one, which only the model has.
 func TestAResetThatLeavesNoMarkIsCaught(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
-		r := plagued(t, seed, Hooks{Reset: func(o *operate.Operator) { o.Shards = markless{o.Shards} }}).Run()
-		if len(r.Violations) > 0 {
-			t.Logf("seed %d: %s", seed, r.Violations[0])
-			return
-		}
-	}
-	t.Error("lives after 100 seeds")
+	hooks := Hooks{Operate: func(o *operate.Operator) { o.Shards = markless{o.Shards} }}
+	caught(t, 100, func(seed uint64) *World { return plagued(t, seed, hooks) })
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/lullhq/lull/internal/archive"
@@ -71,6 +72,12 @@ func (s letters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Park
 		s.w.watch(nil, Step{What: Parked, Keys: []shard.OrderKey{l.Key}})
 	}
 	return parking, err
+}
+
+// facts are those of every dead letter that is parked.
+func (s letters) facts() []deadletter.Facts {
+	all, _, _ := s.List(background, deadletter.Filter{}, "", math.MaxInt32) // fails only with its context
+	return all
 }
 
 func (s letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,15 +47,15 @@ func below(t testing.TB, seed uint64, change ...func(*Options)) *World {
 func TestEveryPromiseHoldsBelowACeiling(t *testing.T) {
 	t.Parallel()
 	writes, refused := map[string]int64{}, 0
-	for seed := uint64(1); seed <= seeds(2000) && !t.Failed(); seed++ {
-		r := below(t, seed, func(o *Options) {
+	for _, r := range runs(t, 2000, Swarm, func(seed uint64) *World {
+		return below(t, seed, func(o *Options) {
 			o.Listen = func(_ string, _ int64, _ time.Time, n *journal.Note) {
 				if n != nil && n.Step == journal.RowRefused && strings.HasPrefix(n.Detail, shard.SEND.String()) {
 					refused++
 				}
 			}
-		}).Run()
-		report(t, r, Swarm)
+		})
+	}) {
 		for _, w := range []shard.Transition{shard.SEND, shard.SENDFirst, shard.YIELD} {
 			writes[w.String()] += r.Counts.Writes[w.String()]
 		}
@@ -99,15 +98,9 @@ func TestEveryMutantOfTheCeilingIsKilled(t *testing.T) {
 	for _, m := range ceilingMutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(300) {
-				var w *World
-				w = below(t, seed+1, func(o *Options) { o.Hooks = m.make(&w) })
-				if r := w.Run(); len(r.Violations) > 0 {
-					t.Logf("seed %d: %s", seed+1, r.Violations[0])
-					return
-				}
-			}
-			t.Errorf("lives after 300 seeds: %s", m.change)
+			caught(t, 300, func(seed uint64) *World {
+				return m.broken(func(change func(*Options)) *World { return below(t, seed, change) })
+			})
 		})
 	}
 }
@@ -142,7 +135,7 @@ func (p pressed) run(t *testing.T) Result {
 		body := fmt.Sprintf(`{"type":"doc.changed","subject":"old-%d","sequence":"1","mode":"resync","resyncrun":"01JCZ3V5Y0000000000000000A","data":{"title":"old"}}`, i)
 		up.Arrivals = append(up.Arrivals, Arrival{At: 0, Message: queue.Outgoing{Body: body}})
 	}
-	slices.SortStableFunc(up.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+	inOrder(up.Arrivals)
 	r := begin(t, Options{
 		Config: settings(t, true, func(c *config.Config) { underCeiling(c, p.ceiling) }), Seed: 1, Faults: NoFaults,
 		Pollers: 2, Timeline: true, Upstream: up,
@@ -204,17 +197,17 @@ func (p pressed) given(all []Second) (of float64, most int) {
 func TestEveryPromiseHoldsWithFewInvocationsOfIndex(t *testing.T) {
 	t.Parallel()
 	refused := false
-	for seed := uint64(1); seed <= seeds(400) && !t.Failed(); seed++ {
+	for w, r := range runs(t, 400, Swarm, func(seed uint64) *World {
 		most := 1 + int(seed%2)
-		w := build(t, seed, Swarm, func(o *Options) {
+		return build(t, seed, Swarm, func(o *Options) {
 			s := o.Config.Sinks["search"]
 			s.MaxConcurrency = &most
 			o.Config.Sinks["search"] = s
 		})
+	}) {
 		m := w.pipes[0].machine
-		report(t, w.Run(), Swarm)
 		if m.turning != 0 {
-			t.Fatalf("seed %d: %d turns at the end, want none", seed, m.turning)
+			t.Fatalf("seed %d: %d turns at the end, want none", r.Seed, m.turning)
 		}
 		refused = refused || m.crowded > 0
 	}

@@ -138,7 +138,7 @@ func (w *World) reconcile(d Disaster, until time.Duration, resync map[shard.DocI
 					Shards: w.shards(v), Reader: engineReader{v, p.engine}, SinkName: p.name, Config: w.cfg,
 					Clock: v.clock, Parallel: v.parallel(),
 				},
-				Scanner: v.Scanner(tableClient{w.table, v}), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
+				Scanner: v.Scanner(tableClient{w.table, v}), Sink: w.history.sink(v, p),
 				Journal: v, NewToken: w.newToken,
 			}
 			hooked(w.options.Hooks.Reconcile, &s)

@@ -44,10 +44,9 @@ func TestEveryPromiseHoldsAfterTheRunbooksSteps(t *testing.T) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
 			raised := int64(0)
-			for seed := uint64(1); seed <= seeds(200) && !t.Failed(); seed++ {
-				w := struck(t, seed, of.loss, of.live, Hooks{})
-				r := w.Run()
-				report(t, r, Swarm)
+			for _, r := range runs(t, 200, Swarm, func(seed uint64) *World {
+				return struck(t, seed, of.loss, of.live, Hooks{})
+			}) {
 				raised += r.Counts.Writes[shard.RAISE.String()]
 			}
 			if of.loss == TableRestored && raised == 0 {
@@ -75,11 +74,9 @@ func sampled(t testing.TB, seed uint64, hooks Hooks) *World {
 func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	t.Parallel()
 	compared, drift := 0, 0
-	for seed := uint64(1); seed <= seeds(200) && !t.Failed(); seed++ {
-		w := build(t, seed, Swarm, often)
-		report(t, w.Run(), Swarm)
+	for w, r := range runs(t, 200, Swarm, func(seed uint64) *World { return build(t, seed, Swarm, often) }) {
 		compared += w.oracle.alarms[journal.Sampled]
-		w = sampled(t, seed, Hooks{Silent: true})
+		w = sampled(t, r.Seed, Hooks{Silent: true})
 		w.Run()
 		drift += w.oracle.alarms[journal.Drift]
 	}
@@ -94,7 +91,7 @@ type lapse struct {
 	loss   Loss
 	live   bool
 	hooks  func() Hooks
-	within int // seeds: with room
+	within uint64 // seeds: with room
 }
 
 func reconciling(change func(*reconcile.Service)) func() Hooks {
@@ -135,13 +132,7 @@ func TestEveryLapseIsCaught(t *testing.T) {
 	for _, l := range lapses {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := 1; seed <= l.within; seed++ {
-				if r := struck(t, uint64(seed), l.loss, l.live, l.hooks()).Run(); len(r.Violations) > 0 {
-					t.Logf("seed %d: %s", seed, r.Violations[0])
-					return
-				}
-			}
-			t.Errorf("lives after %d seeds", l.within)
+			caught(t, l.within, func(seed uint64) *World { return struck(t, seed, l.loss, l.live, l.hooks()) })
 		})
 	}
 }

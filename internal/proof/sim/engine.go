@@ -112,12 +112,9 @@ func (e *engine) hot(doc shard.DocID) bool {
 }
 
 // engineClient is the sink as one invocation reaches it.
-type engineClient struct {
-	v *invocation
-	e *engine
-}
+type engineClient struct{ engineReader }
 
-var _ sink.Sink = engineClient{}
+var _ readable = engineClient{}
 
 func (c engineClient) Ping(ctx context.Context) error {
 	err := c.v.request(ctx, fault.Search, 0, func() {})

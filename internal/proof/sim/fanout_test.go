@@ -8,6 +8,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/receive"
@@ -133,11 +134,7 @@ func TestSinksThatShareAnythingAreNotIsolated(t *testing.T) {
 			t.Parallel()
 			got := oneDown(t, hooks)
 			if got.isolated() {
-				t.Errorf(
-					"nothing tells: written while search was down: %v; the least fresh: %v",
-					got.during,
-					got.oldest,
-				)
+				t.Errorf("nothing tells: written while search was down: %v; the least fresh: %v", got.during, got.oldest)
 			}
 		})
 	}
@@ -168,22 +165,12 @@ func (s oneHealth) Write(ctx context.Context, w shard.Write) (shard.Row, error) 
 
 // backfill has an operator fill a sink from another one, a few rows at a time, until nothing is in
 // motion. Each step may die anywhere.
-func (w *World) backfill(t *testing.T, order operate.BackfillOrder, copied *int, tries int) {
-	t.Helper()
+func (w *World) backfill(order operate.BackfillOrder, tries int) {
 	var step operate.BackfillStep
 	var err error
 	w.invoke("operator", w.cfg.Index.SinkDeadline+5*time.Second, func(ctx context.Context, v *invocation) {
-		o := operate.Operator{
-			Shards: w.shards(
-				v,
-			), Scanner: v.Scanner(tableClient{w.table, v}), Config: w.cfg, Sources: w.sources, Clock: v.clock,
-			Journal: v, Parallel: v.parallel(), Sinks: map[string]sink.Sink{}, Readers: map[string]sink.Reader{},
-		}
-		for _, p := range w.pipes {
-			o.Sinks[p.name], o.Readers[p.name] = v.Sink(engineClient{v, p.engine}), engineReader{v, p.engine}
-		}
+		o := w.operate(v)
 		step, err = o.Backfill(ctx, order)
-		*copied += step.Outcomes[operate.Copied]
 	}, func(died error) {
 		begun := slices.ContainsFunc(
 			slices.Collect(w.table.rows.All()),
@@ -193,63 +180,62 @@ func (w *World) backfill(t *testing.T, order operate.BackfillOrder, copied *int,
 			step.Outcomes[operate.Differs] > 0
 		switch next := order; {
 		case again && (tries > 0 || begun):
-			w.after(5*time.Second, func() { w.backfill(t, order, copied, tries-1) })
+			w.after(5*time.Second, func() { w.backfill(order, tries-1) })
 		case step.Next != "":
 			next.Cursor = step.Next
-			w.after(time.Second, func() { w.backfill(t, next, copied, tries) })
+			w.after(time.Second, func() { w.backfill(next, tries) })
 		case begun:
 			next.Cursor = ""
-			w.after(5*time.Second, func() { w.backfill(t, next, copied, tries) })
+			w.after(5*time.Second, func() { w.backfill(next, tries) })
 		default:
 			w.operator--
 		}
 	})
 }
 
-// A sink is added while events come, and filled from the first one, whatever fails: it holds every
-// promise, goes back to nothing that the first one has, and gets what that has.
+// added is the world of a seed in which a sink is added while events come, and filled from the
+// first one.
+func added(t testing.TB, seed uint64) *World {
+	t.Helper()
+	w := plain(t, seed, func(cfg *config.Config) {
+		vary(seed, cfg)
+		fanOut(cfg)
+	})
+	at := w.dice.upTo(w.options.Upstream.Calm)
+	w.added = map[string]time.Duration{"vectors": at}
+	order := operate.BackfillOrder{
+		Collection: "content", Sink: "vectors", By: "the simulator", Limit: 1 + w.dice.IntN(5),
+	}
+	w.operator += 2 // the world is not at rest before the operator has gone
+	w.after(at+w.dice.upTo(time.Minute), func() { w.backfill(order, 20) })
+	// Once more when what the first sink's queue and schedule had has come: no row knew of it.
+	var last func()
+	last = func() {
+		if due := w.oracle.lastDue + 20*time.Minute; w.now < due {
+			w.after(due-w.now, last)
+			return
+		}
+		w.backfill(order, 50)
+	}
+	w.after(w.options.Upstream.Calm+5*time.Minute, last)
+	return w
+}
+
+// Whatever fails, a sink that is added holds every promise, goes back to nothing that the first one
+// has, and gets what that has.
 func TestASinkThatIsAddedIsFilledWhateverFails(t *testing.T) {
 	t.Parallel()
 	copied, compared := 0, 0
-	for seed := uint64(1); seed <= seeds(300) && !t.Failed(); seed++ {
-		cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
-			vary(seed, cfg)
-			fanOut(cfg)
-		})
-		w := begin(t, Options{
-			Config: cfg, Seed: seed, Faults: Swarm, Upstream: write(seed, sourcesOf(t, cfg), shape{}),
-		})
-		at := w.dice.upTo(w.options.Upstream.Calm)
-		w.added = map[string]time.Duration{"vectors": at}
-		order := operate.BackfillOrder{
-			Collection: "content", Sink: "vectors", By: "the simulator", Limit: 1 + w.dice.IntN(5),
-		}
-		w.operator += 2 // the world is not at rest before the operator has gone
-		w.after(at+w.dice.upTo(time.Minute), func() { w.backfill(t, order, &copied, 20) })
-		// Once more when what the first sink's queue and schedule had has come: no row knew of it.
-		var last func()
-		last = func() {
-			if due := w.oracle.lastDue + 20*time.Minute; w.now < due {
-				w.after(due-w.now, last)
-				return
-			}
-			w.backfill(t, order, &copied, 50)
-		}
-		w.after(w.options.Upstream.Calm+5*time.Minute, last)
-		report(t, w.Run(), Swarm)
+	for w, r := range runs(t, 300, Swarm, func(seed uint64) *World { return added(t, seed) }) {
+		copied += w.oracle.alarms[journal.Copied]
 		for doc, first := range w.oracle.docs {
 			// A redrive, and an event that waits for its time, are for their own sink alone.
 			if second := w.oracle.docs[doc.In("vectors")]; doc.IsDocument() && doc.Sink() == "" &&
 				first.committed != "" &&
 				!w.HasDied(doc) {
 				if compared++; second == nil || second.committed < first.committed {
-					t.Errorf(
-						"seed %d: %s is at %s in the first sink, and at %+v in the added one",
-						seed,
-						doc,
-						first.committed,
-						second,
-					)
+					t.Errorf("seed %d: %s is at %s in the first sink, and at %+v in the added one", r.Seed, doc,
+						first.committed, second)
 				}
 			}
 		}

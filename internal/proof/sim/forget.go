@@ -8,7 +8,6 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/sink"
 )
 
 // Forgetting is a document of which versions come while an operator has it forgotten, or removed as
@@ -47,14 +46,7 @@ func (w *World) forget(f Forgetting, seen operate.ReconcileCopy, run string, tri
 	// It ends before a lease of its own does, as a function would. A machine that sleeps between its
 	// CLAIM and its request is not simulated: the fence covers that where the sink has versions.
 	w.invoke("operator", w.cfg.Index.SinkDeadline+5*time.Second, func(ctx context.Context, v *invocation) {
-		o := operate.Operator{
-			Shards: w.shards(v), Scanner: v.Scanner(tableClient{w.table, v}), Dead: v.DeadLetters(w.letters),
-			Schedule: v.Schedule(w.schedule), Flights: v.Flights(w.flights),
-			Sinks:   map[string]sink.Sink{p.name: w.history.sink(v, v.Sink(engineClient{v, p.engine}))},
-			Readers: map[string]sink.Reader{p.name: engineReader{v, p.engine}},
-			Sources: w.sources, Config: w.cfg, Clock: v.clock, Journal: v, Parallel: v.parallel(),
-		}
-		hooked(w.options.Hooks.Forget, &o)
+		o := w.operate(v)
 		if !f.Remove {
 			got, err := o.Forget(ctx, operate.ForgetOrder{Key: doc, By: "the simulator"})
 			done = err == nil && w.table.row(doc).Committed.IsFinal() && got.Remaining == got.Waits

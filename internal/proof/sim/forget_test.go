@@ -27,14 +27,14 @@ func TestATombstoneOfAnOperatorKeepsEveryPromise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			buried := 0
-			for seed := uint64(1); seed <= seeds(300) && !t.Failed(); seed++ {
-				w := oblivious(t, seed, remove, Hooks{})
-				report(t, w.Run(), Swarm)
+			for w, r := range runs(t, 300, Swarm, func(seed uint64) *World {
+				return oblivious(t, seed, remove, Hooks{})
+			}) {
 				buried += w.oracle.alarms[journal.Removed]
 				doc := shard.DocID(w.cfg.DefaultCollection + "#" + forgottenID)
 				l := w.oracle.ledger(doc)
 				if !remove && (!w.table.row(doc).Committed.IsFinal() || l.inSinkOp != shard.Delete) {
-					t.Errorf("seed %d: %s is not forgotten: %+v", seed, doc, w.table.row(doc))
+					t.Errorf("seed %d: %s is not forgotten: %+v", r.Seed, doc, w.table.row(doc))
 				}
 			}
 			if buried == 0 {
@@ -73,13 +73,7 @@ func TestATombstoneWithoutItsConditionsIsCaught(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(300) {
-				if r := oblivious(t, seed, false, Hooks{Forget: hook}).Run(); len(r.Violations) > 0 {
-					t.Logf("seed %d: %s", seed, r.Violations[0])
-					return
-				}
-			}
-			t.Error("lives after 300 seeds")
+			caught(t, 300, func(seed uint64) *World { return oblivious(t, seed, false, Hooks{Operate: hook}) })
 		})
 	}
 }

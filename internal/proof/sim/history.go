@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -126,18 +127,37 @@ func (s recordedStore) Read(ctx context.Context, docs []shard.DocID, c shard.Con
 	return rows, err
 }
 
-// sink is the sink as an invocation sees it, with what it asks and hears written down.
-func (r *recorder) sink(v *invocation, s sink.Sink) sink.Sink {
+// sink is the sink of a pipe as an invocation sees it, with what it asks and hears written down.
+func (r *recorder) sink(v *invocation, p *pipe) sink.Sink {
+	s := v.Sink(engineClient{engineReader{v, p.engine}})
 	if !r.on {
 		return s
 	}
-	return recordedSink{r, v, s}
+	return recordedSink{r, v, asked(s)}
+}
+
+// readable is a sink that index may ask what it holds: every one of a world, so that one around it
+// passes that on.
+type readable interface {
+	sink.Sink
+	sink.Sampler
+	sink.Generator
+	Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
+}
+
+// asked is a sink of a world.
+func asked(s sink.Sink) readable {
+	r, ok := s.(readable)
+	if !ok {
+		panic(fmt.Sprintf("a %T cannot be read", s))
+	}
+	return r
 }
 
 type recordedSink struct {
 	r *recorder
 	v *invocation
-	sink.Sink
+	readable
 }
 
 func (s recordedSink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
@@ -148,7 +168,7 @@ func (s recordedSink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 			Span: Span{Client: s.v.ID, Call: at}, Doc: op.Doc, Key: op.Key, Kind: op.Kind,
 		})
 	}
-	out := s.Sink.Write(context.WithValue(ctx, callKey{}, sinkAt(first)), ops)
+	out := s.readable.Write(context.WithValue(ctx, callKey{}, sinkAt(first)), ops)
 	for i := range ops {
 		if len(out) == len(ops) && out[i].Kind == sink.Applied {
 			s.r.all.Sinks[first+i].Return = s.r.tick()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -25,23 +26,6 @@ func (w *World) keeps() bool {
 }
 
 // Generation names the index.
-func (c engineClient) Generation(ctx context.Context, of shard.Collection) (name string, err error) {
-	err = c.v.request(ctx, fault.Search, 0, func() { name, _ = c.e.docs.Generation(background, of) })
-	return name, err
-}
-
-// generation names an index from behind a wrapper.
-func generation(ctx context.Context, s sink.Sink, of shard.Collection) (string, error) {
-	if g, ok := s.(sink.Generator); ok {
-		return g.Generation(ctx, of)
-	}
-	return "", nil
-}
-
-func (s recordedSink) Generation(ctx context.Context, of shard.Collection) (string, error) {
-	return generation(ctx, s.Sink, of)
-}
-
 func (r engineReader) Generation(ctx context.Context, of shard.Collection) (name string, err error) {
 	err = r.v.request(ctx, fault.Search, 0, func() { name, _ = r.e.docs.Generation(background, of) })
 	return name, err
@@ -106,18 +90,23 @@ func (w *World) mixed(h *index.Handler) {
 	if !w.options.Upstream.Again || !w.keeps() {
 		return
 	}
-	switch off := *w.cfg; {
-	case w.dice.chance(0.1):
-		off.Sinks = map[string]sink.Settings{}
-		for name, s := range w.cfg.Sinks {
-			s.Unchanged = sink.Write
-			off.Sinks[name] = s
-		}
-		h.Config = &off
+	if w.dice.chance(0.1) {
+		h.Config = w.deployed(func(s *sink.Settings) { s.Unchanged = sink.Write })
 		if w.dice.chance(0.5) {
 			h.Shards = olderBuild{h.Shards}
 		}
 	}
+}
+
+// deployed are the settings with a change of each sink's.
+func (w *World) deployed(change func(*sink.Settings)) *config.Config {
+	cfg := *w.cfg
+	cfg.Sinks = map[string]sink.Settings{}
+	for name, s := range w.cfg.Sinks {
+		change(&s)
+		cfg.Sinks[name] = s
+	}
+	return &cfg
 }
 
 type olderBuild struct{ shard.Store }
@@ -137,11 +126,5 @@ func (s olderBuild) Write(ctx context.Context, w shard.Write) (shard.Row, error)
 // deployed.
 func (w *World) raise() {
 	w.trace.mark("generation raised", "", 0)
-	raised := *w.cfg
-	raised.Sinks = map[string]sink.Settings{}
-	for name, s := range w.cfg.Sinks {
-		s.Generation += "+"
-		raised.Sinks[name] = s
-	}
-	w.cfg = &raised
+	w.cfg = w.deployed(func(s *sink.Settings) { s.Generation += "+" })
 }

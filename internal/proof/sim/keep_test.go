@@ -44,10 +44,8 @@ const Keep Level = "keep"
 func TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept(t *testing.T) {
 	t.Parallel()
 	kept, loaded := 0, 0
-	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
-		w := republishing(t, seed, Swarm)
-		report(t, w.Run(), Keep)
-		if n := w.oracle.alarms[journal.Kept]; seed%4 == 3 {
+	for w, r := range runs(t, 1000, Keep, func(seed uint64) *World { return republishing(t, seed, Swarm) }) {
+		if n := w.oracle.alarms[journal.Kept]; r.Seed%4 == 3 {
 			loaded += n
 		} else {
 			kept += n
@@ -60,19 +58,18 @@ func TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept(t *testing.T) {
 
 func TestNothingIsKeptInAnIndexThatWasMadeAnew(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= seeds(300) && !t.Failed(); seed++ {
-		w := republishing(t, seed, Swarm, func(o *Options) {
+	hold(t, 300, Keep, func(seed uint64) *World {
+		return republishing(t, seed, Swarm, func(o *Options) {
 			o.Disaster = &Disaster{Loss: SinkEmptied, At: 40 * time.Second}
 		})
-		report(t, w.Run(), Keep)
-	}
+	})
 }
 
 // The rules of KEEP that somebody might simplify, and within how many seeds that is noticed: with
 // room, as on the page of the other mutants.
 var keepMutants = []struct {
 	mutant
-	within int
+	within uint64
 }{
 	{mutant{
 		"keep what was read", "KEEP asks neither for the committed version nor for its bytes",
@@ -104,15 +101,9 @@ func TestEveryMutantOfKeepIsKilled(t *testing.T) {
 	for _, m := range keepMutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := 1; seed <= m.within; seed++ {
-				var w *World
-				w = republishing(t, uint64(seed), Swarm, func(o *Options) { o.Hooks = m.make(&w) })
-				if r := w.Run(); len(r.Violations) > 0 {
-					t.Logf("seed %d: %s", seed, r.Violations[0])
-					return
-				}
-			}
-			t.Errorf("lives after %d seeds: %s", m.within, m.change)
+			caught(t, m.within, func(seed uint64) *World {
+				return m.broken(func(change func(*Options)) *World { return republishing(t, seed, Swarm, change) })
+			})
 		})
 	}
 }

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -30,7 +28,7 @@ func bursts(seed uint64, docs int) (Upstream, int) {
 			}
 		}
 	}
-	slices.SortStableFunc(up.Arrivals, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
+	inOrder(up.Arrivals)
 	up.Calm = 10 * time.Minute
 	return up, docs * twice
 }

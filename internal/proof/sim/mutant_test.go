@@ -92,31 +92,19 @@ func keeping(w *shard.Write, attrs ...shard.Attr) {
 
 // writing is a mutant of how index writes to the sink.
 func writing(write writeFunc) func(**World) Hooks {
-	return indexing(func(h *index.Handler) { h.Sink = sinkFunc{h.Sink, write} })
+	return indexing(func(h *index.Handler) { h.Sink = sinkFunc{asked(h.Sink), write} })
 }
 
 // sinkFunc is a sink whose Write is changed.
 type sinkFunc struct {
-	sink.Sink
+	readable
 	write writeFunc
 }
 
 type writeFunc func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome
 
 func (s sinkFunc) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	return s.write(ctx, ops, s.Sink)
-}
-
-func (s sinkFunc) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
-	return get(ctx, s.Sink, doc)
-}
-
-func (s sinkFunc) Sample(ctx context.Context, of shard.Collection) (shard.DocID, bool, error) {
-	return sample(ctx, s.Sink, of)
-}
-
-func (s sinkFunc) Generation(ctx context.Context, of shard.Collection) (string, error) {
-	return generation(ctx, s.Sink, of)
+	return s.write(ctx, ops, s.readable)
 }
 
 // answering changes the outcomes that the sink gives.
@@ -188,7 +176,7 @@ var mutants = []mutant{
 		"fence of the invocation", "the external version is when the invocation began",
 		indexing(func(h *index.Handler) {
 			began := h.Clock.Now()
-			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			h.Sink = sinkFunc{asked(h.Sink), func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
 				for i := range ops {
 					ops[i].Fence = shard.Fence(began.UnixMicro())
 				}
@@ -423,7 +411,7 @@ func deleteAround(after bool) func(**World) Hooks {
 	return indexing(func(h *index.Handler) {
 		f := &seenFlights{Store: h.Flights}
 		h.Flights = f
-		h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+		h.Sink = sinkFunc{asked(h.Sink), func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
 			var out []sink.Outcome
 			if after {
 				out = to.Write(ctx, ops)

@@ -85,15 +85,14 @@ func clumsyWorld(t testing.TB, seed uint64, notes journal.Journal) *World {
 func TestEveryPromiseHoldsBesideCodeThatPanics(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{}
-	for seed := uint64(1); seed <= seeds(600) && !t.Failed(); seed++ {
-		w := clumsyWorld(t, seed, counting(func(n journal.Note) {
+	hold(t, 600, Swarm, func(seed uint64) *World {
+		return clumsyWorld(t, seed, counting(func(n journal.Note) {
 			dead := n.Step == journal.DeadLettered && strings.HasPrefix(n.Detail, "panic: ")
 			if dead || n.Step == journal.Panicked {
 				got[n.Detail]++
 			}
 		}))
-		report(t, w.Run(), Swarm)
-	}
+	})
 	if t.Log(got); seeds(600) == 600 && len(got) < 5 {
 		t.Errorf("only %v: the worlds do not get there", got)
 	}

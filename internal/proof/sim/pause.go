@@ -28,8 +28,7 @@ func (w *World) pausing(h Pausing) {
 // pause runs a command until every sink is as it says.
 func (w *World) pause(resume bool, then func()) {
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
-		o := operate.Operator{Shards: w.shards(v), Config: w.cfg, Clock: v.clock, Journal: v}
-		hooked(w.options.Hooks.Reset, &o)
+		o := w.operate(v)
 		order := operate.PauseOrder{All: true, By: "the simulator", Why: "a test"}
 		do := o.Pause
 		if resume {

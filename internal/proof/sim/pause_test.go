@@ -24,9 +24,7 @@ func paused(t testing.TB, seed uint64, hooks Hooks) *World {
 func TestEveryPromiseHoldsWhereAnOperatorPausesTheSinks(t *testing.T) {
 	t.Parallel()
 	got := map[string]int64{}
-	for seed := uint64(1); seed <= seeds(300) && !t.Failed(); seed++ {
-		r := paused(t, seed, Hooks{}).Run()
-		report(t, r, Swarm)
+	for _, r := range runs(t, 300, Swarm, func(seed uint64) *World { return paused(t, seed, Hooks{}) }) {
 		for _, w := range []shard.Transition{shard.PAUSE, shard.RESUME} {
 			got[w.String()] += r.Counts.Writes[w.String()]
 		}
@@ -49,12 +47,6 @@ func (h heedless) Read(ctx context.Context, docs []shard.DocID, c shard.Consiste
 
 func TestAnIndexThatHeedsNoPauseIsCaught(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
-		r := paused(t, seed, Hooks{Index: func(h *index.Handler) { h.Shards = heedless{h.Shards} }}).Run()
-		if len(r.Violations) > 0 {
-			t.Logf("seed %d: %s", seed, r.Violations[0])
-			return
-		}
-	}
-	t.Error("lives after 100 seeds")
+	hooks := Hooks{Index: func(h *index.Handler) { h.Shards = heedless{h.Shards} }}
+	caught(t, 100, func(seed uint64) *World { return paused(t, seed, hooks) })
 }

@@ -51,8 +51,7 @@ func (w *World) plague(a Absurd) {
 func (w *World) reset(tries int) {
 	doc := shard.DocID(w.cfg.DefaultCollection + "#" + absurdID)
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
-		o := operate.Operator{Shards: w.shards(v), Config: w.cfg, Clock: v.clock, Journal: v}
-		hooked(w.options.Hooks.Reset, &o)
+		o := w.operate(v)
 		if k := w.table.row(doc).Committed; k == "" || !strings.HasPrefix(k.VersionText(), "999") {
 			return // nothing absurd yet
 		}

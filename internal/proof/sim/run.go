@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
 	lines "github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -235,38 +234,27 @@ func (w *World) lastOrders() {
 // lying are the dead letters that are parked, without those of versions that were superseded since.
 func (w *World) lying() []lines.DeadLine {
 	all := []lines.DeadLine{}
-	for cursor := ""; ; {
-		list, next, _ := w.letters.List(background, deadletter.Filter{}, cursor, 1000) // fails only with its context
-		for _, f := range list {
-			if f.Key == "" || w.oracle.ledger(f.Doc).committed < f.Key {
-				all = append(all, lines.DeadLine{
-					Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID,
-					Where: w.places.Of(f),
-				})
-			}
-		}
-		if cursor = next; cursor == "" {
-			return all
+	for _, f := range w.letters.facts() {
+		if f.Key == "" || w.oracle.ledger(f.Doc).committed < f.Key {
+			all = append(all, lines.DeadLine{
+				Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID,
+				Where: w.places.Of(f),
+			})
 		}
 	}
+	return all
 }
 
 // parked is how many dead letters with an order key are not superseded yet.
-func (w *World) parked() int {
-	n := 0
-	for cursor := ""; ; {
-		list, next, _ := w.letters.List(background, deadletter.Filter{}, cursor, 1000) // fails only with its context
-		for _, f := range list {
-			l := w.oracle.ledger(f.Doc)
-			if f.Key != "" && f.ID == idOf(f.Doc, f.Key) && l.committed < f.Key && f.Key != l.forgot &&
-				!w.oracle.tooOld(f.Doc, f.Key) {
-				n++
-			}
-		}
-		if cursor = next; cursor == "" {
-			return n
+func (w *World) parked() (n int) {
+	for _, f := range w.letters.facts() {
+		l := w.oracle.ledger(f.Doc)
+		if f.Key != "" && f.ID == idOf(f.Doc, f.Key) && l.committed < f.Key && f.Key != l.forgot &&
+			!w.oracle.tooOld(f.Doc, f.Key) {
+			n++
 		}
 	}
+	return n
 }
 
 // close ends whatever still runs.

@@ -88,11 +88,6 @@ func (o *oracle) buried(n journal.Note) {
 	}
 }
 
-// reader is a sink that can be read back.
-type reader interface {
-	Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
-}
-
 // Get reads a document back.
 func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Stored, there bool, err error) {
 	err = c.v.request(ctx, fault.Search, 0, func() {
@@ -109,32 +104,8 @@ func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Sto
 	return stored, there, nil
 }
 
-// get reads a document back from behind a wrapper.
-func get(ctx context.Context, s sink.Sink, doc shard.DocID) (sink.Stored, bool, error) {
-	if r, ok := s.(reader); ok {
-		return r.Get(ctx, doc)
-	}
-	return sink.Stored{}, false, sink.ErrDenied
-}
-
-func (s recordedSink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
-	return get(ctx, s.Sink, doc)
-}
-
 // Sample names a document.
 func (c engineClient) Sample(ctx context.Context, of shard.Collection) (doc shard.DocID, found bool, err error) {
 	err = c.v.request(ctx, fault.Search, 0, func() { doc, found, _ = c.e.docs.Sample(background, of) })
 	return doc.Plain(), found && err == nil, err
-}
-
-// sample names a document from behind a wrapper.
-func sample(ctx context.Context, s sink.Sink, of shard.Collection) (shard.DocID, bool, error) {
-	if r, ok := s.(sink.Sampler); ok {
-		return r.Sample(ctx, of)
-	}
-	return "", false, nil
-}
-
-func (s recordedSink) Sample(ctx context.Context, of shard.Collection) (shard.DocID, bool, error) {
-	return sample(ctx, s.Sink, of)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -98,6 +99,13 @@ func vary(seed uint64, cfg *config.Config) {
 	}
 }
 
+// plain is the world of a seed with these settings, and the swarm's failures.
+func plain(t testing.TB, seed uint64, change func(*config.Config)) *World {
+	t.Helper()
+	cfg := settings(t, seed%2 == 0, change)
+	return begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))})
+}
+
 // build makes the world of a seed.
 func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
@@ -147,6 +155,45 @@ func seeds(most int) uint64 {
 	return uint64(most)
 }
 
+// runs are so many worlds, run to their end and reported, until one breaks a promise.
+func runs(t *testing.T, most int, level Level, world func(seed uint64) *World) iter.Seq2[*World, Result] {
+	return func(yield func(*World, Result) bool) {
+		for seed := uint64(1); seed <= seeds(most) && !t.Failed(); seed++ {
+			w := world(seed)
+			r := w.Run()
+			if report(t, r, level); !yield(w, r) {
+				return
+			}
+		}
+	}
+}
+
+// hold runs worlds of which nothing else is asked than that every promise holds.
+func hold(t *testing.T, most int, level Level, world func(seed uint64) *World) {
+	t.Helper()
+	runs(t, most, level, world)(func(*World, Result) bool { return true })
+}
+
+// caught is the first of so many worlds in which a promise is broken. The test fails where none is,
+// although something is wrong.
+func caught(t *testing.T, within uint64, world func(seed uint64) *World) (r Result) {
+	t.Helper()
+	for seed := uint64(1); seed <= within; seed++ {
+		if r = world(seed).Run(); len(r.Violations) > 0 {
+			t.Logf("seed %d: %s", seed, r.Violations[0])
+			return r
+		}
+	}
+	t.Fatalf("lives after %d seeds", within)
+	return r
+}
+
+// broken makes the world of a seed with a mutant.
+func (m mutant) broken(world func(change func(*Options)) *World) (w *World) {
+	w = world(func(o *Options) { o.Hooks = m.make(&w) })
+	return w
+}
+
 // TestSeed tells the story of -seed.
 func TestSeed(t *testing.T) {
 	if *oneSeed == 0 {
@@ -161,9 +208,7 @@ func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
 	for _, level := range []Level{NoFaults, Standard, Swarm} {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
-			for seed := uint64(1); seed <= seeds(200) && !t.Failed(); seed++ {
-				report(t, build(t, seed, level).Run(), level)
-			}
+			hold(t, 200, level, func(seed uint64) *World { return build(t, seed, level) })
 		})
 	}
 }
@@ -174,9 +219,7 @@ func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
 func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
 	t.Parallel()
 	got := map[journal.Step]int{}
-	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
-		w := opened(t, seed)
-		report(t, w.Run(), Swarm)
+	for w := range runs(t, 1000, Swarm, func(seed uint64) *World { return opened(t, seed) }) {
 		for _, step := range []journal.Step{journal.OutageWrite, journal.Reasserted, journal.OutageResync} {
 			got[step] += w.oracle.alarms[step]
 		}
@@ -192,10 +235,11 @@ func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
 func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
 	t.Parallel()
 	off := 0
-	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
+	for w := range runs(t, 1000, Swarm, func(seed uint64) *World {
 		w := build(t, seed, Swarm)
 		w.rates.WrongClock = 0.05
-		report(t, w.Run(), Swarm)
+		return w
+	}) {
 		off += w.oracle.alarms[journal.ClockOff]
 	}
 	if t.Logf("%d times", off); off == 0 {
@@ -208,14 +252,13 @@ func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
 func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
 	t.Parallel()
 	missing := 0
-	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
-		cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+	for w := range runs(t, 1000, Swarm, func(seed uint64) *World {
+		return plain(t, seed, func(cfg *config.Config) {
 			vary(seed, cfg)
 			cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}}
 			cfg.Payload.MissingWait = time.Minute
 		})
-		w := begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))})
-		report(t, w.Run(), Swarm)
+	}) {
 		missing += w.missing
 	}
 	if t.Logf("%d loads found nothing", missing); missing == 0 {
@@ -227,14 +270,13 @@ func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
 func TestEveryPromiseHoldsWhereDocumentsAreEnriched(t *testing.T) {
 	t.Parallel()
 	notes := map[journal.Step]int{}
-	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
-		cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+	for w := range runs(t, 1000, Swarm, func(seed uint64) *World {
+		return plain(t, seed, func(cfg *config.Config) {
 			vary(seed, cfg)
 			cfg.TableOutage = config.TableOutageClosed
 			enrichAll(cfg)
 		})
-		w := begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))})
-		report(t, w.Run(), Swarm)
+	}) {
 		for _, s := range []journal.Step{
 			journal.Enriched, journal.EnrichCalled, journal.EnrichFailed, journal.EnrichAway,
 		} {
@@ -269,19 +311,15 @@ func (m mixedUp) Call(ctx context.Context, body []byte) ([]byte, error) {
 
 func TestFieldsOfAnotherDocumentAreFound(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= 20; seed++ {
-		cfg := settings(t, true, enrichAll)
-		hooks := Hooks{Index: func(h *index.Handler) {
-			for c, caller := range h.Enrichers {
-				h.Enrichers[c] = mixedUp{caller}
-			}
-		}}
-		w := begin(t, Options{Config: cfg, Seed: seed, Upstream: Write(seed, sourcesOf(t, cfg)), Hooks: hooks})
-		if len(w.Run().Violations) > 0 {
-			return
+	cfg := settings(t, true, enrichAll)
+	hooks := Hooks{Index: func(h *index.Handler) {
+		for c, caller := range h.Enrichers {
+			h.Enrichers[c] = mixedUp{caller}
 		}
-	}
-	t.Error("nobody sees the fields of another document")
+	}}
+	caught(t, 20, func(seed uint64) *World {
+		return begin(t, Options{Config: cfg, Seed: seed, Upstream: Write(seed, sourcesOf(t, cfg)), Hooks: hooks})
+	})
 }
 
 // fetching is a world whose documents are fetched: from replicas that lag, slow, and down for a
@@ -314,10 +352,7 @@ func fetching(t testing.TB, seed uint64, hooks Hooks) *World {
 func TestEveryPromiseHoldsWhereDocumentsAreFetched(t *testing.T) {
 	t.Parallel()
 	var all OriginAnswers
-
-	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
-		w := fetching(t, seed, Hooks{})
-		report(t, w.Run(), Swarm)
+	for w := range runs(t, 1000, Swarm, func(seed uint64) *World { return fetching(t, seed, Hooks{}) }) {
 		a := w.answers
 		all = OriginAnswers{
 			all.Asked + a.Asked, all.Behind + a.Behind, all.Missing + a.Missing, all.Down + a.Down, all.Slow + a.Slow,

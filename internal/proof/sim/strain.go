@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -159,7 +158,7 @@ func (l Load) upstream(seed uint64, write func(n, version int, at time.Duration)
 			up.Calm = max(up.Calm, sent)
 		}
 	}
-	slices.SortStableFunc(up.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+	inOrder(up.Arrivals)
 	return up, nil
 }
 

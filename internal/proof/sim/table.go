@@ -120,8 +120,8 @@ func (t *table) expire() {
 	for _, r := range rows {
 		over := time.Duration(epoch.Add(t.w.now).Unix()-r.ExpiresAt) * time.Second
 		if r.ExpiresAt != 0 && over >= 0 && (over >= ttlLate || t.w.dice.chance(float64(ttlEvery)/float64(ttlLate))) {
-			_, _ = t.rows.Write(background, shard.Write{Doc: r.Doc, Drop: true}) // nothing refuses it
 			drop := shard.Write{Doc: r.Doc, Drop: true}
+			_, _ = t.rows.Write(background, drop) // nothing refuses it
 			t.w.watch(nil, Step{What: Wrote, Write: drop, Old: r, New: shard.Row{Doc: r.Doc}})
 			t.w.trace.mark("ttl "+string(r.Doc), "", 0)
 		}

@@ -19,6 +19,11 @@ type Arrival struct {
 	Where   string // in an input; empty for nowhere
 }
 
+// inOrder sorts arrivals by their time.
+func inOrder(list []Arrival) {
+	slices.SortStableFunc(list, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+}
+
 // Upstream is everything that is sent to a World.
 type Upstream struct {
 	Arrivals []Arrival
@@ -106,7 +111,7 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 	}
 	a.join()
 	a.group()
-	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
+	inOrder(a.list)
 	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm + s.over, Again: s.again, poisons: a.poison}
 }
 
@@ -132,7 +137,7 @@ func WriteBy(seed uint64, s *Scribe) (Upstream, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(up.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+	inOrder(up.Arrivals)
 	up.Calm = span + 30*time.Second + d.upTo(60*time.Second)
 	return up, nil
 }
@@ -169,7 +174,7 @@ func WriteOne(seed uint64, sources *source.Set) Upstream {
 		}
 	}
 	a.join()
-	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
+	inOrder(a.list)
 	return Upstream{Arrivals: a.list, Calm: span + 5*time.Second + a.upTo(2*time.Minute), poisons: a.poison}
 }
 
@@ -288,7 +293,7 @@ func (a *author) join() {
 	if !a.chance(0.4) {
 		return
 	}
-	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
+	inOrder(a.list)
 	var out []Arrival
 	for i := 0; i < len(a.list); {
 		n := 1

@@ -19,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
 )
 
 // Hooks put something between the use cases and the world: how the protocol's mutants are made,
@@ -32,10 +33,8 @@ type Hooks struct {
 	Prune   func(*prune.Pruner)
 	// Reconcile is the command that follows a disaster.
 	Reconcile func(*reconcile.Service)
-	// Reset is the command that takes an absurd version back.
-	Reset func(*operate.Operator)
-	// Forget is the command that removes a document.
-	Forget func(*operate.Operator)
+	// Operate is every other command of an operator.
+	Operate func(*operate.Operator)
 	// Silent is a source that sends nothing again after a disaster.
 	Silent bool
 	// Strict lets no document go back although the functions run while the table is restored.
@@ -92,7 +91,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 			Queues: map[flight.Lane]queue.Queue{
 				flight.Live: v.Queue(p.live), flight.Bulk: v.Queue(p.bulk),
 			},
-			Dead: v.Queue(p.dead), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
+			Dead: v.Queue(p.dead), Sink: w.history.sink(v, p),
 			Reader: engineReader{v, p.engine}, SinkName: p.name, Sources: w.sources.At(p.name),
 			Payloads: objectClient{v}, Fetcher: objectClient{v}, Enrichers: w.enrichers(v, p),
 			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
@@ -144,6 +143,21 @@ func (w *World) prune(p *pipe) {
 		hooked(w.options.Hooks.Prune, &r)
 		_, v.failed = r.Run(ctx) // what failed is tried again by the next run
 	}, func(error) {})
+}
+
+// operate is what the operator's commands run with.
+func (w *World) operate(v *invocation) operate.Operator {
+	o := operate.Operator{
+		Shards: w.shards(v), Scanner: v.Scanner(tableClient{w.table, v}), Dead: v.DeadLetters(w.letters),
+		Schedule: v.Schedule(w.schedule), Flights: v.Flights(w.flights),
+		Sinks: map[string]sink.Sink{}, Readers: map[string]sink.Reader{},
+		Sources: w.sources, Config: w.cfg, Clock: v.clock, Journal: v, Parallel: v.parallel(),
+	}
+	for _, p := range w.pipes {
+		o.Sinks[p.name], o.Readers[p.name] = w.history.sink(v, p), engineReader{v, p.engine}
+	}
+	hooked(w.options.Hooks.Operate, &o)
+	return o
 }
 
 // redrive is an operator who sends every dead letter again.

@@ -81,7 +81,11 @@ func (b *breadth) settings(t testing.TB, seed uint64) *config.Config {
 // wide makes the wide world of a seed.
 func wide(t testing.TB, seed uint64, change ...func(*Options)) *World {
 	t.Helper()
-	b := widthOf(seed)
+	return widthOf(seed).world(t, seed, change...)
+}
+
+func (b *breadth) world(t testing.TB, seed uint64, change ...func(*Options)) *World {
+	t.Helper()
 	d, cfg := b.d, b.settings(t, seed)
 	o := Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: write(seed, sourcesOf(t, cfg), b.shape)}
 	sometime := func() time.Duration { return d.upTo(o.Upstream.Calm) }
@@ -136,9 +140,7 @@ func wide(t testing.TB, seed uint64, change ...func(*Options)) *World {
 
 func TestEveryPromiseHoldsInWideWorlds(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= seeds(2000) && !t.Failed(); seed++ {
-		report(t, wide(t, seed).Run(), Wide)
-	}
+	hold(t, 2000, Wide, func(seed uint64) *World { return wide(t, seed) })
 }
 
 // One topic may send every event to the queues of several sinks. Each skips what belongs to the

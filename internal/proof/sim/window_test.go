@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -41,12 +40,7 @@ func beside(t testing.TB, seed uint64, level Level) *World {
 func TestEveryPromiseHoldsWhereWindowsAreLong(t *testing.T) {
 	t.Parallel()
 	var executions, standard int64
-	for seed := uint64(1); seed <= seeds(500) && !t.Failed(); seed++ {
-		w := beside(t, seed, Swarm)
-		r := w.Run()
-		for _, v := range r.Violations {
-			t.Errorf("seed %d: %s", seed, v)
-		}
+	for w := range runs(t, 500, Swarm, func(seed uint64) *World { return beside(t, seed, Swarm) }) {
 		executions, standard = executions+w.counts.Executions, standard+w.counts.Standard
 	}
 	t.Logf("%d executions, %d of them Standard", executions, standard)
@@ -70,7 +64,7 @@ func mixed(seed uint64, collections []string, docs int, lasting time.Duration) U
 			})
 		}
 	}
-	slices.SortStableFunc(up.Arrivals, func(x, y Arrival) int { return int(x.At - y.At) })
+	inOrder(up.Arrivals)
 	up.Calm = lasting
 	return up
 }
