@@ -14,9 +14,6 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// maxOutageHold is the longest that a message waits for the table between two tries.
-const maxOutageHold = 15 * time.Minute
-
 // outage is what happens while the table cannot be reached. Closed: the messages wait, longer at
 // each receive, up to 15 minutes. Open (an operator's choice that suspends promise 1): a flight of
 // their own also writes them to the sink at once. Either way none is acknowledged: when the table
@@ -65,9 +62,9 @@ func (b *batch) backOff(ctx context.Context, which func(i int) bool) {
 func (b *batch) outageHold(count int) time.Duration {
 	// The bound keeps the shift small, so that the product cannot overflow.
 	if count >= 8 {
-		return maxOutageHold
+		return config.TableHold
 	}
-	return min(maxOutageHold, b.h.Config.Queues.Visibility<<max(count-1, 0))
+	return min(config.TableHold, b.h.Config.Queues.Visibility<<max(count-1, 0))
 }
 
 func latest(a, b time.Time) time.Time {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -21,7 +22,7 @@ type oracle struct {
 	bytes  map[version]string // of what was published, where anything may be kept
 	alarms map[journal.Step]int
 
-	lastDue time.Duration // of what was scheduled
+	lastDue time.Duration // when the last of what lull made wait, or scheduled, comes back
 	lenient bool          // the table was restored while the functions ran
 	purging bool          // what leaves a queue is lost
 }
@@ -306,6 +307,17 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 	}
 }
 
+// waits notes that a message may be away for so long from now on: nothing settles before.
+func (o *oracle) waits(d time.Duration) { o.lastDue = max(o.lastDue, o.w.now+d) }
+
+// keptAway notes that receive keeps messages away for so long at most. Once the injected failures
+// have ended it has no reason to.
+func (w *World) keptAway(v *invocation, most time.Duration) {
+	if v.began < w.options.Upstream.Calm {
+		w.oracle.waits(most)
+	}
+}
+
 // noted sees what the use cases say.
 func (w *World) noted(v *invocation, n journal.Note) {
 	w.oracle.alarms[n.Step]++
@@ -314,19 +326,21 @@ func (w *World) noted(v *invocation, n journal.Note) {
 		return
 	}
 
-	if n.Step == journal.Drift {
+	switch n.Step {
+	case journal.Drift:
 		w.oracle.drifted(n)
-	}
-	if n.Step == journal.Unreachable {
+	case journal.Unreachable:
 		w.counts.Unreachable++
-	}
-	if n.Step == journal.OutageResync {
+		w.keptAway(v, config.TableHold)
+	case journal.LaunchLost:
+		w.keptAway(v, config.TableHold)
+	case journal.Away:
+		w.keptAway(v, config.AwayMost)
+	case journal.OutageResync:
 		w.oracle.ledger(n.Doc).listed = true
-	}
-	if n.Step == journal.DeadLettered {
+	case journal.DeadLettered:
 		w.oracle.buried(n)
-	}
-	if n.Step == journal.Stuck {
+	case journal.Stuck:
 		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
 	}
 	if w.options.Journal != nil {

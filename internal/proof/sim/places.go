@@ -200,7 +200,7 @@ func (o *oracle) scheduled(it schedule.Item) {
 	if e := o.events[it.ID]; e != nil {
 		e.scheduled = true
 	}
-	o.lastDue = max(o.lastDue, it.NotBefore.Sub(epoch))
+	o.waits(it.NotBefore.Sub(epoch) - o.w.now)
 }
 
 func (o *oracle) unscheduled(id string) {

@@ -119,7 +119,7 @@ func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) {
 	q.w.oracle.arrived(q, m)
 	q.w.watchMessage(q, m, Step{What: Arrived})
 	if delay > 0 {
-		q.w.oracle.lastDue = max(q.w.oracle.lastDue, q.w.now+delay)
+		q.w.oracle.waits(delay)
 		q.arm()
 	}
 }

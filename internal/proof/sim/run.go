@@ -32,7 +32,6 @@ const (
 	lookEvery    = time.Second
 	landing      = time.Minute // after everything has settled: requests that nobody waits for land
 	settleWithin = 12 * time.Minute
-	tableHold    = 15 * time.Minute // how long receive keeps messages away while the table is
 	redriveTries = 8
 )
 
@@ -117,9 +116,6 @@ func (w *World) settle(within time.Duration) bool {
 	// A message that is lost once waits for a window twice, and its successor for one.
 	within += 3 * max(0, w.hold()-time.Minute)
 	limit := w.now + within
-	if w.counts.Unreachable > 0 {
-		limit += tableHold
-	}
 	for !w.idle() {
 		if !w.run(lookEvery) {
 			return false
