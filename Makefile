@@ -325,4 +325,4 @@ ci: ## What CI runs: lint, tests, race, builds, end to end
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, benchmarks, race tests, fuzzing, upgrades
-	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e e2e-long e2e-upstreams e2e-sinks local-up local-down
+	RACECOUNT=$${RACECOUNT:-5} FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long bench-smoke model sim mutate lifecycles-same race fuzz e2e e2e-long e2e-upstreams e2e-sinks local-up local-down
