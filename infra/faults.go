@@ -60,6 +60,22 @@ func (fs *faultList) add(setting, value, problem, fix string) {
 	*fs = append(*fs, &config.Fault{Rule: "deployed", Setting: setting, Value: value, Problem: problem, Fix: fix})
 }
 
+// inEnvironment refuses a variable with credentials: a secret whose ARN stands beside it takes its
+// place.
+func (fs *faultList) inEnvironment(setting, variable, beside string) {
+	if variable != "" {
+		fs.add(setting, variable, "a deployed function's environment holds names and ARNs only",
+			"store what it holds as a secret and write its ARN as "+beside+".secretARN")
+	}
+}
+
+// exactlyOne wants one of the fields to be set.
+func (fs *faultList) exactlyOne(setting, fields string, set ...bool) {
+	if n := len(slices.DeleteFunc(set, func(is bool) bool { return !is })); n != 1 {
+		fs.add(setting, "", "has "+strconv.Itoa(n)+" of "+fields, "set exactly one")
+	}
+}
+
 // checkNames looks for names that are longer than the service takes: the longest of each kind.
 func (p *Props) checkNames(fs *faultList) {
 	n := names.Of(p.Config)
@@ -145,27 +161,14 @@ var sinkARNPattern = regexp.MustCompile(
 // can name.
 func (p *Props) checkAuth(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
+		s, at := p.Config.Sinks[name], "sinks."+name+".auth"
 		for _, c := range p.Config.Enriched(name) {
-			if env := p.Config.EnrichFor(c).Headers.Env; env != "" {
-				fs.add("collections."+string(c)+".enrich.headers.env", env,
-					"a deployed function's environment holds names and ARNs only",
-					"store the headers as a secret and write its ARN as headers.secretARN")
-			}
+			at := "collections." + string(c) + ".enrich.headers"
+			fs.inEnvironment(at+".env", p.Config.EnrichFor(c).Headers.Env, at)
 		}
-	}
-	for _, name := range sinkNames(p.Config) {
-		s := p.Config.Sinks[name]
-		for _, v := range []struct{ setting, value string }{
-			{"userEnv", s.Auth.UserEnv},
-			{"passwordEnv", s.Auth.PasswordEnv},
-			{"keyEnv", s.Auth.KeyEnv},
-		} {
-			if v.value != "" {
-				fs.add("sinks."+name+".auth."+v.setting, v.value,
-					"a deployed function's environment holds names and ARNs only",
-					"store what it holds as a secret and write its ARN as sinks."+name+".auth.secretARN")
-			}
-		}
+		fs.inEnvironment(at+".userEnv", s.Auth.UserEnv, at)
+		fs.inEnvironment(at+".passwordEnv", s.Auth.PasswordEnv, at)
+		fs.inEnvironment(at+".keyEnv", s.Auth.KeyEnv, at)
 		_, _, known := sinkResource(s.URL)
 		if s.Auth.Kind == config.AuthSigV4 && known == "" && p.SinkARNs[name] == "" {
 			fs.add("sinks."+name+".url", s.URL,
@@ -174,11 +177,8 @@ func (p *Props) checkAuth(fs *faultList) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Sources)) {
-		s := p.Config.Sources[name]
-		if s.Fetch != nil && s.Fetch.Headers.Env != "" {
-			fs.add("sources."+name+".fetch.headers.env", s.Fetch.Headers.Env,
-				"a deployed function's environment holds names and ARNs only",
-				"store the headers as a secret and write its ARN as sources."+name+".fetch.headers.secretARN")
+		if f, at := p.Config.Sources[name].Fetch, "sources."+name+".fetch.headers"; f != nil {
+			fs.inEnvironment(at+".env", f.Headers.Env, at)
 		}
 	}
 	for name, arn := range p.SinkARNs {
@@ -257,15 +257,7 @@ func (p *Props) checkUpstreams(fs *faultList) {
 			fs.add(at+".SenderARN", "", "is empty, so that anybody may send: through a service, in whatever account",
 				"set it to the ARN of what the service sends for, such as the bucket; or make Sender a role or an account")
 		}
-		set := 0
-		for _, is := range []bool{u.Topic != nil, u.Bus != nil, u.Pipe != nil, u.Sender != nil} {
-			if is {
-				set++
-			}
-		}
-		if set != 1 {
-			fs.add(at, "", "has "+strconv.Itoa(set)+" of Topic, Bus, Pipe and Sender", "set exactly one")
-		}
+		fs.exactlyOne(at, "Topic, Bus, Pipe and Sender", u.Topic != nil, u.Bus != nil, u.Pipe != nil, u.Sender != nil)
 		if (u.Bus == nil) != (u.Pattern == nil) {
 			fs.add(at+".Pattern", "", "and Bus belong together",
 				"set both: without a pattern every event of the bus would be sent")
@@ -316,12 +308,6 @@ func anybody(who awsiam.IPrincipal) bool {
 
 // checkPlace looks at where and how everything is deployed.
 func (p *Props) checkPlace(fs *faultList) {
-	if p.Vpc != nil && (len(p.Vpc.SubnetIDs) == 0 || len(p.Vpc.SecurityGroupIDs) == 0) {
-		fs.add("Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out")
-	}
-	if a := p.architecture(); a != ARM64 && a != X86_64 {
-		fs.add("Architecture", string(a), "is not one of Lambda's", "write arm64 or x86_64")
-	}
 	for _, f := range slices.Sorted(maps.Keys(p.Memory)) {
 		if mb := p.Memory[f]; !slices.Contains(names.Functions(), f) || mb < 128 || mb > 10_240 {
 			fs.add("Memory", string(f)+"="+strconv.Itoa(mb), "is not a function and its memory",
@@ -329,40 +315,55 @@ func (p *Props) checkPlace(fs *faultList) {
 		}
 	}
 	p.checkThresholds(fs)
-	if p.IndexConcurrency < 0 {
-		fs.add("IndexConcurrency", strconv.Itoa(p.IndexConcurrency), "is negative",
-			"write how many invocations of index may run at once, or 0 for no limit (LULL_INDEX_CONCURRENCY)")
+	a, w := p.architecture(), p.Warm
+	for _, c := range []struct {
+		wrong                        bool
+		setting, value, problem, fix string
+	}{
+		{p.Vpc.incomplete(), "Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out"},
+		{a != ARM64 && a != X86_64, "Architecture", string(a), "is not one of Lambda's", "write arm64 or x86_64"},
+		{
+			p.IndexConcurrency < 0, "IndexConcurrency", strconv.Itoa(p.IndexConcurrency), "is negative",
+			"write how many invocations of index may run at once, or 0 for no limit (LULL_INDEX_CONCURRENCY)",
+		},
+		{
+			w != (Throughput{}) && (w.Reads < 12_000 || w.Writes < 4_000), "Warm", fmt.Sprintf("%d,%d", w.Reads, w.Writes),
+			"is less than every new table takes", "write at least 12000,4000, or leave it out (LULL_WARM_THROUGHPUT)",
+		},
+		{
+			!slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, p.logLevel()), "LogLevel", p.LogLevel,
+			"is not a level", "write DEBUG, INFO, WARN or ERROR (LULL_LOG_LEVEL)",
+		},
+		{
+			p.PlainHTTP && !p.Ephemeral, "PlainHTTP", "true", "would let messages travel unencrypted",
+			"remove it: it is for emulators, with Ephemeral",
+		},
+	} {
+		if c.wrong {
+			fs.add(c.setting, c.value, c.problem, c.fix)
+		}
 	}
-	if w := p.Warm; w != (Throughput{}) && (w.Reads < 12_000 || w.Writes < 4_000) {
-		fs.add("Warm", fmt.Sprintf("%d,%d", w.Reads, w.Writes), "is less than every new table takes",
-			"write at least 12000,4000, or leave it out (LULL_WARM_THROUGHPUT)")
-	}
-	if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, p.logLevel()) {
-		fs.add("LogLevel", p.LogLevel, "is not a level", "write DEBUG, INFO, WARN or ERROR (LULL_LOG_LEVEL)")
-	}
-	if p.PlainHTTP && !p.Ephemeral {
-		fs.add("PlainHTTP", "true", "would let messages travel unencrypted",
-			"remove it: it is for emulators, with Ephemeral")
-	}
+}
+
+// incomplete reports whether a VPC lacks what a function or a pipe needs to be in it.
+func (v *Vpc) incomplete() bool {
+	return v != nil && (len(v.SubnetIDs) == 0 || len(v.SecurityGroupIDs) == 0)
 }
 
 // checkThresholds looks for alarms that do not exist and for thresholds that always or never hold.
 func (p *Props) checkThresholds(fs *faultList) {
-	kinds := make(map[string]bool)
-	for _, a := range alarms.OfStack(p.Config) {
-		kinds[a.Kind] = true
-	}
+	all := alarms.OfStack(p.Config)
 	for name := range p.Config.Sinks {
-		for _, a := range (alarms.Sink{Config: p.Config, Name: name}).Alarms() {
-			kinds[a.Kind] = true
-		}
+		all = append(all, alarms.Sink{Config: p.Config, Name: name}.Alarms()...)
 	}
 	for _, u := range p.Upstreams {
 		if u.Pipe != nil {
-			for _, a := range alarms.OfPipe("", u.Pipe.Idle) {
-				kinds[a.Kind] = true
-			}
+			all = append(all, alarms.OfPipe("", u.Pipe.Idle)...)
 		}
+	}
+	kinds := make(map[string]bool)
+	for _, a := range all {
+		kinds[a.Kind] = true
 	}
 	for _, kind := range sortedKeys(p.Thresholds) {
 		if given := p.Thresholds[kind]; !kinds[kind] || given <= 0 || math.IsInf(given, 0) || math.IsNaN(given) {

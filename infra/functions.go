@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/release"
 )
 
-// Deployed is a function and the alias by which it is called. CDK takes Function, not what holds it.
+// Deployed is a function and the alias by which it is called. CDK takes Function, not its holder.
 type Deployed struct {
 	Function awslambda.Function
 	Alias    awslambda.Alias
@@ -168,8 +168,5 @@ func (p *Props) lambdaArchitecture() awslambda.Architecture {
 }
 
 func (p *Props) logRetention() awslogs.RetentionDays {
-	if p.LogRetention == "" {
-		return awslogs.RetentionDays_ONE_MONTH
-	}
-	return p.LogRetention
+	return cmp.Or(p.LogRetention, awslogs.RetentionDays_ONE_MONTH)
 }

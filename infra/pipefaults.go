@@ -97,15 +97,8 @@ func (c pipeCheck) matches(field, value string, shape *regexp.Regexp, fix string
 }
 
 func (c pipeCheck) source(p *Pipe) {
-	set := 0
-	for _, is := range []bool{p.DynamoDB != "", p.Kinesis != "", p.Kafka != nil, p.RabbitMQ != nil, p.ActiveMQ != nil} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 {
-		c.fault("", "", "has "+strconv.Itoa(set)+" of DynamoDB, Kinesis, Kafka, RabbitMQ and ActiveMQ", "set exactly one")
-	}
+	c.fs.exactlyOne(c.at, "DynamoDB, Kinesis, Kafka, RabbitMQ and ActiveMQ",
+		p.DynamoDB != "", p.Kinesis != "", p.Kafka != nil, p.RabbitMQ != nil, p.ActiveMQ != nil)
 	if p.DynamoDB != "" {
 		c.matches("DynamoDB", p.DynamoDB, streamARN,
 			"write the ARN of the table's stream, arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/TIME")
@@ -154,7 +147,7 @@ func (c pipeCheck) kafka(k *Kafka) {
 	if k.Group != "" {
 		c.matches("Kafka.Group", k.Group, groupName, "write 1 to 200 of A-Z, a-z, 0-9 and -/*:_+=.@")
 	}
-	if k.Vpc != nil && (len(k.Vpc.SubnetIDs) == 0 || len(k.Vpc.SecurityGroupIDs) == 0) {
+	if k.Vpc.incomplete() {
 		c.fault("Kafka.Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out")
 	}
 	if k.RootSecretARN != "" {
@@ -180,15 +173,13 @@ func (c pipeCheck) login(k *Kafka, managed bool) {
 }
 
 func (c pipeCheck) numbers(p *Pipe) {
-	if p.Batch < 0 || p.Batch > maxPipeBatch {
-		c.fault("Batch", strconv.Itoa(p.Batch), "is not 1 to 10", "write how many messages a request to SQS carries, at most 10")
-	}
+	c.count("Batch", p.Batch, maxPipeBatch, "write how many messages a request to SQS carries, at most 10")
 	c.duration("Window", p.Window, 0, maxPipeWindow, time.Second)
 	c.duration("Idle", p.Idle, minPipeIdle, maxPipeIdle, time.Minute)
 	switch {
 	case p.From != "" && p.From != Oldest && p.From != Newest:
 		c.fault("From", string(p.From), "is not a place to begin", "write Oldest or Newest")
-	case p.From != "" && (p.RabbitMQ != nil || p.ActiveMQ != nil):
+	case p.From != "" && p.broker() != nil:
 		c.fault("From", string(p.From), "is not for the queue of a broker, which has no places", "remove it")
 	}
 	if !p.streams() {
@@ -199,11 +190,14 @@ func (c pipeCheck) numbers(p *Pipe) {
 		return
 	}
 	c.duration("MaxAge", p.MaxAge, minPipeAge, maxPipeAge, time.Second)
-	if p.Retries < 0 || p.Retries > maxPipeRetries {
-		c.fault("Retries", strconv.Itoa(p.Retries), "is not 1 to 10000", "write how often, or 0 for as long as MaxAge says")
-	}
-	if p.Parallel < 0 || p.Parallel > maxPipeParallel {
-		c.fault("Parallel", strconv.Itoa(p.Parallel), "is not 1 to 10", "write how many batches of a shard are read at once")
+	c.count("Retries", p.Retries, maxPipeRetries, "write how often, or 0 for as long as MaxAge says")
+	c.count("Parallel", p.Parallel, maxPipeParallel, "write how many batches of a shard are read at once")
+}
+
+// count looks at a number from 1 that 0 leaves out.
+func (c pipeCheck) count(field string, n, most int, fix string) {
+	if n < 0 || n > most {
+		c.fault(field, strconv.Itoa(n), "is not 1 to "+strconv.Itoa(most), fix)
 	}
 }
 

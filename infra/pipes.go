@@ -129,8 +129,8 @@ func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 	}
 	rights := append(p.rights(), right{sid: "Send", actions: []string{"sqs:SendMessage"}, resources: arns(target...)})
 	rights = append(rights, s.lull.key("UseKey", seals, "sqs")...)
-	for _, service := range p.encrypted() {
-		rights = append(rights, s.otherKeys("DecryptSource", service)...)
+	if service := p.encrypted(); service != "" {
+		rights = append(rights, s.otherKeys("DecryptSource", service))
 	}
 	made := piping{
 		says: "lull: brings " + p.Name + " to " + s.names().Queue(s.Name, lane), rights: rights,
@@ -179,45 +179,37 @@ func (p *Pipe) source() string {
 		return p.Kafka.Cluster
 	case p.Kafka != nil:
 		return "smk://" + p.Kafka.Servers[0]
-	case p.RabbitMQ != nil:
-		return p.RabbitMQ.ARN
-	case p.ActiveMQ != nil:
-		return p.ActiveMQ.ARN
+	case p.broker() != nil:
+		return p.broker().ARN
 	}
 	return p.DynamoDB + p.Kinesis
 }
 
-// encrypted are the services whose data a key of the customer's may encrypt.
-func (p *Pipe) encrypted() []string {
+// broker is the one that has the queue, nil for another source.
+func (p *Pipe) broker() *Broker { return cmp.Or(p.RabbitMQ, p.ActiveMQ) }
+
+// encrypted is the service whose data a key of the customer's may encrypt, empty for none.
+func (p *Pipe) encrypted() string {
 	switch {
 	case p.DynamoDB != "":
-		return []string{"dynamodb"}
+		return "dynamodb"
 	case p.Kinesis != "":
-		return []string{"kinesis"}
+		return "kinesis"
 	case len(p.secrets()) > 0:
-		return []string{"secretsmanager"}
+		return "secretsmanager"
 	}
-	return nil
+	return ""
 }
 
 // secrets are what the pipe reads to log in.
 func (p *Pipe) secrets() []string {
-	var all []string
 	switch {
 	case p.Kafka != nil:
-		all = []string{p.Kafka.SecretARN, p.Kafka.RootSecretARN}
-	case p.RabbitMQ != nil:
-		all = []string{p.RabbitMQ.SecretARN}
-	case p.ActiveMQ != nil:
-		all = []string{p.ActiveMQ.SecretARN}
+		return notEmpty([]string{p.Kafka.SecretARN, p.Kafka.RootSecretARN})
+	case p.broker() != nil:
+		return []string{p.broker().SecretARN}
 	}
-	var some []string
-	for _, arn := range all {
-		if arn != "" {
-			some = append(some, arn)
-		}
-	}
-	return some
+	return nil
 }
 
 func (p *Pipe) batch() *float64 {
@@ -368,25 +360,18 @@ func (p *Pipe) rights() []right {
 		if k.Vpc != nil {
 			all = append(all, networkRights())
 		}
-	case p.RabbitMQ != nil:
-		all = append(all, findsBroker(p.RabbitMQ.ARN), networkRights())
-	case p.ActiveMQ != nil:
-		all = append(all, findsBroker(p.ActiveMQ.ARN), networkRights())
-	}
-	if secrets := p.secrets(); len(secrets) > 0 {
+	case p.broker() != nil:
 		all = append(all, right{
-			sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets,
-		})
+			sid: "FindBroker", actions: []string{"mq:DescribeBroker"}, resources: []string{p.broker().ARN},
+		}, networkRights())
 	}
-	// AWS names neither the group nor the stream.
 	return append(all, right{
+		sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"}, resources: p.secrets(),
+	}, right{
+		// AWS names neither the group nor the stream.
 		sid: "WriteLog", actions: []string{"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"},
 		resources: []string{arn("logs", "log-group:*")},
 	})
-}
-
-func findsBroker(arn string) right {
-	return right{sid: "FindBroker", actions: []string{"mq:DescribeBroker"}, resources: []string{arn}}
 }
 
 // readsKinesis is what a pipe does with a stream of Kinesis. A consumer's ARN begins with that of

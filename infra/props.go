@@ -1,6 +1,8 @@
 package infra
 
 import (
+	"cmp"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
@@ -159,20 +161,10 @@ type Vpc struct {
 }
 
 // architecture is Architecture or its default.
-func (p *Props) architecture() Architecture {
-	if p.Architecture == "" {
-		return ARM64
-	}
-	return p.Architecture
-}
+func (p *Props) architecture() Architecture { return cmp.Or(p.Architecture, ARM64) }
 
 // sink is whose queue the upstream sends to.
-func (u Upstream) sink(c *config.Config) string {
-	if u.Sink == "" {
-		return c.DefaultSink
-	}
-	return u.Sink
-}
+func (u Upstream) sink(c *config.Config) string { return cmp.Or(u.Sink, c.DefaultSink) }
 
 // sinks are all sinks whose queues get what the upstream sends: those of every collection that its
 // sink shares with others.
@@ -186,14 +178,9 @@ func (u Upstream) sinks(c *config.Config) []string {
 // one reports whether what the upstream sends can come to one queue only: it is sent there, or
 // taken out of a queue of somebody else's.
 func (u Upstream) one() bool {
-	return u.Sender != nil || u.Pipe != nil && (u.Pipe.RabbitMQ != nil || u.Pipe.ActiveMQ != nil ||
+	return u.Sender != nil || u.Pipe != nil && (u.Pipe.broker() != nil ||
 		u.Pipe.Kafka != nil && u.Pipe.Kafka.Group != "")
 }
 
 // lane is the queue that the upstream sends to.
-func (u Upstream) lane() flight.Lane {
-	if u.Lane == "" {
-		return flight.Live
-	}
-	return u.Lane
-}
+func (u Upstream) lane() flight.Lane { return cmp.Or(u.Lane, flight.Live) }

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -15,7 +16,7 @@ import (
 type right struct {
 	sid       string // letters and digits
 	actions   []string
-	resources []string
+	resources []string // without any, no role has the right
 	// only are conditions: operator, key, values.
 	only map[string]any
 }
@@ -36,7 +37,8 @@ func newRole(scope constructs.Construct, id, description string, trusted awsiam.
 }
 
 func document(rights []right) awsiam.PolicyDocument {
-	statements := every(rights, func(r right) awsiam.PolicyStatement {
+	some := slices.DeleteFunc(slices.Clone(rights), func(r right) bool { return len(r.resources) == 0 })
+	statements := every(some, func(r right) awsiam.PolicyStatement {
 		props := &awsiam.PolicyStatementProps{
 			Sid:       jsii.String(r.sid),
 			Effect:    awsiam.Effect_ALLOW,
@@ -97,7 +99,7 @@ func (l *Lull) key(sid string, actions []string, services ...string) []right {
 	if l.props.Key == nil {
 		return nil
 	}
-	return []right{through(sid, actions, []string{*l.props.Key.KeyArn()}, services)}
+	return []right{through(sid, actions, []string{*l.props.Key.KeyArn()}, services...)}
 }
 
 // keys are the customer's key as who writes rows, messages and objects needs it.
@@ -106,7 +108,7 @@ func (l *Lull) keys() []right {
 }
 
 // through is a right on keys that only these services may use in the role's name.
-func through(sid string, actions, keys, services []string) right {
+func through(sid string, actions, keys []string, services ...string) right {
 	via := every(services, func(service string) string {
 		return service + "." + *awscdk.Aws_REGION() + "." + *awscdk.Aws_URL_SUFFIX()
 	})

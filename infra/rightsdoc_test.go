@@ -43,7 +43,7 @@ var documented = []struct{ path, name string }{
 var onlyWhere = map[string]string{
 	"LoadReferences":      "`payload.allow` lists places",
 	"MissReferences":      "`payload.allow` lists places",
-	"FetchObjects":        "`fetch.url` is in S3",
+	"LoadFetched":         "`fetch.url` is in S3",
 	"MissFetched":         "`fetch.url` is in S3",
 	"ReadFetched":         "other keys encrypt those objects",
 	"ReadPassword":        "`auth.secretARN` is set",

@@ -1,7 +1,6 @@
 package infra
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -62,7 +61,7 @@ func (s *Sink) receiveRights() []right {
 // indexRights: read, claim and commit rows, read, continue and delete flights, extend and delete
 // messages, write to the sink.
 func (s *Sink) indexRights() []right {
-	all := []right{
+	return slices.Concat([]right{
 		{
 			sid: "HoldAndDelete", actions: []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage"},
 			resources: arns(s.Queues.Live, s.Queues.Bulk),
@@ -79,16 +78,7 @@ func (s *Sink) indexRights() []right {
 		},
 		s.lull.mayList(),
 		s.startFlights(),
-	}
-	all = append(all, s.references()...)
-	all = append(all, s.fetchRights()...)
-	all = append(all, s.writeRights()...)
-	all = append(all, s.enrichRights()...)
-	all = append(all, s.headerRights()...)
-	if s.lull.props.Vpc != nil {
-		all = append(all, vpcRights())
-	}
-	return all
+	}, s.references(), s.fetchRights(), s.writeRights(), s.enrichRights(), s.headerRights(), s.lull.props.Vpc.rights())
 }
 
 // pruneRights: scan, collect, enqueue, redrive, park what cannot be enqueued, and have index
@@ -131,15 +121,14 @@ func (s *Sink) startFlights() right {
 // buckets may be listed, so that an object which is gone is told from one that is denied: the first
 // is a dead letter, the second waits for an operator.
 func (s *Sink) references() []right {
-	places := s.lull.props.Config.Payload.Allow
-	if len(places) == 0 {
-		return nil
-	}
-	return append(loadRights("LoadReferences", "MissReferences", places), s.otherKeys("ReadReferences", "s3")...)
+	return s.loadRights("References", s.lull.props.Config.Payload.Allow)
 }
 
 // loadRights are those to load objects, and to be told that there is none.
-func loadRights(load, miss string, places []config.BucketPrefix) []right {
+func (s *Sink) loadRights(what string, places []config.BucketPrefix) []right {
+	if len(places) == 0 {
+		return nil
+	}
 	var objects, buckets []string
 	for _, place := range places {
 		bucket := "arn:" + *awscdk.Aws_PARTITION() + ":s3:::" + place.Bucket
@@ -149,27 +138,23 @@ func loadRights(load, miss string, places []config.BucketPrefix) []right {
 		}
 	}
 	return []right{
-		{sid: load, actions: []string{"s3:GetObject"}, resources: objects},
-		{sid: miss, actions: []string{"s3:ListBucket"}, resources: buckets},
+		{sid: "Load" + what, actions: []string{"s3:GetObject"}, resources: objects},
+		{sid: "Miss" + what, actions: []string{"s3:ListBucket"}, resources: buckets},
+		s.otherKeys("Read"+what, "s3"),
 	}
 }
 
 // fetchRights are what index needs to fetch documents from buckets.
 func (s *Sink) fetchRights() []right {
 	var places []config.BucketPrefix
-	for _, name := range slices.Sorted(maps.Keys(s.lull.props.Config.Sources)) {
-		f := s.lull.props.Config.Sources[name].Fetch
-		if f == nil {
-			continue
-		}
-		if bucket, prefix, ok := f.Bucket(); ok {
-			places = append(places, config.BucketPrefix{Bucket: bucket, Prefix: prefix})
+	for _, name := range sortedKeys(s.lull.props.Config.Sources) {
+		if f := s.lull.props.Config.Sources[name].Fetch; f != nil {
+			if bucket, prefix, ok := f.Bucket(); ok {
+				places = append(places, config.BucketPrefix{Bucket: bucket, Prefix: prefix})
+			}
 		}
 	}
-	if len(places) == 0 {
-		return nil
-	}
-	return append(loadRights("FetchObjects", "MissFetched", places), s.otherKeys("ReadFetched", "s3")...)
+	return s.loadRights("Fetched", places)
 }
 
 // headerRights are what index needs for the headers of its requests to sources and enrichers. It is
@@ -186,49 +171,44 @@ func (s *Sink) headerRights() []right {
 		secrets = append(secrets, c.EnrichFor(name).Headers.SecretARN)
 	}
 	slices.Sort(secrets)
-	secrets = slices.DeleteFunc(slices.Compact(secrets), func(arn string) bool { return arn == "" })
+	return s.secretRights("Headers", notEmpty(slices.Compact(secrets)))
+}
+
+// secretRights are those to read secrets.
+func (s *Sink) secretRights(what string, secrets []string) []right {
 	if len(secrets) == 0 {
 		return nil
 	}
-	return append([]right{{
-		sid: "ReadHeaders", actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets,
-	}}, s.otherKeys("DecryptHeaders", "secretsmanager")...)
+	return []right{
+		{sid: "Read" + what, actions: []string{"secretsmanager:GetSecretValue"}, resources: secrets},
+		s.otherKeys("Decrypt"+what, "secretsmanager"),
+	}
 }
 
 // writeRights are what index needs for its sink: its credentials, or the sink itself where requests
 // are signed.
 func (s *Sink) writeRights() []right {
-	settings := s.lull.props.Config.Sinks[s.Name]
+	settings, arn := s.lull.props.Config.Sinks[s.Name], s.lull.props.sinkARN(s.Name)
 	switch {
 	case settings.Auth.SecretARN != "":
-		return append([]right{{
-			sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"},
-			resources: []string{settings.Auth.SecretARN},
-		}}, s.otherKeys("DecryptPassword", "secretsmanager")...)
+		return s.secretRights("Password", []string{settings.Auth.SecretARN})
 	case settings.Auth.Kind != config.AuthSigV4:
 		return nil
 	case settings.Auth.Service == "rds-db":
-		return []right{{
-			sid: "WriteSink", actions: []string{"rds-db:connect"},
-			resources: []string{s.lull.props.sinkARN(s.Name)},
-		}}
+		return []right{{sid: "WriteSink", actions: []string{"rds-db:connect"}, resources: []string{arn}}}
 	case settings.Auth.Service == "aoss":
-		return []right{{
-			sid: "WriteSink", actions: []string{"aoss:APIAccessAll"},
-			resources: []string{s.lull.props.sinkARN(s.Name)},
-		}}
+		return []right{{sid: "WriteSink", actions: []string{"aoss:APIAccessAll"}, resources: []string{arn}}}
 	}
 	// The bulk request, and a document that was written before, by which index tells whose fault a
 	// refusal is. The greeting probes a sink after an outage. The last says what a name stands for.
-	domain := s.lull.props.sinkARN(s.Name)
 	return []right{
 		{
 			sid: "WriteSink", actions: []string{"es:ESHttpPost"},
-			resources: []string{domain + "/_bulk", domain + "/_mget", domain + "/*/_search"},
+			resources: []string{arn + "/_bulk", arn + "/_mget", arn + "/*/_search"},
 		},
 		{
 			sid: "ProbeSink", actions: []string{"es:ESHttpGet"},
-			resources: []string{domain, domain + "/", domain + "/_resolve/index/*"},
+			resources: []string{arn, arn + "/", arn + "/_resolve/index/*"},
 		},
 	}
 }
@@ -241,30 +221,32 @@ func (s *Sink) enrichRights() []right {
 			functions = append(functions, arn)
 		}
 	}
-	if len(functions) == 0 {
-		return nil
-	}
 	return []right{{sid: "AskEnrichers", actions: []string{"lambda:InvokeFunction"}, resources: functions}}
 }
 
 // otherKeys is the right to read what keys of somebody else's encrypt.
-func (s *Sink) otherKeys(sid, service string) []right {
-	if len(s.lull.props.ReadKeyARNs) == 0 {
-		return nil
-	}
-	return []right{through(sid, decrypts, s.lull.props.ReadKeyARNs, []string{service})}
+func (s *Sink) otherKeys(sid, service string) right {
+	return through(sid, decrypts, s.lull.props.ReadKeyARNs, service)
 }
 
-// vpcRights are for the network interface of a function in a VPC, which Lambda manages in the
+// rights are for the network interface of a function in a VPC, which Lambda manages in the
 // function's name.
-func vpcRights() right {
-	return right{
+func (v *Vpc) rights() []right {
+	if v == nil {
+		return nil
+	}
+	return []right{{
 		sid: "NetworkInterface", actions: []string{
 			"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
 			"ec2:DescribeNetworkInterfaces",
 			"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 		}, resources: anything,
-	}
+	}}
+}
+
+// notEmpty are the texts that are not empty.
+func notEmpty(texts []string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 func arns(queues ...awssqs.IQueue) []string {

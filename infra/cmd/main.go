@@ -107,32 +107,13 @@ func (o *options) build(app awscdk.App) *infra.Lull {
 // report prints every fault on a line of its own.
 func report(w io.Writer, err error) {
 	var lines []string
-	for _, e := range apart(err) {
-		faults := config.Faults(e)
-		for _, f := range faults {
-			lines = append(lines, f.Error())
-		}
-		if len(faults) == 0 {
-			lines = append(lines, e.Error())
-		}
+	for _, e := range config.Apart(err) {
+		lines = append(lines, e.Error())
 	}
 	_, _ = fmt.Fprintf(w, "lull: nothing was synthesised: %s\n", plural(len(lines), "fault"))
 	for _, line := range lines {
 		_, _ = fmt.Fprintln(w, "  "+line)
 	}
-}
-
-// apart are the errors that were joined.
-func apart(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, apart(e)...)
-	}
-	return all
 }
 
 func plural(n int, word string) string {

@@ -68,17 +68,16 @@ func TestOptionsComeFromTheEnvironmentAndFromContext(t *testing.T) {
 		t.Errorf("binaries are in %s, want %s: the environment wins", got, want)
 	}
 	if want := []target{
-		{"", flight.Live, "arn:aws:sns:eu-west-1:111122223333:a"},
-		{"search", flight.Bulk, "arn:aws:sns:eu-west-1:111122223333:b"},
-	}; len(o.topics) != 2 ||
-		o.topics[0] != want[0] || o.topics[1] != want[1] {
-		t.Errorf("got topics %v, want %v", o.topics, want)
+		{optTopics, "", flight.Live, "arn:aws:sns:eu-west-1:111122223333:a"},
+		{optTopics, "search", flight.Bulk, "arn:aws:sns:eu-west-1:111122223333:b"},
+		{optSenders, "", flight.Live, "444455556666"},
+		{optBuckets, "", flight.Bulk, "arn:aws:s3:::incoming"},
+		{optStreams, "", flight.Live, "arn:aws:kinesis:eu-west-1:111122223333:stream/clicks"},
+	}; !slices.Equal(o.upstreams, want) {
+		t.Errorf("got upstreams %v, want %v", o.upstreams, want)
 	}
-	if want := (target{"", flight.Bulk, "arn:aws:s3:::incoming"}); len(o.buckets) != 1 || o.buckets[0] != want {
-		t.Errorf("got buckets %v, want %v", o.buckets, want)
-	}
-	if len(o.senders) != 1 || o.senders[0].arn != "444455556666" || len(o.sources) != 2 || o.bus != "content" {
-		t.Errorf("got senders %v, bus %s with %v", o.senders, o.bus, o.sources)
+	if len(o.sources) != 2 || o.bus != "content" {
+		t.Errorf("got bus %s with %v", o.bus, o.sources)
 	}
 	if v := o.props.Vpc; v == nil || len(v.SubnetIDs) != 2 || len(v.SecurityGroupIDs) != 1 {
 		t.Errorf("got VPC %v", v)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,14 +137,15 @@ type options struct {
 	props *infra.Props
 	env   *awscdk.Environment
 
-	topics, senders, buckets, streams []target
-	bus                               string
-	sources, subnets, groups          []string
-	key, operators, topic             string
+	upstreams                []target
+	bus                      string
+	sources, subnets, groups []string
+	key, operators, topic    string
 }
 
-// target is an upstream and where it sends.
+// target is an upstream of one of the options of upstreams, and where it sends.
 type target struct {
+	option
 	sink string
 	lane flight.Lane
 	arn  string
@@ -157,36 +159,38 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 	if err != nil {
 		return nil, err
 	}
-	get := func(o option) string {
-		if v, ok := lookup(o.env); ok && v != "" {
-			return v
-		}
-		if v, ok := context[o.context].(string); ok && v != "" {
-			return v
-		}
-		return o.otherwise
-	}
-	c, err := infra.LoadSettings(get(optConfig))
+	r := reader{get: func(o option) string {
+		said, _ := lookup(o.env)
+		inContext, _ := context[o.context].(string)
+		return cmp.Or(said, inContext, o.otherwise)
+	}}
+	c, err := infra.LoadSettings(r.get(optConfig))
 	if err != nil {
 		return nil, fmt.Errorf("%w (LULL_CONFIG says where the settings are)", err)
 	}
-	r := reader{}
 	o := &options{
 		props: &infra.Props{
-			Config: c, AssetDir: get(optDist), Architecture: infra.Architecture(get(optArchitecture)),
-			Release:    infra.Release{Version: get(optRelease), Sum: get(optReleaseSum), URL: get(optReleaseURL)},
-			SinkARNs:   r.pairs(optSinkARNs, get(optSinkARNs)),
-			Thresholds: r.thresholds(get(optThresholds)),
-			Memory:     r.memory(get(optMemory)), IndexConcurrency: r.count(optConcurrency, get(optConcurrency)),
-			Warm: r.warm(get(optWarm)), LogLevel: strings.ToUpper(get(optLogLevel)),
-			ReadKeyARNs: list(get(optReadKeys)),
-			Protect:     r.flag(optProtect, get(optProtect)), StateOnly: r.flag(optStateOnly, get(optStateOnly)),
-			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
+			Config: c, AssetDir: r.get(optDist), Architecture: infra.Architecture(r.get(optArchitecture)),
+			Release: infra.Release{Version: r.get(optRelease), Sum: r.get(optReleaseSum), URL: r.get(optReleaseURL)},
+			SinkARNs: pairs[string](&r, optSinkARNs, "SINK=ARN", func(arn string) (string, error) {
+				if !strings.HasPrefix(arn, "arn:") {
+					return "", errNotARN
+				}
+				return arn, nil
+			}),
+			Thresholds: pairs[string](&r, optThresholds, "ALARM=NUMBER", func(number string) (float64, error) {
+				return strconv.ParseFloat(number, 64)
+			}),
+			Memory:           pairs[infra.Function](&r, optMemory, "FUNCTION=MB", strconv.Atoi),
+			IndexConcurrency: r.count(optConcurrency, r.get(optConcurrency)),
+			Warm:             r.warm(), LogLevel: strings.ToUpper(r.get(optLogLevel)),
+			ReadKeyARNs: r.list(optReadKeys),
+			Protect:     r.flag(optProtect), StateOnly: r.flag(optStateOnly),
+			Ephemeral: r.flag(optEphemeral), PlainHTTP: r.flag(optPlainHTTP),
 		},
-		topics: targets(get(optTopics)), senders: targets(get(optSenders)),
-		buckets: targets(get(optBuckets)), streams: targets(get(optStreams)),
-		bus: get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators),
-		topic: get(optAlarmTopic), subnets: list(get(optSubnets)), groups: list(get(optGroups)),
+		upstreams: slices.Concat(r.targets(optTopics), r.targets(optSenders), r.targets(optBuckets), r.targets(optStreams)),
+		bus:       r.get(optBus), sources: r.list(optSources), key: r.get(optKey), operators: r.get(optOperators),
+		topic: r.get(optAlarmTopic), subnets: r.list(optSubnets), groups: r.list(optGroups),
 	}
 	if o.props.AssetDir == "" && o.props.Release.Version == "" && release.Own() == "" {
 		o.props.AssetDir = "dist"
@@ -213,22 +217,19 @@ func (o *options) check(r *reader) {
 			r.fault(*need, "needs an environment: set "+envAccount+" and "+envRegion)
 		}
 	}
-	for _, list := range [][]target{o.topics, o.senders, o.buckets, o.streams} {
-		seen := make(map[target]bool)
-		for _, t := range list {
-			if t.sink == "" {
-				t.sink = o.props.Config.DefaultSink
-			}
-			if seen[t] {
-				r.errs = append(r.errs, fmt.Errorf("%s: is named twice for one queue: name it once", t.arn))
-			}
-			seen[t] = true
-			if _, ok := o.props.Config.Sinks[t.sink]; t.sink != "" && !ok {
-				r.errs = append(r.errs, fmt.Errorf("%s: sink %s names nothing under sinks", t.arn, t.sink))
-			}
-			if t.lane != flight.Live && t.lane != flight.Bulk {
-				r.errs = append(r.errs, fmt.Errorf("%s: lane %s is neither live nor bulk", t.arn, t.lane))
-			}
+	seen := make(map[target]bool)
+	for _, t := range o.upstreams {
+		r.holds(t.option, upstreamShapes[t.option], t.arn)
+		t.sink = cmp.Or(t.sink, o.props.Config.DefaultSink)
+		if seen[t] {
+			r.errs = append(r.errs, fmt.Errorf("%s: is named twice for one queue: name it once", t.arn))
+		}
+		seen[t] = true
+		if _, ok := o.props.Config.Sinks[t.sink]; t.sink != "" && !ok {
+			r.errs = append(r.errs, fmt.Errorf("%s: sink %s names nothing under sinks", t.arn, t.sink))
+		}
+		if t.lane != flight.Live && t.lane != flight.Bulk {
+			r.errs = append(r.errs, fmt.Errorf("%s: lane %s is neither live nor bulk", t.arn, t.lane))
 		}
 	}
 	for _, given := range []struct {
@@ -243,10 +244,6 @@ func (o *options) check(r *reader) {
 		{optBus, aBus, []string{o.bus}},
 		{optSubnets, aSubnet, o.subnets},
 		{optGroups, aGroup, o.groups},
-		{optTopics, aTopic, arns(o.topics)},
-		{optBuckets, aBucket, arns(o.buckets)},
-		{optStreams, aStream, arns(o.streams)},
-		{optSenders, aSender, arns(o.senders)},
 	} {
 		for _, value := range given.values {
 			r.holds(given.option, given.shape, value)
@@ -254,41 +251,34 @@ func (o *options) check(r *reader) {
 	}
 }
 
-func arns(targets []target) []string {
-	all := make([]string, len(targets))
-	for i, t := range targets {
-		all[i] = t.arn
-	}
-	return all
+// upstreamShapes are what the options of upstreams take.
+var upstreamShapes = map[option]shape{
+	optTopics: aTopic, optBuckets: aBucket, optStreams: aStream, optSenders: aSender,
 }
 
 // complete makes of the options what only CDK can make.
 func (o *options) complete(stack constructs.Construct) {
 	p := o.props
 	topics := make(map[string]awssns.ITopic)
-	for _, t := range o.topics {
-		topic, ok := topics[t.arn]
-		if !ok {
-			topic = awssns.Topic_FromTopicArn(stack, jsii.String(topicID(t.arn)), jsii.String(t.arn))
-			topics[t.arn] = topic
+	for _, t := range o.upstreams {
+		u := infra.Upstream{Sink: t.sink, Lane: t.lane}
+		switch t.option {
+		case optTopics:
+			if topics[t.arn] == nil {
+				topics[t.arn] = awssns.Topic_FromTopicArn(stack, jsii.String(topicID(t.arn)), jsii.String(t.arn))
+			}
+			u.Topic = topics[t.arn]
+		case optSenders:
+			u.Sender = principal(t.arn)
+		case optBuckets:
+			u.Sender, u.SenderARN = awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil), t.arn
+		case optStreams:
+			u.Pipe = &infra.Pipe{Name: streamID(t.arn), DynamoDB: t.arn}
+			if strings.Contains(t.arn, ":kinesis:") {
+				u.Pipe.Kinesis, u.Pipe.DynamoDB = t.arn, ""
+			}
 		}
-		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Topic: topic})
-	}
-	for _, t := range o.senders {
-		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Sender: principal(t.arn)})
-	}
-	for _, t := range o.buckets {
-		s3 := awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil)
-		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Sender: s3, SenderARN: t.arn})
-	}
-	for _, t := range o.streams {
-		pipe := &infra.Pipe{Name: streamID(t.arn)}
-		if strings.Contains(t.arn, ":kinesis:") {
-			pipe.Kinesis = t.arn
-		} else {
-			pipe.DynamoDB = t.arn
-		}
-		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Pipe: pipe})
+		p.Upstreams = append(p.Upstreams, u)
 	}
 	if o.bus != "" {
 		p.Upstreams = append(p.Upstreams, infra.Upstream{
@@ -353,17 +343,20 @@ func contextOf(lookup func(string) (string, bool)) (context map[string]any, err 
 	return context, nil
 }
 
-// reader collects the faults of the options.
-type reader struct{ errs []error }
+// reader reads the options and collects their faults.
+type reader struct {
+	get  func(option) string
+	errs []error
+}
 
 func (r *reader) fault(o option, problem string) {
 	r.errs = append(r.errs, fmt.Errorf("%s %s", o.env, problem))
 }
 
-func (r *reader) flag(o option, text string) bool {
-	v, err := strconv.ParseBool(text)
+func (r *reader) flag(o option) bool {
+	v, err := strconv.ParseBool(r.get(o))
 	if err != nil {
-		r.fault(o, "is neither true nor false: "+text)
+		r.fault(o, "is neither true nor false: "+r.get(o))
 	}
 	return v
 }
@@ -376,57 +369,39 @@ func (r *reader) count(o option, text string) int {
 	return n
 }
 
-func (r *reader) memory(text string) map[infra.Function]int {
-	m := make(map[infra.Function]int)
-	for _, item := range list(text) {
-		f, mb, _ := strings.Cut(item, "=")
-		m[infra.Function(f)] = r.count(optMemory, mb)
-	}
-	return m
-}
-
-func (r *reader) thresholds(text string) map[string]float64 {
-	m := make(map[string]float64)
-	for _, item := range list(text) {
-		kind, number, _ := strings.Cut(item, "=")
-		v, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			r.fault(optThresholds, "is not a list of ALARM=NUMBER: "+item)
-		}
-		m[kind] = v
-	}
-	return m
-}
-
-func (r *reader) warm(text string) (t infra.Throughput) {
-	switch pair := list(text); len(pair) {
+func (r *reader) warm() (t infra.Throughput) {
+	switch pair := r.list(optWarm); len(pair) {
 	case 0:
 	case 2:
 		t.Reads, t.Writes = r.count(optWarm, pair[0]), r.count(optWarm, pair[1])
 	default:
-		r.fault(optWarm, "is not READS,WRITES: "+text)
+		r.fault(optWarm, "is not READS,WRITES: "+r.get(optWarm))
 	}
 	return t
 }
 
-func (r *reader) pairs(o option, text string) map[string]string {
-	m := make(map[string]string)
-	for _, item := range list(text) {
-		name, value, ok := strings.Cut(item, "=")
-		if !ok || !strings.HasPrefix(value, "arn:") {
-			r.fault(o, "is not a list of SINK=ARN: "+item)
+var errNotARN = errors.New("not an ARN")
+
+// pairs reads a list of names and values; form says how one is written.
+func pairs[K ~string, V any](r *reader, o option, form string, parse func(string) (V, error)) map[K]V {
+	m := make(map[K]V)
+	for _, item := range r.list(o) {
+		name, value, _ := strings.Cut(item, "=")
+		v, err := parse(value)
+		if err != nil {
+			r.fault(o, "is not a list of "+form+": "+item)
 			continue
 		}
-		m[name] = value
+		m[K(name)] = v
 	}
 	return m
 }
 
 // targets reads [SINK][/LANE]=ARN. Without it the default sink and the live lane are meant.
-func targets(text string) []target {
+func (r *reader) targets(o option) []target {
 	var all []target
-	for _, item := range list(text) {
-		t := target{lane: flight.Live, arn: item}
+	for _, item := range r.list(o) {
+		t := target{option: o, lane: flight.Live, arn: item}
 		if where, arn, ok := strings.Cut(item, "="); ok {
 			sink, lane, named := strings.Cut(where, "/")
 			t.sink, t.arn = sink, arn
@@ -440,8 +415,8 @@ func targets(text string) []target {
 }
 
 // list splits at commas, blanks and line ends.
-func list(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
+func (r *reader) list(o option) []string {
+	return strings.FieldsFunc(r.get(o), func(c rune) bool { return c == ',' || c == ' ' || c == '\n' })
 }
 
 func usage(w io.Writer) {

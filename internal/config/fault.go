@@ -44,21 +44,31 @@ func (f *Fault) Error() string {
 // Faults returns every Fault that an error of this package is made of, in their order, also where
 // the error was wrapped. An error without any gives none.
 func Faults(err error) []*Fault {
+	var all []*Fault
+	for _, e := range Apart(err) {
+		var fault *Fault
+		if errors.As(e, &fault) {
+			all = append(all, fault)
+		}
+	}
+	return all
+}
+
+// Apart returns the errors that were joined, in their order: every [Fault] alone, without what was
+// wrapped around it, and other errors as they are.
+func Apart(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []*Fault
+		var all []error
 		for _, e := range joined.Unwrap() {
-			all = append(all, Faults(e)...)
+			all = append(all, Apart(e)...)
 		}
 		return all
 	}
-	if inside := errors.Unwrap(err); inside != nil {
-		return Faults(inside) // what wraps joined faults: errors.As would find the first alone
-	}
 	var fault *Fault
-	if errors.As(err, &fault) {
-		return []*Fault{fault}
+	if inside := errors.Unwrap(err); inside != nil && errors.As(inside, &fault) {
+		return Apart(inside)
 	}
-	return nil
+	return []error{err}
 }
 
 // faults gathers, and leaves out what was said before, in the same words about the same setting.
