@@ -26,8 +26,8 @@ func (g *Ground) DeployOwn(ctx context.Context, module, stack, sink string) (*St
 		"dist/receive/bootstrap": "./cmd/receive", "dist/index/bootstrap": "./cmd/index", "dist/dlq/bootstrap": "./cmd/dlq",
 		"dist/prune/bootstrap": "github.com/lullhq/lull/functions/prune", "stack": "./cmd/stack",
 	} {
-		err := run(ctx, module, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o",
-			filepath.Join(folder, to), from)
+		err := run(ctx, module, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false",
+			"-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", filepath.Join(folder, to), from)
 		if err != nil {
 			return nil, err
 		}

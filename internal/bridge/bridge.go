@@ -142,34 +142,30 @@ func (b *Bridge) session(ctx context.Context, s Session) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var beside sync.WaitGroup
-	beside.Go(func() {
-		defer cancel() // after the session nothing can be confirmed any more
-		select {
-		case <-work.Done():
-		case <-s.Done():
-		case <-ctx.Done():
-			beside.Go(func() {
-				if err := s.Stop(); err != nil {
-					cancel()
-				}
-			})
-			beside.Go(func() {
-				if b.o.Clock.Sleep(work, b.o.Drain) == nil {
-					cancel()
-				}
-			})
+	after := func(end <-chan struct{}, do func()) {
+		beside.Go(func() {
 			select {
+			case <-end:
+				do()
 			case <-work.Done():
-			case <-s.Done():
 			}
+		})
+	}
+	after(s.Done(), cancel) // nothing can be confirmed any more
+	after(ctx.Done(), func() {
+		if s.Stop() != nil {
+			cancel()
 		}
+	})
+	after(ctx.Done(), func() {
+		_ = b.o.Clock.Sleep(work, b.o.Drain) // ends early with the work
+		cancel()
 	})
 	b.pump(work, s)
 	err := s.Err()
 	cancel()
 	s.Close()
 	beside.Wait()
-	b.status.forget()
 	return err
 }
 

@@ -52,9 +52,7 @@ func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 					}
 					return nil
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- bridge.New(g.options()).Run(ctx) }()
+				stop := run(t, bridge.New(g.options()))
 				breaks := rand.New(rand.NewPCG(seed, 1))
 				for range 200 {
 					time.Sleep(time.Duration(breaks.IntN(4000)) * time.Millisecond)
@@ -66,18 +64,13 @@ func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 					g.mu.Unlock()
 					s.end(errors.New("connection reset"))
 				}
-				g.mu.Lock()
-				g.answer = nil
-				s := g.session
-				g.mu.Unlock()
+				var s *session
+				g.set(func() { s, g.answer = g.session, nil })
 				s.end(errors.New("connection reset"))
 				for range 600 {
 					time.Sleep(time.Second)
 				}
-				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				stop()
 				if n := g.left(); n > 0 {
 					t.Errorf("%d messages are left at the broker", n)
 				}
@@ -118,10 +111,8 @@ func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 						}
 						return queue.Answer(errs)
 					}
-					ctx, cancel := context.WithCancel(t.Context())
 					b := bridge.New(g.options())
-					ended := make(chan error, 1)
-					go func() { ended <- b.Run(ctx) }()
+					stop := run(t, b)
 					time.Sleep(2 * time.Second)
 					h := b.Health()
 					wantParked, wantHeld := 1, 0
@@ -143,10 +134,7 @@ func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 						strings.Contains(g.log.String(), "poison") {
 						t.Errorf("the log does not name the message, or holds its body: %s", g.log.String())
 					}
-					cancel()
-					if err := <-ended; err != nil {
-						t.Error(err)
-					}
+					stop()
 				})
 			})
 		}
@@ -166,24 +154,19 @@ func TestManyMessagesThatCannotBeParkedBlockNobody(t *testing.T) {
 		}
 		g := newGround(t, all...)
 		g.fails = errors.New("the queue is full")
-		ctx, cancel := context.WithCancel(t.Context())
 		b := bridge.New(g.options())
-		ended := make(chan error, 1)
-		go func() { ended <- b.Run(ctx) }()
+		stop := run(t, b)
 		time.Sleep(time.Minute)
 		if h := b.Health(); h.Counts.Confirmed != 200 || h.Counts.Parked != 0 || h.Unconfirmed != 100 {
 			t.Errorf("got %+v", h)
 		}
-		g.mu.Lock()
-		g.fails = nil
-		g.mu.Unlock()
+		g.set(func() { g.fails = nil })
 		time.Sleep(time.Minute)
 		if h := b.Health(); h.Counts.Parked != 100 || !h.Healthy {
 			t.Errorf("got %+v", h)
 		}
-		cancel()
-		if err := <-ended; err != nil || g.left() != 0 {
-			t.Errorf("%d left, %v", g.left(), err)
+		if stop(); g.left() != 0 {
+			t.Errorf("%d left", g.left())
 		}
 	})
 }
@@ -226,7 +209,9 @@ func TestLargeBodies(t *testing.T) {
 				}
 				return nil
 			}
-			runFor(t, o, 10*time.Second)
+			stop := run(t, bridge.New(o))
+			time.Sleep(10 * time.Second)
+			stop()
 			if g.accepted[large] != 1 || g.left() != 0 {
 				t.Errorf("accepted %d times, %d left", g.accepted[large], g.left())
 			}
@@ -236,7 +221,9 @@ func TestLargeBodies(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			g := newGround(t, append(bodies(3), large)...)
-			runFor(t, g.options(), 10*time.Second)
+			stop := run(t, bridge.New(g.options()))
+			time.Sleep(10 * time.Second)
+			stop()
 			if !slices.Equal(g.parked, []string{large}) || len(g.accepted) != 3 || g.left() != 0 {
 				t.Errorf("parked %d, accepted %d, left %d", len(g.parked), len(g.accepted), g.left())
 			}
@@ -244,16 +231,21 @@ func TestLargeBodies(t *testing.T) {
 	})
 }
 
-// runFor runs a bridge for a while, and then to its end.
-func runFor(t *testing.T, o bridge.Options, d time.Duration) *bridge.Bridge {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	b := bridge.New(o)
-	if err := b.Run(ctx); err != nil {
-		t.Error(err)
+// run sets a bridge going. stop ends it, and waits for that.
+func run(t *testing.T, b *bridge.Bridge) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
-	return b
 }
+
+var late = bridge.Message{Body: []byte("late")}
 
 func TestTheEndWaitsForWhatWasDelivered(t *testing.T) {
 	t.Parallel()
@@ -276,18 +268,13 @@ func TestTheEndWaitsForWhatWasDelivered(t *testing.T) {
 					}
 					return g.send(ctx, out)
 				}
-				ctx, cancel := context.WithCancel(t.Context())
 				b := bridge.New(o)
-				ended := make(chan error, 1)
-				go func() { ended <- b.Run(ctx) }()
+				stop := run(t, b)
 				time.Sleep(time.Second)
-				g.mu.Lock()
-				g.waiting = append(g.waiting, bridge.Message{Body: []byte("late")})
-				g.mu.Unlock()
+				g.set(func() { g.waiting = append(g.waiting, late) })
 				asked := time.Now()
-				cancel()
-				if err := <-ended; err != nil || time.Since(asked) > tt.within {
-					t.Errorf("ended after %s: %v", time.Since(asked), err)
+				if stop(); time.Since(asked) > tt.within {
+					t.Errorf("ended after %s", time.Since(asked))
 				}
 				if got := b.Health(); got.Counts.Confirmed != tt.confirmed || g.left() != 6-tt.confirmed {
 					t.Errorf("got %+v, and %d left at the broker", got, g.left())
@@ -317,11 +304,8 @@ func TestOnlyTheFirstConnectionEndsTheBridge(t *testing.T) {
 				defer cancel()
 				go func() { // the queue goes away later: a restart of the bridge would not help
 					time.Sleep(time.Minute)
-					g.mu.Lock()
-					s := g.session
-					g.refuse = []error{wrong, wrong}
-					g.waiting = append(g.waiting, bridge.Message{Body: []byte("late")})
-					g.mu.Unlock()
+					var s *session
+					g.set(func() { s, g.refuse, g.waiting = g.session, []error{wrong, wrong}, append(g.waiting, late) })
 					if s != nil {
 						s.end(errors.New("the queue was deleted"))
 					}
@@ -361,29 +345,21 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 			}
 			return nil
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- b.Run(ctx) }()
+		stop := run(t, b)
 		time.Sleep(time.Second)
 		check("idle", 200, "")
-		g.mu.Lock()
-		away = true
-		g.waiting = append(g.waiting, bridge.Message{Body: []byte("late")})
-		g.session.poke()
-		g.mu.Unlock()
+		g.set(func() {
+			away, g.waiting = true, append(g.waiting, late)
+			g.session.poke()
+		})
 		time.Sleep(30 * time.Second)
 		check("for half a minute", 200, "")
 		time.Sleep(time.Minute)
 		check("for more than a minute", 503, "has not taken a message")
-		g.mu.Lock()
-		away = false
-		g.mu.Unlock()
+		g.set(func() { away = false })
 		time.Sleep(time.Minute)
 		check("again", 200, "")
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		stop()
 		check("after", 503, "does not consume")
 		if lines := strings.Count(g.log.String(), "msg=bridging "); lines != 2 {
 			t.Errorf("%d lines in two and a half minutes:\n%s", lines, g.log.String())

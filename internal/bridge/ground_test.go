@@ -226,6 +226,13 @@ func (s *session) end(err error) {
 	close(s.done)
 }
 
+// set changes what the ground does, or reads it.
+func (g *ground) set(how func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	how()
+}
+
 // left are the messages that the broker has.
 func (g *ground) left() int {
 	g.mu.Lock()

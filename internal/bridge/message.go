@@ -107,26 +107,26 @@ func (m *Message) envelope(run string) string {
 	if run != "" {
 		p.Headers = map[string]string{runHeader: run}
 	}
-	body, err := json.Marshal(struct {
+	return string(asJSON(struct {
 		EventSource string     `json:"eventSource"`
 		Properties  properties `json:"basicProperties"`
 		RoutingKey  string     `json:"routingKey,omitempty"`
 		Data        string     `json:"data"`
-	}{"aws:rmq", p, beside["routing_key"], base64.StdEncoding.EncodeToString(m.Body)})
-	if err != nil {
-		panic(err) // texts always have a form in JSON
-	}
-	return string(body)
+	}{"aws:rmq", p, beside["routing_key"], base64.StdEncoding.EncodeToString(m.Body)}))
 }
 
 // reference is the pointer of the SQS extended client: it stands in for a body in S3.
 func reference(bucket, key string) []byte {
-	body, err := json.Marshal([]any{
+	return asJSON([]any{
 		"software.amazon.payloadoffloading.PayloadS3Pointer",
 		map[string]string{"s3BucketName": bucket, "s3Key": key},
 	})
+}
+
+func asJSON(v any) []byte {
+	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // texts always have a form in JSON
 	}
-	return body
+	return text
 }

@@ -31,7 +31,7 @@ func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 		case <-ctx.Done():
 			return
 		}
-		for _, together := range b.calls(left) {
+		for _, together := range calls(left) {
 			b.call(ctx, s, together)
 		}
 		<-b.turns
@@ -62,7 +62,7 @@ func brief(err error) string {
 }
 
 // calls says which messages are sent together: all of them, but alone what was unfit.
-func (b *Bridge) calls(left []*moving) (calls [][]*moving) {
+func calls(left []*moving) (calls [][]*moving) {
 	var together []*moving
 	for _, m := range left {
 		if m.unfit() {
@@ -91,9 +91,8 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 		next, err := b.fit(ctx, m)
 		if m.err = err; err == nil {
 			send, out = append(send, m), append(out, next)
-		} else {
-			m.alone = true // nobody else's fault
 		}
+		m.alone = err != nil // nobody else's fault
 	}
 	if len(send) == 0 {
 		return
@@ -156,7 +155,7 @@ func (b *Bridge) ended(ctx context.Context, s Session, m *moving) bool {
 	case errors.Is(err, ErrNoPark):
 		b.o.Log.Error("held: lull's queue never takes this message; it stays unconfirmed at the broker. "+
 			"Start the bridge with a queue to park such messages in", what...)
-		b.status.hold(m.Message)
+		b.status.done(m.Message, &b.status.held)
 		return true
 	case err != nil:
 		m.err = err

@@ -45,10 +45,13 @@ func (s *status) connect() {
 	s.count.Connections++
 }
 
+// disconnect begins anew: tags are those of a session.
 func (s *status) disconnect(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.connected, s.lost = false, now
+	clear(s.waiting)
+	s.held = 0
 }
 
 func (s *status) received(m Message, now time.Time) {
@@ -64,27 +67,12 @@ func (s *status) failed(n int) {
 	s.count.Retried += n
 }
 
-// done counts a message that the broker has forgotten.
+// done counts a message that needs no other try.
 func (s *status) done(m Message, counted *int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*counted++
 	delete(s.waiting, m.Tag)
-}
-
-func (s *status) hold(m Message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.waiting, m.Tag)
-	s.held++
-}
-
-// forget begins anew: tags are those of a session.
-func (s *status) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.waiting)
-	s.held = 0
 }
 
 // Health says how the bridge does now. It may be asked at any time.
