@@ -590,6 +590,20 @@ func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	sinktest.Page(t, answersPage, "go test ./sink/opensearch -run TestTheAnswersPage -rewrite", table(), *rewrite)
 }
 
+// What a name stands for is remembered for a minute. An index that is deleted meanwhile, behind
+// lull's back, has no document to delete: the put beside it makes another one.
+func TestADeleteAsksAnewWhetherItsIndexIsThere(t *testing.T) {
+	t.Parallel()
+	s := startResolving(t, applied, anIndex, noSuchName).sink(t, nil)
+	ops := sinktest.Ops()
+	write(t, s, sink.Applied, ops[0]) // by which the index is known
+	got := s.Write(t.Context(), ops)
+	gone := sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "index_missing"}
+	if got[0].Kind != sink.Applied || got[1] != gone {
+		t.Errorf("outcomes %+v, want the put applied, and the delete %+v", got, gone)
+	}
+}
+
 // Nothing that was not sent is unknown: its lease can be given back, and no claim went unanswered.
 func TestWhatWasNeverSentIsNotUnknown(t *testing.T) {
 	t.Parallel()

@@ -52,9 +52,9 @@ func start(t *testing.T, answer func(w http.ResponseWriter, r request)) *engine 
 	return startResolving(t, answer, "")
 }
 
-// startResolving also answers what a name stands for: with resolve, or denies the question. Such
-// requests are not remembered.
-func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request), resolve string) *engine {
+// startResolving also answers what a name stands for: with each text of resolve in turn, the last
+// one from then on. An empty text denies the question. Such requests are not remembered.
+func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request), resolve ...string) *engine {
 	t.Helper()
 	e := &engine{}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,10 +63,14 @@ func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request),
 			panic(http.ErrAbortHandler) // the client hung up while it sent
 		}
 		if strings.HasPrefix(r.URL.Path, "/_resolve/index/") && !strings.Contains(r.URL.Path, "*") { // names, no pattern
-			if resolve == "" {
+			e.mu.Lock()
+			says := resolve[0]
+			resolve = resolve[min(1, len(resolve)-1):]
+			e.mu.Unlock()
+			if says == "" {
 				w.WriteHeader(http.StatusForbidden)
 			}
-			io.WriteString(w, resolve)
+			io.WriteString(w, says)
 			return
 		}
 		req := request{Request: r, body: string(body)}

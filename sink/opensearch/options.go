@@ -48,7 +48,7 @@ type Sink struct {
 
 	names   sink.Names
 	client  *exchange.Client
-	targets targets
+	targets *targets
 
 	vectorsInside atomic.Bool // the engine gives vectors back with their documents: see withVectors
 
@@ -79,7 +79,7 @@ func New(o Options) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{Options: o, names: names, client: client, targets: targets{known: map[string]target{}}}, nil
+	return &Sink{Options: o, names: names, client: client, targets: newTargets()}, nil
 }
 
 func (o *Options) client() (*exchange.Client, error) {

@@ -63,7 +63,7 @@ func (s *Sink) into(c shard.Collection, index string) *Sink {
 	o.Index, o.Collections = index+intoSuffix, []shard.Collection{c}
 	return &Sink{
 		Options: o, names: sink.OneName(o.Index, c), client: s.client, requireAlias: true,
-		targets: targets{known: map[string]target{}},
+		targets: newTargets(),
 	}
 }
 
@@ -81,8 +81,7 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	case s.Serverless || !s.Versions:
 		return unfit("a sink without versions takes older documents over newer ones")
 	}
-	found := map[string]target{}
-	err := s.resolveNames(ctx, []string{name}, found)
+	found, err := s.resolveNames(ctx, []string{name})
 	if exchange.Status(err) == http.StatusNotFound {
 		return unfit("there is no such index: `lull init` prepares the sink, and the first document makes it")
 	}
@@ -709,8 +708,7 @@ func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error
 func (s *Sink) Drop(ctx context.Context, index string) error {
 	err := s.slow(ctx, http.MethodDelete, "/"+url.PathEscape(index), nil, nil)
 	if exchange.Status(err) == http.StatusBadRequest {
-		found := map[string]target{}
-		if s.resolveNames(ctx, []string{index}, found) == nil && found[index].lands != index {
+		if found, err := s.resolveNames(ctx, []string{index}); err == nil && found[index].lands != index {
 			return nil // the index has gone, and its name stands for another one
 		}
 	}

@@ -3,7 +3,9 @@ package opensearch
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,11 +32,15 @@ type targets struct {
 
 const (
 	// targetFor is how long an answer is believed. What changes meanwhile shows in the answers to
-	// writes, which name the index that took them.
+	// writes, which name the index that took them. An index that was deleted does not: see [needsIndex].
 	targetFor = time.Minute
 	// maxTargets bounds what is remembered: names come from senders.
 	maxTargets = 1_000
 )
+
+func newTargets() *targets {
+	return &targets{known: map[string]target{}, next: map[string]string{}}
+}
 
 func (t *targets) get(name string) (target, bool) {
 	t.mu.Lock()
@@ -56,9 +62,6 @@ func (t *targets) put(name string, known target) {
 func (t *targets) expect(name, index string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.next == nil {
-		t.next = map[string]string{}
-	}
 	t.next[name] = index
 }
 
@@ -101,7 +104,7 @@ func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.
 	for _, e := range entries {
 		at := found[e.Index]
 		fault := at.fault
-		if at.missing && e.Present && e.Kind == shard.Delete {
+		if at.missing && needsIndex(e) {
 			fault = classNoIndex
 		}
 		if fault != "" {
@@ -113,17 +116,19 @@ func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.
 	return kept, found
 }
 
+// needsIndex reports an op that is only applied where its index is: the delete of a document that
+// should be there. It asks anew what the name stands for.
+func needsIndex(e exchange.Entry) bool { return e.Present && e.Kind == shard.Delete }
+
 // resolve says what the names of the entries stand for. Where the engine does not tell, or we may
 // not ask, nothing is known of them. It also reports whether the engine is another product.
 func (s *Sink) resolve(ctx context.Context, entries []exchange.Entry) (found map[string]target, other bool) {
 	found = map[string]target{}
 	var ask []string
 	for _, e := range entries {
-		if _, seen := found[e.Index]; seen {
-			continue
-		}
 		known, ok := s.targets.get(e.Index)
-		if found[e.Index] = known; !ok {
+		found[e.Index] = known
+		if (!ok || needsIndex(e)) && !slices.Contains(ask, e.Index) {
 			ask = append(ask, e.Index)
 		}
 	}
@@ -132,40 +137,40 @@ func (s *Sink) resolve(ctx context.Context, entries []exchange.Entry) (found map
 		for ; n < len(ask) && (n == 0 || bytes+len(ask[n]) < longestTarget); n++ {
 			bytes += len(ask[n]) + 1
 		}
-		if err := s.resolveSome(ctx, ask[:n], found); err != nil {
+		some, err := s.resolveSome(ctx, ask[:n])
+		if err != nil {
 			return found, errors.Is(err, ErrProduct)
 		}
+		maps.Copy(found, some)
 		ask = ask[n:]
 	}
 	return found, false
 }
 
 // resolveSome asks for the names in one request, and has a quarter of the time for it: the writes
-// need the rest.
-func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]target) error {
+// need the rest. It remembers the answer.
+func (s *Sink) resolveSome(ctx context.Context, ask []string) (map[string]target, error) {
 	now := time.Now()
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
 		defer cancel()
 	}
-	err := s.resolveNames(ctx, ask, found)
-	if err != nil {
-		status := exchange.Status(err)
-		denied := status >= 400 && status < 500 && status != http.StatusTooManyRequests
-		for _, name := range ask {
-			if denied { // or it is an engine that does not know the question
-				s.targets.put(name, target{at: now})
-			}
-		}
-		return err
-	}
+	some, err := s.resolveNames(ctx, ask)
+	status := exchange.Status(err)
+	// Or it is an engine that does not know the question.
+	denied := status >= 400 && status < 500 && status != http.StatusTooManyRequests
 	for _, name := range ask {
-		if known := found[name]; known.lands != "" { // what is wrong or missing is asked again: it may be fixed
+		known := some[name]
+		known.at = now
+		switch {
+		case denied, known.lands != "":
 			s.targets.put(name, known)
+		case err == nil: // what is wrong or missing is asked again: it may be fixed
+			s.targets.forget(name)
 		}
 	}
-	return nil
+	return some, err
 }
 
 // resolved is what the engine says that names stand for.
@@ -195,27 +200,26 @@ func (s *Sink) resolved(ctx context.Context, names string) (answer resolved, err
 }
 
 // resolveNames asks the engine what each of the names stands for.
-func (s *Sink) resolveNames(ctx context.Context, ask []string, found map[string]target) error {
-	now := time.Now()
+func (s *Sink) resolveNames(ctx context.Context, ask []string) (map[string]target, error) {
 	answer, err := s.resolved(ctx, strings.Join(ask, ","))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	found := map[string]target{}
 	for _, name := range ask {
-		found[name] = target{at: now, missing: true}
+		found[name] = target{missing: true}
 	}
 	for _, i := range answer.Indices {
-		found[i.Name] = target{at: now, lands: i.Name}
+		found[i.Name] = target{lands: i.Name}
 	}
 	for _, a := range answer.Aliases {
+		found[a.Name] = target{fault: classManyIndices}
 		if len(a.Indices) == 1 {
-			found[a.Name] = target{at: now, lands: a.Indices[0]}
-		} else {
-			found[a.Name] = target{at: now, fault: classManyIndices}
+			found[a.Name] = target{lands: a.Indices[0]}
 		}
 	}
 	for _, d := range answer.DataStreams {
-		found[d.Name] = target{at: now, fault: classDataStream}
+		found[d.Name] = target{fault: classDataStream}
 	}
-	return nil
+	return found, nil
 }
