@@ -132,7 +132,15 @@ func rows() []row {
 		},
 		{
 			Answer: says(apart(sink.Configuration, "undefined_table"), "has no table, and does not let us make it", "42P01, then 42501", holds+": run `lull init` as a user who may"),
-			fake:   always("42P01"), real: onlyUse,
+			fake:   &fake{answer: always("42P01").answer, creates: "42501"}, real: onlyUse,
+		},
+		{
+			Answer: says(sinktest.Answer{
+				Put:    apart(sink.Configuration, "undefined_object").Put,
+				Delete: apart(sink.Configuration, "undefined_table").Delete,
+			}, "has no table, and not the option language", "42P01, then 42704", holds+": correct the option"),
+			fake: &fake{answer: always("42P01").answer, creates: "42704"}, real: func(*testing.T, *postgres.Sink) {},
+			change: func(o *postgres.Options) { o.Language = "klingon" },
 		},
 		{
 			Answer: says(apart(sink.Configuration, "undefined_column"), "has a table of somebody else's", "42703", holds),

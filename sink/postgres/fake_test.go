@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -31,6 +32,8 @@ type fake struct {
 	instead func(*pgproto3.Backend, net.Conn)
 	// commits is the code with which the commit of a document fails, after the write's rows were told.
 	commits string
+	// creates is the code with which making a table fails.
+	creates string
 
 	mu         sync.Mutex
 	statements []string
@@ -153,6 +156,9 @@ func (f *fake) respond(b *pgproto3.Backend, all []statement) {
 		code := ""
 		if s.ids != nil && f.answer != nil {
 			code = f.answer(s)
+		}
+		if strings.HasPrefix(s.text, "CREATE TABLE") {
+			code = f.creates
 		}
 		if code != "" {
 			b.Send(failure("ERROR", code))

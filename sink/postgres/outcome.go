@@ -48,17 +48,17 @@ func reason(e *pgconn.PgError) string {
 	return sink.Reason(class, e.ColumnName)
 }
 
-// missing reports that the table does not exist.
-func missing(err error) bool {
+// code is what PostgreSQL calls an error; empty for one that it did not tell.
+func code(err error) string {
 	var e *pgconn.PgError
-	return errors.As(err, &e) && e.Code == "42P01"
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
 }
 
-// definite reports that the server refused a statement and lives on: nothing was applied.
-func definite(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
-}
+// missing reports that the table does not exist.
+func missing(err error) bool { return code(err) == "42P01" }
 
 // judge says what an error of a statement means for its documents. ofOne says that it is about one
 // of them: the others may be written.

@@ -82,15 +82,13 @@ func (s *Sink) create(ctx context.Context, conn *pgconn.PgConn, index string) er
 	steps := append([]string{"BEGIN", creating}, s.Table(index)...)
 	for i, step := range append(steps, "COMMIT") {
 		_, err := conn.Exec(ctx, step).ReadAll()
-		var e *pgconn.PgError
-		if err != nil && conn.IsClosed() {
-			return err
+		if err != nil && !conn.IsClosed() {
+			_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll()
+		}
+		if i == 2 && code(err) == "42P07" {
+			return nil // somebody else was first
 		}
 		if err != nil {
-			_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll()
-			if errors.As(err, &e) && e.Code == "42P07" && i == 2 {
-				return nil // somebody else was first
-			}
 			return err
 		}
 	}

@@ -101,7 +101,7 @@ func (s *Sink) make(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch,
 	}
 	if err = s.create(ctx, conn, entries[0].Index); err == nil {
 		written, err = s.upsert(ctx, conn, rest)
-	} else if definite(err) {
+	} else if code(err) == "42501" {
 		err = absent // somebody must make the table, or let us
 	}
 	return rest, written, err
@@ -128,25 +128,33 @@ func (s *Sink) upsert(ctx context.Context, conn *pgconn.PgConn, entries []exchan
 	for i, texts := range columns {
 		values[i], formats[i] = textArray(texts), 1
 	}
-	var b pgconn.Batch
-	b.ExecParams(limits, limitsOf(ctx), nil, nil, nil)
-	b.ExecParams(`INSERT INTO `+s.table(entries[0].Index)+` AS held (id, fence, version, order_key, indexed_at, document)
+	rows, err := limited(ctx, conn, `INSERT INTO `+s.table(entries[0].Index)+` AS held (id, fence, version, order_key, indexed_at, document)
 SELECT id, fence::bigint, version, order_key, indexed_at::timestamptz, document::json
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
   AS op (id, fence, version, order_key, indexed_at, document)
 ON CONFLICT (id) DO UPDATE SET fence = excluded.fence, version = excluded.version, order_key = excluded.order_key,
   indexed_at = excluded.indexed_at, document = excluded.document
 WHERE held.fence <= excluded.fence
-RETURNING id`, values, nil, formats, nil)
+RETURNING id`, values, formats)
+	written := make(map[string]bool, len(rows))
+	for _, row := range rows {
+		written[unescape(string(row[0]))] = true
+	}
+	return written, err
+}
+
+// limited runs one statement in a transaction whose time is bounded, and returns its rows.
+func limited(ctx context.Context, conn *pgconn.PgConn, statement string, values [][]byte, formats []int16) ([][][]byte,
+	error,
+) {
+	var b pgconn.Batch
+	b.ExecParams(limits, limitsOf(ctx), nil, nil, nil)
+	b.ExecParams(statement, values, nil, formats, nil)
 	results, err := conn.ExecBatch(ctx, &b).ReadAll()
 	if err != nil {
 		return nil, err
 	}
-	written := make(map[string]bool, len(entries))
-	for _, row := range results[len(results)-1].Rows {
-		written[unescape(string(row[0]))] = true
-	}
-	return written, nil
+	return results[len(results)-1].Rows, nil
 }
 
 // limits bounds what follows in the same transaction. A proxy between us and the server may give
@@ -176,12 +184,9 @@ func (s *Sink) forget(ctx context.Context, conn *pgconn.PgConn, entries []exchan
 	}
 	before := entries[0].Meta().Indexed.Add(-s.RememberDeletes).Format(time.RFC3339Nano)
 	table := s.table(entries[0].Index)
-	var b pgconn.Batch
-	b.ExecParams(limits, limitsOf(ctx), nil, nil, nil)
-	b.ExecParams(`DELETE FROM `+table+` WHERE id IN (SELECT id FROM `+table+`
+	_, _ = limited(ctx, conn, `DELETE FROM `+table+` WHERE id IN (SELECT id FROM `+table+`
 WHERE document IS NULL AND indexed_at < $1::timestamptz LIMIT $2::int FOR UPDATE SKIP LOCKED)`,
-		[][]byte{[]byte(before), fmt.Append(nil, 2*len(entries)+10)}, nil, nil, nil)
-	_, _ = conn.ExecBatch(ctx, &b).ReadAll()
+		[][]byte{[]byte(before), fmt.Append(nil, 2*len(entries)+10)}, nil)
 }
 
 // textArray is an array of texts in PostgreSQL's binary format; nil is NULL.
