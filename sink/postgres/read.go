@@ -41,12 +41,16 @@ func (s *Sink) query(ctx context.Context, statement string, values ...string) ([
 	return rowsOf(ctx, conn, statement, values...)
 }
 
+// rowsOf is query on a connection.
 func rowsOf(ctx context.Context, conn *pgconn.PgConn, statement string, values ...string) ([][][]byte, error) {
-	args := make([][]byte, len(values))
+	args, formats := make([][]byte, len(values)), make([]int16, len(values))
 	for i, v := range values {
 		args[i] = []byte(v)
+		if strings.HasPrefix(v, "\x00") { // an array in binary: no text begins so
+			formats[i] = 1
+		}
 	}
-	result := conn.ExecParams(ctx, statement, args, nil, nil, nil).Read()
+	result := conn.ExecParams(ctx, statement, args, nil, formats, nil).Read()
 	return result.Rows, result.Err
 }
 
@@ -141,10 +145,13 @@ func (s *Sink) pick(ctx context.Context, what string, docs []event.DocID) ([]sin
 		if !ok {
 			continue
 		}
-		err := s.each(ctx, c, `SELECT `+what+` FROM `+s.table(index)+` WHERE id = ANY ($1) AND document IS NOT NULL`,
-			func(d sink.Stored) error { found[d.Doc] = d; return nil }, textArray(of))
+		all, err := s.documents(ctx, c, `SELECT `+what+` FROM `+s.table(index)+` WHERE id = ANY ($1) AND document IS NOT NULL`,
+			string(textArray(of)))
 		if err != nil && !missing(err) {
 			return nil, s.explain("get documents of "+string(c), err)
+		}
+		for _, d := range all {
+			found[d.Doc] = d
 		}
 	}
 	out := make([]sink.Stored, len(docs))
@@ -154,32 +161,16 @@ func (s *Sink) pick(ctx context.Context, what string, docs []event.DocID) ([]sin
 	return out, nil
 }
 
-// each calls f for each row of fields. A value that is not a text is an array in binary.
-func (s *Sink) each(ctx context.Context, c event.Collection, statement string, f func(sink.Stored) error,
-	values ...[]byte,
-) error {
-	conn, err := s.pool.get(ctx)
-	if err != nil {
-		return err
+// documents returns the documents in rows of fields.
+func (s *Sink) documents(ctx context.Context, c event.Collection, statement string, values ...string) ([]sink.Stored,
+	error,
+) {
+	rows, err := s.query(ctx, statement, values...)
+	found := make([]sink.Stored, len(rows))
+	for i := 0; i < len(rows) && err == nil; i++ {
+		found[i], err = stored(c, rows[i])
 	}
-	formats := make([]int16, len(values))
-	for i, v := range values {
-		if len(v) > 0 && v[0] == 0 { // no text begins so
-			formats[i] = 1
-		}
-	}
-	result := conn.ExecParams(ctx, statement, values, nil, formats, nil).Read()
-	s.pool.put(conn)
-	for _, row := range result.Rows {
-		d, err := stored(c, row)
-		if err == nil {
-			err = f(d)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return result.Err
+	return found, err
 }
 
 // All calls f for each document, by collection and id. It pages by id: what is written meanwhile is
@@ -205,25 +196,20 @@ func (s *Sink) Range(ctx context.Context, c event.Collection, after string, f fu
 	}
 	statement := fmt.Sprintf(`SELECT %s FROM %s WHERE id > $1 AND document IS NOT NULL ORDER BY id LIMIT %d`, fields,
 		s.table(index), pageSize)
-	for after = escape(after); ; {
-		n := 0
-		var given error
-		err := s.each(ctx, c, statement, func(d sink.Stored) error {
-			n, after = n+1, escape(d.Doc.ID())
-			given = f(d)
-			return given
-		}, []byte(after))
-		switch {
-		case given != nil:
-			return given
-		case missing(err):
-			return nil
-		case err != nil:
+	for more := true; more; {
+		page, err := s.documents(ctx, c, statement, escape(after))
+		if err != nil && !missing(err) {
 			return s.explain("read "+string(c), err)
-		case n < pageSize:
-			return nil
 		}
+		for _, d := range page {
+			if err := f(d); err != nil {
+				return err
+			}
+			after = d.Doc.ID()
+		}
+		more = len(page) == pageSize
 	}
+	return nil
 }
 
 // tables are the collections that have a table of lull's, sorted.
@@ -332,9 +318,8 @@ func (s *Sink) Generation(ctx context.Context, c event.Collection) (string, erro
 		return "", nil
 	}
 	rows, err := s.query(ctx, generation, s.table(index))
-	var e *pgconn.PgError
 	switch {
-	case errors.As(err, &e) && (e.Code == "42501" || e.Code == "42883" || e.Code == "0A000"):
+	case slices.Contains([]string{"42501", "42883", "0A000"}, code(err)):
 		return "", nil // a service that does not tell: nothing is recognised there
 	case err != nil:
 		return "", s.explain("ask which table "+index+" is", err)
