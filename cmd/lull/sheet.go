@@ -150,7 +150,7 @@ func shortened(cell string, width int) string {
 	if breadth(cell) <= width {
 		return cell
 	}
-	var parts []terminal.Part
+	var parts []terminal.Styled
 	left := width - 1
 	for _, p := range terminal.Split(cell) {
 		rest, state := p.Text, -1
@@ -165,10 +165,10 @@ func shortened(cell string, width int) string {
 			kept.WriteString(cluster)
 			left -= w
 		}
-		parts = append(parts, terminal.Part{Style: p.Style, Text: kept.String()})
+		parts = append(parts, terminal.Styled{Style: p.Style, Text: kept.String()})
 		if rest != "" || left == 0 {
 			break
 		}
 	}
-	return terminal.Join(append(parts, terminal.Part{Text: "…"}))
+	return terminal.Join(append(parts, terminal.Styled{Text: "…"}))
 }

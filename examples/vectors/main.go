@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -136,12 +137,7 @@ func search(ctx context.Context, enricher, index, text string, knn bool) ([]hit,
 	for _, h := range answer.Hits.Hits {
 		found = append(found, hit{h.Source.Title, cosine(vector, h.Source.Vector)})
 	}
-	slices.SortStableFunc(found, func(a, b hit) int {
-		if a.score > b.score {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(found, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	return found[:min(len(found), most)], nil
 }
 

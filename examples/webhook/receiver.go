@@ -93,14 +93,19 @@ func (s *store) path(collection, id string) string {
 
 // get returns what is known of a document, false for nothing. A delete is known.
 func (s *store) get(collection, id string) (c change, ok bool, err error) {
-	text, err := os.ReadFile(s.path(collection, id))
+	c, err = read(s.path(collection, id))
 	if errors.Is(err, os.ErrNotExist) {
 		return c, false, nil
 	}
+	return c, err == nil, err
+}
+
+func read(path string) (c change, err error) {
+	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, &c)
 	}
-	return c, err == nil, err
+	return c, err
 }
 
 // apply stores a change unless what is there has a greater fence. An equal fence is the same write
@@ -142,11 +147,7 @@ func (s *store) all(f func(change)) error {
 		return err
 	}
 	for _, name := range names {
-		var c change
-		text, err := os.ReadFile(name)
-		if err == nil {
-			err = json.Unmarshal(text, &c)
-		}
+		c, err := read(name)
 		if err != nil {
 			return err
 		}
@@ -212,8 +213,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // status applies a change and says what became of it.
 func (r *receiver) status(c change) int {
-	switch {
-	case c.Operation != "put" && c.Operation != "delete", c.Operation == "put" && len(c.Document) == 0:
+	if c.Operation != "delete" && (c.Operation != "put" || len(c.Document) == 0) {
 		return http.StatusUnprocessableEntity
 	}
 	switch err := r.store.apply(c); {

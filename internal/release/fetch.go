@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -253,9 +252,4 @@ func unpack(packed []byte) ([]byte, error) {
 func Sum(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-func sorted(list []string) []string {
-	slices.Sort(list)
-	return list
 }

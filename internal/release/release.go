@@ -11,6 +11,7 @@ package release
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lullhq/lull/internal/names"
@@ -44,7 +45,8 @@ func Link(of map[string]string) string {
 	for name, sum := range of {
 		pairs = append(pairs, name+"="+sum)
 	}
-	return "github.com/lullhq/lull/internal/release.sums=" + strings.Join(sorted(pairs), ",")
+	slices.Sort(pairs)
+	return "github.com/lullhq/lull/internal/release.sums=" + strings.Join(pairs, ",")
 }
 
 // Zip is the name of a program's zip for an architecture of Lambda: arm64 or x86_64.

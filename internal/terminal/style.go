@@ -41,62 +41,45 @@ type Styler interface {
 	WriteStyled(text string) error
 }
 
-// Part is a stretch of text in one style, 0 for none.
-type Part struct {
-	Style Style
-	Text  string
-}
-
-// Split takes a text of [Printf] apart.
-func Split(text string) []Part {
-	var parts []Part
+// Split takes a text of [Printf] apart, into stretches of one style each, 0 for none.
+func Split(text string) []Styled {
+	var parts []Styled
 	for text != "" {
 		before, rest, found := strings.Cut(text, begin)
 		if before != "" {
-			parts = append(parts, Part{Text: before})
+			parts = append(parts, Styled{Text: before})
 		}
 		if !found || rest == "" {
 			break
 		}
 		inside, after, _ := strings.Cut(rest[1:], end)
-		parts = append(parts, Part{Style(rest[0]), inside})
+		parts = append(parts, Styled{Style(rest[0]), inside})
 		text = after
 	}
 	return parts
 }
 
 // Join is the opposite of [Split].
-func Join(parts []Part) string {
+func Join(parts []Styled) string {
 	var b strings.Builder
 	for _, p := range parts {
-		if p.Style == 0 {
-			b.WriteString(p.Text)
-			continue
+		if p.Style != 0 {
+			p.Text = begin + string(rune(p.Style)) + p.Text + end
 		}
-		b.WriteString(begin + string(rune(p.Style)) + p.Text + end)
-	}
-	return b.String()
-}
-
-// Plain is a text of [Printf] without its styles.
-func Plain(text string) string {
-	if !strings.Contains(text, begin) {
-		return text
-	}
-	var b strings.Builder
-	for _, p := range Split(text) {
 		b.WriteString(p.Text)
 	}
 	return b.String()
 }
 
-// colourful is a text of [Printf] with its styles as a terminal understands them.
-func colourful(text string) string {
+// Plain is a text of [Printf] without its styles.
+func Plain(text string) string { return shown(text, nil) }
+
+// shown is a text of [Printf] with those styles that have a code.
+func shown(text string, codes map[Style]string) string {
 	var b strings.Builder
 	for _, p := range Split(text) {
 		if code := codes[p.Style]; code != "" {
-			b.WriteString("\x1b[" + code + "m" + p.Text + "\x1b[0m")
-			continue
+			p.Text = "\x1b[" + code + "m" + p.Text + "\x1b[0m"
 		}
 		b.WriteString(p.Text)
 	}

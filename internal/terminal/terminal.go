@@ -90,22 +90,15 @@ func clean(s, keep string) int {
 // escape is a text in which nothing but keep is a control character.
 func escape(s, keep string) []byte {
 	var dst []byte
-	for s != "" {
-		n := clean(s, keep)
-		dst = append(dst, s[:n]...)
-		if s = s[n:]; s == "" {
-			break
-		}
-		r, size := utf8.DecodeRuneInString(s)
+	for i, r := range s {
 		switch {
-		case r == utf8.RuneError && size == 1:
-			dst = fmt.Appendf(dst, `\x%02x`, s[0])
-		case r == utf8.RuneError:
-			dst = append(dst, s[:size]...)
-		default:
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			dst = fmt.Appendf(dst, `\x%02x`, s[i])
+		case shard.Control(r) && !strings.ContainsRune(keep, r):
 			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			dst = utf8.AppendRune(dst, r)
 		}
-		s = s[size:]
 	}
 	return dst
 }
@@ -138,12 +131,11 @@ func (w *Writer) WriteStyled(text string) error {
 	defer w.mu.Unlock()
 	text = string(escape(w.rest, "")) + string(escape(text, ours+marks))
 	w.rest = ""
-	if w.colour {
-		text = colourful(text)
-	} else {
-		text = Plain(text)
+	seen := codes
+	if !w.colour {
+		seen = nil
 	}
-	_, err := io.WriteString(w.to, text)
+	_, err := io.WriteString(w.to, shown(text, seen))
 	return err
 }
 
@@ -153,12 +145,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	defer w.mu.Unlock()
 	text := w.rest + string(p)
 	whole := len(text)
-	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
-		if b := text[len(text)-i]; utf8.RuneStart(b) {
-			if b >= utf8.RuneSelf && !utf8.FullRuneInString(text[len(text)-i:]) {
-				whole = len(text) - i
-			}
-			break
+	for i := range min(utf8.UTFMax-1, len(text)) {
+		if at := len(text) - 1 - i; utf8.RuneStart(text[at]) && !utf8.FullRuneInString(text[at:]) {
+			whole = at
 		}
 	}
 	w.rest = text[whole:]

@@ -44,8 +44,7 @@ func Of() Build {
 func of(info *debug.BuildInfo, version, commit string) Build {
 	b := Build{Version: version, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {
-		b.Version = cmp.Or(b.Version, Unknown)
-		return b
+		info = &debug.BuildInfo{}
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

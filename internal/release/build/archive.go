@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io/fs"
 	"os"
 	"time"
@@ -25,50 +26,46 @@ func tarred(at time.Time, files []entry) ([]byte, error) {
 		return nil, err
 	}
 	t := tar.NewWriter(z)
-	for _, f := range files {
-		data, err := os.ReadFile(f.path)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.WriteHeader(&tar.Header{
+	err = each(files, func(f entry, data []byte) error {
+		err := t.WriteHeader(&tar.Header{
 			Name: f.name, Mode: int64(f.mode), Size: int64(len(data)), ModTime: at, Format: tar.FormatUSTAR,
-		}); err != nil {
-			return nil, err
+		})
+		if err == nil {
+			_, err = t.Write(data)
 		}
-		if _, err := t.Write(data); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.Close(); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+		return err
+	})
+	err = errors.Join(err, t.Close(), z.Close())
+	return out.Bytes(), err
 }
 
 // zipped is a .zip of files, in their order, all with one time.
 func zipped(at time.Time, files []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	for _, f := range files {
-		data, err := os.ReadFile(f.path)
-		if err != nil {
-			return nil, err
-		}
+	err := each(files, func(f entry, data []byte) error {
 		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at}
 		header.SetMode(f.mode)
 		w, err := z.CreateHeader(header)
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	})
+	err = errors.Join(err, z.Close())
+	return out.Bytes(), err
+}
+
+// each reads files, and packs one after the other.
+func each(files []entry, pack func(f entry, data []byte) error) error {
+	for _, f := range files {
+		data, err := os.ReadFile(f.path)
+		if err == nil {
+			err = pack(f, data)
+		}
 		if err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(data); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return nil
 }

@@ -42,10 +42,13 @@ func run(ctx context.Context, version, out string, log io.Writer) (err error) {
 	if _, err := os.Stat(final); err == nil {
 		return fmt.Errorf("%s exists: delete it to make it again", final)
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
+	absolute, err := filepath.Abs(out) // what builds a program runs in another folder
+	if err == nil {
+		err = os.MkdirAll(absolute, 0o755)
 	}
-	r.dir, err = os.MkdirTemp(out, ".making-")
+	if err == nil {
+		r.dir, err = os.MkdirTemp(absolute, ".making-")
+	}
 	if err != nil {
 		return err
 	}
@@ -78,14 +81,12 @@ func prepare(ctx context.Context, root, version string) (*making, error) {
 			fmt.Errorf("CHANGELOG.md has no section ## %s: rename ## Unreleased and commit", version),
 		)
 	}
-	if dirty, err := git(ctx, root, "status", "--porcelain"); err != nil || dirty != "" {
-		faults = append(faults, err)
-		if dirty != "" {
-			faults = append(faults, fmt.Errorf("the tree has changes: commit them\n%s", dirty))
-		}
+	dirty, err := git(ctx, root, "status", "--porcelain")
+	if dirty != "" {
+		err = fmt.Errorf("the tree has changes: commit them\n%s", dirty)
 	}
-	head, err := git(ctx, root, "show", "-s", "--format=%H %ct", "HEAD")
-	faults = append(faults, err)
+	head, headErr := git(ctx, root, "show", "-s", "--format=%H %ct", "HEAD")
+	faults = append(faults, err, headErr)
 	_, _ = fmt.Sscan(head, &r.commit, &r.seconds)
 	if tagged, err := git(ctx, root, "rev-parse", "--verify", "--quiet", version+"^{commit}"); err == nil &&
 		tagged != r.commit {

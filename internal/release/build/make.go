@@ -59,7 +59,7 @@ type making struct {
 	root, version, commit, notes string
 	seconds                      int64 // the commit's time
 
-	dir   string // becomes the release
+	dir   string // becomes the release: an absolute path
 	total string // the sum of the sums
 	log   io.Writer
 }
@@ -99,11 +99,7 @@ func (r *making) make(ctx context.Context) error {
 // functions are built by the Makefile, as everybody builds them, and packed one by one.
 func (r *making) functions(ctx context.Context, arch string, sums map[string]string) error {
 	dist := filepath.Join(r.scratch(), "functions", arch)
-	absolute, err := filepath.Abs(dist)
-	if err == nil {
-		err = r.run(ctx, nil, "make", "build", "ARCH="+arch, "DIST="+absolute)
-	}
-	if err != nil {
+	if _, err := r.run(ctx, nil, "make", "build", "ARCH="+arch, "DIST="+dist); err != nil {
 		return err
 	}
 	built, err := programsIn(dist)
@@ -158,12 +154,9 @@ func (r *making) build(ctx context.Context, p program, on platform, sums map[str
 	if p.name == "lull-infra" {
 		link += " -X " + release.Link(sums)
 	}
-	absolute, err := filepath.Abs(r.built(p, on))
-	if err != nil {
-		return err
-	}
-	return r.run(ctx, []string{"GOOS=" + on.os, "GOARCH=" + on.arch, "CGO_ENABLED=0"},
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", link, "-o", absolute, p.folder)
+	_, err := r.run(ctx, []string{"GOOS=" + on.os, "GOARCH=" + on.arch, "CGO_ENABLED=0"},
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", link, "-o", r.built(p, on), p.folder)
+	return err
 }
 
 // program builds a program for a platform and packs it.
@@ -230,12 +223,9 @@ func (r *making) completion(ctx context.Context) (files []entry, err error) {
 // template asks the CDK app of this machine for the template with parameters. It needs Node.
 func (r *making) template(ctx context.Context) error {
 	const name = "lull.template.json"
-	path, err := filepath.Abs(filepath.Join(r.scratch(), name))
-	if err != nil {
-		return err
-	}
+	path := filepath.Join(r.scratch(), name)
 	env := []string{"LULL_RELEASE=" + r.version, "LULL_TEMPLATE=" + path, "JSII_DEPRECATED=quiet"}
-	if err := r.run(ctx, env, r.built(programs[1], platform{runtime.GOOS, runtime.GOARCH})); err != nil {
+	if _, err := r.run(ctx, env, r.built(programs[1], platform{runtime.GOOS, runtime.GOARCH})); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(path)
@@ -248,12 +238,8 @@ func (r *making) template(ctx context.Context) error {
 // bom writes what a program is made of: a CycloneDX document, without the time of day and without
 // the sums of the tool, which differ from machine to machine.
 func (r *making) bom(ctx context.Context, path, name string) error {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	text, err := r.output(ctx, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin",
-		"-json", "-noserial", "-std", "-version", r.version, absolute)
+	text, err := r.run(ctx, nil, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin",
+		"-json", "-noserial", "-std", "-version", r.version, path)
 	var doc map[string]any
 	if err == nil {
 		err = json.Unmarshal(text, &doc)
@@ -304,17 +290,9 @@ func (r *making) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.dir, name), data, 0o644)
 }
 
-// run runs a command in the tree, and shows what it says only where it fails.
-func (r *making) run(ctx context.Context, env []string, command ...string) error {
-	_, err := r.outputWith(ctx, env, command...)
-	return err
-}
-
-func (r *making) output(ctx context.Context, command ...string) ([]byte, error) {
-	return r.outputWith(ctx, nil, command...)
-}
-
-func (r *making) outputWith(ctx context.Context, env []string, command ...string) ([]byte, error) {
+// run runs a command in the tree, and answers what it prints. What it complains of is shown only
+// where it fails.
+func (r *making) run(ctx context.Context, env []string, command ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = r.root
 	// Flags of the user would change the bytes, and so would another Go.
