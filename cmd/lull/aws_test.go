@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,9 +32,7 @@ func newAccount(t *testing.T, answers map[string]awstest.Reply) *account {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lull.yaml")
 	text := "stack: shop\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'http://127.0.0.1:1'}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, path, text)
 	return &account{settings: path, answers: answers}
 }
 
@@ -215,9 +212,7 @@ func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
 		"stack: shop\nsinks: {search: {kind: opensearch}}\n", "stack: [\n",
 		"debounce: {quiet: 9m, maxWait: 1m}\n",
 	} {
-		if err := os.WriteFile(a.settings, []byte(wrong), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		save(t, a.settings, wrong)
 		calls := len(a.calls)
 		a.ask(t, "status").want(t, "bad settings", exitUsage, "--config", "lull.yaml")
 		if len(a.calls) != calls {

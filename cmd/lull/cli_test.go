@@ -109,11 +109,8 @@ func TestCommandsDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
+	got := contents(t, path)
+	if got != want {
 		t.Error("docs/cli.md differs from the commands: go test ./cmd/lull -run TestCommandsDocument -update")
 	}
 }

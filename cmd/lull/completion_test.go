@@ -27,9 +27,8 @@ func offers(t *testing.T, line ...string) []string {
 
 func TestShellsComplete(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("vienna", "1", "{}"), put("graz", "x", "{}"), put("$(rm)", "1", "{}"),
+	s := settled(t, "--events", write(t, put("vienna", "1", "{}"), put("graz", "x", "{}"), put("$(rm)", "1", "{}"),
 		put("a b", "1", "{}"), put("`rm`", "x", "{}")), "--speed", "100")
-	s.out.await(t, "everything has settled")
 	var letters []operate.Letter
 	s.ask("dead", "list", "--key", "content#graz", "-o", "json").into(t, &letters)
 	settings := write(t, "sources: {cms: {kind: native}, pages: {kind: govuk}}\ndefaultSource: cms\ncollections: {news: {}}\n")

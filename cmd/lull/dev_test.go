@@ -25,12 +25,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		save(t, path, text)
 		return path
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -182,8 +177,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 
 func TestDevSettlesPublishingMessages(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", "testdata/govuk", "--source", "govuk", "--speed", "100")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", "testdata/govuk", "--source", "govuk", "--speed", "100")
 	var found struct{ Hits []dumped }
 	get(t, s.url+"/search?field=title&q="+url.QueryEscape("Vienna"), &found)
 	if len(found.Hits) != 1 || !strings.Contains(string(found.Hits[0].Document), `"locale":"en"`) {
@@ -289,9 +283,7 @@ func TestNestingEndsNoCommand(t *testing.T) {
 	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitFailed, "message 2: ", "nests more than 256")
 	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusRequestEntityTooLarge, &struct{}{})
 	config := filepath.Join(t.TempDir(), "lull.yaml")
-	if err := os.WriteFile(config, []byte(open), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, config, open)
 	lull(t, "", "dev", "--config", config).want(t, "settings", exitUsage, "--config")
 }
 
@@ -301,9 +293,7 @@ func TestDevStopsAtABrokenInput(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "report.json")
 	a := lull(t, "", "dev", "--events", events, "--exit-when-idle", "--speed", "100", "--report", report)
 	a.want(t, "a time before the start", exitFailed, "line 2", "after_ms")
-	if _, err := os.Stat(report); !os.IsNotExist(err) {
-		t.Errorf("a report was written all the same: %v", err)
-	}
+	absent(t, report)
 }
 
 // published makes documents of ten versions within two seconds each, shuffled, and says what must
@@ -425,11 +415,7 @@ func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := newScreen()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := launch(t, cmd)
 	if _, err := io.WriteString(in, put("a", "5", `{"v":5}`)+"\n"+put("gone", "5", "{}")+"\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -466,11 +452,7 @@ func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 				`{"type":"doc.changed","subject":"later","sequence":"1","notbefore":"` + later + `","data":{}}`,
 				`{"after_ms":600000,"body":` + put("late", "1", "{}") + `}`, // so that it does not end
 			}, "\n"))
-			out := newScreen()
-			cmd.Stdout, cmd.Stderr = out, out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := launch(t, cmd)
 			out.await(t, at)
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
@@ -496,11 +478,7 @@ func TestCtrlCEndsADemoWithoutAnError(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "20")
-			out := newScreen()
-			cmd.Stdout, cmd.Stderr = out, out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := launch(t, cmd)
 			out.await(t, when)
 			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
@@ -519,11 +497,7 @@ func TestASecondCtrlCDoesNotLoseTheDataFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "50", "--data", data, "-v", "--events",
 		write(t, put("a", "7", "{}"), put("linz", "1", "[]")))
-	out := newScreen()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := launch(t, cmd)
 	at := out.await(t, `search on http://([^/]+)/`)
 	out.await(t, "everything has settled")
 	conn, err := net.Dial("tcp", at)
@@ -575,9 +549,7 @@ func TestCtrlCBeforeTheEndIsAnError(t *testing.T) {
 func TestSettingsOfOnesOwnGetNoDemo(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "lull.yaml")
-	if err := os.WriteFile(config, []byte("sources: {cms: {kind: native}}\nsinks: {search: {kind: bleve}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, config, "sources: {cms: {kind: native}}\nsinks: {search: {kind: bleve}}\n")
 	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "500", "--config", config)
 	a.want(t, "no demo", exitOK, "0 messages, 0 events")
 }
@@ -616,9 +588,7 @@ func TestPublishTakesASource(t *testing.T) {
 	t.Parallel()
 	settings := filepath.Join(t.TempDir(), "lull.yaml")
 	text := "sources: {pages: {kind: govuk}, events: {kind: native, match: [{named: true}]}}\ndefaultSource: pages\n"
-	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, settings, text)
 	s := start(t, nil, "--config", settings, "--speed", "100")
 	do(t, ask(t, http.MethodPost, s.url+"/publish?source=events", put("a", "1", "{}")), http.StatusOK, &struct{}{})
 	s.ask("wait", "content#a", "--version", "1").want(t, "wait", exitOK)

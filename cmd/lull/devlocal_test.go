@@ -12,18 +12,6 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// object writes an object into a folder of buckets.
-func object(t *testing.T, dir, name, text string) {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // changed is a notification of S3 about an object of the bucket shop.
 func changed(what, key, sequencer string) string {
 	return fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",`+
@@ -44,8 +32,8 @@ func (p played) says(t *testing.T, texts ...string) {
 func TestTheDeployedSettingsRunWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	object(t, data+"-buckets", "newsroom-bodies/published/7.json", `{"title":"Budget","body":{"text":"long"}}`)
-	object(t, data+"-buckets", "newsroom-bodies/drafts/8.json", `{"title":"Secret"}`)
+	save(t, filepath.Join(data+"-buckets", "newsroom-bodies/published/7.json"), `{"title":"Budget","body":{"text":"long"}}`)
+	save(t, filepath.Join(data+"-buckets", "newsroom-bodies/drafts/8.json"), `{"title":"Secret"}`)
 	news := func(id, at, data string) string {
 		return fmt.Sprintf(`{"attributes":{"lull-source":"newsroom"},"body":{"Type":"Notification",`+
 			`"MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:111122223333:newsroom","Message":%q,`+
@@ -110,7 +98,7 @@ func TestObjectsInAFolderAreIndexedByTheNotificationsOfS3(t *testing.T) {
 	settings := write(t, "sources: {s3: {kind: s3, collection: products, s3: {stripPrefix: p/, stripSuffix: .json}}}",
 		`sinks: {search: {kind: opensearch, url: "https://search.example.org", index: "shop-{collection}"}}`,
 		"payload: {allow: [{bucket: shop, prefix: p/}]}")
-	object(t, dir, "shop/p/chair.json", `{"title":"Chair"}`)
+	save(t, filepath.Join(dir, "shop/p/chair.json"), `{"title":"Chair"}`)
 	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "shop", "p", "evil.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -228,10 +216,10 @@ func TestFilesInTheFolderOfBucketsAreDocuments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	settings := write(t, "sources: {s3: {kind: s3, collection: products}}", "payload: {allow: [{bucket: shop}]}")
-	object(t, dir, "shop/chair.json", `{"title":"Chair"}`)
+	save(t, filepath.Join(dir, "shop/chair.json"), `{"title":"Chair"}`)
 	s := start(t, nil, "--events", write(t), "--config", settings, "--buckets", dir, "--notify", "--speed", "20", "-v")
 	s.out.await(t, `SETTLE +products#shop/chair.json`)
-	object(t, dir, "shop/chair.json", `{"title":"Blue chair"}`)
+	save(t, filepath.Join(dir, "shop/chair.json"), `{"title":"Blue chair"}`)
 	s.out.await(t, `SETTLE +products#shop/chair.json(?s:.*)SETTLE +products#shop/chair.json`)
 	s.ask("get", "products#shop/chair.json").want(t, "get", exitOK, "Blue chair")
 	if err := os.Remove(filepath.Join(dir, "shop", "chair.json")); err != nil {

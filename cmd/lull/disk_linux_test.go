@@ -29,11 +29,7 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 			t.Parallel()
 			data := filepath.Join(t.TempDir(), "data")
 			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "8", "--data", data, "--events", write(t))
-			out := newScreen()
-			cmd.Stdout, cmd.Stderr = out, out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := launch(t, cmd)
 			url := out.await(t, `search on (http://[^/]+)/`)
 			limit(t, cmd.Process, 128<<10)
 			var words strings.Builder // all of them different: none can be packed

@@ -25,9 +25,8 @@ func TestForgetLeavesNothingButATombstone(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	settings := write(t, "debounce: {minInterval: 0s}")
-	s := start(t, nil, "--events", write(t, person("p", "1"), broken("p", "2"), put("q", "1", `{"name":"other"}`)),
+	s := settled(t, "--events", write(t, person("p", "1"), broken("p", "2"), put("q", "1", `{"name":"other"}`)),
 		"--speed", "10", "--data", data, "--config", settings)
-	s.out.await(t, "everything has settled")
 	s.ask("get", "content#p").want(t, "the document", exitOK, personal)
 
 	s.ask("forget", "content#p").want(t, "without --yes", exitOK, "tombstone", "sink search", "dead letters",

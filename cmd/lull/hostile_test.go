@@ -307,8 +307,7 @@ func TestDevPrintsNoControlCharactersOfAMessage(t *testing.T) {
 		}
 		lines = append(lines, string(line))
 	}
-	s := start(t, nil, "--events", write(t, lines...), "--speed", "100", "-v")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", write(t, lines...), "--speed", "100", "-v")
 	for _, line := range [][]string{
 		{"dead", "list"},
 		{"dead", "list", "-o", "json"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,9 +59,7 @@ func settings(t *testing.T, sources string) string {
 	path := filepath.Join(t.TempDir(), "lull.yaml")
 	text := "stack: search\n" + strings.TrimPrefix(sources, "\n") +
 		"\nsinks: {search: {kind: opensearch, url: 'https://search.example.org', index: 'lull-{collection}'}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, path, text)
 	return path
 }
 
@@ -194,17 +191,11 @@ queues: {elsewhere: `
 			t.Parallel()
 			dir := t.TempDir()
 			config, file := filepath.Join(dir, "lull.yaml"), filepath.Join(dir, "report.json")
-			if err := os.WriteFile(config, []byte("sources: {cms: {kind: native}}"+sinks+mode+"}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			save(t, config, "sources: {cms: {kind: native}}"+sinks+mode+"}\n")
 			lull(t, "", "dev", "--config", config, "--exit-when-idle", "--speed", "100", "--report", file, "--events",
 				write(t, both(of("news"), of("shop"))))
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var got ledger.Report
-			answer{out: string(b)}.into(t, &got)
+			answer{out: contents(t, file)}.into(t, &got)
 			if got.Messages != want.Messages || got.Events != want.Events || got.Written != want.Written ||
 				got.Dead != want.Dead || got.Skipped != want.Skipped {
 				t.Errorf("got %+v, want %+v", got, want)

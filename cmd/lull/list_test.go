@@ -9,10 +9,9 @@ import (
 
 func TestDocumentsAreListed(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("vienna", "1", "{}"), put("graz", "2", "{}"), put("linz", "x", "{}"),
+	s := settled(t, "--events", write(t, put("vienna", "1", "{}"), put("graz", "2", "{}"), put("linz", "x", "{}"),
 		`{"type":"doc.changed","subject":"other","collection":"news","sequence":"7","data":{}}`,
 		`{"type":"doc.deleted","subject":"gone","collection":"news","sequence":"8"}`), "--speed", "100")
-	s.out.await(t, "everything has settled")
 	keys := func(args ...string) string {
 		t.Helper()
 		var page operate.DocumentPage

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -39,6 +40,18 @@ func TestMain(m *testing.M) {
 type answer struct {
 	code        int
 	out, errors string
+}
+
+// codeOf is the exit code of what a command returned.
+func codeOf(err error) int {
+	var exit *exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return exit.code
+	}
+	return exitFailed
 }
 
 // lull runs a command to its end.
@@ -155,6 +168,14 @@ func start(t *testing.T, in io.Reader, args ...string) *stack {
 	return s
 }
 
+// settled runs `lull dev` until nothing of its events waits.
+func settled(t *testing.T, args ...string) *stack {
+	t.Helper()
+	s := start(t, nil, args...)
+	s.out.await(t, "everything has settled")
+	return s
+}
+
 // ask runs a command against the stack.
 func (s *stack) ask(args ...string) answer {
 	s.t.Helper()
@@ -179,10 +200,34 @@ func del(id, version string) string {
 func write(t *testing.T, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	save(t, path, strings.Join(lines, "\n")+"\n")
+	return path
+}
+
+// save writes a file, and the folders above it.
+func save(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	return path
+}
+
+// contents is what a file holds.
+func contents(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// absent checks that a file is not there, such as a checkpoint after the end.
+func absent(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("%s is there: %v", path, err)
+	}
 }
 
 // played is what a run that ended by itself left behind.
@@ -212,13 +257,7 @@ func play(t *testing.T, in string, args ...string) played {
 	if p.code != exitOK && p.code != exitLetters {
 		t.Fatalf("exit %d: %s%s", p.code, p.out, p.errors)
 	}
-	b, err := os.ReadFile(report)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &p.report); err != nil {
-		t.Fatal(err)
-	}
+	answer{out: contents(t, report)}.into(t, &p.report)
 	if err := p.report.Check(); err != nil {
 		t.Error(err)
 	}
@@ -245,6 +284,17 @@ func (p played) versions() map[string]string {
 	out := map[string]string{}
 	for _, d := range p.dump {
 		out[d.Collection+"#"+d.ID] = d.Version
+	}
+	return out
+}
+
+// launch starts a process, and is what it prints.
+func launch(t *testing.T, cmd *exec.Cmd) *screen {
+	t.Helper()
+	out := newScreen()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

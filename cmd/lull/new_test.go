@@ -64,9 +64,7 @@ func TestNewStacksOfferFetch(t *testing.T) {
 			t.Fatalf("%s: there is no fetch", kind)
 		}
 		text := before + "    fetch:\n" + strings.ReplaceAll(after, "    #   ", "      ")
-		if err := os.WriteFile(filepath.Join(dir, "lull.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		save(t, filepath.Join(dir, "lull.yaml"), text)
 		lull(t, "", "config", "check", filepath.Join(dir, "lull.yaml")).want(t, kind, exitOK, "valid")
 	}
 }
@@ -108,13 +106,4 @@ func TestANewStackOfDebeziumOrdersBySequence(t *testing.T) {
 		!strings.Contains(text, "sequence: true #") {
 		t.Errorf("got %s", text)
 	}
-}
-
-func contents(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

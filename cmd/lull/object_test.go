@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,11 +22,7 @@ defaultSource: products
 payload: {allow: [{bucket: cms-exports}]}
 sinks: {search: {kind: bleve}}
 `, "buckets/cms-exports/" + key: text} {
-		path := filepath.Join(dir, name)
-		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
+		save(t, filepath.Join(dir, name), text)
 	}
 	return start(t, nil, append([]string{
 		"--config", filepath.Join(dir, "lull.yaml"), "--buckets", filepath.Join(dir, "buckets"), "--notify", "--speed", "100",

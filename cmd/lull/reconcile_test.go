@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,29 +17,7 @@ import (
 // snapshot, while the table knows better.
 func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	data, snapshot := filepath.Join(folder, "data"), filepath.Join(folder, "snapshot")
-	play(t, strings.Join([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("same", "5", "{}")}, "\n"),
-		"--events", "-", "--data", data)
-	copyFolder(t, data, snapshot)
-	play(t, strings.Join([]string{put("a", "6", `{"v":6}`), del("gone", "6"), put("new", "1", "{}")}, "\n"),
-		"--events", "-", "--data", data)
-	// The restore: the index of the snapshot, the rows of today.
-	rows := filepath.Join(data, "state.db")
-	today, err := os.ReadFile(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(data); err != nil {
-		t.Fatal(err)
-	}
-	copyFolder(t, snapshot, data)
-	if err := os.WriteFile(rows, today, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "10")
-	s.out.await(t, "everything has settled")
-
+	s := putBack(t)
 	want := []string{"content#a older resync", "content#gone undone reasserted", "content#new missing resync"}
 	var dry []string
 	for ask := true; ask; { // until what was written a moment ago is not any more: each at its own time
@@ -86,12 +63,8 @@ func TestReconcileHasAnExitCodeForWhatIsBeingWritten(t *testing.T) {
 		var out bytes.Buffer
 		a := newApp(strings.NewReader(""), &out, &out)
 		a.target.output = "table"
-		code, err := exitOK, a.reconcileEnd(operate.ReconcileResult{Waiting: tt.waiting, Remaining: tt.remaining})
-		var exit *exitError
-		if errors.As(err, &exit) {
-			code = exit.code
-		}
-		if code != tt.code {
+		err := a.reconcileEnd(operate.ReconcileResult{Waiting: tt.waiting, Remaining: tt.remaining})
+		if code := codeOf(err); code != tt.code {
 			t.Errorf("%d are being written, %d remain: exit %d (%v), want %d", tt.waiting, tt.remaining, code, err, tt.code)
 		}
 	}
@@ -112,6 +85,27 @@ func (a answer) outcomes(t *testing.T) (out []string) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// putBack is a stack whose index was put back to a snapshot, while its rows are those of today: the
+// index has an older a, has gone again, and lacks new.
+func putBack(t *testing.T, more ...string) *stack {
+	t.Helper()
+	folder := t.TempDir()
+	data, snapshot := filepath.Join(folder, "data"), filepath.Join(folder, "snapshot")
+	before := append([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("same", "5", "{}")}, more...)
+	play(t, strings.Join(before, "\n"), "--events", "-", "--data", data)
+	copyFolder(t, data, snapshot)
+	play(t, strings.Join([]string{put("a", "6", `{"v":6}`), del("gone", "6"), put("new", "1", "{}")}, "\n"),
+		"--events", "-", "--data", data)
+	rows := filepath.Join(data, "state.db")
+	today := contents(t, rows)
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	copyFolder(t, snapshot, data)
+	save(t, rows, today)
+	return settled(t, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "10")
 }
 
 func copyFolder(t *testing.T, from, to string) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -90,9 +89,7 @@ func TestAReplayGoesOnWithItsRunAndItsTimes(t *testing.T) {
 	if next.Cursor != "xx" || next.Run != first.Run || next.ArchiveRange != first.ArchiveRange {
 		t.Errorf("went on with %+v, began with %+v", next, first)
 	}
-	if _, err := os.Stat(f.checkpoint); !os.IsNotExist(err) {
-		t.Errorf("the checkpoint is still there: %v", err)
-	}
+	absent(t, f.checkpoint)
 }
 
 func TestAReplayThatLeftSomethingOutFails(t *testing.T) {
@@ -108,10 +105,7 @@ func TestAReplayThatLeftSomethingOutFails(t *testing.T) {
 		f := replayFlags{from: "2h", checkpoint: filepath.Join(t.TempDir(), "cp")}
 		s := &tape{faults: []replay.Fault{tt.fault}}
 		r, said, err := s.run(t, f)
-		code := exitOK
-		if exit := new(exitError); errors.As(err, &exit) {
-			code = exit.code
-		}
+		code := codeOf(err)
 		if code != tt.code || r.Sent != 4 || len(r.Faults) != 1 || !strings.Contains(said, tt.fault.Why) ||
 			strings.Contains(said, "\x1b") {
 			t.Errorf("%s: code %d (%v), %+v, said %q", name, code, err, r, said)
@@ -138,13 +132,9 @@ func TestAReplayThatCannotBeginLeavesNothing(t *testing.T) {
 		if _, _, err := tt.api.run(t, tt.f); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %q in it", name, err, tt.says)
 		}
-		if _, err := os.Stat(at); !os.IsNotExist(err) {
-			t.Errorf("%s: left a checkpoint: %v", name, err)
-		}
+		absent(t, at)
 	}
-	if err := os.WriteFile(at, []byte(`{"input":"a resync's"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, at, `{"input":"a resync's"}`)
 	_, _, err := (&tape{}).run(t, replayFlags{from: "1h", checkpoint: at})
 	refusedFor(t, err, "not one of a replay")
 }

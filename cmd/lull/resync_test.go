@@ -134,9 +134,7 @@ func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 	if last := marked(t, again.sent[150]); last.Subject != "last" || last.Resyncrun != first.Resyncrun {
 		t.Errorf("last %+v", last)
 	}
-	if _, err := os.Stat(at); !os.IsNotExist(err) {
-		t.Errorf("the checkpoint is left: %v", err)
-	}
+	absent(t, at)
 	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run == first.Resyncrun || r.Before != 0 {
 		t.Errorf("after its end: %+v, error %v; want a new run", r, err)
 	}
@@ -194,13 +192,7 @@ type change struct{ from, to string }
 
 func (c change) in(t *testing.T, path string) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(b), c.from, c.to, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, path, strings.Replace(contents(t, path), c.from, c.to, 1))
 }
 
 // interrupted is a resync that stopped after 200 messages.
@@ -242,14 +234,11 @@ func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
 			at := file + ".checkpoint"
 			tt.checkpoint.in(t, at)
 			tt.file.in(t, file)
-			before, err := os.ReadFile(at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := contents(t, at)
 			d := &keeper{}
-			_, _, err = d.resync(t, file, tt.flags)
+			_, _, err := d.resync(t, file, tt.flags)
 			refusedFor(t, err, tt.says)
-			if after, _ := os.ReadFile(at); len(d.sent) != 0 || !bytes.Equal(after, before) {
+			if after := contents(t, at); len(d.sent) != 0 || after != before {
 				t.Errorf("%d messages were sent, the checkpoint is %s, was %s", len(d.sent), after, before)
 			}
 		})
@@ -337,9 +326,7 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 			t.Errorf("%s: %d messages were sent", from, len(d.sent))
 		}
 	}
-	if _, err := os.Stat(at); !os.IsNotExist(err) {
-		t.Errorf("a checkpoint is left: %v", err)
-	}
+	absent(t, at)
 	a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	a.aws = func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") }
 	if err := a.resync(t.Context(), (&keeper{}).api(t), "s3://exports/x", resyncFlags{rate: 1}); err == nil ||
@@ -350,14 +337,11 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 
 func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("same", "2", `{"t":"old"}`), put("newer", "5", "{}")), "--speed", "100")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", write(t, put("same", "2", `{"t":"old"}`), put("newer", "5", "{}")), "--speed", "100")
 	const run = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	file := write(t, put("same", "2", `{"t":"again"}`), put("newer", "4", "{}"), "not JSON", put("missing", "1", "{}"))
 	s.ask("resync", file, "--collection", "No").want(t, "a bad collection", exitUsage, "--collection")
-	if _, err := os.Stat(file + ".checkpoint"); !os.IsNotExist(err) {
-		t.Errorf("a checkpoint was begun: %v", err)
-	}
+	absent(t, file+".checkpoint")
 	a := s.ask("resync", file, "--run", run, "--rate", "5000")
 	a.want(t, "resync", exitFailed, "refused: message 3:")
 	if strings.Contains(a.errors, "\r") || !strings.Contains(a.out, "3 messages sent in resync run "+run+

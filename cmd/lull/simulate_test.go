@@ -15,12 +15,8 @@ func simulated(t *testing.T, args ...string) (string, sim.Summary) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	a := lull(t, "", append([]string{"simulate", "--report", file}, args...)...)
 	a.want(t, strings.Join(args, " "), exitOK)
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var s sim.Summary
-	answer{out: string(b)}.into(t, &s)
+	answer{out: contents(t, file)}.into(t, &s)
 	return a.out, s
 }
 
@@ -69,12 +65,9 @@ func TestSimulateDrawsAnOutage(t *testing.T) {
 		t.Errorf("the oldest of %d events written after %d ms: the sink was away for five minutes\n%s", s.Counts.Events,
 			s.Freshness.Max, out)
 	}
-	b, err := os.ReadFile(svg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture := contents(t, svg)
 	for _, text := range []string{"<svg", "Requests to the sink", "what the sink takes: 20", "</svg>"} {
-		if !strings.Contains(string(b), text) {
+		if !strings.Contains(picture, text) {
 			t.Errorf("the picture lacks %q", text)
 		}
 	}

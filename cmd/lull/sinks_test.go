@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -50,9 +49,7 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a := newAccount(t, map[string]awstest.Reply{"GetSecretValue": tt.secret})
-			if err := os.WriteFile(a.settings, []byte(settings), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			save(t, a.settings, settings)
 			got := a.ask(t, tt.args...)
 			said := got.out + got.errors
 			words := func(s string) string { return strings.Join(strings.Fields(s), "\t") }

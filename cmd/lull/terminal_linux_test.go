@@ -66,8 +66,7 @@ func (p pty) run(t *testing.T, args ...string) int {
 }
 
 func TestAnswersInATerminalFitAndHaveColours(t *testing.T) {
-	s := start(t, nil, "--events", write(t, put("a", "x", "{}")), "--speed", "100")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", write(t, put("a", "x", "{}")), "--speed", "100")
 	t.Setenv("TERM", "xterm-256color")
 	t.Setenv("NO_COLOR", "")
 	for name, tt := range map[string]struct {
@@ -115,9 +114,8 @@ func TestAnswersInATerminalFitAndHaveColours(t *testing.T) {
 // command names.
 func TestWhatIsLostIsConfirmed(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("a", "4", "{}"), put("b", "x", "{}"), put("c", "x", "{}"), put("d", "x", "{}"),
+	s := settled(t, "--events", write(t, put("a", "4", "{}"), put("b", "x", "{}"), put("c", "x", "{}"), put("d", "x", "{}"),
 		put("e", "x", "{}")), "--speed", "100")
-	s.out.await(t, "everything has settled")
 	var letters []operate.Letter
 	s.ask("dead", "list", "-o", "json").into(t, &letters)
 	for _, tt := range []struct {
@@ -162,8 +160,7 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 }
 
 func TestStatusIsWatched(t *testing.T) {
-	s := start(t, nil, "--events", write(t, put("a", "x", "{}")), "--speed", "100")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", write(t, put("a", "x", "{}")), "--speed", "100")
 	t.Setenv("TERM", "xterm-256color")
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

@@ -29,35 +29,26 @@ func (a answer) last(t *testing.T) (r verified) {
 	return r
 }
 
+// verify runs a verification whose answer is JSON.
+func (s *stack) verify(f verifyFlags, api operate.API) answer {
+	var out, errs bytes.Buffer
+	a := newApp(strings.NewReader(""), &out, &errs)
+	a.target.output, a.target.dev = "json", s.url
+	err := (&verification{app: a, collection: "content", verifyFlags: f, api: api}).run(s.t.Context())
+	if err != nil {
+		fmt.Fprintln(&errs, err)
+	}
+	return answer{codeOf(err), out.String(), errs.String()}
+}
+
 // The index is put back to what it was before a few changes, and the source has changed a document
 // without a new version: all of it is found, and repaired to the last one.
 func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	data, snapshot := filepath.Join(folder, "data"), filepath.Join(folder, "snapshot")
-	play(t, strings.Join([]string{
-		put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("same", "5", "{}"),
-		put("changed", "5", `{"v":"by hand"}`),
-	}, "\n"), "--events", "-", "--data", data)
-	copyFolder(t, data, snapshot)
-	play(t, strings.Join([]string{put("a", "6", `{"v":6}`), del("gone", "6"), put("new", "1", "{}")}, "\n"),
-		"--events", "-", "--data", data)
-	today, err := os.ReadFile(filepath.Join(data, "state.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(data); err != nil {
-		t.Fatal(err)
-	}
-	copyFolder(t, snapshot, data)
-	if err := os.WriteFile(filepath.Join(data, "state.db"), today, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "10")
-	s.out.await(t, "everything has settled")
+	s := putBack(t, put("changed", "5", `{"v":"by hand"}`))
 	export := write(t, put("a", "6", `{"v":6}`), put("new", "1", "{}"), put("same", "5", "{}"),
 		put("changed", "5", `{"v":5}`), put("other", "1", "{}"), put("lost", "1", "{}"))
-	at := filepath.Join(folder, "verify.checkpoint")
+	at := filepath.Join(t.TempDir(), "verify.checkpoint")
 	verify := func(args ...string) answer {
 		return s.ask(append([]string{"verify", "content", "--checkpoint", at}, args...)...)
 	}
@@ -85,9 +76,7 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	verify("--source", export).want(t, "again", exitOK, "no drift")
 	verify().want(t, "again without an export", exitOK, "no drift")
 	verify("--sample", "3").want(t, "a sample", exitOK, "no drift")
-	if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a checkpoint remains: %v", err)
-	}
+	absent(t, at)
 }
 
 // What the source does not have any more is removed, if the export says that it is complete and
@@ -95,9 +84,8 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 func TestVerifyRemovesOrphans(t *testing.T) {
 	t.Parallel()
 	settings := write(t, "debounce: {minInterval: 0s}")
-	s := start(t, nil, "--events", write(t, put("a", "1", "{}"), put("lost-delete", "3", "{}"), put("new", "1", "{}")),
+	s := settled(t, "--events", write(t, put("a", "1", "{}"), put("lost-delete", "3", "{}"), put("new", "1", "{}")),
 		"--speed", "10", "--config", settings)
-	s.out.await(t, "everything has settled")
 	export, at := write(t, put("a", "1", "{}"), put("new", "1", "{}")), filepath.Join(t.TempDir(), "cp")
 	verify := func(args ...string) answer {
 		return s.ask(append([]string{"verify", "content", "--checkpoint", at, "--source", export}, args...)...)
@@ -109,21 +97,8 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	// The stack's clock runs ahead of this one: to it the export is of a later time.
 	later := verifyFlags{export: export, checkpoint: at, patience: time.Minute, may: consent{yes: true}}
 	run := func(f verifyFlags) answer {
-		var out, errs bytes.Buffer
-		a := newApp(strings.NewReader(""), &out, &errs)
-		a.target.output, a.target.dev = "json", s.url
 		f.wholeAt, f.completeAt = "later", time.Now().Add(24*time.Hour)
-		v := &verification{
-			app: a, collection: "content", verifyFlags: f,
-			api: &operate.Client{Base: s.url, HTTP: http.DefaultClient},
-		}
-		var exit *exitError
-		if err := v.run(t.Context()); errors.As(err, &exit) {
-			return answer{exit.code, out.String(), exit.Error()}
-		} else if err != nil {
-			return answer{exitFailed, out.String(), err.Error()}
-		}
-		return answer{exitOK, out.String(), errs.String()}
+		return s.verify(f, &operate.Client{Base: s.url, HTTP: http.DefaultClient})
 	}
 	a := run(later)
 	if r := a.last(t); a.code != exitWrong || fmt.Sprint(r.Drift) != "map[orphan:1]" ||
@@ -189,26 +164,11 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 		events = append(events, put(fmt.Sprintf("d%03d", i), "5", `{"v":5}`))
 		export = append(export, put(fmt.Sprintf("d%03d", i), "5", fmt.Sprintf(`{"v":%d}`, 5+i%25/24)))
 	}
-	s := start(t, nil, "--events", write(t, events...), "--speed", "10")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", write(t, events...), "--speed", "10")
 	file, at := write(t, export...), filepath.Join(t.TempDir(), "cp")
 	verify := func(f verifyFlags, checks int) answer {
-		var out, errs bytes.Buffer
-		a := newApp(strings.NewReader(""), &out, &errs)
-		a.target.output, a.target.dev = "json", s.url
 		f.checkpoint, f.patience = at, time.Minute
-		v := &verification{
-			app: a, collection: "content", verifyFlags: f,
-			api: &failing{&operate.Client{Base: s.url, HTTP: http.DefaultClient}, checks},
-		}
-		err := v.run(t.Context())
-		var exit *exitError
-		if errors.As(err, &exit) {
-			return answer{exit.code, out.String(), exit.Error()}
-		} else if err != nil {
-			return answer{exitFailed, out.String(), err.Error()}
-		}
-		return answer{exitOK, out.String(), errs.String()}
+		return s.verify(f, &failing{&operate.Client{Base: s.url, HTTP: http.DefaultClient}, checks})
 	}
 	f := verifyFlags{export: file}
 	for stop := range 4 {
@@ -231,9 +191,7 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 			if err := os.Rename(file+".away", file); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := os.Stat(at); err != nil {
-				t.Errorf("the checkpoint is lost: %v", err)
-			}
+			contents(t, at) // the checkpoint is still there
 		}
 		r := verify(f, 100)
 		if got := r.last(t); r.code != exitWrong || got.Drift["changed"] != 10 || got.Remaining != 10 || got.Rows != 250 ||
@@ -263,8 +221,7 @@ func TestARepairSendsAtMost200ASecond(t *testing.T) {
 
 func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
 	at := filepath.Join(t.TempDir(), "cp")
 	other := write(t, strings.Replace(put("a", "1", "{}"), `"subject"`, `"collection":"other","subject"`, 1))
 	for name, tt := range map[string]struct {

@@ -12,8 +12,7 @@ import (
 // In a pipe each look is one line.
 func TestStatusIsWatchedInAPipe(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--events", write(t, put("a", "x", "{}")), "--speed", "100")
-	s.out.await(t, "everything has settled")
+	s := settled(t, "--events", write(t, put("a", "x", "{}")), "--speed", "100")
 	watch := func(lines string, args ...string) string {
 		t.Helper()
 		ctx, interrupt := context.WithCancel(t.Context())
