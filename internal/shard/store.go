@@ -51,11 +51,7 @@ type Refused struct {
 func (r *Refused) Error() string { return fmt.Sprintf("%s refused for %s", r.Write, r.Row.Doc) }
 
 // AsRefused unwraps a refusal.
-func AsRefused(err error) (*Refused, bool) {
-	var r *Refused
-	ok := errors.As(err, &r)
-	return r, ok
-}
+func AsRefused(err error) (*Refused, bool) { return errors.AsType[*Refused](err) }
 
 // OwnClaim reports whether the row that refused a CLAIM shows that this very claim had been applied
 // and only its answer was lost.

@@ -16,11 +16,10 @@ import (
 // "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight" and
 // "MessageNotInflightException" are all MessageNotInflight.
 func Code(err error) string {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return ""
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return Normal(api.ErrorCode())
 	}
-	return Normal(api.ErrorCode())
+	return ""
 }
 
 // Normal is Code for the code of one entry of a batch.

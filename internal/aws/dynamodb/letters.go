@@ -26,19 +26,14 @@ import (
 //
 // Earlier versions kept a message for each dead letter, under its id. Such a dead letter has no
 // hash in its facts. It keeps its own message, and is dropped in the other order.
-type Letters struct {
-	items
-	messages messages
-}
+type Letters struct{ messages }
 
 var _ deadletter.Store = (*Letters)(nil)
 
 // NewLetters returns the dead letters of a table.
 func NewLetters(t *Table, bodies Bodies) *Letters { return newLetters(t, bodies) }
 
-func newLetters(t calls, bodies Bodies) *Letters {
-	return &Letters{items{t, bodies, dead, "dead letter"}, messages{t, bodies}}
-}
+func newLetters(t calls, bodies Bodies) *Letters { return &Letters{messages{t, bodies}} }
 
 // lookFactor is how many items List looks at for each one that it may return.
 const lookFactor = 20
@@ -53,7 +48,7 @@ var errChanging = errors.New("it keeps changing")
 func again(try func() error) error {
 	for range changes {
 		err := try()
-		if err == nil || unlessRefused(err) != nil {
+		if _, refused := refusal(err); !refused {
 			return err
 		}
 	}
@@ -223,9 +218,6 @@ func (s *Letters) Message(ctx context.Context, hash string) ([]deadletter.Facts,
 func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
 	error,
 ) {
-	if limit < 1 {
-		return nil, "", fmt.Errorf("list dead letters: limit %d is not positive", limit)
-	}
 	within := whole(cursor)
 	if !f.After.IsZero() {
 		within.after = max(within.after, moment(f.After))
@@ -271,8 +263,7 @@ func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, aut
 	_, err := s.table.change(ctx, "mark dead letter "+id, shard.Write{
 		Doc: dead.doc(id), Update: c, Cond: []shard.Clause{{{Attr: PartitionKey, Op: shard.Exists}}},
 	})
-	var failed *types.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
+	if _, refused := refusal(err); refused {
 		return backoff.Permanent(fmt.Errorf("mark dead letter %s: it is not there", id))
 	}
 	return err

@@ -77,7 +77,7 @@ func (m messages) keep(ctx context.Context, doing string, l deadletter.Letter) (
 	r := ref{hash: l.Hash, token: rand.Text()}
 	r.object = share(l.Hash, l.Event) + "-" + r.token
 	old, err := m.refer(ctx, doing, l, r)
-	if err != nil && unlessRefused(err) == nil { // the item is full
+	if _, full := refusal(err); full {
 		r.object = lone(l) + "-" + r.token
 		old, err = m.refer(ctx, doing, l, r)
 	}
@@ -134,12 +134,11 @@ func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 		Update: []shard.Action{setText(string(refAttr(id)), "")},
 	})
 	for {
-		if refused := unlessRefused(err); refused != nil {
-			return refused
-		} else if err != nil {
-			if it, err = m.table.get(ctx, r.item()); err != nil {
-				return err
-			}
+		if _, refused := refusal(err); refused {
+			it, err = m.table.get(ctx, r.item())
+		}
+		if err != nil {
+			return err
 		}
 		f := fields(it)
 		// With another object, or without an item, nobody refers to this object any more.
@@ -185,11 +184,7 @@ func (m messages) ids(ctx context.Context, hash string) ([]string, error) {
 // errRefused is what DynamoDB says where a condition was not met.
 var errRefused error = &types.ConditionalCheckFailedException{}
 
-// unlessRefused is the error, unless it says that a condition was not met.
-func unlessRefused(err error) error {
-	var failed *types.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
-		return nil
-	}
-	return err
+// refusal is the answer of DynamoDB that says that a condition was not met.
+func refusal(err error) (*types.ConditionalCheckFailedException, bool) {
+	return errors.AsType[*types.ConditionalCheckFailedException](err)
 }

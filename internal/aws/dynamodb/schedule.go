@@ -2,11 +2,13 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -14,21 +16,31 @@ import (
 
 // Schedule keeps events that are not due yet: facts in the table, messages in Bodies. It is safe
 // for concurrent use.
-type Schedule struct{ items }
+type Schedule struct {
+	table  calls
+	bodies Bodies
+}
 
 var _ schedule.Store = (*Schedule)(nil)
 
 // NewSchedule returns the scheduled events of a table.
-func NewSchedule(t *Table, bodies Bodies) *Schedule {
-	return &Schedule{items{t, bodies, sched, "scheduled event"}}
-}
+func NewSchedule(t *Table, bodies Bodies) *Schedule { return &Schedule{t, bodies} }
 
 // maxLoads is how many messages are loaded at once.
 const maxLoads = 16
 
 // Put stores the message and then the facts, so that whatever is listed has its message.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
-	return s.put(ctx, "put", it.ID, it.NotBefore, it.Body, it.Attributes, []shard.Action{
+	if it.ID == "" {
+		return backoff.Permanent(errors.New("put scheduled event: it has no id"))
+	}
+	doing := "put scheduled event " + it.ID
+	if err := s.bodies.Put(ctx, it.ID, it.Body, it.Attributes); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	_, err := s.table.change(ctx, doing, shard.Write{Doc: sched.doc(it.ID), Update: []shard.Action{
+		setText(IndexPartition, sched.bucket(it.ID)),
+		setText(IndexSort, sortKey(it.NotBefore, it.ID)),
 		setText("about", string(it.Doc)),
 		setBytes("order_key", string(it.Key)),
 		setTime("not_before", it.NotBefore),
@@ -36,7 +48,8 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 		setText("lane", string(it.Lane)),
 		setTime("first_sent", it.FirstSent),
 		setText("message", it.MessageID),
-	})
+	}})
+	return err
 }
 
 // Due goes through the index, earliest first. An item whose message is gone has an empty Body: no
@@ -44,21 +57,14 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
-	if limit < 1 {
-		return nil, "", fmt.Errorf("list scheduled events: limit %d is not positive", limit)
-	}
-	items, next, err := s.table.waiting(ctx, sched, whole(cursor).until(until), limit, limit,
-		func(item) bool { return true })
+	out, next, err := s.list(ctx, whole(cursor).until(until), limit, limit, "")
 	if err != nil {
-		return nil, "", fmt.Errorf("list scheduled events: %w", err)
+		return nil, "", err
 	}
-	out := make([]schedule.Item, len(items))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxLoads)
-	for i := range items {
-		g.Go(func() error {
-			out[i] = scheduled(items[i])
-			var err error
+	for i := range out {
+		g.Go(func() (err error) {
 			out[i].Body, out[i].Attributes, _, err = s.bodies.Get(ctx, out[i].ID)
 			return err
 		})
@@ -83,10 +89,14 @@ func scheduled(it item) schedule.Item {
 func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
-	if limit < 1 {
-		return nil, "", fmt.Errorf("list scheduled events: limit %d is not positive", limit)
-	}
-	items, next, err := s.table.waiting(ctx, sched, whole(cursor), limit, lookFactor*limit,
+	return s.list(ctx, whole(cursor), limit, lookFactor*limit, doc)
+}
+
+// list goes through the index for the events of one document, or of all.
+func (s *Schedule) list(ctx context.Context, within span, limit, look int, doc shard.DocID) ([]schedule.Item, string,
+	error,
+) {
+	items, next, err := s.table.waiting(ctx, sched, within, limit, look,
 		func(it item) bool { return doc == "" || fields(it).text("about") == string(doc) })
 	if err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
@@ -114,5 +124,12 @@ func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, err
 
 // Delete deletes the facts and then the message.
 func (s *Schedule) Delete(ctx context.Context, id string) error {
-	return s.remove(ctx, "delete", id)
+	doing := "delete scheduled event " + id
+	if _, err := s.table.change(ctx, doing, shard.Write{Doc: sched.doc(id), Drop: true}); err != nil {
+		return err
+	}
+	if err := s.bodies.Delete(ctx, id); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
 }

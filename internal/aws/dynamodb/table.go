@@ -2,7 +2,6 @@ package dynamodb
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -53,8 +52,8 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	if err == nil {
 		return decode(w.Doc, item)
 	}
-	var failed *types.ConditionalCheckFailedException
-	if !errors.As(err, &failed) {
+	failed, refused := refusal(err)
+	if !refused {
 		return shard.Row{}, t.failure("write "+w.Transition.String(), err)
 	}
 	t.refused.Add(1)

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -81,43 +80,6 @@ type calls interface {
 		n int, more bool, err error)
 }
 
-// items are the items of one kind: facts in the table, messages in Bodies.
-type items struct {
-	table  calls
-	bodies Bodies
-	kind   kind
-	name   string // for errors
-}
-
-// put stores the message and then the facts, so that whatever is listed has its message.
-func (s *items) put(ctx context.Context, verb, id string, at time.Time, body string,
-	attrs map[string]queue.Attribute, facts []shard.Action,
-) error {
-	doing := verb + " " + s.name
-	if id == "" {
-		return backoff.Permanent(fmt.Errorf("%s: it has no id", doing))
-	}
-	doing += " " + id
-	if err := s.bodies.Put(ctx, id, body, attrs); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	place := []shard.Action{setText(IndexPartition, s.kind.bucket(id)), setText(IndexSort, sortKey(at, id))}
-	_, err := s.table.change(ctx, doing, shard.Write{Doc: s.kind.doc(id), Update: append(place, facts...)})
-	return err
-}
-
-// remove deletes the facts and then the message.
-func (s *items) remove(ctx context.Context, verb, id string) error {
-	doing := verb + " " + s.name + " " + id
-	if _, err := s.table.change(ctx, doing, shard.Write{Doc: s.kind.doc(id), Drop: true}); err != nil {
-		return err
-	}
-	if err := s.bodies.Delete(ctx, id); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return nil
-}
-
 // stream reads one partition of the index, page by page.
 type stream struct {
 	partition string
@@ -132,6 +94,9 @@ type stream struct {
 func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item,
 	string, error,
 ) {
+	if limit < 1 {
+		return nil, "", fmt.Errorf("limit %d is not positive", limit)
+	}
 	streams := make([]*stream, buckets)
 	for n := range streams {
 		streams[n] = &stream{partition: k.partition(uint32(n)), after: within.after}

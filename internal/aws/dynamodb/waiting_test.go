@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -339,11 +340,13 @@ func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
 	cfg := awstest.Emulator(t)
 	bodies := &counted{bodies: map[string]string{}}
 	store := NewLetters(New(cfg, create(t, cfg)), bodies)
-	err := store.put(t.Context(), "park", "old", time.UnixMilli(5), "its message", nil, []shard.Action{
+	died := time.UnixMilli(5)
+	_, err := store.table.change(t.Context(), "park", shard.Write{Doc: dead.doc("old"), Update: []shard.Action{
+		setText(IndexPartition, dead.bucket("old")), setText(IndexSort, sortKey(died, "old")),
 		setText("reason", "rejected"), setText("about", "pages#1"), setText("message", "m-1"),
-		setTime("died", time.UnixMilli(5)), setText("state", "redriven"), count("redrives"),
-	})
-	if err != nil {
+		setTime("died", died), setText("state", "redriven"), count("redrives"),
+	}})
+	if err = errors.Join(err, bodies.Put(t.Context(), "old", "its message", nil)); err != nil {
 		t.Fatal(err)
 	}
 	got, ok, err := store.Get(t.Context(), "old")

@@ -14,15 +14,9 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// failed is an entry of a batch that failed: its number within the batch and why.
-type failed struct {
-	entry int
-	err   error
-}
-
-// call sends one batch, named by indexes into the caller's entries, and returns the entries that
-// failed, or an error for all.
-type call func(ctx context.Context, batch []int) ([]failed, error)
+// call sends one batch, named by indexes into the caller's entries, and returns what became of each
+// entry, or an error for all.
+type call func(ctx context.Context, batch []int) ([]error, error)
 
 // each sends the batches, in parallel and bounded, and writes each entry's outcome to errs.
 func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error) {
@@ -39,40 +33,29 @@ func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error)
 
 // perform sends one batch, and sends the entries again that may succeed on another try.
 func (q *Queue) perform(ctx context.Context, batch []int, f call, errs []error) {
-	policy := backoff.Row()
-	_ = policy.Do(ctx, q.clk, func() error {
-		fs, err := f(ctx, batch)
+	_ = backoff.Do(ctx, q.clk, func() error {
+		outcome, err := f(ctx, batch)
 		if err != nil {
-			err = q.failure(err)
-			for _, i := range batch {
-				errs[i] = err
-			}
-			return err
-		}
-		for _, i := range batch {
-			errs[i] = nil
+			outcome = queue.FailAll(len(batch), q.failure(err))
 		}
 		var again []int
-		for _, x := range fs {
-			i := batch[x.entry]
-			errs[i] = x.err
-			if !backoff.Final(x.err) && !errors.Is(x.err, queue.ErrGone) {
+		for n, i := range batch {
+			errs[i] = outcome[n]
+			if err := outcome[n]; err != nil && !backoff.Final(err) && !errors.Is(err, queue.ErrGone) {
 				again = append(again, i)
-				err = x.err
 			}
 		}
-		batch = again
-		return err
+		if batch = again; len(again) > 0 {
+			return errs[again[0]]
+		}
+		return nil
 	})
 }
 
 // answers reads the two lists of a successful answer, whose entries id names. An entry in neither
 // list got no answer.
-func answers[T any](doing string, n int, ok []T, id func(T) *string, bad []types.BatchResultErrorEntry) []failed {
-	outcome := make([]error, n)
-	for i := range outcome {
-		outcome[i] = fmt.Errorf("%s: the queue's answer leaves the entry out", doing)
-	}
+func answers[T any](doing string, n int, ok []T, id func(T) *string, bad []types.BatchResultErrorEntry) []error {
+	outcome := queue.FailAll(n, fmt.Errorf("%s: the queue's answer leaves the entry out", doing))
 	set := func(id *string, to error) {
 		if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < n {
 			outcome[i] = to
@@ -84,11 +67,5 @@ func answers[T any](doing string, n int, ok []T, id func(T) *string, bad []types
 	for _, b := range bad {
 		set(b.Id, entryFailure(doing, b))
 	}
-	var fs []failed
-	for i, err := range outcome {
-		if err != nil {
-			fs = append(fs, failed{i, err})
-		}
-	}
-	return fs
+	return outcome
 }

@@ -53,7 +53,7 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 			good, sizes = append(good, i), append(sizes, queue.Bytes(out[i].Body, out[i].Attributes))
 		}
 	}
-	q.each(ctx, batches(good, sizes), func(ctx context.Context, batch []int) ([]failed, error) {
+	q.each(ctx, batches(good, sizes), func(ctx context.Context, batch []int) ([]error, error) {
 		in := make([]types.SendMessageBatchRequestEntry, len(batch))
 		for n, i := range batch {
 			in[n] = types.SendMessageBatchRequestEntry{
@@ -78,22 +78,17 @@ func sentID(e types.SendMessageBatchResultEntry) *string { return e.Id }
 // seconds is a delay or a visibility as SQS takes it.
 func seconds(d time.Duration) int32 { return int32(queue.WholeSeconds(d) / time.Second) }
 
-// batches packs entries, in order, into batches of ten and 1 MiB. sizes are theirs; nil stands for
-// no size worth counting.
+// batches packs entries of these sizes, in order, into batches of ten and 1 MiB.
 func batches(entries, sizes []int) [][]int {
 	var out [][]int
 	bytes := 0
 	for n, i := range entries {
-		size := 0
-		if sizes != nil {
-			size = sizes[n]
-		}
 		last := len(out) - 1
-		if last < 0 || len(out[last]) == queue.MaxEntries || bytes+size > queue.MaxBytes {
+		if last < 0 || len(out[last]) == queue.MaxEntries || bytes+sizes[n] > queue.MaxBytes {
 			out, bytes, last = append(out, nil), 0, last+1
 		}
 		out[last] = append(out[last], i)
-		bytes += size
+		bytes += sizes[n]
 	}
 	return out
 }

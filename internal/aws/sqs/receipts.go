@@ -3,6 +3,7 @@ package sqs
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -16,7 +17,7 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 	if err := queue.HoldRefusal(d, 0); err != nil {
 		return queue.FailAll(len(receipts), err)
 	}
-	return q.receipts(ctx, receipts, func(ctx context.Context, batch []string) ([]failed, error) {
+	return q.receipts(ctx, receipts, func(ctx context.Context, batch []string) ([]error, error) {
 		in := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 		for n := range batch {
 			in[n] = types.ChangeMessageVisibilityBatchRequestEntry{
@@ -38,7 +39,7 @@ func deletedID(e types.DeleteMessageBatchResultEntry) *string { return e.Id }
 
 // Delete deletes messages by their receipt handles.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
-	errs := q.receipts(ctx, receipts, func(ctx context.Context, batch []string) ([]failed, error) {
+	errs := q.receipts(ctx, receipts, func(ctx context.Context, batch []string) ([]error, error) {
 		in := make([]types.DeleteMessageBatchRequestEntry, len(batch))
 		for n := range batch {
 			in[n] = types.DeleteMessageBatchRequestEntry{Id: name(n), ReceiptHandle: &batch[n]}
@@ -60,7 +61,7 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 // receipts runs a call over distinct handles and gives each handle's answer to every place where it
 // was asked for.
 func (q *Queue) receipts(ctx context.Context, receipts []string,
-	call func(context.Context, []string) ([]failed, error),
+	call func(context.Context, []string) ([]error, error),
 ) []error {
 	place := make(map[string]int, len(receipts))
 	var unique []string
@@ -72,7 +73,7 @@ func (q *Queue) receipts(ctx context.Context, receipts []string,
 		}
 	}
 	answer := make([]error, len(unique))
-	q.each(ctx, batches(entries, nil), func(ctx context.Context, batch []int) ([]failed, error) {
+	q.each(ctx, slices.Collect(slices.Chunk(entries, queue.MaxEntries)), func(ctx context.Context, batch []int) ([]error, error) {
 		handles := make([]string, len(batch))
 		for n, i := range batch {
 			handles[n] = unique[i]
