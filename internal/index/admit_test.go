@@ -26,14 +26,11 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 3)
 		s := b.hold(put("a", 1), put("a", 2), put("a", 3), put("a", 4))
-		b.fly(s, 4)
-		b.holds("a", "1")
+		b.delivers(s, 4, "a", "1")
 		b.Noted(journal.Admitted, 4) // receive's and three here
 		b.Noted(journal.LeftFlight, 0)
 		b.Noted(journal.Committed, 1)
-		if l := b.TakeLetters(b.dead); len(l) != 3 {
-			b.Errorf("%d dead letters, want one for each dead version", len(l))
-		}
+		b.WantLetters(b.dead, 3)
 		b.inQueue(0)
 	})
 }

@@ -125,8 +125,7 @@ func TestDocumentsThatHaveToWaitForTheCeilingAreReleased(t *testing.T) {
 			b.Errorf("after the release the row is %+v", r)
 		}
 		b.inject = well
-		b.fly(s, 20)
-		b.holds("a", "1")
+		b.delivers(s, 20, "a", "1")
 	})
 }
 

@@ -55,8 +55,7 @@ func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 				b.Noted(journal.ClockOff, want)
 				if c.off {
 					b.clock = clock.System{}
-					b.fly(s, 1)
-					b.holds("a", "1")
+					b.delivers(s, 1, "a", "1")
 				}
 			})
 		})
@@ -85,8 +84,7 @@ func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
 					b.Errorf("wakes in %s, want %s", in, want)
 				}
 				b.clock = clock.System{}
-				b.fly(next, 3)
-				b.holds("a", "1")
+				b.delivers(next, 3, "a", "1")
 			})
 		})
 	}
@@ -153,8 +151,7 @@ func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 				b.inQueue(0)
 				// The clocks catch up: the fences are times again.
 				time.Sleep(month + time.Minute)
-				b.fly(b.hold(put("a", 5)), 2)
-				b.holds("a", "5")
+				b.delivers(b.hold(put("a", 5)), 2, "a", "5")
 				if r := b.Row(doc("a")); r.LastWrite < now().Add(-time.Minute) {
 					b.Errorf("row %+v, want the time of its last write", r)
 				}

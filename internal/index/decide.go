@@ -139,8 +139,8 @@ func (t *turn) waitAll(docs []*document, until shard.Micros, why string) {
 	}
 }
 
-// waitForOlder keeps a document whose newest version is out of the way, if the flight holds an older
-// one: the next turn looks at it.
+// waitForOlder keeps a document whose newest version is out of the way, if the flight holds an
+// older one: the next turn looks at it.
 func (t *turn) waitForOlder(d *document) {
 	if d.newest() != nil {
 		t.wait(d, t.now(), "an older version has its turn next")

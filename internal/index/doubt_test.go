@@ -129,8 +129,7 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 				}
 				b.sink.SetRule(nil)
 				b.through = func(s sink.Sink) sink.Sink { return s }
-				b.fly(s, 9)
-				b.holds("a", "2")
+				b.delivers(s, 9, "a", "2")
 				b.inQueue(0)
 				b.Noted(journal.DeadLettered, 0)
 			})
@@ -157,8 +156,7 @@ func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {
 			b.Errorf("leases: %q until %d, and %q of the other", a.Owner, a.LeaseUntil, other.Owner)
 		}
 		b.sink.SetRule(nil)
-		b.fly(s, 9)
-		b.holds("a", "2")
+		b.delivers(s, 9, "a", "2")
 		b.holds("new", "1")
 	})
 }
@@ -221,8 +219,7 @@ func TestASampleThatIsOutOfDateChangesNothing(t *testing.T) {
 			return meanwhile{b.sink, func() { s.Write(b.Context(), []sink.Op{gone}) }}
 		}
 		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Doc == doc("new") })
-		b.fly(b.hold(put("new", 1)), 3)
-		b.holds("other", "")
+		b.delivers(b.hold(put("new", 1)), 3, "other", "")
 		b.Noted(journal.DeadLettered, 1) // the sink knows something newer of the other: it works
 	})
 }

@@ -89,13 +89,6 @@ func titled(id string, version int) string {
 	)
 }
 
-func many(n int) (bodies []string) {
-	for i := range n {
-		bodies = append(bodies, titled(fmt.Sprint("d", i), 1))
-	}
-	return bodies
-}
-
 // lands takes turns of a flight and those that follow until nothing is left, with limits.
 func (b *bench) lands(s flight.State, most int) {
 	b.Helper()
@@ -285,13 +278,11 @@ func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 					return "", nil
 				}
 				b.enricher = svc
-				b.lands(b.hold(many(40)...), 100)
+				b.lands(b.hold(many(40, titled, "d")...), 100)
 				for i := range 40 {
 					b.holds(fmt.Sprint("d", i), "1")
 				}
-				if l := b.TakeLetters(b.dead); len(l) != 0 {
-					b.Errorf("dead letters %+v, want none", l)
-				}
+				b.WantLetters(b.dead, 0)
 				if down > 30 {
 					b.Errorf("%d requests while it was away for 3 minutes, want few", down)
 				}
@@ -322,7 +313,7 @@ func TestWhileAServiceIsAwayMessagesWaitInTheQueue(t *testing.T) {
 			}
 			return "", nil
 		}}
-		s := b.hold(many(40)...)
+		s := b.hold(many(40, titled, "d")...)
 		for turns := 0; !s.Done; turns++ {
 			if turns == 30 {
 				b.Fatal("the flight waits on and on")
@@ -355,7 +346,7 @@ func TestOnePoisonousDocumentStarvesNobody(t *testing.T) {
 			return "", nil
 		}}
 		b.enricher = svc
-		s := b.turn(b.hold(many(40)...))
+		s := b.turn(b.hold(many(40, titled, "d")...))
 		b.Noted(journal.Committed, 39)
 		if len(svc.calls) > 12 {
 			b.Errorf("%d requests to find one document in 40", len(svc.calls))
@@ -377,11 +368,7 @@ func TestATurnClaimsOnlyWhatItCanEnrichAndWrite(t *testing.T) {
 			return []byte(`{"title":"` + key + `"}`), nil
 		})
 		b.enricher = &service{took: time.Second}
-		var bodies []string
-		for i := range 2000 {
-			bodies = append(bodies, touched(fmt.Sprint("d", i), 1))
-		}
-		s := b.hold(bodies...)
+		s := b.hold(many(2000, touched, "d")...)
 		for turn := 0; !s.Done; turn++ {
 			if turn == 60 {
 				b.Fatalf("not done after %d turns", turn)
@@ -431,7 +418,7 @@ func TestASlowServiceGetsFewerDocumentsAtATime(t *testing.T) {
 		svc := &service{each: 200 * time.Millisecond}
 		b.enricher = svc
 		began := time.Now()
-		b.lands(b.hold(many(300)...), 400)
+		b.lands(b.hold(many(300, titled, "d")...), 400)
 		if b.Noted(journal.Committed, 300); time.Since(began) > 5*time.Minute {
 			b.Errorf("it took %s, want five times what the service needs at most", time.Since(began))
 		}
@@ -459,7 +446,7 @@ func TestAServiceThatThrottlesIsAskedLess(t *testing.T) {
 		}
 		b.enricher = svc
 		began := time.Now()
-		b.lands(b.hold(many(300)...), 200)
+		b.lands(b.hold(many(300, titled, "d")...), 200)
 		b.Noted(journal.Committed, 300)
 		b.Noted(journal.OutcomeUnknown, 0)
 		if throttled > 300 || time.Since(began) > 3*time.Minute {

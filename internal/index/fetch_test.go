@@ -99,9 +99,7 @@ func TestABurstIsFetchedOnceUnderItsLease(t *testing.T) {
 		if !slices.Equal(c.loads, []string{cmsURL + "a"}) {
 			b.Errorf("loaded %q, want the document once", c.loads)
 		}
-		if n := b.sink.Counts().Requests; n != 1 {
-			b.Errorf("%d requests, want one", n)
-		}
+		b.requests(1, "one")
 		b.inQueue(0)
 	})
 }
@@ -228,11 +226,7 @@ func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 			}
 			return answer(ref)
 		}
-		var bodies []string
-		for i := range 200 {
-			bodies = append(bodies, thin(fmt.Sprint("doc", i), 1))
-		}
-		s := b.turn(b.hold(bodies...))
+		s := b.turn(b.hold(many(200, thin, "doc")...))
 		if n := len(c.loads); n > maxParallel {
 			b.Errorf("%d loads in the first turn, want %d at most", n, maxParallel)
 		}
@@ -278,11 +272,7 @@ func TestManyDocumentsOfASlowSourceLoseNoLease(t *testing.T) {
 				version := 1
 				c := b.from(&version)
 				c.takes = tt.takes
-				var bodies []string
-				for i := range tt.documents {
-					bodies = append(bodies, thin(fmt.Sprint("doc", i), 1))
-				}
-				turns := b.fly(b.hold(bodies...), tt.turns)
+				turns := b.fly(b.hold(many(tt.documents, thin, "doc")...), tt.turns)
 				b.Noted(journal.Committed, tt.documents)
 				for _, step := range []journal.Step{
 					journal.LeaseLost, journal.OutcomeUnknown, journal.Released, journal.CallFailed,
@@ -312,11 +302,7 @@ func TestASourceThatNeverAnswersHoldsUpNobody(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		version := 1
 		b.from(&version).takes = time.Hour
-		var bodies []string
-		for i := range 100 {
-			bodies = append(bodies, thin(fmt.Sprint("doc", i), 1))
-		}
-		s := b.hold(append(bodies, `{"type":"doc.deleted","subject":"plain","sequence":"1"}`)...)
+		s := b.hold(append(many(100, thin, "doc"), `{"type":"doc.deleted","subject":"plain","sequence":"1"}`)...)
 		for range 4 {
 			begin := s.Wake()
 			if s = b.turn(s); time.Since(begin) > b.Config.Index.Timeout-sinkMargin {
@@ -362,9 +348,7 @@ func TestADocumentThatItsSourceDoesNotShow(t *testing.T) {
 					return answer(ref)
 				}
 				b.follow(b.hold(thin("a", 2)), began.Add(100*time.Hour))
-				if l := b.TakeLetters(b.dead); len(l) != tt.letters {
-					b.Errorf("dead letters %+v, want %d", l, tt.letters)
-				}
+				b.WantLetters(b.dead, tt.letters)
 				b.holds("a", tt.holds)
 				r := b.Row(doc("a"))
 				if r.CommittedOp != tt.op || r.Refusals != 0 || r.Owner != "" || r.Pending != "" {

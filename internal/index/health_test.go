@@ -40,8 +40,7 @@ func TestACircuitThatAWrongClockOpenedIsProbed(t *testing.T) {
 						b.Errorf("open until %s, want it open for a minute", h.OpenUntil.Time())
 					}
 					b.sink.SetDown(nil)
-					b.fly(s, 10)
-					b.holds("a", "1")
+					b.delivers(s, 10, "a", "1")
 				})
 			})
 		}

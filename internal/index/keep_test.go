@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -275,11 +276,8 @@ func TestADocumentThatWasKeptIsAskedAboutARefusal(t *testing.T) {
 func TestATurnAsksOnceWhichIndexItIs(t *testing.T) {
 	stage{cfg: keeps}.play(t, func(b *bench) {
 		asked := 0
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "_settings" {
-				asked++
-			}
-			return fault.OK
+		b.inject = usecasetest.On("_settings", func(fault.Op) {
+			asked++
 		})
 		s := b.hold(version("a", 1, "A"), version("b", 1, "B"), version("c", 1, "C"))
 		b.Change(doc("c"), func(r *shard.Row) { r.Attempts = 3 }) // a request of its own

@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -29,11 +30,8 @@ func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
 		time.Sleep(b.Config.Queues.Visibility) // redelivered, and the lease is long over
 		second := b.receive(flight.Live)
 		i := b.invocation()
-		i.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "CLAIM again" {
-				time.Sleep(10 * time.Millisecond) // until both have read
-			}
-			return fault.OK
+		i.inject = usecasetest.On("CLAIM again", func(fault.Op) {
+			time.Sleep(10 * time.Millisecond) // until both have read
 		})
 		var after [2]flight.State
 		var wg sync.WaitGroup
@@ -224,8 +222,7 @@ func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 			if n := b.Notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
 				b.Errorf("commits %+v, want version 2 alone", n)
 			}
-			b.fly(one, 2)
-			b.holds("a", "2")
+			b.delivers(one, 2, "a", "2")
 		})
 	})
 }
@@ -238,13 +235,10 @@ func TestALeaseOutlivesItsInvocation(t *testing.T) {
 				s := b.hold(put("a", 1))
 				time.Sleep(time.Until(s.Wake()))
 				begin := now()
-				b.inject = decide(func(op fault.Op) fault.Verdict {
-					if op.Call == "Read" {
-						// an invocation that claims late has no more time than one that claims at
-						// once
-						time.Sleep(time.Second)
-					}
-					return fault.OK
+				b.inject = usecasetest.On("Read", func(fault.Op) {
+					// an invocation that claims late has no more time than one that claims at
+					// once
+					time.Sleep(time.Second)
 				})
 				b.turn(s)
 				claims := b.Notes.Of(journal.Claimed)

@@ -1,7 +1,6 @@
 package index_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -43,8 +42,7 @@ func TestASupersededMessageLeavesAndIsAcknowledgedWhenItReturns(t *testing.T) {
 		b.Noted(journal.LeftSuperseded, 1)
 		b.Noted(journal.Extended, 0)
 		b.Noted(journal.Deleted, 0)
-		b.fly(newer, 1)
-		b.holds("a", "2")
+		b.delivers(newer, 1, "a", "2")
 		b.inQueue(1)
 		if s := b.comeBack(1); !s.Done {
 			b.Error("held again, want it acknowledged")
@@ -62,10 +60,8 @@ func TestAVersionThatLeftIsWrittenWhereTheNewerOneDies(t *testing.T) {
 		older, newer := b.superseded()
 		b.fly(older, 1)
 		b.rejects("a", 1)
-		b.fly(newer, 2)
-		b.holds("a", "")
-		b.fly(b.comeBack(1), 2)
-		b.holds("a", "1")
+		b.delivers(newer, 2, "a", "")
+		b.delivers(b.comeBack(1), 2, "a", "1")
 		b.inQueue(0)
 	})
 }
@@ -77,8 +73,7 @@ func TestAMessageLeavesOnce(t *testing.T) {
 		begin := time.Now()
 		older, _ := b.superseded() // the newer one's flight is lost
 		b.fly(older, 1)
-		b.fly(b.comeBack(1), 9)
-		b.holds("a", "1")
+		b.delivers(b.comeBack(1), 9, "a", "1")
 		b.Noted(journal.LeftSuperseded, 1)
 		if at := time.Since(begin); at < 70*time.Second || at > 75*time.Second {
 			b.Errorf("written after %s, want the cap and its grace: 70 s", at)
@@ -89,20 +84,14 @@ func TestAMessageLeavesOnce(t *testing.T) {
 // Where the newer version is not due before the message returns, or not sure to be written then,
 // the message stays in its flight.
 func TestASupersededMessageStays(t *testing.T) {
-	many := func(n int) (bodies []string) {
-		for i := range n {
-			bodies = append(bodies, put(fmt.Sprintf("doc-%03d", i), 1))
-		}
-		return bodies
-	}
 	for name, c := range map[string]struct {
 		cfg    func(*config.Config)
 		bodies []string
 		before func(b *bench)
 		leaves bool
 	}{
-		"a hundred messages leave": {bodies: many(100), leaves: true},
-		"more stay":                {bodies: many(101)},
+		"a hundred messages leave": {bodies: many(100, put, "doc-"), leaves: true},
+		"more stay":                {bodies: many(101, put, "doc-")},
 		"beside a version that is not superseded": {
 			bodies: []string{put("a", 1), put("b", 5)},
 			before: func(b *bench) { b.leased(doc("b"), time.Minute) },

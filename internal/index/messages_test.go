@@ -98,11 +98,7 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 // Faults, line 29: a batch call that failed is one entry's trouble each, and none of the others'.
 func TestPerEntryFailuresAreRead(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		var bodies []string
-		for i := range 12 { // two batches of the queue's
-			bodies = append(bodies, put(fmt.Sprintf("doc-%02d", i), 1))
-		}
-		s := b.hold(bodies...)
+		s := b.hold(many(12, put, "doc-")...) // two batches of the queue's
 		b.inject = fails("DeleteMessageBatch", fault.FailBefore, 1)
 		b.fly(s, 1)
 		b.Noted(journal.DeleteLost, 10)
@@ -124,9 +120,7 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 		}
 		b.Noted(journal.Duplicate, 10)
 		b.inQueue(0)
-		if n := b.sink.Counts().Requests; n != requests {
-			b.Errorf("%d more sink requests, want none", n-requests)
-		}
+		b.requests(requests, "and none more")
 	})
 }
 
@@ -186,15 +180,9 @@ func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 		s := b.hold(put("a", 1))
 		b.leased(doc("a"), 2*time.Minute)
 		time.Sleep(b.Config.Queues.Visibility + time.Second) // the message is visible again
-		asked := 0
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "ChangeMessageVisibilityBatch" {
-				asked += op.Count
-			}
-			return fault.OK
-		})
+		asked := b.visibility()
 		b.turn(s)
-		if asked == 0 {
+		if *asked == 0 {
 			b.Error("nothing was asked of the stale handle")
 		}
 		b.Noted(journal.CallFailed, 0)
@@ -205,16 +193,10 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
 		b.leased(doc("a"), 2*time.Minute)
-		asked := 0
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "ChangeMessageVisibilityBatch" {
-				asked += op.Count
-			}
-			return fault.OK
-		})
+		asked := b.visibility()
 		s = b.turn(s)
-		if asked != 1 {
-			b.Errorf("asked to extend %d messages, want the one that is left", asked)
+		if *asked != 1 {
+			b.Errorf("asked to extend %d messages, want the one that is left", *asked)
 		}
 		n := b.Notes.Of(journal.Extended)
 		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.Config.Index.Timeout)) {

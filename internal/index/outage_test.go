@@ -12,16 +12,12 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // away makes the table fail until back is called.
 func (b *bench) away() (back func()) {
-	b.inject = decide(func(op fault.Op) fault.Verdict {
-		if op.Service == fault.Table {
-			return fault.FailBefore
-		}
-		return fault.OK
-	})
+	b.inject = usecasetest.Away(fault.Table, fault.FailBefore)
 	return func() { b.inject = well }
 }
 
@@ -58,9 +54,7 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 		b.fly(s, 3)
 		b.Noted(journal.Deleted, 0)
 		b.inQueue(3)
-		if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 0 {
-			b.Errorf("flights %v (%v), want none left", list, err)
-		}
+		b.flightsLeft(0)
 	})
 }
 
@@ -123,8 +117,7 @@ func TestAnOpenFlightThatWokeEarlySleepsOn(t *testing.T) {
 			b.Errorf("wakes in %s (%v), done %v: want a minute", in, err, next.Done)
 		}
 		b.clock = clock.System{}
-		b.fly(next, 3)
-		b.holds("a", "")
+		b.delivers(next, 3, "a", "")
 	})
 }
 
@@ -254,9 +247,7 @@ func TestAnOpenFlightLeavesWhatIsNotADocumentToReceive(t *testing.T) {
 		b.away()
 		b.turn(s)
 		b.requests(0, "for what is not a document")
-		if l := b.TakeLetters(b.dead); len(l) != 0 {
-			b.Errorf("dead letters %+v without a row", l)
-		}
+		b.WantLetters(b.dead, 0)
 	})
 }
 

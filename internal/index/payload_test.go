@@ -19,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -78,12 +79,7 @@ func TestAnOlderContentOfAReferenceNeverFollowsANewerOne(t *testing.T) {
 		s := b.hold(touched("a", 1))
 		time.Sleep(time.Until(s.Wake()))
 		other := b.invocation() // answers for nobody: its sink applies, and it is killed
-		other.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Service == fault.Search {
-				return fault.CrashAfter
-			}
-			return fault.OK
-		})
+		other.inject = usecasetest.Away(fault.Search, fault.CrashAfter)
 		between := false
 		b.clock = clock.Skewed{Clock: clock.System{}, By: b.Config.Lease("search") + time.Second}
 		b.inject = at("CLAIM", func() {
@@ -184,8 +180,7 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 			b.Errorf("row %+v, done %v: want it neither leased nor refused, and its flight to wait", r, s.Done)
 		}
 		away = false
-		b.fly(s, 1)
-		b.holds("a", "1")
+		b.delivers(s, 1, "a", "1")
 		b.inQueue(0)
 	})
 }
@@ -228,9 +223,7 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 					l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
 					b.Errorf("dead letters %+v, want one: %s, %s", l, c.reason, c.detail)
 				}
-				if n := b.sink.Counts().Requests; n != 0 {
-					b.Errorf("%d sink requests for what is not a document", n)
-				}
+				b.requests(0, "it is not a document")
 				if r := b.Row(doc("a")); r.Pending != "" || r.Owner != "" || r.Dead == "" {
 					b.Errorf("row %+v, want it settled with the version dead", r)
 				}
@@ -281,8 +274,7 @@ func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 		b.Noted(journal.Claimed, 0)
 		b.Noted(journal.DeadLettered, 0)
 		away = false
-		b.fly(s, 1)
-		b.holds("a", "1")
+		b.delivers(s, 1, "a", "1")
 	})
 }
 
@@ -304,11 +296,7 @@ func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 				return nil, errors.New("time-out")
 			}
 		}, nil, 1<<20)
-		var bodies []string
-		for i := range 150 {
-			bodies = append(bodies, touched(fmt.Sprint("slow", i), 1))
-		}
-		s := b.hold(append(bodies, put("plain", 1))...)
+		s := b.hold(append(many(150, touched, "slow"), put("plain", 1))...)
 		for range 6 {
 			begin := s.Wake()
 			if s = b.turn(s); time.Since(begin) > b.Config.Index.Timeout-sinkMargin {
@@ -347,11 +335,7 @@ func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
 		b.objects(func(string) ([]byte, error) { return fmt.Appendf(nil, `{"t":"%0*d"}`, size, 1), nil })
 		most := 0
 		b.through = func(s sink.Sink) sink.Sink { return fullest{s, &most} }
-		var bodies []string
-		for i := range documents {
-			bodies = append(bodies, touched(fmt.Sprint(i), 1))
-		}
-		b.fly(b.hold(bodies...), 1)
+		b.fly(b.hold(many(documents, touched, "")...), 1)
 		b.Noted(journal.Committed, documents)
 		if limit := int(b.Config.Sinks["search"].BulkBytes) + 32*(size+64); most > limit {
 			b.Errorf(

@@ -241,6 +241,30 @@ func (b *bench) fly(s flight.State, most int) (turns int) {
 	return turns
 }
 
+// many are the bodies of the first versions of n documents.
+func many(n int, body func(id string, version int) string, named string) (bodies []string) {
+	for i := range n {
+		bodies = append(bodies, body(fmt.Sprint(named, i), 1))
+	}
+	return bodies
+}
+
+// delivers takes turns until the flight is done, at most as many as given. Then the sink has that
+// version of a document, "" for none.
+func (b *bench) delivers(s flight.State, most int, id, version string) {
+	b.Helper()
+	b.fly(s, most)
+	b.holds(id, version)
+}
+
+// flightsLeft checks how many flights have a manifest or a checkpoint.
+func (b *bench) flightsLeft(want int) {
+	b.Helper()
+	if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != want {
+		b.Errorf("flights %v (%v) are left, want %d", list, err, want)
+	}
+}
+
 func (b *bench) key(id string, version int) shard.OrderKey { return b.EventOf(put(id, version)).Key }
 
 // holds checks the version of a document in the sink, "" for none.
@@ -272,7 +296,5 @@ func (b *bench) leased(id shard.DocID, length time.Duration) {
 // inQueue checks how many messages the live queue still has.
 func (b *bench) inQueue(want int) {
 	b.Helper()
-	if got := b.live.Counts().Total(); got != want {
-		b.Errorf("%d messages in the queue, want %d", got, want)
-	}
+	b.InQueue(b.live, want, "of the live lane")
 }

@@ -187,12 +187,9 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 		}
 		b.Noted(journal.Received, 1)
 		b.sink.SetDown(nil)
-		b.fly(s, 3)
-		b.holds("a", "1")
+		b.delivers(s, 3, "a", "1")
 		b.inQueue(0)
-		if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 0 {
-			b.Errorf("%v is left of the flight (%v), want nothing, checkpoints neither", list, err)
-		}
+		b.flightsLeft(0) // checkpoints neither
 	})
 }
 
@@ -300,8 +297,7 @@ func TestAContinuationThatFails(t *testing.T) {
 			if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
 				b.Errorf("state %+v, want the flight to go on in a second execution", s)
 			}
-			b.fly(b.launched.list[1], 2)
-			b.holds("a", "1")
+			b.delivers(b.launched.list[1], 2, "a", "1")
 		})
 	})
 	t.Run("whose checkpoint got no answer goes on", func(t *testing.T) {
@@ -311,8 +307,7 @@ func TestAContinuationThatFails(t *testing.T) {
 			if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
 				b.Errorf("state %+v, want the flight to go on in a second execution", s)
 			}
-			b.fly(b.launched.list[1], 2)
-			b.holds("a", "1")
+			b.delivers(b.launched.list[1], 2, "a", "1")
 		})
 	})
 	t.Run("without its execution leaves the messages to redelivery", func(t *testing.T) {
@@ -325,8 +320,7 @@ func TestAContinuationThatFails(t *testing.T) {
 			b.Noted(journal.LaunchLost, 1)
 			b.inject = well
 			time.Sleep(time.Minute)
-			b.fly(b.receive(flight.Live), 2)
-			b.holds("a", "1")
+			b.delivers(b.receive(flight.Live), 2, "a", "1")
 			b.inQueue(0)
 		})
 	})
@@ -354,8 +348,7 @@ func TestAManifestThatCannotBeReadFailsTheTurn(t *testing.T) {
 			b.Errorf("state %+v, error %v, want the same turn again", next, err)
 		}
 		b.inject = fails("GetManifest", fault.FailBefore, 3) // and one try less is not a reason to wait for a lease
-		b.fly(s, 1)
-		b.holds("a", "1")
+		b.delivers(s, 1, "a", "1")
 	})
 }
 
@@ -403,12 +396,9 @@ func (b *bench) leftToRedelivery(s flight.State) {
 	if r := b.Row(doc("a")); r != before || b.sink.Counts().Requests != 0 {
 		b.Errorf("row %+v, want it untouched and nothing written: %+v", r, before)
 	}
-	if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 1 {
-		b.Errorf("flights %v (%v), want the manifest to be there for the code that can read it", list, err)
-	}
+	b.flightsLeft(1) // for the code that can read it
 	time.Sleep(b.Config.Queues.Visibility)
-	b.fly(b.receive(flight.Live), 2)
-	b.holds("a", "1")
+	b.delivers(b.receive(flight.Live), 2, "a", "1")
 	b.inQueue(0)
 }
 
@@ -426,8 +416,7 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
 				s := b.hold(put("a", 1), put("a", 2), put("b", 1))
 				when(b)
-				b.fly(s, 1)
-				b.holds("a", "")
+				b.delivers(s, 1, "a", "")
 				b.holds("b", "1")
 				b.Noted(journal.Schema, 2)
 				b.Noted(journal.LeftFlight, 2)
@@ -450,8 +439,7 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 			if s = b.turn(s); s.Done || b.sink.Counts().Requests != 0 {
 				b.Errorf("state %+v, want the flight to wait", s)
 			}
-			b.fly(s, 1)
-			b.holds("a", "1")
+			b.delivers(s, 1, "a", "1")
 		})
 	})
 	t.Run("once more consistently", func(t *testing.T) {
@@ -522,8 +510,7 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 				b.Noted(journal.Claimed, len(b.Notes.Of(journal.Committed)))
 				b.sink.SetDown(nil)
 				b.inject = well
-				b.fly(s, 5)
-				b.holds("a", "1")
+				b.delivers(s, 5, "a", "1")
 			})
 		})
 	}
@@ -563,8 +550,7 @@ func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
 					b.Errorf("done %v, wakes in %s: want it to look again within seconds", s.Done, wait)
 				}
 				b.Write(shard.Resume("search", b.Row(row), now(), b.Config.Retry.OpenFor))
-				b.fly(s, 5)
-				b.holds("a", "1")
+				b.delivers(s, 5, "a", "1")
 			})
 		})
 	}
@@ -611,11 +597,7 @@ func (p pingless) Ping(ctx context.Context) error {
 // Where nobody may ping, a document asks whether the sink is back: one, not all that wait.
 func TestWhereNobodyMayPingADocumentAsks(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		var bodies []string
-		for i := range 20 {
-			bodies = append(bodies, put(fmt.Sprint("d", i), 1))
-		}
-		s := b.hold(bodies...)
+		s := b.hold(many(20, put, "d")...)
 		b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Second), Level: 3}))
 		denyPings(b)
 		b.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 403}})
@@ -670,8 +652,7 @@ func TestAFlightLeavesASinkThatIsAwayForLong(t *testing.T) {
 			}
 		}
 		b.sink.SetDown(nil)
-		b.fly(prober, 3)
-		b.holds("a", "1")
+		b.delivers(prober, 3, "a", "1")
 		time.Sleep(4 * time.Minute)
 		b.fly(b.receive(flight.Live), 5)
 		b.inQueue(0)

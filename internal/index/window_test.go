@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // beside are settings with a collection "slow" beside the usual one.
@@ -24,11 +25,8 @@ func slowly(body string) string { return body[:len(body)-1] + `,"collection":"sl
 // visibility counts the messages whose visibility is changed from now on.
 func (b *bench) visibility() *int {
 	n := new(int)
-	b.inject = decide(func(op fault.Op) fault.Verdict {
-		if op.Call == "ChangeMessageVisibilityBatch" {
-			*n += op.Count
-		}
-		return fault.OK
+	b.inject = usecasetest.On("ChangeMessageVisibilityBatch", func(op fault.Op) {
+		*n += op.Count
 	})
 	return n
 }
@@ -73,11 +71,8 @@ func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 			stage{cfg: beside}.play(t, func(b *bench) {
 				begin := time.Now()
 				s := b.hold(put("a", 1), slowly(put("a", 1)))
-				b.inject = decide(func(op fault.Op) fault.Verdict {
-					if op.Call == calls && time.Since(begin) < time.Minute {
-						return fault.FailBefore
-					}
-					return fault.OK
+				b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool {
+					return op.Call == calls && time.Since(begin) < time.Minute
 				})
 				for legs := 1; ; {
 					if s = b.turn(s); !s.Done {
@@ -150,10 +145,8 @@ func TestAVersionThatLeftALongWindowIsWrittenWhereTheNewerOneDies(t *testing.T) 
 		newer := b.hold(put("a", 2))
 		b.fly(older, 1)
 		b.rejects("a", 1)
-		b.fly(newer, 2)
-		b.holds("a", "")
-		b.fly(b.comeBack(1), 2)
-		b.holds("a", "1")
+		b.delivers(newer, 2, "a", "")
+		b.delivers(b.comeBack(1), 2, "a", "1")
 		b.inQueue(0)
 		if at := time.Since(begin); at > 11*time.Minute {
 			b.Errorf("written after %s", at)
@@ -186,8 +179,7 @@ func TestAPaceThatIsLongerThanTheLease(t *testing.T) {
 		}
 		b.fly(older, 1) // the older one has its turn first, and leaves the write to the newer
 		b.holds("a", "1")
-		b.fly(newer, 1)
-		b.holds("a", "3")
+		b.delivers(newer, 1, "a", "3")
 		b.comeBack(1)
 		b.inQueue(0)
 		b.Noted(journal.Committed, 2)
@@ -214,8 +206,7 @@ func TestAnOutageDoesNotCutALongWindowShort(t *testing.T) {
 		if in := s.Wake().Sub(begin); in < 15*time.Minute || in > 15*time.Minute+time.Second {
 			b.Errorf("wakes after %s, want its window: 15m", in)
 		}
-		b.fly(s, 1)
-		b.holds("a", "1")
+		b.delivers(s, 1, "a", "1")
 	})
 }
 
@@ -240,8 +231,7 @@ func TestTwelveHoursHoldForLongWindows(t *testing.T) {
 		}
 		s = b.comeBack(1)
 		b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "", 0, "" })
-		b.fly(s, 1)
-		b.holds("a", "1")
+		b.delivers(s, 1, "a", "1")
 		b.inQueue(0)
 	})
 }

@@ -26,8 +26,7 @@ func poison() memory.Answer {
 // admit makes a version pending as another receive would, while this flight is in the air.
 func (b *bench) admit(body string) {
 	b.Helper()
-	e := b.EventOf(body)
-	b.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "another", Now: now()}))
+	b.Admit(b.EventOf(body))
 }
 
 // The form of COMMIT follows from the image in hand. Where the row has changed under it, the other
@@ -190,9 +189,7 @@ func TestTwoMessagesOfADeadVersionAreOneDeadLetter(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(put("a", 1), put("a", 1)), 1)
-		if l := b.TakeLetters(b.dead); len(l) != 1 {
-			b.Errorf("%d dead letters, want one", len(l))
-		}
+		b.WantLetters(b.dead, 1)
 		b.Noted(journal.DeadLettered, 1)
 		b.Noted(journal.AlreadyDead, 1)
 		b.inQueue(0)
@@ -243,8 +240,7 @@ func TestA409AfterTheLeaseHasEndedIsNotAnAlarm(t *testing.T) {
 				if s.Done {
 					b.Error("taken for success")
 				}
-				b.fly(s, 2)
-				b.holds("a", "1")
+				b.delivers(s, 2, "a", "1")
 			})
 		})
 	}
@@ -290,9 +286,7 @@ func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 		b.fly(b.hold(put("a", 1), put("b", 1)), 1)
 		b.Noted(journal.Dropped, 1)
 		b.Noted(journal.DeadLettered, 0)
-		if n := b.dead.Counts().Total(); n != 0 {
-			b.Errorf("%d messages in a dead-letter queue that nobody wants", n)
-		}
+		b.InQueue(b.dead, 0, "nobody wants dead letters")
 		if r := b.Row(doc("a")); r.Dead != b.key("a", 1) || r.Pending != "" {
 			b.Errorf("row %+v, want the version dead", r)
 		}
@@ -333,11 +327,7 @@ func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		const documents = 1000
-		var bodies []string
-		for i := range documents {
-			bodies = append(bodies, touched(fmt.Sprint(i), 1)) // and no loader
-		}
-		s := b.hold(bodies...)
+		s := b.hold(many(documents, touched, "")...) // and no loader
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "REJECT" || op.Call == "SendMessageBatch" {
 				time.Sleep(8 * time.Millisecond)
@@ -369,8 +359,7 @@ func TestOneIndexInTroubleDoesNotOpenTheCircuit(t *testing.T) {
 				b.Noted(journal.CircuitOpened, want)
 				b.Noted(journal.Released, 1)
 				b.holds("b", "1")
-				b.fly(s, 3)
-				b.holds("a", "1")
+				b.delivers(s, 3, "a", "1")
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // once makes the first call of every name fail so, and lets all others through. Queues are left
@@ -72,13 +73,10 @@ func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 			b.Fatal(err)
 		}
 		time.Sleep(b.Config.Queues.DeadLetterRetention)
-		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "GetLetter" {
-				if err := b.Letters.Drop(b.Context(), id); err != nil {
-					b.Error(err)
-				}
+		p, _ := b.faulty(usecasetest.On("GetLetter", func(fault.Op) {
+			if err := b.Letters.Drop(b.Context(), id); err != nil {
+				b.Error(err)
 			}
-			return fault.OK
 		}))
 		rep, err := p.Run(b.Context())
 		if err != nil || rep.Letters.Parked != 0 || rep.Letters.Redriven != 0 {
@@ -104,11 +102,8 @@ func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 		done := b.flight(entry{d, 1})
 		b.commit(d, 1, shard.Put)
 		time.Sleep(time.Hour)
-		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "GetLetter" {
-				time.Sleep(50 * time.Millisecond)
-			}
-			return fault.OK
+		p, _ := b.faulty(usecasetest.On("GetLetter", func(fault.Op) {
+			time.Sleep(50 * time.Millisecond)
 		}))
 		// about a third of it for flights; 2,000 looks, 16 at a time, take six seconds
 		p.Budget = prune.Budget{Time: 10 * time.Second}

@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // Faults, line 47.
@@ -220,11 +221,8 @@ func TestRowWhoseDeletionFailedIsTriedByTheNextRun(t *testing.T) {
 			b.commit(doc(i), 1, shard.Put)
 		}
 		time.Sleep(30 * day)
-		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "COLLECT" && op.Doc == doc(7) {
-				return fault.Throttle
-			}
-			return fault.OK
+		p, _ := b.faulty(usecasetest.Where(fault.Throttle, func(op fault.Op) bool {
+			return op.Call == "COLLECT" && op.Doc == doc(7)
 		}))
 		rep, err := p.Run(b.Context())
 		if !errors.Is(err, shard.ErrThrottled) || rep.Rows.Left == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func TestManyRulesThatFireAreOneRun(t *testing.T) {
@@ -216,12 +217,7 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 		t.Run(tt.segment, func(t *testing.T) {
 			play(t, func(b *bench) {
 				b.world()
-				p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
-					if op.Call == tt.call {
-						return fault.FailBefore
-					}
-					return fault.OK
-				}))
+				p, _ := b.faulty(usecasetest.Always(tt.call, fault.FailBefore))
 				rep, err := p.Run(b.Context())
 				if !errors.Is(err, fault.ErrInjected) || !strings.Contains(err.Error(), tt.segment) {
 					b.Errorf("error %v, want it named %s", err, tt.segment)

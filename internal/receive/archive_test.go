@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // archived opens an archive for the bench.
@@ -104,12 +105,7 @@ func (silent) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) faul
 // the same.
 func TestALostArchiveIsCountedAndLosesNothingElse(t *testing.T) {
 	for name, broken := range map[string]fault.Injector{
-		"fails": decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "PutArchive" {
-				return fault.FailBefore
-			}
-			return fault.OK
-		}),
+		"fails": usecasetest.Always("PutArchive", fault.FailBefore),
 		"hangs": silent{},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,12 +144,7 @@ func TestTheArchiveHasWhatIsSentAwayOrFails(t *testing.T) {
 			})
 		},
 		"no table": func(b *bench) {
-			b.inject = decide(func(op fault.Op) fault.Verdict {
-				if op.Service == fault.Table {
-					return fault.FailBefore
-				}
-				return fault.OK
-			})
+			b.inject = usecasetest.Away(fault.Table, fault.FailBefore)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

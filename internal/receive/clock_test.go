@@ -50,9 +50,7 @@ func TestABatchIsNotJudgedByAClockThatIsOff(t *testing.T) {
 				if admitted := len(b.Notes.Of(journal.Admitted)); admitted != 2-2*want {
 					b.Errorf("%d admitted, want %d", admitted, 2-2*want)
 				}
-				if l := b.TakeLetters(b.dead); len(l) != 0 {
-					b.Errorf("dead letters %+v", l)
-				}
+				b.WantLetters(b.dead, 0)
 			})
 		})
 	}

@@ -126,11 +126,8 @@ func TestABacklogOfALongWindowIsExtendedInTime(t *testing.T) {
 			b.send(put(fmt.Sprint("doc-", n), 1))
 			time.Sleep(time.Second)
 		}
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "ChangeMessageVisibilityBatch" {
-				time.Sleep(100 * time.Millisecond)
-			}
-			return fault.OK
+		b.inject = usecasetest.On("ChangeMessageVisibilityBatch", func(fault.Op) {
+			time.Sleep(100 * time.Millisecond)
 		})
 		batch, err := b.live.Receive(b.Context(), messages, 0)
 		if err != nil || len(batch) != messages {
@@ -281,11 +278,8 @@ func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 // the message as done.
 func TestAFailedEventTakesItsMessageOutOfTheFlight(t *testing.T) {
 	play(t, several, func(b *bench) {
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "ADMIT" && op.Doc == doc("b/two") {
-				return fault.FailBefore
-			}
-			return fault.OK
+		b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool {
+			return op.Call == "ADMIT" && op.Doc == doc("b/two")
 		})
 		out := queue.Outgoing{
 			Body:       removed("one@01", "two@01"),
@@ -363,9 +357,7 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 				if n := b.live.Counts().Delayed; n != c.delayed {
 					b.Errorf("%d copies wait in the queue, want %d", n, c.delayed)
 				}
-				if l := b.TakeLetters(b.dead); len(l) != c.dead {
-					b.Errorf("%d dead letters, want %d", len(l), c.dead)
-				}
+				b.WantLetters(b.dead, c.dead)
 				if c.delayed == 1 {
 					b.wantCopy(when)
 				}
@@ -401,12 +393,7 @@ func TestAScheduledEventThatCannotBeStoredKeepsItsMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
-				b.inject = decide(func(op fault.Op) fault.Verdict {
-					if op.Call == name {
-						return fault.FailBefore
-					}
-					return fault.OK
-				})
+				b.inject = usecasetest.Always(name, fault.FailBefore)
 				b.send(notBefore(put("a", 1), time.Now().Add(ahead)))
 				b.keeps(1, "the message")
 				b.Noted(journal.Scheduled, 0)
@@ -445,12 +432,7 @@ func TestWhatCannotBeHeldWaitsLongerEachTime(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
-				b.inject = decide(func(op fault.Op) fault.Verdict {
-					if tt.fails(op) {
-						return fault.FailBefore
-					}
-					return fault.OK
-				})
+				b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool { return tt.fails(op) })
 				b.send(put("a", 1))
 				for i := range 70 { // as often as seconds can be doubled, and oftener
 					want := 15 * time.Minute

@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // Faults, line 33: the table deletes expired items within days, not at once.
@@ -133,11 +134,8 @@ func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
 func TestARedeliveryReadsBeforeItWrites(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		writes := 0
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "ADMIT" {
-				writes++
-			}
-			return fault.OK
+		b.inject = usecasetest.On("ADMIT", func(fault.Op) {
+			writes++
 		})
 		b.send(put("a", 1), put("b", 1))
 		b.poll()
@@ -159,12 +157,7 @@ func TestAReadThatFailsLeavesTheJudgementToADMIT(t *testing.T) {
 		b.send(put("a", 1))
 		b.poll()
 		b.commit(b.EventOf(put("a", 1)))
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "Read" {
-				return fault.FailBefore
-			}
-			return fault.OK
-		})
+		b.inject = usecasetest.Always("Read", fault.FailBefore)
 		time.Sleep(41 * time.Second)
 		b.keeps(0, "a duplicate by the image of the refused ADMIT")
 		b.Noted(journal.Duplicate, 1)
@@ -174,11 +167,8 @@ func TestAReadThatFailsLeavesTheJudgementToADMIT(t *testing.T) {
 
 func TestOneDocumentsTroubleIsItsOwn(t *testing.T) {
 	play(t, nil, func(b *bench) {
-		b.inject = decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "ADMIT" && op.Doc == doc("a") {
-				return fault.Throttle
-			}
-			return fault.OK
+		b.inject = usecasetest.Where(fault.Throttle, func(op fault.Op) bool {
+			return op.Call == "ADMIT" && op.Doc == doc("a")
 		})
 		b.send(put("a", 1), put("b", 1))
 		b.keeps(2, "both")
@@ -210,9 +200,7 @@ func TestFirstSentMakesOlderNeverNewer(t *testing.T) {
 					b.Fatal(errs)
 				}
 				b.poll()
-				if l := b.TakeLetters(b.dead); len(l) != c.letters {
-					b.Errorf("%d dead letters, want %d", len(l), c.letters)
-				}
+				b.WantLetters(b.dead, c.letters)
 			})
 		})
 	}

@@ -40,9 +40,7 @@ func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
 		key := b.EventOf(put("a", 1)).Key
 		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart, r.Flight = key, now(), "a flight that died" })
 		b.inject = at("PARK", func() {
-			if n := b.dead.Counts().Total(); n != 1 {
-				b.Errorf("%d dead letters are stored before PARK, want one: a crash between the two must not lose it", n)
-			}
+			b.InQueue(b.dead, 1, "stored before PARK: a crash between the two must not lose it")
 		})
 		b.keeps(0, "it is acknowledged")
 		b.wantLetter(deadletter.DeadDeadline, 1)
@@ -88,9 +86,7 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 				now().Add(30*time.Second)
 		})
 		b.keeps(1, "the message held while somebody has the lease")
-		if n := b.dead.Counts().Total(); n != 0 {
-			b.Errorf("%d dead letters of a version that is being written", n)
-		}
+		b.InQueue(b.dead, 0, "the version is being written")
 		time.Sleep(41 * time.Second) // visible again, and the lease is over
 		b.keeps(0, "after the lease")
 		b.wantLetter(deadletter.DeadDeadline, 1)
@@ -141,9 +137,7 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 		b.admit(put("a", 2))
 		b.commit(b.EventOf(put("a", 2)))
 		b.keeps(0, "after a newer commit")
-		if l := b.TakeLetters(b.dead); len(l) != 0 {
-			b.Errorf("dead letters %+v of a version that was superseded", l)
-		}
+		b.WantLetters(b.dead, 0)
 		b.Noted(journal.Stale, 1)
 	})
 }
@@ -193,8 +187,7 @@ func TestPARKFollowsTheRow(t *testing.T) {
 
 func (b *bench) admit(body string) {
 	b.Helper()
-	e := b.EventOf(body)
-	b.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "f", Now: now()}))
+	b.Admit(b.EventOf(body))
 }
 
 func TestAnOverdueVersionDoesNotStandInForANewerOne(t *testing.T) {
@@ -256,9 +249,7 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 				b.Errorf("note %+v, want the message and the reason", n)
 			}
 		}
-		if n := b.dead.Counts().Total(); n != 0 {
-			b.Errorf("%d messages in a dead-letter queue that nobody wants", n)
-		}
+		b.InQueue(b.dead, 0, "nobody wants dead letters")
 		if r := b.Row(doc("a")); r.Dead != key || r.Pending != "" {
 			b.Errorf("row %+v, want it settled: nobody is left to write version 1", r)
 		}
@@ -305,9 +296,7 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 				if kept := b.poll(); len(kept) != c.kept {
 					b.Errorf("kept %v, want %d messages", kept, c.kept)
 				}
-				if l := b.TakeLetters(b.dead); len(l) != c.letters {
-					b.Errorf("%d dead letters, want %d", len(l), c.letters)
-				}
+				b.WantLetters(b.dead, c.letters)
 				b.Noted(journal.Failed, c.kept)
 				broken = false
 				time.Sleep(41 * time.Second)

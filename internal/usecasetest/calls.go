@@ -24,29 +24,53 @@ func (d Decide) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) faul
 // Healthy lets every call through.
 var Healthy = Decide(func(fault.Op) fault.Verdict { return fault.OK })
 
+// Where fails the calls that are meant, and lets the others through.
+func Where(what fault.Verdict, meant func(op fault.Op) bool) fault.Injector {
+	return Decide(func(op fault.Op) fault.Verdict {
+		if meant(op) {
+			return what
+		}
+		return fault.OK
+	})
+}
+
+// Always makes every call of that name fail as told.
+func Always(call string, what fault.Verdict) fault.Injector {
+	return Where(what, func(op fault.Op) bool { return op.Call == call })
+}
+
+// Away makes every call of a service fail as told.
+func Away(from fault.Service, what fault.Verdict) fault.Injector {
+	return Where(what, func(op fault.Op) bool { return op.Service == from })
+}
+
+// On runs f before every call of that name and lets all calls through.
+func On(call string, f func(op fault.Op)) fault.Injector {
+	return Decide(func(op fault.Op) fault.Verdict {
+		if op.Call == call {
+			f(op)
+		}
+		return fault.OK
+	})
+}
+
 // Fails makes the next n calls of that name fail as told.
 func Fails(call string, what fault.Verdict, n int) fault.Injector {
 	var mu sync.Mutex
-	return Decide(func(op fault.Op) fault.Verdict {
+	return Where(what, func(op fault.Op) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if op.Call != call || n == 0 {
-			return fault.OK
+		if op.Call == call {
+			n--
 		}
-		n--
-		return what
+		return op.Call == call && n >= 0
 	})
 }
 
 // At runs f before the first call of that name and lets all calls through.
 func At(call string, f func()) fault.Injector {
 	var once sync.Once
-	return Decide(func(op fault.Op) fault.Verdict {
-		if op.Call == call {
-			once.Do(f)
-		}
-		return fault.OK
-	})
+	return On(call, func(fault.Op) { once.Do(f) })
 }
 
 // class is the class of the error Denied.

@@ -171,6 +171,22 @@ func (r *Rig) TakeLetters(dead *memory.Queue) []deadletter.Letter {
 	return out
 }
 
+// WantLetters takes the dead letters that are visible and checks how many they are.
+func (r *Rig) WantLetters(dead *memory.Queue, want int) {
+	r.Helper()
+	if l := r.TakeLetters(dead); len(l) != want {
+		r.Errorf("dead letters %+v, want %d", l, want)
+	}
+}
+
+// InQueue checks how many messages a queue has, visible or not.
+func (r *Rig) InQueue(q *memory.Queue, want int, why string) {
+	r.Helper()
+	if got := q.Counts().Total(); got != want {
+		r.Errorf("%d messages in the queue, want %d: %s", got, want, why)
+	}
+}
+
 // SendLetter sends what index sends for an event that it gave up.
 func (r *Rig) SendLetter(dead *memory.Queue, m queue.Message, e event.Event, why deadletter.Reason) deadletter.Letter {
 	r.Helper()
