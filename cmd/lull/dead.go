@@ -214,7 +214,7 @@ func campaignLine(l operate.LetterLine) string {
 }
 
 // outcomes says how often each thing happened, or would have.
-func outcomes(w io.Writer, of map[string]int, dry bool) {
+func outcomes[O ~string](w io.Writer, of map[O]int, dry bool) {
 	for _, outcome := range slices.Sorted(maps.Keys(of)) {
 		terminal.Printf(w, "%s: %d\n", outcome, of[outcome])
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/reconcile"
 )
 
 // The steps of docs/runbook/losses/sink-restored.md: the search engine is put back to an earlier
@@ -63,7 +64,9 @@ func TestReconcileHasAnExitCodeForWhatIsBeingWritten(t *testing.T) {
 		var out bytes.Buffer
 		a := newApp(strings.NewReader(""), &out, &out)
 		a.target.output = "table"
-		err := a.reconcileEnd(operate.ReconcileResult{Waiting: tt.waiting, Remaining: tt.remaining})
+		err := a.reconcileEnd(operate.ReconcileResult{
+			Report: reconcile.Report{Waiting: tt.waiting}, Remaining: tt.remaining,
+		})
 		if code := codeOf(err); code != tt.code {
 			t.Errorf("%d are being written, %d remain: exit %d (%v), want %d", tt.waiting, tt.remaining, code, err, tt.code)
 		}

@@ -161,7 +161,7 @@ func (r *replayed) add(step operate.ReplayStep) {
 	r.Messages += step.Messages
 	r.Sent += step.Sent
 	for outcome, n := range step.Events {
-		r.Events[outcome] += n
+		r.Events[string(outcome)] += n
 	}
 	for _, f := range step.Faults {
 		if f.Outcome == replay.Unreadable {

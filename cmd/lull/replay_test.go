@@ -37,7 +37,7 @@ func (s *tape) Replay(_ context.Context, o operate.ReplayOrder) (operate.ReplayS
 		return operate.ReplayStep{}, s.why
 	}
 	step := operate.ReplayStep{Messages: 2, Sent: 1, Next: o.Cursor + "x"}
-	step.Events = map[string]int{"sent": 1, "newer": 1}
+	step.Events = map[replay.Outcome]int{"sent": 1, "newer": 1}
 	if o.Cursor == "" {
 		step.Faults = s.faults
 		for _, f := range s.faults {

@@ -114,7 +114,11 @@ func (v *verification) begin() error {
 	v.started, v.said = time.Now(), time.Now()
 	v.pace, v.repairs = paced(v.rate, publishBatch), paced(min(cmp.Or(v.rate, maxRepairs), maxRepairs), publishBatch)
 	if v.sample == 0 { // a sample is another one the next time
-		v.kept = checkpoint(cmp.Or(v.checkpoint, "lull-verify-"+string(v.collection)+".checkpoint"))
+		name := "lull-verify-" + string(v.collection)
+		if v.sink != "" {
+			name += "@" + v.sink
+		}
+		v.kept = checkpoint(cmp.Or(v.checkpoint, name+".checkpoint"))
 	}
 	order := verifyOrder{v.collection, v.target.name(), v.export, v.source, v.repair, v.versions, v.wholeAt, v.sink}
 	v.cp = newPoint(order)

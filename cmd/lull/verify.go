@@ -77,7 +77,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	fl.DurationVar(&f.patience, "patience", 2*time.Minute,
 		"how long `D` to look again while nothing that is in motion or was repaired comes to its end")
 	fl.StringVar(&f.checkpoint, "checkpoint", "",
-		"`FILE` that keeps how far a long run has come; without it lull-verify-COLLECTION.checkpoint in this folder")
+		"`FILE` that keeps how far a long run has come; without it lull-verify-COLLECTION.checkpoint in this folder, "+
+			"with --sink lull-verify-COLLECTION@SINK.checkpoint")
 	groupFlag(c, &f.group)
 	return exits(c, map[int]string{
 		exitOK:      "nothing differs, or nothing does any more; what is in motion is counted",

@@ -267,3 +267,16 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	broken := write(t, `{"order":`)
 	s.ask("verify", "content", "--checkpoint", broken).want(t, "a broken checkpoint", exitUsage, "is broken (", "remove it")
 }
+
+// Two sinks of a collection are verified apart, perhaps at the same time.
+func TestTheCheckpointOfAVerificationIsOfItsSink(t *testing.T) {
+	t.Parallel()
+	for sink, want := range map[string]checkpoint{
+		"": "lull-verify-content.checkpoint", "remote": "lull-verify-content@remote.checkpoint",
+	} {
+		v := &verification{app: newApp(nil, io.Discard, io.Discard), collection: "content", verifyFlags: verifyFlags{sink: sink}}
+		if err := v.begin(); err != nil || v.kept != want {
+			t.Errorf("sink %q: %s, %v, want %s", sink, v.kept, err, want)
+		}
+	}
+}

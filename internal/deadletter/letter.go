@@ -75,7 +75,8 @@ type Facts struct {
 type Filter struct {
 	Reason     Reason
 	Collection shard.Collection
-	Doc        shard.DocID
+	Doc        shard.DocID // of one row
+	Document   shard.DocID // without a sink: of its rows of all sinks
 	After      time.Time
 	Before     time.Time
 	State      State
@@ -86,6 +87,7 @@ func (f Filter) Matches(l Facts) bool {
 	return (f.Reason == "" || f.Reason == l.Reason) &&
 		(f.Collection == "" || l.Doc != "" && f.Collection == l.Doc.Collection()) &&
 		(f.Doc == "" || f.Doc == l.Doc) &&
+		(f.Document == "" || f.Document == l.Doc.Plain()) &&
 		(f.After.IsZero() || l.Died.After(f.After)) &&
 		(f.Before.IsZero() || l.Died.Before(f.Before)) &&
 		(f.State == "" || f.State == l.State)

@@ -267,10 +267,11 @@ func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.F
 		}
 		burial.Put = &s
 	}
+	bury := to.Bury
 	if b.order.DryRun {
-		return Copied, nil
+		bury = to.Would
 	}
-	_, err := to.Bury(ctx, burial)
+	err := bury(ctx, burial)
 	switch {
 	case err == nil:
 		return Copied, nil

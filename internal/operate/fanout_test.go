@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
@@ -76,6 +77,16 @@ func TestAMessageGoesToEverySinkOfItsCollectionOrToTheOneThatIsNamed(t *testing.
 	})
 }
 
+// explained is what is said of a document, for each sink.
+func explained(t *testing.T, api operate.API, key shard.DocID) []operate.Explanation {
+	t.Helper()
+	x, err := api.Explain(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]operate.Explanation{x}, x.Others...)
+}
+
 func TestADocumentIsExplainedForEachSink(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
@@ -88,12 +99,8 @@ func TestADocumentIsExplainedForEachSink(t *testing.T) {
 			"content@search#a": {"content#a search fresh"},
 			"content@remote#a": {"content@remote#a remote waiting"},
 		} {
-			x, err := api.Explain(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var got []string
-			for _, x := range append([]operate.Explanation{x}, x.Others...) {
+			for _, x := range explained(t, api, key) {
 				got = append(got, string(x.Key)+" "+x.Sink+" "+string(x.State))
 			}
 			if !slices.Equal(got, want) {
@@ -171,6 +178,43 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 			if _, there, _ := s.sink.Get(t.Context(), "content#a"); there {
 				t.Error("a sink has it still")
 			}
+		}
+	})
+}
+
+func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		remote := g.fanOut()
+		g.Config.Debounce.MinInterval = 0
+		g.die(put("a", 3), deadletter.RejectedBySink)
+		remote.die(put("a", 3), deadletter.RejectedBySink)
+		e := g.event(put("a", 2)) // its sink is gone from the settings
+		l := deadletter.New(queue.Message{ID: "m", Body: put("a", 2)}, deadletter.Cancelled, "", e.Doc.In("gone"), e.Key, 0,
+			time.Now())
+		l.Sink, l.Lane = "gone", string(flight.Live)
+		if _, err := g.letters.Park(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		g.die(put("b", 3), deadletter.RejectedBySink)
+		for key, want := range map[shard.DocID]int{
+			"content#a": 3, "content@search#a": 1, "content@remote#a": 1, "content@gone#a": 1, "content#c": 0,
+		} {
+			if letters, err := api.Letters(t.Context(), operate.LetterFilter{Key: key}); err != nil || len(letters) != want {
+				t.Errorf("%s: %+v, %v, want %d", key, letters, err, want)
+			}
+		}
+		for i, x := range explained(t, api, "content#a") {
+			if len(x.Letters) != 1 || x.Letters[0].Key != x.Key {
+				t.Errorf("explained %d: %+v, want the dead letter of this sink", i, x.Letters)
+			}
+		}
+		forgotten, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", By: "ann"})
+		if want := "dead letters 2/2"; err != nil || !strings.Contains(places(forgotten), want) {
+			t.Errorf("forgotten: %s, %v, want %s, that of the sink that is gone too", places(forgotten), err, want)
+		}
+		if letters, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(letters) != 1 {
+			t.Errorf("after forget: %+v, %v, want that of the other document only", letters, err)
 		}
 	})
 }
@@ -318,13 +362,12 @@ func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 			t.Helper()
 			return backfilled(t, api, order)
 		}
-		want := map[string]int{operate.Copied: 6, operate.There: 1, operate.InMotion: 1, operate.Differs: 1}
+		want := map[string]int{operate.Copied: 5, operate.There: 2, operate.InMotion: 1, operate.Differs: 1}
 		look := order
 		look.DryRun = true
 		if got, lines := fill(look); !maps.Equal(got, want) || g.row("content@remote#a").Exists() {
 			t.Errorf("a dry run: %v, want %v and nothing changed; named %+v", got, want, lines)
 		}
-		want[operate.Copied], want[operate.There] = 5, 2 // a dry run does not read the other sink
 		got, lines := fill(order)
 		if !maps.Equal(got, want) || len(lines) != 1 || lines[0].Key != "content@remote#lost" {
 			t.Errorf("%v, want %v; named %+v", got, want, lines)

@@ -144,7 +144,7 @@ func (g *forgetting) sink(ctx context.Context, name string) error {
 		}
 		return k, err
 	}
-	_, err := g.reconciler(name).Bury(ctx, reconcile.Burial{Doc: g.Key, Key: key, By: g.By, Why: "forgotten"})
+	err := g.reconciler(name).Bury(ctx, reconcile.Burial{Doc: g.Key, Key: key, By: g.By, Why: "forgotten"})
 	switch {
 	case err == nil:
 		tombstone.Found, tombstone.Removed, doc.Removed = 1, 1, doc.Found
@@ -220,9 +220,13 @@ func (g *forgetting) scheduledEvents(ctx context.Context, _ string) error {
 func (g *forgetting) letters(ctx context.Context, _ string) error {
 	s, unclear := ForgetStep{Place: "dead letters"}, ForgetStep{Place: "dead letters without a key that name it"}
 	var mine []deadletter.Facts
-	own := redrive.Selection{Filter: deadletter.Filter{Doc: g.Key}}
+	others := g.Config.RowsOf(g.Key)[1:]
+	own := redrive.Selection{Filter: deadletter.Filter{Document: g.Key.Plain()}}
 	err := g.redrives().List(ctx, own, func(f deadletter.Facts) error {
-		mine = append(mine, f)
+		// Those of a sink that the settings no longer have go with those of the first one.
+		if f.Doc == g.Key || g.Key.Sink() == "" && !slices.Contains(others, f.Doc) {
+			mine = append(mine, f)
+		}
 		return nil
 	})
 	if err != nil {

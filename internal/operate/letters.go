@@ -12,10 +12,18 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-func (f LetterFilter) selection() redrive.Selection {
-	return redrive.Selection{ID: f.ID, Filter: deadletter.Filter{
-		Reason: f.Reason, Collection: f.Collection, Doc: f.Key, After: f.After, Before: f.Before, State: f.State,
+// selection is what a filter selects. A key without a sink stands for the document in all sinks,
+// also in one that the settings no longer have.
+func (o *Operator) selection(f LetterFilter) redrive.Selection {
+	s := redrive.Selection{ID: f.ID, Filter: deadletter.Filter{
+		Reason: f.Reason, Collection: f.Collection, After: f.After, Before: f.Before, State: f.State,
 	}}
+	if f.Key.Sink() == "" {
+		s.Document = f.Key
+	} else {
+		s.Doc = o.row(f.Key)
+	}
+	return s
 }
 
 func asLetter(f deadletter.Facts) Letter {
@@ -31,18 +39,21 @@ func asLetter(f deadletter.Facts) Letter {
 
 // Letters lists dead letters.
 func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
-	out := []Letter{}
-	err := o.redrives().List(ctx, f.selection(), func(facts deadletter.Facts) error {
-		out = append(out, asLetter(facts))
-		return nil
-	})
-	return out, kind(err)
+	return o.list(ctx, o.selection(f))
 }
 
 // lettersOf lists the dead letters of one row, in any state where none is named.
 func (o *Operator) lettersOf(ctx context.Context, row shard.DocID, state deadletter.State) ([]Letter, error) {
-	all, err := o.Letters(ctx, LetterFilter{Key: row, State: state})
-	return slices.DeleteFunc(all, func(l Letter) bool { return l.Key != row }), err
+	return o.list(ctx, redrive.Selection{Filter: deadletter.Filter{Doc: row, State: state}})
+}
+
+func (o *Operator) list(ctx context.Context, s redrive.Selection) ([]Letter, error) {
+	out := []Letter{}
+	err := o.redrives().List(ctx, s, func(facts deadletter.Facts) error {
+		out = append(out, asLetter(facts))
+		return nil
+	})
+	return out, kind(err)
 }
 
 // The sizes of a page of dead letters: without a limit, and at most.
@@ -62,7 +73,7 @@ func (o *Operator) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, e
 		list, err := o.Letters(ctx, q.LetterFilter)
 		return LetterPage{Letters: list}, err
 	}
-	found, next, err := o.redrives().Page(ctx, q.selection(), q.Cursor, limit)
+	found, next, err := o.redrives().Page(ctx, o.selection(q.LetterFilter), q.Cursor, limit)
 	for _, f := range found {
 		p.Letters = append(p.Letters, asLetter(f))
 	}
@@ -76,7 +87,7 @@ var errEnough = errors.New("enough")
 // LetterGroups counts dead letters by reason.
 func (o *Operator) LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error) {
 	groups, n := map[deadletter.Reason]*LetterGroup{}, 0
-	err := o.redrives().List(ctx, f.selection(), func(l deadletter.Facts) error {
+	err := o.redrives().List(ctx, o.selection(f), func(l deadletter.Facts) error {
 		if n++; n > maxCount {
 			return errEnough
 		}
@@ -119,16 +130,16 @@ func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
 
 // Redrive sends dead letters again.
 func (o *Operator) Redrive(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	return r.do(ctx, o.redrives().Redrive)
+	return r.do(ctx, o.selection(r.LetterFilter), o.redrives().Redrive)
 }
 
 // Drop deletes dead letters for good.
 func (o *Operator) Drop(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	return r.do(ctx, o.redrives().Drop)
+	return r.do(ctx, o.selection(r.LetterFilter), o.redrives().Drop)
 }
 
-func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redrive.Order) (redrive.Tally,
-	error),
+func (r LetterOrder) do(ctx context.Context, of redrive.Selection,
+	campaign func(context.Context, redrive.Order) (redrive.Tally, error),
 ) (LetterResult, error) {
 	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
 	switch {
@@ -138,7 +149,7 @@ func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redr
 		return res, inputf("rate %g: want dead letters a second, or 0 for no limit", r.Rate)
 	}
 	tally, err := campaign(ctx, redrive.Order{
-		Selection: r.selection(), How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate,
+		Selection: of, How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate,
 		All: r.All,
 		Progress: func(p redrive.Progress) {
 			line := LetterLine{Letter: asLetter(p.Facts), Outcome: string(p.Outcome)}

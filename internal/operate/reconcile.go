@@ -58,17 +58,16 @@ type ReconcileLine struct {
 // ReconcileResult counts.
 type ReconcileResult struct {
 	Collection shard.Collection `json:"collection"`
-	Rows       int              `json:"rows"`
-	Documents  int              `json:"documents"` // in the sink
-	Waiting    int              `json:"waiting"`   // differ, and are being written or about to be
-	Outcomes   map[string]int   `json:"outcomes"`  // of the documents that differ
-	Remaining  int              `json:"remaining"` // documents that differ still
-	DryRun     bool             `json:"dry_run,omitempty"`
+	reconcile.Report
+	Remaining int `json:"remaining"` // documents that differ still
 }
 
 // Reconcile compares a collection with its rows and repairs what the two of them suffice for.
 func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileResult, error) {
-	res := ReconcileResult{Collection: r.Collection, Outcomes: map[string]int{}, DryRun: r.DryRun}
+	result := func(report reconcile.Report) ReconcileResult {
+		return ReconcileResult{r.Collection, report, report.Remaining()}
+	}
+	res := result(reconcile.Report{Outcomes: map[reconcile.Outcome]int{}, DryRun: r.DryRun})
 	switch {
 	case r.By == "":
 		return res, errNobody
@@ -82,14 +81,6 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 		return res, err
 	}
 	s := o.reconciler(name)
-	result := func(report reconcile.Report) ReconcileResult {
-		res.Rows, res.Documents, res.Waiting = report.Rows, report.Copies, report.Waiting
-		res.Remaining = report.Remaining()
-		for outcome, n := range report.Outcomes {
-			res.Outcomes[string(outcome)] = n
-		}
-		return res
-	}
 	report, err := s.Run(ctx, reconcile.Order{
 		Collection: r.Collection, DryRun: r.DryRun, Rate: r.Rate, By: r.By,
 		Found: func(l reconcile.Line) {

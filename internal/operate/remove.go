@@ -61,24 +61,21 @@ func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 		return Removed{}, inputf("documents: %d, at most %d in one order", len(r.Documents), maxRemove)
 	}
 	done := Removed{Documents: []Removal{}}
-	s := o.reconciler(name)
+	bury := o.reconciler(name).Bury
+	if r.DryRun {
+		bury = o.reconciler(name).Would
+	}
 	for _, seen := range r.Documents {
 		if seen.Key.Collection() != r.Collection || o.Config.SinkOf(seen.Key) != name {
 			return done, inputf("documents: %s is not of collection %s in sink %s", seen.Key, r.Collection, name)
 		}
 		line := Removal{Key: seen.Key, Outcome: removed}
-		key := func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
-			k, err := o.removal(row, c, seen, run)
-			if err == nil && r.DryRun {
-				err = errDry
-			}
-			return k, err
-		}
-		_, err := s.Bury(ctx, reconcile.Burial{
-			Doc: seen.Key, By: r.By, Key: key, Why: "the source does not have it, and the sink had " + seen.OrderKey,
+		err := bury(ctx, reconcile.Burial{
+			Doc: seen.Key, By: r.By, Why: "the source does not have it, and the sink had " + seen.OrderKey,
+			Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) { return o.removal(row, c, seen, run) },
 		})
 		switch {
-		case err == nil, errors.Is(err, errDry):
+		case err == nil:
 		case errors.Is(err, errSeen):
 			line.Outcome = changed
 		case errors.Is(err, reconcile.ErrMoving):
@@ -92,8 +89,6 @@ func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	}
 	return done, nil
 }
-
-var errDry = errors.New("dry run")
 
 func (o *Operator) reconciler(name string) *reconcile.Service {
 	return &reconcile.Service{

@@ -40,14 +40,7 @@ type ReplayOrder struct {
 }
 
 // ReplayStep is what became of a part of the archive.
-type ReplayStep struct {
-	Next     string         `json:"next,omitempty"` // the cursor of the next step, empty at the end
-	At       time.Time      `json:"at,omitzero"`    // when lull received the part
-	Messages int            `json:"messages"`       // looked at
-	Sent     int            `json:"sent"`           // messages sent; a message may become one for each event
-	Events   map[string]int `json:"events"`         // by outcome
-	Faults   []replay.Fault `json:"faults,omitempty"`
-}
+type ReplayStep = replay.Step
 
 // Archived adds up what the archive has of a time.
 func (o *Operator) Archived(ctx context.Context, r ArchiveRange) (archive.Size, error) {
@@ -97,20 +90,9 @@ func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 		},
 		Sources: func(sink string) replay.Sources { return o.Sources.At(sink) },
 	}
-	step, err := s.Step(ctx, replay.Order{
+	return s.Step(ctx, replay.Order{
 		From: r.From, To: r.To, Collection: r.Collection, Source: r.Source, Run: run, DryRun: r.DryRun,
 	}, r.Cursor, r.Limit)
-	if err != nil {
-		return ReplayStep{}, err
-	}
-	done := ReplayStep{
-		Next: step.Next, At: step.At, Messages: step.Messages, Sent: step.Sent, Events: map[string]int{},
-		Faults: step.Faults,
-	}
-	for outcome, n := range step.Events {
-		done.Events[string(outcome)] = n
-	}
-	return done, nil
 }
 
 // archives refuses where nothing is archived.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -33,9 +34,9 @@ type Copy struct {
 
 // both compares from both sides, or what the audit asks for.
 func (r *run) both(ctx context.Context) error {
-	a := r.Audit
-	if a == nil || len(a.Keys) == 0 && a.Sample == 0 {
-		if a == nil || !a.From.Rows {
+	docs, sample := r.audit.Keys, r.audit.Sample
+	if len(docs) == 0 && sample == 0 {
+		if !r.audit.From.Rows {
 			if err := r.sinkFirst(ctx); err != nil {
 				return err
 			}
@@ -43,19 +44,18 @@ func (r *run) both(ctx context.Context) error {
 		}
 		return r.rowsThen(ctx)
 	}
-	docs := a.Keys
 	if len(docs) == 0 {
 		var err error
 		docs, err = r.table().
-			Sample(ctx, r.Scanner, a.Seed, a.Sample, 1+a.Sample/sampleYield, func(row shard.Row) bool {
+			Sample(ctx, r.Scanner, r.audit.Seed, sample, 1+sample/sampleYield, func(row shard.Row) bool {
 				return r.ours(row.Doc, r.Collection) && row.Committed != ""
 			})
 		if err != nil {
 			return err
 		}
 	}
-	for ; len(docs) > 0; docs = docs[min(page, len(docs)):] {
-		if err := r.named(ctx, docs[:min(page, len(docs))]); err != nil {
+	for part := range slices.Chunk(docs, page) {
+		if err := r.named(ctx, part); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (r *run) named(ctx context.Context, docs []shard.DocID) error {
 			r.report.Rows++
 		}
 		if f.Copy != (shard.InSink{}) {
-			r.report.Copies++
+			r.report.Documents++
 		}
 		if err := r.deal(ctx, f); err != nil {
 			return err
@@ -88,16 +88,6 @@ func (r *run) named(ctx context.Context, docs []shard.DocID) error {
 }
 
 var errPast = errors.New("the collection has ended")
-
-// documents calls f for the documents of the collection that the sink holds: in an audit from where
-// the last one stopped, and also for what lull did not write.
-func (r *run) documents(ctx context.Context, f func(sink.Stored) error) error {
-	after := ""
-	if r.Audit != nil {
-		after = r.Audit.From.After
-	}
-	return r.Documents(ctx, r.Collection, after, f)
-}
 
 // Documents calls f for the documents of a collection in the sink whose id is greater than after,
 // by id. With Whole it may also call it for what lull did not write.
@@ -120,38 +110,20 @@ func (l Looker) Documents(ctx context.Context, of shard.Collection, after string
 	return err
 }
 
-// rowsFrom is the cursor with which the table is read on.
-func (r *run) rowsFrom() string {
-	if r.Audit != nil && r.Audit.From.Rows {
-		return r.Audit.From.After
-	}
-	return ""
-}
-
 func (r *run) reached(p Place) {
-	if r.Audit != nil && r.Audit.Reached != nil {
-		r.Audit.Reached(p, r.report)
+	if r.audit.Reached != nil {
+		r.audit.Reached(p, r.report)
 	}
 }
 
 // seen tells of a page of the sink.
 func (r *run) seen(docs []shard.DocID, copies []stored) {
-	if r.Audit == nil {
-		return
-	}
-	if r.Audit.Seen != nil {
+	if r.audit.Seen != nil {
 		page := make([]Copy, len(docs))
 		for i, d := range docs {
 			page[i] = Copy{d, copies[i].InSink}
 		}
-		r.Audit.Seen(page)
+		r.audit.Seen(page)
 	}
 	r.reached(Place{After: docs[len(docs)-1].ID()})
-}
-
-// moving names a document that is in motion, where somebody will look again.
-func (r *run) moving(f Finding) {
-	if r.Audit != nil && r.Found != nil {
-		r.Found(Line{Finding: f, Outcome: Moving})
-	}
 }

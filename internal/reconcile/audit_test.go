@@ -50,7 +50,7 @@ func TestAnAuditNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
 		if got := b.told(); err != nil || !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s (%v)", strings.Join(got, "\n"), strings.Join(want, "\n"), err)
 		}
-		if r.Waiting != 3 || r.Copies != 11 || len(seen) != 11 || r.Remaining() != 8 {
+		if r.Waiting != 3 || r.Documents != 11 || len(seen) != 11 || r.Remaining() != 8 {
 			t.Errorf("got %+v, %d copies seen", r, len(seen))
 		}
 		// A comparison of lull's own documents takes no notice of them, as before.
@@ -122,7 +122,7 @@ func TestAnAuditOfSomeDocumentsLooksAtThese(t *testing.T) {
 		keys := []shard.DocID{"content#d003", "content#d004", "content#d005", "content#x"}
 		r, err := b.run(audit(&reconcile.Audit{Keys: keys}))
 		if got := b.told(); err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
-			r.Rows != 3 || r.Copies != 2 {
+			r.Rows != 3 || r.Documents != 2 {
 			t.Errorf("got %v, %+v, %v", got, r, err)
 		}
 		seen := map[string]bool{}

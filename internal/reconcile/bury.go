@@ -25,73 +25,90 @@ type Burial struct {
 // later.
 var ErrMoving = errors.New("it is not done yet")
 
+// Would says why Bury would not do it now, or nil. It only reads, and does not ask whether the sink
+// takes writes.
+func (s *Service) Would(ctx context.Context, b Burial) error {
+	_, _, err := s.judged(ctx, b)
+	return err
+}
+
 // Bury deletes a document from the sink, or writes it, under a lease of its own, and commits that.
 // It is what receive and index do with an event of that key: ADMIT, CLAIM, the request, COMMIT. So
 // it is refused wherever such an event is, and a version that is newer goes over it. It can be
-// tried again at any time, and then goes on. It returns the key that is committed.
-func (s *Service) Bury(ctx context.Context, b Burial) (shard.OrderKey, error) {
+// tried again at any time, and then goes on.
+func (s *Service) Bury(ctx context.Context, b Burial) error {
 	var why error
 	for range tries {
-		k, again, err := s.bury(ctx, b)
+		again, err := s.bury(ctx, b)
 		if !again {
-			return k, err
+			return err
 		}
 		why = err
 	}
-	return "", why
+	return why
 }
 
-// bury tries once. again says that the row changed meanwhile, or that the sink asked to wait.
-func (s *Service) bury(ctx context.Context, b Burial) (k shard.OrderKey, again bool, err error) {
-	if err := s.Takes(ctx, b.Doc.Collection()); err != nil {
-		return "", false, err
-	}
+// judged looks at the document, and says which key is to be committed, or why there is none.
+func (s *Service) judged(ctx context.Context, b Burial) (f Finding, k shard.OrderKey, err error) {
 	whole := s.Looker
 	whole.Whole = true
 	found, err := whole.Look(ctx, []shard.DocID{b.Doc})
 	if err != nil {
-		return "", false, err
+		return f, "", err
 	}
-	f := found[0]
-	row := f.Row
+	f = found[0]
+	row, at := f.Row, shard.MicrosOf(s.Clock.Now())
 	if k, err = b.Key(row, f.Copy); err != nil {
-		return "", false, err
+		return f, "", err
 	}
-	now := s.Clock.Now()
-	at := shard.MicrosOf(now)
 	switch pace := s.Config.Timing(b.Doc.Collection()).MinInterval; {
 	case row.Foreign():
-		return "", false, errors.New("the row has a newer schema: update lull")
-	case row.Committed == k && row.Owner == "" &&
-		(b.Put != nil || f.Document == nil && f.Copy == (shard.InSink{})):
-		return k, false, nil // an earlier try did it
+		err = errors.New("the row has a newer schema: update lull")
+	case f.buried(b, k): // an earlier try did it
 	case row.Owner != "" && row.LeaseUntil >= at.Add(-s.Off):
-		return "", false, fmt.Errorf(
-			"it is being written until %s: %w",
-			row.LeaseUntil.Time().Format("15:04:05"),
-			ErrMoving,
-		)
+		err = fmt.Errorf("it is being written until %s: %w", row.LeaseUntil.Time().Format("15:04:05"), ErrMoving)
 	case row.Committed > k, row.Pending > k, row.Claimed > k:
-		return "", false, fmt.Errorf("a newer version is there or waits: %w", ErrMoving)
+		err = fmt.Errorf("a newer version is there or waits: %w", ErrMoving)
 	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ahead of a clock that is late it says nothing
-		return "", false, fmt.Errorf("its collection allows one write in %s: %w", pace, ErrMoving)
-	case row.Committed == k && b.Put == nil:
-		outcome, err := s.again(ctx, f, b)
+		err = fmt.Errorf("its collection allows one write in %s: %w", pace, ErrMoving)
+	}
+	return f, k, err
+}
+
+// buried reports whether nothing is left to do.
+func (f Finding) buried(b Burial, k shard.OrderKey) bool {
+	return f.Row.Committed == k && f.Row.Owner == "" &&
+		(b.Put != nil || f.Document == nil && f.Copy == (shard.InSink{}))
+}
+
+// bury tries once. again says that the row changed meanwhile, or that the sink asked to wait.
+func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
+	if err := s.Takes(ctx, b.Doc.Collection()); err != nil {
+		return false, err
+	}
+	f, k, err := s.judged(ctx, b)
+	row := f.Row
+	switch {
+	case err != nil, f.buried(b, k):
+		return false, err
+	case row.Committed == k && b.Put == nil: // what a committed delete left, or what came back since
+		r := &run{Service: s, Order: Order{By: b.By}}
+		outcome, err := r.reassert(ctx, f)
 		if err == nil && outcome != Reasserted {
 			err = ErrMoving
 		}
-		return k, false, err
-	}
-	if row.Pending != k {
+		return false, err
+	case row.Pending != k:
 		old, err := s.table().Write(ctx, shard.Admit(shard.Admission{
-			Doc: b.Doc, Key: k, Class: k.Class(), Flight: b.flight(), Now: at,
+			Doc: b.Doc, Key: k, Class: k.Class(), Flight: b.flight(), Now: shard.MicrosOf(s.Clock.Now()),
 		}))
-		if refused, ok := shard.AsRefused(err); ok && refused.Row.Pending != k {
-			return "", true, fmt.Errorf("the row takes no %s now: %w", b.op(), ErrMoving)
-		} else if err != nil && !ok {
-			return "", false, fmt.Errorf("ADMIT: %w", err)
-		} else if !ok {
+		switch refused, ok := shard.AsRefused(err); {
+		case ok && refused.Row.Pending != k:
+			return true, fmt.Errorf("the row takes no %s now: %w", b.op(), ErrMoving)
+		case err == nil:
 			row = old
+		case !ok:
+			return false, fmt.Errorf("ADMIT: %w", err)
 		}
 	}
 	return s.claimAndWrite(ctx, b, row, k)
@@ -123,7 +140,7 @@ func begun(row shard.Row) bool { return row.Flight == operatorFlight && row.Pend
 
 // complete goes on with a burial that stopped, and reports whether it is done.
 func (r *run) complete(ctx context.Context, row shard.Row) bool {
-	_, err := r.Bury(ctx, Burial{
+	return r.Bury(ctx, Burial{
 		Doc: row.Doc, By: r.By, Why: "an operator began it, and stopped",
 		Key: func(now shard.Row, _ shard.InSink) (shard.OrderKey, error) {
 			if now.Pending != row.Pending {
@@ -131,8 +148,7 @@ func (r *run) complete(ctx context.Context, row shard.Row) bool {
 			}
 			return row.Pending, nil
 		},
-	})
-	return err == nil
+	}) == nil
 }
 
 // Takes refuses what a function would not do either: to write to a sink that is paused or away, or
@@ -151,14 +167,9 @@ func (s *Service) Takes(ctx context.Context, c shard.Collection) error {
 }
 
 // claimAndWrite takes the lease of what is pending, deletes or writes, and commits.
-func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (shard.OrderKey, bool,
-	error,
-) {
+func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (again bool, err error) {
 	now := s.Clock.Now()
-	at := shard.MicrosOf(now)
-	until := now.Add(
-		margin + s.Config.Index.SinkDeadline + s.Config.Index.Guard + s.Off + s.Config.ApplyDelay(s.SinkName),
-	)
+	at, until := shard.MicrosOf(now), s.leaseEnd(now)
 	fence := shard.NextFence(row, at)
 	if s.Off > 0 {
 		fence = shard.FenceAfter(row, at)
@@ -169,39 +180,34 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 		Until: shard.MicrosOf(until), Again: row.Claimed == k,
 		MinInterval: s.Config.Timing(b.Doc.Collection()).MinInterval,
 	}
-	l := bid.Lease()
-	w := shard.Claim(bid)
+	l, w := bid.Lease(), shard.Claim(bid)
 	old, err := s.table().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
 		if !shard.OwnClaim(refused.Row, bid) {
-			return "", true, fmt.Errorf("somebody else writes it: %w", ErrMoving)
+			return true, fmt.Errorf("somebody else writes it: %w", ErrMoving)
 		}
 		old, err = refused.Row, nil // only the answer was lost
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("CLAIM: %w", err)
+		return false, fmt.Errorf("CLAIM: %w", err)
 	}
 	// By the time of day: a machine that slept has a timer that did not run.
 	if late := shard.MicrosOf(s.Clock.Now()).Sub(at); late > margin {
-		return "", false, fmt.Errorf("CLAIM took %s, which leaves no time for a request: %w", late, ErrMoving)
+		return false, fmt.Errorf("CLAIM took %s, which leaves no time for a request: %w", late, ErrMoving)
 	}
 	out := s.request(ctx, l, b.Put, old.CommittedOp == shard.Put)
+	err = fmt.Errorf("%s: %s: %s", b.op(), out.Kind, out.Reason)
 	switch out.Kind {
 	case sink.Applied:
-		return k, false, s.commit(ctx, b, l, w.Apply(old))
+		return false, s.commit(ctx, b, l, w.Apply(old))
 	case sink.Unknown, sink.Newer: // the lease stays until nothing can be applied any more
-		return "", false, fmt.Errorf("%s: %s: %s: try again after %s: %w", b.op(), out.Kind, out.Reason,
-			until.UTC().Format("15:04:05"), ErrMoving)
+		return false, fmt.Errorf("%w: try again after %s: %w", err, until.UTC().Format("15:04:05"), ErrMoving)
 	case sink.Throttled, sink.Refused, sink.Rejected, sink.Configuration:
 	}
-	release := shard.Release(l, string(b.op())+": "+out.Kind.String(), false)
-	if _, err := s.table().Write(ctx, release); err != nil {
-		if refused, ok := shard.AsRefused(err); !ok || !shard.Ended(refused.Row, l, release) {
-			return "", false, fmt.Errorf("RELEASE: %w", err)
-		}
+	if err := s.end(ctx, l, shard.Release(l, string(b.op())+": "+out.Kind.String(), false)); err != nil {
+		return false, fmt.Errorf("RELEASE: %w", err)
 	}
-	err = fmt.Errorf("%s: %s: %s", b.op(), out.Kind, out.Reason)
-	return "", out.Kind == sink.Throttled && s.Clock.Sleep(ctx, max(out.RetryAfter, margin)) == nil, err
+	return out.Kind == sink.Throttled && s.Clock.Sleep(ctx, max(out.RetryAfter, margin)) == nil, err
 }
 
 // commit commits what was written, in the form that the newest image asks for.
@@ -230,10 +236,4 @@ func (s *Service) commit(ctx context.Context, b Burial, l shard.Lease, image sha
 		}
 	}
 	return fmt.Errorf("the lease was lost: %w", ErrMoving)
-}
-
-// again deletes once more what a committed delete left, or what came back since.
-func (s *Service) again(ctx context.Context, f Finding, b Burial) (Outcome, error) {
-	r := &run{Service: s, Order: Order{By: b.By}}
-	return r.reassert(ctx, f)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // bury writes the tombstone above every version of a document.
-func (b *bench) bury(id string) (shard.OrderKey, error) {
+func (b *bench) bury(id string) error {
 	b.Helper()
 	v := fault.NewInvocation(b.inject, "operator", 1)
 	tokens := 0
@@ -94,19 +94,19 @@ func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
 				usecasetest.Story(t, func(t *testing.T) {
 					b := open(t, versions)
 					make(b)
-					if _, err := b.bury("a"); err != nil {
+					if err := b.bury("a"); err != nil {
 						t.Fatal(err)
 					}
 					b.buried(t, "a")
 					b.Noted(journal.Removed, 1)
 					before := b.Row(usecasetest.Doc("a"))
-					if _, err := b.bury("a"); err != nil || b.Row(usecasetest.Doc("a")) != before {
+					if err := b.bury("a"); err != nil || b.Row(usecasetest.Doc("a")) != before {
 						t.Errorf("again: %v, row %+v", err, b.Row(usecasetest.Doc("a")))
 					}
 					time.Sleep(time.Hour)
 					b.stranger("a") // back, by somebody else's hand
 					time.Sleep(time.Second)
-					if _, err := b.bury("a"); err != nil {
+					if err := b.bury("a"); err != nil {
 						t.Error(err)
 					}
 					b.buried(t, "a")
@@ -143,7 +143,7 @@ func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
 				b.stored("a", 5, 10*time.Minute)
 				tt.make(b)
 				before := b.Row(usecasetest.Doc("a"))
-				_, err := b.bury("a")
+				err := b.bury("a")
 				if !errors.Is(err, reconcile.ErrMoving) || !strings.Contains(err.Error(), tt.says) ||
 					b.Row(usecasetest.Doc("a")) != before || b.held("a") != "5" {
 					t.Errorf("got %v, row %+v; want it left alone: %s", err, b.Row(usecasetest.Doc("a")), tt.says)
@@ -164,13 +164,13 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 					b.row("a", 5, shard.Put)
 					b.stored("a", 5, 10*time.Minute)
 					b.inject = usecasetest.Fails(call, verdict, 100)
-					_, err := b.bury("a")
+					err := b.bury("a")
 					if err == nil && call != "_bulk" {
 						t.Errorf("%s failed, and nobody was told", call)
 					}
 					b.inject = usecasetest.Healthy
 					time.Sleep(time.Minute)
-					if _, err := b.bury("a"); err != nil {
+					if err := b.bury("a"); err != nil {
 						t.Fatal(err)
 					}
 					b.buried(t, "a")
@@ -191,7 +191,7 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 				}
 				b.stored("a", 5, 10*time.Minute)
 				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the row does not know that it is gone
-				if _, err := b.bury("a"); err == nil || b.held("a") != "" {
+				if err := b.bury("a"); err == nil || b.held("a") != "" {
 					t.Fatalf("buried: %v", err)
 				}
 				b.inject = usecasetest.Healthy
@@ -220,7 +220,7 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 		b.Admit(e)
 		time.Sleep(time.Second)
 		b.Claim(e)
-		if _, err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
+		if err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
 			t.Errorf("ahead of a lease: %v", err)
 		}
 		// Nor where the claim comes between its look and its own.
@@ -231,7 +231,7 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 			b.Admit(other)
 			b.Claim(other)
 		})
-		_, err := b.bury("b")
+		err := b.bury("b")
 		if !errors.Is(err, reconcile.ErrMoving) || !b.Row(usecasetest.Doc("b")).Leased(usecasetest.Now()) {
 			t.Errorf("ahead of a lease that came: %v, %+v", err, b.Row(usecasetest.Doc("b")))
 		}
@@ -239,7 +239,7 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 		b.skew = -4 * time.Minute
 		b.row("c", 5, shard.Put, func(r *shard.Row) { r.LastWrite = usecasetest.Now() })
 		b.stored("c", 5, 0)
-		if _, err := b.bury("c"); err != nil {
+		if err := b.bury("c"); err != nil {
 			t.Errorf("behind: %v", err)
 		}
 		b.buried(t, "c")
@@ -252,14 +252,14 @@ func TestABurialThatTheSinkRefusesGivesItsLeaseBack(t *testing.T) {
 		b.row("a", 5, shard.Put)
 		b.stored("a", 5, 10*time.Minute)
 		b.sink.Script(usecasetest.Doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "told so"}})
-		if _, err := b.bury("a"); err == nil || !strings.Contains(err.Error(), "refused: told so") {
+		if err := b.bury("a"); err == nil || !strings.Contains(err.Error(), "refused: told so") {
 			t.Errorf("got %v", err)
 		}
 		if row := b.Row(usecasetest.Doc("a")); row.Owner != "" || row.Committed != b.key("a", 5) {
 			t.Errorf("row %+v", row)
 		}
 		time.Sleep(time.Second)
-		if _, err := b.bury("a"); err != nil {
+		if err := b.bury("a"); err != nil {
 			t.Error(err)
 		}
 		b.buried(t, "a")

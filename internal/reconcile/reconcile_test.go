@@ -167,7 +167,7 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(everyKind, "\n"))
 				}
 				want := map[reconcile.Outcome]int{reconcile.Raised: 2, reconcile.Reasserted: 1, reconcile.Resync: 2}
-				if !maps.Equal(r.Outcomes, want) || r.Rows != 9 || r.Copies != 7 || r.Waiting != 2 ||
+				if !maps.Equal(r.Outcomes, want) || r.Rows != 9 || r.Documents != 7 || r.Waiting != 2 ||
 					r.Remaining() != 2 {
 					t.Errorf("got %+v", r)
 				}
@@ -460,7 +460,7 @@ func TestALargeCollectionIsPagedAndPaced(t *testing.T) {
 		}
 		began := time.Now()
 		r, err := b.run(func(o *reconcile.Order) { o.Rate = 10 })
-		if err != nil || r.Rows != n || r.Copies != n-7 || r.Outcomes[reconcile.Resync] != 7 || len(b.lines) != 7 {
+		if err != nil || r.Rows != n || r.Documents != n-7 || r.Outcomes[reconcile.Resync] != 7 || len(b.lines) != 7 {
 			t.Errorf("got %+v, %v", r, err)
 		}
 		if took, want := time.Since(began), time.Duration(2*n-7)*time.Second/10; took != want {

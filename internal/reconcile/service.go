@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -55,11 +56,11 @@ type Line struct {
 
 // Report counts.
 type Report struct {
-	Rows     int             // rows of the collection
-	Copies   int             // documents in the sink
-	Waiting  int             // differ, and are being written or about to be
-	Outcomes map[Outcome]int // of the documents that differ
-	DryRun   bool
+	Rows      int             `json:"rows"`      // of the collection
+	Documents int             `json:"documents"` // in the sink
+	Waiting   int             `json:"waiting"`   // differ, and are being written or about to be
+	Outcomes  map[Outcome]int `json:"outcomes"`  // of the documents that differ
+	DryRun    bool            `json:"dry_run,omitempty"`
 }
 
 // Remaining is how many documents still differ.
@@ -86,6 +87,9 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 		whole.Whole, s = true, &whole
 	}
 	r := &run{Service: s, Order: o, report: Report{Outcomes: map[Outcome]int{}, DryRun: o.DryRun}}
+	if o.Audit != nil {
+		r.audit = *o.Audit
+	}
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	err := s.Sink.Ping(call)
 	cancel()
@@ -106,7 +110,7 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 	if err := r.both(ctx); err != nil {
 		return r.report, err
 	}
-	if r.report.Rows+r.report.Copies == 0 && o.Audit == nil && !s.known(o.Collection) {
+	if r.report.Rows+r.report.Documents == 0 && o.Audit == nil && !s.known(o.Collection) {
 		return r.report, fmt.Errorf("%s: %w in the settings, the table or sink %s", o.Collection, ErrUnknown,
 			s.SinkName)
 	}
@@ -130,6 +134,7 @@ func (s *Service) known(c shard.Collection) bool {
 type run struct {
 	*Service
 	Order
+	audit  Audit // empty where there is none
 	report Report
 	second bool // the documents of the sink are done
 }
@@ -142,14 +147,14 @@ func (r *run) sinkFirst(ctx context.Context) error {
 			return nil
 		}
 		defer func() { docs, copies = docs[:0], copies[:0] }()
-		r.report.Copies += len(docs)
+		r.report.Documents += len(docs)
 		if err := r.compare(ctx, docs, copies); err != nil {
 			return err
 		}
 		r.seen(docs, copies)
 		return nil
 	}
-	err := r.documents(ctx, func(s sink.Stored) error {
+	err := r.Looker.Documents(ctx, r.Collection, r.audit.From.After, func(s sink.Stored) error {
 		docs, copies = append(docs, r.row(s.Doc)), append(copies, storedOf(s, true))
 		if len(docs) == page {
 			return flush()
@@ -169,7 +174,11 @@ func (r *run) sinkFirst(ctx context.Context) error {
 // compared.
 func (r *run) rowsThen(ctx context.Context) error {
 	r.second = true
-	for cursor := r.rowsFrom(); ; {
+	cursor := ""
+	if r.audit.From.Rows {
+		cursor = r.audit.From.After
+	}
+	for {
 		rows, next, err := r.scan(ctx, cursor)
 		if err != nil {
 			return fmt.Errorf("read the table: %w", err)
@@ -184,9 +193,7 @@ func (r *run) rowsThen(ctx context.Context) error {
 				docs = append(docs, row.Doc)
 			}
 		}
-		for len(docs) > 0 {
-			part := docs[:min(page, len(docs))]
-			docs = docs[len(part):]
+		for part := range slices.Chunk(docs, page) {
 			if err := r.missing(ctx, part); err != nil {
 				return err
 			}
@@ -282,7 +289,9 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 			return nil
 		}
 		r.report.Waiting++
-		r.moving(f)
+		if r.Audit != nil && r.Found != nil { // somebody will look again
+			r.Found(Line{Finding: f, Outcome: Moving})
+		}
 		return nil
 	case shard.Behind:
 		line.Outcome, line.Err = r.raise(ctx, f)
@@ -341,14 +350,11 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 	}
 	var out sink.Outcome
 	for n := range tries {
-		c, now := r.Config, r.Clock.Now()
+		now := r.Clock.Now()
 		b := shard.Bid{Doc: f.Row.Doc, Key: f.Row.Committed, Token: r.NewToken(), Now: shard.MicrosOf(now)}
 		b.Fence = shard.NextFence(f.Row, b.Now)
 		l := b.Lease()
-		// As long as the request may take, and as it may be applied after it. The margin is for the
-		// time until it is sent.
-		until := now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + r.Off + c.ApplyDelay(r.SinkName))
-		b.Until = shard.MicrosOf(until)
+		b.Until = shard.MicrosOf(r.leaseEnd(now))
 		_, err := r.table().Write(ctx, shard.Reassert(b))
 		if refused, ok := shard.AsRefused(err); ok {
 			if refused.Row.Owner != l.Token {
@@ -367,10 +373,8 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 		if out.Kind == sink.Unknown || out.Kind == sink.Newer {
 			break // the lease stays until nothing can be applied any more
 		}
-		if _, err = r.table().Write(ctx, shard.Reasserted(l)); err != nil {
-			if refused, ok := shard.AsRefused(err); !ok || !shard.Ended(refused.Row, l, shard.Reasserted(l)) {
-				return Failed, fmt.Errorf("REASSERTED: %w", err)
-			}
+		if err := r.end(ctx, l, shard.Reasserted(l)); err != nil {
+			return Failed, fmt.Errorf("REASSERTED: %w", err)
 		}
 		if out.Kind == sink.Applied {
 			r.note(journal.Reasserted, f, l.Key)
@@ -385,6 +389,22 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 
 // margin is how long a REASSERT may take until its delete is sent.
 const margin = 5 * time.Second
+
+// leaseEnd is the end of a lease that begins now: as long as the request may take, and as it may be
+// applied after it. The margin is for the time until it is sent.
+func (s *Service) leaseEnd(now time.Time) time.Time {
+	c := s.Config
+	return now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + s.Off + c.ApplyDelay(s.SinkName))
+}
+
+// end gives a lease back. Where it was given back before, only the answer was lost.
+func (s *Service) end(ctx context.Context, l shard.Lease, w shard.Write) error {
+	_, err := s.table().Write(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok && shard.Ended(refused.Row, l, w) {
+		return nil
+	}
+	return err
+}
 
 // request asks the sink once, to put a document or, where there is none, to delete it. present says
 // that a put was committed.

@@ -78,12 +78,12 @@ const Unreadable Outcome = "unreadable"
 
 // Step is what became of a part of the archive.
 type Step struct {
-	Next     string          // where the next step goes on; empty at the end
-	At       time.Time       // when the last message of it was received
-	Messages int             // looked at
-	Sent     int             // messages sent, copies of one counted each
-	Events   map[Outcome]int // of those messages
-	Faults   []Fault         // refused and invalid messages, and objects that cannot be read
+	Next     string          `json:"next,omitempty"`   // where the next step goes on; empty at the end
+	At       time.Time       `json:"at,omitzero"`      // when the last message of it was received
+	Messages int             `json:"messages"`         // looked at
+	Sent     int             `json:"sent"`             // messages sent, copies of one counted each
+	Events   map[Outcome]int `json:"events"`           // of those messages
+	Faults   []Fault         `json:"faults,omitempty"` // refused and invalid messages, and objects that cannot be read
 }
 
 // cursor is an object, and how many of its messages are done.
