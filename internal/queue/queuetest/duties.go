@@ -1,7 +1,6 @@
 package queuetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/storetest"
 )
 
 func arrives(t *testing.T, open Open) {
@@ -23,9 +23,7 @@ func arrives(t *testing.T, open Open) {
 			"kind":              {Type: "String.custom", String: "größer"},
 		},
 	}
-	if errs := b.Queue.Send(t.Context(), []queue.Outgoing{out}); errs != nil {
-		t.Fatalf("send: %v, want nil", errs)
-	}
+	granted(t, "send", b.Queue.Send(t.Context(), []queue.Outgoing{out}))
 	got := collect(t, b.Receive, 1)[0]
 	if got.Body != out.Body {
 		t.Errorf("body %q, want %q", got.Body, out.Body)
@@ -134,25 +132,17 @@ func refuses(t *testing.T, open Open) {
 
 func nothing(t *testing.T, open Open) {
 	b := open(t, long)
-	if errs := b.Queue.Send(t.Context(), nil); errs != nil {
-		t.Errorf("send: %v, want nil", errs)
-	}
-	if errs := b.Queue.Hold(t.Context(), nil, time.Second); errs != nil {
-		t.Errorf("hold: %v, want nil", errs)
-	}
-	if errs := b.Queue.Delete(t.Context(), nil); errs != nil {
-		t.Errorf("delete: %v, want nil", errs)
-	}
+	granted(t, "send", b.Queue.Send(t.Context(), nil))
+	granted(t, "hold", b.Queue.Hold(t.Context(), nil, time.Second))
+	granted(t, "delete", b.Queue.Delete(t.Context(), nil))
 }
 
 func delays(t *testing.T, open Open) {
 	b := open(t, long)
-	if errs := b.Queue.Send(t.Context(), []queue.Outgoing{
+	granted(t, "send", b.Queue.Send(t.Context(), []queue.Outgoing{
 		{Body: "later", Delay: 3 * time.Second},
 		{Body: "now"},
-	}); errs != nil {
-		t.Fatalf("send: %v, want nil", errs)
-	}
+	}))
 	all(t, collect(t, b.Receive, 1), []string{"now"})
 	b.none(t, time.Second)
 	all(t, collect(t, b.Receive, 1), []string{"later"})
@@ -163,11 +153,7 @@ func visibility(t *testing.T, open Open) {
 	b.send(t, "a")
 	first := collect(t, b.Receive, 1)[0]
 	b.none(t, time.Second)
-	again := collect(t, b.Receive, 1)[0]
-	if again.ID != first.ID || again.Receipt == first.Receipt || again.ReceiveCount != 2 {
-		t.Errorf("got %s, receipt new %v, count %d, want %s, true, 2", again.ID, again.Receipt != first.Receipt,
-			again.ReceiveCount, first.ID)
-	}
+	again := b.again(t, first)
 	if !again.Sent.Equal(first.Sent) || !again.FirstReceived.Equal(first.FirstReceived) {
 		t.Errorf("sent %s, first received %s, want %s and %s", again.Sent, again.FirstReceived, first.Sent,
 			first.FirstReceived)
@@ -178,17 +164,11 @@ func holds(t *testing.T, open Open) {
 	b := open(t, Settings{Visibility: 2 * time.Second})
 	b.send(t, "a")
 	m := collect(t, b.Receive, 1)[0]
-	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, 5*time.Second); errs != nil {
-		t.Fatalf("hold: %v, want nil", errs)
-	}
+	granted(t, "hold", b.Queue.Hold(t.Context(), []string{m.Receipt}, 5*time.Second))
 	b.none(t, 3*time.Second)
-	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, 4*time.Second); errs != nil {
-		t.Fatalf("hold again: %v, want nil", errs)
-	}
+	granted(t, "hold again", b.Queue.Hold(t.Context(), []string{m.Receipt}, 4*time.Second))
 	b.none(t, 3*time.Second)
-	if again := collect(t, b.Receive, 1)[0]; again.ID != m.ID || again.ReceiveCount != 2 {
-		t.Errorf("got %s, count %d, want %s, 2", again.ID, again.ReceiveCount, m.ID)
-	}
+	b.again(t, m)
 }
 
 func releases(t *testing.T, open Open) {
@@ -196,21 +176,15 @@ func releases(t *testing.T, open Open) {
 	b.send(t, "a")
 	m := collect(t, b.Receive, 1)[0]
 	b.none(t, time.Second)
-	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, 0); errs != nil {
-		t.Fatalf("hold: %v, want nil", errs)
-	}
-	if again := collect(t, b.Receive, 1)[0]; again.ID != m.ID || again.ReceiveCount != 2 {
-		t.Errorf("got %s, count %d, want %s, 2", again.ID, again.ReceiveCount, m.ID)
-	}
+	granted(t, "hold", b.Queue.Hold(t.Context(), []string{m.Receipt}, 0))
+	b.again(t, m)
 }
 
 func holdGone(t *testing.T, open Open) {
 	b := open(t, Settings{Visibility: 2 * time.Second})
 	b.send(t, "a", "b")
 	got := collect(t, b.Receive, 2)
-	if errs := b.Queue.Delete(t.Context(), []string{got[0].Receipt}); errs != nil {
-		t.Fatalf("delete: %v, want nil", errs)
-	}
+	granted(t, "delete", b.Queue.Delete(t.Context(), []string{got[0].Receipt}))
 	errs := b.Queue.Hold(t.Context(), []string{got[0].Receipt, got[1].Receipt}, 6*time.Second)
 	if len(errs) != 2 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil {
 		t.Errorf("hold: %v, want ErrGone for the first only", errs)
@@ -222,7 +196,7 @@ func holdStale(t *testing.T, open Open) {
 	b := open(t, Settings{Visibility: 2 * time.Second})
 	b.send(t, "a")
 	first := collect(t, b.Receive, 1)[0]
-	again := collect(t, b.Receive, 1)[0]
+	again := b.again(t, first)
 	errs := b.Queue.Hold(t.Context(), []string{first.Receipt, again.Receipt, "no receipt"}, 4*time.Second)
 	if len(errs) != 3 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil || !errors.Is(errs[2], queue.ErrGone) {
 		t.Errorf("hold: %v, want ErrGone for the stale one and for what is not a receipt", errs)
@@ -238,9 +212,7 @@ func holdsMany(t *testing.T, open Open) {
 	b := open(t, Settings{Visibility: 4 * time.Second})
 	want := numbered(23)
 	b.send(t, want...)
-	if errs := b.Queue.Hold(t.Context(), receipts(collect(t, b.Receive, 23)), 60*time.Second); errs != nil {
-		t.Fatalf("hold: %v, want nil", errs)
-	}
+	granted(t, "hold", b.Queue.Hold(t.Context(), receipts(collect(t, b.Receive, 23)), 60*time.Second))
 	b.none(t, 6*time.Second)
 }
 
@@ -253,18 +225,14 @@ func twelveHours(t *testing.T, open Open) {
 	if err == nil || errors.Is(err, queue.ErrGone) {
 		t.Errorf("hold twelve hours, two seconds after the receive: %v, want an error that is not ErrGone", err)
 	}
-	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold-time.Minute); errs != nil {
-		t.Errorf("hold within the limit: %v, want nil", errs)
-	}
+	granted(t, "hold within the limit", b.Queue.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold-time.Minute))
 }
 
 func deletes(t *testing.T, open Open) {
 	b := open(t, Settings{Visibility: 2 * time.Second})
 	b.send(t, "a", "b")
 	got := collect(t, b.Receive, 2)
-	if errs := b.Queue.Delete(t.Context(), []string{got[0].Receipt}); errs != nil {
-		t.Fatalf("delete: %v, want nil", errs)
-	}
+	granted(t, "delete", b.Queue.Delete(t.Context(), []string{got[0].Receipt}))
 	if again := collect(t, b.Receive, 1)[0]; again.ID != got[1].ID {
 		t.Errorf("%s came again, want %s", again.ID, got[1].ID)
 	}
@@ -276,9 +244,7 @@ func deletesTwice(t *testing.T, open Open) {
 	b.send(t, "a", "b")
 	got := receipts(collect(t, b.Receive, 2))
 	for range 2 {
-		if errs := b.Queue.Delete(t.Context(), []string{got[0], got[0], got[1], got[0]}); errs != nil {
-			t.Errorf("delete: %v, want nil", errs)
-		}
+		granted(t, "delete", b.Queue.Delete(t.Context(), []string{got[0], got[0], got[1], got[0]}))
 	}
 }
 
@@ -286,9 +252,7 @@ func deletesMany(t *testing.T, open Open) {
 	b := open(t, Settings{Visibility: 4 * time.Second})
 	b.send(t, numbered(23)...)
 	got := receipts(collect(t, b.Receive, 23))
-	if errs := b.Queue.Delete(t.Context(), append(got, got...)); errs != nil {
-		t.Fatalf("delete: %v, want nil", errs)
-	}
+	granted(t, "delete", b.Queue.Delete(t.Context(), append(got, got...)))
 	b.none(t, 6*time.Second)
 }
 
@@ -296,9 +260,7 @@ func moves(t *testing.T, open Open) {
 	b := open(t, Settings{Visibility: time.Second, MaxReceiveCount: 2})
 	b.send(t, "a")
 	first := collect(t, b.Receive, 1)[0]
-	if again := collect(t, b.Receive, 1)[0]; again.ReceiveCount != 2 {
-		t.Errorf("count %d, want 2", again.ReceiveCount)
-	}
+	b.again(t, first)
 	b.none(t, 3*time.Second)
 	dead := collect(t, b.Dead, 1)[0]
 	if dead.Body != "a" || dead.MovedFrom != b.Moved || !dead.Sent.Equal(first.Sent) {
@@ -311,8 +273,7 @@ func endedContext(t *testing.T, open Open) {
 	b := open(t, long)
 	b.send(t, "a", "b")
 	got := receipts(collect(t, b.Receive, 2))
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended := storetest.Ended(t)
 	for name, errs := range map[string][]error{
 		"send":   b.Queue.Send(ended, []queue.Outgoing{{Body: "c"}, {Body: "d"}}),
 		"hold":   b.Queue.Hold(ended, got, 0),

@@ -91,9 +91,26 @@ func (b Backend) send(t *testing.T, bodies ...string) {
 	for i, body := range bodies {
 		out[i].Body = body
 	}
-	if errs := b.Queue.Send(t.Context(), out); errs != nil {
-		t.Fatalf("send: %v, want nil", errs)
+	granted(t, "send", b.Queue.Send(t.Context(), out))
+}
+
+// granted wants the answer of a call that succeeded for each entry.
+func granted(t *testing.T, call string, errs []error) {
+	t.Helper()
+	if errs != nil {
+		t.Fatalf("%s: %v, want nil", call, errs)
 	}
+}
+
+// again receives a message for the second time.
+func (b Backend) again(t *testing.T, first queue.Message) queue.Message {
+	t.Helper()
+	m := collect(t, b.Receive, 1)[0]
+	if m.ID != first.ID || m.Receipt == first.Receipt || m.ReceiveCount != 2 {
+		t.Errorf("got %s, receipt new %v, count %d, want %s, true, 2", m.ID, m.Receipt != first.Receipt, m.ReceiveCount,
+			first.ID)
+	}
+	return m
 }
 
 // collect receives until it has n messages or waited twenty times in vain.

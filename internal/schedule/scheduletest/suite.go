@@ -64,6 +64,13 @@ func (r *run) put(t *testing.T, it schedule.Item) {
 	}
 }
 
+func (r *run) drop(t *testing.T, it schedule.Item) {
+	t.Helper()
+	if err := r.Delete(t.Context(), it.ID); err != nil {
+		t.Fatalf("delete: %v", err)
+	}
+}
+
 // due walks through what is due, checks the order of hours and returns the items that are this
 // test's.
 func (r *run) due(t *testing.T, until time.Time, limit int) []schedule.Item {
@@ -157,9 +164,7 @@ func moves(t *testing.T, r *run) {
 		r.expect(t, it.NotBefore, it)
 		r.expect(t, it.NotBefore.Add(-time.Second))
 		r.expect(t, begin.Add(100*time.Hour), it)
-		if err := r.Delete(t.Context(), it.ID); err != nil {
-			t.Fatalf("delete: %v", err)
-		}
+		r.drop(t, it)
 	}
 }
 
@@ -168,9 +173,7 @@ func deletes(t *testing.T, r *run) {
 	r.put(t, a)
 	r.put(t, b)
 	for range 2 {
-		if err := r.Delete(t.Context(), a.ID); err != nil {
-			t.Fatalf("delete: %v", err)
-		}
+		r.drop(t, a)
 		r.expect(t, begin, b)
 	}
 }
