@@ -110,9 +110,23 @@ func (r Row) commit(rl Rules, k Key, claimed Clock, bytes Key) Row {
 	r.Claimed, r.ClaimedWas = None, None
 	r.Refusals = 0
 	if r.Pending <= k && !rl.CommitAlwaysNewer {
-		r.Pending = None
-		r.Expires = true
+		r = r.settled()
 	}
+	return r
+}
+
+// settled is a row for which nothing is pending any more: it may expire.
+func (r Row) settled() Row {
+	r.Pending, r.Expires = None, true
+	return r
+}
+
+// unclaimed is a row whose `claimed` is again what it was before the claim, or absent.
+func (r Row) unclaimed() Row {
+	if r.Claimed = r.ClaimedWas; r.Claimed == Lowest {
+		r.Claimed = None
+	}
+	r.ClaimedWas = None
 	return r
 }
 
@@ -146,8 +160,7 @@ func (r Row) before(rl Rules) Key {
 func (r Row) keep(k Key) Row {
 	r.Committed, r.Content, r.Bytes = k, k, k
 	if r.Pending == k {
-		r.Pending = None
-		r.Expires = true
+		r = r.settled()
 	}
 	return r
 }
@@ -163,10 +176,7 @@ func (r Row) release(rl Rules, claimed Clock, refused, first bool) Row {
 		r.Claimed = None
 	}
 	if first && rl.ReleaseRestores {
-		if r.Claimed = r.ClaimedWas; r.Claimed == Lowest {
-			r.Claimed = None
-		}
-		r.ClaimedWas = None
+		r = r.unclaimed()
 	}
 	if refused {
 		r.Refusals++
@@ -184,17 +194,12 @@ func (r Row) rejects(rl Rules, t Token) bool {
 }
 
 func (r Row) reject(rl Rules, k Key, claimed Clock) Row {
-	r.Claimed = r.ClaimedWas
-	if r.Claimed == Lowest {
-		r.Claimed = None
-	}
-	r.ClaimedWas = None
+	r = r.unclaimed()
 	r.Dead = k
 	r.Owner, r.Lease, r.LeaseUntil = 0, false, claimed
 	r.Refusals = 0
 	if r.Pending == k && !rl.DeadStaysPending {
-		r.Pending = None
-		r.Expires = true
+		r = r.settled()
 	}
 	return r
 }
@@ -218,8 +223,7 @@ func (r Row) park(rl Rules, k Key, second bool) Row {
 	case second:
 		r.Expires = r.Expires || r.Pending == None
 	case !rl.DeadStaysPending:
-		r.Pending = None
-		r.Expires = true
+		r = r.settled()
 	}
 	return r
 }
@@ -255,8 +259,7 @@ func (r Row) raise(read Row, c Sink) Row {
 		r.Claimed, r.ClaimedWas = None, None
 	}
 	if read.Pending <= c.Content {
-		r.Pending = None
-		r.Expires = true
+		r = r.settled()
 	}
 	return r
 }

@@ -60,7 +60,14 @@ func (x *step) finish(e int, kind WriteKind) {
 		x.stale(&t)
 	}
 	x.edge(t, true, broken, l)
-	if again, ok := x.spend(t, Crashes); ok && applied && !x.Rules.ClaimedInHand && add(again.Writes[:], w) {
+	if applied && !x.Rules.ClaimedInHand {
+		x.copied(t, w, broken, l)
+	}
+}
+
+// copied is a write that was applied and of which a copy is still on its way.
+func (x *step) copied(t State, w RowWrite, broken Broken, l Label) {
+	if again, ok := x.spend(t, Crashes); ok && add(again.Writes[:], w) {
 		l.Then = ": applied; a copy of it is still on its way"
 		x.edge(again, false, broken, l)
 	}

@@ -197,10 +197,7 @@ func (x *step) keep(e int, k Key) {
 	x.kept(&t, w)
 	l.Then = ": applied"
 	x.edge(t, true, broken, l)
-	if again, ok := x.spend(t, Crashes); ok && add(again.Writes[:], w) {
-		l.Then = ": applied; a copy of it is still on its way"
-		x.edge(again, false, broken, l)
-	}
+	x.copied(t, w, broken, l)
 }
 
 // kept remembers that the sink's bytes are also those of a version that was kept.

@@ -85,7 +85,7 @@ type RebuildState struct {
 	Missed, Seen             uint8
 	Step                     uint8
 	Read                     Key
-	Late                     [2]Copying // requests that nobody waits for any more, or that the copy made
+	Late                     [2]Copying // requests that nobody waits for any more, or that the copy made; of three two
 	Calling                  bool       // a call that switches the name is on its way
 	Crashes, Fails           uint8
 }
@@ -289,19 +289,19 @@ func (m Rebuild) applied(s RebuildState, i int, to func(string, bool), t *Rebuil
 }
 
 // step appends what the rebuild can do next.
-func (m Rebuild) step(s RebuildState, add func(RebuildState, bool, Label)) {
+func (m Rebuild) step(s RebuildState, edge func(RebuildState, bool, Label)) {
 	t := s
-	to := func(text string) { add(t, true, Label{Key: t.Read, Text: "rebuild: " + text}) }
+	to := func(text string) { edge(t, true, Label{Key: t.Read, Text: "rebuild: " + text}) }
 	if s.Step > stepAnnounced && s.Step < stepSwitched && s.Crashes > 0 {
 		t.Crashes--
 		t.Step, t.Read = stepAnnounced, None
 		switch s.Step {
 		case stepCopy:
-			t.late(Copying{Key: s.Read})
+			add(t.Late[:], Copying{Key: s.Read})
 		case stepErase:
-			t.late(Copying{Key: s.Read, Delete: true})
+			add(t.Late[:], Copying{Key: s.Read, Delete: true})
 		}
-		add(t, false, Label{Text: "the rebuild is killed, and resumed"})
+		edge(t, false, Label{Text: "the rebuild is killed, and resumed"})
 		t = s
 	}
 	switch s.Step {
@@ -319,7 +319,7 @@ func (m Rebuild) step(s RebuildState, add func(RebuildState, bool, Label)) {
 			to("UNSEAL: the call that switches the name is over")
 		default:
 			if t.Step = stepFilling; m.shows(s.Old) != None {
-				t.late(Copying{Key: s.Old})
+				add(t.Late[:], Copying{Key: s.Old})
 			}
 			to("the copy reads the index in use")
 		}
@@ -386,12 +386,5 @@ func (m Rebuild) step(s RebuildState, add func(RebuildState, bool, Label)) {
 	case stepSwitched:
 		t.Step, t.Announced, t.Sealed = stepDone, false, false
 		to("the health row names no index any more")
-	}
-}
-
-// late keeps a request that is on its way. A third one is as good as none.
-func (s *RebuildState) late(c Copying) {
-	if i := slices.Index(s.Late[:], Copying{}); i >= 0 {
-		s.Late[i] = c
 	}
 }
