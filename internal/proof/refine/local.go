@@ -107,13 +107,7 @@ func (l *local) put(m *message, at model.Place) int {
 // carry adds other messages of the queues, by what they carry: a version that one of them has is
 // not lost.
 func (l *local) carry(not *message) {
-	var keys model.KeySet
-	for _, m := range l.messages {
-		if m != not && !m.dead && !m.gone {
-			keys |= m.keys
-		}
-	}
-	for k := range keys.Up() {
+	for k := range l.waiting(not).Up() {
 		l.put(&message{keys: model.Keys(k)}, model.HeldPlace)
 	}
 }

@@ -22,43 +22,43 @@ func (c *Checker) message(s sim.Step) {
 		c.leaves(s)
 		c.deleter = nil
 	case sim.Parked:
-		for _, k := range s.Keys {
-			c.stored |= model.Keys(c.key(k))
-			c.letters[c.key(k)] = model.Parked
-		}
+		keys := c.set(s.Keys...)
+		c.stored |= keys
+		c.mark(keys, model.Parked)
 		c.count(parks)
 	case sim.Redriven:
-		for _, k := range s.Keys {
-			c.letters[c.key(k)] = model.Redriven
-		}
+		c.mark(c.set(s.Keys...), model.Redriven)
 		c.count(redriven)
 	case sim.Dropped:
 		for _, k := range s.Keys {
 			if c.row.Committed < k {
 				c.part(drops, "version %d is not committed, and its dead letter goes", c.key(k))
 			}
-			c.letters[c.key(k)] = model.NoDeadLetter
-			c.stored &^= model.Keys(c.key(k))
 		}
+		keys := c.set(s.Keys...)
+		c.stored &^= keys
+		c.mark(keys, model.NoDeadLetter)
 		c.count(drops)
 	default:
 		c.part(Step(s.What), "nothing is said of such a step")
 	}
 }
 
-func (c *Checker) arrives(s sim.Step) {
-	m := &message{dead: s.Dead, moved: s.Message.MovedFrom != ""}
-	for _, k := range s.Keys {
-		m.keys |= model.Keys(c.key(k))
+// mark notes where the dead letters of versions are.
+func (c *Checker) mark(keys model.KeySet, as model.DeadLetter) {
+	for k := range keys.Up() {
+		c.letters[k] = as
 	}
+}
+
+func (c *Checker) arrives(s sim.Step) {
+	m := &message{keys: c.set(s.Keys...), dead: s.Dead, moved: s.Message.MovedFrom != ""}
 	c.messages[s.Message] = m
 	switch {
 	case m.dead && m.moved:
 		c.count(moves)
 	case m.dead:
-		for k := range m.keys.Up() {
-			c.letters[k] = model.Parked
-		}
+		c.mark(m.keys, model.Parked)
 		c.count(letterSent)
 	default:
 		c.count(arrives)
@@ -79,7 +79,7 @@ func (c *Checker) holds(s sim.Step) {
 		h.messages = append(h.messages, m)
 		var held model.KeySet
 		for _, e := range r.Events {
-			held |= model.Keys(c.key(e.Key))
+			held |= c.set(e.Key)
 		}
 		done := by.known | c.dead()
 		switch leaves := m.keys &^ held; {
@@ -124,55 +124,30 @@ func (c *Checker) leaves(s sim.Step) {
 // deleted is DeleteMessage by index: what the row shows, or what its flight has seen.
 func (c *Checker) deleted(m *message) {
 	l := c.local()
-	e := model.Exec{Messages: 1 << l.put(m, model.HeldPlace)}
-	if c.deleter != nil {
-		e.Done = c.deleter.known
-	}
+	l.s.Execs[0] = model.Exec{Messages: 1 << l.put(m, model.HeldPlace), Done: c.deleter.seen()}
 	l.carry(m)
-	l.s.Execs[0] = e
-	before := len(c.found)
-	switch ok := l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }); {
-	case ok:
-		c.count(deletes)
-	case len(c.found) == before:
-		c.part(deletes, "versions %b: not all are done, as far as the flight knows (%b)", m.keys, e.Done)
-	}
+	c.judge(deletes, l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }),
+		"versions %b: not all are done, as far as the flight knows (%b)", m.keys, c.deleter.seen())
 }
 
 // acknowledged is what the mapping deletes because receive did not keep it: each event is done by
 // the row, as the invocation has seen it, or its dead letter is stored.
 func (c *Checker) acknowledged(m *message) {
-	var known model.KeySet
-	if c.deleter != nil {
-		known = c.deleter.known
-	}
-	known |= c.dead()
+	known := c.deleter.seen() | c.dead()
 	l := c.local()
 	n := model.Set(1 << l.put(m, model.HeldPlace))
 	l.carry(m)
 	if l.s.Receivers[0] = (model.Receiver{Ack: n}); m.keys&^known != 0 {
 		l.s.Receivers[0] = model.Receiver{Hold: n}
 	}
-	before := len(c.found)
-	switch ok := l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }); {
-	case ok:
-		c.count(acknowledges)
-	case len(c.found) == before:
-		c.part(acknowledges, "versions %b: not all are done, as far as receive knows (%b)", m.keys, known)
-	}
+	c.judge(acknowledges, l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }),
+		"versions %b: not all are done, as far as receive knows (%b)", m.keys, known)
 }
 
 // buried is a message that leaves the dead-letter queue: its dead letter is parked, superseded, or
 // given back.
 func (c *Checker) buried(m *message) {
-	var safe model.KeySet
-	if c.deleter != nil {
-		safe = c.deleter.known
-	}
-	safe |= c.stored
-	for other := range c.messagesLeft() {
-		safe |= other.keys
-	}
+	safe := c.deleter.seen() | c.stored | c.waiting(nil)
 	for k := range m.keys.Up() {
 		if c.key(c.row.Committed) >= k {
 			safe |= model.Keys(k)
@@ -194,15 +169,14 @@ func (c *Checker) dead() (dead model.KeySet) {
 	return dead
 }
 
-// messagesLeft are the messages of the ingest queues.
-func (c *Checker) messagesLeft() map[*message]bool {
-	out := map[*message]bool{}
+// waiting are the versions that other messages of the ingest queues carry.
+func (c *Checker) waiting(not *message) (keys model.KeySet) {
 	for _, m := range c.messages {
-		if !m.dead && !m.gone {
-			out[m] = true
+		if m != not && !m.dead && !m.gone {
+			keys |= m.keys
 		}
 	}
-	return out
+	return keys
 }
 
 // done are the versions that the image of a row calls done, as the model's receive judges them.

@@ -43,6 +43,7 @@ type Checker struct {
 	maxRefusals uint8
 	now         time.Duration
 	found       []Parting
+	said        bool // that something is wrong with the step that is seen
 
 	row       shard.Row
 	lastWrite shard.Micros // the time of the last committed claim
@@ -79,6 +80,14 @@ type holder struct {
 	known    model.KeySet // versions that it has seen done
 }
 
+// seen are the versions that a holder has seen done, none where there is nobody.
+func (h *holder) seen() model.KeySet {
+	if h == nil {
+		return 0
+	}
+	return h.known
+}
+
 // claim is one lease that was granted.
 type claim struct {
 	by       int64
@@ -90,7 +99,7 @@ type claim struct {
 	sent     int         // requests
 	open     int         // ... of which something may still be applied
 	copies   int         // of another document's or version's, in the same way
-	outcome  string      // of the last item that was answered
+	refused  bool        // the last item that was answered
 	refusals uint8       // as the row showed them
 	message  *message
 }
@@ -138,8 +147,19 @@ func New(s Settings) (*Checker, error) {
 // Partings are what was found, the first one first.
 func (c *Checker) Partings() []Parting { return c.found }
 
+// judge counts a step that the model has. One that it does not have parts the two, unless what is
+// wrong with it was said already.
+func (c *Checker) judge(s Step, has bool, format string, args ...any) {
+	switch {
+	case has:
+		c.count(s)
+	case !c.said:
+		c.part(s, format, args...)
+	}
+}
+
 func (c *Checker) part(s Step, format string, args ...any) {
-	if len(c.found) < most {
+	if c.said = true; len(c.found) < most {
 		c.found = append(c.found, Parting{c.now, s, fmt.Sprintf(format, args...)})
 	}
 }
@@ -159,9 +179,17 @@ func (c *Checker) key(k shard.OrderKey) model.Key {
 	return model.Key(i + 1)
 }
 
+// set are the model's names of order keys.
+func (c *Checker) set(keys ...shard.OrderKey) (set model.KeySet) {
+	for _, k := range keys {
+		set |= model.Keys(c.key(k))
+	}
+	return set
+}
+
 // See takes in one step of the world.
 func (c *Checker) See(s sim.Step) {
-	c.now = s.At
+	c.now, c.said = s.At, false
 	switch s.What {
 	case sim.Wrote, sim.Refused:
 		if s.Write.Doc == c.doc {

@@ -17,16 +17,14 @@ func (c *Checker) wrote(s sim.Step) {
 		}
 		return
 	}
-	before := len(c.found)
 	what, ok := c.apply(s)
 	c.row = s.New
 	switch {
 	case ok:
 		c.count(what)
-	case len(c.found) == before:
-		l := c.local()
+	case !c.said:
 		c.part(what, "the model has no such step: %s by %s; in its words the row is %+v after it", s.Write.Transition,
-			s.Name, l.abstract(s.New))
+			s.Name, c.local().abstract(s.New))
 	}
 	c.observe(s.By, s.New)
 }
@@ -206,7 +204,7 @@ func (c *Checker) end(s sim.Step, what Step) bool {
 	}
 	l := c.local(cl.at)
 	l.Bounds.Ahead = cl.ahead
-	if what == reject && cl.outcome == refusedItem {
+	if what == reject && cl.refused {
 		l.Bounds.Fickle = 0 // the refusals must be used up
 	}
 	l.s.Execs[0] = l.exec(cl)

@@ -9,8 +9,6 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-const refusedItem = "refused"
-
 // under is the claim that an item is written under, and whether the item is its version: not where
 // it is a copy of what was committed.
 func (c *Checker) under(s sim.Step) (cl *claim, own bool) {
@@ -80,16 +78,13 @@ func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 		if c.sink != model.Plain {
 			want.Fence = l.clock(fence)
 		}
-		before := len(c.found)
 		ok := l.step(func(t *model.State) bool {
 			if own {
 				return t.Sink == want && t.Execs[0].Phase == model.Applied
 			}
 			return t.Sink == want && t.Requests[0] == model.Request{}
 		})
-		if !ok && len(c.found) == before {
-			c.part(what, "the model's sink does not take version %d over %d", k, c.content)
-		}
+		c.judge(what, ok, "the model's sink does not take version %d over %d", k, c.content)
 		if own {
 			cl.phase = model.Applied
 		}
@@ -97,7 +92,6 @@ func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 		if c.deletes.Has(k) {
 			c.deletedAt = c.now
 		}
-		c.count(what)
 	case sink.Newer:
 		if !own { // it is older than what is there: nothing changes
 			c.count(copied)
@@ -106,11 +100,8 @@ func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 		if l.step(func(t *model.State) bool { return t.Sink == l.s.Sink && t.Execs[0].Phase == model.Waiting }) {
 			c.count(newer)
 		}
-	case sink.Refused:
-		cl.outcome = refusedItem
-		c.count(refusesItem)
 	default:
-		cl.outcome = ""
+		cl.refused = s.Outcome.Kind == sink.Refused
 		c.count(refusesItem)
 	}
 }
