@@ -48,7 +48,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	w.invoked++
 	v := &invocation{
 		Invocation: fault.NewInvocation(w, name, w.invoked), w: w, began: w.now, deadline: w.now + timeout,
-		ended: ended,
+		ended: ended, copies: map[shard.DocID]shard.Fence{},
 	}
 	v.Carry = v.carry
 	v.clock = &skewed{inv: v, by: w.dice.within(w.rates.Skew)}

@@ -90,18 +90,10 @@ func (o *oracle) buried(n journal.Note) {
 
 // Get reads a document back.
 func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Stored, there bool, err error) {
-	err = c.v.request(ctx, fault.Search, 0, func() {
-		stored, there, _ = c.e.docs.Get(background, c.e.row(doc)) // fails only with its context
-		stored.Doc = stored.Doc.Plain()
-	})
-	if err != nil {
-		return sink.Stored{}, false, err
+	if stored, there, err = c.engineReader.Get(ctx, doc); err == nil {
+		c.v.copies[c.e.row(doc)] = stored.Fence
 	}
-	if c.v.copies == nil {
-		c.v.copies = map[shard.DocID]shard.Fence{}
-	}
-	c.v.copies[c.e.row(doc)] = stored.Fence
-	return stored, there, nil
+	return stored, there, err
 }
 
 // Sample names a document.
