@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"time"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -129,15 +130,7 @@ type launcher struct{ *lull }
 
 func (l launcher) Start(ctx context.Context, s flight.State) error {
 	for range l.starts() {
-		l.Meter.count(func(c *Counts, u *price.Usage) {
-			c.Starts++
-			c.Transitions++ // Done
-			if s.Kind == config.FlightStandard {
-				u.Transitions++
-			} else {
-				u.ExpressStarts++
-			}
-		})
+		l.Meter.started(s.Kind != config.FlightStandard)
 		if err := l.machine.Start(ctx, s); err != nil {
 			return err
 		}
@@ -158,25 +151,45 @@ func (w *World) starts() int {
 	return 1
 }
 
-// turnTransitions are the states of one turn: Hold, Index, Left.
-const turnTransitions = 3
-
-// billTurn bills the transitions of a turn, and the execution's time where it ends.
+// billTurn bills a turn, and the execution's time where it ends.
 func (l *lull) billTurn(s, out flight.State, err error) {
-	ended := err == nil && out.Done
-	l.Meter.count(func(c *Counts, u *price.Usage) {
-		c.Turns++
-		c.Transitions += turnTransitions
-		standard := s.Kind == config.FlightStandard
-		if standard {
-			u.Transitions += turnTransitions
+	express := s.Kind != config.FlightStandard
+	if l.Meter.turned(express); err == nil && out.Done {
+		l.Meter.flew(l.clk.Now().Sub(s.Started.Time()), express)
+	}
+}
+
+// started bills the start of an execution, and its last state, Done.
+func (m *Meter) started(express bool) {
+	m.count(func(c *Counts, u *price.Usage) {
+		c.Starts++
+		c.Transitions++
+		if express {
+			u.ExpressStarts++
+		} else {
+			u.Transitions++
 		}
-		if ended {
-			flown := l.clk.Now().Sub(s.Started.Time())
-			c.Flown += flown
-			if !standard {
-				u.ExpressGBSecs += price.ExpressGBSeconds(flown)
-			}
+	})
+}
+
+// turned bills the states of one turn: Hold, Index, Left.
+func (m *Meter) turned(express bool) {
+	const states = 3
+	m.count(func(c *Counts, u *price.Usage) {
+		c.Turns++
+		c.Transitions += states
+		if !express {
+			u.Transitions += states
+		}
+	})
+}
+
+// flew bills the time of an execution that has ended.
+func (m *Meter) flew(d time.Duration, express bool) {
+	m.count(func(c *Counts, u *price.Usage) {
+		c.Flown += d
+		if express {
+			u.ExpressGBSecs += price.ExpressGBSeconds(d)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,18 +46,7 @@ func perDocument(ctx context.Context, w *World, express bool) {
 	w.poll(ctx, "remember", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
 		batch []queue.Message,
 	) []string {
-		var mu sync.Mutex
-		failed := []string{}
-		each(newest(parseAll(batch)), func(m parsed) bool {
-			err := e.remember(ctx, v, clk, m)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = append(failed, m.ID)
-			}
-			return err == nil
-		})
-		return failed
+		return each(newest(parseAll(batch)), func(m parsed) bool { return e.remember(ctx, v, clk, m) == nil })
 	})
 }
 
@@ -85,15 +73,7 @@ func (e *executions) remember(ctx context.Context, v *fault.Invocation, clk cloc
 	}
 	return request(ctx, v, fault.States, "StartExecution", func() {
 		for range e.starts() {
-			e.Meter.count(func(c *Counts, u *price.Usage) {
-				c.Starts++
-				c.Transitions++ // Done
-				if e.express {
-					u.ExpressStarts++
-				} else {
-					u.Transitions++
-				}
-			})
+			e.Meter.started(e.express)
 			e.open.Add(1)
 			e.wg.Go(func() {
 				defer e.open.Add(-1)
@@ -133,21 +113,9 @@ func (e *executions) run(m parsed, wake time.Time) {
 			failures++
 		}
 		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // as above
-		e.Meter.count(func(c *Counts, u *price.Usage) {
-			c.Turns++
-			c.Transitions += turnTransitions
-			if !e.express {
-				u.Transitions += turnTransitions
-			}
-		})
+		e.Meter.turned(e.express)
 	}
-	flown := e.clk.Now().Sub(began)
-	e.Meter.count(func(c *Counts, u *price.Usage) {
-		c.Flown += flown
-		if e.express {
-			u.ExpressGBSecs += price.ExpressGBSeconds(flown)
-		}
-	})
+	e.Meter.flew(e.clk.Now().Sub(began), e.express)
 }
 
 // check writes the document if it has been quiet, or says when to look again.
