@@ -66,12 +66,9 @@ func (a Answer) Check(t *testing.T, s sink.Sink) {
 	if a.Document != "" {
 		ops[0].Document = []byte(a.Document)
 	}
-	outcomes := s.Write(t.Context(), ops)
-	if len(outcomes) != 2 {
-		t.Fatalf("%d outcomes for 2 ops: %+v", len(outcomes), outcomes)
-	}
+	got := outcomes(t.Context(), t, s, ops)
 	for i, want := range []sink.Outcome{a.Put, a.Delete} {
-		got := outcomes[i]
+		got := got[i]
 		if want.Status = got.Status; got != want {
 			t.Errorf("the %s is %+v, want %+v", []event.Operation{event.Put, event.Delete}[i], got, want)
 		}
@@ -97,9 +94,7 @@ func Page(t *testing.T, path, command string, rows []Answer, write bool) {
 	t.Helper()
 	begin, end := "<!-- answers: "+command+" -->\n", "<!-- end -->\n"
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, rest, ok := strings.Cut(string(page), begin)
 	_, behind, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
@@ -111,9 +106,7 @@ func Page(t *testing.T, path, command string, rows []Answer, write bool) {
 	case !write:
 		t.Errorf("%s is not what the table says: %s", path, command)
 	default:
-		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(want), 0o600))
 	}
 }
 

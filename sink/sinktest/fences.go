@@ -21,10 +21,8 @@ var fences = []duty{
 	{"an equal fence is applied again", withVersions, func(t *testing.T, b *bundle) {
 		b.apply(t, put(docID("content", "a"), 10, `{"n":1}`))
 		again := put(docID("content", "a"), 10, `{"n":2}`)
-		b.apply(t, again)
-		b.holds(t, again)
-		b.apply(t, del(again.Doc, 10))
-		b.holds(t, del(again.Doc, 10))
+		b.stores(t, again)
+		b.stores(t, del(again.Doc, 10))
 	}},
 	{"fences are compared as numbers of 63 bits", withVersions, func(t *testing.T, b *bundle) {
 		op := put(docID("content", "a"), 1<<62+1, `{"n":1}`)
@@ -60,17 +58,14 @@ var fences = []duty{
 		b.holds(t, del(present, 10))
 		b.holds(t, del(missing, 10))
 		again := put(present, 11, `{"back":true}`)
-		b.apply(t, again)
-		b.holds(t, again)
+		b.stores(t, again)
 	}},
 	{"of writers at the same time the greatest fence stays", withVersions, greatestFenceStays},
 	{"without versions the last write stays", withoutVersions, func(t *testing.T, b *bundle) {
 		b.apply(t, put(docID("content", "a"), 10, `{"n":10}`))
 		last := put(docID("content", "a"), 9, `{"n":9}`)
-		b.apply(t, last)
-		b.holds(t, last)
-		b.apply(t, del(last.Doc, 8))
-		b.holds(t, del(last.Doc, 8))
+		b.stores(t, last)
+		b.stores(t, del(last.Doc, 8))
 	}},
 }
 

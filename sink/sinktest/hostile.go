@@ -41,10 +41,7 @@ func hostileDocuments(t *testing.T, b *bundle) {
 		before := put(docID("hostile", fmt.Sprintf("%02d-before", i)), 1, `{"title":"before"}`)
 		bad := put(docID("hostile", fmt.Sprintf("%02d", i)), 1, document)
 		after := put(docID("hostile", fmt.Sprintf("%02d-later", i)), 1, fmt.Sprintf(`{"title":"after","own%d":"x"}`, i))
-		outcomes := b.sink.Write(t.Context(), []sink.Op{before, bad, after})
-		if len(outcomes) != 3 {
-			t.Fatalf("%.60s: %d outcomes", document, len(outcomes))
-		}
+		outcomes := outcomes(t.Context(), t, b.sink, []sink.Op{before, bad, after})
 		for at, op := range []sink.Op{before, after} {
 			if o := outcomes[2*at]; o.Kind != sink.Applied {
 				t.Errorf("%.60s: a neighbour is %s (%s)", document, o.Kind, o.Reason)
@@ -62,8 +59,7 @@ func hostileDocuments(t *testing.T, b *bundle) {
 		}
 		if i%10 == 0 { // no state of the engine's is left that refuses what was taken before
 			next := put(before.Doc, 2, fmt.Sprintf(`{"title":"again","new%d":[1,2]}`, i))
-			b.apply(t, next)
-			b.holds(t, next)
+			b.stores(t, next)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sinktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,12 +28,8 @@ var rebuilding = []duty{
 			b.apply(t, op)
 			want = append(want, sink.Versioned{ID: op.Doc.ID(), Version: 100 + int64(i)})
 		}
-		b.apply(
-			t,
-			put(docID("other", "x"), 5, `{}`),
-			put(docID("content", "gone"), 5, `{}`),
-			del(docID("content", "gone"), 6),
-		)
+		gone := docID("content", "gone")
+		b.apply(t, put(docID("other", "x"), 5, `{}`), put(gone, 5, `{}`), del(gone, 6))
 		b.fill(t, r, from, into)
 		if got := walked(t, r, into); !slices.Equal(got, want) {
 			t.Errorf("the new index holds %v, want %v", got, want)
@@ -49,21 +46,15 @@ var rebuilding = []duty{
 		r, from, into := b.beside(t)
 		a, d, e := docID("content", "a"), docID("content", "d"), docID("content", "e")
 		b.apply(t, put(a, 10, `{"n":1}`), put(d, 10, `{"n":1}`), put(e, 10, `{"n":1}`))
-		kinds(
-			t,
-			r.Into(rebuilt, into).Write(t.Context(), []sink.Op{put(a, 11, `{"n":2}`), del(d, 11)}),
-			sink.Applied,
-			sink.Applied,
-		)
+		newer := []sink.Op{put(a, 11, `{"n":2}`), del(d, 11)}
+		kinds(t, r.Into(rebuilt, into).Write(t.Context(), newer), sink.Applied, sink.Applied)
 		b.fill(t, r, from, into)
 		want := []sink.Versioned{{ID: "a", Version: 11}, {ID: "e", Version: 10}}
 		if got := walked(t, r, into); !slices.Equal(got, want) {
 			t.Errorf("the new index holds %v, want %v", got, want)
 		}
 		out, err := r.Transfer(t.Context(), rebuilt, from, into, []string{"a", "missing", "e"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		kinds(t, out, sink.Newer, sink.Applied, sink.Applied)
 		kinds(t, r.Erase(t.Context(), rebuilt, into, []sink.Versioned{{ID: "a", Version: 10}, {ID: "e", Version: 10}}),
 			sink.Newer, sink.Applied)
@@ -77,18 +68,14 @@ var rebuilding = []duty{
 		b.apply(t, old)
 		kinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{next}), sink.Applied)
 		for range 2 {
-			if err := r.Switch(t.Context(), rebuilt, from, into); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Switch(t.Context(), rebuilt, from, into))
 		}
 		b.holds(t, next)
 		last := put(docID("content", "a"), 12, `{"n":3}`)
 		b.apply(t, last) // by the name: the sink knows that it moved
 		kinds(t, r.Into(rebuilt, into).Write(t.Context(), []sink.Op{last}), sink.Applied)
 		for range 2 {
-			if err := r.Settle(t.Context(), into); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Settle(t.Context(), into))
 		}
 		b.holds(t, last)
 		at, err := r.Standing(t.Context(), rebuilt)
@@ -96,9 +83,7 @@ var rebuilding = []duty{
 			t.Errorf("the name stands for %+v, %v; want %s", at, err, into)
 		}
 		for range 2 {
-			if err := r.Drop(t.Context(), from); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Drop(t.Context(), from))
 		}
 		b.holds(t, last)
 	}},
@@ -106,9 +91,7 @@ var rebuilding = []duty{
 		r, from, into := b.beside(t)
 		op := put(docID("content", "a"), 10, `{"n":1}`)
 		b.apply(t, op)
-		if err := r.Drop(t.Context(), into); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Drop(t.Context(), into))
 		next := r.Into(rebuilt, into)
 		kinds(t, next.Write(t.Context(), []sink.Op{op, del(op.Doc, 10)}), sink.Configuration, sink.Configuration)
 		if _, err := r.Transfer(t.Context(), rebuilt, from, into, []string{"a"}); err != nil {
@@ -124,15 +107,10 @@ var rebuilding = []duty{
 		b.apply(t, put(docID("content", "a"), 10, `{"n":1}`))
 		second := into[:len(into)-1] + "1"
 		for _, step := range [][2]string{{from, into}, {into, second}} {
-			err := r.Create(t.Context(), sink.NewIndex{Collection: rebuilt, Name: step[1], Like: step[0]})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Create(t.Context(), sink.NewIndex{Collection: rebuilt, Name: step[1], Like: step[0]}))
 			b.fill(t, r, step[0], step[1])
-			if err := errors.Join(r.Switch(t.Context(), rebuilt, step[0], step[1]), r.Settle(t.Context(),
-				step[1])); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Switch(t.Context(), rebuilt, step[0], step[1]))
+			must(t, r.Settle(t.Context(), step[1]))
 		}
 		if got, err := r.Earlier(t.Context(), rebuilt); err != nil || !slices.Contains(got, into) ||
 			slices.Contains(got, second) {
@@ -151,14 +129,10 @@ func (b *bundle) beside(t *testing.T) (r sink.Rebuilder, from, into string) {
 	first := put(docID("content", "first"), 1, `{}`)
 	b.apply(t, first, del(first.Doc, 2)) // so that there is an index
 	at, err := r.Standing(t.Context(), rebuilt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	into = at.Name + made
 	for range 2 {
-		if err := r.Create(t.Context(), sink.NewIndex{Collection: rebuilt, Name: into, Like: at.Index}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Create(t.Context(), sink.NewIndex{Collection: rebuilt, Name: into, Like: at.Index}))
 	}
 	return r, at.Index, into
 }
@@ -181,35 +155,14 @@ func (b *bundle) fill(t *testing.T, r sink.Rebuilder, from, into string) {
 	if err == nil {
 		err = r.StopFill(t.Context(), into)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // walked are all documents of an index, by id.
-func walked(t *testing.T, r sink.Rebuilder, index string) (all []sink.Versioned) {
+func walked(t *testing.T, r sink.Rebuilder, index string) []sink.Versioned {
 	t.Helper()
-	err := r.Walk(t.Context(), index, func(docs []sink.Versioned) error {
-		all = append(all, docs...)
-		return nil
+	pages := read(t, func(f func([]sink.Versioned) error) error { return r.Walk(t.Context(), index, f) })
+	return slices.SortedFunc(slices.Values(slices.Concat(pages...)), func(a, b sink.Versioned) int {
+		return cmp.Compare(a.ID, b.ID)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(all, func(a, b sink.Versioned) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
-	return all
-}
-
-func kinds(t *testing.T, got []sink.Outcome, want ...sink.OutcomeKind) {
-	t.Helper()
-	for i, o := range got {
-		if len(got) != len(want) || o.Kind != want[i] {
-			t.Errorf("outcome %d of %d is %s (%s), want %v", i, len(got), o.Kind, o.Reason, want)
-		}
-	}
 }

@@ -39,8 +39,6 @@ func (b *bundle) generation(t *testing.T) string {
 		t.Fatal("the sink is not a sink.Generator, although its capabilities say so")
 	}
 	name, err := g.Generation(t.Context(), event.Collection("content"))
-	if err != nil {
-		t.Fatalf("generation: %v", err)
-	}
+	must(t, err)
 	return name
 }

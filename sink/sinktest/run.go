@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,20 +111,43 @@ func del(doc event.DocID, fence event.Fence) sink.Op {
 	return op
 }
 
-// write sends ops in one call and checks what became of each.
+// must ends the test where a step of it failed.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outcomes writes ops in one call, which must say what became of each.
+func outcomes(ctx context.Context, t *testing.T, s sink.Sink, ops []sink.Op) []sink.Outcome {
+	t.Helper()
+	got := s.Write(ctx, ops)
+	if len(got) != len(ops) {
+		t.Fatalf("%d outcomes for %d ops: %+v", len(got), len(ops), got)
+	}
+	return got
+}
+
+// write sends ops in one call and checks what became of each. A single want is that of all of them.
 func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []sink.Outcome {
 	t.Helper()
-	outcomes := b.sink.Write(t.Context(), ops)
-	if len(outcomes) != len(ops) {
-		t.Fatalf("%d outcomes for %d ops: %+v", len(outcomes), len(ops), outcomes)
+	got := outcomes(t.Context(), t, b.sink, ops)
+	kinds(t, got, want...)
+	return got
+}
+
+// kinds compares outcomes. A single want is that of all of them.
+func kinds(t *testing.T, got []sink.Outcome, want ...sink.OutcomeKind) {
+	t.Helper()
+	if len(want) > 1 && len(got) != len(want) {
+		t.Fatalf("%d outcomes, want %v", len(got), want)
 	}
-	for i, op := range ops {
-		if o := outcomes[i]; o.Kind != want[min(i, len(want)-1)] {
-			t.Fatalf("op %d (%s %s, fence %d): %s (%s), want %s", i, op.Kind, op.Doc, op.Fence, o.Kind, o.Reason,
-				want[min(i, len(want)-1)])
+	for i, o := range got {
+		if w := want[min(i, len(want)-1)]; o.Kind != w {
+			t.Fatalf("outcome %d of %d is %s (%s), want %s", i, len(got), o.Kind, o.Reason, w)
 		}
 	}
-	return outcomes
 }
 
 // apply writes ops that must be applied.
@@ -136,15 +160,20 @@ func (b *bundle) apply(t *testing.T, ops ...sink.Op) {
 func (b *bundle) holds(t *testing.T, op sink.Op) {
 	t.Helper()
 	got, ok, err := b.sink.Get(t.Context(), op.Doc)
-	if err != nil {
-		t.Fatalf("get %s: %v", op.Doc, err)
-	}
+	must(t, err)
 	if ok != (op.Kind == event.Put) {
 		t.Fatalf("get %s: found %t after a %s with fence %d (%+v)", op.Doc, ok, op.Kind, op.Fence, got)
 	}
 	if ok {
 		equal(t, got, op)
 	}
+}
+
+// stores applies an op and checks that the sink holds what it wrote.
+func (b *bundle) stores(t *testing.T, op sink.Op) {
+	t.Helper()
+	b.apply(t, op)
+	b.holds(t, op)
 }
 
 // equal compares a stored document with the op that wrote it.
@@ -180,10 +209,16 @@ func (b *bundle) refresh(t *testing.T) {
 func (b *bundle) all(t *testing.T) []sink.Stored {
 	t.Helper()
 	b.refresh(t)
-	var got []sink.Stored
-	if err := b.sink.All(t.Context(), func(s sink.Stored) error { got = append(got, s); return nil }); err != nil {
-		t.Fatalf("read everything: %v", err)
-	}
+	return read(t, func(f func(sink.Stored) error) error { return b.sink.All(t.Context(), f) })
+}
+
+// read returns everything that each calls its function with.
+func read[T any](t *testing.T, each func(func(T) error) error) (got []T) {
+	t.Helper()
+	must(t, each(func(v T) error {
+		got = append(got, v)
+		return nil
+	}))
 	return got
 }
 
@@ -195,19 +230,23 @@ func (b *bundle) found(t *testing.T, q sink.Query) []sink.Stored {
 		t.Fatal("the sink is not a sink.Reader: give Options.NoSearch where that is meant")
 	}
 	found, err := r.Search(t.Context(), q)
-	if err != nil {
-		t.Fatalf("search %+v: %v", q, err)
-	}
+	must(t, err)
 	return found
 }
 
 // search returns the ids of the documents found, best first.
-func (b *bundle) search(t *testing.T, q sink.Query) []event.DocID {
+func (b *bundle) search(t *testing.T, q sink.Query) (docs []event.DocID) {
 	t.Helper()
-	found := b.found(t, q)
-	docs := make([]event.DocID, len(found))
-	for i, s := range found {
-		docs[i] = s.Doc
+	for _, s := range b.found(t, q) {
+		docs = append(docs, s.Doc)
 	}
 	return docs
+}
+
+// finds checks which documents a search finds, in whatever order; want is sorted.
+func (b *bundle) finds(t *testing.T, q sink.Query, want ...event.DocID) {
+	t.Helper()
+	if got := slices.Sorted(slices.Values(b.search(t, q))); !slices.Equal(got, want) {
+		t.Errorf("search %+v: got %q, want %q", q, got, want)
+	}
 }

@@ -2,7 +2,6 @@ package sinktest
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/lullhq/lull/event"
@@ -47,11 +46,7 @@ var searching = []duty{
 			{sink.Query{Text: "Vienna", Limit: -1}, nil},
 		}
 		for _, tt := range tests {
-			got := b.search(t, tt.query)
-			slices.Sort(got)
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("search %+v: got %q, want %q", tt.query, got, tt.want)
-			}
+			b.finds(t, tt.query, tt.want...)
 		}
 	}},
 	{"search finds the last word by its beginning, where that is asked for", searches, func(t *testing.T, b *bundle) {
@@ -86,12 +81,7 @@ var searching = []duty{
 			{text: " "},
 			{text: ""},
 		} {
-			q := sink.Query{Text: tt.text, Field: tt.field, Limit: 10, Prefix: !tt.whole}
-			got := b.search(t, q)
-			slices.Sort(got)
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("search %+v: got %q, want %q", q, got, tt.want)
-			}
+			b.finds(t, sink.Query{Text: tt.text, Field: tt.field, Limit: 10, Prefix: !tt.whole}, tt.want...)
 		}
 	}},
 	{"search returns the document and its metadata", searches, func(t *testing.T, b *bundle) {
@@ -122,11 +112,7 @@ var searching = []duty{
 		b.apply(t, put(replaced, 1, `{"title":"winter"}`), put(deleted, 1, `{"title":"winter"}`))
 		b.apply(t, put(replaced, 2, `{"title":"summer"}`), del(deleted, 2))
 		b.refresh(t)
-		if got := b.search(t, sink.Query{Text: "winter", Limit: 10}); len(got) != 0 {
-			t.Errorf("found %q by text that is gone", got)
-		}
-		if got := b.search(t, sink.Query{Text: "summer", Limit: 10}); !slices.Equal(got, []event.DocID{replaced}) {
-			t.Errorf("found %q, want %q", got, replaced)
-		}
+		b.finds(t, sink.Query{Text: "winter", Limit: 10})
+		b.finds(t, sink.Query{Text: "summer", Limit: 10}, replaced)
 	}},
 }
