@@ -75,8 +75,14 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	defer cancel()
 	h.Parallel.Each(maxDecodes, len(jobs), func(i int) { jobs[i].read(source.LoadAtMost(loading, maxLoadBytes)) })
 	h.Parallel.Each(maxParallel, len(jobs), func(i int) { jobs[i].judge(ctx) })
+	var tasks []*task
+	for i := range jobs {
+		for n := range jobs[i].tasks {
+			tasks = append(tasks, &jobs[i].tasks[n])
+		}
+	}
 	// Round by round over the messages, so that one of many events keeps no other waiting.
-	tasks := rounds(jobs)
+	fanout.ByTurns(tasks, func(t *task) *job { return t.job })
 	h.Parallel.Each(maxParallel, len(tasks), func(i int) { tasks[i].run(ctx) })
 
 	var failed []string
@@ -120,20 +126,6 @@ func (t *task) run(ctx context.Context) {
 	default:
 		t.stored = t.job.bury(ctx, t)
 	}
-}
-
-// rounds are the tasks of all messages: the first of each, the second of each, and so on.
-func rounds(jobs []job) []*task {
-	var all []*task
-	for round, more := 0, true; more; round++ {
-		more = false
-		for i := range jobs {
-			if round < len(jobs[i].tasks) {
-				all, more = append(all, &jobs[i].tasks[round]), true
-			}
-		}
-	}
-	return all
 }
 
 // done reports whether the message may go.

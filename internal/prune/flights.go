@@ -212,24 +212,17 @@ type undone struct {
 }
 
 func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err error) {
-	index := map[shard.DocID]int{}
 	var docs []shard.DocID
 	for _, e := range m.Entries() {
-		if _, ok := index[e.Doc]; !ok {
-			index[e.Doc] = len(docs)
-			docs = append(docs, e.Doc)
-		}
+		docs = append(docs, e.Doc)
 	}
-	if len(docs) == 0 {
-		return u, nil
-	}
-	rows, err := p.table().Read(ctx, docs, shard.Consistent) // dead = k is believed from no other read
+	rows, err := p.table().Of(ctx, docs, shard.Consistent) // dead = k is believed from no other read
 	if err != nil {
 		return u, fmt.Errorf("read the rows: %w", err)
 	}
 	var open []undecided
 	for _, e := range m.Entries() {
-		switch row := rows[index[e.Doc]]; {
+		switch row := rows[e.Doc]; {
 		case row.Committed < e.Key && row.Dead != e.Key:
 			open = append(open, undecided{*e, row, deadletter.ID(e.Doc, e.Key, "")})
 		case row.Committed > e.Key && e.Open():

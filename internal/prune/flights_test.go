@@ -49,11 +49,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 		},
 		{"dead", func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
 		{"its dead letter is parked, another version is dead", func(b *bench, id flight.ID) {
-			m, err := b.flights.Get(b.Context(), id)
-			if err != nil {
-				b.Fatal(err)
-			}
-			l := deadletter.New(m.Records[0].Message, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
+			l := deadletter.New(b.manifest(id).Records[0].Message, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
 			l.Sink = "search"
 			if _, err := b.Letters.Park(b.Context(), l); err != nil {
 				b.Fatal(err)
@@ -193,15 +189,36 @@ func (b *bench) indexing(s *memory.Sink) *index.Handler {
 	b.Helper()
 	clk := clock.System{}
 	return &index.Handler{
-		Shards: b.Shards, Flights: b.flights, Queues: map[flight.Lane]queue.Queue{
-			flight.Live: b.live,
-			flight.Bulk: b.bulk,
-		},
-		Dead: memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search", Sources: b.Sources,
-		Config: &b.Config,
-		Clock:  clk, Journal: &b.Notes, NewToken: func() shard.Token { return shard.Token(time.Now().String()) },
-		Jitter: func() float64 { return 0.5 },
+		Shards: b.Shards, Flights: b.flights,
+		Queues: map[flight.Lane]queue.Queue{flight.Live: b.live, flight.Bulk: b.bulk},
+		Dead:   memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search",
+		Sources: b.Sources, Config: &b.Config, Clock: clk, Journal: &b.Notes,
+		NewToken: func() shard.Token { return shard.Token(time.Now().String()) },
+		Jitter:   func() float64 { return 0.5 },
 	}
+}
+
+// rescuer is a pruner whose flights are indexed, and the sink that they write to.
+func (b *bench) rescuer() (*memory.Sink, *prune.Pruner) {
+	b.Helper()
+	clk := clock.System{}
+	s := memory.NewSink(clk, memory.SinkSettings{Versions: true})
+	h := b.indexing(s)
+	m := memory.NewMachine(clk, memory.MachineSettings{Report: func(err error) { b.Error(err) }}, h.Turn)
+	b.Cleanup(m.Close)
+	p := b.pruner()
+	h.Launcher, p.Launcher = m, m
+	return s, p
+}
+
+// manifest is what is stored of a flight.
+func (b *bench) manifest(id flight.ID) *flight.Manifest {
+	b.Helper()
+	m, err := b.flights.Get(b.Context(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
 }
 
 func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
@@ -224,14 +241,7 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 				if rep := b.next(); len(rep.Flights.Stuck) != 1 {
 					b.Fatalf("report %+v, want it stuck", rep.Flights)
 				}
-				s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
-				h := b.indexing(s)
-				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { b.Error(err) }},
-					h.Turn)
-				defer m.Close()
-				h.Launcher = m
-				p := b.pruner()
-				p.Launcher = m
+				s, p := b.rescuer()
 				to, err := p.Rescue(b.Context(), fixed)
 				if err != nil || to == fixed {
 					b.Fatalf("rescue: new flight %s, error %v", to, err)
@@ -273,14 +283,7 @@ func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 				}
 				id := b.flight(held...)
 				b.Write(shard.Write{Doc: doc(1), Drop: true})
-				s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
-				h := b.indexing(s)
-				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { b.Error(err) }},
-					h.Turn)
-				defer m.Close()
-				h.Launcher = m
-				p := b.pruner()
-				p.Launcher = m
+				s, p := b.rescuer()
 				if _, err := p.Rescue(b.Context(), id); err != nil {
 					b.Fatal(err)
 				}
@@ -306,13 +309,7 @@ func TestARescuedVersionDoesNotLeaveItsFlight(t *testing.T) {
 		time.Sleep(silent)
 		b.Write(shard.Write{Doc: doc(1), Drop: true}) // collected: the newer version begins a burst
 		b.admit(doc(1), 2)                            // and nobody writes it
-		s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
-		h := b.indexing(s)
-		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { b.Error(err) }}, h.Turn)
-		defer m.Close()
-		h.Launcher = m
-		p := b.pruner()
-		p.Launcher = m
+		s, p := b.rescuer()
 		if _, err := p.Rescue(b.Context(), id); err != nil {
 			b.Fatal(err)
 		}
@@ -366,10 +363,7 @@ func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 			play(t, func(b *bench) {
 				id := b.flight(entry{doc(1), 2})
 				if c.open {
-					m, err := b.flights.Get(b.Context(), id)
-					if err != nil {
-						b.Fatal(err)
-					}
+					m := b.manifest(id)
 					m.Records[0].Events[0].Admitted = 0
 					if err := b.flights.Put(b.Context(), m); err != nil {
 						b.Fatal(err)

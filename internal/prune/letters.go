@@ -3,6 +3,7 @@ package prune
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -56,54 +57,27 @@ func (r *run) letters(ctx context.Context) error {
 // letterPage reads the rows of a page of dead letters and then acts: first on those that keep older
 // versions of their documents out.
 func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *failures) {
-	var docs []shard.DocID
-	var facts []deadletter.Facts
-	for _, f := range list {
-		if !r.mine(f.Sink, f.Doc) {
-			continue
-		}
-		facts = append(facts, f)
-		docs = append(docs, f.Doc)
+	facts := slices.DeleteFunc(slices.Clone(list), func(f deadletter.Facts) bool { return !r.mine(f.Sink, f.Doc) })
+	docs := make([]shard.DocID, len(facts))
+	for i, f := range facts {
+		docs[i] = f.Doc
 	}
-	// One read for the whole page needs fewer calls than one for each dead letter.
-	rows, err := r.rowsOf(ctx, docs)
+	// One read for the whole page needs fewer calls than one for each dead letter. The rows may be a
+	// little old: what is believed of them is that something was committed, and who acts on anything
+	// else reads again.
+	rows, err := r.table().Of(ctx, docs, shard.Eventual)
 	if err != nil {
 		*failed.count += len(facts)
 		failed.keep(fmt.Errorf("read the rows: %w", err))
 		return
 	}
 	for _, urgent := range []bool{true, false} {
-		for i, f := range facts {
-			if blocking(rows[i], f) == urgent {
-				failed.add(r.letter(ctx, f, rows[i]))
+		for _, f := range facts {
+			if blocking(rows[f.Doc], f) == urgent {
+				failed.add(r.letter(ctx, f, rows[f.Doc]))
 			}
 		}
 	}
-}
-
-// rowsOf reads one row for each document; an undecodable dead letter has none. The rows may be a
-// little old: what is believed of them is that something was committed, and who acts on anything
-// else reads again.
-func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, error) {
-	rows := make([]shard.Row, len(docs))
-	var named []shard.DocID
-	var at []int
-	for i, d := range docs {
-		if d != "" {
-			named, at = append(named, d), append(at, i)
-		}
-	}
-	if len(named) == 0 {
-		return rows, nil
-	}
-	found, err := r.table().Read(ctx, named, shard.Eventual)
-	if err != nil {
-		return nil, err
-	}
-	for i, row := range found {
-		rows[at[i]] = row
-	}
-	return rows, nil
 }
 
 // blocking says that the dead letter's version was claimed without an answer before it died: it may

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -88,26 +89,7 @@ func (b *batch) fair() []int {
 	for i := range order {
 		order[i] = i
 	}
-	byTurns(order, func(e int) int { return b.events[e].msg })
-	byTurns(order, func(e int) tenant { return b.tenant(b.events[e].msg) })
+	fanout.ByTurns(order, func(e int) int { return b.events[e].msg })
+	fanout.ByTurns(order, func(e int) tenant { return b.tenant(b.events[e].msg) })
 	return order
-}
-
-// byTurns orders items by turns: each owner has its first item before any has its second. The items
-// of one owner keep their order.
-func byTurns[T any, Owner comparable](items []T, owner func(T) Owner) {
-	type turn struct {
-		item T
-		n    int
-	}
-	turns, had := make([]turn, len(items)), make(map[Owner]int, len(items))
-	for i, item := range items {
-		o := owner(item)
-		turns[i] = turn{item, had[o]}
-		had[o]++
-	}
-	slices.SortStableFunc(turns, func(x, y turn) int { return cmp.Compare(x.n, y.n) })
-	for i := range turns {
-		items[i] = turns[i].item
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -76,7 +77,7 @@ func (b *batch) pack() {
 		}
 		l.faults = append(l.faults, f)
 	}
-	byTurns(b.letters, func(l *outLetter) int { return l.first().p.msg })
+	fanout.ByTurns(b.letters, func(l *outLetter) int { return l.first().p.msg })
 }
 
 // sendLetters stores dead letters: those of messages with other events that wait or are held, or

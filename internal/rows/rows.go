@@ -32,6 +32,27 @@ func (t Table) One(ctx context.Context, doc shard.DocID, c shard.Consistency) (s
 	return rows[0], nil
 }
 
+// Of reads the rows of documents by their names, each once. The empty name, of what nobody could
+// decode, has the zero row.
+func (t Table) Of(ctx context.Context, docs []shard.DocID, c shard.Consistency) (map[shard.DocID]shard.Row, error) {
+	rows := make(map[shard.DocID]shard.Row, len(docs))
+	var named []shard.DocID
+	for _, d := range docs {
+		if _, known := rows[d]; d != "" && !known {
+			rows[d] = shard.Row{}
+			named = append(named, d)
+		}
+	}
+	if len(named) == 0 {
+		return rows, nil
+	}
+	found, err := t.Read(ctx, named, c)
+	for i, row := range found {
+		rows[named[i]] = row
+	}
+	return rows, err
+}
+
 // Write is [shard.Store.Write] with retries. All tries of a write carry the same token. So the
 // first of two that were applied refuses the second, and the row shows it.
 func (t Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
