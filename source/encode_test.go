@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
@@ -40,29 +38,18 @@ func TestEveryRuleFeedsEveryKindOfSource(t *testing.T) {
 			}
 			match := fmt.Sprintf("{sink: %q, topic: %q, bus: %q, detailType: %q, bucket: %q, named: %t}", rule.Sink,
 				rule.Topic, rule.Bus, rule.DetailType, rule.Bucket, rule.Named)
-			other := "{kind: native, epoch: 9, collection: other}"
+			other, fallback := "{kind: native, epoch: 9, collection: other}", "other"
 			if rule.Empty() {
-				match, other = "{named: true}", "{kind: native, epoch: 9, collection: other, match: [{named: true}]}"
+				match, fallback = "{named: true}", "own"
+				other = "{kind: native, epoch: 9, collection: other, match: [{named: true}]}"
 			}
-			fallback := "other"
-			if rule.Empty() {
-				fallback = "own"
-			}
-			settings := fmt.Sprintf(`
+			set := parsed(t, fmt.Sprintf(`
 sources:
   other: %s
   own: {kind: %s, collection: own, match: [%s], %s}
 defaultSource: %s
 payload: {allow: [{bucket: ours}, {bucket: theirs, prefix: in/}]}
-`, other, kind, match, ofKind[kind], fallback)
-			c, err := yamlfile.Parse([]byte(settings))
-			if err != nil {
-				t.Fatalf("%s: %v", settings, err)
-			}
-			set, err := source.New(&c)
-			if err != nil {
-				t.Fatalf("%s: %v", settings, err)
-			}
+`, other, kind, match, ofKind[kind], fallback))
 			var docs []event.DocID
 			for _, op := range []event.Operation{event.Put, event.Delete} {
 				e, err := set.At(rule.Sink).Encode("own", source.Change{
@@ -77,11 +64,7 @@ payload: {allow: [{bucket: ours}, {bucket: theirs, prefix: in/}]}
 					t.Errorf("a delete of %s by %+v is of %s, its put of %s", kind, rule, e.Event.Doc, docs[0])
 				}
 				m := event.Message{Body: e.Body, Attributes: e.Attributes, Sent: time.UnixMilli(1795190400123)}
-				run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
-				if err != nil {
-					t.Fatal(err)
-				}
-				again, err := set.At(rule.Sink).Resync(m, run, "")
+				again, err := set.At(rule.Sink).Resync(m, aRun(t), "")
 				resent := set.At(rule.Sink).Decode(again)
 				if err != nil || len(resent) != 1 || !resent[0].Event.Resync || resent[0].Event.Doc != e.Event.Doc ||
 					resent[0].Event.Version != e.Event.Version || resent[0].Event.Key <= e.Event.Key {
@@ -113,16 +96,8 @@ func TestWhatCannotBeWrittenNamesTheSetting(t *testing.T) {
 		{"{kind: native, collections: [content]}", "more", event.Put, "sources.own.collections"},
 		{"{kind: native, class: lsn}", "", event.Put, ""},
 	} {
-		c, err := yamlfile.Parse([]byte("sources: {own: " + tt.settings + "}\n" +
-			"payload: {allow: [{bucket: ours, prefix: in/}]}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		set, err := source.New(&c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = set.Encode("own", source.Change{
+		set := parsed(t, "sources: {own: "+tt.settings+"}\npayload: {allow: [{bucket: ours, prefix: in/}]}\n")
+		_, err := set.Encode("own", source.Change{
 			Collection: tt.collection, ID: "a", Op: tt.op, Time: time.UnixMilli(1795190400123), Data: "{}",
 		})
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -133,19 +108,8 @@ func TestWhatCannotBeWrittenNamesTheSetting(t *testing.T) {
 
 func TestAResyncOfWhatCannotSayItIsRefused(t *testing.T) {
 	t.Parallel()
-	c, err := yamlfile.Parse([]byte("sources: {own: {kind: json, json: {id: /id, version: /v}}}\n" +
-		"collections: {content: {}, next: {}}\ndefaultCollection: content\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := source.New(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := parsed(t, "sources: {own: {kind: json, json: {id: /id, version: /v}}}\n"+
+		"collections: {content: {}, next: {}}\ndefaultCollection: content\n")
 	for _, tt := range []struct{ body, collection, want string }{
 		{`{"id":"a","v":1}`, "", ""},
 		{`{"id":"a","v":1}`, "next", "sources.<name>.collection to next"},
@@ -154,7 +118,7 @@ func TestAResyncOfWhatCannotSayItIsRefused(t *testing.T) {
 		{`{"Service":"Amazon S3","Event":"s3:TestEvent"}`, "", ""},
 	} {
 		m := event.Message{Body: tt.body, Sent: time.UnixMilli(1795190400123)}
-		got, err := set.Resync(m, run, tt.collection)
+		got, err := set.Resync(m, aRun(t), tt.collection)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("resync %s: %s and %v, want %q", tt.body, got.Body, err, tt.want)
 		}

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/source/sourcetest"
 )
@@ -24,6 +23,7 @@ sources:
   arrival: {kind: native, noVersion: arrival, fetch: {url: "https://cms.example.org/{id}"}}
   bucket: {kind: native, fetch: {url: "s3://content-bucket/{collection}/{id}.json"}}
   stream: {kind: dynamodb-stream, fetch: {url: "https://cms.example.org/{id}"}}
+  epoch: {kind: native, epoch: 3, fetch: {url: "https://cms.example.org/{id}", version: /v}}
   govuk: {kind: govuk, projection: [/title], fetch: {url: "https://cms.example.org/{id}", version: /payload_version}}
 defaultSource: cms
 `
@@ -130,32 +130,43 @@ func TestNoIDLeavesItsSegment(t *testing.T) {
 func TestWhatIsFetchedIsComparedWithItsEvent(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pulled)
-	const at = `"2026-11-20T16:00:00.5Z"`
+	touched := func(more string) string { return `{"type":"doc.touched","subject":"a",` + more + `}` }
+	five, at := touched(`"sequence":"5"`), touched(`"sequence":"2026-11-20T16:00:00.5Z"`)
 	for name, tt := range map[string]struct {
-		source, version, data string
-		stale                 bool
-		doc, problem          string // the document, or a part of what is wrong
+		source, body, data string
+		stale              bool
+		doc, problem       string // the document, or a part of what is wrong
 	}{
-		"the same":               {"cms", `"5"`, `{"meta":{"version":5},"_lull":1}`, false, `{"meta":{"version":5}}`, ""},
-		"newer":                  {"cms", `"5"`, `{"meta":{"version":"10"}}`, false, `{"meta":{"version":"10"}}`, ""},
-		"older":                  {"cms", `"5"`, `{"meta":{"version":4}}`, true, "", `version "4", which is older`},
-		"older, as a number":     {"cms", `"10"`, `{"meta":{"version":9}}`, true, "", "older"},
-		"none":                   {"cms", `"5"`, `{"version":5}`, true, "", "no version at /meta/version"},
-		"null":                   {"cms", `"5"`, `{"meta":{"version":null}}`, true, "", "no version at /meta/version"},
-		"not a version":          {"cms", `"5"`, `{"meta":{"version":"v5"}}`, false, "", "at /meta/version: "},
-		"an object":              {"cms", `"5"`, `{"meta":{"version":{}}}`, false, "", "is an object"},
-		"not a document":         {"cms", `"5"`, `[1]`, false, "", "is missing"},
-		"not JSON":               {"cms", `"5"`, `<p>`, false, "", "not JSON"},
-		"empty":                  {"cms", `"5"`, ``, false, "", "empty"},
-		"a time, the same":       {"late", at, `{"title":"T","updated":"2026-11-20T17:00:00.500+01:00"}`, false, `{"title":"T"}`, ""},
-		"a time, older":          {"late", at, `{"title":"T","updated":"2026-11-20T16:00:00Z"}`, true, "", "older"},
-		"nothing to compare":     {"bucket", `"5"`, `{"a":1}`, false, `{"a":1}`, ""},
-		"nothing, not an object": {"bucket", `"5"`, `1`, false, "", "is not a document"},
+		"the same":           {"cms", five, `{"meta":{"version":5},"_lull":1}`, false, `{"meta":{"version":5}}`, ""},
+		"newer":              {"cms", five, `{"meta":{"version":"10"}}`, false, `{"meta":{"version":"10"}}`, ""},
+		"older":              {"cms", five, `{"meta":{"version":4}}`, true, "", `version "4", which is older`},
+		"older, as a number": {"cms", touched(`"sequence":"10"`), `{"meta":{"version":9}}`, true, "", "older"},
+		"none":               {"cms", five, `{"version":5}`, true, "", "no version at /meta/version"},
+		"null":               {"cms", five, `{"meta":{"version":null}}`, true, "", "no version at /meta/version"},
+		"not a version":      {"cms", five, `{"meta":{"version":"v5"}}`, false, "", "at /meta/version: "},
+		"an object":          {"cms", five, `{"meta":{"version":{}}}`, false, "", "is an object"},
+		"not a document":     {"cms", five, `[1]`, false, "", "is missing"},
+		"not JSON":           {"cms", five, `<p>`, false, "", "not JSON"},
+		"empty":              {"cms", five, ``, false, "", "empty"},
+		"a time, the same":   {"late", at, `{"title":"T","updated":"2026-11-20T17:00:00.500+01:00"}`, false, `{"title":"T"}`, ""},
+		"a time, older":      {"late", at, `{"title":"T","updated":"2026-11-20T16:00:00Z"}`, true, "", "older"},
+		// A resync sends the same version again, and a later epoch begins at low ones.
+		"the version alone": {
+			"epoch", touched(`"sequence":"5","time":"2026-11-20T16:00:00Z","mode":"resync",` +
+				`"resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`), `{"v":5}`, false, `{"v":5}`, "",
+		},
+		// The projection makes the document, whatever the kind makes of its own payloads.
+		"a kind's own document": {
+			"govuk", `{"content_id":"4e8a7bfd-7a1c-4a9f-9f5b-0a5f0bb7cb7e","document_type":"guide","locale":"en",` +
+				`"payload_version":"7","base_path":"/x","title":"old"}`, `{"title":"new","payload_version":8}`, false,
+			`{"title":"new"}`, "",
+		},
+		"nothing to compare":     {"bucket", five, `{"a":1}`, false, `{"a":1}`, ""},
+		"nothing, not an object": {"bucket", five, `1`, false, "", "is not a document"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := sourcetest.Message(tt.source, `{"type":"doc.touched","subject":"a","sequence":`+tt.version+`}`)
-			e := set.Decode(m)[0].Event
+			m, e := sourcetest.Message(tt.source, tt.body), one(t, set, tt.source, tt.body)
 			e.Data = tt.data
 			doc, err := set.Document(m, e)
 			var bad *event.Invalid
@@ -169,39 +180,6 @@ func TestWhatIsFetchedIsComparedWithItsEvent(t *testing.T) {
 				t.Errorf("got reason %s", bad.Reason)
 			}
 		})
-	}
-}
-
-// A resync sends the same version again, and a later epoch begins at low ones.
-func TestTheVersionAloneIsCompared(t *testing.T) {
-	t.Parallel()
-	set := sourcetest.New(t, `
-sources:
-  cms: {kind: native, epoch: 3, fetch: {url: "https://cms.example.org/{id}", version: /v}}
-`)
-	m := sourcetest.Message("cms", `{"type":"doc.touched","subject":"a","sequence":"5","time":"2026-11-20T16:00:00Z",`+
-		`"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"}`)
-	e := set.Decode(m)[0].Event
-	e.Data = `{"v":5}`
-	if doc, err := set.Document(m, e); err != nil || string(doc) != `{"v":5}` {
-		t.Errorf("got %s, %v", doc, err)
-	}
-}
-
-// The projection makes the document, whatever the kind makes of its own payloads.
-func TestAKindsOwnDocumentIsNotThatOfWhatIsFetched(t *testing.T) {
-	t.Parallel()
-	set := sourcetest.New(t, pulled)
-	m := sourcetest.Message("govuk", `{"content_id":"4e8a7bfd-7a1c-4a9f-9f5b-0a5f0bb7cb7e","document_type":"guide",`+
-		`"locale":"en","payload_version":"7","base_path":"/x","title":"old"}`)
-	e := set.Decode(m)
-	if e[0].Invalid != nil || e[0].Event.Fetch != "govuk" {
-		t.Fatalf("got %+v, want an event", e[0])
-	}
-	ev := e[0].Event
-	ev.Data = `{"title":"new","payload_version":8}`
-	if doc, err := set.Document(m, ev); err != nil || string(doc) != `{"title":"new"}` || ev.Op != shard.Put {
-		t.Errorf("got %s, %v", doc, err)
 	}
 }
 

@@ -2,12 +2,10 @@ package source_test
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/source"
 )
@@ -38,25 +36,14 @@ defaultSource: native
 
 func TestTheSettingsChooseTheSource(t *testing.T) {
 	t.Parallel()
-	c, err := yamlfile.Parse([]byte(matched))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := source.New(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := parsed(t, matched)
 	account := func(service, name string) string { return "arn:aws:" + service + "eu-west-1:111122223333:" + name }
 	const (
 		body = `{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`
 		own  = "arn:aws:sns:eu-west-1:111122223333:news"
 	)
 	sns := func(topic, body string) string {
-		text, err := json.Marshal(map[string]string{"Type": "Notification", "TopicArn": topic, "Message": body})
-		if err != nil {
-			t.Error(err)
-		}
-		return string(text)
+		return `{"Type":"Notification","TopicArn":"` + topic + `","Message":` + source.Quoted(body) + `}`
 	}
 	bus := func(from, kind string) string {
 		return `{"source":"` + from + `","detail-type":"` + kind + `","detail":` + body + `}`
@@ -149,15 +136,7 @@ func TestEventsNameOpenCollectionsOnly(t *testing.T) {
 		{"another source's", "collections: {content: {}, payroll: {}}\ndefaultCollection: content\n" +
 			"sources: {a: {kind: native, collections: [content]}}", "payroll", "sources.a.collections"},
 	} {
-		c, err := yamlfile.Parse([]byte("stack: x\n" + tt.settings))
-		if err != nil {
-			t.Fatal(err)
-		}
-		set, err := source.New(&c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := set.Decode(event.Message{Body: body(tt.collection)})[0]
+		r := parsed(t, "stack: x\n"+tt.settings).Decode(event.Message{Body: body(tt.collection)})[0]
 		if (r.Invalid != nil) != (tt.want != "") || r.Invalid != nil &&
 			(r.Invalid.Reason != event.Contract || r.Invalid.Field != "collection" || !strings.Contains(r.Invalid.Problem, tt.want)) {
 			t.Errorf("%s: got %v, want %q", tt.name, r.Invalid, tt.want)

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/source/sourcetest"
 )
@@ -45,15 +43,7 @@ func TestMessagesForARuleOfAPipeAreWhatThePipeSends(t *testing.T) {
 		{"{stream: 'arn:aws:dynamodb:" + account + "table/pages'}", "kind: dynamodb-stream", `table/pages/stream/`},
 		{"{bus: shop}", "kind: json, noVersion: position, json: {key: true}", `"offset":`},
 	} {
-		c, err := yamlfile.Parse([]byte("sources: {other: {kind: native}, a: {" + tt.kind + ", match: [" + tt.match +
-			"]}}\ndefaultSource: other"))
-		if err != nil {
-			t.Fatalf("%s: %v", tt.match, err)
-		}
-		set, err := source.New(&c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := parsed(t, "sources: {other: {kind: native}, a: {"+tt.kind+", match: ["+tt.match+"]}}\ndefaultSource: other")
 		for _, op := range []event.Operation{event.Put, event.Delete} {
 			e, err := set.Encode("a", source.Change{ID: "bus-pass", Op: op, Time: time.UnixMilli(1795190400123), Data: `{"a":1}`})
 			if err != nil || !strings.Contains(e.Body, tt.want) || e.Event.Op != op {
@@ -68,16 +58,12 @@ func TestMessagesForARuleOfAPipeAreWhatThePipeSends(t *testing.T) {
 func TestAResyncKeepsThePlaceInTheStream(t *testing.T) {
 	t.Parallel()
 	set := sourcetest.New(t, pipes.Settings)
-	run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"position", "pointed"} {
 		e, err := set.Encode(name, source.Change{ID: "bus-pass", Op: event.Put, Version: "7", Time: sourcetest.Sent})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := set.Resync(sourcetest.Message(name, e.Body), run, "")
+		m, err := set.Resync(sourcetest.Message(name, e.Body), aRun(t), "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

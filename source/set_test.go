@@ -79,18 +79,6 @@ func TestTwoRecordsInOneS3NotificationAreTwoEvents(t *testing.T) {
 	}
 }
 
-func TestS3TestEventIsSkipped(t *testing.T) {
-	t.Parallel()
-	set := newSet(t)
-	for _, name := range []string{"s3", "native"} {
-		results := set.Decode(sourcetest.Message(name,
-			`{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T16:00:00.000Z","Bucket":"b"}`))
-		if len(results) != 1 || results[0].Skip != "s3:TestEvent" {
-			t.Errorf("%s: got %+v, want one skip", name, results)
-		}
-	}
-}
-
 func TestBodyOfAPointerIsLoadedOnlyFromAllowedPlaces(t *testing.T) {
 	t.Parallel()
 	body := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"shared-bucket","s3Key":"out/big.json"}]`

@@ -8,6 +8,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 	"github.com/lullhq/lull/source/sourcetest"
@@ -55,6 +57,30 @@ var envelopes = sourcetest.Options{Settings: settings, Messages: "testdata/envel
 func TestEnvelopes(t *testing.T) { sourcetest.Run(t, envelopes) }
 
 func FuzzEnvelopes(f *testing.F) { sourcetest.Fuzz(f, envelopes) }
+
+// parsed builds the sources of settings as they are: those of sourcetest let messages name theirs.
+func parsed(t testing.TB, settings string) *source.Set {
+	t.Helper()
+	c, err := yamlfile.Parse([]byte(settings))
+	if err != nil {
+		t.Fatalf("%s: %v", settings, err)
+	}
+	set, err := source.New(&c)
+	if err != nil {
+		t.Fatalf("%s: %v", settings, err)
+	}
+	return set
+}
+
+// aRun is a resync run.
+func aRun(t testing.TB) event.Run {
+	t.Helper()
+	run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
 
 func newSet(t testing.TB) *source.Set { return sourcetest.New(t, settings) }
 

@@ -5,22 +5,14 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/source/sourcetest"
 )
 
 // Every level of an image is read once for each level around it: a megabyte in 120 levels took half
 // a second of processor time, and so did each of a flight's documents, turn after turn.
 func TestAnImageNestsAsDeepAsDynamoDBLetsIt(t *testing.T) {
 	t.Parallel()
-	c, err := yamlfile.Parse([]byte("sources: {d: {kind: dynamodb-stream}}\ndefaultSource: d"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := source.New(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := sourcetest.New(t, options.Settings)
 	for _, tt := range []struct {
 		levels int
 		taken  bool
