@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,24 +85,15 @@ func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 		{"records of a stream", `{"Records":[{"eventSource":"aws:dynamodb"}]}`, 1},
 		{"RabbitMQ", rabbits(3), 3},
 		{"as many as allowed", rabbits(event.MaxEvents), event.MaxEvents},
+		{"one too many", rabbits(event.MaxEvents + 1), 0},
+		{"one too many inside", sns(rabbits(event.MaxEvents + 1)), 0},
+		{"none", rabbits(0), 0},
 	}
 	for _, tt := range tests {
 		got := event.Unwrapper{Depth: 4}.Unwrap(nil, tt.body, event.Meta{})
-		for _, b := range got {
-			if b.Invalid != nil {
-				t.Fatalf("%s: got %v", tt.name, b.Invalid)
-			}
-		}
-		if len(got) != tt.want {
-			t.Errorf("%s: got %d bodies, want %d", tt.name, len(got), tt.want)
-		}
-	}
-	for name, body := range map[string]string{
-		"one too many":        rabbits(event.MaxEvents + 1),
-		"one too many inside": sns(rabbits(event.MaxEvents + 1)), "none": rabbits(0),
-	} {
-		if got := (event.Unwrapper{Depth: 4}).Unwrap(nil, body, event.Meta{}); len(got) != 1 || got[0].Invalid == nil {
-			t.Errorf("%s: got %d bodies, want one Invalid", name, len(got))
+		bad := slices.ContainsFunc(got, func(b event.Body) bool { return b.Invalid != nil })
+		if bad != (tt.want == 0) || len(got) != max(tt.want, 1) {
+			t.Errorf("%s: got %d bodies, want %d, or one Invalid", tt.name, len(got), tt.want)
 		}
 	}
 }

@@ -87,7 +87,9 @@ func KeyText(field string, key gjson.Result) (string, *event.Invalid) {
 	if !key.IsObject() {
 		return Identity(field, key)
 	}
-	return ColumnsText(field, key, func(_ string, v gjson.Result) (string, *event.Invalid) { return Identity(field, v) })
+	return ColumnsText(field, key, func(_ string, v gjson.Result) (string, *event.Invalid) {
+		return Identity(field, v)
+	})
 }
 
 // ColumnsText is a key of several columns, an object, as the id of a document, as [JoinKey] has it.

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var wide = Limits{Lines: 1 << 40, Stop: func() bool { return false }, MaxLine: 1000, MaxText: 1 << 40}
 
+// after ends a slice when it was asked so often before.
+func after(asked int) func() bool { return func() bool { asked--; return asked < 0 } }
+
 // collect keeps what is sent.
 func collect(to *[]Line) Send {
 	return func(lines []Line) (map[int]string, error) {
@@ -95,8 +98,7 @@ func inParts(t *testing.T, data []byte, l Limits, dice *rand.Rand) (lines []Line
 			t.Fatal(err)
 		}
 		l.Lines = int64(1 + dice.IntN(400))
-		stop := dice.IntN(5)
-		l.Stop = func() bool { stop--; return stop < 0 }
+		l.Stop = after(dice.IntN(5))
 		in := io.Reader(bytes.NewReader(data[p.At.From:]))
 		if dice.IntN(3) == 0 {
 			broken := iotest.ErrReader(errors.New("the connection is broken"))
@@ -152,9 +154,8 @@ func TestAHostileObjectIsBounded(t *testing.T) {
 	reads := 0
 	p := Progress{}
 	for ; !p.Done && reads < 1000; reads++ {
-		stop := 64
 		l := wide
-		l.Stop = func() bool { stop--; return stop < 0 }
+		l.Stop = after(64)
 		var err error
 		if p, err = Read(bytes.NewReader(bomb[p.At.From:]), p, l, collect(new([]Line))); err != nil {
 			t.Fatal(err)
@@ -172,13 +173,17 @@ func TestAHostileObjectIsBounded(t *testing.T) {
 	if !Final(err) || p.Done || p.Text > 2<<20 {
 		t.Errorf("more text than allowed: %+v, %v", p, err)
 	}
-	p, err = Read(strings.NewReader(strings.Repeat("\n", 1_000_000)), Progress{}, wide, collect(new([]Line)))
-	if err != nil || p.Blank != 1_000_000 {
-		t.Errorf("empty lines: %+v, %v", p, err)
-	}
-	members := bytes.Repeat(pack(t, gzip.BestSpeed, ""), 10_000)
-	if p, err = Read(bytes.NewReader(members), Progress{}, wide, collect(new([]Line))); err != nil || !p.Done {
-		t.Errorf("members without text: %+v, %v", p, err)
+	for name, tt := range map[string]struct {
+		data  []byte
+		blank int64
+	}{
+		"empty lines":          {bytes.Repeat([]byte("\n"), 1_000_000), 1_000_000},
+		"members without text": {bytes.Repeat(pack(t, gzip.BestSpeed, ""), 10_000), 0},
+	} {
+		p, err := Read(bytes.NewReader(tt.data), Progress{}, wide, collect(new([]Line)))
+		if err != nil || !p.Done || p.Blank != tt.blank {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
 	}
 }
 
