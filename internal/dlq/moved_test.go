@@ -62,12 +62,11 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 				b.move(q, back)
 				b.keeps(0, "it is parked")
 				b.Noted(journal.Returned, 2)
-				parked := b.parked()
-				if len(parked) != 1 || parked[0].Reason != deadletter.ReceiveCount || parked[0].Lane != lane ||
-					parked[0].Sink != "search" {
-					b.Fatalf("parked %+v, want one dead letter of reason receive_count in lane %s", parked, lane)
+				parked := b.one(deadletter.ReceiveCount)
+				if parked.Lane != lane || parked.Sink != "search" {
+					b.Errorf("parked %+v, want it in lane %s", parked, lane)
 				}
-				if r := b.Row("content#1"); r.Dead != parked[0].Key || r.Pending != "" || r.ExpiresAt == 0 {
+				if r := b.Row("content#1"); r.Dead != parked.Key || r.Pending != "" || r.ExpiresAt == 0 {
 					b.Errorf("row %+v: want it dead, settled and expiring", r)
 				}
 			})
@@ -110,7 +109,7 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		b.keeps(0, "it is parked")
 		b.want(1, 0, 0)
-		if got := b.parked()[0]; got.Reason != deadletter.ReceiveCount || got.Key != e.Key || got.MessageID != m.ID {
+		if got := b.one(deadletter.ReceiveCount); got.Key != e.Key || got.MessageID != m.ID {
 			b.Errorf("parked %+v", got)
 		}
 		// What may be in the sink keeps older versions out, and says so.
@@ -181,26 +180,19 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 				if kept := b.handle(); len(kept) == 1 != tt.kept {
 					b.Fatalf("kept %v, want kept %t", kept, tt.kept)
 				}
-				parked := b.parked()
-				if tt.reason == "" {
-					if len(parked) != 0 {
-						b.Errorf("parked %+v, want none", parked)
-					}
-				} else {
-					if len(parked) != 1 || parked[0].Reason != tt.reason {
-						b.Fatalf("parked %+v, want one for %s", parked, tt.reason)
-					}
-					l, _, err := b.Letters.Get(b.Context(), parked[0].ID)
+				if tt.reason != "" {
+					parked := b.one(tt.reason)
+					l, _, err := b.Letters.Get(b.Context(), parked.ID)
 					if err != nil || l.Body != tt.body {
 						b.Errorf("dead letter holds %q, error %v; want the body byte for byte", l.Body, err)
 					}
-					if r := b.Row("content#1"); parked[0].Key != "" && !tt.pend && r.Dead != parked[0].Key {
-						b.Errorf("row %+v: want dead = %s", r, parked[0].Key)
+					if r := b.Row("content#1"); parked.Key != "" && !tt.pend && r.Dead != parked.Key {
+						b.Errorf("row %+v: want dead = %s", r, parked.Key)
 					}
+				} else if parked := b.parked(); len(parked) != 0 {
+					b.Errorf("parked %+v, want none", parked)
 				}
-				if got := len(b.Notes.Of(tt.step)); got != 1 {
-					b.Errorf("%d notes %s, want 1", got, tt.step)
-				}
+				b.Noted(tt.step, 1)
 				if got := b.Row("content#1").Pending != ""; got != tt.pend {
 					b.Errorf("pending afterwards: %t, want %t", got, tt.pend)
 				}
@@ -216,9 +208,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			before := b.Row(e.Doc)
 			b.move(b.live, b.send(b.live, mismatched, map[string]queue.Attribute{queue.AttrSource: queue.Text("lex")}))
 			b.handle()
-			if parked := b.parked(); len(parked) != 1 || parked[0].Reason != deadletter.ClassMismatch {
-				b.Fatalf("parked %+v, want one for version_class_mismatch", parked)
-			}
+			b.one(deadletter.ClassMismatch)
 			if got := b.Row(e.Doc); got != before {
 				b.Errorf("row became %+v, want it untouched", got)
 			}
@@ -290,9 +280,7 @@ func TestMessageOlderThanRowsIsParkedAsTooOld(t *testing.T) {
 		old := fmt.Sprint(time.Now().Add(-30 * 24 * time.Hour).UnixMilli())
 		b.move(b.live, b.send(b.live, put("1", 1), map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(old)}))
 		b.handle()
-		if parked := b.parked(); len(parked) != 1 || parked[0].Reason != deadletter.TooOld {
-			b.Errorf("parked %+v, want one for too_old_to_judge", parked)
-		}
+		b.one(deadletter.TooOld)
 	})
 }
 
@@ -343,10 +331,8 @@ func TestADecoderThatPanicsLeavesADeadLetter(t *testing.T) {
 		if kept := b.h.Handle(b.Context(), []queue.Message{b.receive(b.dead)}); len(kept) != 0 {
 			b.Errorf("kept %v", kept)
 		}
-		list, _, err := b.Letters.List(b.Context(), deadletter.Filter{}, "", 10)
-		if err != nil || len(list) != 1 || list[0].Reason != deadletter.Panic ||
-			list[0].Detail != "decode: panic: string" {
-			b.Errorf("parked %+v, %v, want the message, with the class of the panic only", list, err)
+		if l := b.one(deadletter.Panic); l.Detail != "decode: panic: string" {
+			b.Errorf("parked %+v, want the message, with the class of the panic only", l)
 		}
 		b.Noted(journal.Panicked, 1)
 	})

@@ -123,16 +123,33 @@ func (b *bench) parked() []deadletter.Facts {
 	return all
 }
 
+// one is the only dead letter that is parked, which must have this reason.
+func (b *bench) one(reason deadletter.Reason) deadletter.Facts {
+	b.Helper()
+	all := b.parked()
+	if len(all) != 1 || all[0].Reason != reason {
+		b.Fatalf("parked %+v, want one for %s", all, reason)
+	}
+	return all[0]
+}
+
+// sends puts a sink's dead letter into the queue.
+func (b *bench) sends(sink string, l deadletter.Letter) {
+	b.Helper()
+	l.Sink, l.Lane = sink, "live"
+	out, err := l.Message()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.dead.Send(b.Context(), []queue.Outgoing{out})
+}
+
 // want checks how many dead letters are parked and how many messages are where.
 func (b *bench) want(parked, live, dead int) {
 	b.Helper()
 	if got := len(b.parked()); got != parked {
 		b.Errorf("%d dead letters are parked, want %d", got, parked)
 	}
-	if got := b.live.Counts().Total(); got != live {
-		b.Errorf("%d messages in the live queue, want %d", got, live)
-	}
-	if got := b.dead.Counts().Total(); got != dead {
-		b.Errorf("%d messages in the dead-letter queue, want %d", got, dead)
-	}
+	b.InQueue(b.live, live, "of the live lane")
+	b.InQueue(b.dead, dead, "of dead letters")
 }
