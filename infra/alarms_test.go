@@ -101,7 +101,7 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 		metrics.Name(journal.Schema),
 		metrics.Name(journal.LeaseLost), metrics.Name(journal.Parked), metrics.ConfigurationErrors, metrics.Panics,
 	} {
-		same(t, name, counted[name], map[string]any{
+		s.same(t, name, counted[name], map[string]any{
 			"Statistic": "Sum", "Threshold": 1.0, "EvaluationPeriods": 1.0, "Period": 300.0,
 			"ComparisonOperator": "GreaterThanOrEqualToThreshold",
 			"TreatMissingData":   "notBreaching", "Dimensions.#0.Name": metrics.DimensionSink,
@@ -171,7 +171,7 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 				t.Errorf("alarm %s: %v returns nothing", name, q)
 			}
 		}
-		same(t, name, r, map[string]any{"AlarmActions": []any{alarmARN}, "OKActions": []any{alarmARN}})
+		s.same(t, name, r, map[string]any{"AlarmActions": []any{alarmARN}, "OKActions": []any{alarmARN}})
 	}
 	if watched < 20 {
 		t.Errorf("watched %d dimensions: the test looks in the wrong place", watched)
@@ -330,7 +330,8 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 		},
 	} {
 		stack, _, _ := strings.Cut(name, "-")
-		same(t, name, stackOf(t, stack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", name), want)
+		s := stackOf(t, stack)
+		s.same(t, name, s.named(t, "AWS::CloudWatch::Alarm", "AlarmName", name), want)
 	}
 	for _, r := range stackOf(t, plainStack).all("AWS::CloudWatch::Alarm") {
 		if name := r.Properties["MetricName"]; name == metrics.Name(journal.OutageWrite) ||

@@ -1,8 +1,6 @@
 package infra_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/lullhq/lull/infra"
@@ -11,15 +9,7 @@ import (
 // What the page of pipes shows can be deployed.
 func TestTheUpstreamsOfThePageAreGood(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lull.yaml")
-	const settings = "sinks:\n  search: {kind: opensearch, url: 'https://search.example.org', index: 'lull-{collection}'}\n"
-	if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := infra.LoadSettings(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := settings(t, "sinks:\n  search: {kind: opensearch, url: 'https://search.example.org', index: 'lull-{collection}'}\n")
 	if err := (&infra.Props{Config: c, StateOnly: true, Upstreams: upstreams()}).Validate(); err != nil {
 		t.Error(err)
 	}

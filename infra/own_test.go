@@ -18,36 +18,52 @@ import (
 	"github.com/lullhq/lull/infra"
 )
 
-// A stack of one's own needs nothing but this package: it publishes to a topic, lets a role send in
-// bulk, and uses lull's parts. (Not parallel: CDK's own objects are made by one goroutine at a
-// time.)
-func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
+// newsroom is a stack of somebody's own, what Lull is made from with these settings, and what
+// synthesises the stack to its template.
+func newsroom(t *testing.T, text string) (awscdk.Stack, *infra.Props, func() []byte) {
+	t.Helper()
 	dir := t.TempDir()
 	for _, f := range []infra.Function{infra.Receive, infra.Index, infra.Prune, infra.DLQ} {
 		if err := infra.WriteProgram(filepath.Join(dir, "dist", string(f), "bootstrap"), string(f)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	path := filepath.Join(dir, "lull.yaml")
-	if err := os.WriteFile(path,
-		[]byte("stack: news\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'https://search.example.org'}}\n"),
-		0o600); err != nil {
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(filepath.Join(dir, "out"))})
+	props := &infra.Props{Config: settings(t, text), AssetDir: filepath.Join(dir, "dist")}
+	return awscdk.NewStack(app, jsii.String("Newsroom"), nil), props, func() []byte {
+		app.Synth(nil)
+		template, err := os.ReadFile(filepath.Join(dir, "out", "Newsroom.template.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return template
+	}
+}
+
+// settings are those of a file with this text.
+func settings(t *testing.T, text string) *infra.Settings {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lull.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	settings, err := infra.LoadSettings(path)
+	c, err := infra.LoadSettings(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(filepath.Join(dir, "out"))})
-	stack := awscdk.NewStack(app, jsii.String("Newsroom"), nil)
-	props := &infra.Props{
-		Config:   settings,
-		AssetDir: filepath.Join(dir, "dist"),
-		Upstreams: []infra.Upstream{
-			{Topic: awssns.NewTopic(stack, jsii.String("Published"), nil)},
-			{Sender: awsiam.NewRole(stack, jsii.String("Importer"),
-				&awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()}), Lane: infra.Bulk},
-		},
+	return c
+}
+
+// A stack of one's own needs nothing but this package: it publishes to a topic, lets a role send in
+// bulk, and uses lull's parts. (Not parallel: CDK's own objects are made by one goroutine at a
+// time.)
+func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
+	stack, props, synth := newsroom(t,
+		"stack: news\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'https://search.example.org'}}\n")
+	props.Upstreams = []infra.Upstream{
+		{Topic: awssns.NewTopic(stack, jsii.String("Published"), nil)},
+		{Sender: awsiam.NewRole(stack, jsii.String("Importer"),
+			&awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()}), Lane: infra.Bulk},
 	}
 	if err := props.Validate(); err != nil {
 		t.Fatal(err)
@@ -55,11 +71,7 @@ func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 	lull := infra.NewLull(stack, "Lull", props)
 	awscdk.NewCfnOutput(stack, jsii.String("Own"),
 		&awscdk.CfnOutputProps{Value: lull.Sinks["search"].Functions[infra.Index].Alias.FunctionArn()})
-	app.Synth(nil)
-	text, err := os.ReadFile(filepath.Join(dir, "out", "Newsroom.template.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := synth()
 	for _, want := range []string{
 		`"news-search-live"`, `"RawMessageDelivery": true`, `"Own"`,
 		`"LullSearchLiveQueue"`,
@@ -73,54 +85,31 @@ func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 // A collection with several sinks gets what a topic or a bus sends in the queue of each. This test
 // is not parallel, because CDK's runtime takes one call at a time.
 func TestATopicAndABusReachEverySinkOfACollection(t *testing.T) {
-	dir := t.TempDir()
-	for _, f := range []infra.Function{infra.Receive, infra.Index, infra.Prune, infra.DLQ} {
-		if err := infra.WriteProgram(filepath.Join(dir, "dist", string(f), "bootstrap"), string(f)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(dir, "lull.yaml")
-	if err := os.WriteFile(path, []byte(`
+	stack, props, synth := newsroom(t, `
 stack: news
 collections: {content: {sinks: [search, vectors]}}
 defaultSink: search
 sinks:
   search: {kind: opensearch, index: 'lull-{collection}', url: 'https://search.example.org'}
   vectors: {kind: opensearch, index: 'lull-{collection}', url: 'https://vectors.example.org'}
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	settings, err := infra.LoadSettings(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(filepath.Join(dir, "out"))})
-	stack := awscdk.NewStack(app, jsii.String("Newsroom"), nil)
+`)
 	topic := awssns.NewTopic(stack, jsii.String("Published"), nil)
-	infra.NewLull(stack, "Lull", &infra.Props{
-		Config:   settings,
-		AssetDir: filepath.Join(dir, "dist"),
-		Upstreams: []infra.Upstream{
-			{Topic: topic},
-			{Topic: topic, Sink: "vectors"}, // the same once more, as somebody may write it
-			{
-				Bus:     awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String("content")),
-				Pattern: &awsevents.EventPattern{Source: jsii.Strings("cms")},
-			},
+	props.Upstreams = []infra.Upstream{
+		{Topic: topic},
+		{Topic: topic, Sink: "vectors"}, // the same once more, as somebody may write it
+		{
+			Bus:     awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String("content")),
+			Pattern: &awsevents.EventPattern{Source: jsii.Strings("cms")},
 		},
-	})
-	app.Synth(nil)
-	text, err := os.ReadFile(filepath.Join(dir, "out", "Newsroom.template.json"))
-	if err != nil {
-		t.Fatal(err)
 	}
+	infra.NewLull(stack, "Lull", props)
 	var made struct {
 		Resources map[string]struct {
 			Type       string
 			Properties map[string]any
 		}
 	}
-	if err := json.Unmarshal(text, &made); err != nil {
+	if err := json.Unmarshal(synth(), &made); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]int{}

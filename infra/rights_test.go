@@ -141,14 +141,12 @@ func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 func TestStatementsOfARoleHaveNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack, serverlessStack} {
-		for _, r := range stackOf(t, stack).all("AWS::IAM::Role") {
-			var sids []string
-			for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
-				sids = append(sids, word(st["Sid"]))
-			}
-			slices.Sort(sids)
-			if len(slices.Compact(slices.Clone(sids))) != len(sids) {
-				t.Errorf("%s: the statements of %s are %v", stack, r.Metadata["aws:cdk:path"], sids)
+		seen := make(map[string]bool)
+		for _, g := range stackOf(t, stack).grants() {
+			if id := g.role + " " + g.sid; seen[id] {
+				t.Errorf("%s: %s stands twice", stack, id)
+			} else {
+				seen[id] = true
 			}
 		}
 	}
@@ -158,25 +156,17 @@ func TestStatementsOfARoleHaveNamesOfTheirOwn(t *testing.T) {
 // no others.
 func TestOnlyIndexReadsTheSecretsOfHeaders(t *testing.T) {
 	t.Parallel()
-	s := stackOf(t, serverlessStack)
-	for _, r := range s.all("AWS::IAM::Role") {
-		path := strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource")
-		var got, want []string
-		for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
-			for _, action := range s.texts(st["Action"]) {
-				if strings.HasPrefix(action, "secretsmanager:") {
-					for _, on := range s.texts(st["Resource"]) {
-						got = append(got, action+" "+on)
-					}
-				}
+	var got []string
+	for _, g := range stackOf(t, serverlessStack).grants() {
+		for _, action := range g.actions {
+			if strings.HasPrefix(action, "secretsmanager:") {
+				got = append(got, g.role+" "+action+" "+strings.Join(g.on, " "))
 			}
 		}
-		if strings.HasSuffix(path, "/IndexRole") {
-			want = []string{"secretsmanager:GetSecretValue " + headersARN, "secretsmanager:GetSecretValue " + fetchARN}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s may %q, want %q", path, got, want)
-		}
+	}
+	want := []string{"serverless/Lull/Sink-search/IndexRole secretsmanager:GetSecretValue " + headersARN + " " + fetchARN}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -194,27 +184,23 @@ var unnamed = []string{
 func TestWildcardsStandOnlyWhereAWSHasNone(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack} {
-		s := stackOf(t, stack)
-		for _, r := range s.all("AWS::IAM::Role") {
-			path := fmt.Sprint(r.Metadata["aws:cdk:path"])
-			for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
-				for _, action := range s.texts(st["Action"]) {
-					if strings.Contains(action, "*") {
-						t.Errorf("%s may do %s", path, action)
-					}
-					if slices.Contains(s.texts(st["Resource"]), "*") && !slices.Contains(unnamed, action) {
-						t.Errorf("%s may %s on everything", path, action)
-					}
+		for _, g := range stackOf(t, stack).grants() {
+			for _, action := range g.actions {
+				if strings.Contains(action, "*") {
+					t.Errorf("%s may do %s", g.role, action)
 				}
-				for _, resource := range s.texts(st["Resource"]) {
-					star := strings.Index(resource, "*")
-					// The end of a key below a prefix, or a stream of a log group.
-					if star < 0 || resource == "*" || strings.HasSuffix(resource, ":*") ||
-						strings.Contains(resource[:star], "/") {
-						continue
-					}
-					t.Errorf("%s: %s", path, resource)
+				if slices.Contains(g.on, "*") && !slices.Contains(unnamed, action) {
+					t.Errorf("%s may %s on everything", g.role, action)
 				}
+			}
+			for _, resource := range g.on {
+				star := strings.Index(resource, "*")
+				// The end of a key below a prefix, or a stream of a log group.
+				if star < 0 || resource == "*" || strings.HasSuffix(resource, ":*") ||
+					strings.Contains(resource[:star], "/") {
+					continue
+				}
+				t.Errorf("%s: %s", g.role, resource)
 			}
 		}
 	}

@@ -129,39 +129,36 @@ func (l line) where() string {
 func lines(t *testing.T, s *template) []line {
 	t.Helper()
 	var all []line
-	for _, r := range s.all("AWS::IAM::Role") {
-		path := strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource")
+	for _, g := range s.grants() {
 		i := slices.IndexFunc(documented, func(d struct{ path, name string }) bool {
-			return strings.HasSuffix(path, d.path)
+			return strings.HasSuffix(g.role, d.path)
 		})
 		if i < 0 {
-			t.Errorf("%s is a role that %s does not know", path, rightsDoc)
+			t.Errorf("%s is a role that %s does not know", g.role, rightsDoc)
 			continue
 		}
-		for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
-			l := line{role: documented[i].name, sid: word(st["Sid"]), actions: actionsInWords(s.texts(st["Action"]))}
-			if strings.Contains(l.actions, "aoss:") {
-				l.sid += "Serverless"
+		l := line{role: documented[i].name, sid: g.sid, actions: actionsInWords(g.actions)}
+		if strings.Contains(l.actions, "aoss:") {
+			l.sid += "Serverless"
+		}
+		var on []string
+		for _, resource := range g.on {
+			on = append(on, placeInWords(t, g.role, resource))
+		}
+		slices.Sort(on)
+		l.on = strings.Join(slices.Compact(on), "; ")
+		if via := items(dig(g.statement, "Condition", "StringEquals", "kms:ViaService")); via != nil {
+			var services []string
+			for _, v := range via {
+				service, _, _ := strings.Cut(s.text(v), ".")
+				services = append(services, service)
 			}
-			var on []string
-			for _, resource := range s.texts(st["Resource"]) {
-				on = append(on, placeInWords(t, path, resource))
-			}
-			slices.Sort(on)
-			l.on = strings.Join(slices.Compact(on), "; ")
-			if via := items(dig(st, "Condition", "StringEquals", "kms:ViaService")); via != nil {
-				var services []string
-				for _, v := range via {
-					service, _, _ := strings.Cut(s.text(v), ".")
-					services = append(services, service)
-				}
-				l.on += ", through " + strings.Join(services, ", ")
-			} else if st["Condition"] != nil {
-				t.Errorf("%s: %s has a condition that %s does not show: %s", path, l.sid, rightsDoc, s.only(st))
-			}
-			if !slices.Contains(all, l) {
-				all = append(all, l)
-			}
+			l.on += ", through " + strings.Join(services, ", ")
+		} else if g.statement["Condition"] != nil {
+			t.Errorf("%s: %s has a condition that %s does not show: %s", g.role, l.sid, rightsDoc, s.only(g.statement))
+		}
+		if !slices.Contains(all, l) {
+			all = append(all, l)
 		}
 	}
 	return all

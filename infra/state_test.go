@@ -18,7 +18,7 @@ func TestTheTableSurvivesItsStackAndMistakes(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)
 	r := s.named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards")
-	same(t, "table", r, map[string]any{
+	s.same(t, "table", r, map[string]any{
 		"BillingMode":                                "PAY_PER_REQUEST",
 		"TimeToLiveSpecification.AttributeName":      dynamodb.TTLAttribute,
 		"TimeToLiveSpecification.Enabled":            true,
@@ -38,10 +38,11 @@ func TestTheTableSurvivesItsStackAndMistakes(t *testing.T) {
 // The table of the tests and the table of the stack are one.
 func TestTheTableIsTheOneThatTheCodeDefines(t *testing.T) {
 	t.Parallel()
-	r := stackOf(t, plainStack).named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards")
+	s := stackOf(t, plainStack)
+	r := s.named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards")
 	want := dynamodb.Definition("plain-shards")
 	for i, k := range want.KeySchema {
-		same(t, "table", r, map[string]any{
+		s.same(t, "table", r, map[string]any{
 			"KeySchema.#" + string(rune('0'+i)) + ".AttributeName": *k.AttributeName,
 			"KeySchema.#" + string(rune('0'+i)) + ".KeyType":       string(k.KeyType),
 		})
@@ -62,10 +63,8 @@ func TestTheBucketIsClosedAndOnlyFlightsAndTheArchiveExpire(t *testing.T) {
 		t.Fatalf("got %d buckets, want 1", len(buckets))
 	}
 	for _, r := range buckets {
-		if got, want := s.text(r.Properties["BucketName"]), "plain-${AWS::AccountId}-${AWS::Region}"; got != want {
-			t.Errorf("bucket is called %s, want %s", got, want)
-		}
-		same(t, "bucket", r, map[string]any{
+		s.same(t, "bucket", r, map[string]any{
+			"BucketName": "plain-${AWS::AccountId}-${AWS::Region}",
 			"PublicAccessBlockConfiguration.BlockPublicAcls":                                                   true,
 			"PublicAccessBlockConfiguration.BlockPublicPolicy":                                                 true,
 			"PublicAccessBlockConfiguration.IgnorePublicAcls":                                                  true,
@@ -91,7 +90,8 @@ func TestTheBucketIsClosedAndOnlyFlightsAndTheArchiveExpire(t *testing.T) {
 
 func TestTheArchiveExpiresAsTheSettingsSay(t *testing.T) {
 	t.Parallel()
-	same(t, "bucket", stackOf(t, fullStack).named(t, "AWS::S3::Bucket", "BucketName", "full-${AWS::AccountId}-${AWS::Region}"),
+	s := stackOf(t, fullStack)
+	s.same(t, "bucket", s.named(t, "AWS::S3::Bucket", "BucketName", "full-${AWS::AccountId}-${AWS::Region}"),
 		map[string]any{
 			"LifecycleConfiguration.Rules.#1.Prefix":           "archive/",
 			"LifecycleConfiguration.Rules.#1.ExpirationInDays": 14.0,
@@ -100,6 +100,7 @@ func TestTheArchiveExpiresAsTheSettingsSay(t *testing.T) {
 
 func TestQueuesKeepWhatTheyAreSent(t *testing.T) {
 	t.Parallel()
+	const at = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:"
 	s, c := stackOf(t, plainStack), deployable(plainStack)
 	if got := len(s.all("AWS::SQS::Queue")); got != 3 {
 		t.Errorf("got %d queues, want 3", got)
@@ -107,32 +108,25 @@ func TestQueuesKeepWhatTheyAreSent(t *testing.T) {
 	for name, want := range map[string]map[string]any{
 		"plain-search-live": {
 			"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0,
-			"RedrivePolicy.maxReceiveCount": float64(c.MaxReceiveCount()),
+			"RedrivePolicy.maxReceiveCount":     float64(c.MaxReceiveCount()),
+			"RedrivePolicy.deadLetterTargetArn": "{queue plain-search-dead}",
 		},
 		"plain-search-bulk": {
 			"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0,
-			"RedrivePolicy.maxReceiveCount": float64(c.MaxReceiveCount()),
+			"RedrivePolicy.maxReceiveCount":     float64(c.MaxReceiveCount()),
+			"RedrivePolicy.deadLetterTargetArn": "{queue plain-search-dead}",
 		},
-		"plain-search-dead": {"VisibilityTimeout": 180.0, "MessageRetentionPeriod": 1_209_600.0, "RedrivePolicy": nil},
+		"plain-search-dead": {
+			"VisibilityTimeout": 180.0, "MessageRetentionPeriod": 1_209_600.0, "RedrivePolicy": nil,
+			"RedriveAllowPolicy.redrivePermission":  "byQueue",
+			"RedriveAllowPolicy.sourceQueueArns.#0": at + "plain-search-live",
+			"RedriveAllowPolicy.sourceQueueArns.#1": at + "plain-search-bulk", "RedriveAllowPolicy.sourceQueueArns.#2": nil,
+		},
 	} {
 		r := s.named(t, "AWS::SQS::Queue", "QueueName", name)
 		want["SqsManagedSseEnabled"], want["KmsMasterKeyId"], want["FifoQueue"] = true, nil, nil
 		want["MaximumMessageSize"], want["DelaySeconds"] = 1_048_576.0, nil
-		same(t, name, r, want)
-		if name == "plain-search-dead" {
-			allowed := s.texts(dig(r.Properties, "RedriveAllowPolicy", "sourceQueueArns"))
-			const at = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:"
-			if want := []string{at + "plain-search-bulk", at + "plain-search-live"}; !slices.Equal(allowed, want) {
-				t.Errorf("%s takes the dead letters of %v, want %v", name, allowed, want)
-			}
-			same(t, name, r, map[string]any{"RedriveAllowPolicy.redrivePermission": "byQueue"})
-		}
-		if name != "plain-search-dead" {
-			if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")),
-				"{queue plain-search-dead}"; got != want {
-				t.Errorf("%s: dead letters go to %s, want %s", name, got, want)
-			}
-		}
+		s.same(t, name, r, want)
 	}
 }
 
@@ -141,20 +135,20 @@ func TestACustomersKeyEncryptsEverything(t *testing.T) {
 	const key = "arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555"
 	s := stackOf(t, fullStack)
 	for id, r := range s.all("AWS::SQS::Queue") {
-		same(t, s.reference(id), r, map[string]any{
+		s.same(t, s.reference(id), r, map[string]any{
 			"KmsMasterKeyId": key, "KmsDataKeyReusePeriodSeconds": 3600.0,
 			"SqsManagedSseEnabled": nil,
 		})
 	}
 	for id, r := range s.all("AWS::S3::Bucket") {
 		const by = "BucketEncryption.ServerSideEncryptionConfiguration.#0."
-		same(t, s.reference(id), r, map[string]any{
+		s.same(t, s.reference(id), r, map[string]any{
 			by + "ServerSideEncryptionByDefault.SSEAlgorithm":   "aws:kms",
 			by + "ServerSideEncryptionByDefault.KMSMasterKeyID": key, by + "BucketKeyEnabled": true,
 		})
 	}
 	for id, r := range s.all("AWS::DynamoDB::GlobalTable") {
-		same(t, s.reference(id), r, map[string]any{
+		s.same(t, s.reference(id), r, map[string]any{
 			"SSESpecification.SSEEnabled": true, "SSESpecification.SSEType": "KMS",
 			"Replicas.#0.DeletionProtectionEnabled":       true, // Props.Protect
 			"Replicas.#0.SSESpecification.KMSMasterKeyId": key,

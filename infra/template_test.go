@@ -146,8 +146,8 @@ func dig(v any, path ...any) any {
 	return v
 }
 
-// same compares what is at each path with what is wanted.
-func same(t *testing.T, what string, r resource, want map[string]any) {
+// same compares what is at each path with what is wanted: with a text as [template.text] writes it.
+func (s *template) same(t *testing.T, what string, r resource, want map[string]any) {
 	t.Helper()
 	for path, value := range want {
 		var steps []any
@@ -159,7 +159,11 @@ func same(t *testing.T, what string, r resource, want map[string]any) {
 			}
 			steps = append(steps, step)
 		}
-		if got := dig(r.Properties, steps...); !reflect.DeepEqual(got, value) {
+		got := dig(r.Properties, steps...)
+		if _, isText := value.(string); isText {
+			got = s.text(got)
+		}
+		if !reflect.DeepEqual(got, value) {
 			t.Errorf("%s: %s is %v, want %v", what, path, got, value)
 		}
 	}
@@ -170,6 +174,26 @@ func statements(document any) []map[string]any {
 	var all []map[string]any
 	for _, s := range items(dig(document, "Statement")) {
 		all = append(all, fields(s))
+	}
+	return all
+}
+
+// grant is one statement of a role's policy.
+type grant struct {
+	role        string // its path
+	sid         string
+	actions, on []string
+	statement   map[string]any
+}
+
+// grants are the statements of all roles.
+func (s *template) grants() []grant {
+	var all []grant
+	for _, r := range s.all("AWS::IAM::Role") {
+		path := strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource")
+		for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
+			all = append(all, grant{path, word(st["Sid"]), s.texts(st["Action"]), s.texts(st["Resource"]), st})
+		}
 	}
 	return all
 }

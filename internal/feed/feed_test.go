@@ -237,7 +237,7 @@ func TestMessagesAreSentAtTheirTimesWhateverTheirOrder(t *testing.T) {
 a
 {"after_ms":1000,"body":"b"}
 {"after_ms":1000,"body":"c"}
-a2`)))
+a2`)), false)
 		var got []played
 		start := time.Now()
 		err := Play(t.Context(), clock.System{}, in, func(_ context.Context, m Timed) error {
@@ -326,7 +326,7 @@ func TestABrokenInputAndAFailedSendStopThePlay(t *testing.T) {
 			t.Errorf("got %v, want the line", err)
 		}
 		full := errors.New("full")
-		err = Play(t.Context(), clock.System{}, newLines("file", io.NopCloser(strings.NewReader("a\nb"))),
+		err = Play(t.Context(), clock.System{}, newLines("file", io.NopCloser(strings.NewReader("a\nb")), false),
 			func(context.Context, Timed) error { return full })
 		if !errors.Is(err, full) {
 			t.Errorf("got %v, want the sender's error", err)

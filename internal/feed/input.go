@@ -157,9 +157,7 @@ func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing
 // message each) or "-" for in. A file NAME.json may hold one message on however many lines.
 func Open(path string, in io.Reader) (Input, error) {
 	if path == "-" {
-		l := newLines("standard input", io.NopCloser(in))
-		l.slow = true
-		return l, nil
+		return newLines("standard input", io.NopCloser(in), true), nil
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -178,15 +176,13 @@ func Open(path string, in io.Reader) (Input, error) {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
 	if !info.Mode().IsRegular() { // a pipe
-		l := newLines(path, f)
-		l.slow = true
-		return l, nil
+		return newLines(path, f, true), nil
 	}
 	r, err := unzipped(f)
 	if err != nil {
 		return nil, fmt.Errorf("open events: %s: %w", path, errors.Join(err, f.Close()))
 	}
-	return newLines(path, r), nil
+	return newLines(path, r, false), nil
 }
 
 // unzipped is what a file holds, decompressed where it begins as gzip does.
@@ -208,12 +204,12 @@ func Request(body []byte) Input {
 	if Valid(body) {
 		return &wholes{names: []string{"request"}, read: func(string) ([]byte, error) { return body, nil }}
 	}
-	return newLines("request", io.NopCloser(bytes.NewReader(body)))
+	return newLines("request", io.NopCloser(bytes.NewReader(body)), false)
 }
 
 type lines struct {
+	io.Closer
 	name string
-	c    io.Closer
 	s    *bufio.Scanner
 	n    int
 	slow bool // somebody may still be writing it
@@ -222,10 +218,10 @@ type lines struct {
 // utf8BOM is how some editors begin a file.
 const utf8BOM = "\ufeff"
 
-func newLines(name string, r io.ReadCloser) *lines {
+func newLines(name string, r io.ReadCloser, slow bool) *lines {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 64<<10), MaxLine)
-	return &lines{name: name, c: r, s: s}
+	return &lines{Closer: r, name: name, s: s, slow: slow}
 }
 
 func (l *lines) Next() (Timed, error) {
@@ -253,8 +249,6 @@ func (l *lines) Next() (Timed, error) {
 	}
 	return Timed{}, io.EOF
 }
-
-func (l *lines) Close() error { return l.c.Close() }
 
 // wholes are inputs that hold one message each.
 type wholes struct {
