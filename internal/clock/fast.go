@@ -49,20 +49,18 @@ func Working(c Clock) (done func()) {
 	if !ok {
 		return func() {}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.advance()
-	f.slow++
-	f.arm()
+	f.change(func(time.Duration) { f.slow++ })
 	return f.awake
 }
 
 // awake ends one reason to be slow.
-func (f *Fast) awake() {
+func (f *Fast) awake() { f.change(func(time.Duration) { f.slow-- }) }
+
+// change changes who works or waits, at the time that the clock shows now.
+func (f *Fast) change(do func(now time.Duration)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.advance()
-	f.slow--
+	do(f.advance())
 	f.arm()
 }
 
@@ -112,38 +110,31 @@ func (f *Fast) real(d time.Duration) time.Duration {
 
 // tick wakes whoever's time has come. Each makes the clock slow until it says that it runs.
 func (f *Fast) tick() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.advance()
-	for s, ok := f.sleepers.Due(now); ok; s, ok = f.sleepers.Due(now) {
-		s.woken = true
-		f.slow++
-		s.wake()
-	}
-	f.arm()
+	f.change(func(now time.Duration) {
+		for s, ok := f.sleepers.Due(now); ok; s, ok = f.sleepers.Due(now) {
+			s.woken = true
+			f.slow++
+			s.wake()
+		}
+	})
 }
 
 // add begins a wait of d > 0. wake is called under the lock.
 func (f *Fast) add(d time.Duration, wake func()) *sleeper {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	s := &sleeper{wake: wake}
-	f.sleepers.Add(f.advance()+d, s, &s.place)
-	f.arm()
+	f.change(func(now time.Duration) { f.sleepers.Add(now+d, s, &s.place) })
 	return s
 }
 
 // end ends a wait: whoever waited runs again. It may be called twice.
 func (f *Fast) end(s *sleeper) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.advance()
-	f.sleepers.Remove(&s.place)
-	if s.woken {
-		s.woken = false
-		f.slow--
-	}
-	f.arm()
+	f.change(func(time.Duration) {
+		f.sleepers.Remove(&s.place)
+		if s.woken {
+			s.woken = false
+			f.slow--
+		}
+	})
 }
 
 // Sleep waits until the clock shows d more.

@@ -3,9 +3,7 @@ package dev
 import (
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
 )
 
 // Panel breaks this stack on purpose, and puts it right.
@@ -36,7 +34,7 @@ func (e *Engine) Recovery() fault.Recovery {
 // waitsSince reports whether something is left that came no later than t.
 func (e *Engine) waitsSince(t time.Time) bool {
 	for _, p := range e.pipes {
-		for _, q := range []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead} {
+		for _, q := range p.queues() {
 			if came, any := q.Oldest(); any && !came.After(t) {
 				return true
 			}

@@ -141,6 +141,11 @@ func (p *pipe) lane(l flight.Lane) *lane {
 	return p.lanes[flight.Live]
 }
 
+// queues are the two lanes' and the dead-letter queue.
+func (p *pipe) queues() []*memory.Queue {
+	return []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead}
+}
+
 // New builds the stack. Nothing runs before Start.
 func New(o Options) (*Engine, error) {
 	sources, err := source.New(o.Config)
@@ -358,22 +363,19 @@ func (e *Engine) opener(lines *memory.Queue) objects.Open {
 }
 
 func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (next flight.State, err error) {
+	var bounds []*semaphore.Weighted
 	if p.turns != nil {
-		if err := p.turns.Acquire(ctx, 1); err != nil {
-			return s, err
-		}
-		defer p.turns.Release(1)
+		bounds = append(bounds, p.turns)
 	}
 	if l.name == flight.Bulk {
-		if err := e.bulkTurns.Acquire(ctx, 1); err != nil {
+		bounds = append(bounds, e.bulkTurns)
+	}
+	for _, bound := range append(bounds, e.turns) {
+		if err := bound.Acquire(ctx, 1); err != nil {
 			return s, err
 		}
-		defer e.bulkTurns.Release(1)
+		defer bound.Release(1)
 	}
-	if err := e.turns.Acquire(ctx, 1); err != nil {
-		return s, err
-	}
-	defer e.turns.Release(1)
 	e.ledger.Meter.Turns.Add(1)
 	var failed error
 	killed := e.invoke("index", func(inv invocation) {

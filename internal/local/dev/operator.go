@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/payload"
@@ -73,8 +72,7 @@ func (e *Engine) reader(p *pipe) sink.Reader {
 func (e *Engine) queueStatus(context.Context) ([]operate.QueueStatus, error) {
 	var out []operate.QueueStatus
 	for _, name := range e.order {
-		p := e.pipes[name]
-		for _, q := range []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead} {
+		for _, q := range e.pipes[name].queues() {
 			c := q.Counts()
 			out = append(out, operate.QueueStatus{
 				Queue: q.Name(), Sink: name, Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed,

@@ -105,11 +105,6 @@ func (v *Invocation) Kill() { v.dead.Store(true) }
 
 // Do performs an I/O that has no seam in this package, as the injector decides.
 func (v *Invocation) Do(ctx context.Context, op Op, f func(context.Context) error) error {
-	return v.do(ctx, op, f)
-}
-
-// do performs f as the injector decides.
-func (v *Invocation) do(ctx context.Context, op Op, f func(context.Context) error) error {
 	if v.dead.Load() {
 		return ErrKilled
 	}

@@ -19,7 +19,7 @@ import (
 
 // ask performs a call that answers with one value.
 func ask[T any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (T, error)) (answer T, err error) {
-	err = v.do(ctx, op, func(ctx context.Context) (err error) {
+	err = v.Do(ctx, op, func(ctx context.Context) (err error) {
 		answer, err = f(ctx)
 		return err
 	})
@@ -30,7 +30,7 @@ func ask[T any](ctx context.Context, v *Invocation, op Op, f func(context.Contex
 func askTwo[A, B any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (A, B, error)) (one A, two B,
 	err error,
 ) {
-	err = v.do(ctx, op, func(ctx context.Context) (err error) {
+	err = v.Do(ctx, op, func(ctx context.Context) (err error) {
 		one, two, err = f(ctx)
 		return err
 	})
@@ -131,7 +131,7 @@ func (d flights) op(call string, id flight.ID) Op {
 
 func (d flights) Put(ctx context.Context, m *flight.Manifest) error {
 	sent := *m // the caller may go on while the request is on its way
-	return d.v.do(ctx, d.op("PutManifest", m.Flight), func(ctx context.Context) error { return d.s.Put(ctx, &sent) })
+	return d.v.Do(ctx, d.op("PutManifest", m.Flight), func(ctx context.Context) error { return d.s.Put(ctx, &sent) })
 }
 
 func (d flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
@@ -146,7 +146,7 @@ func (d flights) Continue(ctx context.Context, id flight.ID, n int, s flight.Sta
 }
 
 func (d flights) Delete(ctx context.Context, id flight.ID) error {
-	return d.v.do(ctx, d.op("DeleteManifest", id), func(ctx context.Context) error { return d.s.Delete(ctx, id) })
+	return d.v.Do(ctx, d.op("DeleteManifest", id), func(ctx context.Context) error { return d.s.Delete(ctx, id) })
 }
 
 func (d flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
@@ -163,7 +163,7 @@ type archives struct {
 }
 
 func (d archives) Put(ctx context.Context, n archive.Name, object []byte) error {
-	return d.v.do(ctx, Op{Service: Bucket, Call: "PutArchive", Count: 1},
+	return d.v.Do(ctx, Op{Service: Bucket, Call: "PutArchive", Count: 1},
 		func(ctx context.Context) error { return d.w.Put(ctx, n, object) })
 }
 
@@ -171,7 +171,7 @@ func (d archives) Put(ctx context.Context, n archive.Name, object []byte) error 
 // without further faults.
 func (v *Invocation) Objects(open objects.Open) objects.Open {
 	return func(ctx context.Context, bucket, key, etag string, from int64) (in io.ReadCloser, err error) {
-		err = v.do(ctx, Op{Service: Bucket, Call: "GetObject", Count: 1}, func(ctx context.Context) (err error) {
+		err = v.Do(ctx, Op{Service: Bucket, Call: "GetObject", Count: 1}, func(ctx context.Context) (err error) {
 			in, err = open(ctx, bucket, key, etag, from)
 			return err
 		})
@@ -194,7 +194,7 @@ type launcher struct {
 func (d launcher) Start(ctx context.Context, s flight.State) error {
 	s.Remaining = s.Remaining.Clone()
 	op := Op{Service: States, Call: "StartExecution", Flight: string(s.Flight), Count: 1}
-	return d.v.do(ctx, op, func(ctx context.Context) error { return d.l.Start(ctx, s) })
+	return d.v.Do(ctx, op, func(ctx context.Context) error { return d.l.Start(ctx, s) })
 }
 
 // Sink is the sink as this invocation sees it. A request that fails leaves every outcome unknown; a
@@ -294,7 +294,7 @@ func (nowhere) Write(_ context.Context, ops []sink.Op) []sink.Outcome {
 func (nowhere) Ping(context.Context) error { return sink.ErrDenied }
 
 func (d sinks) Ping(ctx context.Context) error {
-	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
+	return d.v.Do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }
 
 // DeadLetters is the store of dead letters as this invocation sees it.
@@ -333,12 +333,12 @@ func (d letters) Parked(ctx context.Context, forgotten time.Time, atMost int) (i
 }
 
 func (d letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
-	return d.v.do(ctx, Op{Service: Table, Call: "MarkRedriven", Count: 1},
+	return d.v.Do(ctx, Op{Service: Table, Call: "MarkRedriven", Count: 1},
 		func(ctx context.Context) error { return d.s.MarkRedriven(ctx, id, at, auto) })
 }
 
 func (d letters) Drop(ctx context.Context, id string) error {
-	return d.v.do(ctx, Op{Service: Table, Call: "DropLetter", Count: 1},
+	return d.v.Do(ctx, Op{Service: Table, Call: "DropLetter", Count: 1},
 		func(ctx context.Context) error { return d.s.Drop(ctx, id) })
 }
 
@@ -351,7 +351,7 @@ type schedules struct {
 }
 
 func (d schedules) Put(ctx context.Context, it schedule.Item) error {
-	return d.v.do(ctx, Op{Service: Bucket, Call: "PutScheduled", Doc: it.Doc, Count: 1},
+	return d.v.Do(ctx, Op{Service: Bucket, Call: "PutScheduled", Doc: it.Doc, Count: 1},
 		func(ctx context.Context) error { return d.s.Put(ctx, it) })
 }
 
@@ -375,6 +375,6 @@ func (d schedules) Get(ctx context.Context, id string) (schedule.Item, bool, err
 }
 
 func (d schedules) Delete(ctx context.Context, id string) error {
-	return d.v.do(ctx, Op{Service: Table, Call: "DeleteScheduled", Count: 1},
+	return d.v.Do(ctx, Op{Service: Table, Call: "DeleteScheduled", Count: 1},
 		func(ctx context.Context) error { return d.s.Delete(ctx, id) })
 }

@@ -76,6 +76,11 @@ const (
 	endScheduled
 )
 
+// plain are the steps that are an ending each.
+var plain = map[journal.Step]end{
+	journal.Skipped: endSkipped, journal.Stale: endStale, journal.Superseded: endSuperseded,
+}
+
 // New returns an empty ledger. It tells of the latest time in steps; 0 is a second.
 func New(step time.Duration) *Ledger {
 	return &Ledger{
@@ -137,25 +142,15 @@ func (l *Ledger) Note(n journal.Note) {
 	switch n.Step {
 	case journal.Fetched, journal.FetchFailed, journal.Enriched, journal.EnrichCalled, journal.EnrichFailed:
 		l.steps[n.Step]++
-	case journal.Skipped:
-		l.end(n, endSkipped)
-	case journal.Stale:
-		l.end(n, endStale)
-	case journal.Superseded:
-		l.end(n, endSuperseded)
-	case journal.Duplicate:
-		// The invocation that committed this version may have died before it could note it.
-		if !l.written[v] {
-			l.commit(n, v)
-			return
-		}
-		l.end(n, endDuplicate)
+	case journal.Skipped, journal.Stale, journal.Superseded:
+		l.end(n, plain[n.Step])
 	case journal.Committed:
 		if !l.written[v] && shard.SameContent(n.Old.Committed, n.Key) && n.Op == shard.Put {
 			l.rewrite++
 		}
 		l.commit(n, v)
-	case journal.Kept:
+	case journal.Kept, journal.Duplicate:
+		// The invocation that committed the version of a duplicate may have died before it could note it.
 		l.commit(n, v)
 	case journal.DeadLettered, journal.Dropped:
 		if n.Message == "" {

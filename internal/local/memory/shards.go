@@ -242,13 +242,9 @@ func (s *Shards) Counts() ShardCounts {
 }
 
 // Len is the number of rows.
-func (s *Shards) Len() int {
-	n := 0
-	for i := range s.buckets {
-		b := &s.buckets[i]
-		b.mu.Lock()
-		n += len(b.rows)
-		b.mu.Unlock()
+func (s *Shards) Len() (n int) {
+	for range s.All() {
+		n++
 	}
 	return n
 }

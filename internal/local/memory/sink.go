@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +85,7 @@ func NewSink(clk clock.Clock, set SinkSettings) *Sink {
 // Generation is the same until [Sink.Recreate]. A snapshot has it too: an engine that restores one
 // into an index that exists leaves that index its name.
 func (s *Sink) Generation(ctx context.Context, _ shard.Collection) (string, error) {
-	if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+	if err := s.wait(ctx); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
@@ -155,7 +156,7 @@ func (s *Sink) Counts() SinkCounts {
 func (s *Sink) History(doc shard.DocID) []sink.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]sink.Op(nil), s.history[doc]...)
+	return slices.Clone(s.history[doc])
 }
 
 // Ping waits the latency and fails while the sink is down.
@@ -172,27 +173,18 @@ func (s *Sink) Ping(ctx context.Context) error {
 // Write applies the ops after the latency. When ctx ends first nothing of that request is applied,
 // and the requests behind it are not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	out := make([]sink.Outcome, len(ops))
-	for i := 0; i < len(ops); {
-		n := len(ops) - i
-		if s.set.MaxDocuments > 0 {
-			n = min(n, s.set.MaxDocuments)
-		}
+	out := make([]sink.Outcome, 0, len(ops))
+	all := func(o sink.Outcome, part []sink.Op) []sink.Outcome {
+		return slices.Repeat([]sink.Outcome{o}, len(part))
+	}
+	for part := range slices.Chunk(ops, cmp.Or(s.set.MaxDocuments, len(ops), 1)) {
 		if ctx.Err() != nil {
-			for ; i < len(ops); i++ {
-				out[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}
-			}
-			return out
+			out = append(out, all(sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}, part)...)
+		} else if err := s.wait(ctx); err != nil {
+			out = append(out, all(sink.Outcome{Kind: sink.Unknown, Reason: reasonOf(err)}, part)...)
+		} else {
+			out = append(out, s.answer(part)...)
 		}
-		if err := s.wait(ctx); err != nil {
-			for j := range n {
-				out[i+j] = sink.Outcome{Kind: sink.Unknown, Reason: reasonOf(err)}
-			}
-			i += n
-			continue
-		}
-		s.answer(ops[i:i+n], out[i:i+n])
-		i += n
 	}
 	return out
 }
@@ -205,7 +197,7 @@ func reasonOf(err error) string {
 }
 
 // answer is one request.
-func (s *Sink) answer(ops []sink.Op, out []sink.Outcome) {
+func (s *Sink) answer(ops []sink.Op) []sink.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts.Requests++
@@ -214,17 +206,17 @@ func (s *Sink) answer(ops []sink.Op, out []sink.Outcome) {
 	if len(s.request) > 0 {
 		whole, s.request = &s.request[0], s.request[1:]
 	}
+	out := make([]sink.Outcome, len(ops))
 	for i, op := range ops {
 		a, told := s.told(op, whole)
 		if !told || a.Apply {
-			done := s.apply(op)
-			if !told {
-				out[i] = done
-				continue
-			}
+			out[i] = s.apply(op)
 		}
-		out[i] = a.Outcome
+		if told {
+			out[i] = a.Outcome
+		}
 	}
+	return out
 }
 
 func (s *Sink) told(op sink.Op, whole *Answer) (Answer, bool) {
