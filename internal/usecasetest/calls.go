@@ -54,16 +54,17 @@ func On(call string, f func(op fault.Op)) fault.Injector {
 	})
 }
 
-// Fails makes the next n calls of that name fail as told.
+// Fails makes the next n calls of that name fail as told, all of them where n is below 0.
 func Fails(call string, what fault.Verdict, n int) fault.Injector {
 	var mu sync.Mutex
 	return Where(what, func(op fault.Op) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if op.Call == call {
-			n--
+		if op.Call != call || n == 0 {
+			return false
 		}
-		return op.Call == call && n >= 0
+		n--
+		return true
 	})
 }
 
