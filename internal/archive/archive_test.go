@@ -21,12 +21,12 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 123e6, time.UTC)
 
 func TestMessagesComeBackByteForByte(t *testing.T) {
 	t.Parallel()
-	want := []Message{
-		{ID: "1", Sent: noon, Body: `{"title":"größer <b> & \u2028"}`},
-		{ID: "2", Sent: noon, Body: "not UTF-8: \xff\x00\n", Attributes: map[string]queue.Attribute{
+	want := []queue.Message{
+		{ID: "1", Sent: noon, ReceiveCount: 1, Body: `{"title":"größer <b> & \u2028"}`},
+		{ID: "2", Sent: noon, ReceiveCount: 1, Body: "not UTF-8: \xff\x00\n", Attributes: map[string]queue.Attribute{
 			"a": queue.Text("text\n"), "b": {Type: "String", String: "\xfe"}, "c": {Type: "Binary", Binary: []byte{0, 1}},
 		}},
-		{ID: "3", Sent: noon},
+		{ID: "3", Sent: noon, ReceiveCount: 1},
 	}
 	object, err := Encode(want)
 	if err != nil {
@@ -54,7 +54,7 @@ func zipped(text string) []byte {
 
 func TestABrokenObjectIsAnError(t *testing.T) {
 	t.Parallel()
-	whole, err := Encode([]Message{{ID: "1", Sent: noon, Body: "body"}, {ID: "2", Body: "other"}})
+	whole, err := Encode([]queue.Message{{ID: "1", Sent: noon, Body: "body"}, {ID: "2", Body: "other"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestNamesSortByTimeAndSayWhatIsInside(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	whole, _ := Encode([]Message{{ID: "1", Sent: noon, Body: "body"}})
+	whole, _ := Encode([]queue.Message{{ID: "1", Sent: noon, Body: "body"}})
 	f.Add(whole)
 	f.Fuzz(func(_ *testing.T, object []byte) { _, _ = Decode(object) })
 }

@@ -24,24 +24,6 @@ const (
 // schema is the newest form of an object that this code understands.
 const schema = 1
 
-// Message is a message as receive was given it.
-type Message struct {
-	ID         string
-	Sent       time.Time // milliseconds
-	Body       string
-	Attributes map[string]queue.Attribute
-}
-
-// Of is a message of the queue, without what belongs to this receive of it.
-func Of(m queue.Message) Message {
-	return Message{ID: m.ID, Sent: m.Sent, Body: m.Body, Attributes: m.Attributes}
-}
-
-// Queued is the message as it lay in its queue.
-func (m Message) Queued() queue.Message {
-	return queue.Message{ID: m.ID, Sent: m.Sent, Body: m.Body, Attributes: m.Attributes, ReceiveCount: 1}
-}
-
 type head struct {
 	Schema int `json:"schema"`
 }
@@ -71,8 +53,9 @@ func said(s string) (text string, raw []byte) {
 	return "", []byte(s)
 }
 
-// Encode packs messages. Equal messages give equal bytes.
-func Encode(msgs []Message) ([]byte, error) {
+// Encode packs messages, without what belongs to one receive of them. Equal messages give equal
+// bytes.
+func Encode(msgs []queue.Message) ([]byte, error) {
 	var out bytes.Buffer
 	// Speed counts: receive waits for it, with a third of a core.
 	zip, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
@@ -102,9 +85,9 @@ func Encode(msgs []Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode unpacks an object. An error says that these bytes are not a whole object, or one of newer
-// code.
-func Decode(object []byte) ([]Message, error) {
+// Decode unpacks an object: messages as they lay in their queue. An error says that these bytes are
+// not a whole object, or one of newer code.
+func Decode(object []byte) ([]queue.Message, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(object))
 	if err != nil {
 		return nil, fmt.Errorf("unpack the archive: %w", err)
@@ -118,7 +101,7 @@ func Decode(object []byte) ([]Message, error) {
 	if h.Schema < 1 || h.Schema > schema {
 		return nil, fmt.Errorf("unpack the archive: the object has schema %d, this version reads %d", h.Schema, schema)
 	}
-	var msgs []Message
+	var msgs []queue.Message
 	for {
 		var l line
 		err := next(lines, left, &l)
@@ -154,8 +137,8 @@ func next(lines *bufio.Reader, left *io.LimitedReader, into any) error {
 	return fmt.Errorf("unpack the archive: %w", err)
 }
 
-func (l *line) message() Message {
-	m := Message{ID: l.ID, Sent: l.Sent, Body: l.Body}
+func (l *line) message() queue.Message {
+	m := queue.Message{ID: l.ID, Sent: l.Sent, Body: l.Body, ReceiveCount: 1}
 	if len(l.BodyBytes) > 0 {
 		m.Body = string(l.BodyBytes)
 	}

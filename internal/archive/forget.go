@@ -20,14 +20,12 @@ type Forgetter struct {
 
 // Forgotten is what a step of Forget did, or would do in a dry run.
 type Forgotten struct {
-	Next     Name   `json:"next,omitempty"` // where the next step goes on; empty at the end
-	Objects  int    `json:"objects"`        // looked at
-	Messages int    `json:"messages"`       // removed, because one of their events is about the document
-	Beside   int    `json:"beside"`         // events of other documents that went with those messages
-	Unread   []Name `json:"unread,omitempty"`
+	Next     Name // where the next step goes on; empty at the end
+	Messages int  // removed, because one of their events is about the document
+	Unread   []Name
 	// Undecoded are messages that the settings decode to nothing: whether they are about the document
 	// nobody can say. They stay.
-	Undecoded int `json:"undecoded"`
+	Undecoded int
 }
 
 // Forget looks at the objects behind after, at most so many, and removes every message that is
@@ -50,7 +48,6 @@ func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, after Name, obje
 		if err != nil {
 			return done, fmt.Errorf("forget %s: %w", doc, err)
 		}
-		done.Objects++
 		done.Next = o.Name
 	}
 	if !more {
@@ -69,14 +66,15 @@ func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun b
 	}
 	kept := msgs[:0]
 	for _, m := range msgs {
-		about, others, bad := f.about(parts.Sink, m, doc)
-		done.Undecoded += bad
-		if about == 0 {
-			kept = append(kept, m)
+		about, undecoded := f.about(parts.Sink, m, doc)
+		switch {
+		case about:
+			done.Messages++
 			continue
+		case undecoded:
+			done.Undecoded++
 		}
-		done.Messages++
-		done.Beside += others
+		kept = append(kept, m)
 	}
 	switch {
 	case len(kept) == len(msgs) || dryRun:
@@ -91,24 +89,18 @@ func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun b
 	return f.Store.Rewrite(ctx, n, object)
 }
 
-// about counts the events of a message about the document, about others, and whether it has one
-// that nobody can tell.
-func (f Forgetter) about(sink string, m Message, doc shard.DocID) (about, others, bad int) {
-	for _, r := range f.Decode(sink, m.Queued()) {
+// about reports whether a message has an event about the document, and whether it has one that
+// nobody can tell.
+func (f Forgetter) about(sink string, m queue.Message, doc shard.DocID) (about, undecoded bool) {
+	for _, r := range f.Decode(sink, m) {
 		key := r.Event.Doc
 		if r.Invalid != nil {
 			key = r.Invalid.Doc
 		}
-		switch {
-		case key == doc:
-			about++
-		case key != "":
-			others++
-		case r.Invalid != nil:
-			bad = 1
-		}
+		about = about || key == doc
+		undecoded = undecoded || key == "" && r.Invalid != nil
 	}
-	return about, others, bad
+	return about, undecoded
 }
 
 // Unreadable is an object that cannot be read, now or later: its bytes are not what lull wrote.
@@ -126,7 +118,7 @@ func (u *Unreadable) Unwrap() error { return u.Err }
 
 // Read reads an object. The error is ErrNotFound where it is gone, and an *Unreadable where trying
 // again does not help.
-func Read(ctx context.Context, s Store, n Name) (Parts, []Message, error) {
+func Read(ctx context.Context, s Store, n Name) (Parts, []queue.Message, error) {
 	parts, err := n.Parts()
 	if err != nil {
 		return parts, nil, &Unreadable{n, err}

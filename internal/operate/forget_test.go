@@ -56,7 +56,7 @@ func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
 		}
 		store := memory.NewArchive(clock.System{}, 24*time.Hour)
 		g.Archive = store
-		msgs := []archive.Message{{ID: "1", Body: put("a", 3)}, {ID: "2", Body: put("b", 1)}}
+		msgs := []queue.Message{{ID: "1", Body: put("a", 3)}, {ID: "2", Body: put("b", 1)}}
 		object, err := archive.Encode(msgs)
 		if err != nil {
 			t.Fatal(err)

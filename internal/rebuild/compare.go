@@ -30,33 +30,38 @@ func (r *run) pass(ctx context.Context) error {
 	return nil
 }
 
-func ids(docs []sink.Versioned) []string {
-	out := make([]string, len(docs))
+// differing repairs those of some documents of one index that differ from what the other one has.
+func (r *run) differing(ctx context.Context, docs []sink.Versioned, other string,
+	differs func(d sink.Versioned, has int64) (bool, error),
+) error {
+	ids := make([]string, len(docs))
 	for i, d := range docs {
-		out[i] = d.ID
+		ids[i] = d.ID
 	}
-	return out
-}
-
-// lacking copies what the index in use has and the new one has not, or has in an older version.
-func (r *run) lacking(ctx context.Context, docs []sink.Versioned) error {
-	has, err := r.Sink.VersionsOf(ctx, r.p.New, ids(docs))
+	has, err := r.Sink.VersionsOf(ctx, other, ids)
 	if err != nil {
 		return err
 	}
 	var differ []string
 	for i, d := range docs {
-		switch {
-		case has[i] >= d.Version:
-		case r.p.Source && has[i] < 0 && d.Version < int64(r.p.At):
-			if err := r.leave(d.ID, "the source did not send it"); err != nil {
-				return err
-			}
-		default:
+		if yes, err := differs(d, has[i]); err != nil {
+			return err
+		} else if yes {
 			differ = append(differ, d.ID)
 		}
 	}
-	if err := r.repair(ctx, differ); err != nil {
+	return r.repair(ctx, differ)
+}
+
+// lacking copies what the index in use has and the new one has not, or has in an older version.
+func (r *run) lacking(ctx context.Context, docs []sink.Versioned) error {
+	err := r.differing(ctx, docs, r.p.New, func(d sink.Versioned, has int64) (bool, error) {
+		if r.p.Source && has < 0 && d.Version < int64(r.p.At) {
+			return false, r.leave(d.ID, "the source did not send it")
+		}
+		return has < d.Version, nil
+	})
+	if err != nil {
 		return err
 	}
 	r.p.Done += int64(len(docs))
@@ -66,17 +71,10 @@ func (r *run) lacking(ctx context.Context, docs []sink.Versioned) error {
 // extra deletes what only the new index has. What it holds was in the index in use before: index
 // writes to that first. So what is not there any more was deleted.
 func (r *run) extra(ctx context.Context, docs []sink.Versioned) error {
-	has, err := r.Sink.VersionsOf(ctx, r.p.Old, ids(docs))
+	err := r.differing(ctx, docs, r.p.Old, func(d sink.Versioned, has int64) (bool, error) {
+		return has != d.Version, nil
+	})
 	if err != nil {
-		return err
-	}
-	var differ []string
-	for i, d := range docs {
-		if has[i] != d.Version {
-			differ = append(differ, d.ID)
-		}
-	}
-	if err := r.repair(ctx, differ); err != nil {
 		return err
 	}
 	return r.beat(ctx)

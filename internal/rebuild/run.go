@@ -161,33 +161,37 @@ func (r *run) audit(format string, args ...any) {
 	})
 }
 
+// steps are what a phase does. Where there is none, somebody sends what the source has, and resumes.
+var steps = map[Phase]func(*run, context.Context) error{
+	Creating: (*run).create, Announced: (*run).announce, Filling: (*run).fill, Comparing: (*run).finish,
+	Switching: (*run).finish, Tidying: (*run).tidy,
+}
+
 // drive takes the steps that are left.
 func (r *run) drive(ctx context.Context) error {
-	for {
-		var err error
-		switch r.p.Phase {
-		case Creating:
-			err = r.create(ctx)
-		case Announced:
-			err = r.announce(ctx)
-		case Filling:
-			err = r.fill(ctx)
-		case Sourcing:
-			return nil // somebody sends it, and resumes
-		case Comparing, Switching:
-			err = r.finish(ctx)
-		case Tidying:
-			err = r.tidy(ctx)
-		case Done:
-			r.audit("done: %s stands for %s", r.p.Name, r.p.New)
-			return nil
-		default:
+	for r.p.Phase != Sourcing && r.p.Phase != Done {
+		step, known := steps[r.p.Phase]
+		if !known {
 			return fmt.Errorf("its phase %q is of a newer version of lull", r.p.Phase)
 		}
-		if err != nil {
+		if err := step(r, ctx); err != nil {
 			return err
 		}
 	}
+	if r.p.Phase == Done {
+		r.audit("done: %s stands for %s", r.p.Name, r.p.New)
+	}
+	return nil
+}
+
+// write writes to the sink's health row. Where a row is refused that is so already, only the answer
+// to an earlier try was lost.
+func (r *run) write(ctx context.Context, w shard.Write, so func(shard.Row) bool) error {
+	_, err := r.table().Write(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok && so(refused.Row) {
+		return nil
+	}
+	return err
 }
 
 func (r *run) create(ctx context.Context) error {
@@ -212,25 +216,23 @@ func (r *run) create(ctx context.Context) error {
 
 // announce tells every turn from now on.
 func (r *run) announce(ctx context.Context) error {
-	_, err := r.table().Write(ctx, shard.Rebuild(r.SinkName, r.p.Collection, r.p.New, r.p.At))
+	err := r.write(ctx, shard.Rebuild(r.SinkName, r.p.Collection, r.p.New, r.p.At),
+		func(row shard.Row) bool { return row.RebuildAt == r.p.At })
 	if refused, ok := shard.AsRefused(err); ok {
-		if refused.Row.RebuildAt != r.p.At {
-			return fmt.Errorf("%w in sink %s: of %s", ErrUnderWay, r.SinkName, refused.Row.RebuildOf)
-		}
-		err = nil // only its answer was lost
+		return fmt.Errorf("%w in sink %s: of %s", ErrUnderWay, r.SinkName, refused.Row.RebuildOf)
 	}
 	if err != nil {
 		return fmt.Errorf("announce the new index: %w", err)
 	}
 	r.since = r.Clock.Now()
-	if r.p.Source {
-		// What the source sends must reach the new index.
-		if err := r.outlast(ctx, r.since); err != nil {
-			return err
-		}
-		return r.enter(ctx, Sourcing)
+	if !r.p.Source {
+		return r.enter(ctx, Filling)
 	}
-	return r.enter(ctx, Filling)
+	// What the source sends must reach the new index.
+	if err := r.outlast(ctx, r.since); err != nil {
+		return err
+	}
+	return r.enter(ctx, Sourcing)
 }
 
 // fill has the engine copy. Where it cannot, the comparison copies what is missing.
@@ -287,13 +289,13 @@ func (r *run) refused(more string) error {
 
 // finish compares until nothing differs, and switches the name. It may be resumed anywhere.
 func (r *run) finish(ctx context.Context) error {
-	if switched, err := r.unsealed(ctx); switched || err != nil {
-		if err != nil {
-			return err
-		}
+	switched, err := r.unsealed(ctx)
+	switch {
+	case err != nil:
+		return err
+	case switched:
 		return r.end(ctx)
-	}
-	if r.p.Phase != Comparing {
+	case r.p.Phase != Comparing:
 		if err := r.enter(ctx, Comparing); err != nil {
 			return err
 		}
@@ -370,10 +372,8 @@ func (r *run) unsealed(ctx context.Context) (switched bool, err error) {
 	if switched, err = r.named(ctx); switched || err != nil || !sealed {
 		return switched, err
 	}
-	_, err = r.table().Write(ctx, shard.Unseal(r.SinkName, r.p.At, row.RebuildSeal))
-	if refused, ok := shard.AsRefused(err); ok && refused.Row.RebuildSeal == 0 {
-		err = nil // only its answer was lost
-	}
+	err = r.write(ctx, shard.Unseal(r.SinkName, r.p.At, row.RebuildSeal),
+		func(row shard.Row) bool { return row.RebuildSeal == 0 })
 	if err != nil {
 		return false, fmt.Errorf("take the seal away: %w", err)
 	}
@@ -444,10 +444,7 @@ func (r *run) end(ctx context.Context) error {
 
 // forgotten takes the rebuild out of the health row.
 func (r *run) forgotten(ctx context.Context) error {
-	_, err := r.table().Write(ctx, shard.Rebuilt(r.SinkName, r.p.At))
-	if refused, ok := shard.AsRefused(err); ok && refused.Row.RebuildAt != r.p.At {
-		err = nil
-	}
+	err := r.write(ctx, shard.Rebuilt(r.SinkName, r.p.At), func(row shard.Row) bool { return row.RebuildAt != r.p.At })
 	if err != nil {
 		return fmt.Errorf("take the rebuild out of the sink's health row: %w", err)
 	}

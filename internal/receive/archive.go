@@ -47,14 +47,14 @@ func (b *batch) archive(ctx context.Context) {
 
 // firstTime are the messages that are received for the first time. A copy that lull sends says when
 // the first was sent: that one is in the archive.
-func firstTime(msgs []queue.Message) []archive.Message {
-	var first []archive.Message
+func firstTime(msgs []queue.Message) []queue.Message {
+	var first []queue.Message
 	for _, m := range msgs {
 		_, copied := m.Attributes[queue.AttrFirstSent]
 		_, letter := m.Attributes[deadletter.AttrLetter]
 		_, line := queue.LineOf(m.Attributes) // of an object, which is not in the archive
 		if m.ReceiveCount <= 1 && (!copied || line) && !letter {
-			first = append(first, archive.Of(m))
+			first = append(first, m)
 		}
 	}
 	return first

@@ -24,7 +24,7 @@ func (b *bench) archived() *memory.Archive {
 }
 
 // objects are the messages of the archive, object by object.
-func (b *bench) objects() (all [][]archive.Message) {
+func (b *bench) objects() (all [][]queue.Message) {
 	b.Helper()
 	err := archive.Range(b.Context(), b.archive, time.Time{}, time.Now().Add(time.Hour), "",
 		func(o archive.Object) error {

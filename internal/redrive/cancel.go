@@ -37,12 +37,18 @@ const cancelTries = 3
 // marks the row. What was held besides it, if anything, is the newest then and is written. It
 // returns the dead letter's facts; an operator may redrive it.
 func (d *Service) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
+	return audited(ctx, "cancel", doc, by, d.cancel)
+}
+
+// audited changes a document in the name of somebody.
+func audited(ctx context.Context, what string, doc shard.DocID, by string,
+	change func(context.Context, shard.DocID, string) (deadletter.Facts, error),
+) (f deadletter.Facts, err error) {
 	if by == "" {
-		return deadletter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
+		return f, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
 	}
-	f, err := d.cancel(ctx, doc, by)
-	if err != nil {
-		return deadletter.Facts{}, fmt.Errorf("cancel %s: %w", doc, err)
+	if f, err = change(ctx, doc, by); err != nil {
+		return deadletter.Facts{}, fmt.Errorf("%s %s: %w", what, doc, err)
 	}
 	return f, nil
 }
@@ -102,14 +108,7 @@ func (d *Service) put(ctx context.Context, row shard.Row, l deadletter.Letter, b
 // version. So where two events of a document may be in the queue, and somebody cancels both, the
 // first may still be written.
 func (d *Service) CancelScheduled(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
-	if by == "" {
-		return deadletter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
-	}
-	f, err := d.cancelScheduled(ctx, doc, by)
-	if err != nil {
-		return deadletter.Facts{}, fmt.Errorf("cancel the scheduled event of %s: %w", doc, err)
-	}
-	return f, nil
+	return audited(ctx, "cancel the scheduled event of", doc, by, d.cancelScheduled)
 }
 
 func (d *Service) cancelScheduled(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {

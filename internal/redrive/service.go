@@ -78,13 +78,6 @@ func (d *Service) Show(ctx context.Context, id string) (deadletter.Letter, error
 	return l, nil
 }
 
-// One sends one dead letter again, unless its row says otherwise. An error leaves the dead letter
-// parked.
-func (d *Service) One(ctx context.Context, id string, how How) (Outcome, error) {
-	outcome, _, err := d.With(ctx, id, how, nil)
-	return outcome, err
-}
-
 // With sends one dead letter again, unless its row says otherwise. Those dead letters of its
 // message go along that also accepts and whose rows allow it: the message is sent once for all of
 // them. It returns their ids, also where sending failed for all. An error leaves the dead letters

@@ -89,14 +89,14 @@ func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
 		cms := b.Config.Sources["native"]
 		cms.Match = append(cms.Match, source.Match{Sink: "search"})
 		b.Config.Sources["bound"] = cms
-		if _, err := b.service.One(b.Context(), stray.ID, redrive.How{}); err == nil {
+		if _, err := b.redrive(stray.ID); err == nil {
 			b.Error("a sender that is bound to another sink reached this one")
 		}
 		b.sent(b.live, 0)
 		delete(b.Config.Sources, "bound")
 		b.one(stray.ID, redrive.How{By: "ann"}, redrive.Sent)
 		b.sent(b.live, 1)
-		if _, err := b.service.One(b.Context(), unknown.ID, redrive.How{}); err == nil {
+		if _, err := b.redrive(unknown.ID); err == nil {
 			b.Error("what names no document left its sink")
 		}
 		b.one(own, redrive.How{}, redrive.Sent)
@@ -300,7 +300,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 			return fault.OK
 		}), "redrive", 1)
 		b.service.Queues = func(s string, l flight.Lane) queue.Queue { return down.Queue(good(s, l)) }
-		if got, err := b.service.One(b.Context(), id, redrive.How{}); got != redrive.Failed ||
+		if got, err := b.redrive(id); got != redrive.Failed ||
 			!errors.Is(err, fault.ErrInjected) {
 			b.Errorf("send failed: got %s, error %v; want failed", got, err)
 		}
@@ -310,7 +310,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 		b.service.Queues = good
 
 		b.service.Letters = down.DeadLetters(b.Letters)
-		if got, err := b.service.One(b.Context(), id, redrive.How{}); got != redrive.Sent ||
+		if got, err := b.redrive(id); got != redrive.Sent ||
 			!errors.Is(err, fault.ErrInjected) {
 			b.Errorf("mark failed: got %s, error %v; want sent and the error", got, err)
 		}
@@ -340,7 +340,7 @@ func TestDeadLetterThatCannotBeCopiedStays(t *testing.T) {
 		if _, err := b.Letters.Park(b.Context(), lost); err != nil {
 			b.Fatal(err)
 		}
-		if got, err := b.service.One(b.Context(), lost.ID, redrive.How{}); got != redrive.Failed || err == nil {
+		if got, err := b.redrive(lost.ID); got != redrive.Failed || err == nil {
 			b.Errorf("no such sink: got %s, error %v", got, err)
 		}
 		b.sent(b.live, 0)

@@ -121,10 +121,16 @@ func (b *bench) die(m queue.Message) string {
 	return id
 }
 
+// redrive redrives one dead letter, alone.
+func (b *bench) redrive(id string) (redrive.Outcome, error) {
+	outcome, _, err := b.service.With(b.Context(), id, redrive.How{}, nil)
+	return outcome, err
+}
+
 // one redrives one dead letter and checks what became of it.
 func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 	b.Helper()
-	got, err := b.service.One(b.Context(), id, how)
+	got, _, err := b.service.With(b.Context(), id, how, nil)
 	if err != nil || got != want {
 		b.Errorf("redrive: got %s, error %v; want %s", got, err, want)
 	}

@@ -179,7 +179,7 @@ func (p *part) fault(o Outcome, message, why string) {
 	p.step.Faults = append(p.step.Faults, Fault{p.object, message, o, why})
 }
 
-func (p *part) replay(ctx context.Context, msgs []archive.Message) error {
+func (p *part) replay(ctx context.Context, msgs []queue.Message) error {
 	if _, known := p.Config.Sinks[p.sink]; !known {
 		p.count(Refused, len(msgs))
 		p.fault(Refused, "", fmt.Sprintf("sinks.%s: there is no such sink any more", p.sink))
@@ -211,8 +211,8 @@ func (p *part) replay(ctx context.Context, msgs []archive.Message) error {
 }
 
 // decode makes the events of a message, and says which of them the order is about.
-func (p *part) decode(a archive.Message) message {
-	m := message{Message: a.Queued()}
+func (p *part) decode(a queue.Message) message {
+	m := message{Message: a}
 	m.events = p.sources.Decode(m.Message)
 	m.want = make([]bool, len(m.events))
 	if p.order.Source != "" && p.sources.SourceOf(m.Message) != p.order.Source {

@@ -70,9 +70,9 @@ func play(t *testing.T, story func(b *bench)) {
 // archived puts an object with these bodies, sent then, into the archive.
 func (b *bench) archived(sent time.Time, bodies ...string) archive.Name {
 	b.Helper()
-	var msgs []archive.Message
+	var msgs []queue.Message
 	for i, body := range bodies {
-		msgs = append(msgs, archive.Message{ID: fmt.Sprint("m", i), Sent: sent, Body: body})
+		msgs = append(msgs, queue.Message{ID: fmt.Sprint("m", i), Sent: sent, Body: body})
 	}
 	object, err := archive.Encode(msgs)
 	if err != nil {
@@ -265,7 +265,7 @@ func TestWhatCannotBeReplayedIsNamedAndTheRestGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone := archive.Parts{Received: time.Now(), Lane: flight.Live, Sink: "gone", Messages: 1, ID: "ID"}.Name()
-		object, _ := archive.Encode([]archive.Message{{ID: "m", Body: usecasetest.Put("a", 1)}})
+		object, _ := archive.Encode([]queue.Message{{ID: "m", Body: usecasetest.Put("a", 1)}})
 		if err := b.store.Put(b.Context(), gone, object); err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +388,7 @@ func TestEveryKindCanBeReplayed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				object, err := archive.Encode([]archive.Message{{ID: "m", Sent: time.Now(), Body: e.Body, Attributes: e.Attributes}})
+				object, err := archive.Encode([]queue.Message{{ID: "m", Sent: time.Now(), Body: e.Body, Attributes: e.Attributes}})
 				if err != nil {
 					t.Fatal(err)
 				}
