@@ -99,9 +99,9 @@ func check(s source.Settings) (problems []setting.Problem) {
 // format has a pointer for each option. The empty one of an option that is not set is not used.
 type format struct {
 	*source.Rules
-	key                                    bool // the id is the record's key
-	id, version, at, operation, collection source.Pointer
-	deleteValues                           []string
+	key                                      bool // the id is the record's key
+	id, version, time, operation, collection source.Pointer
+	deleteValues                             []string
 }
 
 func newFormat(r *source.Rules) (source.Format, error) {
@@ -118,7 +118,7 @@ func newFormat(r *source.Rules) (source.Format, error) {
 	}{
 		{&s.id, "id", o.ID},
 		{&s.version, "version", o.Version},
-		{&s.at, "time", o.Time},
+		{&s.time, "time", o.Time},
 		{&s.operation, "operation", o.Operation},
 		{&s.collection, "collection", o.Collection},
 	} {
@@ -148,11 +148,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if bad != nil {
 		return d, bad
 	}
-	var collection string
-	if s.collection.Text != "" {
-		if collection, bad = source.Optional(s.collection.Text, s.collection.In(root)); bad != nil {
-			return d, bad
-		}
+	collection, bad := source.Optional(s.collection.Text, at(s.collection, root))
+	if bad != nil {
+		return d, bad
 	}
 	if d.Doc, bad = s.DocID(collection, field, id); bad != nil {
 		if bad.Field == "collection" && s.collection.Text != "" {
@@ -163,18 +161,23 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	d.Op, d.Data = event.Put, b.Text
 	if tombstone {
 		d.Op, d.Data = event.Delete, ""
-	} else if s.operation.Text != "" && slices.Contains(s.deleteValues, operationText(s.operation.In(root))) {
+	} else if slices.Contains(s.deleteValues, operationText(at(s.operation, root))) {
 		d.Op = event.Delete
 	}
-	if s.at.Text != "" {
-		if d.Time, bad = source.Instant(s.at.Text, s.at.In(root), true); bad != nil {
-			return d, bad
-		}
+	if d.Time, bad = source.Instant(s.time.Text, at(s.time, root), true); bad != nil {
+		return d, bad
 	}
-	if s.version.Text != "" { // without a pointer there is no version, which only the policy arrival accepts
-		d.Version = source.Version{Field: s.version.Text, Value: s.version.In(root)}
-	}
+	d.Version = source.Version{Field: s.version.Text, Value: at(s.version, root)}
 	return d, d.InRun(b)
+}
+
+// at is the value of an option, and nothing where the option is not set: a pointer without text is
+// the whole body. Without a version the source's policy decides.
+func at(p source.Pointer, body gjson.Result) gjson.Result {
+	if p.Text == "" {
+		return gjson.Result{}
+	}
+	return p.In(body)
 }
 
 // identity is the document's id, and the name of the field that has it.

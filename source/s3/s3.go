@@ -11,6 +11,7 @@
 package s3
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 	"time"
@@ -68,10 +69,7 @@ func init() {
 			return &format{r, o.S3}, err
 		},
 		Lines: func(s source.Settings) string {
-			o, err := source.OptionsOf[Options](s)
-			if err != nil {
-				return ""
-			}
+			o, _ := s.Options.(Options) // without options an object is one document
 			return o.S3.Lines
 		},
 		Example: example,
@@ -151,14 +149,9 @@ func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key st
 	if _, err := shard.ParseVersion(shard.ClassSeq, version.Str); err != nil {
 		return d, source.Invalid(d.Version.Field, "%s", err)
 	}
-	etag := event.Child(object, "eTag").Str
-	if etag == "" {
-		etag = event.Child(object, "etag").Str // EventBridge
-	}
-	written, err := time.Parse(time.RFC3339Nano, event.Child(root, "eventTime").Str)
-	if err != nil {
-		written = time.Time{} // EventBridge says it outside
-	}
+	etag := cmp.Or(event.Child(object, "eTag").Str, event.Child(object, "etag").Str) // S3's, or EventBridge's
+	// Zero by EventBridge, which says it outside.
+	written, _ := time.Parse(time.RFC3339Nano, event.Child(root, "eventTime").Str)
 	return source.Draft{Object: &event.Object{
 		Bucket: bucket, Key: key, Version: version.Str, ETag: etag, Bytes: event.Child(object, "size").Int(),
 		Written: written.UTC(), Source: s.Lines, PerSecond: s.LinesPerSecond, MaxText: int64(s.MaxText),

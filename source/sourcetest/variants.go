@@ -132,12 +132,8 @@ func places(v gjson.Result) (all []place) {
 	if !v.IsObject() && !v.IsArray() {
 		return nil
 	}
-	v.ForEach(func(name, value gjson.Result) bool {
-		if v.IsArray() {
-			name = gjson.Result{}
-		}
+	for name, value := range v.ForEach { // an element's name has no text
 		all = append(append(all, place{name, value}), places(value)...)
-		return true
-	})
+	}
 	return all
 }
