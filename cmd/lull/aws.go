@@ -119,10 +119,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		o.History = app.history(cloudwatchlogs.New(a), cfg)
 	}
 	var closes []sink.Sink
-	for name, s := range cfg.Sinks {
-		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() {
-			continue
-		}
+	for _, name := range deployable(cfg) {
 		// Reading the sink is a convenience: an operator may have no way to it.
 		s, err := app.openSink(ctx, cfg, name, "")
 		if err != nil {

@@ -24,14 +24,10 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 		}
 		cfg = loaded
 	}
-	if err := f.chooseSource(&cfg); err != nil {
-		return nil, nil, err
-	}
-	if err := f.chooseCollection(&cfg); err != nil {
-		return nil, nil, err
-	}
-	if err := f.chooseSinks(&cfg); err != nil {
-		return nil, nil, err
+	for _, choose := range []func(*config.Config) error{f.chooseSource, f.chooseCollection, f.chooseSinks} {
+		if err := choose(&cfg); err != nil {
+			return nil, nil, err
+		}
 	}
 	var fitted bool
 	if c.Flags().Changed("quiet") {

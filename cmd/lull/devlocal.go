@@ -55,10 +55,11 @@ func (f *devFlags) checkLocal() error {
 func localize(cfg *config.Config, f devFlags) (*localized, error) {
 	l := &localized{deployed: *cfg, chosen: f.chosen}
 	l.deployed.Sinks = maps.Clone(cfg.Sinks)
-	for name, s := range cfg.Sinks {
-		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() || f.chosen[name].text != "" {
+	for _, name := range deployable(cfg) {
+		if f.chosen[name].text != "" {
 			continue
 		}
+		s := cfg.Sinks[name]
 		can := s.Capabilities()
 		cfg.Sinks[name] = config.Sink{
 			Kind: localKind, Index: s.Index, Versions: &can.Versions, ApplyDelay: &can.ApplyDelay,

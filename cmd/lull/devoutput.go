@@ -59,13 +59,9 @@ func writable(path string) error {
 
 // sameFile reports whether two names are of one file, which need not exist.
 func sameFile(a, b string) bool {
-	if ia, err := os.Stat(a); err == nil {
-		if ib, err := os.Stat(b); err == nil {
-			return os.SameFile(ia, ib)
-		}
-		return false
-	}
-	return resolved(a) == resolved(b)
+	ofA, errA := os.Stat(a)
+	ofB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(ofA, ofB) || resolved(a) == resolved(b)
 }
 
 // within reports whether a file lies in a folder, at any depth.

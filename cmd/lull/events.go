@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,12 +19,10 @@ import (
 
 // resyncInput is the events of a resync. It knows how far it has read, byte by byte.
 type resyncInput struct {
-	io.Closer
+	feed.Input
 	name string // of a file its path, of an object the last part of its key
 	size int64  // 0 where it is unknown
-	in   *bufio.Reader
-
-	read int64
+	read int64  // of what is in it, where it is compressed
 	sum  hash.Hash
 }
 
@@ -51,7 +47,7 @@ func (a *app) openEvents(ctx context.Context, from string) (*resyncInput, error)
 		_ = f.Close() // read only
 		return nil, fmt.Errorf("open events: %w", err)
 	}
-	return newResyncInput(from, info.Size(), f), nil
+	return newResyncInput(from, info.Size(), f)
 }
 
 func (a *app) openObject(ctx context.Context, name string) (*resyncInput, error) {
@@ -68,34 +64,16 @@ func (a *app) openObject(ctx context.Context, name string) (*resyncInput, error)
 	if err != nil {
 		return nil, err
 	}
-	return newResyncInput(path.Base(key), aws.ToInt64(out.ContentLength), out.Body), nil
+	return newResyncInput(path.Base(key), aws.ToInt64(out.ContentLength), out.Body)
 }
 
-func newResyncInput(name string, size int64, r io.ReadCloser) *resyncInput {
-	return &resyncInput{Closer: r, name: name, size: size, in: bufio.NewReaderSize(r, 1<<20), sum: sha256.New()}
-}
-
-// line reads the next line that has content.
-func (r *resyncInput) line() ([]byte, error) {
-	for {
-		var line []byte
-		part, err := r.in.ReadSlice('\n')
-		for ; errors.Is(err, bufio.ErrBufferFull) && len(line) < feed.MaxLine; part, err = r.in.ReadSlice('\n') {
-			line = append(line, part...)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			return nil, fmt.Errorf("the line after byte %d is longer than %d MiB", r.read, feed.MaxLine>>20)
-		}
-		line = append(line, part...)
-		r.read += int64(len(line))
-		r.sum.Write(line)
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil // an error comes again
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+func newResyncInput(name string, size int64, r io.ReadCloser) (in *resyncInput, err error) {
+	in = &resyncInput{name: name, size: size, sum: sha256.New()}
+	in.Input, err = feed.Lines(name, r, func(part []byte) {
+		in.read += int64(len(part))
+		in.sum.Write(part)
+	})
+	return in, err
 }
 
 // goOn reads the messages that a checkpoint says were done. An input that begins otherwise is
@@ -103,7 +81,7 @@ func (r *resyncInput) line() ([]byte, error) {
 func (r *resyncInput) goOn(at checkpoint, bytes int64, messages int, digest string) error {
 	n := 0
 	for ; r.read < bytes; n++ {
-		if _, err := r.line(); errors.Is(err, io.EOF) {
+		if _, err := r.Next(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return fmt.Errorf("go on from checkpoint %s: %w", at, err)
@@ -116,23 +94,3 @@ func (r *resyncInput) goOn(at checkpoint, bytes int64, messages int, digest stri
 }
 
 func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
-
-// Next is the next event.
-func (r *resyncInput) Next() (feed.Timed, error) {
-	first := r.read == 0
-	line, err := r.line()
-	if first {
-		line = bytes.TrimPrefix(line, []byte("\ufeff")) // how some editors begin a file
-	}
-	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			err = fmt.Errorf("read events: %w", err)
-		}
-		return feed.Timed{}, err
-	}
-	t, err := feed.ParseLine(line)
-	if err != nil {
-		return t, fmt.Errorf("after byte %d: %w", r.read-int64(len(line)), err)
-	}
-	return t, nil
-}

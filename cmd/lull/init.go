@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -24,10 +22,7 @@ func (a *app) initCommand() *cobra.Command {
 				return usage(err)
 			}
 			done := []string{}
-			for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
-				if kind, _ := sink.Lookup(cfg.Sinks[name].Kind); !kind.Deployable() {
-					continue
-				}
+			for _, name := range deployable(cfg) {
 				s, err := a.openSink(c.Context(), cfg, name, "")
 				if err != nil {
 					return usage(err)

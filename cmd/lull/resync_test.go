@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -146,6 +148,25 @@ func TestAResyncTakesAFileThatBeginsWithABOM(t *testing.T) {
 	r, said, err := d.resync(t, write(t, "\ufeff"+put("first", "7", "{}"), put("second", "7", "{}")), resyncFlags{})
 	if err != nil || r.Messages != 2 || marked(t, d.sent[0]).Subject != "first" {
 		t.Errorf("got %+v, error %v, said %q; want both messages", r, err, said)
+	}
+}
+
+// An export may be compressed. Its checkpoint counts what is in it.
+func TestAResyncGoesOnInAFileWithGzip(t *testing.T) {
+	t.Parallel()
+	var packed strings.Builder
+	z := gzip.NewWriter(&packed)
+	_, err := io.WriteString(z, strings.Join(many(350), "\n"))
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t)
+	save(t, file, packed.String())
+	if _, _, err := (&keeper{most: 201}).resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
+		t.Errorf("got %v, want it stopped after 200 messages", err)
+	}
+	if r, said, err := (&keeper{}).resync(t, file, resyncFlags{}); err != nil || r.Before != 200 || r.Messages != 150 {
+		t.Errorf("got %+v, %v, said %q, want the other 150", r, err, said)
 	}
 }
 

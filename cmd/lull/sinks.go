@@ -148,6 +148,14 @@ func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	return fmt.Errorf("sinks.%s.url: %w: correct it, or run with --local, which needs no sink", name, err)
 }
 
+// deployable are the names of the sinks that a deployed stack has.
+func deployable(cfg *config.Config) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(cfg.Sinks)), func(name string) bool {
+		kind, _ := sink.Lookup(cfg.Sinks[name].Kind)
+		return !kind.Deployable()
+	})
+}
+
 // openSink opens a sink of the settings with the credentials that this process has.
 func (a *app) openSink(ctx context.Context, cfg *config.Config, name, folder string) (sink.Sink, error) {
 	return sinks.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws, Folder: folder})

@@ -178,11 +178,23 @@ func Open(path string, in io.Reader) (Input, error) {
 	if !info.Mode().IsRegular() { // a pipe
 		return newLines(path, f, true), nil
 	}
+	return Lines(path, f, func([]byte) {})
+}
+
+// Lines reads NDJSON, perhaps compressed with gzip. It hands passed each part that it has read,
+// decompressed: a line with its end. The parts of an input are all of it.
+func Lines(name string, f io.ReadCloser, passed func(part []byte)) (Input, error) {
 	r, err := unzipped(f)
 	if err != nil {
-		return nil, fmt.Errorf("open events: %s: %w", path, errors.Join(err, f.Close()))
+		return nil, fmt.Errorf("open events: %s: %w", name, errors.Join(err, f.Close()))
 	}
-	return newLines(path, r, false), nil
+	l := newLines(name, r, false)
+	l.s.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		n, line, err := bufio.ScanLines(data, atEOF)
+		passed(data[:n])
+		return n, line, err
+	})
+	return l, nil
 }
 
 // unzipped is what a file holds, decompressed where it begins as gzip does.
