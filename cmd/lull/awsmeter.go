@@ -37,23 +37,18 @@ const (
 	meterStep = time.Minute
 )
 
-// metered are the metrics that are counted, and what each counts.
-var metered = []struct {
-	step  journal.Step
-	field func(c *console.Counts) *int
-}{
-	{journal.Received, func(c *console.Counts) *int { return &c.Events }},
-	{journal.Committed, func(c *console.Counts) *int { return &c.Written }},
-	{journal.Kept, func(c *console.Counts) *int { return &c.Unchanged }},
-	{journal.Superseded, func(c *console.Counts) *int { return &c.Superseded }},
-	{journal.Stale, func(c *console.Counts) *int { return &c.Stale }},
-	{journal.Duplicate, func(c *console.Counts) *int { return &c.Duplicates }},
-	{journal.Parked, func(c *console.Counts) *int { return &c.Dead }},
-	{journal.Fetched, func(c *console.Counts) *int { return &c.Fetched }},
-	{journal.FetchFailed, func(c *console.Counts) *int { return &c.FetchFailed }},
-	{journal.Enriched, func(c *console.Counts) *int { return &c.Enriched }},
-	{journal.EnrichFailed, func(c *console.Counts) *int { return &c.EnrichFailed }},
+// countedAt is where the metric of a step is counted.
+func countedAt(c *console.Counts) map[journal.Step]*int {
+	return map[journal.Step]*int{
+		journal.Received: &c.Events, journal.Committed: &c.Written, journal.Kept: &c.Unchanged,
+		journal.Superseded: &c.Superseded, journal.Stale: &c.Stale, journal.Duplicate: &c.Duplicates,
+		journal.Parked: &c.Dead, journal.Fetched: &c.Fetched, journal.FetchFailed: &c.FetchFailed,
+		journal.Enriched: &c.Enriched, journal.EnrichFailed: &c.EnrichFailed,
+	}
 }
+
+// metered are the steps whose metrics are counted, in the order in which they are asked for.
+var metered = slices.Sorted(maps.Keys(countedAt(&console.Counts{})))
 
 // Measure reads the metrics, or answers what was read within the last minute.
 func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
@@ -69,8 +64,8 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 	names := slices.Sorted(maps.Keys(m.cfg.Sinks))
 	for _, name := range names {
 		s := alarms.Sink{Config: m.cfg, Name: name}
-		for _, c := range metered {
-			queries = append(queries, cloudwatch.Query{Metric: s.Own(metrics.Name(c.step)), Stat: "Sum"})
+		for _, step := range metered {
+			queries = append(queries, cloudwatch.Query{Metric: s.Own(metrics.Name(step)), Stat: "Sum"})
 		}
 		for _, stat := range []string{"p50", "p99"} {
 			queries = append(queries, cloudwatch.Query{Metric: s.ByLane(metrics.Freshness, flight.Live), Stat: stat})
@@ -91,10 +86,10 @@ func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured
 		"These are the metrics of the last three hours, by the minute: CloudWatch has them a minute or two late. " +
 			"Messages that came again are counted again. Freshness is that of the live lane.",
 	}}
-	each := len(metered) + 2
+	each, total := len(metered)+2, countedAt(&out.Total)
 	for at := begin; at.Before(end); at = at.Add(meterStep) {
 		p := console.Point{At: at}
-		some := false
+		counts, some := countedAt(&p.Counts), false
 		for i, s := range series {
 			v, ok := s[at]
 			if !ok {
@@ -108,8 +103,8 @@ func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured
 			case len(metered) + 1:
 				p.P99 = max(p.P99, fresh)
 			default:
-				*metered[n].field(&p.Counts) += int(v)
-				*metered[n].field(&out.Total) += int(v)
+				*counts[metered[n]] += int(v)
+				*total[metered[n]] += int(v)
 			}
 		}
 		if p.P50 > 0 {

@@ -14,13 +14,12 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 		return cloudwatch.Series{begin.Add(time.Duration(minute) * time.Minute): v}
 	}
 	none := cloudwatch.Series{}
-	// of each sink: received, committed, unchanged, superseded, stale, duplicate, parked, fetched, fetches
-	// in vain, enriched, failures of enrichers, p50 and p99
+	// of each sink: committed, duplicate, failures of enrichers, enriched, fetches in vain, fetched, parked,
+	// received, stale, superseded, unchanged, p50 and p99
 	series := []cloudwatch.Series{
-		at(1, 10), at(1, 4), at(1, 7), at(1, 3), at(1, 2), none, at(3, 1), at(1, 12), at(1, 13), at(1, 8),
-		at(1, 6), at(1, 5000),
-		at(1, 9000),
-		at(1, 1), none, none, none, none, at(1, 1), none, none, none, none, at(1, 1), at(1, 6000), at(1, 7000),
+		at(1, 4), none, at(1, 6), at(1, 8), at(1, 13), at(1, 12), at(3, 1), at(1, 10), at(1, 2), at(1, 3), at(1, 7),
+		at(1, 5000), at(1, 9000),
+		none, at(1, 1), at(1, 1), none, none, none, none, at(1, 1), none, none, none, at(1, 6000), at(1, 7000),
 	}
 	m := measured(series, begin, begin.Add(5*time.Minute))
 	if len(m.Points) != 2 || !m.Points[0].At.Equal(begin.Add(time.Minute)) {

@@ -59,21 +59,14 @@ func (a *app) command() *cobra.Command {
 			}
 		}
 	}
-	add(groupHere, a.devCommand(), simulateCommand(), exits(costCommand(), map[int]string{
-		exitOK: "the bill is estimated", exitFailed: "the simulation failed", exitUsage: "usage or settings",
-	}))
-	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(),
-		a.doctorCommand())
+	add(groupHere, a.devCommand(), a.newCommand(), simulateCommand(), costCommand())
+	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.listCommand(),
+		a.statusCommand(), a.doctorCommand(), a.consoleCommand(), a.bridgeCommand())
 	add(groupFix, a.deadCommand(), a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.resetCommand(),
-		a.rescueCommand(), a.rebuildCommand(), a.resyncCommand(), a.replayCommand(),
-		a.reconcileCommand(), a.initCommand(), a.configCommand())
-	add(groupAsk, a.consoleCommand())
-	add(groupHere, a.newCommand())
+		a.rescueCommand(), a.forgetCommand(), a.rebuildCommand(), a.resyncCommand(), a.replayCommand(),
+		a.backfillCommand(), a.reconcileCommand(), a.verifyCommand(), a.objectCommand(), a.initCommand(),
+		a.configCommand())
 	add(groupSelf, a.versionCommand(), a.completionCommand())
-	add(groupAsk, a.listCommand())
-	add(groupFix, a.verifyCommand(), a.forgetCommand())
-	add(groupFix, a.backfillCommand(), a.objectCommand())
-	add(groupAsk, a.bridgeCommand())
 	a.complete(root)
 	showArgs(root)
 	root.SetHelpCommand(helpCommand(root))
@@ -104,10 +97,7 @@ func showArgs(c *cobra.Command) {
 // standAlone marks a command that does not talk to a stack. Its help leaves the flags out that
 // choose one.
 func standAlone(c *cobra.Command) {
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
-	}
-	c.Annotations[alone] = "yes"
+	c.Annotations = map[string]string{alone: "yes"}
 	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}", "{{if false}}", 1))
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -110,9 +109,7 @@ func TestTheConsoleOfADevelopersStackCountsWhatHappened(t *testing.T) {
 		console.Measured
 		Promise time.Duration `json:"promise_ns"`
 	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, text, &got)
 	if got.Total.Events != 2 || got.Total.Written != 1 || len(got.Points) == 0 || got.Total.P50 <= 0 ||
 		got.Promise != 9*time.Second {
 		t.Errorf("got %s", text)

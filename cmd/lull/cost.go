@@ -55,5 +55,7 @@ func costCommand() *cobra.Command {
 	fl.IntVar(&load.Bytes, "bytes", 700, "`N` bytes of a message")
 	fl.BoolVar(&load.Key, "key", false, "a KMS key of yours encrypts table, queues and bucket")
 	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
-	return c
+	return exits(c, map[int]string{
+		exitOK: "the bill is estimated", exitFailed: "the simulation failed", exitUsage: "usage or settings",
+	})
 }

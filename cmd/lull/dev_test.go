@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -33,12 +32,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = taken.Close() })
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unreachable := "http://" + nobody.Addr().String()
-	_ = nobody.Close()
+	unreachable := "http://" + away()
 	theirs := filepath.Dir(file("theirs/thesis.txt", "x"))
 	broken := filepath.Join(dir, "broken")
 	lull(t, "", "dev", "--events", "-", "--exit-when-idle", "--data", broken).want(t, "make a data folder", exitOK)
@@ -480,9 +474,7 @@ func TestCtrlCEndsADemoWithoutAnError(t *testing.T) {
 			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "20")
 			out := launch(t, cmd)
 			out.await(t, when)
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			interrupt(t, cmd)
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("%v:\n%s", err, out)
 			}
@@ -513,9 +505,7 @@ func TestASecondCtrlCDoesNotLoseTheDataFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		interrupt(t, cmd)
 		for closed := false; !closed; {
 			c, err := net.Dial("tcp", at)
 			if closed = err != nil; !closed {

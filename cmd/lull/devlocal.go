@@ -102,13 +102,12 @@ func (l *localized) describe(at map[string]string, objects string) []string {
 			fmt.Sprintf("  sink %s: %s %s -> %s in %s%s", name, s.Kind, s.URL, localKind, at[name], without),
 		)
 	}
-	seen := map[string]bool{}
 	for _, place := range l.deployed.Payload.Allow {
-		if !seen[place.Bucket] {
-			lines = append(lines, fmt.Sprintf("  bucket %s: s3://%s/KEY -> %s", place.Bucket, place.Bucket,
-				filepath.Join(objects, place.Bucket, "KEY")))
+		line := fmt.Sprintf("  bucket %s: s3://%s/KEY -> %s", place.Bucket, place.Bucket,
+			filepath.Join(objects, place.Bucket, "KEY"))
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
 		}
-		seen[place.Bucket] = true
 	}
 	lines = append(lines, "  queues, table, state machine, dead letters: in this process")
 	if len(l.inert) > 0 {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,9 +47,7 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 				out.await(t, "can be written again")
 				lull(t, "", "wait", "content#a", "--version", "1", "--dev", url).want(t, "wait", exitOK)
 			}
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			interrupt(t, cmd)
 			if err := cmd.Wait(); (err == nil) != again {
 				t.Errorf("it ended with %v:\n%s", err, out)
 			}

@@ -195,7 +195,7 @@ queues: {elsewhere: `
 			lull(t, "", "dev", "--config", config, "--exit-when-idle", "--speed", "100", "--report", file, "--events",
 				write(t, both(of("news"), of("shop"))))
 			var got ledger.Report
-			answer{out: contents(t, file)}.into(t, &got)
+			decode(t, contents(t, file), &got)
 			if got.Messages != want.Messages || got.Events != want.Events || got.Written != want.Written ||
 				got.Dead != want.Dead || got.Skipped != want.Skipped {
 				t.Errorf("got %+v, want %+v", got, want)

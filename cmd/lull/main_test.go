@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -83,8 +84,14 @@ func (a answer) want(t *testing.T, name string, code int, says ...string) {
 // into decodes what -o json printed.
 func (a answer) into(t *testing.T, v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(a.out), v); err != nil {
-		t.Fatalf("%v in %q (%s)", err, a.out, a.errors)
+	decode(t, a.out, v)
+}
+
+// decode reads JSON.
+func decode(t *testing.T, text string, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%v in %q", err, text)
 	}
 }
 
@@ -257,20 +264,13 @@ func play(t *testing.T, in string, args ...string) played {
 	if p.code != exitOK && p.code != exitLetters {
 		t.Fatalf("exit %d: %s%s", p.code, p.out, p.errors)
 	}
-	answer{out: contents(t, report)}.into(t, &p.report)
+	decode(t, contents(t, report), &p.report)
 	if err := p.report.Check(); err != nil {
 		t.Error(err)
 	}
-	f, err := os.Open(dump)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	for line := range strings.Lines(contents(t, dump)) {
 		var d dumped
-		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
-			t.Fatalf("%v in %s", err, lines.Text())
-		}
+		decode(t, line, &d)
 		p.dump = append(p.dump, d)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
@@ -297,6 +297,21 @@ func launch(t *testing.T, cmd *exec.Cmd) *screen {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// interrupt is Ctrl-C.
+func interrupt(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// away is an address at which nobody answers.
+func away() string {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	return server.Listener.Addr().String()
 }
 
 // program is `lull` in a process of its own.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,12 +74,9 @@ func TestReconcileHasAnExitCodeForWhatIsBeingWritten(t *testing.T) {
 // outcomes are the lines of reconcile -o json, but the last one, which counts.
 func (a answer) outcomes(t *testing.T) (out []string) {
 	t.Helper()
-	lines := bufio.NewScanner(strings.NewReader(a.out))
-	for lines.Scan() {
+	for line := range strings.Lines(a.out) {
 		var l operate.ReconcileLine
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			t.Fatalf("%v in %s", err, lines.Text())
-		}
+		decode(t, line, &l)
 		if l.Key != "" {
 			out = append(out, string(l.Key)+" "+l.Difference+" "+l.Outcome)
 		}

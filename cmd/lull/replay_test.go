@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -60,9 +59,7 @@ func (s *tape) run(t *testing.T, f replayFlags) (r replayed, said string, err er
 	f.rate = 1e6
 	err = a.replay(t.Context(), s, f)
 	if out.Len() > 0 {
-		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, out.String(), &r)
 	}
 	return r, errs.String(), err
 }

@@ -29,6 +29,7 @@ import (
 type keeper struct {
 	sent []queue.Outgoing
 	most int // messages that it takes, 0 for any number
+	aws  func(context.Context) (aws.Config, error)
 }
 
 var errDown = errors.New("the stack is down")
@@ -63,9 +64,7 @@ type marks struct {
 
 func marked(t *testing.T, out queue.Outgoing) (m marks) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(out.Body), &m); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, out.Body, &m)
 	return m
 }
 
@@ -83,14 +82,12 @@ func (d *keeper) resync(t *testing.T, from string, f resyncFlags) (resynced, str
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errs)
-	a.target.output = "json"
+	a.target.output, a.aws = "json", d.aws
 	f.rate = 1e6
 	err := a.resync(t.Context(), d.api(t), from, f)
 	var r resynced
 	if out.Len() > 0 {
-		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, out.String(), &r)
 	}
 	return r, errs.String(), err
 }
@@ -325,35 +322,25 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 		}
 	}))
 	at := filepath.Join(t.TempDir(), "checkpoint")
-	resync := func(from string) (*keeper, string, error) {
-		var out, errs bytes.Buffer
-		a := newApp(strings.NewReader(""), &out, &errs)
-		a.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
-		d := &keeper{}
-		err := a.resync(t.Context(), d.api(t), from, resyncFlags{rate: 1e6, checkpoint: at})
-		return d, out.String(), err
+	d := &keeper{aws: func(context.Context) (aws.Config, error) { return cfg, nil }}
+	r, said, err := d.resync(t, "s3://exports/2026/all.ndjson", resyncFlags{checkpoint: at})
+	if err != nil || r.Messages != 120 || len(d.sent) != 120 || marked(t, d.sent[119]).Mode != "resync" {
+		t.Errorf("%+v, %d sent, error %v, said %q", r, len(d.sent), err, said)
 	}
-	d, said, err := resync("s3://exports/2026/all.ndjson")
-	if err != nil || len(d.sent) != 120 || marked(t, d.sent[119]).Mode != "resync" ||
-		!strings.HasPrefix(said, "120 messages sent in resync run") {
-		t.Errorf("%d sent, error %v, said %q", len(d.sent), err, said)
-	}
+	d.sent = nil
 	for from, says := range map[string]string{
 		"s3://exports/secret.ndjson": "AccessDenied",
 		"s3://exports/nothing":       "NoSuchKey",
 	} {
-		d, _, err := resync(from)
+		_, _, err := d.resync(t, from, resyncFlags{checkpoint: at})
 		if refusedFor(t, err, says, from); len(d.sent) > 0 {
 			t.Errorf("%s: %d messages were sent", from, len(d.sent))
 		}
 	}
 	absent(t, at)
-	a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
-	a.aws = func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") }
-	if err := a.resync(t.Context(), (&keeper{}).api(t), "s3://exports/x", resyncFlags{rate: 1}); err == nil ||
-		!strings.Contains(err.Error(), "no profile") {
-		t.Errorf("without credentials: %v", err)
-	}
+	d.aws = func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") }
+	_, _, err = d.resync(t, "s3://exports/x", resyncFlags{})
+	refusedFor(t, err, "no profile")
 }
 
 func TestAResyncIsAcceptedOncePerRun(t *testing.T) {

@@ -16,7 +16,7 @@ func simulated(t *testing.T, args ...string) (string, sim.Summary) {
 	a := lull(t, "", append([]string{"simulate", "--report", file}, args...)...)
 	a.want(t, strings.Join(args, " "), exitOK)
 	var s sim.Summary
-	answer{out: contents(t, file)}.into(t, &s)
+	decode(t, contents(t, file), &s)
 	return a.out, s
 }
 

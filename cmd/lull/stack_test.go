@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -207,8 +206,7 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	gone := "http://" + away()
 	file := write(t, put("a", "1", "{}"))
 	for _, tt := range []struct {
 		name string
@@ -216,18 +214,18 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 		code int
 		says string
 	}{
-		{"nobody there", []string{"status", "--dev", gone.URL}, exitFailed, "is `lull dev` running there?"},
+		{"nobody there", []string{"status", "--dev", gone}, exitFailed, "is `lull dev` running there?"},
 		{"something else", []string{"status", "--dev", other.URL}, exitFailed, "it is not a `lull dev`"},
-		{"nobody to publish to", []string{"publish", file, "--dev", gone.URL}, exitFailed, "after 0 messages"},
+		{"nobody to publish to", []string{"publish", file, "--dev", gone}, exitFailed, "after 0 messages"},
 		{
 			"nobody to wait for",
-			[]string{"wait", "content#a", "--version", "1", "--dev", gone.URL},
+			[]string{"wait", "content#a", "--version", "1", "--dev", gone},
 			exitFailed,
 			"running there",
 		},
-		{"nobody to examine", []string{"doctor", "--dev", gone.URL}, exitFailed, "1 of 1 checks"},
+		{"nobody to examine", []string{"doctor", "--dev", gone}, exitFailed, "1 of 1 checks"},
 		{"no address", []string{"status", "--dev", "there"}, exitUsage, "--dev there"},
-		{"two stacks", []string{"status", "--aws", "--dev", gone.URL}, exitUsage, "choose one"},
+		{"two stacks", []string{"status", "--aws", "--dev", gone}, exitUsage, "choose one"},
 		{"an unknown format", []string{"status", "-o", "xml"}, exitUsage, "-o xml"},
 		{"no settings", []string{"status", "--aws", "--config", "missing.yaml"}, exitUsage, "missing.yaml"},
 		{"no key", []string{"get", "content"}, exitUsage, "<collection>#<id>"},
@@ -300,11 +298,7 @@ func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
 	mux.HandleFunc("POST /operate/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[") })
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
+	gone := away()
 	host := strings.TrimPrefix(server.URL, "http://")
 	checkpoint := filepath.Join(t.TempDir(), "checkpoint")
 	events := write(t, put("a", "1", "{}"))
@@ -312,7 +306,7 @@ func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
 		name, dev string
 		args      []string
 	}{
-		{"nobody there", "http://user:hunter2@" + gone.Addr().String(), []string{"status"}},
+		{"nobody there", "http://user:hunter2@" + gone, []string{"status"}},
 		{"an answer that is cut off", "http://user:hunter2@" + host, []string{"status"}},
 		{"a campaign that is cut off", "http://user:hunter2@" + host, []string{"dead", "redrive", "--all"}},
 		{"another program", "http://user:hunter2@" + host, []string{"explain", "content#a"}},
@@ -322,7 +316,7 @@ func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
 		{"a character that no address has", "http://user:hunter2@local\x7fhost", []string{"status"}},
 		{"a checkpoint", "http://user:hunter2@" + host, []string{"resync", events, "--checkpoint", checkpoint}},
 		{
-			"a checkpoint of another stack", "http://user:hunter3@" + gone.Addr().String(),
+			"a checkpoint of another stack", "http://user:hunter3@" + gone,
 			[]string{"resync", events, "--checkpoint", checkpoint},
 		},
 	} {

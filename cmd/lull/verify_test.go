@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +22,7 @@ import (
 func (a answer) last(t *testing.T) (r verified) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(a.out), "\n")
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
-		t.Fatalf("%v in %s%s", err, a.out, a.errors)
-	}
+	decode(t, lines[len(lines)-1], &r)
 	return r
 }
 
