@@ -134,13 +134,10 @@ func judge(t *testing.T, s *story, l *line) string {
 
 func decide(t *testing.T, s *story, l *line) string {
 	v := shard.View{
-		Now: s.micros(), Consistent: !l.flag("eventual"),
+		Now: s.micros(), Consistent: !l.flag("eventual"), Turn: l.number("turn", "0"),
 		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))),
 	}
 	returns := l.time("returns") // by when a newer version must be due for this one to leave
-	if _, err := fmt.Sscan(l.text("turn", "0"), &v.Turn); err != nil {
-		t.Fatal(err)
-	}
 	h := shard.Hold{Admitted: l.time("admitted")}
 	h.Key = l.key(shard.ClassInt)
 	r := s.row(t)
@@ -161,18 +158,12 @@ func decide(t *testing.T, s *story, l *line) string {
 			text += "; may leave"
 		}
 		return text
-	case shard.ActDone:
-		return "done"
-	case shard.ActStored:
-		return "stored"
-	case shard.ActAdmit:
-		return "admit"
 	case shard.ActLeave:
 		return "leave: " + step.Why
-	case shard.ActReadAgain:
-		return "read again"
 	}
-	return fmt.Sprintf("unknown act %d", step.Act)
+	return map[shard.Act]string{
+		shard.ActDone: "done", shard.ActStored: "stored", shard.ActAdmit: "admit", shard.ActReadAgain: "read again",
+	}[step.Act]
 }
 
 func claim(t *testing.T, s *story, l *line) string {
@@ -268,12 +259,8 @@ func collect(t *testing.T, s *story, _ *line) string {
 }
 
 func trip(t *testing.T, s *story, l *line) string {
-	var level int64
-	if _, err := fmt.Sscan(l.text("level", "1"), &level); err != nil {
-		t.Fatal(err)
-	}
-	return s.write(t, shard.Trip("search", s.micros(), s.micros().Add(l.span(l.text("for", "10s"))), level),
-		"the circuit is open", nil)
+	until := s.micros().Add(l.span(l.text("for", "10s")))
+	return s.write(t, shard.Trip("search", s.micros(), until, int64(l.number("level", "1"))), "the circuit is open", nil)
 }
 
 func probe(t *testing.T, s *story, l *line) string {
@@ -315,11 +302,7 @@ func health(t *testing.T, s *story, l *line) string {
 }
 
 func cut(t *testing.T, s *story, l *line) string {
-	var applied int
-	if _, err := fmt.Sscan(l.text("applied", "0"), &applied); err != nil {
-		t.Fatal(err)
-	}
-	w, ok := shard.Cut("search", s.rowOf(t, shard.HealthRow("search")), s.micros(), applied, 5, 0)
+	w, ok := shard.Cut("search", s.rowOf(t, shard.HealthRow("search")), s.micros(), l.number("applied", "0"), 5, 0)
 	if !ok {
 		return "no CUT: the last one is too young\n"
 	}

@@ -137,6 +137,15 @@ func (l *line) text(key, otherwise string) string {
 	return otherwise
 }
 
+// number is a named argument that is a number.
+func (l *line) number(key, otherwise string) int {
+	n, err := strconv.Atoi(l.text(key, otherwise))
+	if err != nil {
+		l.d.Fatalf(l.t, "no number: %v", err)
+	}
+	return n
+}
+
 // first takes the first argument that is a bare word.
 func (l *line) first() string {
 	for i, a := range l.left {
@@ -283,71 +292,65 @@ func (s *story) show(r shard.Row) string {
 	if !r.Exists() {
 		return "no row\n"
 	}
-	var b strings.Builder
-	say := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
-	}
-	key := func(name string, k shard.OrderKey) {
-		if k != "" {
-			say(name, "%s", version(k))
+	number := func(n int64) string {
+		if n == 0 {
+			return ""
 		}
+		return fmt.Sprint(n)
 	}
-	moment := func(name string, m shard.Micros) {
-		if m != 0 {
-			say(name, "%s", clockText(m))
+	moment := func(m shard.Micros) string {
+		if m == 0 {
+			return ""
 		}
+		return clockText(m)
 	}
-	number := func(name string, n int64) {
-		if n != 0 {
-			say(name, "%d", n)
-		}
-	}
-	number("schema", r.Schema)
+	var class, committed, lease string
 	if r.VersionClass != 0 && r.VersionClass != shard.ClassInt {
-		say("class", "%s", r.VersionClass)
-	}
-	key("pending", r.Pending)
-	moment("burst", r.BurstStart)
-	if r.Flight != "" {
-		say("flight", "%s", r.Flight)
+		class = r.VersionClass.String()
 	}
 	if r.Committed != "" {
-		say("committed", "%s (%s)", version(r.Committed), r.CommittedOp)
+		committed = fmt.Sprintf("%s (%s)", version(r.Committed), r.CommittedOp)
 	}
-	moment("last write", r.LastWrite)
-	key("claimed", r.Claimed)
-	key("claimed was", r.ClaimedWas)
 	switch {
 	case r.Owner != "":
-		say("lease", "%s until %s", r.Owner, clockText(r.LeaseUntil))
+		lease = fmt.Sprintf("%s until %s", r.Owner, clockText(r.LeaseUntil))
 	case r.LeaseUntil != 0:
-		say("lease", "nobody's since %s", clockText(r.LeaseUntil))
+		lease = "nobody's since " + clockText(r.LeaseUntil)
 	}
-	number("attempts", r.Attempts)
-	number("refusals", r.Refusals)
-	if r.LastError != "" {
-		say("last error", "%s", r.LastError)
-	}
-	key("dead", r.Dead)
-	moment("open", r.OpenUntil)
-	number("level", r.Level)
-	moment("probe", r.ProbeUntil)
-	number("rate", r.Rate)
-	number("rate top", r.RateTop)
-	moment("rate at", r.RateAt)
-	moment("paid until", r.PaidUntil)
-	number("paid", r.Paid)
-	moment("sent until", r.SentUntil)
-	moment("paused", r.PausedAt)
-	if r.PausedBy != "" {
-		say("paused by", "%s", r.PausedBy)
-	}
-	moment("ran", r.RanAt)
-	if r.Cursor != "" {
-		say("cursor", "%s", r.Cursor)
-	}
-	if r.ExpiresAt != 0 {
-		say("expires", "%s", clockText(shard.MicrosOf(time.Unix(r.ExpiresAt, 0))))
+	var b strings.Builder
+	for _, line := range []struct{ name, text string }{
+		{"schema", number(r.Schema)},
+		{"class", class},
+		{"pending", version(r.Pending)},
+		{"burst", moment(r.BurstStart)},
+		{"flight", r.Flight},
+		{"committed", committed},
+		{"last write", moment(r.LastWrite)},
+		{"claimed", version(r.Claimed)},
+		{"claimed was", version(r.ClaimedWas)},
+		{"lease", lease},
+		{"attempts", number(r.Attempts)},
+		{"refusals", number(r.Refusals)},
+		{"last error", r.LastError},
+		{"dead", version(r.Dead)},
+		{"open", moment(r.OpenUntil)},
+		{"level", number(r.Level)},
+		{"probe", moment(r.ProbeUntil)},
+		{"rate", number(r.Rate)},
+		{"rate top", number(r.RateTop)},
+		{"rate at", moment(r.RateAt)},
+		{"paid until", moment(r.PaidUntil)},
+		{"paid", number(r.Paid)},
+		{"sent until", moment(r.SentUntil)},
+		{"paused", moment(r.PausedAt)},
+		{"paused by", r.PausedBy},
+		{"ran", moment(r.RanAt)},
+		{"cursor", r.Cursor},
+		{"expires", moment(shard.Micros(r.ExpiresAt * 1_000_000))},
+	} {
+		if line.text != "" {
+			fmt.Fprintf(&b, "  %-11s %s\n", line.name, line.text)
+		}
 	}
 	return b.String()
 }
