@@ -4,6 +4,7 @@
 package awstest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -129,4 +130,18 @@ func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// Lines decodes lines of JSON, such as a function writes them.
+func Lines(t testing.TB, out *bytes.Buffer) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for line := range strings.Lines(out.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		all = append(all, m)
+	}
+	return all
 }

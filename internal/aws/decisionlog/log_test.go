@@ -2,15 +2,14 @@ package decisionlog
 
 import (
 	"bytes"
-	"encoding/json"
 	"log/slog"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -22,20 +21,6 @@ var now = time.UnixMilli(1_777_888_800_000).UTC()
 func newLog() (*Log, *bytes.Buffer) {
 	var out bytes.Buffer
 	return New(&out, slog.LevelInfo, "search", "stack", "lull", "function", "index"), &out
-}
-
-// lines decodes what was written.
-func lines(t *testing.T, out *bytes.Buffer) []map[string]any {
-	t.Helper()
-	var all []map[string]any
-	for line := range strings.Lines(out.String()) {
-		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatalf("line %q: %v", line, err)
-		}
-		all = append(all, m)
-	}
-	return all
 }
 
 func TestWhatMustBeSeenIsALine(t *testing.T) {
@@ -58,7 +43,7 @@ func TestWhatMustBeSeenIsALine(t *testing.T) {
 	quiet := note
 	quiet.Step = journal.Held
 	l.Note(quiet)
-	got := lines(t, out)
+	got := awstest.Lines(t, out)
 	if len(got) != 1 {
 		t.Fatalf("got %d lines, want the error alone: %s", len(got), out.String())
 	}
@@ -90,7 +75,7 @@ func TestAnOutageDoesNotFloodTheLog(t *testing.T) {
 		l.Note(journal.Note{Step: journal.Unreachable})
 		l.Flush()
 		byText := map[string]int{}
-		for _, line := range lines(t, out) {
+		for _, line := range awstest.Lines(t, out) {
 			text, _ := line["msg"].(string)
 			byText[text]++
 			if text == "lines left out" && (line["step"] != "failed" || line["count"] != 980.0) {
@@ -111,7 +96,7 @@ func TestWhatIsAuditedIsNeverLeftOut(t *testing.T) {
 			l.Note(journal.Note{Step: step})
 		}
 	}
-	if got := len(lines(t, out)); got != 100*len(audited) {
+	if got := len(awstest.Lines(t, out)); got != 100*len(audited) {
 		t.Errorf("got %d lines, want %d", got, 100*len(audited))
 	}
 }
@@ -125,7 +110,7 @@ func TestWhatIsAtDebugIsNeverLeftOut(t *testing.T) {
 		l.Note(journal.Note{Step: journal.Held})
 		l.Note(journal.Note{Step: journal.Failed})
 	}
-	if got := len(lines(t, &out)); got != 100+maxLines {
+	if got := len(awstest.Lines(t, &out)); got != 100+maxLines {
 		t.Errorf("got %d lines, want 100 that explain and %d of the flood", got, maxLines)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -25,11 +26,7 @@ func newJournal() (*Journal, *bytes.Buffer) {
 func total(t *testing.T, out *bytes.Buffer, name string) float64 {
 	t.Helper()
 	sum := 0.0
-	for line := range strings.Lines(out.String()) {
-		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatalf("line %q: %v", line, err)
-		}
+	for _, m := range awstest.Lines(t, out) {
 		if n, ok := m[name].(float64); ok && m["_aws"] != nil {
 			sum += n
 		}

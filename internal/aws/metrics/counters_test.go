@@ -2,15 +2,14 @@ package metrics
 
 import (
 	"bytes"
-	"encoding/json"
 	"reflect"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/journal"
 )
 
@@ -19,20 +18,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var base = Base{Stack: "lull", Sink: "search", Function: "index"}
 
 var now = time.UnixMilli(1_777_888_800_000).UTC()
-
-// lines decodes what was written.
-func lines(t *testing.T, out *bytes.Buffer) []map[string]any {
-	t.Helper()
-	var all []map[string]any
-	for line := range strings.Lines(out.String()) {
-		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatalf("line %q: %v", line, err)
-		}
-		all = append(all, m)
-	}
-	return all
-}
 
 // at walks into decoded JSON by names and numbers.
 func at[T any](t *testing.T, v any, path ...any) T {
@@ -71,7 +56,7 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 	j.Count(RowReads, 0)
 	j.Count(Panics, 0)
 	j.Flush(now, "request-1")
-	got := lines(t, &out)
+	got := awstest.Lines(t, &out)
 	if len(got) != 3 {
 		t.Fatalf("got %d lines, want one each for other, search, search live: %s", len(got), out.String())
 	}
@@ -122,7 +107,7 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 	j.Flush(now, "")
 	var live, bulk []float64
 	committed := 0.0
-	for _, line := range lines(t, &out) {
+	for _, line := range awstest.Lines(t, &out) {
 		values := at[[]any](t, line, "Freshness")
 		if len(values) > 100 {
 			t.Errorf("%d values in a line, 100 are allowed", len(values))
@@ -167,7 +152,7 @@ func TestTheOldestMessageIsMeasuredPerLane(t *testing.T) {
 	}
 	j.Flush(now, "")
 	got := map[any]any{}
-	for _, line := range lines(t, &out) {
+	for _, line := range awstest.Lines(t, &out) {
 		got[line["Lane"]] = line[OldestAge]
 		directives := at[[]any](t, line, "_aws", "CloudWatchMetrics")
 		if last := at[map[string]any](t, directives, len(directives)-1); !reflect.DeepEqual(last["Dimensions"],
@@ -195,7 +180,7 @@ func TestNotesFromManyGoroutinesAreAllCounted(t *testing.T) {
 	wg.Wait()
 	out.Reset()
 	j.Flush(now, "")
-	all := lines(t, &out)
+	all := awstest.Lines(t, &out)
 	if got := all[len(all)-1]["Failed"]; got != 1000.0 {
 		t.Errorf("got %v, want 1000", got)
 	}

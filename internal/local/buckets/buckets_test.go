@@ -21,35 +21,51 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAnObjectIsAFileInsideTheFolder(t *testing.T) {
-	t.Parallel()
-	top := t.TempDir()
-	dir := filepath.Join(top, "buckets")
+// opened is a folder of buckets for one test.
+func opened(t *testing.T, dir string) *Folder {
+	t.Helper()
 	f, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	at := func(path string) string {
-		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	return f
+}
+
+// place is the path of a file whose folder is there.
+func place(t *testing.T, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
 	}
+	return path
+}
+
+// write writes a file.
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(place(t, dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnObjectIsAFileInsideTheFolder(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	dir := filepath.Join(top, "buckets")
+	f := opened(t, dir)
 	for path, text := range map[string]string{
 		"b/a.json": "{}", "b/deep/ä b?.json": "[]", "b/full": strings.Repeat("x", payload.MaxObject),
 		"b/large": strings.Repeat("x", payload.MaxObject+1), "../secret": "secret",
 	} {
-		if err := os.WriteFile(at(path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, path, text)
 	}
 	for link, to := range map[string]string{
 		"b/out": filepath.Join(top, "secret"), "b/up": "../../secret", "b/in": "a.json", "b/round": "round",
 		"elsewhere": top,
 	} {
-		if err := os.Symlink(to, at(link)); err != nil {
+		if err := os.Symlink(to, place(t, dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,18 +117,9 @@ func TestAnObjectIsAFileInsideTheFolder(t *testing.T) {
 func TestAnObjectCanBeReadAsSoonAsItIsWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	f := opened(t, dir)
 	for _, text := range []string{"{}", `{"v":2}`} {
-		if err := os.MkdirAll(filepath.Join(dir, "b"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "b", "k"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, "b/k", text)
 		if got, err := f.Load(t.Context(), "b", "k"); err != nil || string(got) != text {
 			t.Errorf("got %q, %v; want %q", got, err, text)
 		}
@@ -126,15 +133,11 @@ func TestAFileThatCannotBeReadNowIsNotRefusedForGood(t *testing.T) {
 		t.Skip("root may read everything")
 	}
 	dir := t.TempDir()
-	f, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	f := opened(t, dir)
 	if err := os.Mkdir(filepath.Join(dir, "b"), 0o000); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Load(t.Context(), "b", "k")
+	_, err := f.Load(t.Context(), "b", "k")
 	var bad *event.Invalid
 	if err == nil || errors.As(err, &bad) {
 		t.Errorf("got %v, want an error that may pass", err)
@@ -144,19 +147,7 @@ func TestAFileThatCannotBeReadNowIsNotRefusedForGood(t *testing.T) {
 func TestAWatcherNotifiesAsS3Does(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	file := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	f := opened(t, dir)
 	var got []string
 	var failing error
 	last := ""
@@ -185,10 +176,10 @@ func TestAWatcherNotifiesAsS3Does(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file("b/deep/ä b+c.json", "{}")
-	file("b/.hidden", "x")
-	file("b/.git/x", "x")
-	file("loose", "x")
+	write(t, dir, "b/deep/ä b+c.json", "{}")
+	write(t, dir, "b/.hidden", "x")
+	write(t, dir, "b/.git/x", "x")
+	write(t, dir, "loose", "x")
 	if err := os.Symlink(dir, filepath.Join(dir, "b", "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -198,8 +189,8 @@ func TestAWatcherNotifiesAsS3Does(t *testing.T) {
 	expect("what is there", "ObjectCreated:Put b deep/%C3%A4+b%2Bc.json")
 	step()
 	expect("nothing has changed")
-	file("b/deep/ä b+c.json", `{"v":2}`)
-	file("b/new", "{}")
+	write(t, dir, "b/deep/ä b+c.json", `{"v":2}`)
+	write(t, dir, "b/new", "{}")
 	step()
 	expect("it may still be written")
 	step()
@@ -235,16 +226,9 @@ func TestAFolderThatCannotBeReadNowHasNotBeenDeleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"b/deep/a", "b/deep/c", "b/deeper"} {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, "")
 	}
-	f, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	f := opened(t, dir)
 	var got []string
 	w := f.Watch(clock.System{}, func(_ context.Context, text string) error {
 		got = append(got, gjson.Get(text, "Records.0.eventName").Str+" "+gjson.Get(text, "Records.0.s3.object.key").Str)

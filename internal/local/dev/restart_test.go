@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -133,24 +132,11 @@ func (l life) until(
 	seen int64,
 ) {
 	t.Helper()
-	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
-	cfg.Complete()
-	f, err := OpenFolder(l.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	k := &ender{next: mix, at: at, crashes: crashes, end: cancel}
-	e, err := New(Options{
-		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Folder: f, Faults: mix,
-		Inject: k, Pollers: 2,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := l.open(t, Options{Faults: mix, Inject: k, Pollers: 2})
+	defer e.folder.Close()
 	if err := e.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -32,24 +32,30 @@ type life struct {
 	killed bool // nothing is saved
 }
 
-// live plays messages until they are settled and returns the report; check sees the engine while it
-// runs.
-func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) ledger.Report {
+// open makes the engine of the run. Close its folder.
+func (l life) open(t *testing.T, o Options) *Engine {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
 	cfg.Complete()
-	f, err := OpenFolder(l.dir)
+	var err error
+	if o.Folder, err = OpenFolder(l.dir); err != nil {
+		t.Fatal(err)
+	}
+	o.Config, o.Clock, o.Sinks = &cfg, clock.System{}, map[string]sink.Sink{"search": l.sink}
+	e, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	e, err := New(Options{
-		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Folder: f,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return e
+}
+
+// live plays messages until they are settled and returns the report; check sees the engine while it
+// runs.
+func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) ledger.Report {
+	t.Helper()
+	e := l.open(t, Options{})
+	defer e.folder.Close()
 	if err := e.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -319,19 +325,8 @@ func TestTheClockOfTheNextRunDoesNotGoBackBehindTheLastRunsEnd(t *testing.T) {
 // load opens a data folder in a new engine.
 func load(t *testing.T, dir string) error {
 	t.Helper()
-	f, err := OpenFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	cfg := config.Default()
-	e, err := New(Options{
-		Config: &cfg, Clock: clock.System{},
-		Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})}, Folder: f,
-	})
-	if err != nil {
-		return err
-	}
+	e := life{dir: dir, sink: memory.NewSink(clock.System{}, memory.SinkSettings{})}.open(t, Options{})
+	defer e.folder.Close()
 	return e.Load(t.Context())
 }
 
