@@ -31,14 +31,10 @@ func TestCollectionOverridesEachSettingOfDebounce(t *testing.T) {
 			news(&c, tt.own)
 			want := base
 			tt.want(&want)
-			if got := c.For("news"); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
-			if got := c.For("content"); got != base {
-				t.Errorf("another collection: got %+v, want %+v", got, base)
-			}
-			if got := c.For("unheard-of"); got != base {
-				t.Errorf("a collection without an entry: got %+v, want %+v", got, base)
+			for name, want := range map[string]Debounce{"news": want, "content": base, "unheard-of": base} {
+				if got := c.For(name); got != want {
+					t.Errorf("%s: got %+v, want %+v", name, got, want)
+				}
 			}
 		})
 	}
@@ -155,14 +151,9 @@ func TestVersionsAndApplyDelayOfSinks(t *testing.T) {
 	} {
 		c := Default()
 		c.Sinks["s"] = tt.sink
-		if got := c.Versions("s"); got != tt.versions {
-			t.Errorf("%s: versions: got %t, want %t", tt.name, got, tt.versions)
-		}
-		if got := c.ApplyDelay("s"); got != tt.delay {
-			t.Errorf("%s: apply delay: got %s, want %s", tt.name, got, tt.delay)
-		}
-		if got, want := c.Lease("s"), 13*second+tt.delay; got != want {
-			t.Errorf("%s: lease: got %s, want %s", tt.name, got, want)
+		if v, delay, lease := c.Versions("s"), c.ApplyDelay("s"), c.Lease("s"); v != tt.versions || delay != tt.delay ||
+			lease != 13*second+tt.delay {
+			t.Errorf("%s: got %t, %s and a lease of %s, want %t and %s", tt.name, v, delay, lease, tt.versions, tt.delay)
 		}
 	}
 }

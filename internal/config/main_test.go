@@ -43,6 +43,11 @@ func setSource(c *Config, change func(s *Source)) {
 	c.Sources["native"] = s
 }
 
+// ofSink and ofSource are changes of the default sink and of the default source.
+func ofSink(change func(s *Sink)) func(*Config) { return func(c *Config) { setSink(c, change) } }
+
+func ofSource(change func(s *Source)) func(*Config) { return func(c *Config) { setSource(c, change) } }
+
 // news adds a collection beside the default one.
 func news(c *Config, o Collection) { c.Collections["content"], c.Collections["news"] = Collection{}, o }
 

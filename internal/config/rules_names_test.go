@@ -189,7 +189,7 @@ var brokenNames = []broken{
 	{
 		rule: "collection-reference", name: "source's",
 		holds:   func(c *Config) { news(c, Collection{}) },
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Collection = "newz" }) },
+		breaks:  ofSource(func(s *Source) { s.Collection = "newz" }),
 		setting: "sources.native.collection", fix: "did you mean news?",
 	},
 	{
@@ -241,8 +241,8 @@ var brokenNames = []broken{
 	},
 	{
 		rule:    "bulk-reference",
-		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 256 * setting.KB }) },
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 255 * setting.KB }) },
+		holds:   ofSink(func(s *Sink) { s.BulkBytes = 256 * setting.KB }),
+		breaks:  ofSink(func(s *Sink) { s.BulkBytes = 255 * setting.KB }),
 		setting: "sinks.search.bulkBytes", fix: "raise it to at least 256KB",
 	},
 }
@@ -251,16 +251,14 @@ var brokenNames = []broken{
 var brokenSources = []broken{
 	{
 		rule:    "source-max-version",
-		holds:   func(c *Config) { setSource(c, func(s *Source) { s.MaxVersion = "1000000" }) },
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.MaxVersion = "1e6" }) },
+		holds:   ofSource(func(s *Source) { s.MaxVersion = "1000000" }),
+		breaks:  ofSource(func(s *Source) { s.MaxVersion = "1e6" }),
 		setting: "sources.native.maxVersion", fix: "in quotes",
 	},
 	{
-		rule: "source-collections",
-		holds: func(c *Config) {
-			setSource(c, func(s *Source) { s.Collections, s.Collection = []string{"news"}, "news" })
-		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Collection = "" }) },
+		rule:    "source-collections",
+		holds:   ofSource(func(s *Source) { s.Collections, s.Collection = []string{"news"}, "news" }),
+		breaks:  ofSource(func(s *Source) { s.Collection = "" }),
 		setting: "sources.native.collections", fix: "or add content",
 	},
 	{
@@ -284,15 +282,13 @@ var brokenSources = []broken{
 	{
 		rule: "source-kind", name: "options of another kind",
 		holds:   jsonSource,
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Options = govuk.Options{} }) },
+		breaks:  ofSource(func(s *Source) { s.Options = govuk.Options{} }),
 		setting: "sources.native", fix: "set Options",
 	},
 	{
 		rule: "source-kind", name: "what the kind checks",
-		holds: jsonSource,
-		breaks: func(c *Config) {
-			setSource(c, func(s *Source) { s.Options = json.Options{JSON: json.Pointers{Version: "/v"}} })
-		},
+		holds:   jsonSource,
+		breaks:  ofSource(func(s *Source) { s.Options = json.Options{JSON: json.Pointers{Version: "/v"}} }),
 		setting: "sources.native.json.id", fix: "/id",
 	},
 	{
@@ -309,45 +305,37 @@ var brokenSources = []broken{
 	},
 	{
 		rule:    "source-class",
-		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }) },
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassInt }) },
+		holds:   ofSource(func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }),
+		breaks:  ofSource(func(s *Source) { s.Class = ClassInt }),
 		setting: "sources.native.class", fix: "write seq",
 	},
 	{
 		rule: "source-arrival",
-		holds: func(c *Config) {
-			setSource(c, func(s *Source) {
-				s.NoVersion, s.Class = NoVersionArrival,
-					ClassTime
-			})
-		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassInt }) },
+		holds: ofSource(func(s *Source) {
+			s.NoVersion, s.Class = NoVersionArrival,
+				ClassTime
+		}),
+		breaks:  ofSource(func(s *Source) { s.Class = ClassInt }),
 		setting: "sources.native.class", fix: "class: time",
 	},
 	{
 		rule: "source-arrival", name: "a kind that always has versions",
-		holds: func(c *Config) {
-			setSource(c, func(s *Source) {
-				*s = Source{Kind: "govuk"}.Complete()
-			})
-		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = NoVersionArrival }) },
+		holds: ofSource(func(s *Source) {
+			*s = Source{Kind: "govuk"}.Complete()
+		}),
+		breaks:  ofSource(func(s *Source) { s.NoVersion = NoVersionArrival }),
 		setting: "sources.native.noVersion", fix: "write refuse",
 	},
 	{
 		rule: "source-arrival", name: "places in a stream",
-		holds: func(c *Config) {
-			setSource(c, func(s *Source) { s.NoVersion, s.Class = NoVersionPosition, ClassLex })
-		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassTime }) },
+		holds:   ofSource(func(s *Source) { s.NoVersion, s.Class = NoVersionPosition, ClassLex }),
+		breaks:  ofSource(func(s *Source) { s.Class = ClassTime }),
 		setting: "sources.native.class", fix: "class: int",
 	},
 	{
 		rule: "source-arrival", name: "places of a kind that always has versions",
-		holds: func(c *Config) {
-			setSource(c, func(s *Source) { *s = Source{Kind: "dynamodb-stream"}.Complete() })
-		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = NoVersionPosition }) },
+		holds:   ofSource(func(s *Source) { *s = Source{Kind: "dynamodb-stream"}.Complete() }),
+		breaks:  ofSource(func(s *Source) { s.NoVersion = NoVersionPosition }),
 		setting: "sources.native.noVersion", fix: "write refuse",
 	},
 	{
@@ -371,13 +359,13 @@ var brokenSources = []broken{
 			fetched(func(f *source.Fetch) { f.Version = "" })(c)
 			setSource(c, func(s *Source) { s.NoVersion = NoVersionPosition })
 		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Fetch.Version = "/updated_at" }) },
+		breaks:  ofSource(func(s *Source) { s.Fetch.Version = "/updated_at" }),
 		setting: "sources.native.fetch.version", fix: "remove it",
 	},
 	{
 		rule:    "source-projection",
-		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"/title", "/a~1b/0"} }) },
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }) },
+		holds:   ofSource(func(s *Source) { s.Projection = []string{"/title", "/a~1b/0"} }),
+		breaks:  ofSource(func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }),
 		setting: "sources.native.projection", fix: "remove it",
 	},
 	{
@@ -439,15 +427,13 @@ var brokenSources = []broken{
 			fetched(func(f *source.Fetch) { f.Version = "" })(c)
 			setSource(c, func(s *Source) { s.NoVersion, s.Class = NoVersionArrival, ClassTime })
 		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Fetch.Version = "/updated_at" }) },
+		breaks:  ofSource(func(s *Source) { s.Fetch.Version = "/updated_at" }),
 		setting: "sources.native.fetch.version", fix: "remove it",
 	},
 	{
 		rule: "fetch", name: "headers for S3",
-		holds: fetched(func(f *source.Fetch) { f.URL, f.Version = "s3://content-bucket/{collection}/{id}.json", "" }),
-		breaks: func(c *Config) {
-			setSource(c, func(s *Source) { s.Fetch.Headers.Env = "CMS" })
-		},
+		holds:   fetched(func(f *source.Fetch) { f.URL, f.Version = "s3://content-bucket/{collection}/{id}.json", "" }),
+		breaks:  ofSource(func(s *Source) { s.Fetch.Headers.Env = "CMS" }),
 		setting: "sources.native.fetch.headers.env", fix: "remove it",
 	},
 	{
@@ -458,11 +444,9 @@ var brokenSources = []broken{
 	{
 		rule: "fetch", name: "headers twice",
 		holds: fetched(func(f *source.Fetch) { f.Headers.Env = "CMS" }),
-		breaks: func(c *Config) {
-			setSource(c, func(s *Source) {
-				s.Fetch.Headers.SecretARN = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:cms-AbCdEf"
-			})
-		},
+		breaks: ofSource(func(s *Source) {
+			s.Fetch.Headers.SecretARN = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:cms-AbCdEf"
+		}),
 		setting: "sources.native.fetch.headers.env", fix: "remove one",
 	},
 	{
@@ -473,7 +457,7 @@ var brokenSources = []broken{
 			c.Collections["content"] = Collection{Enrich: e}
 			fetched(func(f *source.Fetch) { f.Timeout = 999 * time.Millisecond })(c)
 		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Fetch.Timeout = time.Second }) },
+		breaks:  ofSource(func(s *Source) { s.Fetch.Timeout = time.Second }),
 		setting: "sources.native.fetch.timeout", fix: "lower it below 1s, lower index.sinkDeadline, or raise index.timeout to at least 11s",
 	},
 	{

@@ -17,9 +17,7 @@ func auth(a Auth) func(c *Config) {
 
 // signed changes how the default sink, a webhook, authenticates.
 func signed(a Auth) func(c *Config) {
-	return func(c *Config) {
-		setSink(c, func(s *Sink) { s.Kind, s.URL, s.Versions, s.Auth = "webhook", "https://hooks.example.org", nil, a })
-	}
+	return ofSink(func(s *Sink) { s.Kind, s.URL, s.Versions, s.Auth = "webhook", "https://hooks.example.org", nil, a })
 }
 
 // vertex makes the default sink one that takes one document a request, once a second.
@@ -34,7 +32,7 @@ func vertex(change func(*Config)) func(c *Config) {
 }
 
 func at443(address string) func(c *Config) {
-	return func(c *Config) { setSink(c, func(s *Sink) { s.URL = address }) }
+	return ofSink(func(s *Sink) { s.URL = address })
 }
 
 // brokenSinks break each sentence about sinks.
@@ -66,7 +64,7 @@ var brokenSinks = []broken{
 	},
 	{
 		rule: "sink-auth", name: "in the process",
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Auth = Auth{Kind: AuthSigV4, Service: "es"} }) },
+		breaks:  ofSink(func(s *Sink) { s.Auth = Auth{Kind: AuthSigV4, Service: "es"} }),
 		setting: "sinks.search.auth.kind", fix: "write none",
 	},
 	{
@@ -112,8 +110,8 @@ var brokenSinks = []broken{
 	},
 	{
 		rule: "sink-kind", name: "more documents in a request than the kind can send",
-		holds:   vertex(func(c *Config) { setSink(c, func(s *Sink) { s.BulkDocuments = 1 }) }),
-		breaks:  vertex(func(c *Config) { setSink(c, func(s *Sink) { s.BulkDocuments = 2 }) }),
+		holds:   vertex(ofSink(func(s *Sink) { s.BulkDocuments = 1 })),
+		breaks:  vertex(ofSink(func(s *Sink) { s.BulkDocuments = 2 })),
 		setting: "sinks.search.bulkDocuments", fix: "write 1",
 	},
 	{
@@ -152,36 +150,36 @@ var brokenSinks = []broken{
 			auth(Auth{Kind: AuthSigV4, Service: "aoss"})(c)
 			setSink(c, func(s *Sink) { s.Options = opensearch.Settings{Serverless: true} })
 		},
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Auth.Service = "es" }) },
+		breaks:  ofSink(func(s *Sink) { s.Auth.Service = "es" }),
 		setting: "sinks.search.auth.service", fix: "aoss for a serverless",
 	},
 	{
 		rule:    "sink-versions",
 		holds:   withoutVersions,
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Versions = ptr(true) }) },
+		breaks:  ofSink(func(s *Sink) { s.Versions = ptr(true) }),
 		setting: "sinks.search.versions", fix: "remove it",
 	},
 	{
 		rule: "sink-kind", name: "options of another kind",
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Options = opensearch.Settings{} }) },
+		breaks:  ofSink(func(s *Sink) { s.Options = opensearch.Settings{} }),
 		setting: "sinks.search", fix: "kind's package",
 	},
 	{
 		rule:    "sink-apply-delay",
 		holds:   func(c *Config) { withoutVersions(c); setSink(c, func(s *Sink) { s.ApplyDelay = ptr(second) }) },
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.ApplyDelay = ptr(second - time.Millisecond) }) },
+		breaks:  ofSink(func(s *Sink) { s.ApplyDelay = ptr(second - time.Millisecond) }),
 		setting: "sinks.search.applyDelay", fix: "remove it for 30s, or raise it to at least 1s",
 	},
 	{
 		rule:    "sink-index",
-		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.Index = "documents" }) },
+		holds:   ofSink(func(s *Sink) { s.Index = "documents" }),
 		breaks:  func(c *Config) { news(c, Collection{}) },
 		setting: "sinks.search.index", fix: "documents-{collection}",
 	},
 	{
 		rule: "sink-index", name: "missing",
 		holds:   openSearch,
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Index = "" }) },
+		breaks:  ofSink(func(s *Sink) { s.Index = "" }),
 		setting: "sinks.search.index", fix: "write lull-{collection}; or {collection}",
 	},
 	{
@@ -192,27 +190,25 @@ var brokenSinks = []broken{
 			other.MaxConcurrency, other.Index = ptr(400), "other-{collection}"
 			c.Sinks["vectors"] = other
 		},
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.MaxConcurrency = ptr(501) }) },
+		breaks:  ofSink(func(s *Sink) { s.MaxConcurrency = ptr(501) }),
 		setting: "sinks.vectors.maxConcurrency", fix: "lower one of them",
 	},
 	{
-		rule: "sink-ceiling",
-		holds: func(c *Config) {
-			setSink(c, func(s *Sink) { s.MaxDocumentsPerSecond = ptr(setting.OncePerSecond / 2) })
-		},
+		rule:    "sink-ceiling",
+		holds:   ofSink(func(s *Sink) { s.MaxDocumentsPerSecond = ptr(setting.OncePerSecond / 2) }),
 		breaks:  func(c *Config) { c.TableOutage = TableOutageOpen },
 		setting: "sinks.search.maxDocumentsPerSecond", fix: "set tableOutage to closed",
 	},
 	{
 		rule:    "sink-unchanged",
-		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.Unchanged = sink.Keep }) },
+		holds:   ofSink(func(s *Sink) { s.Unchanged = sink.Keep }),
 		breaks:  func(c *Config) { c.TableOutage = TableOutageOpen },
 		setting: "sinks.search.unchanged", fix: "write write, or set tableOutage to closed",
 	},
 	{
 		rule: "sink-unchanged", name: "a sink whose index has no generation",
 		holds:   withoutVersions, // serverless
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Unchanged = sink.Keep }) },
+		breaks:  ofSink(func(s *Sink) { s.Unchanged = sink.Keep }),
 		setting: "sinks.search.unchanged", fix: "write write",
 	},
 	{

@@ -139,7 +139,7 @@ var brokenTimes = []broken{
 			withoutVersions(c)
 			setSink(c, func(s *Sink) { s.ApplyDelay = ptr(107*second - time.Millisecond) })
 		},
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.ApplyDelay = ptr(107 * second) }) },
+		breaks:  ofSink(func(s *Sink) { s.ApplyDelay = ptr(107 * second) }),
 		setting: "flight.continueAfter", fix: "sinks.search.applyDelay",
 	},
 	{

@@ -191,7 +191,7 @@ func TestValidateHoldsToBoundsWithoutAFile(t *testing.T) {
 		fix     string
 	}{
 		{
-			"empty choice", func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = "" }) },
+			"empty choice", ofSource(func(s *Source) { s.NoVersion = "" }),
 			"sources.native.noVersion", "refuse, arrival",
 		},
 		{
@@ -218,7 +218,7 @@ func TestValidateHoldsToBoundsWithoutAFile(t *testing.T) {
 			"payload.allow[0].prefix", "without *",
 		},
 		{
-			"pointer", func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"title"} }) },
+			"pointer", ofSource(func(s *Source) { s.Projection = []string{"title"} }),
 			"sources.native.projection[0]", "JSON pointer",
 		},
 	} {

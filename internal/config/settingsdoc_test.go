@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-var update = flag.Bool("update", false, "write docs/settings.md and docs/lull.schema.json again")
+var update = flag.Bool("update", false, "write docs/settings.md, docs/lull.schema.json and docs/sinks/README.md again")
 
 const docHead = `# Settings
 
@@ -95,9 +95,12 @@ func groupOf(name string) string {
 	return group
 }
 
+// Every kind of sink that can be deployed has its page: the documents' own test follows the links.
 func TestSettingsDocument(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"settings.md": document(), "lull.schema.json": string(Schema())} {
+	for name, want := range map[string]string{
+		"settings.md": document(), "lull.schema.json": string(Schema()), "sinks/README.md": sinksDocument(),
+	} {
 		path := filepath.Join("..", "..", "docs", name)
 		if *update {
 			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {

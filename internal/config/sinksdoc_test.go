@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 
 	"github.com/lullhq/lull/sink"
 )
@@ -14,7 +13,7 @@ const sinksHead = `# Sinks
 
 For developers who choose where documents go: one page for each kind of sink. The
 [glossary](../glossary.md) defines the words. The kinds themselves write this table
-(` + "`go test ./internal/config -run TestSinksDocument -update`" + `).
+(` + "`go test ./internal/config -run TestSettingsDocument -update`" + `).
 
 | kind | what it is | compares versions | documents a request | ` + "`auth.kind`" + ` | page |
 |---|---|---|---|---|---|
@@ -70,22 +69,4 @@ func compares(s Sink) string {
 		return "with `versions: true`"
 	}
 	return "no"
-}
-
-// Every kind that can be deployed has its page: the documents' own test follows the links.
-func TestSinksDocument(t *testing.T) {
-	t.Parallel()
-	path, want := filepath.Join("..", "..", "docs", "sinks", "README.md"), sinksDocument()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is not what the kinds say: run this test with -update", path)
-	}
 }

@@ -37,10 +37,7 @@ func TestOneLineIsEnoughForALongWindow(t *testing.T) {
 	} {
 		t.Run(c.setting+" "+c.value, func(t *testing.T) {
 			t.Parallel()
-			got, err := Decode(said(c.setting, c.value))
-			if err == nil {
-				err = got.Validate()
-			}
+			got, err := judged(said(c.setting, c.value))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,9 +64,7 @@ func TestWhatIsSaidIsNotDerived(t *testing.T) {
 	file = said("debounce.maxWait", "1m")
 	quiet := said("debounce.quiet", "5m").Fields[0].Value.Fields
 	file.Fields[0].Value.Fields = append(file.Fields[0].Value.Fields, quiet...)
-	if c, err = Decode(file); err == nil {
-		err = c.Validate()
-	}
+	_, err = judged(file)
 	if got := Faults(err); len(got) == 0 || got[0].Rule != "quiet-max-wait" {
 		t.Errorf("got %v, want quiet refused beside a shorter max wait", err)
 	}
@@ -79,10 +74,7 @@ func TestWhatIsSaidIsNotDerived(t *testing.T) {
 func TestAWindowThatIsTooLongIsOneFault(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"debounce.quiet", "collections.news.quiet"} {
-		c, err := Decode(said(setting, "20m"))
-		if err == nil {
-			err = c.Validate()
-		}
+		_, err := judged(said(setting, "20m"))
 		if got := Faults(err); len(got) != 1 || got[0].Setting != setting {
 			t.Errorf("%s: got %v, want one fault", setting, err)
 		}
@@ -110,29 +102,27 @@ func TestSetQuietDerivesAgain(t *testing.T) {
 // accepts reports whether one value is accepted with the rest at its default.
 func accepts(s described, n int64) bool {
 	f := file(s, number(s.Setting, n))
-	for group, kind := range map[string]string{"sinks.<name>.": "memory", "sources.<name>.": "native"} {
-		if strings.HasPrefix(s.Name, group) && !strings.Contains(s.generic, ":") {
-			entry := &f.Fields[0].Value.Fields[0].Value
-			entry.Fields = append(entry.Fields, said("kind", kind).Fields...)
+	beside := func(entry *tree.Node, others ...tree.Node) {
+		for _, other := range others {
+			entry.Fields = append(entry.Fields, other.Fields...)
 		}
 	}
-	if kind, option := strings.CutPrefix(s.generic, "sinks.<name>:"); option {
-		kind, _, _ = strings.Cut(kind, ".")
+	option, ofSink := strings.CutPrefix(s.generic, "sinks.<name>:")
+	switch {
+	case ofSink:
+		kind, _, _ := strings.Cut(option, ".")
 		k, _ := sink.Lookup(kind)
-		entry := &f.Fields[0].Value.Fields[0].Value
-		for _, other := range [][2]string{{"url", k.Example()}, {"index", "{collection}"}} {
-			entry.Fields = append(entry.Fields, said(other[0], other[1]).Fields...)
-		}
+		beside(&f.Fields[0].Value.Fields[0].Value, said("url", k.Example()), said("index", "{collection}"))
+	case strings.HasPrefix(s.generic, "sinks.<name>."):
+		beside(&f.Fields[0].Value.Fields[0].Value, said("kind", "memory"))
+	case strings.HasPrefix(s.generic, "sources.<name>."):
+		beside(&f.Fields[0].Value.Fields[0].Value, said("kind", "native"))
+	case strings.HasPrefix(s.generic, "collections.<name>.enrich."):
+		beside(&f.Fields[0].Value.Fields[0].Value.Fields[0].Value, said("kind", "http"), said("url", "https://enrich.example.org/"),
+			within("inputs", tree.Node{Kind: tree.List, Items: []tree.Node{{Kind: tree.String, Text: "/title"}}}))
 	}
-	if strings.HasPrefix(s.Name, "collections.<name>.enrich.") {
-		entry := &f.Fields[0].Value.Fields[0].Value.Fields[0].Value
-		entry.Fields = append(entry.Fields, said("kind", "http").Fields...)
-		entry.Fields = append(entry.Fields, said("url", "https://enrich.example.org/").Fields...)
-		entry.Fields = append(entry.Fields,
-			within("inputs", tree.Node{Kind: tree.List, Items: []tree.Node{{Kind: tree.String, Text: "/title"}}}).Fields...)
-	}
-	c, err := Decode(f)
-	return err == nil && c.Validate() == nil
+	_, err := judged(f)
+	return err == nil
 }
 
 // steps is what values of a setting are tried in.
