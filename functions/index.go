@@ -37,9 +37,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 	account := sinks.Account{
 		Getenv: s.Getenv, AWS: func(context.Context) (sdk.Config, error) { return aws, nil },
 	}
-	callers, err := enrichers.Open(context.Background(), s.Config, s.Sink, enrichers.Account{
-		Getenv: s.Getenv, AWS: func(context.Context) (sdk.Config, error) { return aws, nil },
-	})
+	callers, err := enrichers.Open(context.Background(), s.Config, s.Sink, account)
 	if err != nil {
 		return nil, err
 	}

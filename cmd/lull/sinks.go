@@ -165,7 +165,7 @@ func (a *app) openSink(ctx context.Context, cfg *config.Config, name, folder str
 func (a *app) openEnrichers(ctx context.Context, cfg *config.Config) (map[shard.Collection]enrich.Caller, error) {
 	all := map[shard.Collection]enrich.Caller{}
 	for name := range cfg.Sinks {
-		of, err := enrichers.Open(ctx, cfg, name, enrichers.Account{Getenv: os.Getenv, AWS: a.aws})
+		of, err := enrichers.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws})
 		if err != nil {
 			return nil, err
 		}

@@ -364,15 +364,12 @@ const inline = "-"
 
 // fieldNamed finds the field of a struct that a key names.
 func fieldNamed(t reflect.Type, key string) (int, bool) {
-	for i := range t.NumField() {
-		if name := t.Field(i).Tag.Get("json"); name == key && name != inline {
-			return i, true
-		}
-	}
-	return 0, false
+	i := slices.Index(fieldNames(t), key)
+	return i, i >= 0
 }
 
-// fieldNames returns the names of a struct's settings, without the options of a kind.
+// fieldNames returns the names of a struct's settings, in its order. The options of a kind come
+// last in theirs, and have none.
 func fieldNames(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {

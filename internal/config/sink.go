@@ -30,18 +30,15 @@ const (
 
 // Ceiling is the most documents that go to a sink, in thousandths a second. 0 is for no ceiling.
 func (c *Config) Ceiling(sink string) int64 {
-	if most := c.Sinks[sink].MaxDocumentsPerSecond; most != nil {
-		return int64(*most)
-	}
-	return 0
+	var most setting.Rate
+	override(&most, c.Sinks[sink].MaxDocumentsPerSecond)
+	return int64(most)
 }
 
 // IndexConcurrency is the most invocations of a sink's index function at once. 0 is for any number.
-func (c *Config) IndexConcurrency(sink string) int {
-	if most := c.Sinks[sink].MaxConcurrency; most != nil {
-		return *most
-	}
-	return 0
+func (c *Config) IndexConcurrency(sink string) (most int) {
+	override(&most, c.Sinks[sink].MaxConcurrency)
+	return most
 }
 
 // CollectionsOf returns the collections that are known to be written to this sink, sorted: those

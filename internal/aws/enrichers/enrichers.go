@@ -22,32 +22,24 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/secret"
+	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/enrich/httpcall"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Account is where credentials come from.
-type Account struct {
-	// Getenv reads the variables that headers.env names.
-	Getenv func(string) string
-	// AWS finds the credentials and the region of this process. It is called only where they are
-	// needed.
-	AWS func(context.Context) (aws.Config, error)
-}
-
 // Open opens the enrichers of the collections of a sink. It sends nothing to them.
 func Open(
 	ctx context.Context,
 	cfg *config.Config,
 	sink string,
-	from Account,
+	from sinks.Account,
 ) (map[shard.Collection]enrich.Caller, error) {
 	callers := map[shard.Collection]enrich.Caller{}
 	var errs []error
 	for _, c := range cfg.Enriched(sink) {
-		caller, err := from.open(ctx, cfg.EnrichFor(c))
+		caller, err := open(ctx, cfg.EnrichFor(c), from)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("collections.%s.enrich: %w", c, err))
 		}
@@ -56,21 +48,10 @@ func Open(
 	return callers, errors.Join(errs...)
 }
 
-func (from Account) open(ctx context.Context, e *config.Enrich) (enrich.Caller, error) {
+func open(ctx context.Context, e *config.Enrich, from sinks.Account) (enrich.Caller, error) {
 	if e.Kind == config.EnrichHTTP && e.Headers.SecretARN == "" {
-		if e.Headers.Env == "" {
-			return httpcall.New(e.URL, e.AllowPrivate, nil), nil
-		}
-		headers, ok := secret.ParseHeaders(from.Getenv(e.Headers.Env))
-		if !ok {
-			return nil, fmt.Errorf(
-				"set the environment variable %s to a JSON object of names of headers and their values",
-				e.Headers.Env,
-			)
-		}
-		return httpcall.New(e.URL, e.AllowPrivate, func(context.Context) (map[string]string, error) {
-			return headers, nil
-		}), nil
+		headers, err := from.Headers(e.Headers)
+		return httpcall.New(e.URL, e.AllowPrivate, headers), err
 	}
 	account, err := from.AWS(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"go.uber.org/goleak"
 
+	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/enrich"
 )
@@ -28,7 +29,7 @@ func opened(t *testing.T, e config.Enrich, env string, h http.HandlerFunc) (enri
 	cfg := config.Default()
 	cfg.Collections = map[string]config.Collection{"c": {Enrich: &e}, "d": {}}
 	cfg.Complete()
-	all, err := Open(t.Context(), &cfg, "search", Account{
+	all, err := Open(t.Context(), &cfg, "search", sinks.Account{
 		Getenv: func(string) string { return env },
 		AWS: func(context.Context) (aws.Config, error) {
 			return aws.Config{
