@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -101,9 +102,9 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	var found []sink.Stored
 	scores := map[shard.DocID]int{}
 	for _, d := range s.snapshot(q.Collection) {
-		value, err := field(d.Document, q.Field)
-		if err != nil {
-			return nil, fmt.Errorf("search %s: %w", d.Doc, err)
+		value := gjson.ParseBytes(d.Document)
+		if q.Field != "" {
+			value = value.Get(q.Field)
 		}
 		if scores[d.Doc] = score(value, wanted, strings.ToLower(beginning)); scores[d.Doc] > 0 {
 			found = append(found, d)
@@ -113,29 +114,9 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found[:min(len(found), max(q.Limit, 0))], nil
 }
 
-// field is the value of a field, the whole document for no name, nil for a field that is not there.
-func field(document []byte, name string) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(document))
-	d.UseNumber()
-	var value any
-	if err := d.Decode(&value); err != nil {
-		return nil, fmt.Errorf("read document: %w", err)
-	}
-	for name != "" {
-		var first string
-		first, name, _ = strings.Cut(name, ".")
-		object, ok := value.(map[string]any)
-		if !ok {
-			return nil, nil
-		}
-		value = object[first]
-	}
-	return value, nil
-}
-
 // score is how often the wanted words stand in a value, the last one also as the beginning of a
 // word; 0 where one of them does not.
-func score(value any, wanted []string, beginning string) int {
+func score(value gjson.Result, wanted []string, beginning string) int {
 	found := map[string]int{}
 	count(value, found)
 	n := 0
@@ -161,22 +142,19 @@ func score(value any, wanted []string, beginning string) int {
 }
 
 // count adds the words of a value to found.
-func count(value any, found map[string]int) {
-	switch v := value.(type) {
-	case string:
-		for _, w := range words(v) {
+func count(v gjson.Result, found map[string]int) {
+	switch {
+	case v.Type == gjson.String:
+		for _, w := range words(v.Str) {
 			found[w]++
 		}
-	case json.Number:
-		found[v.String()]++
-	case []any:
-		for _, e := range v {
+	case v.Type == gjson.Number:
+		found[v.Raw]++
+	case v.IsObject(), v.IsArray():
+		v.ForEach(func(_, e gjson.Result) bool {
 			count(e, found)
-		}
-	case map[string]any:
-		for _, e := range v {
-			count(e, found)
-		}
+			return true
+		})
 	}
 }
 
