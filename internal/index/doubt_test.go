@@ -137,6 +137,27 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
+// A turn asks one question: a collection that is refused in a later request waits for the next turn.
+func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
+	other := func(body string) string { return body[:len(body)-1] + `,"collection":"other"}` }
+	stage{cfg: func(c *config.Config) {
+		c.Collections["other"] = config.Collection{}
+		c.DefaultCollection = "content"
+	}}.play(t, func(b *bench) {
+		b.fly(b.hold(put("a", 1), other(put("a", 1))), 2)
+		time.Sleep(time.Minute)
+		s := b.hold(put("a", 2), other(put("a", 2)))
+		for _, d := range []shard.DocID{doc("a"), "other#a"} {
+			b.Change(d, func(r *shard.Row) { r.Attempts = 3 }) // a request of its own
+		}
+		b.sink.SetRule(func(sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), true })
+		before := b.sink.Counts().Requests
+		b.turn(s)
+		b.requests(before+3, "two, and one question")
+		b.Noted(journal.DeadLettered, 0)
+	})
+}
+
 // The copy has no answer: whose fault it is stays open. The lease of the document that was copied
 // stays too, because a sink without versions may still apply it.
 func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {

@@ -5,12 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
+	"github.com/lullhq/lull/sink"
 )
 
 // An earlier version believed any clock. What one that was a month ahead left in the health row
@@ -78,5 +81,51 @@ func TestAFlightWhoseTripGotNoAnswerProbes(t *testing.T) {
 			b.Errorf("open until %d, it probes at %d", h.OpenUntil, s.Probes)
 		}
 		b.Noted(journal.CircuitOpened, 1)
+	})
+}
+
+// Another flight may open the circuit first. What it wrote counts for this one, too: how long
+// nothing is asked, and whether anything waits in flights.
+func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
+	opened := func(b *bench, row shard.DocID, long time.Duration, level int64) {
+		b.inject = at("TRIP", func() {
+			b.Write(shardtest.Put(shard.Row{Doc: row, OpenUntil: now().Add(long), Level: level}))
+		})
+	}
+	t.Run("of a sink", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := b.hold(put("a", 1))
+			b.sink.SetDown(errors.New("refused"))
+			opened(b, shard.HealthRow("search"), time.Minute, 7)
+			if s = b.turn(s); !s.Done {
+				b.Errorf("state %+v, want the flight to leave a sink that is away for long", s)
+			}
+			b.Noted(journal.Away, 1)
+		})
+	})
+	t.Run("of an enricher", func(t *testing.T) {
+		stage{cfg: enriched}.play(t, func(b *bench) {
+			b.enricher = &service{whole: func([]string) (string, error) { return "", &enrich.Failure{Reason: "refused"} }}
+			s := b.hold(titled("a", 1))
+			opened(b, shard.HealthRow(enrich.HealthName("content")), 30*time.Second, 1)
+			if s = b.turn(s); s.Done || time.Until(s.Wake()) < 29*time.Second {
+				b.Errorf("done %v, wakes in %s, want it to wait for half a minute", s.Done, time.Until(s.Wake()))
+			}
+		})
+	})
+	t.Run("while this one slows down", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := b.hold(put("a", 1), put("b", 1))
+			for _, id := range []string{"a", "b"} {
+				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // a request of its own
+			}
+			b.sink.SetRule(func(sink.Op) (memory.Answer, bool) {
+				b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute), Level: 3}))
+				return throttled(), true
+			})
+			b.turn(s)
+			b.requests(1, "nothing more goes to a sink whose circuit is open")
+			b.Noted(journal.Slowed, 0)
+		})
 	})
 }
