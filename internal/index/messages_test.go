@@ -136,9 +136,7 @@ func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 		}
 		b.Noted(journal.LeftFlight, 1)
 		b.Noted(journal.Deleted, 1)
-		if c := b.live.Counts(); c.Visible != 1 || c.Total() != 1 {
-			b.Errorf("queue %+v, want the notification visible at once", c)
-		}
+		b.queued(1, 0, "the notification is given back at once")
 		b.fly(b.receive(flight.Live), 3)
 		b.inQueue(0)
 		if r := b.Row("content#b/two"); r.Committed == "" {
@@ -154,9 +152,7 @@ func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
 		s := b.hold(put("a", 1))
 		time.Sleep(b.Config.Queues.Visibility - 3*time.Second)
 		b.inject = at("COMMIT", func() {
-			if c := b.live.Counts(); c.Visible != 0 {
-				b.Error("visible while it is being written")
-			}
+			b.queued(0, 1, "while it is being written")
 		})
 		b.fly(s, 1)
 		b.Noted(journal.Extended, 1)
@@ -202,13 +198,9 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.Config.Index.Timeout)) {
 			b.Errorf("extensions %+v, want the message that is left, past the next turn at %s", n, s.Wake())
 		}
-		if c := b.live.Counts(); c.InFlight != 1 || c.Total() != 1 {
-			b.Errorf("queue %+v, want one message held", c)
-		}
+		b.queued(0, 1, "one message is held")
 		time.Sleep(time.Until(s.Wake()) - time.Second)
-		if c := b.live.Counts(); c.Visible != 0 {
-			b.Error("visible before its next turn")
-		}
+		b.queued(0, 1, "before its next turn")
 		b.fly(s, 2)
 		b.inQueue(0)
 	})
@@ -234,9 +226,7 @@ func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 		s := b.hold(put("a", 1))
 		b.leased(doc("a"), 20*time.Hour)
 		s = b.turn(s)
-		if c := b.live.Counts(); c.InFlight != 1 {
-			b.Fatalf("queue %+v, want the message held", c)
-		}
+		b.queued(0, 1, "the message is held")
 		for _, n := range b.Notes.Of(journal.Extended) {
 			if held := n.Until.Sub(b.manifest(s.Flight).Received); held > queue.MaxHold {
 				b.Errorf("asked for %s since the receive: SQS would refuse", held)
@@ -248,9 +238,7 @@ func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 			b.Fatalf("state %+v (%v), want the flight ended", next, err)
 		}
 		b.Noted(journal.TwelveHours, 1)
-		if c := b.live.Counts(); c.Visible != 1 {
-			b.Errorf("queue %+v, want the message visible at once", c)
-		}
+		b.queued(1, 0, "the message is given back at once")
 	})
 }
 

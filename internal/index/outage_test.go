@@ -30,6 +30,17 @@ func (b *bench) open(bodies ...string) flight.State {
 	return s
 }
 
+// wroteOpen is a flight that has written version 4 of document a while the table was away.
+func (b *bench) wroteOpen() flight.State {
+	b.Helper()
+	s := b.open(put("a", 4))
+	back := b.away()
+	s = b.turn(s)
+	back()
+	b.holds("a", "4")
+	return s
+}
+
 func deleted(version shard.OrderKey) func(r *shard.Row) {
 	return func(r *shard.Row) {
 		*r = shard.Row{
@@ -103,10 +114,7 @@ func TestAnOpenFlightWhoseWritingTurnWasLostIsComparedWithTheRows(t *testing.T) 
 // Machines' clocks differ. One that is behind finds the flight awake too early, and lets it sleep.
 func TestAnOpenFlightThatWokeEarlySleepsOn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		s := b.open(put("a", 4))
-		back := b.away()
-		s = b.turn(s)
-		back()
+		s := b.wroteOpen()
 		b.Change(doc("a"), deleted(b.key("a", 5)))
 		s = b.turn(s)
 		time.Sleep(time.Until(s.Wake()))
@@ -141,6 +149,7 @@ func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
 // What the rows know better after the outage: a delete is written again, under a lease; of anything
 // else lull has no body, and says so.
 func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
+	deletes := func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) }
 	for name, c := range map[string]struct {
 		row        func(b *bench)
 		race       func(b *bench)
@@ -156,57 +165,53 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 		"a newer put": {func(b *bench) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Committed, r.CommittedOp = b.key("a", 5), shard.Put })
 		}, nil, 0, "the row knows", "4"},
-		"a newer delete": {func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) }, nil, 1, "", ""},
+		"a newer delete": {deletes, nil, 1, "", ""},
 		"a delete, and a newer version is admitted meanwhile": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) { b.inject = at("REASSERT", func() { b.admit(put("a", 6)) }) },
 			0, "could not be asserted", "4",
 		},
 		"a delete, and the sink is throttled": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) { b.sink.Script(doc("a"), throttled(), throttled()) },
 			1, "", "",
 		},
 		"a delete, and the sink refuses it for good": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) { b.sink.Script(doc("a"), poison()) },
 			0, "could not be asserted", "4",
 		},
 		"a delete, and somebody has the lease": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) {
 				b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil = "t", now().Add(20*time.Second) })
 			},
 			1, "", "",
 		},
 		"a delete, and the sink stays throttled": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) { b.sink.Script(doc("a"), slices.Repeat([]memory.Answer{throttled()}, 10_000)...) },
 			0, "could not be asserted", "4",
 		},
 		"a delete, and its lease was granted without an answer": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) { b.inject = fails("REASSERT", fault.FailAfter, 1) },
 			1, "", "",
 		},
 		"a delete, and its end was written without an answer": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) { b.inject = fails("REASSERTED", fault.FailAfter, 1) },
 			1, "", "",
 		},
 		"a delete, and its end cannot be written": {
-			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
+			deletes,
 			func(b *bench) { b.inject = fails("REASSERTED", fault.FailBefore, 4) },
 			1, "", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
-				s := b.open(put("a", 4))
-				back := b.away()
-				s = b.turn(s)
-				b.holds("a", "4")
-				back()
+				s := b.wroteOpen()
 				c.row(b)
 				s = b.turn(s)
 				if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {
@@ -255,13 +260,10 @@ func TestAnOpenFlightLeavesWhatIsNotADocumentToReceive(t *testing.T) {
 // it was found away, and ends by the clock, whenever the flight is woken.
 func TestReassertingWaitsUntilNobodyCanBeWritingOpen(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		s := b.open(put("a", 4))
-		back := b.away()
-		s = b.turn(s)
-		back()
+		s := b.wroteOpen()
 		b.Change(doc("a"), deleted(b.key("a", 5)))
 		s = b.turn(s) // waits for a lease
-		back = b.away()
+		back := b.away()
 		s = b.turn(s) // away again
 		back()
 		s = b.turn(s)

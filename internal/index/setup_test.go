@@ -257,6 +257,14 @@ func (b *bench) delivers(s flight.State, most int, id, version string) {
 	b.holds(id, version)
 }
 
+// queued checks how many messages of the live queue somebody could receive, and how many nobody.
+func (b *bench) queued(visible, invisible int, why string) {
+	b.Helper()
+	if c := b.live.Counts(); c.Visible != visible || c.InFlight != invisible || c.Total() != visible+invisible {
+		b.Errorf("queue %+v, want %d visible and %d not: %s", c, visible, invisible, why)
+	}
+}
+
 // flightsLeft checks how many flights have a manifest or a checkpoint.
 func (b *bench) flightsLeft(want int) {
 	b.Helper()
