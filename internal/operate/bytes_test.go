@@ -15,7 +15,6 @@ import (
 const notUTF8 = "{\"type\":\"doc.changed\",\"subject\":\"a\",\"sequence\":1,\"data\":{\"title\":\"x\xff\xfey\"}}"
 
 func TestPublishedBodyThatIsNotUTF8IsRefusedAsItIs(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		got, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), notUTF8, put("b", 1))})
 		if err != nil || got.Messages != 2 || len(got.Refused) != 1 {
@@ -31,7 +30,6 @@ func TestPublishedBodyThatIsNotUTF8IsRefusedAsItIs(t *testing.T) {
 }
 
 func TestDeadLetterIsShownByteForByteAlsoWhereItIsNotUTF8(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for _, body := range []string{notUTF8, "", "<b>\t&\u2028 ü"} {
 			l := deadletter.New(queue.Message{ID: "m", Body: body, Sent: g.Clock.Now()}, deadletter.Undecodable, "", "",

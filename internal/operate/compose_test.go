@@ -10,7 +10,6 @@ import (
 )
 
 func TestComposeWritesWhatPublishTakes(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for _, c := range []operate.Composition{
 			{ID: "a", Data: []byte(`{"title":"A"}`)}, {ID: "<b>\u202e", Collection: "far"}, {ID: "a", Delete: true, Deletes: true},

@@ -116,7 +116,6 @@ func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {
 		"an unknown key":         {filter: operate.DocumentFilter{Key: "content#<script>../%2f#\U0001f600"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 				g.documents()
 				scans := &counted{Scanner: g.shards}
@@ -192,7 +191,6 @@ func TestDocumentsComePageByPage(t *testing.T) {
 }
 
 func TestAWaitingDocumentSaysWhenItIsDueAndHowMuchWaits(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.hold("01A", put("a", 1))
 		g.hold("01B", put("a", 2))
@@ -215,24 +213,23 @@ func TestAWaitingDocumentSaysWhenItIsDueAndHowMuchWaits(t *testing.T) {
 }
 
 func TestDocumentsRefusesAWrongFilter(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		filter operate.DocumentFilter
-		names  string
-	}{
-		"a state":         {operate.DocumentFilter{State: "tired"}, "waiting, claimed, dead"},
-		"a limit":         {operate.DocumentFilter{Limit: 1001}, "limit"},
-		"a negative one":  {operate.DocumentFilter{Limit: -1}, "limit"},
-		"a collection":    {operate.DocumentFilter{Collection: "../x"}, "collection"},
-		"a key":           {operate.DocumentFilter{Key: "no-collection"}, "key"},
-		"another list's":  {operate.DocumentFilter{Cursor: "01A+x"}, "cursor"},
-		"a negative page": {operate.DocumentFilter{Cursor: "01A+-2"}, "cursor"},
-	} {
-		everyWay(t, func(t *testing.T, _ *ground, api operate.API) {
+	everyWay(t, func(t *testing.T, _ *ground, api operate.API) {
+		for name, tt := range map[string]struct {
+			filter operate.DocumentFilter
+			names  string
+		}{
+			"a state":         {operate.DocumentFilter{State: "tired"}, "waiting, claimed, dead"},
+			"a limit":         {operate.DocumentFilter{Limit: 1001}, "limit"},
+			"a negative one":  {operate.DocumentFilter{Limit: -1}, "limit"},
+			"a collection":    {operate.DocumentFilter{Collection: "../x"}, "collection"},
+			"a key":           {operate.DocumentFilter{Key: "no-collection"}, "key"},
+			"another list's":  {operate.DocumentFilter{Cursor: "01A+x"}, "cursor"},
+			"a negative page": {operate.DocumentFilter{Cursor: "01A+-2"}, "cursor"},
+		} {
 			_, err := api.Documents(t.Context(), tt.filter)
 			if !errors.Is(err, operate.ErrInput) || !strings.Contains(fmt.Sprint(err), tt.names) {
 				t.Errorf("%s: got %v", name, err)
 			}
-		})
-	}
+		}
+	})
 }

@@ -40,7 +40,6 @@ func (g *ground) fanOut() (remote *ground) {
 }
 
 func TestAMessageGoesToEverySinkOfItsCollectionOrToTheOneThatIsNamed(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.fanOut()
 		far := strings.Replace(put("f", 1), `"subject"`, `"collection":"far","subject"`, 1)
@@ -88,7 +87,6 @@ func explained(t *testing.T, api operate.API, key shard.DocID) []operate.Explana
 }
 
 func TestADocumentIsExplainedForEachSink(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		remote := g.fanOut()
 		g.commit(g.hold("one", put("a", 2)), `{"title":"v2"}`)
@@ -132,7 +130,6 @@ func TestADocumentIsExplainedForEachSink(t *testing.T) {
 }
 
 func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		remote := g.fanOut()
 		own := shard.DocID("content@remote#a")
@@ -183,7 +180,6 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 }
 
 func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		remote := g.fanOut()
 		g.Config.Debounce.MinInterval = 0
@@ -221,7 +217,6 @@ func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
 
 // A typing error in the name of a sink may not forget a document that nobody meant.
 func TestAKeyWithASinkThatItsCollectionDoesNotHaveIsRefused(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.fanOut()
 		g.commit(g.hold("one", put("a", 1)), `{}`)
@@ -247,7 +242,6 @@ func TestAKeyWithASinkThatItsCollectionDoesNotHaveIsRefused(t *testing.T) {
 // A sink that was added gets what the first one has, tombstones too, and nothing that is older than
 // what came to it meanwhile.
 func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		remote := g.fanOut()
 		ids := []string{"a", "both", "newer", "gone", "waits", "lost"}
@@ -327,7 +321,6 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 // Rows are kept for a month or so, and documents for ever: what did not change since then has no
 // row.
 func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		remote := g.fanOut()
 		old := time.Now().Add(-2 * g.Config.Lifecycle.RowRetention)

@@ -47,7 +47,6 @@ func places(f operate.Forgotten) string {
 }
 
 func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.Config.Debounce.MinInterval = 0
 		g.commit(g.hold("old-a", put("a", 3)), `{"title":"secret"}`)
@@ -83,7 +82,6 @@ func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
 }
 
 func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.Config.Debounce.MinInterval = 0
 		g.everywhere("a")
@@ -152,7 +150,6 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 // A message of several events is one body: it stays as long as the dead letter of another document
 // needs it, and the answer says so.
 func TestForgetSaysWhatRemains(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		body := put("a", 1)
 		for _, id := range []string{"a", "b"} {
@@ -182,7 +179,6 @@ func TestForgetSaysWhatRemains(t *testing.T) {
 
 // Without a tombstone nothing is removed: what is still in a queue would bring it back.
 func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.Config.Debounce.MinInterval = 0
 		g.everywhere("a")
@@ -205,7 +201,6 @@ func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
 }
 
 func TestForgetRefusesAKeyThatIsNotClear(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", put("a", 1)), `{}`)
 		for _, tt := range []struct {
@@ -232,7 +227,6 @@ func TestForgetRefusesAKeyThatIsNotClear(t *testing.T) {
 }
 
 func TestRemoveDeletesWhatIsAsItWasSeen(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.Config.Debounce.MinInterval = 0
 		long := time.Now().Add(-time.Hour)

@@ -101,19 +101,21 @@ func (g *ground) client() *operate.Client {
 	return &operate.Client{Base: s.URL + "/", HTTP: s.Client()}
 }
 
-// everyWay runs a test on the Operator itself and over HTTP, each on a ground of its own.
+// everyWay runs a test on the Operator itself and over HTTP, each on a ground of its own, beside
+// other tests.
 func everyWay(t *testing.T, test func(t *testing.T, g *ground, api operate.API)) {
 	t.Helper()
-	t.Run("operator", func(t *testing.T) {
-		t.Parallel()
-		g := setup(t)
-		test(t, g, g.Operator)
-	})
-	t.Run("client", func(t *testing.T) {
-		t.Parallel()
-		g := setup(t)
-		test(t, g, g.client())
-	})
+	t.Parallel()
+	for name, api := range map[string]func(g *ground) operate.API{
+		"operator": func(g *ground) operate.API { return g.Operator },
+		"client":   func(g *ground) operate.API { return g.client() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := setup(t)
+			test(t, g, api(g))
+		})
+	}
 }
 
 func put(id string, version int) string {

@@ -34,7 +34,6 @@ func (g *ground) parkMany(n int) {
 }
 
 func TestDeadLettersComePageByPage(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		if p, err := api.LetterPage(t.Context(), operate.LetterQuery{}); err != nil || p.Letters == nil ||
 			len(p.Letters) != 0 ||
@@ -92,7 +91,6 @@ func TestDeadLettersComePageByPage(t *testing.T) {
 }
 
 func TestDeadLettersAreCountedByReasonUpToABound(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		if c, err := api.LetterGroups(t.Context(), operate.LetterFilter{}); err != nil || c.Groups == nil ||
 			len(c.Groups) != 0 ||

@@ -11,7 +11,6 @@ import (
 )
 
 func TestAnObjectIsShownAndAborted(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		ask := operate.ObjectOrder{Object: "s3://b/a b/c.ndjson"}
 		if got, err := api.Object(t.Context(), ask); err != nil || len(got.Sinks) != 0 {

@@ -28,7 +28,6 @@ import (
 )
 
 func TestPublishSendsToTheQueueOfTheEventsAndNamesWhatItRefuses(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		resync := `{"type":"doc.changed","subject":"r","sequence":"1","mode":"resync","resyncrun":"01ARZ3NDEKTSV4RRFFQ69G5FAV","data":{}}`
 		far := `{"type":"doc.changed","subject":"f","collection":"far","sequence":"1","data":{}}`
@@ -74,7 +73,6 @@ func TestPublishSendsToTheQueueOfTheEventsAndNamesWhatItRefuses(t *testing.T) {
 
 // Where there are several sources, what one of them makes of a message may be about the wrong one.
 func TestARefusedMessageSaysWhichOfSeveralSourcesWasTaken(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		cfg := *g.Config
 		cfg.Sources = maps.Clone(cfg.Sources)
@@ -124,7 +122,6 @@ func TestPublishTellsHowFarItCame(t *testing.T) {
 }
 
 func TestGetReadsTheSink(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		e := g.hold("f", put("a", 7))
 		g.commit(e, `{"n":1.10}`)
@@ -145,7 +142,6 @@ func TestGetReadsTheSink(t *testing.T) {
 }
 
 func TestStatusNamesRebuildsThatAreUnderWay(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		if s, err := api.Status(t.Context()); err != nil || len(s.Rebuilds) != 0 {
 			t.Errorf("got %+v, error %v, want none", s.Rebuilds, err)
@@ -161,7 +157,6 @@ func TestStatusNamesRebuildsThatAreUnderWay(t *testing.T) {
 }
 
 func TestStatusCountsQueuesFlightsAndDeadLetters(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.hold("f", put("a", 7))
 		redriven := g.die(put("b", 1), deadletter.RejectedBySink)
@@ -189,7 +184,6 @@ func TestStatusCountsQueuesFlightsAndDeadLetters(t *testing.T) {
 }
 
 func TestExplainGathersRowSinkFlightDeadLettersAndDecisions(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", put("a", 7)), `{}`)
 		g.die(put("a", 8), deadletter.RejectedBySink)
@@ -230,7 +224,6 @@ func TestExplainGathersRowSinkFlightDeadLettersAndDecisions(t *testing.T) {
 }
 
 func TestDeadLettersAreListedAndShown(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		list, err := api.Letters(t.Context(), operate.LetterFilter{})
 		if err != nil || list == nil || len(list) != 0 {
@@ -264,7 +257,6 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 }
 
 func TestRedriveTellsEachDeadLetterAndKeepsItParked(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		sent := g.die(put("a", 1), deadletter.RejectedBySink)
 		g.die(put("b", 1), deadletter.RejectedBySink)
@@ -297,7 +289,6 @@ func TestRedriveTellsEachDeadLetterAndKeepsItParked(t *testing.T) {
 }
 
 func TestDropDeletesWhatIsSelected(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		id := g.die(put("a", 1), deadletter.RejectedBySink)
 		g.die(put("b", 1), deadletter.RejectedBySink)
@@ -313,7 +304,6 @@ func TestDropDeletesWhatIsSelected(t *testing.T) {
 }
 
 func TestWrongOrdersChangeNothing(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.die(put("a", 1), deadletter.RejectedBySink)
 		for _, tt := range []struct {
@@ -359,7 +349,6 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 }
 
 func TestAFailingDeadLetterIsNamedAndTheOthersAreDone(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		stray := deadletter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, deadletter.Undecodable, "", "", "",
 			0, time.Now())
@@ -377,7 +366,6 @@ func TestAFailingDeadLetterIsNamedAndTheOthersAreDone(t *testing.T) {
 }
 
 func TestCancelParksThePendingVersion(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		e := g.hold("f", put("a", 7))
 		l, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", By: "ann"})
@@ -397,7 +385,6 @@ func TestCancelParksThePendingVersion(t *testing.T) {
 }
 
 func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		when := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
 		for i, body := range []string{put("a", 5), put("b", 1)} {
@@ -437,7 +424,6 @@ func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
 }
 
 func TestRescueStartsAFlightFromAManifest(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		e := g.hold("f", put("a", 7))
 		id, err := api.Rescue(t.Context(), "f")
@@ -556,7 +542,6 @@ func TestExplanationsAndListsHoldNoContent(t *testing.T) {
 }
 
 func TestStatusSaysHowEnrichersAre(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		if s, err := api.Status(t.Context()); err != nil || s.Enrichers != nil {
 			t.Errorf("got %+v, error %v, want none where the settings have none", s.Enrichers, err)

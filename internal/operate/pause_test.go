@@ -12,7 +12,6 @@ import (
 )
 
 func TestAPauseIsShownUntilItIsResumed(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.hold("f", put("a", 7))
 		order := operate.PauseOrder{Sink: "search", By: "ann", Why: "an index is moved"}
@@ -68,7 +67,6 @@ func TestAPauseIsShownUntilItIsResumed(t *testing.T) {
 }
 
 func TestAPauseThatIsNotOneIsRefused(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for want, o := range map[string]operate.PauseOrder{
 			"name who asks": {All: true}, "remote, search": {By: "ann"}, "one sink, or all": {By: "ann", All: true, Sink: "search"},
@@ -95,7 +93,6 @@ func TestAPauseThatIsNotOneIsRefused(t *testing.T) {
 
 // A pause that was forgotten is wrong before it costs anything.
 func TestAPauseIsWrongBeforeItsMessagesDie(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for ago, want := range map[time.Duration]int{time.Hour: 0, g.Config.Retry.DeadDeadline - 11*time.Hour: 1} {
 			at := shard.MicrosOf(time.Now().Add(-ago))

@@ -37,7 +37,6 @@ func (g *ground) behind() {
 }
 
 func TestReconcileNamesEachDocumentThatDiffersAndRaisesRows(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.behind()
 		for _, dry := range []bool{true, false} {
@@ -69,7 +68,6 @@ func TestReconcileNamesEachDocumentThatDiffersAndRaisesRows(t *testing.T) {
 }
 
 func TestReconcileRefusesWhatItCannotCompare(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		type order = operate.ReconcileOrder
 		for name, tt := range map[string]struct {

@@ -17,7 +17,6 @@ func absurd(id string) string {
 }
 
 func TestResetAcceptsWhatAnAbsurdVersionLeftBehind(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", absurd("a")), `{}`)
 		before := g.row("content#a")
@@ -59,7 +58,6 @@ func TestResetAcceptsWhatAnAbsurdVersionLeftBehind(t *testing.T) {
 }
 
 func TestResetIsRefused(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", put("a", 7)), `{}`)
 		g.commit(g.hold("p", put("pending", 7)), `{}`)

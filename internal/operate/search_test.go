@@ -20,7 +20,6 @@ func (noSearch) Search(context.Context, sink.Query) ([]sink.Stored, error) {
 }
 
 func TestSearchAsksEverySinkAndNamesThoseThatDoNotAnswer(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for i := range 30 {
 			id := flight.ID(fmt.Sprint("f-", i))

@@ -14,7 +14,6 @@ import (
 )
 
 func TestAnAuditTellsOfItsPlaceAndOfAllThatTheSinkHolds(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.behind()
 		order := operate.ReconcileOrder{Collection: "content", DryRun: true, By: "me", Sink: "search"}
@@ -64,7 +63,6 @@ func TestAnAuditTellsOfItsPlaceAndOfAllThatTheSinkHolds(t *testing.T) {
 }
 
 func TestCheckComparesAPageOfAnExport(t *testing.T) {
-	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.behind()
 		order := operate.CheckOrder{Collection: "content", Messages: outgoing(put("a", 4), put("b", 5), `{`)}

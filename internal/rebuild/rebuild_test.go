@@ -46,16 +46,20 @@ type version struct {
 	kind  shard.Operation
 }
 
+// play plays a story in a bubble of its own, beside other tests.
 func play(t *testing.T, story func(g *ground)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		versions := true
-		g := &ground{Rig: usecasetest.Open(t, func(c *config.Config) {
-			c.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
-		}), committed: map[string]version{}}
-		g.sink = memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, Latency: time.Millisecond})
-		story(g)
-	})
+	usecasetest.Story(t, func(t *testing.T) { story(open(t)) })
+}
+
+func open(t *testing.T) *ground {
+	t.Helper()
+	versions := true
+	g := &ground{Rig: usecasetest.Open(t, func(c *config.Config) {
+		c.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
+	}), committed: map[string]version{}}
+	g.sink = memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, Latency: time.Millisecond})
+	return g
 }
 
 func (g *ground) service() *rebuild.Service {
@@ -98,20 +102,21 @@ type store struct {
 	g *ground
 }
 
-func (s store) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) (rows []shard.Row, err error) {
-	err = s.g.call(ctx, "read", func() error {
-		rows, err = s.Store.Read(ctx, docs, c)
+// result is one step of a program that has a result.
+func result[A any](ctx context.Context, g *ground, name string, do func() (A, error)) (a A, err error) {
+	err = g.call(ctx, name, func() error {
+		a, err = do()
 		return err
 	})
-	return rows, err
+	return a, err
 }
 
-func (s store) Write(ctx context.Context, w shard.Write) (old shard.Row, err error) {
-	err = s.g.call(ctx, w.Transition.String(), func() error {
-		old, err = s.Store.Write(ctx, w)
-		return err
-	})
-	return old, err
+func (s store) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+	return result(ctx, s.g, "read", func() ([]shard.Row, error) { return s.Store.Read(ctx, docs, c) })
+}
+
+func (s store) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	return result(ctx, s.g, w.Transition.String(), func() (shard.Row, error) { return s.Store.Write(ctx, w) })
 }
 
 type wall struct {
@@ -119,42 +124,26 @@ type wall struct {
 	g *ground
 }
 
-func (w wall) Standing(ctx context.Context, c shard.Collection) (at sink.Standing, err error) {
-	err = w.g.call(ctx, "standing", func() error {
-		at, err = w.Sink.Standing(ctx, c)
-		return err
-	})
-	return at, err
+func (w wall) Standing(ctx context.Context, c shard.Collection) (sink.Standing, error) {
+	return result(ctx, w.g, "standing", func() (sink.Standing, error) { return w.Sink.Standing(ctx, c) })
 }
 
 func (w wall) Create(ctx context.Context, n sink.NewIndex) error {
 	return w.g.call(ctx, "create", func() error { return w.Sink.Create(ctx, n) })
 }
 
-func (w wall) Fill(ctx context.Context, f sink.Fill) (done sink.Filled, err error) {
-	err = w.g.call(ctx, "fill", func() error {
-		done, err = w.Sink.Fill(ctx, f)
-		return err
-	})
-	return done, err
+func (w wall) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
+	return result(ctx, w.g, "fill", func() (sink.Filled, error) { return w.Sink.Fill(ctx, f) })
 }
 
-func (w wall) VersionsOf(ctx context.Context, index string, ids []string) (out []int64, err error) {
-	err = w.g.call(ctx, "versions", func() error {
-		out, err = w.Sink.VersionsOf(ctx, index, ids)
-		return err
-	})
-	return out, err
+func (w wall) VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error) {
+	return result(ctx, w.g, "versions", func() ([]int64, error) { return w.Sink.VersionsOf(ctx, index, ids) })
 }
 
-func (w wall) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) (out []sink.Outcome,
-	err error,
+func (w wall) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
+	error,
 ) {
-	err = w.g.call(ctx, "transfer", func() error {
-		out, err = w.Sink.Transfer(ctx, c, from, into, ids)
-		return err
-	})
-	return out, err
+	return result(ctx, w.g, "transfer", func() ([]sink.Outcome, error) { return w.Sink.Transfer(ctx, c, from, into, ids) })
 }
 
 func (w wall) Switch(ctx context.Context, c shard.Collection, from, into string) error {
@@ -303,7 +292,6 @@ func (g *ground) seed() {
 }
 
 func TestARebuildBringsEveryDocumentIntoTheNewIndex(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		want := g.holds()
@@ -355,50 +343,52 @@ func (g *ground) beside(miss int) {
 	}
 }
 
-func TestARebuildIsKilledAtEveryCallAndResumed(t *testing.T) {
+// killedEverywhere kills a rebuild at every call, before or after it is carried out. Then next is to
+// bring everything in order.
+func killedEverywhere(t *testing.T, next func(g *ground, when string, err error) error) {
+	t.Helper()
 	t.Parallel()
-	for kill := 1; ; kill++ {
-		ended := false
+	for kill, ended := 1, false; !ended && !t.Failed(); kill++ {
 		for _, after := range []bool{false, true} {
-			play(t, func(g *ground) {
+			synctest.Test(t, func(t *testing.T) {
+				g := open(t)
 				g.seed()
 				g.beside(5)
 				g.kill, g.after = kill, after
 				_, err := g.service().Start(g.Context(), g.order())
 				if ended = !g.dead; ended {
+					t.Logf("%d calls", kill-1)
 					return
-				}
-				if !errors.Is(err, errKilled) && err != nil { // the last word may be lost
-					g.Fatalf("killed at call %d: %v", kill, err)
 				}
 				when := fmt.Sprintf("killed at call %d, after it: %t", kill, after)
 				g.kill, g.dead = 0, false
 				time.Sleep(31 * time.Second)
-				p, err := g.service().Resume(g.Context(), "bob", nil, nil)
-				switch {
-				case errors.Is(err, rebuild.ErrNone): // not begun, or done but for the last word
-				case err != nil && p.Phase == rebuild.Creating:
-					_, err = g.service().Abort(g.Context(), "bob", nil)
-					fallthrough
-				default:
-					if err != nil {
-						g.Fatalf("%s: %v", when, err)
-					}
+				// ErrNone: it had not begun, or was done but for the last word.
+				if err := next(g, when, err); err != nil && !errors.Is(err, rebuild.ErrNone) {
+					g.Fatalf("%s: %v", when, err)
 				}
 				g.hook = nil
 				g.settled(when)
 				g.clean(when, 0)
 			})
 		}
-		if ended || t.Failed() {
-			t.Logf("%d calls", kill-1)
-			return
-		}
 	}
 }
 
+func TestARebuildIsKilledAtEveryCallAndResumed(t *testing.T) {
+	killedEverywhere(t, func(g *ground, when string, err error) error {
+		if !errors.Is(err, errKilled) && err != nil { // the last word may be lost
+			g.Fatalf("%s: %v", when, err)
+		}
+		p, err := g.service().Resume(g.Context(), "bob", nil, nil)
+		if err != nil && p.Phase == rebuild.Creating {
+			_, err = g.service().Abort(g.Context(), "bob", nil)
+		}
+		return err
+	})
+}
+
 func TestAWriteThatIsMissedWhileIndicesAreComparedIsRepaired(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		missed := false
@@ -421,7 +411,6 @@ func TestAWriteThatIsMissedWhileIndicesAreComparedIsRepaired(t *testing.T) {
 }
 
 func TestADeleteThatTheNewIndexMissedIsRepaired(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		g.hook = func(call string) error {
@@ -470,7 +459,6 @@ func (g *ground) strict(ids ...string) {
 }
 
 func TestWhatTheMappingRefusesIsCountedNamedAndLeftOutOnRequest(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		g.strict("b", "d")
@@ -499,7 +487,6 @@ func TestWhatTheMappingRefusesIsCountedNamedAndLeftOutOnRequest(t *testing.T) {
 }
 
 func TestAnOlderVersionOfADocumentThatIsRefusedIsNotWhatReadersFind(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.write("a", shard.Put) // version 1, which the mapping takes
 		g.write("b", shard.Put)
@@ -523,41 +510,16 @@ func TestAnOlderVersionOfADocumentThatIsRefusedIsNotWhatReadersFind(t *testing.T
 }
 
 func TestARebuildIsAbortedAtEveryCallAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	for kill := 1; ; kill++ {
-		ended := false
-		for _, after := range []bool{false, true} {
-			play(t, func(g *ground) {
-				g.seed()
-				g.beside(5)
-				g.kill, g.after = kill, after
-				_, _ = g.service().Start(g.Context(), g.order())
-				if ended = !g.dead; ended {
-					return
-				}
-				when := fmt.Sprintf("killed at call %d, after it: %t", kill, after)
-				g.kill, g.dead = 0, false
-				time.Sleep(31 * time.Second)
-				_, err := g.service().Abort(g.Context(), "bob", nil)
-				if errors.Is(err, rebuild.ErrSwitched) {
-					_, err = g.service().Resume(g.Context(), "bob", nil, nil)
-				}
-				if err != nil && !errors.Is(err, rebuild.ErrNone) {
-					g.Fatalf("%s: %v", when, err)
-				}
-				g.hook = nil
-				g.settled(when)
-				g.clean(when, 0)
-			})
+	killedEverywhere(t, func(g *ground, _ string, _ error) error {
+		_, err := g.service().Abort(g.Context(), "bob", nil)
+		if errors.Is(err, rebuild.ErrSwitched) {
+			_, err = g.service().Resume(g.Context(), "bob", nil, nil)
 		}
-		if ended || t.Failed() {
-			return
-		}
-	}
+		return err
+	})
 }
 
 func TestASecondRebuildIsRefused(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		g.kill = 6
@@ -587,7 +549,6 @@ func TestASwitchWithoutAnAnswerIsLookedAt(t *testing.T) {
 	t.Parallel()
 	for what, applied := range map[string]bool{"carried out": true, "not carried out": false} {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
 			play(t, func(g *ground) {
 				g.seed()
 				lost := false
@@ -627,7 +588,6 @@ func TestASwitchWithoutAnAnswerIsLookedAt(t *testing.T) {
 }
 
 func TestANewIndexThatTakesNothingStopsTheRebuildNotTheWrites(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		full := true
@@ -657,7 +617,6 @@ func TestANewIndexThatTakesNothingStopsTheRebuildNotTheWrites(t *testing.T) {
 }
 
 func TestADryRunChangesNothing(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		order := g.order()
@@ -671,7 +630,6 @@ func TestADryRunChangesNothing(t *testing.T) {
 }
 
 func TestWhatTheSourceDoesNotSendIsLeftOutOnRequest(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.fence = time.Now().UnixMicro()
 		g.seed()
@@ -700,7 +658,6 @@ func TestWhatTheSourceDoesNotSendIsLeftOutOnRequest(t *testing.T) {
 }
 
 func TestEarlierIndicesAreKeptAsManyAsWanted(t *testing.T) {
-	t.Parallel()
 	play(t, func(g *ground) {
 		g.seed()
 		for i, keep := range []int{2, 2, 2, 2, 0} {
