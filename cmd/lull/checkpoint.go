@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// checkpoint is the file that keeps how far a long run has come: a resync, a replay, a verification.
-// An empty name keeps nothing.
+// checkpoint is the file that keeps how far a resync, a replay or a verification has come. An empty
+// name keeps nothing.
 type checkpoint string
 
 // read reads what an earlier run kept into point, and reports whether there is such a file.

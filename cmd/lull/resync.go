@@ -124,8 +124,8 @@ func checkCollection(where, name string) error {
 	return nil
 }
 
-// paced limits what is done a second, 0 for no limit, in steps of some size. The first step is paced,
-// too.
+// paced limits what is done a second, 0 for no limit, in steps of some size. The first step is
+// paced, too.
 func paced(perSecond float64, step int) *rate.Limiter {
 	limit := rate.Limit(perSecond)
 	if limit == 0 {

@@ -281,8 +281,8 @@ func (v *verification) check(ctx context.Context, batch []queue.Outgoing) ([]ope
 	return done.Events, v.pace.WaitN(ctx, len(batch))
 }
 
-// compare compares a batch of the export, and sends again for a repair what differs. What it sent, and
-// what is in motion, is compared again later.
+// compare compares a batch of the export, and sends again for a repair what differs. What it sent,
+// and what is in motion, is compared again later.
 func (v *verification) compare(ctx context.Context, batch []queue.Outgoing, numbers []int) error {
 	events, err := v.check(ctx, batch)
 	if err != nil {

@@ -216,6 +216,23 @@ func TestARepairSendsAtMost200ASecond(t *testing.T) {
 	}
 }
 
+func TestADamagedCheckpointIsRefused(t *testing.T) {
+	t.Parallel()
+	for fields, says := range map[string]string{
+		`"run":"r"`: "", `"run":""`: "is broken", `"run":"r","messages":-1`: "is broken", `"run":"r","bytes":-1`: "is broken",
+		`"run":"r","look":null`: "is broken", `"run":"r","again":null`: "is broken", `"run":"r","told":null`: "is broken",
+		`"run":"r","total":{"drift":null}`: "is broken", `"run":"r","total":{"repaired":null}`: "is broken",
+		`"run":"r","total":{"export":null}`: "is broken",
+	} {
+		file := write(t, `{"order":{"collection":"content","stack":"","export":"e"},`+fields+"}")
+		v := &verification{app: newApp(nil, io.Discard, io.Discard), collection: "content"}
+		v.checkpoint, v.export = file, "e"
+		if err := v.begin(); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want %q", fields, err, says)
+		}
+	}
+}
+
 func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := settled(t, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
