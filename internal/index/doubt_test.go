@@ -137,7 +137,8 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
-// A turn asks one question: a collection that is refused in a later request waits for the next turn.
+// A turn asks one question: a collection that is refused in a later request waits for the next
+// turn.
 func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
 	other := func(body string) string { return body[:len(body)-1] + `,"collection":"other"}` }
 	stage{cfg: func(c *config.Config) {

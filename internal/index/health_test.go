@@ -105,7 +105,9 @@ func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 	})
 	t.Run("of an enricher", func(t *testing.T) {
 		stage{cfg: enriched}.play(t, func(b *bench) {
-			b.enricher = &service{whole: func([]string) (string, error) { return "", &enrich.Failure{Reason: "refused"} }}
+			b.enricher = &service{whole: func([]string) (string, error) {
+				return "", &enrich.Failure{Reason: "refused"}
+			}}
 			s := b.hold(titled("a", 1))
 			opened(b, shard.HealthRow(enrich.HealthName("content")), 30*time.Second, 1)
 			if s = b.turn(s); s.Done || time.Until(s.Wake()) < 29*time.Second {
@@ -120,7 +122,9 @@ func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // a request of its own
 			}
 			b.sink.SetRule(func(sink.Op) (memory.Answer, bool) {
-				b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute), Level: 3}))
+				b.Write(shardtest.Put(shard.Row{
+					Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute), Level: 3,
+				}))
 				return throttled(), true
 			})
 			b.turn(s)
