@@ -2,6 +2,8 @@ package blevesink
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/analysis/analyzer/custom"
@@ -86,33 +88,25 @@ func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	if len(plain) > MaxDocumentBytes {
 		return nil, &sink.DocumentError{Class: sink.TooLarge}
 	}
-	w := words{at: make(map[string]int)}
+	w := words{}
 	if fault := w.object(gjson.ParseBytes(plain), "", 1); fault != nil {
 		return nil, fault
 	}
 	d.AddField(document.NewTextFieldWithIndexingOptions(fieldSource, nil, plain, index.StoreField))
 	d.AddField(document.NewTextFieldCustom(fieldCollection, nil, []byte(op.Doc.Collection()), index.IndexField, nil))
-	for _, f := range w.fields {
-		d.AddField(document.NewTextFieldCustom(prefixOwn+f.path, nil, f.text, index.IndexField, x.analyzer))
+	for _, path := range slices.Sorted(maps.Keys(w)) {
+		d.AddField(document.NewTextFieldCustom(prefixOwn+path, nil, w[path], index.IndexField, x.analyzer))
 	}
 	d.AddField(document.NewCompositeFieldWithIndexingOptions(fieldAll, true, nil,
 		[]string{fieldMeta, fieldSource, fieldCollection, fieldMinute, "_id"}, index.IndexField))
 	return d, nil
 }
 
-// words collects a document's text by path.
-type words struct {
-	fields []field
-	at     map[string]int // path to position in fields
-}
-
-type field struct {
-	path string
-	text []byte // values, a line each
-}
+// words is a document's text by path: values, a line each.
+type words map[string][]byte
 
 // object walks a valid object or array. Elements of an array have the array's path.
-func (w *words) object(v gjson.Result, path string, depth int) (fault *sink.DocumentError) {
+func (w words) object(v gjson.Result, path string, depth int) (fault *sink.DocumentError) {
 	if depth > MaxDepth {
 		return &sink.DocumentError{Class: sink.TooDeep}
 	}
@@ -140,19 +134,14 @@ func (w *words) object(v gjson.Result, path string, depth int) (fault *sink.Docu
 	return fault
 }
 
-func (w *words) add(path, text string) *sink.DocumentError {
-	i, ok := w.at[path]
-	if !ok {
-		if i = len(w.fields); i == MaxFields {
-			return &sink.DocumentError{Class: sink.TooManyFields}
-		}
-		w.at[path] = i
-		w.fields = append(w.fields, field{path: path})
+func (w words) add(path, value string) *sink.DocumentError {
+	text, ok := w[path]
+	if !ok && len(w) == MaxFields {
+		return &sink.DocumentError{Class: sink.TooManyFields}
 	}
-	f := &w.fields[i]
-	if len(f.text) > 0 {
-		f.text = append(f.text, '\n')
+	if len(text) > 0 {
+		text = append(text, '\n')
 	}
-	f.text = append(f.text, text...)
+	w[path] = append(text, value...)
 	return nil
 }

@@ -2,7 +2,6 @@ package blevesink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -60,14 +59,10 @@ func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {
 	return rec.meta.Stored(doc, rec.source), true, nil
 }
 
-// terms calls f for each term of a field, sorted, until it returns an error.
-func terms(r index.IndexReader, field string, f func(term string) error) error {
-	return termsFrom(r, field, "", f)
-}
-
-// termsFrom is terms from a term on.
-func termsFrom(r index.IndexReader, field, first string, f func(term string) error) error {
-	all, err := r.FieldDictRange(field, []byte(first), nil)
+// terms calls f for each term of a field from first on and before end, sorted, until it returns an
+// error. Nil is without a bound.
+func terms(r index.IndexReader, field string, first, end []byte, f func(term string) error) error {
+	all, err := r.FieldDictRange(field, first, end)
 	if err != nil {
 		return fmt.Errorf("read the terms of %s: %w", field, err)
 	}
@@ -86,12 +81,12 @@ func termsFrom(r index.IndexReader, field, first string, f func(term string) err
 	}
 }
 
-// All calls f for each document as of now, sorted by collection and id. It holds one document at a
-// time: Bleve's own dictionary of ids is sorted, and "#" is less than every character of a
-// collection's name.
-func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
+// each calls f for each document as of now, from first on and before end, by collection and id. It
+// holds one document at a time: Bleve's own dictionary of ids is sorted, and "#" is less than every
+// character of a collection's name.
+func (x *Index) each(ctx context.Context, first, end []byte, f func(sink.Stored) error) error {
 	return x.reading(func(r index.IndexReader) error {
-		return terms(r, "_id", func(id string) error {
+		return terms(r, "_id", first, end, func(id string) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -104,33 +99,15 @@ func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 	})
 }
 
-var errPast = errors.New("the collection has ended")
+// All calls f for each document as of now, sorted by collection and id.
+func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
+	return x.each(ctx, nil, nil, f)
+}
 
 // Range calls f for each document of a collection as of now, from an id on.
 func (x *Index) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
-	last := shard.DocID(string(c) + "#" + after)
-	err := x.reading(func(r index.IndexReader) error {
-		return termsFrom(r, "_id", string(last), func(id string) error {
-			doc := shard.DocID(id)
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case doc == last:
-				return nil
-			case doc.Collection() != c:
-				return errPast
-			}
-			s, ok, err := stored(r, doc)
-			if err != nil || !ok {
-				return err
-			}
-			return f(s)
-		})
-	})
-	if errors.Is(err, errPast) {
-		return nil
-	}
-	return err
+	next := string(c) + "#" + after + "\x00" // is greater than the key before it, and no other key is between them
+	return x.each(ctx, []byte(next), []byte(c+"$"), f)
 }
 
 // Documents returns documents with their content.
@@ -158,7 +135,7 @@ func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, 
 // time. Otherwise everything would be refused as older than what is there.
 func (x *Index) Newest() (newest shard.Fence, err error) {
 	err = x.reading(func(r index.IndexReader) error {
-		return terms(r, fieldMinute, func(term string) error {
+		return terms(r, fieldMinute, nil, nil, func(term string) error {
 			minute, err := strconv.ParseInt(term, 16, 64)
 			if err != nil {
 				return fmt.Errorf("read fences: %w", err)

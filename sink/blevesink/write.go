@@ -25,26 +25,19 @@ const (
 
 // Ping reports whether the index is open.
 func (x *Index) Ping(context.Context) error {
-	if !x.begin() {
-		return fmt.Errorf("index in %s is closed", x.dir)
-	}
-	x.writing.Done()
-	return nil
+	return x.reading(func(index.IndexReader) error { return nil })
 }
 
 // Write writes the ops in one batch; see sink.Sink. When ctx ends first, the batch goes on by
 // itself and its ops are Unknown.
 func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	outcomes := make([]sink.Outcome, len(ops))
-	if len(ops) == 0 {
-		return outcomes
-	}
 	if ctx.Err() != nil {
-		return fill(outcomes, sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: reasonNotSent})
+		return all(ops, sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: reasonNotSent})
 	}
 	if !x.begin() {
-		return fill(outcomes, sink.Outcome{Kind: sink.Throttled, Reason: reasonClosed})
+		return all(ops, sink.Outcome{Kind: sink.Throttled, Reason: reasonClosed})
 	}
+	outcomes := make([]sink.Outcome, len(ops))
 	work := x.prepare(ops, outcomes)
 	answer := make(chan []sink.Outcome, 1)
 	go func() {
@@ -55,7 +48,7 @@ func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	select {
 	case answers = <-answer:
 	case <-ctx.Done():
-		answers = fill(make([]sink.Outcome, len(work)), sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+		answers = all(work, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
 	}
 	for i, w := range work {
 		outcomes[w.op] = answers[i]
@@ -94,13 +87,13 @@ func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 		docs[i] = w.doc
 	}
 	if err := x.locks.acquire(ctx, docs); err != nil {
-		return fill(outcomes, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+		return all(work, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
 	}
 	defer x.locks.release(docs)
 
 	batch := x.bleve.NewBatch()
 	if err := x.view(func(r index.IndexReader) error { return compare(r, work, batch, outcomes) }); err != nil {
-		return fill(outcomes, sink.Outcome{Kind: sink.Throttled, Reason: reasonRead})
+		return all(work, sink.Outcome{Kind: sink.Throttled, Reason: reasonRead})
 	}
 	if batch.Size() == 0 {
 		return outcomes
@@ -145,9 +138,9 @@ func compare(r index.IndexReader, work []item, batch *bleve.Batch, outcomes []si
 	return nil
 }
 
-// fill gives every op the same outcome.
-func fill(outcomes []sink.Outcome, o sink.Outcome) []sink.Outcome {
-	return slices.Repeat([]sink.Outcome{o}, len(outcomes))
+// all gives every op the same outcome.
+func all[T any](ops []T, o sink.Outcome) []sink.Outcome {
+	return slices.Repeat([]sink.Outcome{o}, len(ops))
 }
 
 // record is what the index holds under one id.
