@@ -2,7 +2,6 @@ package opensearch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -186,29 +185,4 @@ func TestARequestRefusedForOneDocumentFindsIt(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A request that was not sent because our time was over says nothing of the engine.
-func TestOurTimeEndsBeforeARequestIsSent(t *testing.T) {
-	t.Parallel()
-	e := start(t, applied)
-	for name, err := range map[string]error{"while it connects": nil, "while credentials are read": errors.New("late")} {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := newSink(t, opensearch.Options{
-			URL: e.URL, BulkDocuments: 1,
-			Authenticate: func(r *http.Request) error {
-				if r.Method == http.MethodPost {
-					cancel()
-					return err
-				}
-				return nil
-			},
-		})
-		for i, o := range s.Write(ctx, three()) {
-			if want := (sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}); o != want {
-				t.Errorf("%s: op %d: %+v, want %+v", name, i, o, want)
-			}
-		}
-	}
-	e.got(t, 0)
 }

@@ -337,27 +337,3 @@ func TestPing(t *testing.T) {
 		server.Close()
 	}
 }
-
-// A request that was not sent because our time was over says nothing of the engine.
-func TestOurTimeEndsBeforeARequestIsSent(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(says(200, ""))
-	defer server.Close()
-	for name, err := range map[string]error{"while it connects": nil, "while the key is read": errors.New("late")} {
-		for _, op := range sinktest.Ops() {
-			ctx, cancel := context.WithCancel(t.Context())
-			s, failed := typesense.New(typesense.Options{
-				URL: server.URL,
-				Key: func(context.Context) (string, error) { cancel(); return "key", err },
-			})
-			if failed != nil {
-				t.Fatal(failed)
-			}
-			want := sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}
-			if o := s.Write(ctx, []sink.Op{op})[0]; o != want {
-				t.Errorf("%s: %v: %+v, want %+v", name, op.Kind, o, want)
-			}
-			_ = s.Close()
-		}
-	}
-}

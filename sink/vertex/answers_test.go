@@ -226,23 +226,6 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// A request that was not sent because our time was over says nothing of the engine.
-func TestOurTimeEndsBeforeARequestIsSent(t *testing.T) {
-	t.Parallel()
-	for name, err := range map[string]error{"while it connects": nil, "while credentials are read": errors.New("late")} {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := opened(t, vertex.Options{
-			URL: server(t, answers(200, ok)), Parallel: 1,
-			Authenticate: func(*http.Request) error { cancel(); return err },
-		})
-		for i, o := range s.Write(ctx, sinktest.Ops()) {
-			if want := apart(sink.Throttled, "not_sent"); o != want {
-				t.Errorf("%s: op %d: %+v, want %+v", name, i, o, want)
-			}
-		}
-	}
-}
-
 func TestSettingsThatLeadNowhere(t *testing.T) {
 	t.Parallel()
 	kind, _ := sink.Lookup(vertex.Name)

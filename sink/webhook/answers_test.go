@@ -218,49 +218,6 @@ func TestAnswers(t *testing.T) {
 	sinktest.Page(t, "../../docs/sinks/webhook.md", "go test ./sink/webhook -run TestAnswers -rewrite", answers, *rewrite)
 }
 
-// However many documents are refused, the number of requests is bounded, and what is not narrowed
-// down waits without a refusal.
-func TestRefusedRequestsAreBounded(t *testing.T) {
-	t.Parallel()
-	ops := make([]sink.Op, 500)
-	for i := range ops {
-		ops[i] = put(fmt.Sprintf("c#%d", i), `{}`)
-	}
-	for name, tt := range map[string]struct {
-		refuses        string // a text in the requests that are refused
-		bulk, requests int
-		want           map[sink.OutcomeKind]int
-	}{
-		"all":           {`"put"`, 500, 80, nil},
-		"one":           {`"id":"300"`, 500, 80, map[sink.OutcomeKind]int{sink.Refused: 1, sink.Applied: 499}},
-		"each is alone": {`"put"`, 1, 500, map[sink.OutcomeKind]int{sink.Refused: 500}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var requests atomic.Int64
-			url := server(t, func(w http.ResponseWriter, r *http.Request) {
-				requests.Add(1)
-				if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), tt.refuses) {
-					w.WriteHeader(http.StatusBadRequest)
-				}
-			})
-			counts := map[sink.OutcomeKind]int{}
-			for _, o := range opened(t, webhook.Options{URL: url, BulkDocuments: tt.bulk}).Write(t.Context(), ops) {
-				counts[o.Kind]++
-				if o.Kind == sink.Throttled && (!o.Apart || o.Reason != "not_narrowed") {
-					t.Fatalf("outcome %+v", o)
-				}
-			}
-			if n := requests.Load(); n > int64(tt.requests) {
-				t.Errorf("%d requests", n)
-			}
-			if counts[sink.Refused] == 0 || tt.want != nil && fmt.Sprint(counts) != fmt.Sprint(tt.want) {
-				t.Errorf("outcomes %v", counts)
-			}
-		})
-	}
-}
-
 // A receiver that takes nothing is asked by the requests that are under way, and no more.
 func TestTheRestIsNotSentWhereNothingIsTaken(t *testing.T) {
 	t.Parallel()
@@ -283,23 +240,6 @@ func TestTheRestIsNotSentWhereNothingIsTaken(t *testing.T) {
 		}
 		if n := requests.Load(); n > 4 {
 			t.Errorf("%d: %d requests, want 4 at most", status, n)
-		}
-	}
-}
-
-// A request that was not sent because our time was over says nothing of the receiver.
-func TestOurTimeEndsBeforeARequestIsSent(t *testing.T) {
-	t.Parallel()
-	for name, err := range map[string]error{"while it connects": nil, "while the secret is read": errors.New("late")} {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := opened(t, webhook.Options{
-			URL: server(t, says(200, "")), Parallel: 1,
-			Secrets: func(context.Context) (string, error) { cancel(); return secret, err },
-		})
-		for i, o := range s.Write(ctx, sinktest.Ops()) {
-			if want := apart(sink.Throttled, "not_sent"); o != want {
-				t.Errorf("%s: op %d: %+v, want %+v", name, i, o, want)
-			}
 		}
 	}
 }

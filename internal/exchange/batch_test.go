@@ -1,0 +1,159 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/sink"
+)
+
+// puts are ops of one collection.
+func puts(n int) []sink.Op {
+	ops := make([]sink.Op, n)
+	for i := range ops {
+		ops[i] = sink.Op{Doc: event.DocID(fmt.Sprintf("c#%d", i)), Kind: event.Put, Document: []byte(`{}`)}
+	}
+	return ops
+}
+
+// counts are how many ops have each outcome.
+func counts(b *Batch) map[sink.Outcome]int {
+	counts := map[sink.Outcome]int{}
+	for _, o := range b.Outcomes {
+		counts[o]++
+	}
+	return counts
+}
+
+// The document to blame is found by requests whose number is bounded, whatever is refused. What is
+// not narrowed down waits without a refusal, and no op is applied twice.
+func TestTheDocumentToBlameIsFound(t *testing.T) {
+	t.Parallel()
+	refused := sink.Outcome{Kind: sink.Refused, Apart: true, Reason: "bad"}
+	large := sink.Outcome{Kind: sink.Rejected, Apart: true, Reason: sink.TooLarge}
+	ops := puts(500)
+	ops[300].Document = fmt.Appendf(nil, `{"long":"%060000d"}`, 0)
+	is300 := func(e Entry) bool { return e.Position == 300 }
+	size := func(part []Entry) (n int) {
+		for _, e := range part {
+			n += 1_000 + len(e.Plain)
+		}
+		return n
+	}
+	for name, tt := range map[string]struct {
+		bulk, requests  int
+		refuses         func(part []Entry) bool
+		o               sink.Outcome
+		blamed, applied int
+	}{
+		"one":           {500, 30, func(part []Entry) bool { return slices.ContainsFunc(part, is300) }, refused, 1, 499},
+		"too large":     {500, 30, func(part []Entry) bool { return size(part) > 50_000 }, large, 1, 499},
+		"all":           {500, maxRefusals + 1, func([]Entry) bool { return true }, refused, 0, 0},
+		"all too large": {500, maxRefusals + 1, func([]Entry) bool { return true }, large, 0, 0},
+		"each is alone": {1, 500, func([]Entry) bool { return true }, refused, 500, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, requests := Batch{}, 0
+			entries := b.Prepare(t.Context(), ops, sink.Names{}, nil)
+			b.Push(t.Context(), entries, NewBounds(tt.bulk, 0), func(part []Entry) (*sink.Outcome, bool) {
+				requests++
+				if tt.refuses(part) {
+					return &tt.o, true
+				}
+				for _, e := range part {
+					if b.Outcomes[e.Position] != Late {
+						t.Errorf("%s is sent again after %+v", e.Doc, b.Outcomes[e.Position])
+					}
+				}
+				b.All(part, sink.Outcome{Kind: sink.Applied})
+				return nil, false
+			})
+			got := counts(&b)
+			waiting := sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_narrowed"}
+			if requests > tt.requests || got[tt.o] < tt.blamed || got[sink.Outcome{}] != tt.applied ||
+				got[tt.o]+got[sink.Outcome{}]+got[waiting] != 500 {
+				t.Errorf("%d requests, outcomes %v", requests, got)
+			}
+		})
+	}
+}
+
+// An answer that says that the engine takes nothing holds back what is not sent; one about a
+// document, an index or the moment does not.
+func TestWhatHoldsTheRestBack(t *testing.T) {
+	t.Parallel()
+	wait := sink.Outcome{Kind: sink.Throttled, RetryAfter: time.Second, Status: 429, Reason: "busy"}
+	held := sink.Outcome{Kind: sink.Throttled, RetryAfter: time.Second, Status: 429, Reason: "not_sent"}
+	apart := wait
+	apart.Apart = true
+	for _, tt := range []struct {
+		same       bool
+		says, rest sink.Outcome
+	}{
+		{false, wait, held},
+		{true, wait, wait},
+		{false, sink.Outcome{Kind: sink.Configuration}, sink.Outcome{Kind: sink.Throttled, Reason: "not_sent"}},
+		{false, apart, apart},
+		{false, sink.Outcome{Kind: sink.Unknown}, sink.Outcome{Kind: sink.Unknown}},
+	} {
+		pushed, each := Batch{Same: tt.same}, Batch{Same: tt.same}
+		pushed.Push(t.Context(), pushed.Prepare(t.Context(), puts(2), sink.Names{}, nil), NewBounds(1, 0),
+			func([]Entry) (*sink.Outcome, bool) { return &tt.says, false })
+		each.Each(t.Context(), 1, each.Prepare(t.Context(), puts(2), sink.Names{}, nil),
+			func(Entry) sink.Outcome { return tt.says })
+		for _, got := range [][]sink.Outcome{pushed.Outcomes, each.Outcomes} {
+			if want := []sink.Outcome{tt.says, tt.rest}; !slices.Equal(got, want) {
+				t.Errorf("after %+v: got %+v, want %+v", tt.says, got, want)
+			}
+		}
+	}
+}
+
+// What is known of a request that got no whole answer.
+func TestUndelivered(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "much too much")
+	}))
+	defer server.Close()
+	for name, tt := range map[string]struct {
+		address string
+		ends    bool // our time, before the request is sent
+		auth    error
+		want    sink.Outcome
+	}{
+		"while it connects":          {server.URL, true, nil, Late},
+		"while credentials are read": {server.URL, true, errors.New("late"), Late},
+		"without credentials":        {server.URL, false, errors.New("no"), sink.Outcome{Kind: sink.Configuration, Reason: "no_credentials"}},
+		"nobody is there":            {"http://127.0.0.1:1", false, nil, sink.Outcome{Kind: sink.Throttled, Reason: "unreachable"}},
+		"a part of an answer":        {server.URL, false, nil, sink.Outcome{Kind: sink.Unknown, Status: 200, Reason: "interrupted"}},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		c, err := Client{Authenticate: func(*http.Request) error {
+			if tt.ends {
+				cancel()
+			}
+			return tt.auth
+		}}.Open(tt.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, failed := Undelivered(ctx, c.Do(ctx, http.MethodGet, "/", "", nil, 1))
+		if got != tt.want || !failed {
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
+		cancel()
+		_ = c.Close()
+	}
+	if _, failed := Undelivered(t.Context(), Answer{Status: 500}); failed {
+		t.Error("an answer is none")
+	}
+}
