@@ -14,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/proof/cost"
 	"github.com/lullhq/lull/internal/proof/forecast"
 	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/source"
@@ -54,7 +55,7 @@ func simulateCommand() *cobra.Command {
 	fl.StringVar(&f.faults, "faults", string(sim.NoFaults),
 		"`LEVEL` of injected failures: none, standard (docs/faults.md), or swarm, with rates that the seed draws")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed `N` of everything that is left to chance")
-	fl.IntVar(&f.pollers, "pollers", forecast.PollersAtFirst, "`N` pollers that each event source mapping begins with")
+	fl.IntVar(&f.pollers, "pollers", cost.FirstPollers, "`N` pollers that each event source mapping begins with")
 	fl.StringVar(&f.report, "report", "", "`FILE` for the report, one JSON object")
 	fl.Float64Var(&f.load.Rate, "load", 0,
 		"`N` events a second, for as long as --for says, in place of --events: changes of --documents")

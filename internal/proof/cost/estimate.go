@@ -107,16 +107,11 @@ func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, fr
 ) {
 	m.listener = newListener(c.Stack, c.DefaultSink)
 	m.from = sim.Begin().Add(from)
-	w, err := sim.New(sim.Options{
+	r, err := sim.Simulate(ctx, sim.Options{
 		Config: c, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: pollers, Listen: m.hear,
-		GoOn: func(time.Duration) bool { return ctx.Err() == nil },
 	})
 	if err != nil {
 		return m, err
-	}
-	r := w.Run()
-	if r.Stopped {
-		return m, ctx.Err()
 	}
 	if len(r.Violations) > 0 {
 		return m, fmt.Errorf("simulate: %s", r.Violations[0])

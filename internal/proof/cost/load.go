@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -88,7 +87,7 @@ func (l Load) upstream() sim.Upstream {
 			up.Arrivals = append(up.Arrivals, arrival(at+offset, doc, version+1, l.Bytes))
 		}
 	}
-	slices.SortStableFunc(up.Arrivals, func(a, b sim.Arrival) int { return cmp.Compare(a.At, b.At) })
+	sim.InOrder(up.Arrivals)
 	return up
 }
 

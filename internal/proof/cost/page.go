@@ -1,8 +1,10 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -27,8 +29,9 @@ func (e Estimate) String() string {
 			service = p.of.Service
 			fmt.Fprintf(w, "%s\t\t\t\t\t\n", service)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t%s\t%.2f\n", p.of.What, priced(p.of), count(p.floor.Count), p.floor.Dollars,
-			count(p.ceiling.Count), p.ceiling.Dollars)
+		floor, ceiling := p.bills[0], p.bills[1]
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t%s\t%.2f\n", p.of.What, priced(p.of), count(floor.Count), floor.Dollars,
+			count(ceiling.Count), ceiling.Dollars)
 	}
 	fmt.Fprintf(w, "total a month\t\t\t%.2f\t\t%.2f\n", e.Floor.Total, e.Ceiling.Total)
 	if e.Events > 0 {
@@ -45,39 +48,32 @@ func (e Estimate) String() string {
 // trailing blanks are what the table fills its last column with.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// pair is one line of both bills.
-type pair struct{ of, floor, ceiling price.Item }
+// pair is one line of both bills: of the floor, and of the ceiling.
+type pair struct {
+	of    price.Item
+	bills [2]price.Item
+}
 
 // pairs puts the lines of the two bills beside each other, service by service.
 func pairs(floor, ceiling []price.Item) (all []pair) {
-	var order []string
-	lines := map[string]*pair{}
-	add := func(i price.Item, to func(p *pair) *price.Item) {
-		key := i.Service + "\t" + i.What
-		if lines[key] == nil {
-			lines[key] = &pair{of: i}
-			order = append(order, key)
-		}
-		*to(lines[key]) = i
-	}
-	for _, i := range floor {
-		add(i, func(p *pair) *price.Item { return &p.floor })
-	}
-	for _, i := range ceiling {
-		add(i, func(p *pair) *price.Item { return &p.ceiling })
-	}
-	for len(order) > 0 {
-		service, _, _ := strings.Cut(order[0], "\t")
-		var rest []string
-		for _, key := range order {
-			if lines[key].of.Service == service {
-				all = append(all, *lines[key])
-			} else {
-				rest = append(rest, key)
+	lines, services := map[string]int{}, map[string]int{} // their places
+	for bill, items := range [...][]price.Item{floor, ceiling} {
+		for _, i := range items {
+			key := i.Service + "\t" + i.What
+			at, known := lines[key]
+			if !known {
+				at = len(all)
+				lines[key], all = at, append(all, pair{of: i})
 			}
+			if _, known := services[i.Service]; !known {
+				services[i.Service] = len(services)
+			}
+			all[at].bills[bill] = i
 		}
-		order = rest
 	}
+	slices.SortStableFunc(all, func(a, b pair) int {
+		return cmp.Compare(services[a.of.Service], services[b.of.Service])
+	})
 	return all
 }
 

@@ -242,7 +242,7 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 		return nil, err
 	}
 	r, err := Run(ctx, sim.Options{
-		Config: own, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: PollersAtFirst, Strain: strain,
+		Config: own, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: cost.FirstPollers, Strain: strain,
 		Timeline: true,
 	}, func(share float64) { tell("events", share*simulating) })
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	_ "github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/proof/cost"
 	"github.com/lullhq/lull/internal/proof/sim"
 	_ "github.com/lullhq/lull/source/builtin"
 )
@@ -85,7 +86,7 @@ func TestBurstsAreWrittenOnce(t *testing.T) {
 		l.Burst, l.Documents = burst, 100_000
 		var shares []float64
 		r, err := Run(t.Context(), sim.Options{
-			Config: settings(), Seed: 1, Upstream: l.Upstream(1), Pollers: PollersAtFirst,
+			Config: settings(), Seed: 1, Upstream: l.Upstream(1), Pollers: cost.FirstPollers,
 		}, func(share float64) { shares = append(shares, share) })
 		if err != nil || len(r.Violations) > 0 {
 			t.Fatalf("%v %v", err, r.Violations)

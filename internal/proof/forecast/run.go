@@ -7,11 +7,8 @@ import (
 	"github.com/lullhq/lull/internal/proof/sim"
 )
 
-// An event source mapping of SQS begins with five pollers; more come under load.
-const (
-	PollersAtFirst = 5
-	maxPollers     = 1000 // the lane's concurrency bounds them
-)
+// maxPollers is more than any event source mapping of SQS has: the lane's concurrency bounds them.
+const maxPollers = 1000
 
 // Run simulates, with as many pollers under load as a lane may have. It ends early with the
 // context's error. progress hears a few times how much of it is done, from 0 to 1; nil for nobody.
@@ -25,15 +22,7 @@ func Run(ctx context.Context, o sim.Options, progress func(share float64)) (sim.
 			told = now / step
 			progress(float64(now) / float64(o.Upstream.Calm))
 		}
-		return ctx.Err() == nil
+		return true
 	}
-	w, err := sim.New(o)
-	if err != nil {
-		return sim.Result{}, err
-	}
-	r := w.Run()
-	if r.Stopped {
-		return r, ctx.Err()
-	}
-	return r, nil
+	return sim.Simulate(ctx, o)
 }

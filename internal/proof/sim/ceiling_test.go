@@ -135,7 +135,7 @@ func (p pressed) run(t *testing.T) Result {
 		body := fmt.Sprintf(`{"type":"doc.changed","subject":"old-%d","sequence":"1","mode":"resync","resyncrun":"01JCZ3V5Y0000000000000000A","data":{"title":"old"}}`, i)
 		up.Arrivals = append(up.Arrivals, Arrival{At: 0, Message: queue.Outgoing{Body: body}})
 	}
-	inOrder(up.Arrivals)
+	InOrder(up.Arrivals)
 	r := begin(t, Options{
 		Config: settings(t, true, func(c *config.Config) { underCeiling(c, p.ceiling) }), Seed: 1, Faults: NoFaults,
 		Pollers: 2, Timeline: true, Upstream: up,

@@ -28,7 +28,7 @@ func bursts(seed uint64, docs int) (Upstream, int) {
 			}
 		}
 	}
-	inOrder(up.Arrivals)
+	InOrder(up.Arrivals)
 	up.Calm = 10 * time.Minute
 	return up, docs * twice
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +35,21 @@ const (
 	settleWithin = 12 * time.Minute
 	redriveTries = 8
 )
+
+// Simulate runs a world to its end, or to that of the context, whose error it returns then.
+func Simulate(ctx context.Context, o Options) (Result, error) {
+	goesOn := o.GoOn
+	o.GoOn = func(now time.Duration) bool { return ctx.Err() == nil && (goesOn == nil || goesOn(now)) }
+	w, err := New(o)
+	if err != nil {
+		return Result{}, err
+	}
+	r := w.Run()
+	if r.Stopped {
+		err = ctx.Err()
+	}
+	return r, err
+}
 
 // Run runs the world to its end, in four parts. First come the upstream and the injected failures,
 // then the time that everything needs to settle. Then the sink takes what it refused and an

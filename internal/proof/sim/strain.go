@@ -158,7 +158,7 @@ func (l Load) upstream(seed uint64, write func(n, version int, at time.Duration)
 			up.Calm = max(up.Calm, sent)
 		}
 	}
-	inOrder(up.Arrivals)
+	InOrder(up.Arrivals)
 	return up, nil
 }
 

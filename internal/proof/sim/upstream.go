@@ -19,8 +19,8 @@ type Arrival struct {
 	Where   string // in an input; empty for nowhere
 }
 
-// inOrder sorts arrivals by their time.
-func inOrder(list []Arrival) {
+// InOrder sorts arrivals by their time.
+func InOrder(list []Arrival) {
 	slices.SortStableFunc(list, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 }
 
@@ -111,7 +111,7 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 	}
 	a.join()
 	a.group()
-	inOrder(a.list)
+	InOrder(a.list)
 	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm + s.over, Again: s.again, poisons: a.poison}
 }
 
@@ -137,7 +137,7 @@ func WriteBy(seed uint64, s *Scribe) (Upstream, error) {
 			}
 		}
 	}
-	inOrder(up.Arrivals)
+	InOrder(up.Arrivals)
 	up.Calm = span + 30*time.Second + d.upTo(60*time.Second)
 	return up, nil
 }
@@ -174,7 +174,7 @@ func WriteOne(seed uint64, sources *source.Set) Upstream {
 		}
 	}
 	a.join()
-	inOrder(a.list)
+	InOrder(a.list)
 	return Upstream{Arrivals: a.list, Calm: span + 5*time.Second + a.upTo(2*time.Minute), poisons: a.poison}
 }
 
@@ -293,7 +293,7 @@ func (a *author) join() {
 	if !a.chance(0.4) {
 		return
 	}
-	inOrder(a.list)
+	InOrder(a.list)
 	var out []Arrival
 	for i := 0; i < len(a.list); {
 		n := 1

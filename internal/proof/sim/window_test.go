@@ -64,7 +64,7 @@ func mixed(seed uint64, collections []string, docs int, lasting time.Duration) U
 			})
 		}
 	}
-	inOrder(up.Arrivals)
+	InOrder(up.Arrivals)
 	up.Calm = lasting
 	return up
 }

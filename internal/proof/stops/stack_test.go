@@ -310,7 +310,7 @@ func (k traffic) sends(lasting time.Duration) sim.Upstream {
 			send(at, body(fmt.Sprintf("later-%d", n), n, due(20*time.Minute)))
 		}
 	}
-	slices.SortStableFunc(up.Arrivals, func(a, b sim.Arrival) int { return int(a.At - b.At) })
+	sim.InOrder(up.Arrivals)
 	return up
 }
 
