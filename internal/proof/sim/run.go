@@ -238,7 +238,8 @@ func (w *World) lastOrders() {
 	for before, n := 0, len(w.unfinished()); n > 0 && n != before; before, n = n, len(w.unfinished()) {
 		w.run(3 * w.cfg.Lifecycle.PruneEvery)
 	}
-	if w.settle(settleWithin) {
+	// What a dead letter keeps out that is too old to be redriven waits for somebody who forces it.
+	if w.settle(settleWithin) && w.idle() {
 		w.checkEnd()
 	}
 }
