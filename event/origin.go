@@ -31,9 +31,7 @@ func OriginOf(text string, depth int) Origin {
 		}
 		switch k := recognise(text); k.kind {
 		case sns:
-			if o.Topic == "" {
-				o.Topic = k.has["TopicArn"].Str
-			}
+			o.Topic = cmp.Or(o.Topic, k.has["TopicArn"].Str)
 			text = k.has["Message"].Str
 		case eventBridge:
 			if o.Bus == "" {

@@ -31,9 +31,7 @@ func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	if src == nil {
 		return Encoded{}, fmt.Errorf("%s is not a source: want one of %s", event.Quote(name), s.names)
 	}
-	if c.Version == "" {
-		c.Version = VersionAt(src.rules.Settings.Class, c.Time)
-	}
+	c.Version = cmp.Or(c.Version, VersionAt(src.rules.Settings.Class, c.Time))
 	var why error
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
 		for _, placed := range src.rules.placed(rule, c) {
@@ -65,9 +63,7 @@ func (r *Rules) placed(rule Match, c Change) []Change {
 		if rule.Bucket != "" && rule.Bucket != place.Bucket {
 			continue
 		}
-		if all[0].Bucket == "" {
-			all[0].Bucket = place.Bucket
-		}
+		all[0].Bucket = cmp.Or(all[0].Bucket, place.Bucket)
 		c.Bucket = place.Bucket
 		for folder := place.Prefix; ; { // a part of it may be taken off keys
 			in := c

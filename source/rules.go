@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -71,10 +72,7 @@ func (r *Rules) Keeps(member string) bool {
 // DocID makes a document's id from a collection, empty for the source's own, and a text. field
 // names the text in problems.
 func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Invalid) {
-	in := event.Collection(collection)
-	if in == "" {
-		in = r.collection
-	}
+	in := cmp.Or(event.Collection(collection), r.collection)
 	if err := in.Validate(); err != nil {
 		return "", Invalid("collection", "%s", err)
 	}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
@@ -32,10 +33,7 @@ func (m *Message) properties() map[string]string {
 	}
 	out := make(map[string]string, len(named))
 	for name, value := range named {
-		if value == "" {
-			value = m.header(name)
-		}
-		if value = text(value); value != "" {
+		if value = text(cmp.Or(value, m.header(name))); value != "" {
 			out[name] = value
 		}
 	}
