@@ -129,9 +129,7 @@ func (t *turn) kept(d *document, a answer) (again bool) {
 	}
 	// A refusal by our own KEEP, whose answer was lost, shows the version committed with our content.
 	if a.err == nil || a.row.Committed == e.Key && a.row.Content == d.content(e.Key) {
-		old := d.row
-		d.row, d.known = a.row, true
-		t.unwritten(d, e, old)
+		t.unwritten(d, e, d.row) // nothing of the document is left
 		return false
 	}
 	return t.refused(d, a.row)
