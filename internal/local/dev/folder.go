@@ -54,9 +54,9 @@ func OpenFolder(dir string) (*Folder, error) {
 // older than they are.
 func (f *Folder) From() time.Time { return f.from }
 
-// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks or fewer. Call keep
-// once the sinks that were added are open: from then on the folder is theirs too. One Bleve index
-// alone claims its folder itself.
+// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks or fewer. Call
+// keep once the sinks that were added are open: from then on the folder is theirs too. One Bleve
+// index alone claims its folder itself.
 func ClaimFolder(dir string, cfg *config.Config) (keep func() error, err error) {
 	ours := datafolder.Marker{
 		Holds: "lull dev state", Schema: 1, Sinks: map[string]string{}, First: map[string]string{},
