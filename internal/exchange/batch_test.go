@@ -157,3 +157,35 @@ func TestUndelivered(t *testing.T) {
 		t.Error("an answer is none")
 	}
 }
+
+// A request has no more than its bounds, and nothing is sent or encoded once our time is over.
+func TestWhatARequestHas(t *testing.T) {
+	t.Parallel()
+	names, err := sink.NewNames("x-{collection}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := puts(5)
+	ops[3].Doc, ops[4].Doc = "d#3", "d#4"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var b Batch
+	var sizes []int
+	entries := b.Prepare(ctx, ops, names, nil)
+	b.Push(ctx, entries, Bounds{Documents: 2, Bytes: 100, OneIndex: true}, func(part []Entry) (*sink.Outcome, bool) {
+		if sizes = append(sizes, len(part)); len(sizes) == 3 {
+			cancel()
+		}
+		return &sink.Outcome{Status: len(sizes)}, false
+	})
+	if want := []int{2, 1, 2}; !slices.Equal(sizes, want) {
+		t.Errorf("requests of %v documents, want %v", sizes, want)
+	}
+	b.Each(ctx, 1, entries, func(Entry) sink.Outcome { return sink.Outcome{} })
+	if got := counts(&b); got[Late] != len(ops) {
+		t.Errorf("sent after the end: %v", got)
+	}
+	if entries := b.Prepare(ctx, ops, names, nil); len(entries) > 0 || counts(&b)[Late] != len(ops) {
+		t.Errorf("%d entries after the end, outcomes %v", len(entries), b.Outcomes)
+	}
+}
