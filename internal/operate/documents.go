@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -192,28 +191,25 @@ func (l *lister) one(ctx context.Context) error {
 	if _, err := shard.ParseDocID(string(l.f.Key)); err != nil {
 		return input(err)
 	}
-	rows, err := l.o.Shards.Read(ctx, []shard.DocID{l.f.Key}, shard.Consistent)
+	row, err := l.o.table().One(ctx, l.f.Key, shard.Consistent)
 	if err != nil {
 		return fmt.Errorf("read the row: %w", err)
 	}
-	var d DocumentLine
-	switch r := rows[0]; {
-	case r.Exists():
-		d = l.line(r)
-	default:
-		facts, _, err := l.o.Dead.List(ctx, deadletter.Filter{Doc: l.f.Key, State: deadletter.Parked}, "", 1)
+	d := l.line(row)
+	if !row.Exists() {
+		letters, err := l.o.lettersOf(ctx, l.f.Key, deadletter.Parked)
 		if err != nil {
-			return fmt.Errorf("list dead letters: %w", err)
+			return err
 		}
-		planned, _, err := l.o.Schedule.List(ctx, l.f.Key, "", 1)
+		planned, _, err := l.o.scheduled(ctx, l.f.Key)
 		switch {
 		case err != nil:
-			return fmt.Errorf("list scheduled events: %w", err)
-		case len(facts) > 0:
-			d = DocumentLine{Key: l.f.Key, State: StateDead, Pending: facts[0].Key.VersionText()}
+			return err
+		case len(letters) > 0:
+			d = DocumentLine{Key: l.f.Key, State: StateDead, Pending: letters[0].Version}
 		case len(planned) > 0:
 			d = DocumentLine{
-				Key: l.f.Key, State: StateScheduled, Pending: planned[0].Key.VersionText(), Due: planned[0].NotBefore,
+				Key: l.f.Key, State: StateScheduled, Pending: planned[0].Version, Due: planned[0].NotBefore,
 			}
 		default:
 			return nil
@@ -407,12 +403,15 @@ func (l *lister) read(ctx context.Context, ids []flight.ID) error {
 		l.flights = map[flight.ID][]heldEntry{}
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id flight.ID) bool { _, known := l.flights[id]; return known })
-	found, errs := make([][]heldEntry, len(ids)), make([]error, len(ids))
-	fanout.Runner(nil).Each(maxGets, len(ids), func(i int) { found[i], errs[i] = l.entries(ctx, ids[i]) })
+	found := make([][]heldEntry, len(ids))
+	err := l.o.Parallel.Try(maxGets, len(ids), func(i int) (err error) {
+		found[i], err = l.entries(ctx, ids[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	for i, id := range ids {
-		if errs[i] != nil {
-			return errs[i]
-		}
 		l.flights[id] = found[i]
 	}
 	return nil

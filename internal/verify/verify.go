@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/feed"
@@ -64,11 +65,11 @@ type Checker struct {
 	Versions bool
 }
 
-// asked is the newest event of a document, and its verdict's place.
+// asked is an event, and its verdict: without a state until it is compared.
 type asked struct {
-	event.Event
+	Verdict
 
-	at       int
+	event    event.Event
 	arrival  bool   // its version is when it was sent: it says nothing here
 	document []byte // nil where only versions can be compared
 }
@@ -76,25 +77,23 @@ type asked struct {
 // Check compares the events of messages, in one page. Of several events of one document only the
 // newest has a verdict.
 func (c Checker) Check(ctx context.Context, messages []queue.Outgoing) ([]Verdict, error) {
-	var out []Verdict
+	var all []*asked
 	newest := map[shard.DocID]*asked{}
 	for i, m := range messages {
 		for _, a := range c.decode(m) {
-			v := Verdict{Message: i, Doc: a.Doc, Version: a.Version, State: a.state, Why: a.why}
-			if v.State == "" {
-				if known := newest[a.Doc]; known != nil && known.Key >= a.Key {
-					continue
-				}
-				a.at = len(out)
-				newest[a.Doc] = &a.asked
+			a.Message = i
+			if known := newest[a.Doc]; a.State == "" && (known == nil || known.event.Key < a.event.Key) {
+				newest[a.Doc] = a
 			}
-			out = append(out, v)
+			all = append(all, a)
 		}
 	}
-	docs, all := make([]shard.DocID, 0, len(newest)), make([]*asked, 0, len(newest))
-	for i := range out { // in the order of the messages
-		if a := newest[out[i].Doc]; a != nil && a.at == i && out[i].State == "" {
-			docs, all = append(docs, a.Doc), append(all, a)
+	// In the order of the messages.
+	all = slices.DeleteFunc(all, func(a *asked) bool { return a.State == "" && newest[a.Doc] != a })
+	var docs []shard.DocID
+	for _, a := range all {
+		if a.State == "" {
+			docs = append(docs, a.Doc)
 		}
 	}
 	c.Whole = true
@@ -102,28 +101,18 @@ func (c Checker) Check(ctx context.Context, messages []queue.Outgoing) ([]Verdic
 	if err != nil {
 		return nil, fmt.Errorf("compare with the export: %w", err)
 	}
-	for i, a := range all {
-		out[a.at].State = judge(*a, found[i])
-	}
-	kept := out[:0]
-	for _, v := range out {
-		if v.State != "" { // an older event of the same page has none
-			kept = append(kept, v)
+	var out []Verdict
+	for _, a := range all {
+		if a.State == "" {
+			a.State, found = judge(*a, found[0]), found[1:]
 		}
+		out = append(out, a.Verdict)
 	}
-	return kept, nil
-}
-
-// decoded is an event, or why there is none to compare.
-type decoded struct {
-	asked
-
-	state State
-	why   string
+	return out, nil
 }
 
 // decode reads the events of a message as receive does.
-func (c Checker) decode(o queue.Outgoing) (all []decoded) {
+func (c Checker) decode(o queue.Outgoing) (all []*asked) {
 	m := queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: c.Clock.Now()}
 	later := m
 	later.Sent = m.Sent.Add(arrives)
@@ -133,30 +122,28 @@ func (c Checker) decode(o queue.Outgoing) (all []decoded) {
 	}
 	after := sources.Decode(later)
 	for i, r := range sources.Decode(m) {
-		d := decoded{asked: asked{Event: r.Event}}
+		a := &asked{event: r.Event, Verdict: Verdict{Doc: r.Event.Doc, Version: r.Event.Version}}
 		switch {
 		case r.Invalid != nil:
-			d.Doc, d.state, d.why = r.Invalid.Doc, Invalid, r.Invalid.Error()
+			a.Doc, a.State, a.Why = r.Invalid.Doc, Invalid, r.Invalid.Error()
 		case r.Skip != "":
-			d.state, d.why = Skipped, r.Skip
+			a.State, a.Why = Skipped, r.Skip
 		case r.Event.Doc.Collection() != c.Collection:
-			d.state, d.why = Skipped, "of collection "+string(r.Event.Doc.Collection())
+			a.State, a.Why = Skipped, "of collection "+string(r.Event.Doc.Collection())
 		default:
-			d.arrival = i < len(after) && after[i].Event.Key != r.Event.Key
+			a.arrival = i < len(after) && after[i].Event.Key != r.Event.Key
 			if r.Event.Op == event.Put && r.Event.Data != "" && !c.Versions {
 				document, err := sources.Document(m, r.Event)
 				if err != nil {
-					d.state, d.why = Invalid, err.Error()
-					break
+					a.State, a.Why = Invalid, err.Error()
+				} else if plain, bad := sink.Plain(document); bad != nil {
+					a.State, a.Why = Invalid, bad.Error()
+				} else {
+					a.document = plain
 				}
-				plain, bad := sink.Plain(document)
-				if bad != nil {
-					d.state, d.why = Invalid, bad.Error()
-				}
-				d.document = plain
 			}
 		}
-		all = append(all, d)
+		all = append(all, a)
 	}
 	return all
 }
@@ -181,7 +168,7 @@ func judged(a asked, f reconcile.Finding) State {
 		return OtherClass
 	}
 	there := f.Document != nil
-	if a.Op == event.Delete {
+	if a.event.Op == event.Delete {
 		switch {
 		case !there:
 			return Same
@@ -230,7 +217,7 @@ func compare(k shard.OrderKey, a asked) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	want, err := a.Key.Parts()
+	want, err := a.event.Key.Parts()
 	if err != nil {
 		return 0, err
 	}
