@@ -74,7 +74,9 @@ func (c *console) deadPage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.API.LetterPage(r.Context(), operate.LetterQuery{LetterFilter: f, Cursor: r.FormValue("cursor"), Limit: limit})
+	return c.API.LetterPage(r.Context(), operate.LetterQuery{
+		LetterFilter: f, Cursor: r.FormValue("cursor"), Limit: limit,
+	})
 }
 
 // advised is what people have to know of a reason.

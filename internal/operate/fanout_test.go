@@ -196,7 +196,8 @@ func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
 		for key, want := range map[shard.DocID]int{
 			"content#a": 3, "content@search#a": 1, "content@remote#a": 1, "content@gone#a": 1, "content#c": 0,
 		} {
-			if letters, err := api.Letters(t.Context(), operate.LetterFilter{Key: key}); err != nil || len(letters) != want {
+			letters, err := api.Letters(t.Context(), operate.LetterFilter{Key: key})
+			if err != nil || len(letters) != want {
 				t.Errorf("%s: %+v, %v, want %d", key, letters, err, want)
 			}
 		}

@@ -167,7 +167,9 @@ func (s *Service) Takes(ctx context.Context, c shard.Collection) error {
 }
 
 // claimAndWrite takes the lease of what is pending, deletes or writes, and commits.
-func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (again bool, err error) {
+func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (again bool,
+	err error,
+) {
 	now := s.Clock.Now()
 	at, until := shard.MicrosOf(now), s.leaseEnd(now)
 	fence := shard.NextFence(row, at)
