@@ -219,7 +219,8 @@ func TestARepairSendsAtMost200ASecond(t *testing.T) {
 func TestADamagedCheckpointIsRefused(t *testing.T) {
 	t.Parallel()
 	for fields, says := range map[string]string{
-		`"run":"r"`: "", `"run":""`: "is broken", `"run":"r","messages":-1`: "is broken", `"run":"r","bytes":-1`: "is broken",
+		`"run":"r"`: "", `"run":""`: "is broken",
+		`"run":"r","messages":-1`: "is broken", `"run":"r","bytes":-1`: "is broken",
 		`"run":"r","look":null`: "is broken", `"run":"r","again":null`: "is broken", `"run":"r","told":null`: "is broken",
 		`"run":"r","total":{"drift":null}`: "is broken", `"run":"r","total":{"repaired":null}`: "is broken",
 		`"run":"r","total":{"export":null}`: "is broken",

@@ -35,7 +35,7 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 	for asked := false; ; asked = true {
 		s, failure := api.Status(ctx)
 		if ctx.Err() != nil {
-			return nil // Ctrl-C is how a watch ends
+			return nil //nolint:nilerr // Ctrl-C is how a watch ends
 		}
 		switch {
 		case failure != nil && !asked:
@@ -47,7 +47,7 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 			return err
 		}
 		if sleep(ctx, every) != nil {
-			return nil
+			return nil //nolint:nilerr // Ctrl-C, too
 		}
 	}
 }
