@@ -49,7 +49,8 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 		},
 		{"dead", func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
 		{"its dead letter is parked, another version is dead", func(b *bench, id flight.ID) {
-			l := deadletter.New(b.manifest(id).Records[0].Message, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
+			m := b.manifest(id).Records[0].Message
+			l := deadletter.New(m, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
 			l.Sink = "search"
 			if _, err := b.Letters.Park(b.Context(), l); err != nil {
 				b.Fatal(err)
