@@ -289,7 +289,8 @@ func TestTheCheckpointOfAVerificationIsOfItsSink(t *testing.T) {
 	for sink, want := range map[string]checkpoint{
 		"": "lull-verify-content.checkpoint", "remote": "lull-verify-content@remote.checkpoint",
 	} {
-		v := &verification{app: newApp(nil, io.Discard, io.Discard), collection: "content", verifyFlags: verifyFlags{sink: sink}}
+		v := &verification{app: newApp(nil, io.Discard, io.Discard), collection: "content"}
+		v.sink = sink
 		if err := v.begin(); err != nil || v.kept != want {
 			t.Errorf("sink %q: %s, %v, want %s", sink, v.kept, err, want)
 		}

@@ -343,8 +343,8 @@ func (g *ground) beside(miss int) {
 	}
 }
 
-// killedEverywhere kills a rebuild at every call, before or after it is carried out. Then next is to
-// bring everything in order.
+// killedEverywhere kills a rebuild at every call, before or after it is carried out. Then next is
+// to bring everything in order.
 func killedEverywhere(t *testing.T, next func(g *ground, when string, err error) error) {
 	t.Helper()
 	t.Parallel()

@@ -161,7 +161,8 @@ func (r *run) audit(format string, args ...any) {
 	})
 }
 
-// steps are what a phase does. Where there is none, somebody sends what the source has, and resumes.
+// steps are what each phase does. Sourcing has none: somebody sends what the source has, and
+// resumes.
 var steps = map[Phase]func(*run, context.Context) error{
 	Creating: (*run).create, Announced: (*run).announce, Filling: (*run).fill, Comparing: (*run).finish,
 	Switching: (*run).finish, Tidying: (*run).tidy,
