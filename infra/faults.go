@@ -327,8 +327,8 @@ func (p *Props) checkPlace(fs *faultList) {
 			"write how many invocations of index may run at once, or 0 for no limit (LULL_INDEX_CONCURRENCY)",
 		},
 		{
-			w != (Throughput{}) && (w.Reads < 12_000 || w.Writes < 4_000), "Warm", fmt.Sprintf("%d,%d", w.Reads, w.Writes),
-			"is less than every new table takes", "write at least 12000,4000, or leave it out (LULL_WARM_THROUGHPUT)",
+			w != (Throughput{}) && (w.Reads < 12_000 || w.Writes < 4_000),
+			"Warm", fmt.Sprintf("%d,%d", w.Reads, w.Writes), "is less than every new table takes", "write at least 12000,4000, or leave it out (LULL_WARM_THROUGHPUT)",
 		},
 		{
 			!slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, p.logLevel()), "LogLevel", p.LogLevel,

@@ -188,8 +188,9 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 			Protect:     r.flag(optProtect), StateOnly: r.flag(optStateOnly),
 			Ephemeral: r.flag(optEphemeral), PlainHTTP: r.flag(optPlainHTTP),
 		},
-		upstreams: slices.Concat(r.targets(optTopics), r.targets(optSenders), r.targets(optBuckets), r.targets(optStreams)),
-		bus:       r.get(optBus), sources: r.list(optSources), key: r.get(optKey), operators: r.get(optOperators),
+		upstreams: slices.Concat(r.targets(optTopics), r.targets(optSenders), r.targets(optBuckets),
+			r.targets(optStreams)),
+		bus: r.get(optBus), sources: r.list(optSources), key: r.get(optKey), operators: r.get(optOperators),
 		topic: r.get(optAlarmTopic), subnets: r.list(optSubnets), groups: r.list(optGroups),
 	}
 	if o.props.AssetDir == "" && o.props.Release.Version == "" && release.Own() == "" {

@@ -213,7 +213,8 @@ func TestPlaceholdersAreNotDeployed(t *testing.T) {
 		"https://search.example.org.shop": 0, "https://search.shop.org/example.org": 0, "https://myexample.org": 0,
 	} {
 		setSink(&c, func(s *Sink) { s.URL = address })
-		if faults := Faults(c.Placeholders()); len(faults) != want || want > 0 && label(faults[0]) != "placeholder:sinks.search.url" {
+		if faults := Faults(c.Placeholders()); len(faults) != want ||
+			want > 0 && label(faults[0]) != "placeholder:sinks.search.url" {
 			t.Errorf("%s: got %v, want %d faults", address, faults, want)
 		}
 	}

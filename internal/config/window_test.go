@@ -118,7 +118,8 @@ func accepts(s described, n int64) bool {
 	case strings.HasPrefix(s.generic, "sources.<name>."):
 		beside(&f.Fields[0].Value.Fields[0].Value, said("kind", "native"))
 	case strings.HasPrefix(s.generic, "collections.<name>.enrich."):
-		beside(&f.Fields[0].Value.Fields[0].Value.Fields[0].Value, said("kind", "http"), said("url", "https://enrich.example.org/"),
+		beside(&f.Fields[0].Value.Fields[0].Value.Fields[0].Value,
+			said("kind", "http"), said("url", "https://enrich.example.org/"),
 			within("inputs", tree.Node{Kind: tree.List, Items: []tree.Node{{Kind: tree.String, Text: "/title"}}}))
 	}
 	_, err := judged(f)
