@@ -54,7 +54,9 @@ func (b *Batch) held(ctx context.Context) (sink.Outcome, bool) {
 	case o != nil && b.Same:
 		return *o, true
 	case o != nil:
-		return sink.Outcome{Kind: sink.Throttled, RetryAfter: o.RetryAfter, Status: o.Status, Reason: classNotSent}, true
+		return sink.Outcome{
+			Kind: sink.Throttled, RetryAfter: o.RetryAfter, Status: o.Status, Reason: classNotSent,
+		}, true
 	}
 	return Late, ctx.Err() != nil
 }

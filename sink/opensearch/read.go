@@ -471,7 +471,8 @@ func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error)
 		}
 	}
 	resolved, err := s.resolved(ctx, s.names.Wildcard())
-	if status := exchange.Status(err); status == http.StatusNotFound || status >= 400 && status < 500 && len(found) > 0 {
+	status := exchange.Status(err)
+	if status == http.StatusNotFound || status >= 400 && status < 500 && len(found) > 0 {
 		return found, nil
 	}
 	if err != nil {

@@ -246,7 +246,8 @@ func TestSettingsBecomeOptions(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		o, own := s.Options, tt.settings.Options == opensearch.Settings{Serverless: true}
 		if o.URL != tt.settings.URL || o.Index != cmp.Or(tt.settings.Index, "{collection}") ||
-			o.BulkDocuments != tt.settings.BulkDocuments || o.BulkBytes != int64(tt.settings.BulkBytes) || o.Template != "lull-search" ||
+			o.BulkDocuments != tt.settings.BulkDocuments || o.BulkBytes != int64(tt.settings.BulkBytes) ||
+			o.Template != "lull-search" ||
 			o.Versions != tt.versions || o.Serverless != own || len(o.Collections) != 1 {
 			t.Errorf("%+v became %+v", tt.settings, o)
 		}

@@ -87,7 +87,8 @@ func (s *Sink) encode(e *exchange.Entry) *sink.DocumentError {
 func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) (
 	whole *sink.Outcome, ofOne bool,
 ) {
-	a := s.client.Do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, exchange.Body(entries), maxBulkAnswer(len(entries)))
+	body, most := exchange.Body(entries), maxBulkAnswer(len(entries))
+	a := s.client.Do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, body, most)
 	if a.OK() {
 		s.read(a, b, entries, lands)
 		return nil, false

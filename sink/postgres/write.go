@@ -85,9 +85,9 @@ func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch
 // make makes a table that is missing, and writes what may be the first of it. A delete of a
 // document that should be there is not written: the table would be empty, and the delete called
 // done.
-func (s *Sink) make(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry, absent error) (
-	rest []exchange.Entry, written map[string]bool, err error,
-) {
+func (s *Sink) make(
+	ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry, absent error,
+) (rest []exchange.Entry, written map[string]bool, err error) {
 	gone, _ := judge(absent)
 	for _, e := range entries {
 		if e.Plain == nil && e.Present {

@@ -146,7 +146,8 @@ func (s *Sink) collections(ctx context.Context) ([]event.Collection, error) {
 // ids are those of all documents of a collection, sorted.
 func (s *Sink) ids(ctx context.Context, c event.Collection) (ids []string, err error) {
 	index, _ := s.names.Index(c)
-	a := s.client.Do(ctx, http.MethodGet, collectionPath(index)+"/export?include_fields=id", "", nil, exchange.MaxAnswer)
+	path := collectionPath(index) + "/export?include_fields=id"
+	a := s.client.Do(ctx, http.MethodGet, path, "", nil, exchange.MaxAnswer)
 	switch {
 	case a.Err == nil && a.Status == http.StatusNotFound:
 		return nil, nil

@@ -30,7 +30,9 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 }
 
 // send makes one request; see exchange.Batch.Push.
-func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (whole *sink.Outcome, ofOne bool) {
+func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (
+	whole *sink.Outcome, ofOne bool,
+) {
 	a := s.post(ctx, typeDocuments, entries)
 	o, ofOne := s.whole(ctx, a)
 	if o.Kind == sink.Applied {
