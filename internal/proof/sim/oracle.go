@@ -50,6 +50,7 @@ type ledger struct {
 	writes    int  // applied
 	commits   int
 	forgot    shard.OrderKey // what an operator took back
+	marked    bool           // ... and the row said that it is dead
 	resetAt   time.Duration
 	keys      []shard.OrderKey
 }
@@ -341,7 +342,9 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	case journal.DeadLettered:
 		w.oracle.buried(n)
 	case journal.Stuck:
-		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
+		if !w.oracle.ledger(n.Doc).excuses(n.Key) {
+			w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
+		}
 	}
 	if w.options.Journal != nil {
 		w.options.Journal.Note(n)

@@ -85,6 +85,7 @@ func (o *oracle) resets(l *ledger, old, row shard.Row) {
 		}
 	}
 	l.forgot, l.committed, l.resetAt = old.Committed, row.Committed, o.w.now
+	l.marked = row.Dead == old.Committed
 }
 
 // doneBeforeReset reports whether an event was done by what an operator took back: it is that
