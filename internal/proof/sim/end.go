@@ -115,8 +115,9 @@ func (w *World) checkEnd() {
 	}
 }
 
-// excuses reports whether nothing shows any more that a version is done which an operator took back.
-// A row holds one dead version: the mark that the reset made may have given way to a dead letter's.
+// excuses reports whether nothing shows any more that a version is done which an operator took
+// back. A row holds one dead version: the mark that the reset made may have given way to a dead
+// letter's.
 func (l *ledger) excuses(k shard.OrderKey) bool { return l.marked && k == l.forgot }
 
 // tookBack reports whether a manifest holds such a version. The bucket deletes it in the end.
