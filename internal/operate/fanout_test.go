@@ -176,6 +176,16 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 				t.Error("a sink has it still")
 			}
 		}
+		g.hold("five", put("b", 3))
+		remote.hold("six", put("b", 3))
+		g.write(shard.Claim(shard.Bid{
+			Doc: "content@remote#b", Key: g.row("content@remote#b").Pending, Token: "b", Now: micros(),
+			Until: micros().Add(time.Minute),
+		}))
+		if c, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#b", By: "ann"}); err == nil ||
+			!strings.Contains(err.Error(), "it is being written") {
+			t.Errorf("cancelled for one sink, and the other one writes it: %+v, %v, want it told", c, err)
+		}
 	})
 }
 

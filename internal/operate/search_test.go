@@ -66,5 +66,10 @@ func TestSearchAsksEverySinkAndNamesThoseThatDoNotAnswer(t *testing.T) {
 			!strings.Contains(err.Error(), "connection refused; try from inside") {
 			t.Errorf("no sink answers: %v, want an error that says so", err)
 		}
+		g.Readers, g.Unread = nil, map[string]error{"search": operate.ErrWriteOnly}
+		if _, err := api.Search(t.Context(), operate.Search{Text: "v1", Collection: "content"}); err == nil ||
+			strings.Contains(err.Error(), "try from inside") {
+			t.Errorf("a sink that nobody can read: %v, want no hint", err)
+		}
 	})
 }
