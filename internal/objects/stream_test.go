@@ -125,7 +125,7 @@ func TestABrokenObjectIsReadAsFarAsItGoes(t *testing.T) {
 	}
 }
 
-// What was not read is no reason to call an object broken.
+// An object is not called broken for what was not read.
 func TestAConnectionThatEndsAnywhereMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, data := range [][]byte{

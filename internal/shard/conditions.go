@@ -32,7 +32,8 @@ func remove(attrs ...Attr) []Action {
 
 // settled ends a burst: nothing is pending any more, and the row expires (seconds) as a backstop.
 func settled(expires int64) []Action {
-	return append([]Action{set(AttrExpiresAt, numberValue(expires))}, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	expiry := set(AttrExpiresAt, numberValue(expires))
+	return append([]Action{expiry}, remove(AttrPending, AttrBurstStart, AttrFlight)...)
 }
 
 // Admission is what ADMIT needs to know.

@@ -73,7 +73,8 @@ func (q *Queue) receipts(ctx context.Context, receipts []string,
 		}
 	}
 	answer := make([]error, len(unique))
-	q.each(ctx, slices.Collect(slices.Chunk(entries, queue.MaxEntries)), func(ctx context.Context, batch []int) ([]error, error) {
+	batches := slices.Collect(slices.Chunk(entries, queue.MaxEntries))
+	q.each(ctx, batches, func(ctx context.Context, batch []int) ([]error, error) {
 		handles := make([]string, len(batch))
 		for n, i := range batch {
 			handles[n] = unique[i]

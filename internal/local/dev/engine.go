@@ -374,7 +374,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 		if err := bound.Acquire(ctx, 1); err != nil {
 			return s, err
 		}
-		defer bound.Release(1)
+		defer bound.Release(1) //nolint:revive // three at the most, which the turn holds to its end
 	}
 	e.ledger.Meter.Turns.Add(1)
 	var failed error
