@@ -36,7 +36,7 @@ func TestNewStacksRunWithEveryKindOfSource(t *testing.T) {
 			}
 			dump := filepath.Join(t.TempDir(), "dump.ndjson")
 			run := append([]string{"dev"}, strings.Fields(command)...)
-			lull(t, "", append(run, "--exit-when-idle", "--speed", "100", "--dump", dump)...).want(t, "dev", exitOK,
+			lull(t, "", append(run, "--exit-when-idle", "--speed", "10", "--dump", dump)...).want(t, "dev", exitOK,
 				"2 written, 1 deleted in 3 bursts; 3 superseded", ", 0 dead")
 			versions := map[string]bool{}
 			for line := range strings.Lines(contents(t, dump)) {
