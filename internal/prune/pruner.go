@@ -157,8 +157,10 @@ func inTurn[S any](ctx context.Context, r *run, name string, saved *S, do func()
 	failed := do()
 	next, err := json.Marshal(saved)
 	if err == nil {
-		// The time of a segment may be over, that of the run is not.
-		err = r.end(context.WithoutCancel(ctx), name, string(next))
+		// The time of a segment may be over, that of the turn is not.
+		last, cancel := r.Clock.Deadline(context.WithoutCancel(ctx), endMargin)
+		err = r.end(last, name, string(next))
+		cancel()
 	}
 	if err != nil {
 		err = fmt.Errorf("end the run: %w", err)

@@ -236,6 +236,27 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 	}
 }
 
+// endless is a table that never answers END RUN.
+type endless struct{}
+
+func (endless) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
+	if op.Call == "END RUN" {
+		<-ctx.Done()
+	}
+	return fault.OK
+}
+
+func TestARunEndsWhereItsTurnCannotBeGivenBack(t *testing.T) {
+	play(t, func(b *bench) {
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		p, _ := b.faulty(endless{})
+		if rep, err := p.Run(ctx); !errors.Is(err, context.DeadlineExceeded) || !rep.Ran {
+			b.Errorf("report %+v, error %v, want the run to end, and to say what it could not do", rep, err)
+		}
+	})
+}
+
 func TestRunStaysWithinItsBudgets(t *testing.T) {
 	play(t, func(b *bench) {
 		for i := range 600 {
