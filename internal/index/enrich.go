@@ -430,7 +430,7 @@ func (t *turn) tripEnricher(ctx context.Context, e *enricher, after time.Duratio
 			Step: journal.EnrichAway, Count: int(level), Until: until.Time(), Detail: string(e.collection),
 		})
 	}
-	if other := e.row.OpenUntil; other > t.now() { // of whoever was first
+	if other := e.row.OpenUntil; other > t.now() && !shard.Absurd(other, t.now()) { // of whoever was first
 		e.next = other + 1
 	}
 }

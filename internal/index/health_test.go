@@ -50,6 +50,24 @@ func TestACircuitThatAWrongClockOpenedIsProbed(t *testing.T) {
 	}
 }
 
+// The same of an enricher, also where the table does not say who has opened its circuit since.
+func TestAnEnricherIsNotLeftForAsLongAsAWrongClockSays(t *testing.T) {
+	stage{cfg: enriched}.play(t, func(b *bench) {
+		b.enricher = &service{whole: func([]string) (string, error) {
+			return "", &enrich.Failure{Reason: "refused"}
+		}}
+		s := b.hold(titled("a", 1))
+		b.Write(shardtest.Put(shard.Row{
+			Doc: shard.HealthRow(enrich.HealthName("content")), OpenUntil: now().Add(30 * 24 * time.Hour), Level: 1,
+		}))
+		b.inject = fails("TRIP", fault.FailBefore, 4)
+		if s = b.turn(s); s.Done || time.Until(s.Wake()) > time.Hour {
+			b.Errorf("done %v, wakes in %s, want it to ask again within minutes", s.Done, time.Until(s.Wake()))
+		}
+		b.Noted(journal.Released, 1)
+	})
+}
+
 // A flight that opened the circuit stays because it probes. A bulk flight does so too: those of the
 // live lane have left.
 func TestABulkFlightThatOpenedTheCircuitProbesInTime(t *testing.T) {
