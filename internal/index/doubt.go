@@ -164,7 +164,7 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 	}
 	for i, n := range candidates {
 		if c := docs[n].id.Collection(); of[c] > 0 {
-			if w := t.testify(c, n, read[i]); w != nil {
+			if w := t.testify(c, docs[n].id, n, read[i]); w != nil {
 				of[c] = 0 // it has its witness
 				found = append(found, w...)
 			}
@@ -179,12 +179,12 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 }
 
 // testify makes a witness of a document that was read back, or none.
-func (t *turn) testify(c shard.Collection, doc int, r stored) []witness {
+func (t *turn) testify(c shard.Collection, row shard.DocID, doc int, r stored) []witness {
 	// Of what was kept it is an older one than the committed.
 	key, bad := shard.ParseOrderKey(r.Key)
 	switch {
 	case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
-		t.lost("read a document back", r.Doc, r.err)
+		t.lost("read a document back", row, r.err)
 		t.verdicts[c] = unclear
 	case r.err == nil && bad == nil:
 		t.verdicts[c] = unclear // until it has answered
@@ -210,7 +210,7 @@ func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []
 	}); p != nil {
 		r.err = errPanic
 	}
-	return t.testify(c, -1, r)
+	return t.testify(c, r.Doc, -1, r)
 }
 
 // errPanic stands for what a sink's client did not return.

@@ -137,6 +137,24 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
+// What could not be read back is told of the row, also where the sink has not the first one of it.
+func TestWhatCannotBeReadBackIsNamedByItsRow(t *testing.T) {
+	stage{cfg: func(c *config.Config) {
+		c.Sinks["first"] = c.Sinks["search"]
+		c.Collections = map[string]config.Collection{"content": {Sinks: []string{"first", "search"}}}
+	}}.play(t, func(b *bench) {
+		b.Sources = b.Sources.At("search")
+		b.fly(b.hold(put("a", 1)), 2)
+		time.Sleep(time.Minute)
+		b.through = func(s sink.Sink) sink.Sink { return reading{s, errors.New("reset")} }
+		b.sink.SetRule(func(sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), true })
+		b.turn(b.hold(put("a", 2)))
+		if n := b.Notes.Of(journal.CallFailed); len(n) != 1 || n[0].Doc != doc("a").In("search") {
+			b.Errorf("notes %+v, want one of %s", n, doc("a").In("search"))
+		}
+	})
+}
+
 // A turn asks one question: a collection that is refused in a later request waits for the next
 // turn.
 func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
