@@ -132,6 +132,8 @@ func (v *verification) begin() error {
 	case found && (v.cp.damaged() || v.export != "" && v.cp.Run == ""):
 		return v.kept.broken(errors.New("something of it is missing"))
 	}
+	// Earlier code kept a message here before it was sent.
+	maps.DeleteFunc(v.cp.Again, func(n int, _ bool) bool { return n >= v.cp.Messages })
 	if v.cp.Order = order; !found && v.export != "" {
 		v.cp.Run = newRun()
 	}

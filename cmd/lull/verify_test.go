@@ -206,6 +206,25 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 	}
 }
 
+// Earlier code kept messages as sent whose sending had failed: they lie behind what the checkpoint
+// says is done.
+func TestVerifySendsWhatAnEarlierBuildFailedToSend(t *testing.T) {
+	t.Parallel()
+	s := settled(t, "--events", write(t, put("a", "5", `{"v":5}`)), "--speed", "10")
+	f := verifyFlags{
+		export: write(t, put("a", "5", `{"v":6}`)), checkpoint: filepath.Join(t.TempDir(), "cp"), repair: true,
+		patience: 10 * time.Second,
+	}
+	client, look := &operate.Client{Base: s.url, HTTP: http.DefaultClient}, f
+	look.repair = false
+	s.verify(look, client) // until it is not in motion any more
+	s.verify(f, &failing{client, 1})
+	change{`"total":`, `"again":{"0":true},"told":{"content#a":true},"total":`}.in(t, f.checkpoint)
+	if a := s.verify(f, client); a.code != exitOK || a.last(t).Remaining != 0 {
+		t.Errorf("got %+v, want the message sent", a)
+	}
+}
+
 func TestARepairSendsAtMost200ASecond(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[float64]rate.Limit{0: 200, 20: 20, 5000: 200} {
