@@ -388,7 +388,9 @@ func (v *verification) walk(ctx context.Context) error {
 		counted(res)
 	}
 	if err == nil && res.Rows+res.Documents+before.Rows+before.Documents == 0 && v.export == "" && v.sample == 0 {
-		_, err = v.api.Reconcile(ctx, operate.ReconcileOrder{Collection: v.collection, DryRun: true, By: whoami()})
+		_, err = v.api.Reconcile(ctx, operate.ReconcileOrder{
+			Collection: v.collection, DryRun: true, By: whoami(), Sink: v.sink,
+		})
 	}
 	return err
 }
@@ -461,7 +463,7 @@ func (v *verification) lookAgain(ctx context.Context) error {
 	for keys := range slices.Chunk(slices.Sorted(maps.Keys(v.cp.Look)), 1000) {
 		still := map[shard.DocID]bool{}
 		_, err := v.api.Reconcile(ctx, operate.ReconcileOrder{
-			Collection: v.collection, DryRun: !v.repair, Rate: v.rate, By: whoami(),
+			Collection: v.collection, DryRun: !v.repair, Rate: v.rate, By: whoami(), Sink: v.sink,
 			Audit: &operate.ReconcileAudit{Keys: keys},
 			Found: func(l operate.ReconcileLine) {
 				if still[l.Key] = l.Outcome == inMotion || l.Outcome == "later"; !still[l.Key] {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // last is the last line of verify -o json.
@@ -313,5 +314,23 @@ func TestTheCheckpointOfAVerificationIsOfItsSink(t *testing.T) {
 		if err := v.begin(); err != nil || v.kept != want {
 			t.Errorf("sink %q: %s, %v, want %s", sink, v.kept, err, want)
 		}
+	}
+}
+
+// What is in motion in one of several sinks is looked at in that one again.
+func TestVerifyLooksAgainInItsSink(t *testing.T) {
+	t.Parallel()
+	settings := write(t, "sinks: {first: {kind: bleve}, second: {kind: memory}}", "defaultSink: first",
+		"collections: {content: {sinks: [first, second]}, empty: {sinks: [first, second]}}")
+	s := settled(t, "--config", settings, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
+	s.ask("verify", "empty", "--sink", "second", "--checkpoint", filepath.Join(t.TempDir(), "cp")).
+		want(t, "nothing", exitOK, "no drift")
+	v := &verification{
+		app: newApp(nil, io.Discard, io.Discard), collection: "content", verifyFlags: verifyFlags{sink: "second"},
+		api: &operate.Client{Base: s.url, HTTP: http.DefaultClient},
+	}
+	v.cp.Look = map[shard.DocID]bool{"content@second#gone": true}
+	if err := v.lookAgain(t.Context()); err != nil || len(v.cp.Look) != 0 {
+		t.Errorf("got %v, still in motion %v", err, v.cp.Look)
 	}
 }
