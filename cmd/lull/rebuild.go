@@ -51,8 +51,8 @@ func (a *app) rebuildCommand() *cobra.Command {
 			Action: operate.RebuildStart, Collection: shard.Collection(args[0]), Source: f.source != "", Keep: f.keep,
 			Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun, Sink: f.sink,
 		}
-		if err := checkCollection("COLLECTION", args[0]); err != nil {
-			return err
+		if err := order.Collection.Validate(); err != nil { // also of an empty one: subcommands need no argument
+			return usagef("COLLECTION: %w", err)
 		}
 		order.By = whoami()
 		if f.mapping == "" && f.settings == "" && f.source == "" && !f.dryRun {

@@ -14,6 +14,7 @@ func TestRebuildsOfSinksThatHaveNone(t *testing.T) {
 	s := start(t, nil, "--speed", "100")
 	const none = "of kind bleve cannot be rebuilt"
 	s.ask("rebuild", "content", "--dry-run").want(t, "dry run", exitUsage, none)
+	s.ask("rebuild", "").want(t, "an empty name", exitUsage, "COLLECTION: ")
 	s.ask("rebuild", "content").want(t, "no flag", exitUsage, none)
 	var down atomic.Bool
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
