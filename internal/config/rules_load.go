@@ -139,7 +139,7 @@ func (c *Config) expectedRate() int {
 // 80,000 leaves a third of the quota of SQS, 120,000, free.
 func checkInFlight(c *Config, f *checker, s namedSink) {
 	held, l := c.holding(s.name), c.traffic(s.name)
-	if held <= float64(c.Queues.MaxInFlight) {
+	if held <= max(float64(c.Queues.MaxInFlight), 0) { // a sink without traffic holds nothing, whatever the limit
 		return
 	}
 	var parts []string

@@ -189,6 +189,14 @@ var brokenTimes = []broken{
 		setting: "queues.expectedRate", fix: "have the quota raised",
 	},
 	{
+		rule: "bounds", name: "a limit below 0, and a sink that no collection names",
+		breaks: func(c *Config) {
+			c.Sinks["idle"], c.Queues.MaxInFlight = c.Sinks["search"], -1
+			news(c, Collection{})
+		},
+		setting: "queues.maxInFlight", fix: "at least", also: []string{"in-flight:debounce.quiet"},
+	},
+	{
 		rule: "in-flight", name: "a long window holds until the cap and its grace",
 		holds: func(c *Config) {
 			c.Debounce.Quiet, c.Debounce.MaxWait, c.Queues.ExpectedRate = 5*minute, 20*minute, 65 // 80,000 / 1,216
