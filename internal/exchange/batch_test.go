@@ -117,6 +117,24 @@ func TestWhatHoldsTheRestBack(t *testing.T) {
 	}
 }
 
+// A document that no sink can hold gets its outcome, and no text in a request.
+func TestADocumentThatCannotBeSentIsNotEncoded(t *testing.T) {
+	t.Parallel()
+	ops := puts(3)
+	ops[1].Document = []byte(`{"_lull":1}`)
+	var b Batch
+	entries := b.Prepare(t.Context(), ops, sink.Names{}, func(e *Entry) *sink.DocumentError {
+		if e.Plain == nil {
+			t.Errorf("%s is encoded without a document", e.Doc)
+		}
+		return nil
+	})
+	want := []sink.Outcome{Late, (&sink.DocumentError{Class: sink.ReservedField, Field: sink.MetaField}).Outcome(), Late}
+	if len(entries) != 2 || !slices.Equal(b.Outcomes, want) {
+		t.Errorf("%d entries, outcomes %+v, want %+v", len(entries), b.Outcomes, want)
+	}
+}
+
 // What is known of a request that got no whole answer.
 func TestUndelivered(t *testing.T) {
 	t.Parallel()
