@@ -143,6 +143,13 @@ func rows() []row {
 			change: func(o *postgres.Options) { o.Language = "klingon" },
 		},
 		{
+			Answer: says(sinktest.Answer{
+				Put:    apart(sink.Configuration, "raise_exception").Put,
+				Delete: apart(sink.Configuration, "undefined_table").Delete,
+			}, "has no table, and an event trigger that forbids to make one", "42P01, then P0001", holds+": make the table"),
+			fake: &fake{answer: always("42P01").answer, creates: "P0001"},
+		},
+		{
 			Answer: says(apart(sink.Configuration, "undefined_column"), "has a table of somebody else's", "42703", holds),
 			fake:   always("42703"), real: func(t *testing.T, s *postgres.Sink) {
 				s.Run(t, `CREATE TABLE `+s.Schema+`."lull-content" (id text PRIMARY KEY, name text)`)

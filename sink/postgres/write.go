@@ -101,8 +101,17 @@ func (s *Sink) make(
 	}
 	if err = s.create(ctx, conn, entries[0].Index); err == nil {
 		written, err = s.upsert(ctx, conn, rest)
-	} else if code(err) == "42501" {
+		return rest, written, err
+	}
+	switch o, ofOne := judge(err); {
+	case code(err) == "42501":
 		err = absent // somebody must make the table, or let us
+	case ofOne: // but a table has no document yet
+		if o.Kind != sink.Throttled {
+			o.Kind = sink.Configuration
+		}
+		b.All(rest, o)
+		return nil, nil, nil
 	}
 	return rest, written, err
 }
