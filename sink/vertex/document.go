@@ -107,7 +107,7 @@ func opened(c event.Collection, b body) (stored sink.Stored, ours bool, err erro
 		return stored, false, nil
 	}
 	var m mark
-	if json.Unmarshal(meta, &m) != nil || m.ID == "" {
+	if json.Unmarshal(meta, &m) != nil || m.ID == "" || m.Fence == 0 { // a fence is a time
 		return stored, true, fmt.Errorf("%s: %w", stored.Doc, &sink.DocumentError{Class: sink.NotJSON, Field: sink.MetaField})
 	}
 	return sink.Stored{

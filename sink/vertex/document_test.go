@@ -36,6 +36,7 @@ func TestDocumentsThatLullDidNotWriteSo(t *testing.T) {
 		`{"_lull":7,"title":""}`: true,
 		`{"_lull":{"version":"1","order_key":"","fence":"7","indexed_at":"2026-11-22T00:00:00Z"}}`:          true,
 		`{"_lull":{"id":"a","version":"1","order_key":"","fence":"x","indexed_at":"2026-11-22T00:00:00Z"}}`: true,
+		`{"_lull":{"id":"a","version":"1","order_key":"","indexed_at":"2026-11-22T00:00:00Z"}}`:             true,
 	} {
 		stored, is, err := opened("content", body{ID: "a", Data: &text})
 		if is != ours || (err != nil) != ours || stored.Doc != "content#a" || string(stored.Document) != text || stored.Fence != 0 {
