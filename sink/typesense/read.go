@@ -26,7 +26,7 @@ func (s *Sink) Ping(ctx context.Context) error {
 	var health struct {
 		OK *bool `json:"ok"`
 	}
-	err := s.client.Ask(ctx, http.MethodGet, "/health", nil, &health)
+	err := s.client.Read(s.client.Do(ctx, http.MethodGet, "/health", "", nil, maxError), &health)
 	switch {
 	case err != nil:
 		return fmt.Errorf("ping: %w", err)
