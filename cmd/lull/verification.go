@@ -294,9 +294,6 @@ func (v *verification) compare(ctx context.Context, batch []queue.Outgoing, numb
 	var differ []operate.CheckedEvent
 	for _, e := range events {
 		n := numbers[e.Message]
-		if n >= v.cp.Messages { // for the first time
-			v.count(e, n)
-		}
 		switch sent := v.cp.Again[n]; {
 		case e.State == inMotion, e.Drift && sent:
 			again[n] = again[n] || sent
@@ -308,6 +305,11 @@ func (v *verification) compare(ctx context.Context, batch []queue.Outgoing, numb
 	}
 	if err := v.resend(ctx, batch, numbers, again); err != nil {
 		return err
+	}
+	for _, e := range events { // only now: where sending fails, they are compared anew
+		if n := numbers[e.Message]; n >= v.cp.Messages {
+			v.count(e, n)
+		}
 	}
 	for _, e := range differ {
 		outcome := found

@@ -202,7 +202,8 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 	first := verify(f, 3)
 	a := verify(f, 100)
 	got := a.last(t)
-	if first.code != exitFailed || a.code != exitOK || got.Repaired["resent"] != 10 || got.Remaining != 0 {
+	if first.code != exitFailed || a.code != exitOK || got.Repaired["resent"] != 10 || got.Remaining != 0 ||
+		sum(got.Export) != 250 {
 		t.Errorf("repair in two: %+v, then %+v", first, a)
 	}
 }
