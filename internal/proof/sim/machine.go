@@ -127,7 +127,7 @@ func (e *execution) after(d time.Duration) {
 // index is one turn: refused by Lambda before it ran, or with an outcome that may be unknown.
 func (e *execution) index() {
 	w := e.m.w
-	if e.halts != w.halts {
+	if w.halted || e.halts != w.halts { // its start may have been under way when the functions were stopped
 		e.end("stopped with its function")
 		return
 	}
