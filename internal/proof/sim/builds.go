@@ -81,7 +81,9 @@ func (w *World) redriveByQueue(p *pipe) {
 			return
 		}
 		to.enter(msg, 0)
+		w.oracle.redriving = true
 		q.Queue.Delete(m)
+		w.oracle.redriving = false
 	}
 }
 

@@ -25,6 +25,8 @@ type oracle struct {
 	lastDue time.Duration // when the last of what lull made wait, or scheduled, comes back
 	lenient bool          // the table was restored while the functions ran
 	purging bool          // what leaves a queue is lost
+	// redriving is set while SQS takes out of a dead-letter queue what its own redrive has put back.
+	redriving bool
 }
 
 // Violation is a broken promise.

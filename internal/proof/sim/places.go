@@ -167,6 +167,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 		case why == emulation.Expired:
 			e.lost = true
 		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID):
+		case o.redriving && e.waiting > 0: // SQS has put it back itself
 		default:
 			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor parked",
 				m.ID, q.Name, e.doc, e.key))
