@@ -19,7 +19,7 @@ const maxRefusals = 32
 type Entry struct {
 	sink.Op
 	Index    string
-	Plain    []byte // the document as every sink holds it; nil for a delete
+	Plain    []byte // the document as every sink holds it; nil for a delete, and once it is in Text
 	Text     []byte // what the op adds to a request
 	Position int    // its position in the batch
 }
@@ -95,7 +95,9 @@ func (e *Entry) encode(encode func(*Entry) *sink.DocumentError) (fault *sink.Doc
 	if fault != nil || encode == nil {
 		return fault
 	}
-	return encode(e)
+	fault = encode(e)
+	e.Plain = nil // or a batch would be in memory twice
+	return fault
 }
 
 // All gives entries the same outcome.

@@ -127,11 +127,17 @@ func TestADocumentThatCannotBeSentIsNotEncoded(t *testing.T) {
 		if e.Plain == nil {
 			t.Errorf("%s is encoded without a document", e.Doc)
 		}
+		e.Text = slices.Clone(e.Plain)
 		return nil
 	})
 	want := []sink.Outcome{Late, (&sink.DocumentError{Class: sink.ReservedField, Field: sink.MetaField}).Outcome(), Late}
 	if len(entries) != 2 || !slices.Equal(b.Outcomes, want) {
 		t.Errorf("%d entries, outcomes %+v, want %+v", len(entries), b.Outcomes, want)
+	}
+	for _, e := range entries {
+		if e.Plain != nil || string(e.Text) != "{}" {
+			t.Errorf("%s is held as %s beside %s", e.Doc, e.Plain, e.Text)
+		}
 	}
 }
 
