@@ -220,18 +220,21 @@ func (w *World) resync(docs map[shard.DocID]bool) {
 	if w.options.Hooks.Silent {
 		return
 	}
-	seen, run := map[shard.OrderKey]bool{}, string(w.newID(epoch.Add(w.now)))
+	seen, run := map[version]bool{}, string(w.newID(epoch.Add(w.now)))
 	for _, a := range w.options.Upstream.Arrivals {
 		if a.At > w.now {
 			continue
 		}
 		for _, r := range w.sources.Decode(queue.Message{Body: a.Message.Body, Sent: epoch.Add(a.At)}) {
 			e := r.Event
-			if r.Invalid != nil || r.Skip != "" || !docs[e.Doc] || seen[e.Key] ||
-				e.Key < w.table.row(e.Doc).Committed || e.NotBefore.After(epoch.Add(w.now)) {
+			// A document is found in one of its sinks, and sent to all of them.
+			wanted := func(row shard.DocID) bool { return docs[row] && e.Key >= w.table.row(row).Committed }
+			of := version{e.Doc, e.Key} // deletes of two documents may have one key
+			if r.Invalid != nil || r.Skip != "" || seen[of] || !slices.ContainsFunc(w.cfg.RowsOf(e.Doc), wanted) ||
+				e.NotBefore.After(epoch.Add(w.now)) {
 				continue
 			}
-			seen[e.Key] = true
+			seen[of] = true
 			w.publish(queue.Outgoing{Body: resyncBody(e, run)})
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,30 @@ func TestEverySinkOfACollectionHoldsEveryPromise(t *testing.T) {
 	}
 	if written[""] == 0 || written["search"] == 0 || written["archive"] == 0 {
 		t.Errorf("committed documents by sink: %v, want some of the first sinks and some of each other", written)
+	}
+}
+
+// What one sink of a collection has lost, and the other has not, the source sends again. Where it
+// does not, the oracle says so of the second sink, too.
+func TestWhatOneSinkOfACollectionLostIsSentAgain(t *testing.T) {
+	t.Parallel()
+	restored := func(hooks Hooks) func(seed uint64) *World {
+		return func(seed uint64) *World {
+			return build(t, seed, Swarm, func(o *Options) {
+				fanOut(o.Config)
+				at := o.Upstream.Calm / 2
+				o.Disaster, o.Hooks = &Disaster{Loss: SinkRestored, Backup: at / 2, At: at}, hooks
+			})
+		}
+	}
+	hold(t, 300, Swarm, restored(Hooks{}))
+	second := func(v Violation) bool { return strings.Contains(v.Detail, "@vectors#") }
+	told := false
+	for seed := uint64(1); seed <= 20 && !told; seed++ {
+		told = slices.ContainsFunc(restored(silent())(seed).Run().Violations, second)
+	}
+	if !told {
+		t.Error("nobody tells that the second sink lacks what it lost")
 	}
 }
 
