@@ -75,6 +75,18 @@ func TestWhatOneSinkOfACollectionLostIsSentAgain(t *testing.T) {
 	}
 }
 
+func TestAVersionThatFailsRequestsDoesSoInEachSink(t *testing.T) {
+	t.Parallel()
+	w := story{cfg: fanOut, sent: []line{{0, []change{{version: 1, poison: kills}}}}}.world(t, 1)
+	for v := range w.poisons {
+		for _, row := range w.cfg.RowsOf(v.doc) {
+			if !w.killers([]sink.Op{{Doc: row, Key: v.key}}) {
+				t.Errorf("a request with %s does not fail", row)
+			}
+		}
+	}
+}
+
 // outcome is what became of a collection with two sinks of which one was down for an hour.
 type outcome struct {
 	Result

@@ -307,7 +307,7 @@ func (w *World) newID(now time.Time) flight.ID { return flight.ID(ulidOf(now, &w
 // killers reports whether a document is among the ops with which every request fails.
 func (w *World) killers(ops []sink.Op) bool {
 	for _, op := range ops {
-		if w.poisons[version{op.Doc, op.Key}] == kills {
+		if w.poisons[version{op.Doc.Plain(), op.Key}] == kills {
 			return true
 		}
 	}
