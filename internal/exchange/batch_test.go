@@ -130,7 +130,8 @@ func TestADocumentThatCannotBeSentIsNotEncoded(t *testing.T) {
 		e.Text = slices.Clone(e.Plain)
 		return nil
 	})
-	want := []sink.Outcome{Late, (&sink.DocumentError{Class: sink.ReservedField, Field: sink.MetaField}).Outcome(), Late}
+	fault := sink.DocumentError{Class: sink.ReservedField, Field: sink.MetaField}
+	want := []sink.Outcome{Late, fault.Outcome(), Late}
 	if len(entries) != 2 || !slices.Equal(b.Outcomes, want) {
 		t.Errorf("%d entries, outcomes %+v, want %+v", len(entries), b.Outcomes, want)
 	}
