@@ -285,6 +285,8 @@ func TestATemplateIsInstalledOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	const unknown = `{"error":{"type":"invalid_index_template_exception","reason":"unknown setting"},"status":400}`
 	const taken = `{"error":{"type":"illegal_argument_exception","reason":"patterns of [other-template] match"},"status":400}`
+	const same = `{"error":{"type":"illegal_argument_exception","reason":"index template [b] has index patterns [lull-*] ` +
+		`matching patterns from existing templates [a] with patterns (a => [lull-*]) that have the same priority [50]"},"status":400}`
 	for name, tt := range map[string]struct {
 		product opensearch.Product
 		answer  func(body string) string // empty is success
@@ -301,6 +303,13 @@ func TestATemplateIsInstalledOrSaysWhyNot(t *testing.T) {
 		}, 2, ""},
 		"OpenSearch that refuses": {opensearch.OpenSearch, func(string) string { return unknown }, 1, "unknown setting"},
 		"another template":        {opensearch.Elasticsearch, func(string) string { return taken }, 1, "patterns of [other-template] match"},
+		"two others of lull's": {opensearch.OpenSearch, func(body string) string {
+			if strings.Contains(body, `"priority":48,`) {
+				return ""
+			}
+			return same
+		}, 3, ""},
+		"one at every priority": {opensearch.OpenSearch, func(string) string { return same }, 21, "existing templates [a]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

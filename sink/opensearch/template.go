@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/lullhq/lull/sink"
 )
@@ -22,10 +23,10 @@ const vectorsInside = "index.mapping.exclude_source_vectors"
 // Template returns the index template that ships with lull, for the indices of this sink. It fails
 // where the name of an index has nothing but the collection and no collection is known: the
 // template would be for every index of the cluster.
-func (s *Sink) Template() ([]byte, error) { return s.template(s.Product == Elasticsearch) }
+func (s *Sink) Template() ([]byte, error) { return s.template(s.Product == Elasticsearch, 0) }
 
-// template is the template with vectorsInside or without.
-func (s *Sink) template(inside bool) ([]byte, error) {
+// template is the template with vectorsInside or without, and its priority that much lower.
+func (s *Sink) template(inside bool, lower int) ([]byte, error) {
 	var t map[string]any
 	if err := json.Unmarshal(templateText, &t); err != nil {
 		return nil, fmt.Errorf("read template: %w", err)
@@ -46,6 +47,8 @@ func (s *Sink) template(inside bool) ([]byte, error) {
 				sink.Placeholder)
 	}
 	t["index_patterns"] = patterns
+	priority, _ := t["priority"].(float64)
+	t["priority"] = int(priority) - lower
 	inner, _ := t["template"].(map[string]any)
 	if s.Serverless {
 		delete(inner, "settings") // a collection keeps no versions of what was deleted
@@ -55,25 +58,40 @@ func (s *Sink) template(inside bool) ([]byte, error) {
 	return json.Marshal(t)
 }
 
+// An engine does not take two templates of one priority where an index may match both: those of
+// lull-{collection} and lull-staging-{collection}, of two stacks or two sinks. What lull's templates
+// say is the same, so that it does not matter which of them an index gets.
+const (
+	samePriority = "that have the same priority"
+	templates    = 20 // lull's, at most, whose names overlap
+)
+
 // Prepare installs the index template, or replaces it. Indices that exist keep their mapping.
 func (s *Sink) Prepare(ctx context.Context) error {
-	t, err := s.Template()
-	if err != nil {
+	if _, err := s.Template(); err != nil {
 		return err
 	}
 	if err := s.greet(ctx); errors.Is(err, ErrProduct) { // whatever else is wrong, the request below finds out
 		return err
 	}
 	path := "/_index_template/" + url.PathEscape(s.Options.Template)
-	err = s.put(ctx, path, t)
-	var refused *said
-	if s.Product == Elasticsearch && errors.As(err, &refused) && refused.class == "invalid_index_template_exception" {
-		if t, err = s.template(false); err == nil { // before 9.2 there is no such setting
+	for inside, lower := s.Product == Elasticsearch, 0; ; {
+		t, err := s.template(inside, lower)
+		if err == nil {
 			err = s.put(ctx, path, t)
 		}
-	}
-	if err != nil {
+		var refused *said
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &refused):
+		case inside && refused.class == "invalid_index_template_exception": // before 9.2 there is no such setting
+			inside = false
+			continue
+		case lower < templates && strings.Contains(refused.text, samePriority):
+			lower++
+			continue
+		}
 		return fmt.Errorf("install index template: %w", err)
 	}
-	return nil
 }
