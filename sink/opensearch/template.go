@@ -59,8 +59,8 @@ func (s *Sink) template(inside bool, lower int) ([]byte, error) {
 }
 
 // An engine does not take two templates of one priority where an index may match both: those of
-// lull-{collection} and lull-staging-{collection}, of two stacks or two sinks. What lull's templates
-// say is the same, so that it does not matter which of them an index gets.
+// lull-{collection} and lull-staging-{collection}, of two stacks or two sinks. What lull's
+// templates say is the same, so that it does not matter which of them an index gets.
 const (
 	samePriority = "that have the same priority"
 	templates    = 20 // lull's, at most, whose names overlap
