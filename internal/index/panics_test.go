@@ -94,6 +94,9 @@ func TestASinksClientThatPanicsCostsItsDocumentAlone(t *testing.T) {
 		s := b.hold(append(b.good(20), put("bad", 1), put("bad", 2))...)
 		s = b.turn(b.turn(s)) // together, and after the leases each alone
 		b.Noted(journal.Committed, 20)
+		if n := s.Panicked.Count(); n != 1 {
+			b.Errorf("%d entries go alone the next time, want the one that failed again", n)
+		}
 		for turns := 2; b.dead.Counts().Total() == 0; turns++ {
 			if turns > 12 {
 				b.Fatalf("no dead letter after %d turns", turns)

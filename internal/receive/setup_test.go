@@ -134,7 +134,13 @@ func (b *bench) poll() (kept []string) {
 		b.Fatal(err)
 	}
 	h, inv := b.handler()
+	before := len(b.Notes.All())
 	kept = h.Handle(b.Context(), batch)
+	for _, n := range b.Notes.All()[before:] {
+		if n.At.IsZero() || n.Sink != h.Sink || n.Lane != string(h.Lane) {
+			b.Errorf("the note %+v does not say when, for which sink, or from which lane", n)
+		}
+	}
 	if inv.Killed() {
 		return nil
 	}

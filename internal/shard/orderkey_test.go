@@ -295,3 +295,22 @@ func TestDocIDsAreCheckedAndTakenApart(t *testing.T) {
 		}
 	}
 }
+
+// Only ULIDs and UUIDs mean the same in both cases.
+func TestCaseCountsInWhatIsNotQuiteAUUID(t *testing.T) {
+	t.Parallel()
+	for text, counts := range map[string]bool{
+		"0190163D-8694-739B-AEA5-966C26F8AD9F": false,
+		"0190163D-8694-739B-AEA5-966C26F8AD9G": true,
+		"0190163D-8694-739B-AEA5-966C26F8A-9F": true,
+		"0190163D08694-739B-AEA5-966C26F8AD9F": true,
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV":           false,
+		"01ARZ3NDEKTSV4RRFFQ69G5FAU":           true,
+	} {
+		upper, err := shard.ParseVersion(shard.ClassLex, text)
+		lower, bad := shard.ParseVersion(shard.ClassLex, strings.ToLower(text))
+		if err != nil || bad != nil || (upper.Compare(lower) != 0) != counts {
+			t.Errorf("%s and the same in lower case: %v, %v, two versions: %v", text, err, bad, upper.Compare(lower) != 0)
+		}
+	}
+}
