@@ -5,7 +5,7 @@
 //
 //	sh run            bash runs it, page by page, in a folder of its own; exit=3 for another code
 //	sh dev            a `lull dev` that stays up until the next one, or until the page ends
-//	sh <why not>      it is not run: see [NotRun]; its commands and flags are checked all the same
+//	sh <why not>      it is not run: see notRun; its commands and flags are checked all the same
 //	text output       what the block before prints; ... stands for anything
 //	yaml              a whole lull.yaml; it must be valid
 //	yaml fragment     a part of one; it must be valid within a small one

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
-// NotRun are the classes of shell blocks that no test runs, with the reason.
-var NotRun = map[string]string{
+// notRun are the classes of shell blocks that no test runs, with the reason.
+var notRun = map[string]string{
 	"aws":        "needs an AWS account",
 	"emulator":   "needs LocalStack and OpenSearch: make e2e runs the same",
 	"opensearch": "needs an OpenSearch with an index: tried by hand",
@@ -108,4 +110,40 @@ func Parse(name, text string) (p Page, problems []string) {
 func command(line string) bool {
 	word, _, _ := strings.Cut(line, " ")
 	return slices.Contains([]string{"lull", "make", "go", "curl", "aws", "cdk", "npx", "git"}, word)
+}
+
+// commands are the simple commands of a shell script, word by word, without assignments and
+// redirections. What a substitution $(...) runs is a command of its own.
+func commands(script string) (all [][]string, err error) {
+	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
+	if err != nil {
+		return nil, err
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			var words []string
+			for _, w := range call.Args {
+				words = append(words, plain(w))
+			}
+			all = append(all, words)
+		}
+		return true
+	})
+	return all, nil
+}
+
+// plain is a word without its quotes, and without what substitutions put into it.
+func plain(w *syntax.Word) (text string) {
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch part := n.(type) {
+		case *syntax.CmdSubst:
+			return false
+		case *syntax.Lit:
+			text += part.Value
+		case *syntax.SglQuoted:
+			text += part.Value
+		}
+		return true
+	})
+	return text
 }
