@@ -1,0 +1,212 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+const (
+	// fillSize is how many documents the engine copies at a time.
+	fillSize = 1000
+	// fillLook is how often a copy is looked at.
+	fillLook = time.Second
+)
+
+// task is a copy as the engine shows it.
+type task struct {
+	Node        string `json:"node"`
+	ID          int64  `json:"id"`
+	Description string `json:"description"`
+	Parent      string `json:"parent_task_id"`
+}
+
+func (t task) name() string { return fmt.Sprintf("%s:%d", t.Node, t.ID) }
+
+// fills lists the copies into an index that are under way.
+func (s *Sink) fills(ctx context.Context, into string) (names []string, err error) {
+	var answer struct {
+		Tasks []task `json:"tasks"`
+	}
+	err = s.slow(ctx, http.MethodGet, "/_tasks?actions=*data/write/reindex&detailed=true&group_by=none", nil, &answer)
+	if err != nil {
+		return nil, fmt.Errorf("list the engine's tasks: %w", err)
+	}
+	for _, t := range answer.Tasks {
+		if t.Parent == "" && strings.Contains(t.Description, "to ["+into+"]") {
+			names = append(names, t.name())
+		}
+	}
+	return names, nil
+}
+
+// Fill has the engine copy: _reindex, which keeps versions, and leaves what is newer in the new
+// index.
+func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
+	going, err := s.fills(ctx, f.Into)
+	if errors.Is(err, sink.ErrDenied) {
+		err = fmt.Errorf("%w: %w", sink.ErrNoCopy, err)
+	}
+	if err != nil {
+		return sink.Filled{}, err
+	}
+	name := f.Task
+	switch {
+	case len(going) > 0:
+		name = going[0]
+	case name != "":
+		if done, known, err := s.filled(ctx, name); known || err != nil { // it ended while nobody looked
+			return done, err
+		}
+		fallthrough
+	default:
+		if name, err = s.startFill(ctx, f); err != nil {
+			return sink.Filled{}, err
+		}
+	}
+	if f.Started != nil {
+		if err := f.Started(name); err != nil {
+			return sink.Filled{}, err
+		}
+	}
+	tick := time.NewTicker(fillLook)
+	defer tick.Stop()
+	for {
+		done, known, err := s.filled(ctx, name)
+		if known || err != nil {
+			return done, err
+		}
+		if going, err = s.fills(ctx, f.Into); err != nil {
+			return sink.Filled{}, err
+		}
+		if !slices.Contains(going, name) {
+			if done, known, err = s.filled(ctx, name); known || err != nil {
+				return done, err
+			}
+			return sink.Filled{}, fmt.Errorf(
+				"the engine has lost its copy (was it restarted?): resume, and it begins anew",
+			)
+		}
+		var count struct {
+			Count int64 `json:"count"`
+		}
+		if f.Progress != nil && s.slow(ctx, http.MethodGet, "/"+pathOf(f.Into)+"/_count", nil, &count) == nil {
+			f.Progress(count.Count)
+		}
+		select {
+		case <-ctx.Done():
+			return sink.Filled{}, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Sink) startFill(ctx context.Context, f sink.Fill) (string, error) {
+	path := "/_reindex?wait_for_completion=false&slices=auto"
+	if f.Rate > 0 {
+		path += fmt.Sprintf("&requests_per_second=%g", f.Rate)
+	}
+	var answer struct {
+		Task string `json:"task"`
+	}
+	err := s.slow(ctx, http.MethodPost, path, object{
+		"conflicts": "proceed", "source": object{"index": f.From, "size": fillSize},
+		"dest": object{"index": f.Into, "version_type": "external"},
+	}, &answer)
+	var refused *Error
+	if errors.As(err, &refused) && (refused.Status == http.StatusBadRequest && refused.Class == "" ||
+		refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusForbidden) {
+		return "", fmt.Errorf("%w: %w", sink.ErrNoCopy, err)
+	}
+	if err == nil && answer.Task == "" {
+		err = s.client.Odd()
+	}
+	if err != nil {
+		return "", fmt.Errorf("copy %s: %w", f.From, err)
+	}
+	return answer.Task, nil
+}
+
+// filled is the result of a copy; not known while it is under way, or where the engine has lost it.
+func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known bool, err error) {
+	var answer struct {
+		Completed bool   `json:"completed"`
+		Error     *fault `json:"error"`
+		Response  struct {
+			Failures []struct {
+				ID     string `json:"id"`
+				Status int    `json:"status"`
+				Cause  fault  `json:"cause"`
+				Reason fault  `json:"reason"` // of a search that failed
+			} `json:"failures"`
+			Canceled string `json:"canceled"`
+		} `json:"response"`
+	}
+	err = s.slow(ctx, http.MethodGet, "/_tasks/"+url.PathEscape(name), nil, &answer)
+	switch {
+	case exchange.Status(err) == http.StatusNotFound:
+		return done, false, nil
+	case err != nil:
+		return done, false, fmt.Errorf("look at the copy: %w", err)
+	case !answer.Completed:
+		return done, false, nil
+	case answer.Error != nil:
+		return done, true, fmt.Errorf("the engine's copy failed: %s", answer.Error.reason())
+	case answer.Response.Canceled != "":
+		return done, true, errors.New("the engine's copy was canceled: resume, and it begins anew")
+	}
+	for _, f := range answer.Response.Failures {
+		o := s.itemOutcome(shard.Put, item{Status: f.Status, Error: raw(f.Cause)}, 0)
+		if o.Kind != sink.Rejected && o.Kind != sink.Refused {
+			if f.Cause.Type == "" {
+				f.Cause = f.Reason
+			}
+			return done, true, fmt.Errorf(
+				"the new index takes no documents now: HTTP %d %s",
+				f.Status,
+				f.Cause.reason(),
+			)
+		}
+		done.Refused = append(done.Refused, sink.RefusedCopy{ID: f.ID, Reason: o.Reason})
+	}
+	return done, true, nil
+}
+
+func raw(f fault) json.RawMessage {
+	text, _ := json.Marshal(f) // strings
+	return text
+}
+
+// StopFill cancels copies into an index.
+func (s *Sink) StopFill(ctx context.Context, into string) error {
+	going, err := s.fills(ctx, into)
+	if errors.Is(err, sink.ErrDenied) {
+		return nil // then there is none of ours: see Fill
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range going {
+		err := s.slow(
+			ctx,
+			http.MethodPost,
+			"/_tasks/"+url.PathEscape(name)+"/_cancel?wait_for_completion=true",
+			nil,
+			nil,
+		)
+		if err != nil {
+			return fmt.Errorf("cancel the engine's copy: %w", err)
+		}
+	}
+	return nil
+}

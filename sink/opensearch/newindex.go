@@ -1,0 +1,166 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/sink"
+)
+
+// private are settings that belong to one index.
+var private = regexp.MustCompile(
+	`^index\.(uuid|creation_date|provided_name|version\.|resize\.|shrink\.|blocks\.|verified_before_close|` +
+		`routing\.allocation\.initial_recovery)`)
+
+// Create makes the new index, with a private alias.
+func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
+	settings, mapping, err := s.like(ctx, n.Like)
+	if err != nil {
+		return err
+	}
+	if n.Mapping != nil {
+		var own object
+		if err := json.Unmarshal(n.Mapping, &own); err != nil {
+			return fmt.Errorf("read the mapping: %w", err)
+		}
+		if inner, ok := own["settings"].(object); ok { // the body of a request that makes an index
+			merge(settings, inner)
+		}
+		if inner, ok := own["mappings"].(object); ok {
+			own = inner
+		}
+		mapping = own
+	}
+	if n.Settings != nil {
+		var own object
+		if err := json.Unmarshal(n.Settings, &own); err != nil {
+			return fmt.Errorf("read the settings: %w", err)
+		}
+		if inner, ok := own["settings"].(object); ok {
+			own = inner
+		}
+		merge(settings, own)
+	}
+	if err := addMeta(mapping); err != nil {
+		return err
+	}
+	body := object{
+		"settings": settings, "mappings": mapping,
+		"aliases": object{n.Name + intoSuffix: object{"is_hidden": true}},
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("make the index %s: %w", n.Name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, slowCall)
+	defer cancel()
+	err = s.put(ctx, "/"+url.PathEscape(n.Name), text)
+	var refused *said
+	if err == nil || errors.As(err, &refused) && refused.class == "resource_already_exists_exception" {
+		return nil
+	}
+	return fmt.Errorf("make the index %s: %w", n.Name, err)
+}
+
+// put makes an index or a template. What the engine refuses it for is said in its own words: they
+// quote names and the mapping, which the operator wrote, and no document.
+func (s *Sink) put(ctx context.Context, path string, text []byte) error {
+	a := s.client.Do(ctx, http.MethodPut, path, exchange.TypeJSON, text, exchange.MaxAnswer)
+	if f, ours := parseFault(a.Body); a.Err == nil && ours && a.Status == http.StatusBadRequest {
+		return &said{f.class(), f.said()}
+	}
+	return s.client.Read(a, nil)
+}
+
+// said is what the engine refuses an index or a template for.
+type said struct{ class, text string }
+
+func (e *said) Error() string        { return "the engine says: " + e.text }
+func (e *said) Is(target error) bool { return target == sink.ErrUnfit }
+
+// said is what the engine says of a mapping or of settings, its causes too.
+func (f fault) said() string {
+	text := f.Reason
+	for c := f.CausedBy; c != nil; c = c.CausedBy {
+		text += ": " + c.Reason
+	}
+	const most = 500
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return text
+}
+
+// like reads the settings, flat, and the mapping of an index.
+func (s *Sink) like(ctx context.Context, index string) (settings, mapping object, err error) {
+	var has map[string]struct {
+		Settings object `json:"settings"`
+		Mappings object `json:"mappings"`
+	}
+	if err := s.slow(ctx, http.MethodGet, "/"+pathOf(index)+"?flat_settings=true", nil, &has); err != nil {
+		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, err)
+	}
+	settings, mapping = has[index].Settings, has[index].Mappings
+	if settings == nil {
+		return nil, nil, fmt.Errorf("read the settings of %s: %w", index, s.client.Odd())
+	}
+	maps.DeleteFunc(settings, func(name string, _ any) bool { return private.MatchString(name) })
+	if mapping == nil {
+		mapping = object{}
+	}
+	return settings, mapping, nil
+}
+
+// merge puts settings over flat ones, however they are written: nested or flat, with index. or
+// without.
+func merge(flat, own object) {
+	for name, value := range own {
+		if name == "index" || strings.HasPrefix(name, "index.") {
+			flatten(flat, name, value)
+		} else {
+			flatten(flat, "index."+name, value)
+		}
+	}
+}
+
+func flatten(flat object, name string, value any) {
+	if inner, ok := value.(object); ok {
+		for n, v := range inner {
+			flatten(flat, name+"."+n, v)
+		}
+		return
+	}
+	flat[name] = value
+}
+
+// addMeta adds lull's own member to a mapping that does not have it: a strict mapping would refuse
+// every document.
+func addMeta(mapping object) error {
+	var t struct {
+		Template struct {
+			Mappings struct {
+				Properties object `json:"properties"`
+			} `json:"mappings"`
+		} `json:"template"`
+	}
+	if err := json.Unmarshal(templateText, &t); err != nil {
+		return fmt.Errorf("read template: %w", err)
+	}
+	properties, ok := mapping["properties"].(object)
+	if !ok {
+		properties = object{}
+		mapping["properties"] = properties
+	}
+	if _, has := properties[sink.MetaField]; !has {
+		properties[sink.MetaField] = t.Template.Mappings.Properties[sink.MetaField]
+	}
+	return nil
+}
