@@ -1,9 +1,10 @@
-// Package storetest is what the conformance suites of the stores share: how a suite runs, how a
-// list is walked through, and what a context that has ended does to each call.
+// Package storetest is what the conformance suites of the seams share: how a suite runs, how a list
+// is walked through, what callers do at once, and what a context that has ended does to each call.
 package storetest
 
 import (
 	"context"
+	"sync"
 	"testing"
 )
 
@@ -18,16 +19,22 @@ func Run[S any](t *testing.T, open func(t *testing.T) S, promises map[string]fun
 	}
 }
 
+// OK ends the test where a call failed.
+func OK(t testing.TB, call string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", call, err)
+	}
+}
+
 // Walk goes through a list page by page and returns what it lists. A page may have fewer items than
 // limit, even none, but never more.
-func Walk[T any](t *testing.T, limit int, list func(cursor string, limit int) ([]T, string, error)) []T {
+func Walk[T any](t testing.TB, limit int, list func(cursor string, limit int) ([]T, string, error)) []T {
 	t.Helper()
 	var all []T
 	for cursor := ""; ; {
 		page, next, err := list(cursor, limit)
-		if err != nil {
-			t.Fatalf("list: %v", err)
-		}
+		OK(t, "list", err)
 		if len(page) > limit {
 			t.Fatalf("a page of %d, want at most %d", len(page), limit)
 		}
@@ -38,8 +45,22 @@ func Walk[T any](t *testing.T, limit int, list func(cursor string, limit int) ([
 	}
 }
 
+// AtOnce has n callers begin at the same time, and returns when all of them are done.
+func AtOnce(n int, call func(i int)) {
+	var callers sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range n {
+		callers.Go(func() {
+			<-begin
+			call(i)
+		})
+	}
+	close(begin)
+	callers.Wait()
+}
+
 // Ended is a context that has ended.
-func Ended(t *testing.T) context.Context {
+func Ended(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -47,7 +68,7 @@ func Ended(t *testing.T) context.Context {
 }
 
 // Failed checks that each of the calls, by name, returned an error.
-func Failed(t *testing.T, calls map[string]error) {
+func Failed(t testing.TB, calls map[string]error) {
 	t.Helper()
 	for name, err := range calls {
 		if err == nil {

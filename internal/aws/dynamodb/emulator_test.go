@@ -45,7 +45,7 @@ func TestTheTableKeepsThePromisesOfAShardStore(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
 	table := New(cfg, create(t, cfg))
-	shardtest.Run(t, func(*testing.T) shard.Store { return table }, shardtest.Capabilities{Scan: true, Rounds: 5})
+	shardtest.Run(t, table, shardtest.Capabilities{Scan: true, Rounds: 5})
 }
 
 // Where a service accepts overlapping paths, the suite above says nothing about whether every

@@ -10,7 +10,7 @@ import (
 
 func TestShardsAreAStore(t *testing.T) {
 	t.Parallel()
-	shardtest.Run(t, func(*testing.T) shard.Store { return memory.NewShards() },
+	shardtest.Run(t, memory.NewShards(),
 		shardtest.Capabilities{Scan: true, Rounds: 100})
 }
 

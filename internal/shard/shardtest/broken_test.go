@@ -1,9 +1,11 @@
 package shardtest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -16,7 +18,8 @@ import (
 type broken struct {
 	*memory.Shards
 	write func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error)
-	read  func(ctx context.Context, s *memory.Shards, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error)
+	wrote func(s *memory.Shards, w shard.Write, old shard.Row, err error) (shard.Row, error)
+	read  func(rows []shard.Row) []shard.Row
 	scan  func(rows []shard.Row, next string) ([]shard.Row, string)
 }
 
@@ -24,14 +27,19 @@ func (b broken) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	if b.write != nil {
 		return b.write(ctx, b.Shards, w)
 	}
-	return b.Shards.Write(ctx, w)
+	old, err := b.Shards.Write(ctx, w)
+	if b.wrote != nil {
+		return b.wrote(b.Shards, w, old, err)
+	}
+	return old, err
 }
 
 func (b broken) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+	rows, err := b.Shards.Read(ctx, docs, c)
 	if b.read != nil {
-		return b.read(ctx, b.Shards, docs, c)
+		rows = b.read(rows)
 	}
-	return b.Shards.Read(ctx, docs, c)
+	return rows, err
 }
 
 func (b broken) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
@@ -54,6 +62,14 @@ func consistent(ctx context.Context, s *memory.Shards, doc shard.DocID) (shard.R
 
 func TestTheSuiteKillsBrokenStores(t *testing.T) {
 	t.Parallel()
+	var writes atomic.Int64
+	var suite []check
+	for _, d := range shardtest.Duties() {
+		suite = append(suite, check{d.Name, d.Check})
+	}
+	for _, w := range shard.Transitions() {
+		suite = append(suite, casesOf(w)...)
+	}
 	for name, b := range map[string]broken{
 		"evaluates the condition and applies the update in two steps": {
 			write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
@@ -69,105 +85,81 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 				return old, err
 			},
 		},
-		"applies what it refuses": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
-			error,
-		) {
-			old, err := s.Write(ctx, w)
-			if r, ok := shard.AsRefused(err); ok {
-				if _, err := s.Write(ctx, shardtest.Put(w.Apply(r.Row))); err != nil {
-					return old, err
-				}
-			}
-			return old, err
-		}},
-		"returns the row after the write": {write: func(ctx context.Context, s *memory.Shards,
-			w shard.Write,
-		) (shard.Row, error) {
-			old, err := s.Write(ctx, w)
-			if err == nil {
-				old = w.Apply(old)
-			}
-			return old, err
-		}},
-		"refuses without an image": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
-			error,
-		) {
-			old, err := s.Write(ctx, w)
-			if _, ok := shard.AsRefused(err); ok {
-				err = &shard.Refused{Write: w.Transition, Row: shard.Row{Doc: w.Doc}}
-			}
-			return old, err
-		}},
-		"refuses with another error": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
-			error,
-		) {
-			old, err := s.Write(ctx, w)
-			if _, ok := shard.AsRefused(err); ok {
-				err = errors.New("conditional check failed")
-			}
-			return old, err
-		}},
-		"loses every tenth write": {write: func() func(context.Context, *memory.Shards, shard.Write) (shard.Row,
-			error) {
-			var n atomic.Int64
-			return func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
-				if n.Add(1)%10 == 0 {
+		"loses every tenth write": {
+			write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+				if writes.Add(1)%10 == 0 {
 					return consistent(ctx, s, w.Doc)
 				}
 				return s.Write(ctx, w)
-			}
-		}()},
-		"keeps the rows it drops": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
-			error,
-		) {
-			w.Drop = false
-			return s.Write(ctx, w)
-		}},
-		"leaves absent rows out": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
-			c shard.Consistency,
-		) ([]shard.Row, error) {
-			rows, err := s.Read(ctx, docs, c)
-			var there []shard.Row
-			for _, r := range rows {
-				if r.Exists() {
-					there = append(there, r)
+			},
+		},
+		"keeps the rows it drops": {
+			write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+				w.Drop = false
+				return s.Write(ctx, w)
+			},
+		},
+		"goes on after the context has ended": {
+			write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+				return s.Write(context.WithoutCancel(ctx), w)
+			},
+		},
+		"applies what it refuses": {
+			wrote: func(s *memory.Shards, w shard.Write, old shard.Row, err error) (shard.Row, error) {
+				if r, ok := shard.AsRefused(err); ok {
+					if _, err := s.Write(t.Context(), shardtest.Put(w.Apply(r.Row))); err != nil {
+						return old, err
+					}
 				}
-			}
-			return there, err
-		}},
-		"reads in the order of keys": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
-			c shard.Consistency,
-		) ([]shard.Row, error) {
-			rows, err := s.Read(ctx, docs, c)
-			for i := 1; i < len(rows); i++ {
-				for j := i; j > 0 && rows[j].Doc < rows[j-1].Doc; j-- {
-					rows[j], rows[j-1] = rows[j-1], rows[j]
+				return old, err
+			},
+		},
+		"returns the row after the write": {
+			wrote: func(_ *memory.Shards, w shard.Write, old shard.Row, err error) (shard.Row, error) {
+				return w.Apply(old), err
+			},
+		},
+		"refuses without an image": {
+			wrote: func(_ *memory.Shards, w shard.Write, old shard.Row, err error) (shard.Row, error) {
+				if _, ok := shard.AsRefused(err); ok {
+					err = &shard.Refused{Write: w.Transition, Row: shard.Row{Doc: w.Doc}}
 				}
-			}
-			return rows, err
+				return old, err
+			},
+		},
+		"refuses with another error": {
+			wrote: func(_ *memory.Shards, _ shard.Write, old shard.Row, err error) (shard.Row, error) {
+				if _, ok := shard.AsRefused(err); ok {
+					err = errors.New("conditional check failed")
+				}
+				return old, err
+			},
+		},
+		"names another write where it refuses": {
+			wrote: func(_ *memory.Shards, _ shard.Write, old shard.Row, err error) (shard.Row, error) {
+				if r, ok := shard.AsRefused(err); ok {
+					err = &shard.Refused{Write: r.Write + 1, Row: r.Row}
+				}
+				return old, err
+			},
+		},
+		"leaves absent rows out": {read: func(rows []shard.Row) []shard.Row {
+			return slices.DeleteFunc(rows, func(r shard.Row) bool { return !r.Exists() })
 		}},
-		"cuts numbers to floats": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
-			c shard.Consistency,
-		) ([]shard.Row, error) {
-			rows, err := s.Read(ctx, docs, c)
+		"reads in the order of keys": {read: func(rows []shard.Row) []shard.Row {
+			return slices.SortedFunc(slices.Values(rows), func(a, b shard.Row) int { return cmp.Compare(a.Doc, b.Doc) })
+		}},
+		"cuts numbers to floats": {read: func(rows []shard.Row) []shard.Row {
 			for i := range rows {
 				rows[i].LastWrite = shard.Micros(float64(rows[i].LastWrite))
 			}
-			return rows, err
+			return rows
 		}},
-		"forgets an attribute": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
-			c shard.Consistency,
-		) ([]shard.Row, error) {
-			rows, err := s.Read(ctx, docs, c)
+		"forgets an attribute": {read: func(rows []shard.Row) []shard.Row {
 			for i := range rows {
 				rows[i].Cursor = ""
 			}
-			return rows, err
-		}},
-		"goes on after the context has ended": {write: func(ctx context.Context, s *memory.Shards,
-			w shard.Write,
-		) (shard.Row, error) {
-			return s.Write(context.WithoutCancel(ctx), w)
+			return rows
 		}},
 		"scans the last row of a page twice": {scan: func(rows []shard.Row, next string) ([]shard.Row, string) {
 			if next != "" && len(rows) > 1 {
@@ -180,20 +172,11 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b.Shards = memory.NewShards()
-			env := shardtest.NewEnv(b, shardtest.Capabilities{})
-			for _, d := range shardtest.Duties() {
-				if err := d.Check(t.Context(), env); err != nil {
-					t.Logf("killed by %q: %v", d.Name, err)
-					return
-				}
+			by, said := killed(t, b, suite)
+			if said == "" {
+				t.Fatal("survives the suite")
 			}
-			for _, c := range shardtest.Cases() {
-				if err := c.Check(t.Context(), env); err != nil {
-					t.Logf("killed by %s %q: %v", c.Write.Transition, c.Name, err)
-					return
-				}
-			}
-			t.Error("survives the suite")
+			t.Logf("killed by %q: %s", by, said)
 		})
 	}
 }

@@ -1,20 +1,19 @@
 package shardtest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/storetest"
 )
 
 // Duty is something that every store does, besides the [Cases].
 type Duty struct {
 	Name  string
 	Scan  bool // of a [shard.Scanner]
-	Check func(ctx context.Context, e *Env) error
+	Check func(e *Env)
 }
 
 // Duties are the promises in the comments of [shard.Store], [shard.Scanner], [shard.OwnClaim] and
@@ -39,37 +38,22 @@ func Duties() []Duty {
 	}
 }
 
-// answer words an error that may be none.
-func answer(err error) string {
-	if err == nil {
-		return "no error"
-	}
-	return err.Error()
-}
+func absentRows(e *Env) { e.expect(shard.Row{Doc: e.Doc()}) }
 
-func absentRows(ctx context.Context, e *Env) error { return e.expect(ctx, shard.Row{Doc: e.Doc()}) }
-
-func readNothing(ctx context.Context, e *Env) error {
-	for _, c := range []shard.Consistency{shard.Eventual, shard.Consistent} {
-		rows, err := e.Store.Read(ctx, nil, c)
-		if err != nil || len(rows) != 0 {
-			return fmt.Errorf("got %d rows and %s, want none", len(rows), answer(err))
-		}
-	}
-	return nil
+func readNothing(e *Env) {
+	e.read(shard.Eventual)
+	e.read(shard.Consistent)
 }
 
 // readOrder asks for more than one batch call takes.
-func readOrder(ctx context.Context, e *Env) error {
+func readOrder(e *Env) {
 	const n = 130
 	rows := make([]shard.Row, n)
 	for i := range rows {
 		rows[i] = shard.Row{Doc: e.Doc()}
 		if i%3 != 0 {
 			rows[i].Refusals = int64(i)
-			if err := e.put(ctx, rows[i]); err != nil {
-				return err
-			}
+			e.put(rows[i])
 		}
 	}
 	var docs []shard.DocID
@@ -78,36 +62,28 @@ func readOrder(ctx context.Context, e *Env) error {
 		r := rows[i*37%n]
 		docs, want = append(docs, r.Doc), append(want, r)
 	}
-	for _, c := range []shard.Consistency{shard.Consistent, shard.Eventual} {
-		got, err := e.Store.Read(ctx, docs, c)
-		if err != nil {
-			return fmt.Errorf("read: %w", err)
-		}
-		if len(got) != len(want) {
-			return fmt.Errorf("got %d rows, want %d", len(got), len(want))
-		}
-		for i := range want {
-			if c == shard.Eventual {
-				want[i] = shard.Row{Doc: want[i].Doc} // what it says may be old
-				got[i] = shard.Row{Doc: got[i].Doc}
-			}
-			if err := same(fmt.Sprintf("row %d", i), got[i], want[i]); err != nil {
-				return err
-			}
+	consistent, eventual := e.read(shard.Consistent, docs...), e.read(shard.Eventual, docs...)
+	for i := range want {
+		e.same(fmt.Sprintf("row %d", i), consistent[i], want[i])
+		if eventual[i].Doc != docs[i] { // what else it says may be old
+			e.Errorf("row %d of an eventual read is %s, want %s", i, eventual[i].Doc, docs[i])
 		}
 	}
-	return nil
 }
 
-func readYourWrites(ctx context.Context, e *Env) error {
+func readYourWrites(e *Env) {
 	r := shard.Row{Doc: e.Doc()}
-	for i := range int64(20) {
-		r.Level = i + 1
-		if err := errors.Join(e.put(ctx, r), e.expect(ctx, r)); err != nil {
-			return err
-		}
+	for r.Level < 20 {
+		r.Level++
+		e.holds(r)
 	}
-	return nil
+}
+
+// holds sets a row up and reads it back.
+func (e *Env) holds(r shard.Row) {
+	e.Helper()
+	e.put(r)
+	e.expect(r)
 }
 
 // extremes has in every attribute what is hardest to carry.
@@ -127,92 +103,77 @@ func extremes(doc shard.DocID) shard.Row {
 	}
 }
 
-func roundTrip(ctx context.Context, e *Env) error {
+func roundTrip(e *Env) {
 	r := extremes(e.Doc())
-	if err := errors.Join(e.put(ctx, r), e.expect(ctx, r)); err != nil {
-		return err
-	}
+	e.holds(r)
 	for _, a := range shard.Attrs() { // each attribute alone, and gone again
 		v, ok := r.Get(a)
 		if !ok {
-			return fmt.Errorf("%s is not set in the sample", a)
+			e.Fatalf("%s is not set in the sample", a)
 		}
 		one := shard.Row{Doc: r.Doc}
 		one.Set(a, v)
-		if err := errors.Join(e.put(ctx, one), e.expect(ctx, one)); err != nil {
-			return err
-		}
+		e.holds(one)
 	}
-	none := shard.Row{Doc: r.Doc}
-	return errors.Join(e.put(ctx, none), e.expect(ctx, none))
+	e.holds(shard.Row{Doc: r.Doc})
 }
 
-func createRow(ctx context.Context, e *Env) error {
+func createRow(e *Env) {
 	doc := e.Doc()
 	w := shard.Admit(shard.Admission{Doc: doc, Key: k1, Class: shard.ClassInt, Flight: "f", Now: now})
-	old, err := e.Store.Write(ctx, w)
-	if err != nil {
-		return fmt.Errorf("admit: %w", err)
-	}
-	return errors.Join(same("image before", old, shard.Row{Doc: doc}), e.expect(ctx, w.Apply(old)))
+	old, _ := e.try(w)
+	e.same("image before", old, shard.Row{Doc: doc})
+	e.expect(w.Apply(old))
 }
 
-func refuseAbsent(ctx context.Context, e *Env) error {
+func refuseAbsent(e *Env) {
 	doc := e.Doc()
 	claim := shard.Claim(shard.Bid{Doc: doc, Key: k1, Token: token, Now: now, Until: until})
-	image, err := e.refusal(ctx, claim, "of an absent row")
-	if err != nil {
-		return err
-	}
-	return errors.Join(same("image", image, shard.Row{Doc: doc}), e.expect(ctx, shard.Row{Doc: doc}))
+	e.same("image", e.refused(claim, "of an absent row"), shard.Row{Doc: doc})
+	e.expect(shard.Row{Doc: doc})
 }
 
-func scan(ctx context.Context, e *Env) error {
+func endedContext(e *Env) {
+	ended, doc := storetest.Ended(e), e.Doc()
+	_, write := e.Store.Write(ended, Put(shard.Row{Doc: doc, Level: 1}))
+	_, read := e.Store.Read(ended, []shard.DocID{doc}, shard.Consistent)
+	storetest.Failed(e, map[string]error{"write": write, "read": read})
+	if _, refused := shard.AsRefused(write); refused {
+		e.Errorf("write: %v, want an error other than a refusal", write)
+	}
+}
+
+func scan(e *Env) {
 	s, ok := e.Store.(shard.Scanner)
 	if !ok {
-		return errors.New("the store is not a Scanner")
+		e.Fatalf("the store is not a Scanner")
 	}
 	want := map[shard.DocID]shard.Row{}
 	for i := range int64(60) {
 		r := shard.Row{Doc: e.Doc(), Pending: k1, Refusals: i}
-		if err := e.put(ctx, r); err != nil {
-			return err
-		}
+		e.put(r)
 		want[r.Doc] = r
 	}
 	for _, split := range []struct{ segments, limit int }{{1, 1000}, {1, 7}, {4, 5}, {3, 1}} {
 		seen := map[shard.DocID]bool{}
 		for segment := range split.segments {
-			for cursor := ""; ; {
-				rows, next, err := s.Scan(ctx, segment, split.segments, cursor, split.limit)
-				if err != nil {
-					return fmt.Errorf("scan: %w", err)
+			page := func(cursor string, limit int) ([]shard.Row, string, error) {
+				return s.Scan(e.Context(), segment, split.segments, cursor, limit)
+			}
+			for _, r := range storetest.Walk(e, split.limit, page) {
+				w, mine := want[r.Doc]
+				if !mine {
+					continue // of a test beside this one
 				}
-				if len(rows) > split.limit {
-					return fmt.Errorf("a page has %d rows, want at most %d", len(rows), split.limit)
+				if seen[r.Doc] {
+					e.Fatalf("%s was seen twice in %d segments", r.Doc, split.segments)
 				}
-				for _, r := range rows {
-					w, mine := want[r.Doc]
-					if !mine {
-						continue // of a test beside this one
-					}
-					if seen[r.Doc] {
-						return fmt.Errorf("%s was seen twice in %d segments", r.Doc, split.segments)
-					}
-					seen[r.Doc] = true
-					if err := same("scanned row", r, w); err != nil {
-						return err
-					}
-				}
-				if cursor = next; cursor == "" {
-					break
-				}
+				seen[r.Doc] = true
+				e.same("scanned row", r, w)
 			}
 		}
 		if len(seen) != len(want) {
-			return fmt.Errorf("%d segments, pages of %d: %d rows seen, want %d", split.segments, split.limit, len(seen),
-				len(want))
+			e.Errorf("%d segments, pages of %d: %d rows seen, want %d", split.segments, split.limit, len(seen), len(want))
 		}
 	}
-	return nil
 }

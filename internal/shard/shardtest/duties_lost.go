@@ -1,60 +1,51 @@
 package shardtest
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // again repeats a write whose answer was lost and returns the image of its refusal.
-func (e *Env) again(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if _, err := e.Store.Write(ctx, w); err != nil {
-		return shard.Row{}, fmt.Errorf("%s: %w", w.Transition, err)
+func (e *Env) again(w shard.Write) shard.Row {
+	e.Helper()
+	if _, allowed := e.try(w); !allowed {
+		e.Fatalf("%s was refused", w.Transition)
 	}
-	return e.refusal(ctx, w, "again")
+	return e.refused(w, "again")
 }
 
-// refusal is the image with which a write is refused.
-func (e *Env) refusal(ctx context.Context, w shard.Write, when string) (shard.Row, error) {
-	_, err := e.Store.Write(ctx, w)
-	if refused, ok := shard.AsRefused(err); ok {
-		return refused.Row, nil
+// refused is the image with which a write is refused.
+func (e *Env) refused(w shard.Write, when string) shard.Row {
+	e.Helper()
+	image, allowed := e.try(w)
+	if allowed {
+		e.Fatalf("%s %s was allowed, want a refusal", w.Transition, when)
 	}
-	return shard.Row{}, fmt.Errorf("%s %s: %s, want a refusal", w.Transition, when, answer(err))
+	return image
 }
 
-func lostClaim(ctx context.Context, e *Env) error {
+func lostClaim(e *Env) {
 	for _, again := range []bool{false, true} {
-		doc := e.Doc()
-		r := shard.Row{Doc: doc, Pending: k2, BurstStart: begin}
+		r := shard.Row{Doc: e.Doc(), Pending: k2, BurstStart: begin}
 		if again {
 			r.Claimed, r.Owner, r.LeaseUntil = k2, other, at
 		}
-		if err := e.put(ctx, r); err != nil {
-			return err
-		}
-		mine := shard.Bid{Doc: doc, Key: k2, Token: token, Now: now, Until: until, Again: again}
-		row, err := e.again(ctx, shard.Claim(mine))
-		if err != nil {
-			return err
-		}
-		if !shard.OwnClaim(row, mine) {
-			return errors.New("a claim did not recognise itself")
-		}
+		e.put(r)
+		mine := shard.Bid{Doc: r.Doc, Key: k2, Token: token, Now: now, Until: until, Again: again}
+		row := e.again(shard.Claim(mine))
 		theirs, older := mine, mine
 		theirs.Token, older.Key = other, k1
+		if !shard.OwnClaim(row, mine) {
+			e.Errorf("a claim did not recognise itself")
+		}
 		if shard.OwnClaim(row, theirs) || shard.OwnClaim(row, older) {
-			return errors.New("a claim took another one for itself")
+			e.Errorf("a claim took another one for itself")
 		}
 	}
-	return nil
 }
 
 // lostEnd repeats every write that ends a lease: its own refusal is recognised, a refusal by
 // another owner is not.
-func lostEnd(ctx context.Context, e *Env) error {
+func lostEnd(e *Env) {
 	newer := with(held, pending(k3))
 	for _, c := range []struct {
 		before shard.Row
@@ -71,40 +62,14 @@ func lostEnd(ctx context.Context, e *Env) error {
 		w, before := c.write, c.before
 		w.Doc = e.Doc()
 		before.Doc = w.Doc
-		if err := e.put(ctx, before); err != nil {
-			return err
-		}
-		row, err := e.again(ctx, w)
-		if err != nil {
-			return err
-		}
-		if !shard.Ended(row, ours, w) {
-			return fmt.Errorf("%s did not recognise itself", w.Transition)
+		e.put(before)
+		if !shard.Ended(e.again(w), ours, w) {
+			e.Errorf("%s did not recognise itself", w.Transition)
 		}
 		before.Owner = other
-		if err := e.put(ctx, before); err != nil {
-			return err
-		}
-		if row, err = e.refusal(ctx, w, "of a lost lease"); err != nil {
-			return err
-		}
-		if shard.Ended(row, ours, w) {
-			return fmt.Errorf("%s took another owner's work for its own", w.Transition)
+		e.put(before)
+		if shard.Ended(e.refused(w, "of a lost lease"), ours, w) {
+			e.Errorf("%s took another owner's work for its own", w.Transition)
 		}
 	}
-	return nil
-}
-
-func endedContext(ctx context.Context, e *Env) error {
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	doc := e.Doc()
-	_, err := e.Store.Write(ended, Put(shard.Row{Doc: doc, Level: 1}))
-	if _, refused := shard.AsRefused(err); err == nil || refused {
-		return fmt.Errorf("write: %s, want an error other than a refusal", answer(err))
-	}
-	if _, err := e.Store.Read(ended, []shard.DocID{doc}, shard.Consistent); err == nil {
-		return errors.New("read: no error")
-	}
-	return nil
 }

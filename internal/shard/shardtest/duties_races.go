@@ -1,163 +1,98 @@
 package shardtest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/storetest"
 )
 
-func claimRace(ctx context.Context, e *Env) error {
+func claimRace(e *Env) {
 	for round := range e.Rounds {
 		doc := e.Doc()
-		if err := e.put(ctx, shard.Row{Doc: doc, Pending: k2, BurstStart: begin}); err != nil {
-			return err
-		}
-		errs := make([]error, e.Claimers)
-		bids := make([]shard.Bid, e.Claimers)
-		begin := make(chan struct{})
-		var wg sync.WaitGroup
-		for i := range bids {
+		e.put(shard.Row{Doc: doc, Pending: k2, BurstStart: begin})
+		bids, images, won := make([]shard.Bid, e.Claimers), make([]shard.Row, e.Claimers), make([]bool, e.Claimers)
+		storetest.AtOnce(e.Claimers, func(i int) {
 			bids[i] = shard.Bid{
 				Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("claimer-%d", i)),
 				Now: now + shard.Micros(i), Until: until,
 			}
-			wg.Go(func() {
-				<-begin
-				_, errs[i] = e.Store.Write(ctx, shard.Claim(bids[i]))
-			})
-		}
-		close(begin)
-		wg.Wait()
-		row, err := e.read(ctx, doc)
-		if err != nil {
-			return err
-		}
-		winners := 0
-		for i, err := range errs {
-			refused, ok := shard.AsRefused(err)
+			images[i], won[i] = e.try(shard.Claim(bids[i]))
+		})
+		row, winners := e.row(doc), 0
+		for i, b := range bids {
 			switch {
-			case err == nil:
+			case won[i] && row.Owner != b.Token:
+				e.Fatalf("round %d: %s was told that it won, the row says %s", round, b.Token, row.Owner)
+			case won[i]:
 				winners++
-				if row.Owner != bids[i].Token {
-					return fmt.Errorf("round %d: %s was told that it won, the row says %s", round, bids[i].Token,
-						row.Owner)
-				}
-			case !ok:
-				return fmt.Errorf("round %d: claim: %w", round, err)
-			case refused.Row.Owner != row.Owner || shard.OwnClaim(refused.Row, bids[i]):
-				return fmt.Errorf("round %d: the refusal of %s shows owner %q, want the winner %q", round,
-					bids[i].Token, refused.Row.Owner, row.Owner)
+			case images[i].Owner != row.Owner || shard.OwnClaim(images[i], b):
+				e.Fatalf("round %d: the refusal of %s shows owner %q, want the winner %q", round, b.Token, images[i].Owner,
+					row.Owner)
 			}
 		}
-		if winners != 1 {
-			return fmt.Errorf("round %d: %d winners, want 1", round, winners)
-		}
-		if row.Attempts != 1 {
-			return fmt.Errorf("round %d: %d attempts are noted, want 1", round, row.Attempts)
+		if winners != 1 || row.Attempts != 1 {
+			e.Fatalf("round %d: %d winners, and %d attempts are noted, want 1 of each", round, winners, row.Attempts)
 		}
 	}
-	return nil
 }
 
 // fences lets claimers win, release and win again with clocks that are not in order: no fence may
 // repeat or go back.
-func fences(ctx context.Context, e *Env) error {
+func fences(e *Env) {
 	doc := e.Doc()
-	if err := e.put(ctx, shard.Row{Doc: doc, Pending: k2, BurstStart: begin}); err != nil {
-		return err
-	}
+	e.put(shard.Row{Doc: doc, Pending: k2, BurstStart: begin})
 	var mu sync.Mutex
 	var won []shard.Micros
-	var wg sync.WaitGroup
-	errs := make([]error, 8)
-	for i := range errs {
-		wg.Go(func() {
-			for n := range 10 {
-				b := shard.Bid{
-					Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("%d-%d", i, n)), Now: now + shard.Micros(7*n+3*i),
-					Until: until, Again: n > 0,
-				}
-				if _, err := e.Store.Write(ctx, shard.Claim(b)); err != nil {
-					if _, ok := shard.AsRefused(err); !ok {
-						errs[i] = fmt.Errorf("claim: %w", err)
-						return
-					}
-					continue
-				}
-				mu.Lock()
-				won = append(won, b.Now)
-				mu.Unlock()
-				if _, err := e.Store.Write(ctx, shard.Release(shard.Lease{Doc: doc, Key: k2, Token: b.Token, At: b.Now},
-					"throttled", false)); err != nil {
-					errs[i] = fmt.Errorf("release: %w", err)
-					return
-				}
+	storetest.AtOnce(8, func(i int) {
+		for n := range 10 {
+			b := shard.Bid{
+				Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("%d-%d", i, n)), Now: now + shard.Micros(7*n+3*i),
+				Until: until, Again: n > 0,
 			}
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
+			if _, allowed := e.try(shard.Claim(b)); !allowed {
+				continue
+			}
+			mu.Lock()
+			won = append(won, b.Now)
+			mu.Unlock()
+			release := shard.Release(shard.Lease{Doc: doc, Key: k2, Token: b.Token, At: b.Now}, "throttled", false)
+			if _, allowed := e.try(release); !allowed {
+				e.Errorf("the release of %s was refused", b.Token)
+			}
+		}
+	})
 	if len(won) == 0 {
-		return errors.New("nobody won")
+		e.Fatalf("nobody won")
 	}
 	for i := range won[1:] {
 		if won[i+1] <= won[i] {
-			return fmt.Errorf("fences %v do not grow", won)
+			e.Fatalf("fences %v do not grow", won)
 		}
 	}
-	return nil
 }
 
-func admitRace(ctx context.Context, e *Env) error {
+func admitRace(e *Env) {
 	doc := e.Doc()
 	const n = 40
-	keys := make([]shard.OrderKey, n)
-	for i := range keys {
-		keys[i] = key(fmt.Sprint(i + 1))
+	storetest.AtOnce(n, func(i int) {
+		k := key(fmt.Sprint(1 + i*17%n))
+		w := shard.Admit(shard.Admission{Doc: doc, Key: k, Class: shard.ClassInt, Flight: "f", Now: now})
+		if image, allowed := e.try(w); !allowed && image.Pending <= k {
+			e.Errorf("admission of %s was refused with %s pending", k, image.Pending)
+		}
+	})
+	if row, newest := e.row(doc), key(fmt.Sprint(n)); row.Pending != newest {
+		e.Errorf("pending %s, want %s", row.Pending, newest)
 	}
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range keys {
-		wg.Go(func() {
-			w := shard.Admit(shard.Admission{Doc: doc, Key: keys[i*17%n], Class: shard.ClassInt, Flight: "f", Now: now})
-			_, err := e.Store.Write(ctx, w)
-			if refused, ok := shard.AsRefused(err); ok {
-				if err = nil; refused.Row.Pending <= keys[i*17%n] {
-					err = fmt.Errorf("admission of %s was refused with %s pending", keys[i*17%n], refused.Row.Pending)
-				}
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	row, err := e.read(ctx, doc)
-	if err != nil {
-		return err
-	}
-	if row.Pending != keys[n-1] {
-		return fmt.Errorf("pending %s, want %s", row.Pending, keys[n-1])
-	}
-	return nil
 }
 
-func addRace(ctx context.Context, e *Env) error {
+func addRace(e *Env) {
 	doc := e.Doc()
 	w := shard.Write{Doc: doc, Update: []shard.Action{
 		{Verb: shard.Add, Attr: shard.AttrRefusals, Val: shard.Value{Kind: shard.KindNumber, Num: 1}},
 	}, Cond: Put(shard.Row{}).Cond}
-	errs := make([]error, e.Claimers)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() { _, errs[i] = e.Store.Write(ctx, w) })
-	}
-	wg.Wait()
-	return errors.Join(errors.Join(errs...), e.expect(ctx, shard.Row{Doc: doc, Refusals: int64(len(errs))}))
+	storetest.AtOnce(e.Claimers, func(int) { e.try(w) })
+	e.expect(shard.Row{Doc: doc, Refusals: int64(e.Claimers)})
 }

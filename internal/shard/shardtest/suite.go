@@ -1,15 +1,13 @@
 package shardtest
 
 import (
-	"context"
+	"cmp"
 	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/storetest"
 )
 
 // Capabilities say what to expect of a store, and how much to ask of it.
@@ -19,61 +17,51 @@ type Capabilities struct {
 	Rounds   int  // of that race, 0 for 25
 }
 
-// Run is the suite. open makes a store, or another handle on a shared one.
-func Run(t *testing.T, open func(t *testing.T) shard.Store, c Capabilities) {
+// Run is the suite.
+func Run(t *testing.T, s shard.Store, c Capabilities) {
 	t.Helper()
-	env := NewEnv(open(t), c)
-	for _, duty := range Duties() {
-		if duty.Scan && !c.Scan {
-			continue
-		}
-		t.Run(duty.Name, func(t *testing.T) {
+	check := func(name string, check func(*Env)) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := duty.Check(t.Context(), env); err != nil {
-				t.Error(err)
-			}
+			check(NewEnv(t, s, c))
 		})
 	}
+	for _, duty := range Duties() {
+		if c.Scan || !duty.Scan {
+			check(duty.Name, duty.Check)
+		}
+	}
 	for _, c := range Cases() {
-		t.Run(c.Title(), func(t *testing.T) {
-			t.Parallel()
-			if err := c.Check(t.Context(), env); err != nil {
-				t.Error(err)
-			}
-		})
+		check(c.Title(), c.Check)
 	}
 }
 
-// Env is a store under test.
+// Env is a store under test, and the test to which its faults are told.
 type Env struct {
+	testing.TB
 	Store shard.Store
 	Capabilities
 	run string
-	seq atomic.Int64
+	seq int
 }
 
-// NewEnv prepares a store for [Duty.Check] and [Case.Check]. It is safe for concurrent use.
-func NewEnv(s shard.Store, c Capabilities) *Env {
-	if c.Claimers == 0 {
-		c.Claimers = 40
-	}
-	if c.Rounds == 0 {
-		c.Rounds = 25
-	}
-	var b [6]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return &Env{Store: s, Capabilities: c, run: "shardtest#" + hex.EncodeToString(b[:]) + "-"}
+// NewEnv prepares a store for a [Duty.Check] or for any number of [Case.Check].
+func NewEnv(t testing.TB, s shard.Store, c Capabilities) *Env {
+	c.Claimers, c.Rounds = cmp.Or(c.Claimers, 40), cmp.Or(c.Rounds, 25)
+	return &Env{TB: t, Store: s, Capabilities: c, run: "shardtest#" + rand.Text()[:12] + "-"}
 }
 
 // Doc names a document that nobody else uses.
-func (e *Env) Doc() shard.DocID { return shard.DocID(fmt.Sprintf("%s%04d", e.run, e.seq.Add(1))) }
+func (e *Env) Doc() shard.DocID {
+	e.seq++
+	return shard.DocID(fmt.Sprintf("%s%04d", e.run, e.seq))
+}
 
 // put makes the row of its document what r says, by a write that is always allowed.
-func (e *Env) put(ctx context.Context, r shard.Row) error {
-	if _, err := e.Store.Write(ctx, Put(r)); err != nil {
-		return fmt.Errorf("set the row up: %w", err)
-	}
-	return nil
+func (e *Env) put(r shard.Row) {
+	e.Helper()
+	_, err := e.Store.Write(e.Context(), Put(r))
+	storetest.OK(e, "set the row up", err)
 }
 
 // Put is a write that makes the row of r's document what r says, whatever it was.
@@ -91,44 +79,53 @@ func Put(r shard.Row) shard.Write {
 	return w
 }
 
-// read is one consistent read.
-func (e *Env) read(ctx context.Context, doc shard.DocID) (shard.Row, error) {
-	rows, err := e.Store.Read(ctx, []shard.DocID{doc}, shard.Consistent)
-	if err != nil {
-		return shard.Row{}, fmt.Errorf("read %s: %w", doc, err)
+// try carries out a write, which may be refused. The image is that of the row before it, either way.
+func (e *Env) try(w shard.Write) (image shard.Row, allowed bool) {
+	e.Helper()
+	image, err := e.Store.Write(e.Context(), w)
+	refused, isRefused := shard.AsRefused(err)
+	switch {
+	case isRefused && refused.Write != w.Transition:
+		e.Errorf("refusal names %s, want %s", refused.Write, w.Transition)
+	case isRefused:
+		image = refused.Row
+	case err != nil:
+		e.Errorf("%s: %v", w.Transition, err)
 	}
-	if len(rows) != 1 {
-		return shard.Row{}, fmt.Errorf("read one document: got %d rows", len(rows))
-	}
-	return rows[0], nil
+	return image, err == nil
 }
+
+// read reads rows, which must be as many as were asked for.
+func (e *Env) read(c shard.Consistency, docs ...shard.DocID) []shard.Row {
+	e.Helper()
+	rows, err := e.Store.Read(e.Context(), docs, c)
+	storetest.OK(e, "read", err)
+	if len(rows) != len(docs) {
+		e.Fatalf("read %d documents: got %d rows", len(docs), len(rows))
+	}
+	return rows
+}
+
+// row is one consistent read.
+func (e *Env) row(doc shard.DocID) shard.Row { e.Helper(); return e.read(shard.Consistent, doc)[0] }
 
 // expect reads a row and compares it.
-func (e *Env) expect(ctx context.Context, want shard.Row) error {
-	got, err := e.read(ctx, want.Doc)
-	if err != nil {
-		return err
-	}
-	return same("row", got, want)
-}
+func (e *Env) expect(want shard.Row) { e.Helper(); e.same("row", e.row(want.Doc), want) }
 
 // same says in which attributes two rows differ.
-func same(what string, got, want shard.Row) error {
+func (e *Env) same(what string, got, want shard.Row) {
+	e.Helper()
 	if got == want {
-		return nil
+		return
 	}
-	err := fmt.Errorf("%s of %s is not as expected", what, want.Doc)
-	if got.Doc != want.Doc {
-		err = errors.Join(err, fmt.Errorf("doc: got %q, want %q", got.Doc, want.Doc))
-	}
+	e.Errorf("%s of %s is not as expected; its document is %q", what, want.Doc, got.Doc)
 	for _, a := range shard.Attrs() {
 		g, gok := got.Get(a)
 		w, wok := want.Get(a)
 		if g != w || gok != wok {
-			err = errors.Join(err, fmt.Errorf("%s: got %s, want %s", a, show(g, gok), show(w, wok)))
+			e.Errorf("%s: got %s, want %s", a, show(g, gok), show(w, wok))
 		}
 	}
-	return err
 }
 
 func show(v shard.Value, ok bool) string {
@@ -156,29 +153,20 @@ type Case struct {
 func (c Case) Title() string { return c.Write.Transition.String() + " " + c.Name }
 
 // Check runs the case on a document of its own.
-func (c Case) Check(ctx context.Context, e *Env) error {
-	doc := e.Doc()
+func (c Case) Check(e *Env) {
 	before, after, w := c.Before, c.After, c.Write
-	before.Doc, after.Doc, w.Doc = doc, doc, doc
+	w.Doc = e.Doc()
+	before.Doc, after.Doc = w.Doc, w.Doc
 	if before.Exists() {
-		if err := e.put(ctx, before); err != nil {
-			return err
-		}
+		e.put(before)
 	}
-	old, err := e.Store.Write(ctx, w)
-	refused, isRefused := shard.AsRefused(err)
-	switch {
-	case err != nil && !isRefused:
-		return fmt.Errorf("write: %w", err)
-	case c.Allowed && isRefused:
-		return fmt.Errorf("refused, should be allowed")
-	case !c.Allowed && !isRefused:
-		return fmt.Errorf("allowed, should be refused")
-	case !c.Allowed:
-		if refused.Write != w.Transition {
-			return fmt.Errorf("refusal names %s, want %s", refused.Write, w.Transition)
-		}
-		return errors.Join(same("image of the refusal", refused.Row, before), e.expect(ctx, before))
+	image, allowed := e.try(w)
+	if allowed != c.Allowed {
+		e.Fatalf("allowed: %t, want %t", allowed, c.Allowed)
 	}
-	return errors.Join(same("image before the write", old, before), e.expect(ctx, after))
+	e.same("image", image, before)
+	if !allowed {
+		after = before
+	}
+	e.expect(after)
 }
