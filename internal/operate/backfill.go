@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,29 +62,16 @@ const (
 // gone. It is what an event of that version would do, so it takes nothing back and may be repeated.
 func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
 	done := BackfillStep{Outcomes: map[string]int{}}
-	if err := r.Collection.Validate(); err != nil {
-		return done, inputf("collection: %w", err)
-	}
 	all := o.Config.SinksFor(string(r.Collection))
-	if r.From == "" {
-		r.From = all[0]
-	}
-	switch {
-	case r.By == "":
-		return done, errNobody
-	case r.Limit < 0 || r.Limit > maxBackfill:
-		return done, inputf("limit %d: want 1 to %d", r.Limit, maxBackfill)
-	case !slices.Contains(all, r.Sink), !slices.Contains(all, r.From), r.Sink == r.From:
-		return done, inputf("from sink %s to sink %s: want two different ones of the collection's: %s", r.From, r.Sink,
-			listed(all))
-	}
-	for _, name := range []string{r.From, r.Sink} {
-		if _, err := o.auditedSink(r.Collection, name); err != nil {
-			return done, err
-		}
-	}
-	if r.Limit == 0 {
-		r.Limit = maxBackfill
+	r.From = cmp.Or(r.From, all[0])
+	var wrong error
+	r.Limit, wrong = limited(r.Limit, maxBackfill, maxBackfill)
+	err := cmp.Or(belongs(r.Collection), named(r.By), wrong,
+		want(slices.Contains(all, r.Sink) && slices.Contains(all, r.From) && r.Sink != r.From,
+			"from sink %s to sink %s: want two different ones of the collection's: %q", r.From, r.Sink, all),
+		o.reached(r.From, r.Collection), o.reached(r.Sink, r.Collection))
+	if err != nil {
+		return done, err
 	}
 	if err := o.reconciler(r.Sink).Takes(ctx, r.Collection); err != nil && !r.DryRun {
 		return done, err
@@ -93,7 +81,7 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 		return done, kind(b.documents(ctx, after))
 	}
 	var rows []shard.Row
-	err := backoff.Do(ctx, o.Clock, func() (err error) {
+	err = backoff.Do(ctx, o.Clock, func() (err error) {
 		rows, done.Next, err = o.Scanner.Scan(ctx, 0, 1, r.Cursor, r.Limit)
 		return err
 	})
@@ -109,8 +97,6 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 // rowless begins the cursor of the second half, before the last document's id. No cursor of a table
 // begins so.
 const rowless = "!sink:"
-
-func listed(names []string) string { return fmt.Sprintf("%q", names) }
 
 // backfill is one step.
 type backfill struct {

@@ -77,18 +77,13 @@ const (
 // or is scheduled, by what it keeps of them beside the rows: a list never scans the table. Where
 // the rows are in memory ([Operator.Rows]) it lists every one, by key.
 func (o *Operator) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
-	l := lister{o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: cmp.Or(f.Limit, pageSize)}
+	limit, wrong := limited(f.Limit, pageSize, maxPageSize)
+	l := lister{o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: limit}
 	l.page = DocumentPage{Documents: []DocumentLine{}, Now: l.now.Time()}
-	switch {
-	case l.limit < 1 || l.limit > maxPageSize:
-		return l.page, inputf("limit %d: want 1 to %d", l.limit, maxPageSize)
-	case f.State != "" && !slices.Contains(ListedStates(), f.State):
-		return l.page, inputf("state %q: want one of %s", f.State, joined(ListedStates()))
-	}
-	if f.Collection != "" {
-		if err := f.Collection.Validate(); err != nil {
-			return l.page, input(err)
-		}
+	err := cmp.Or(wrong, filtered(f.Collection), want(f.State == "" || slices.Contains(ListedStates(), f.State),
+		"state %q: want one of %s", f.State, joined(ListedStates())))
+	if err != nil {
+		return l.page, err
 	}
 	if err := l.list(ctx); err != nil {
 		return l.page, err

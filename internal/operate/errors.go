@@ -20,9 +20,6 @@ var ErrInput = errors.New("bad input")
 // ErrWriteOnly says that a sink cannot be read back by anybody. Such an error is ErrInput, too.
 var ErrWriteOnly = errors.New("it is written to only")
 
-// errNobody refuses a change that the audit could put down to nobody.
-var errNobody = inputf("by: name who asks, for the audit")
-
 // kindError gives an error its kind and keeps its text.
 type kindError struct {
 	error

@@ -75,8 +75,8 @@ func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error)
 	if _, err := shard.ParseDocID(string(r.Key)); err != nil {
 		return g.out, input(err)
 	}
-	if r.By == "" {
-		return g.out, errNobody
+	if err := named(r.By); err != nil {
+		return g.out, err
 	}
 	if id := r.Key.ID(); strings.TrimSpace(id) != id || strings.ContainsAny(id, "*?") && !g.exact(ctx) {
 		return g.out, inputf("key %q: its id begins or ends with a space, or looks like a pattern: forget takes one "+

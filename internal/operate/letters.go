@@ -65,9 +65,9 @@ const (
 // LetterPage lists dead letters page by page.
 func (o *Operator) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, error) {
 	p := LetterPage{Letters: []Letter{}}
-	limit := cmp.Or(q.Limit, pageSize)
-	if limit < 1 || limit > maxPageSize {
-		return p, inputf("limit %d: want 1 to %d", limit, maxPageSize)
+	limit, err := limited(q.Limit, pageSize, maxPageSize)
+	if err != nil {
+		return p, err
 	}
 	if q.ID != "" {
 		list, err := o.Letters(ctx, q.LetterFilter)
@@ -142,11 +142,8 @@ func (r LetterOrder) do(ctx context.Context, of redrive.Selection,
 	campaign func(context.Context, redrive.Order) (redrive.Tally, error),
 ) (LetterResult, error) {
 	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
-	switch {
-	case r.By == "":
-		return res, errNobody
-	case !(r.Rate >= 0):
-		return res, inputf("rate %g: want dead letters a second, or 0 for no limit", r.Rate)
+	if err := cmp.Or(named(r.By), rated(r.Rate, "dead letters")); err != nil {
+		return res, err
 	}
 	tally, err := campaign(ctx, redrive.Order{
 		Selection: of, How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate,

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,11 +41,12 @@ func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult,
 	result := ObjectResult{Sinks: []ObjectProgress{}}
 	place, ok := strings.CutPrefix(order.Object, "s3://")
 	bucket, key, _ := strings.Cut(place, "/")
-	switch {
-	case !ok || bucket == "" || key == "":
-		return result, inputf("object %q: want s3://bucket/key", order.Object)
-	case order.Abort && order.By == "":
-		return result, errNobody
+	wrong := want(ok && bucket != "" && key != "", "object %q: want s3://bucket/key", order.Object)
+	if order.Abort {
+		wrong = cmp.Or(wrong, named(order.By))
+	}
+	if wrong != nil {
+		return result, wrong
 	}
 	for _, sink := range o.sinks() {
 		row, err := o.table().One(ctx, shard.ObjectRow(sink, bucket, key), shard.Consistent)

@@ -78,20 +78,17 @@ var _ API = (*Operator)(nil)
 // Publish sends messages. One that breaks the contract is refused and named; the others are sent.
 func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error) {
 	var done Published
-	if p.Lane != "" && p.Lane != flight.Live && p.Lane != flight.Bulk {
-		return done, inputf("lane %q: want %s or %s", p.Lane, flight.Live, flight.Bulk)
-	}
-	if p.Sink != "" {
-		if err := o.has(p.Sink); err != nil {
-			return done, err
-		}
-	}
 	var run shard.Run
+	var wrong error
 	if p.Run != "" {
-		var err error
-		if run, err = shard.ParseRun(p.Run); err != nil {
-			return done, inputf("run: %w", err)
-		}
+		run, wrong = runOf(p.Run)
+	}
+	err := cmp.Or(
+		want(p.Lane == "" || p.Lane == flight.Live || p.Lane == flight.Bulk, "lane %q: want %s or %s", p.Lane,
+			flight.Live, flight.Bulk),
+		o.has(p.Sink), wrong)
+	if err != nil {
+		return done, err
 	}
 	for i, out := range p.Messages {
 		out, to, err := o.routed(p, out, run)
@@ -195,12 +192,10 @@ func (o *Operator) table() rows.Table { return rows.Table{Store: o.Shards, Clock
 // sinks are the names of all sinks, sorted.
 func (o *Operator) sinks() []string { return slices.Sorted(maps.Keys(o.Config.Sinks)) }
 
-// has refuses the name of a sink that the stack does not have.
+// has refuses the name of a sink that the stack does not have. A question need not name one.
 func (o *Operator) has(sink string) error {
-	if _, ok := o.Config.Sinks[sink]; !ok {
-		return inputf("sink %q: this stack has %s", sink, strings.Join(o.sinks(), ", "))
-	}
-	return nil
+	_, ok := o.Config.Sinks[sink]
+	return want(ok || sink == "", "sink %q: this stack has %s", sink, strings.Join(o.sinks(), ", "))
 }
 
 // row is the row that a key stands for: people may name the first sink, too.
@@ -453,8 +448,8 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 
 // Cancel makes the pending version of a document a dead letter, or its next scheduled event.
 func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
-	if c.By == "" {
-		return Letter{}, errNobody
+	if err := named(c.By); err != nil {
+		return Letter{}, err
 	}
 	// One of the sinks may be through with it already.
 	done, err := eachRow(o, c.Key, func(row shard.DocID) (deadletter.Facts, error) {

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,15 +105,12 @@ func (o *Operator) each(ctx context.Context, p PauseOrder, doing string,
 ) (PauseResult, error) {
 	result := PauseResult{Sinks: []PauseChange{}}
 	names := o.sinks()
-	switch {
-	case p.By == "":
-		return result, errNobody
-	case p.All == (p.Sink != ""):
-		return result, inputf("name one sink, or all: this stack has %s", strings.Join(names, ", "))
-	case p.Sink != "":
-		if err := o.has(p.Sink); err != nil {
-			return result, err
-		}
+	err := cmp.Or(named(p.By), want(p.All == (p.Sink == ""), "name one sink, or all: this stack has %s",
+		strings.Join(names, ", ")), o.has(p.Sink))
+	if err != nil {
+		return result, err
+	}
+	if !p.All {
 		names = []string{p.Sink}
 	}
 	var failed []error

@@ -1,12 +1,12 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -91,13 +91,10 @@ func (o *Operator) bulkIsEmpty(ctx context.Context, name string) (bool, error) {
 // Rebuild begins, resumes or aborts a rebuild, and returns when that has ended.
 func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildProgress, error) {
 	var none RebuildProgress
-	switch {
-	case r.By == "":
-		return none, errNobody
-	case !(r.Rate >= 0) || math.IsInf(r.Rate, 0):
-		return none, inputf("rate %g: want documents a second, or 0 for no limit", r.Rate)
-	case r.Keep < 0, r.Allow != nil && *r.Allow < 0:
-		return none, inputf("keep and allow: want 0 or more")
+	err := cmp.Or(named(r.By), rated(r.Rate, "documents"),
+		want(r.Keep >= 0 && (r.Allow == nil || *r.Allow >= 0), "keep and allow: want 0 or more"))
+	if err != nil {
+		return none, err
 	}
 	name, err := o.rebuilt(ctx, r)
 	if err != nil {
@@ -135,10 +132,8 @@ func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildProgress
 func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) {
 	switch r.Action {
 	case RebuildStart:
-		if err := r.Collection.Validate(); err != nil {
-			return "", inputf("collection: %w", err)
-		}
-		return o.sinkOf(r.Collection, r.Sink)
+		name, err := o.sinkOf(r.Collection, r.Sink)
+		return name, cmp.Or(belongs(r.Collection), err)
 	case RebuildResume, RebuildAbort:
 	default:
 		return "", inputf("action %q: want %s, %s or %s", r.Action, RebuildStart, RebuildResume, RebuildAbort)

@@ -1,9 +1,9 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -68,20 +68,14 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 		return ReconcileResult{r.Collection, report, report.Remaining()}
 	}
 	res := result(reconcile.Report{Outcomes: map[reconcile.Outcome]int{}, DryRun: r.DryRun})
-	switch {
-	case r.By == "":
-		return res, errNobody
-	case !(r.Rate >= 0) || math.IsInf(r.Rate, 0):
-		return res, inputf("rate %g: want documents a second, or 0 for no limit", r.Rate)
-	case r.Audit != nil && r.Audit.Sample < 0:
-		return res, inputf("sample %d: want a number of documents, or 0 for all", r.Audit.Sample)
-	}
+	sample := cmp.Or(r.Audit, &ReconcileAudit{}).Sample
 	name, err := o.auditedSink(r.Collection, r.Sink)
+	err = cmp.Or(named(r.By), rated(r.Rate, "documents"),
+		want(sample >= 0, "sample %d: want a number of documents, or 0 for all", sample), err)
 	if err != nil {
 		return res, err
 	}
-	s := o.reconciler(name)
-	report, err := s.Run(ctx, reconcile.Order{
+	report, err := o.reconciler(name).Run(ctx, reconcile.Order{
 		Collection: r.Collection, DryRun: r.DryRun, Rate: r.Rate, By: r.By,
 		Found: func(l reconcile.Line) {
 			if r.Found != nil {
@@ -94,32 +88,24 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 }
 
 // auditedSink is the sink of a collection, where it can be read and written from here.
-func (o *Operator) auditedSink(c shard.Collection, want string) (string, error) {
-	if err := c.Validate(); err != nil {
-		return "", inputf("collection: %w", err)
-	}
-	name, err := o.sinkOf(c, want)
-	switch {
-	case err != nil:
-		return "", err
-	case o.Readers[name] == nil, o.Sinks[name] == nil:
-		return "", inputf("sink %s of collection %s cannot be read from here", name, c)
-	}
-	return name, nil
+func (o *Operator) auditedSink(c shard.Collection, wanted string) (string, error) {
+	name, err := o.sinkOf(c, wanted)
+	return name, cmp.Or(belongs(c), err, o.reached(name, c))
+}
+
+// reached refuses a sink that this program cannot read and write.
+func (o *Operator) reached(name string, c shard.Collection) error {
+	return want(o.Readers[name] != nil && o.Sinks[name] != nil, "sink %s of collection %s cannot be read from here", name,
+		c)
 }
 
 // sinkOf is the sink of a collection that is asked for, or its only one where none is.
-func (o *Operator) sinkOf(c shard.Collection, want string) (string, error) {
+func (o *Operator) sinkOf(c shard.Collection, wanted string) (string, error) {
 	all := o.Config.SinksFor(string(c))
-	switch {
-	case want == "" && len(all) > 1:
-		return "", inputf("collection %s is in the sinks %s: name one of them (--sink)", c, strings.Join(all, ", "))
-	case want == "":
-		return all[0], nil
-	case !slices.Contains(all, want):
-		return "", inputf("sink %s: collection %s is in sink %s", want, c, strings.Join(all, ", "))
-	}
-	return want, nil
+	name, known := cmp.Or(wanted, all[0]), strings.Join(all, ", ")
+	return name, cmp.Or(
+		want(wanted != "" || len(all) == 1, "collection %s is in the sinks %s: name one of them (--sink)", c, known),
+		want(slices.Contains(all, name), "sink %s: collection %s is in sink %s", name, c, known))
 }
 
 func (o *Operator) looker(name string) reconcile.Looker {

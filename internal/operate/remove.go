@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -48,17 +49,11 @@ const maxRemove = 1000
 // next one: it takes nothing away that is newer.
 func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
+	run, wrong := runOf(r.Run)
+	err = cmp.Or(err, wrong, named(r.By),
+		want(len(r.Documents) <= maxRemove, "documents: %d, at most %d in one order", len(r.Documents), maxRemove))
 	if err != nil {
 		return Removed{}, err
-	}
-	run, err := shard.ParseRun(r.Run)
-	switch {
-	case err != nil:
-		return Removed{}, inputf("run: %w", err)
-	case r.By == "":
-		return Removed{}, errNobody
-	case len(r.Documents) > maxRemove:
-		return Removed{}, inputf("documents: %d, at most %d in one order", len(r.Documents), maxRemove)
 	}
 	done := Removed{Documents: []Removal{}}
 	bury := o.reconciler(name).Bury

@@ -21,10 +21,7 @@ type ArchiveRange struct {
 }
 
 func (r ArchiveRange) check() error {
-	if r.From.IsZero() || !r.From.Before(r.To) || r.To.Year() > 9999 {
-		return inputf("from, to: want a time and a later one")
-	}
-	return nil
+	return want(!r.From.IsZero() && r.From.Before(r.To) && r.To.Year() <= 9999, "from, to: want a time and a later one")
 }
 
 // ReplayOrder is the next step of a replay.
@@ -56,25 +53,13 @@ func (o *Operator) Archived(ctx context.Context, r ArchiveRange) (archive.Size, 
 
 // Replay does the next step of a replay.
 func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error) {
-	run, err := shard.ParseRun(r.Run)
+	run, err := runOf(r.Run)
+	limit, wrong := limited(r.Limit, replay.MaxStep, replay.MaxStep)
+	_, known := o.Config.Sources[r.Source]
+	err = cmp.Or(err, r.check(), o.archives(), named(r.By), wrong,
+		want(known || r.Source == "", "source %q: there is no such source", r.Source), filtered(r.Collection))
 	if err != nil {
-		return ReplayStep{}, inputf("run: %w", err)
-	}
-	_, named := o.Config.Sources[r.Source]
-	switch err := cmp.Or(r.check(), o.archives()); {
-	case err != nil:
 		return ReplayStep{}, err
-	case r.By == "":
-		return ReplayStep{}, errNobody
-	case r.Limit < 0 || r.Limit > replay.MaxStep:
-		return ReplayStep{}, inputf("limit: want 1 to %d", replay.MaxStep)
-	case r.Source != "" && !named:
-		return ReplayStep{}, inputf("source %q: there is no such source", r.Source)
-	case r.Collection != "" && r.Collection.Validate() != nil:
-		return ReplayStep{}, inputf("collection: %w", r.Collection.Validate())
-	}
-	if r.Limit == 0 {
-		r.Limit = replay.MaxStep
 	}
 	if r.Cursor == "" && !r.DryRun {
 		o.Journal.Note(journal.Note{
@@ -92,15 +77,13 @@ func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 	}
 	return s.Step(ctx, replay.Order{
 		From: r.From, To: r.To, Collection: r.Collection, Source: r.Source, Run: run, DryRun: r.DryRun,
-	}, r.Cursor, r.Limit)
+	}, r.Cursor, limit)
 }
 
 // archives refuses where nothing is archived.
 func (o *Operator) archives() error {
-	if o.Archive == nil {
-		return inputf("archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")
-	}
-	return nil
+	return want(o.Archive != nil,
+		"archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")
 }
 
 // Archived adds up what the archive has of a time.

@@ -34,8 +34,8 @@ var errBusy = errors.New("nothing was changed")
 // refused while anybody works on the document, and where To is not below what is committed. What is
 // in the sink stays until the upstream sends one of those versions.
 func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
-	if r.By == "" {
-		return Resetted{}, errNobody
+	if err := named(r.By); err != nil {
+		return Resetted{}, err
 	}
 	// One of the sinks that was away may not have the version at all.
 	all, err := eachRow(o, r.Key, func(row shard.DocID) (Resetted, error) {

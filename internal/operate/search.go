@@ -22,21 +22,14 @@ const (
 // Search asks every sink that can hold the collection, and takes the best of each in turn.
 func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 	found := Found{Hits: []Document{}}
-	limit := cmp.Or(q.Limit, hits)
-	switch {
-	case strings.TrimSpace(q.Text) == "":
-		return found, inputf("text: say what to search for")
-	case len(q.Text) > maxText:
-		return found, inputf("text: %d bytes: want %d at most", len(q.Text), maxText)
-	case len(q.Field) > maxPathLen:
-		return found, inputf("field: %d bytes: want %d at most", len(q.Field), maxPathLen)
-	case limit < 1 || limit > maxHits:
-		return found, inputf("limit: want a number from 1 to %d", maxHits)
-	}
-	if q.Collection != "" {
-		if err := q.Collection.Validate(); err != nil {
-			return found, inputf("collection: %w", err)
-		}
+	limit, wrong := limited(q.Limit, hits, maxHits)
+	err := cmp.Or(
+		want(strings.TrimSpace(q.Text) != "", "text: say what to search for"),
+		want(len(q.Text) <= maxText, "text: %d bytes: want %d at most", len(q.Text), maxText),
+		want(len(q.Field) <= maxPathLen, "field: %d bytes: want %d at most", len(q.Field), maxPathLen),
+		wrong, filtered(q.Collection))
+	if err != nil {
+		return found, err
 	}
 	var lists [][]Document
 	seen := map[shard.DocID]bool{} // what several sinks hold is listed once
