@@ -208,29 +208,26 @@ func (b *backfill) bring(ctx context.Context, lack []shard.DocID) error {
 	if err != nil {
 		return err
 	}
-	service := b.reconciler(b.order.Sink)
 	return b.Parallel.Try(backfillParallel, len(found), func(i int) error {
-		outcome, err := b.one(ctx, service, found[i])
+		outcome, err := b.one(ctx, found[i])
 		b.count(b.to(lack[i]), outcome, err)
 		return ctx.Err()
 	})
 }
 
-var errThere = errors.New("it is there")
-
 // one brings the sink one document, or its tombstone.
-func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.Finding) (string, error) {
+func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error) {
 	k, doc := f.Row.Committed, b.to(f.Row.Doc)
 	gone := k == "" // the row: the sink alone knows the document
 	if gone {
 		k = f.Copy.Key
 	}
 	burial := reconcile.Burial{
-		Doc: doc, By: b.order.By, Why: "backfill from sink " + b.order.From,
+		Doc: doc, By: b.order.By, Why: "backfill from sink " + b.order.From, DryRun: b.order.DryRun,
 		Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
 			// The row of a sink that is added again may be gone, too.
 			if row.Committed >= k || !row.Exists() && c.Key >= k {
-				return "", errThere
+				return "", spared(There)
 			}
 			if row.Dead == k {
 				return "", errors.New("this version is a dead letter there: redrive it")
@@ -253,20 +250,7 @@ func (b *backfill) one(ctx context.Context, to *reconcile.Service, f reconcile.F
 		}
 		burial.Put = &s
 	}
-	bury := to.Bury
-	if b.order.DryRun {
-		bury = to.Would
-	}
-	err := bury(ctx, burial)
-	switch {
-	case err == nil:
-		return Copied, nil
-	case errors.Is(err, errThere):
-		return There, nil
-	case errors.Is(err, reconcile.ErrMoving):
-		return InMotion, nil
-	}
-	return Failed, err
+	return became(Copied, b.reconciler(b.order.Sink).Bury(ctx, burial))
 }
 
 // document is what the sink holds, as it was compared with its row, in the version of a key.

@@ -55,8 +55,7 @@ type Form struct {
 
 // Forms are the ways to write, the default source's first.
 func (o *Operator) Forms(context.Context) (Forms, error) {
-	ways, why := feed.Writers(o.Config, o.Sources, o.Clock.Now())
-	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
+	ways, why := o.ways()
 	all := Forms{Forms: []Form{}}
 	if why != nil {
 		all.Why = why.Error()
@@ -90,17 +89,12 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 		return Composed{}, inputf("id: name the document")
 	}
 	now := o.Clock.Now()
-	ways, why := feed.Writers(o.Config, o.Sources, now, string(c.Collection))
-	fits := func(w feed.Writer) bool {
-		return (c.Source == "" || w.Source == c.Source) && (!c.Deletes || w.Deletes) &&
-			(c.Collection == "" || w.Collection == string(c.Collection))
-	}
-	ways = slices.DeleteFunc(ways, func(w feed.Writer) bool { return !fits(w) })
-	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
-	at := now
-	if !c.At.IsZero() {
-		at = c.At
-	}
+	ways, why := o.ways(string(c.Collection))
+	ways = slices.DeleteFunc(ways, func(w feed.Writer) bool {
+		return c.Source != "" && w.Source != c.Source || c.Deletes && !w.Deletes ||
+			c.Collection != "" && w.Collection != string(c.Collection)
+	})
+	at := cmp.Or(c.At, now)
 	change := source.Change{ID: c.ID, Op: event.Put, Time: at, Data: string(c.Data)}
 	if c.Delete {
 		change.Op = event.Delete
@@ -127,6 +121,13 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 		return done, nil
 	}
 	return Composed{}, inputf("no source can say this: %w", o.without(c, why))
+}
+
+// ways are the ways to write, the least effort first.
+func (o *Operator) ways(collections ...string) ([]feed.Writer, error) {
+	ways, why := feed.Writers(o.Config, o.Sources, o.Clock.Now(), collections...)
+	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
+	return ways, why
 }
 
 // effort ranks the ways to write: the default source first, and last those whose content lies

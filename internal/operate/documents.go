@@ -78,7 +78,9 @@ const (
 // the rows are in memory ([Operator.Rows]) it lists every one, by key.
 func (o *Operator) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	limit, wrong := limited(f.Limit, pageSize, maxPageSize)
-	l := lister{o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: limit}
+	l := lister{
+		o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: limit, flights: map[flight.ID][]heldEntry{},
+	}
 	l.page = DocumentPage{Documents: []DocumentLine{}, Now: l.now.Time()}
 	err := cmp.Or(wrong, filtered(f.Collection), want(f.State == "" || slices.Contains(ListedStates(), f.State),
 		"state %q: want one of %s", f.State, joined(ListedStates())))
@@ -109,11 +111,9 @@ type lister struct {
 	flights map[flight.ID][]heldEntry // those that were looked at; nil for one that is gone
 }
 
-// heldEntry is what a list needs of an entry. Manifests hold bodies, and are let go at once.
+// heldEntry is an entry and its message's id. Manifests hold bodies, and are let go at once.
 type heldEntry struct {
-	doc     shard.DocID
-	key     shard.OrderKey
-	due     shard.Micros
+	flight.Entry
 	message string
 }
 
@@ -336,8 +336,8 @@ func (l *lister) pending(ctx context.Context) error {
 	var docs []shard.DocID
 	for i, id := range ids {
 		for n, e := range l.flights[id] {
-			if (i > 0 || n >= skip) && l.wants(e.doc) && len(docs) < maxPageSize {
-				places, docs = append(places, place{id, n}), append(docs, e.doc)
+			if (i > 0 || n >= skip) && l.wants(e.Doc) && len(docs) < maxPageSize {
+				places, docs = append(places, place{id, n}), append(docs, e.Doc)
 			}
 		}
 	}
@@ -394,13 +394,10 @@ func placeOf(cursor string) (at flight.ID, skip int, err error) {
 
 // read gets the flights that were not looked at yet. They end at any time.
 func (l *lister) read(ctx context.Context, ids []flight.ID) error {
-	if l.flights == nil {
-		l.flights = map[flight.ID][]heldEntry{}
-	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id flight.ID) bool { _, known := l.flights[id]; return known })
 	found := make([][]heldEntry, len(ids))
 	err := l.o.Parallel.Try(maxGets, len(ids), func(i int) (err error) {
-		found[i], err = l.entries(ctx, ids[i])
+		found[i], err = l.o.entries(ctx, ids[i])
 		return err
 	})
 	if err != nil {
@@ -412,20 +409,28 @@ func (l *lister) read(ctx context.Context, ids []flight.ID) error {
 	return nil
 }
 
-func (l *lister) entries(ctx context.Context, id flight.ID) (all []heldEntry, err error) {
-	m, err := l.o.Flights.Get(ctx, id)
+// entries are those of a flight: none where it has ended, or is of a newer build.
+func (o *Operator) entries(ctx context.Context, id flight.ID) (all []heldEntry, err error) {
+	m, err := o.manifest(ctx, id)
 	switch {
-	case errors.Is(err, flight.ErrNotFound), errors.Is(err, flight.ErrSchema):
+	case errors.Is(err, flight.ErrSchema):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("get manifest %s: %w", id, err)
 	}
-	for _, r := range m.Records {
-		for _, e := range r.Events {
-			all = append(all, heldEntry{e.Doc, e.Key, e.Due, r.Message.ID})
-		}
+	for r, e := range m.Entries() {
+		all = append(all, heldEntry{*e, m.Records[r].Message.ID})
 	}
 	return all, nil
+}
+
+// manifest is that of a flight: an empty one where the flight has ended.
+func (o *Operator) manifest(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	m, err := o.Flights.Get(ctx, id)
+	if errors.Is(err, flight.ErrNotFound) {
+		return new(flight.Manifest), nil
+	}
+	return m, err
 }
 
 // hold adds to what waits when it is due, and how many messages about it are held.
@@ -440,7 +445,7 @@ func (l *lister) hold(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	if l.flights == nil {
+	if len(l.flights) == 0 { // [lister.pending] has looked at a window of them
 		others, _, err := l.window(ctx, "")
 		if err != nil {
 			return err
@@ -459,16 +464,16 @@ func (l *lister) hold(ctx context.Context) error {
 	seen := map[message]bool{}
 	for _, entries := range l.flights {
 		for _, e := range entries {
-			d := waiting[e.doc]
+			d := waiting[e.Doc]
 			if d == nil {
 				continue
 			}
-			if m := (message{e.doc, e.message}); !seen[m] { // one that was received again is in two flights
+			if m := (message{e.Doc, e.message}); !seen[m] { // one that was received again is in two flights
 				seen[m] = true
 				d.Held++
 			}
-			if e.key.VersionText() == d.Pending && e.due.Time().After(d.Due) {
-				d.Due = e.due.Time()
+			if e.Key.VersionText() == d.Pending && e.Due.Time().After(d.Due) {
+				d.Due = e.Due.Time()
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -209,24 +208,17 @@ func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	if row.Flight == "" || row.Pending == "" {
 		return nil, nil
 	}
-	m, err := o.Flights.Get(ctx, flight.ID(row.Flight))
-	if errors.Is(err, flight.ErrNotFound) {
-		return nil, nil
-	}
+	m, err := o.manifest(ctx, flight.ID(row.Flight))
 	if err != nil {
 		return nil, fmt.Errorf("get the manifest: %w", err)
 	}
 	var out []Held
-	for _, r := range m.Records {
-		for _, e := range r.Events {
-			if e.Doc != row.Doc {
-				continue
-			}
+	for r, e := range m.Entries() {
+		if e.Doc == row.Doc {
+			held := m.Records[r].Message
 			out = append(out, Held{
-				MessageID: r.Message.ID, Version: e.Key.VersionText(), OrderKey: e.Key.String(),
-				Operation: string(e.Op),
-				Lane:      string(m.Lane),
-				Sent:      r.Message.Sent, Due: e.Due.Time(), Receives: r.Message.ReceiveCount,
+				MessageID: held.ID, Version: e.Key.VersionText(), OrderKey: e.Key.String(), Operation: string(e.Op),
+				Lane: string(m.Lane), Sent: held.Sent, Due: e.Due.Time(), Receives: held.ReceiveCount,
 			})
 		}
 	}

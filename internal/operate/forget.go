@@ -11,7 +11,6 @@ import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/reconcile"
@@ -312,11 +311,8 @@ func (g *forgetting) manifests(ctx context.Context, _ string) error {
 		}
 		holds := make([]bool, len(list))
 		err = g.Parallel.Try(forgetParallel, len(list), func(i int) error {
-			m, err := g.Flights.Get(ctx, list[i].ID)
-			if errors.Is(err, flight.ErrNotFound) || errors.Is(err, flight.ErrSchema) {
-				return nil
-			}
-			holds[i] = err == nil && holdsDoc(m, g.Key)
+			entries, err := g.entries(ctx, list[i].ID)
+			holds[i] = slices.ContainsFunc(entries, func(e heldEntry) bool { return e.Doc == g.Key })
 			return err
 		})
 		if err != nil {
@@ -345,17 +341,6 @@ func (g *forgetting) manifests(ctx context.Context, _ string) error {
 
 // forgetParallel is how many manifests are read at the same time.
 const forgetParallel = 16
-
-func holdsDoc(m *flight.Manifest, doc shard.DocID) bool {
-	for _, r := range m.Records {
-		for _, e := range r.Events {
-			if e.Doc == doc {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // forgetPage is how many objects of the archive are read in one step.
 const forgetPage = 100

@@ -56,33 +56,43 @@ func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 		return Removed{}, err
 	}
 	done := Removed{Documents: []Removal{}}
-	bury := o.reconciler(name).Bury
-	if r.DryRun {
-		bury = o.reconciler(name).Would
-	}
 	for _, seen := range r.Documents {
 		if seen.Key.Collection() != r.Collection || o.Config.SinkOf(seen.Key) != name {
 			return done, inputf("documents: %s is not of collection %s in sink %s", seen.Key, r.Collection, name)
 		}
-		line := Removal{Key: seen.Key, Outcome: removed}
-		err := bury(ctx, reconcile.Burial{
-			Doc: seen.Key, By: r.By, Why: "the source does not have it, and the sink had " + seen.OrderKey,
+		outcome, err := became(removed, o.reconciler(name).Bury(ctx, reconcile.Burial{
+			Doc: seen.Key, By: r.By, Why: "the source does not have it, and the sink had " + seen.OrderKey, DryRun: r.DryRun,
 			Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) { return o.removal(row, c, seen, run) },
-		})
-		switch {
-		case err == nil:
-		case errors.Is(err, errSeen):
-			line.Outcome = changed
-		case errors.Is(err, reconcile.ErrMoving):
-			line.Outcome = inMotion
-		case ctx.Err() != nil:
+		}))
+		line := Removal{Key: seen.Key, Outcome: outcome}
+		if err != nil {
+			line.Error = err.Error()
+		}
+		if ctx.Err() != nil && err != nil {
 			return done, ctx.Err()
-		default:
-			line.Outcome, line.Error = failed, err.Error()
 		}
 		done.Documents = append(done.Documents, line)
 	}
 	return done, nil
+}
+
+// spared says why a document is left as it is: the outcome that its caller lists.
+type spared string
+
+func (s spared) Error() string { return "the outcome is " + string(s) }
+
+// became is the outcome of a burial, with an error where that failed.
+func became(done string, err error) (string, error) {
+	var why spared
+	switch {
+	case err == nil:
+		return done, nil
+	case errors.As(err, &why):
+		return string(why), nil
+	case errors.Is(err, reconcile.ErrMoving):
+		return inMotion, nil
+	}
+	return failed, err
 }
 
 func (o *Operator) reconciler(name string) *reconcile.Service {
@@ -107,12 +117,10 @@ func (o *Operator) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, ru
 	case err != nil, row.Pending == k: // an earlier try began it
 		return k, err
 	case c.Key != ours || int64(c.Fence) != seen.Fence && c.Key != "", row.Pending > row.Committed:
-		return "", errSeen
+		return "", spared(changed)
 	}
 	return k, nil
 }
-
-var errSeen = errors.New("it is not what was seen any more")
 
 // removalKey is the version that lull has, in this run. What lull did not write has no version: its
 // delete is below every event.

@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/lullhq/lull/event"
@@ -38,11 +37,11 @@ func (o *Operator) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwr
 		return u, err
 	}
 	if row.Pending > row.Committed {
-		m, err := o.Flights.Get(ctx, flight.ID(row.Flight))
-		if err != nil && !errors.Is(err, flight.ErrNotFound) {
+		m, err := o.manifest(ctx, flight.ID(row.Flight))
+		if err != nil {
 			return u, err
 		}
-		for _, r := range records(m) {
+		for _, r := range m.Records {
 			if u, ok := o.unwritten(r.Message, key, row.Pending); ok {
 				u.From = "held"
 				return u, nil
@@ -68,13 +67,6 @@ func (o *Operator) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwr
 	}
 	u.From = "dead"
 	return u, nil
-}
-
-func records(m *flight.Manifest) []flight.Record {
-	if m == nil {
-		return nil
-	}
-	return m.Records
 }
 
 // unwritten is the version of a document in a message.

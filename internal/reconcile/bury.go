@@ -19,24 +19,24 @@ type Burial struct {
 	Key func(row shard.Row, c shard.InSink) (shard.OrderKey, error)
 	By  string // who asks, for the audit
 	Why string // for the audit
+	// DryRun only says why it would not be done now. It reads, and does not ask whether the sink takes
+	// writes.
+	DryRun bool
 }
 
 // ErrMoving says that somebody works on the document, or that its sink takes nothing now: try
 // later.
 var ErrMoving = errors.New("it is not done yet")
 
-// Would says why Bury would not do it now, or nil. It only reads, and does not ask whether the sink
-// takes writes.
-func (s *Service) Would(ctx context.Context, b Burial) error {
-	_, _, err := s.judged(ctx, b)
-	return err
-}
-
 // Bury deletes a document from the sink, or writes it, under a lease of its own, and commits that.
 // It is what receive and index do with an event of that key: ADMIT, CLAIM, the request, COMMIT. So
 // it is refused wherever such an event is, and a version that is newer goes over it. It can be
 // tried again at any time, and then goes on.
 func (s *Service) Bury(ctx context.Context, b Burial) error {
+	if b.DryRun {
+		_, _, err := s.judged(ctx, b)
+		return err
+	}
 	var why error
 	for range tries {
 		again, err := s.bury(ctx, b)
