@@ -23,39 +23,39 @@ type Breaker interface {
 //   - POST {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: from now on
 //   - POST kill {"function": "receive" or "index"}: its next invocation
 //   - POST send {"id"}: three versions of a document, as a burst
-func (c *console) breakitRoutes(mux *http.ServeMux) {
+func (c *console) breakitRoutes() routes {
 	if c.Breaker == nil {
-		return
+		return nil
 	}
 	c.can["breakit"] = true
-	mux.HandleFunc("GET "+prefix+"breakit", answered(reader, func(*http.Request) (any, error) {
-		return c.Breaker.Recovery(), nil
-	}))
-	mux.HandleFunc("POST "+prefix+"breakit", answered(reader, func(r *http.Request) (any, error) {
-		b, err := read[fault.Broken](r)
-		if err == nil {
-			err = c.Breaker.Panel().Break(b)
-		}
-		return c.broken(err)
-	}))
-	mux.HandleFunc("POST "+prefix+"breakit/kill", answered(reader, func(r *http.Request) (any, error) {
-		k, err := read[struct {
-			Function string `json:"function"`
-		}](r)
-		if err == nil {
-			err = c.Breaker.Panel().Kill(k.Function)
-		}
-		return c.broken(err)
-	}))
-	mux.HandleFunc("POST "+prefix+"breakit/send", answered(reader, func(r *http.Request) (any, error) {
-		d, err := read[struct {
-			ID string `json:"id"`
-		}](r)
-		if err == nil {
-			err = c.burst(r.Context(), d.ID)
-		}
-		return struct{}{}, err
-	}))
+	return routes{
+		"GET /console/breakit": answered(reader, func(*http.Request) (any, error) { return c.Breaker.Recovery(), nil }),
+		"POST /console/breakit": answered(reader, func(r *http.Request) (any, error) {
+			b, err := read[fault.Broken](r)
+			if err == nil {
+				err = c.Breaker.Panel().Break(b)
+			}
+			return c.broken(err)
+		}),
+		"POST /console/breakit/kill": answered(reader, func(r *http.Request) (any, error) {
+			k, err := read[struct {
+				Function string `json:"function"`
+			}](r)
+			if err == nil {
+				err = c.Breaker.Panel().Kill(k.Function)
+			}
+			return c.broken(err)
+		}),
+		"POST /console/breakit/send": answered(reader, func(r *http.Request) (any, error) {
+			d, err := read[struct {
+				ID string `json:"id"`
+			}](r)
+			if err == nil {
+				err = c.burst(r.Context(), d.ID)
+			}
+			return struct{}{}, err
+		}),
+	}
 }
 
 // broken is how the stack is after a change, or what is wrong with the request.

@@ -87,23 +87,26 @@ func New(o Options) http.Handler {
 	}}
 	c.live = newLive(o.Mode.every(), c.tick)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", c.page)
-	mux.HandleFunc("GET "+assetsPath, c.asset)
-	mux.HandleFunc("GET "+prefix+"about", answered(reader, func(*http.Request) (any, error) { return c.about(), nil }))
-	mux.HandleFunc("GET "+prefix+"events", c.events)
-	c.nowRoutes(mux)
-	c.documentRoutes(mux)
-	c.deadRoutes(mux)
-	c.searchRoutes(mux)
-	c.sendRoutes(mux)
-	c.whatifRoutes(mux)
-	c.breakitRoutes(mux)
-	c.rebuildRoutes(mux)
-	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-		Fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
-	})
+	for _, view := range []routes{
+		{
+			"GET /{$}": c.page, "GET " + assetsPath: c.asset, "GET /console/events": c.events,
+			"GET /console/about": answered(reader, func(*http.Request) (any, error) { return c.about(), nil }),
+			prefix: func(w http.ResponseWriter, r *http.Request) {
+				Fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
+			},
+		},
+		c.nowRoutes(), c.documentRoutes(), c.deadRoutes(), c.searchRoutes(), c.sendRoutes(), c.whatifRoutes(),
+		c.breakitRoutes(), c.rebuildRoutes(),
+	} {
+		for pattern, h := range view {
+			mux.HandleFunc(pattern, h)
+		}
+	}
 	return mux
 }
+
+// routes are what a view asks, each as [http.ServeMux] matches it.
+type routes map[string]http.HandlerFunc
 
 // about is what a page has to know before it shows anything.
 type about struct {

@@ -23,25 +23,27 @@ import (
 //	GET  /console/dead/body?id=            the body, as far as it is shown
 //	POST /console/dead/redrive             lines: what became of each, and the counts at the end
 //	POST /console/dead/drop                the same; needs the confirmation "drop N"
-func (c *console) deadRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"dead", answered(reader, c.deadPage))
-	mux.HandleFunc("GET "+prefix+"dead/groups", answered(reader, c.deadGroups))
-	mux.HandleFunc("GET "+prefix+"dead/letter", answered(reader, c.deadLetter))
-	mux.HandleFunc("GET "+prefix+"dead/body", answered(reader, func(r *http.Request) (any, error) {
-		l, err := c.API.Letter(r.Context(), r.FormValue("id"))
-		return show(l.Body), err
-	}))
-	mux.HandleFunc("POST "+prefix+"dead/redrive", c.lines(operator, func(r *http.Request) (long, error) {
-		o, err := c.order(r)
-		return campaign(o.LetterOrder, c.API.Redrive), err
-	}))
-	mux.HandleFunc("POST "+prefix+"dead/drop", c.lines(operator, func(r *http.Request) (long, error) {
-		o, err := c.order(r)
-		if err == nil && !o.DryRun {
-			err = c.confirmed(r.Context(), &o)
-		}
-		return campaign(o.LetterOrder, c.API.Drop), err
-	}))
+func (c *console) deadRoutes() routes {
+	return routes{
+		"GET /console/dead":        answered(reader, c.deadPage),
+		"GET /console/dead/groups": answered(reader, c.deadGroups),
+		"GET /console/dead/letter": answered(reader, c.deadLetter),
+		"GET /console/dead/body": answered(reader, func(r *http.Request) (any, error) {
+			l, err := c.API.Letter(r.Context(), r.FormValue("id"))
+			return show(l.Body), err
+		}),
+		"POST /console/dead/redrive": c.lines(operator, func(r *http.Request) (long, error) {
+			o, err := c.order(r)
+			return campaign(o.LetterOrder, c.API.Redrive), err
+		}),
+		"POST /console/dead/drop": c.lines(operator, func(r *http.Request) (long, error) {
+			o, err := c.order(r)
+			if err == nil && !o.DryRun {
+				err = c.confirmed(r.Context(), &o)
+			}
+			return campaign(o.LetterOrder, c.API.Drop), err
+		}),
+	}
 }
 
 // filterOf reads the filter of a list.

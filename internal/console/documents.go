@@ -19,19 +19,21 @@ const maxDocument = 2 << 20
 //	GET /console/document?key=          what explain says
 //	GET /console/document/sink?key=     the document as its sink holds it, or null
 //	GET /console/document/newest?key=   the newest version that its sink does not have, or null
-func (c *console) documentRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"documents", answered(reader, c.documents))
-	questions(mux, "document", func(ctx context.Context, key shard.DocID) (operate.Explanation, error) {
-		return c.API.Explain(ctx, key)
-	})
-	questions(mux, "document/sink", func(ctx context.Context, key shard.DocID) (operate.Document, error) {
-		d, err := c.API.Get(ctx, key)
-		return d, tooLarge(err, len(d.Document), key)
-	})
-	questions(mux, "document/newest", func(ctx context.Context, key shard.DocID) (operate.Unwritten, error) {
-		u, err := c.API.Unwritten(ctx, key)
-		return u, tooLarge(err, len(u.Document), key)
-	})
+func (c *console) documentRoutes() routes {
+	return routes{
+		"GET /console/documents": answered(reader, c.documents),
+		"GET /console/document": question(func(ctx context.Context, key shard.DocID) (any, error) {
+			return c.API.Explain(ctx, key)
+		}),
+		"GET /console/document/sink": question(func(ctx context.Context, key shard.DocID) (any, error) {
+			d, err := c.API.Get(ctx, key)
+			return d, tooLarge(err, len(d.Document), key)
+		}),
+		"GET /console/document/newest": question(func(ctx context.Context, key shard.DocID) (any, error) {
+			u, err := c.API.Unwritten(ctx, key)
+			return u, tooLarge(err, len(u.Document), key)
+		}),
+	}
 }
 
 func tooLarge(err error, bytes int, key shard.DocID) error {
@@ -46,9 +48,9 @@ func tooLarge(err error, bytes int, key shard.DocID) error {
 // its id.
 func inQuotes(key shard.DocID) string { return strings.ReplaceAll(string(key), "'", `'\''`) }
 
-// questions answers a question about one document: null where it is not there.
-func questions[A any](mux *http.ServeMux, path string, ask func(context.Context, shard.DocID) (A, error)) {
-	mux.HandleFunc("GET "+prefix+path, answered(reader, func(r *http.Request) (any, error) {
+// question answers a question about one document: null where it is not there.
+func question(ask func(context.Context, shard.DocID) (any, error)) http.HandlerFunc {
+	return answered(reader, func(r *http.Request) (any, error) {
 		key, err := keyOf(r.FormValue("key"))
 		if err != nil {
 			return nil, err
@@ -58,7 +60,7 @@ func questions[A any](mux *http.ServeMux, path string, ask func(context.Context,
 			return nil, nil
 		}
 		return a, err
-	}))
+	})
 }
 
 // keyOf reads the key of a document.

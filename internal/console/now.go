@@ -74,8 +74,8 @@ type DollarItem struct {
 // nowRoutes are what the view of the present asks.
 //
 //	GET /console/now   what became of events, and what the settings promise
-func (c *console) nowRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"now", answered(reader, func(r *http.Request) (any, error) {
+func (c *console) nowRoutes() routes {
+	return routes{"GET /console/now": answered(reader, func(r *http.Request) (any, error) {
 		var a struct {
 			*Measured
 			Promise  time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet: the longest
@@ -92,7 +92,7 @@ func (c *console) nowRoutes(mux *http.ServeMux) {
 			a.Measured = &m
 		}
 		return a, nil
-	}))
+	})}
 }
 
 // promise is how fresh documents of some collections are that become quiet.

@@ -15,19 +15,22 @@ import (
 //	GET  /console/rebuilds          how each stands
 //	POST /console/rebuild/resume    {"sink"}: lines of its progress, until it has ended
 //	POST /console/rebuild/abort     the same; needs the confirmation "abort COLLECTION"
-func (c *console) rebuildRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"rebuilds", answered(reader, func(r *http.Request) (any, error) {
-		all, err := c.API.Rebuilds(r.Context())
-		shown := []rebuildShown{}
-		for _, p := range all {
-			shown = append(shown, shownRebuild(p))
-		}
-		return map[string]any{"rebuilds": shown}, err
-	}))
-	for _, action := range []string{operate.RebuildResume, operate.RebuildAbort} {
-		mux.HandleFunc("POST "+prefix+"rebuild/"+action, c.lines(operator, func(r *http.Request) (long, error) {
-			return c.rebuild(r, action)
-		}))
+func (c *console) rebuildRoutes() routes {
+	return routes{
+		"GET /console/rebuilds": answered(reader, func(r *http.Request) (any, error) {
+			all, err := c.API.Rebuilds(r.Context())
+			shown := []rebuildShown{}
+			for _, p := range all {
+				shown = append(shown, shownRebuild(p))
+			}
+			return map[string]any{"rebuilds": shown}, err
+		}),
+		"POST /console/rebuild/resume": c.lines(operator, func(r *http.Request) (long, error) {
+			return c.rebuild(r, operate.RebuildResume)
+		}),
+		"POST /console/rebuild/abort": c.lines(operator, func(r *http.Request) (long, error) {
+			return c.rebuild(r, operate.RebuildAbort)
+		}),
 	}
 }
 

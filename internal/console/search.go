@@ -3,10 +3,10 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -20,8 +20,8 @@ import (
 // searchRoutes are what the view of search asks.
 //
 //	GET /console/search?q=&field=&collection=&prefix=&limit=   what was found, without whole documents
-func (c *console) searchRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+prefix+"search", answered(reader, c.search))
+func (c *console) searchRoutes() routes {
+	return routes{"GET /console/search": answered(reader, c.search)}
 }
 
 // hit is a document that was found: its mark, and where the words stand.
@@ -94,14 +94,12 @@ type excerpts struct {
 
 func newExcerpts(q operate.Search) *excerpts {
 	whole, beginning := sink.Query{Text: q.Text, Prefix: q.Prefix}.Parts()
-	notWord := func(r rune) bool { return !wordRune(r) }
 	return &excerpts{
-		field: q.Field, words: strings.FieldsFunc(strings.ToLower(whole), notWord),
-		beginning: strings.ToLower(beginning),
+		field: q.Field, words: word.FindAllString(strings.ToLower(whole), -1), beginning: strings.ToLower(beginning),
 	}
 }
 
-func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+var word = regexp.MustCompile(`[\pL\p{Nd}\pM]+`)
 
 // titles are the fields that name a document in most of them.
 var titles = []string{"title", "name", "headline", "label", "subject"}
@@ -167,24 +165,10 @@ func (x *excerpts) note(path string) {
 func (x *excerpts) mark(text string) (parts []part, found bool) {
 	type span struct{ from, to int }
 	var hits []span
-	for at := 0; at < len(text) && len(hits) < 20; {
-		r, size := utf8.DecodeRuneInString(text[at:])
-		if !wordRune(r) {
-			at += size
-			continue
+	for _, at := range word.FindAllStringIndex(text, -1) {
+		if x.wanted(strings.ToLower(text[at[0]:at[1]])) {
+			hits = append(hits, span{at[0], at[1]})
 		}
-		end := at
-		for end < len(text) {
-			r, size := utf8.DecodeRuneInString(text[end:])
-			if !wordRune(r) {
-				break
-			}
-			end += size
-		}
-		if x.wanted(strings.ToLower(text[at:end])) {
-			hits = append(hits, span{at, end})
-		}
-		at = end
 	}
 	from, to := 0, forward(text, 0, 2*around)
 	if len(hits) > 0 {
@@ -215,12 +199,12 @@ func (x *excerpts) mark(text string) (parts []part, found bool) {
 }
 
 // wanted reports whether a word looks like one that was looked for. Stems are shorter than words.
-func (x *excerpts) wanted(word string) bool {
-	if x.beginning != "" && strings.HasPrefix(word, x.beginning) {
+func (x *excerpts) wanted(text string) bool {
+	if x.beginning != "" && strings.HasPrefix(text, x.beginning) {
 		return true
 	}
 	return slices.ContainsFunc(x.words, func(w string) bool {
-		return word == w || len(w) > 3 && strings.HasPrefix(word, w) || len(word) > 3 && strings.HasPrefix(w, word)
+		return text == w || len(w) > 3 && strings.HasPrefix(text, w) || len(text) > 3 && strings.HasPrefix(w, text)
 	})
 }
 

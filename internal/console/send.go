@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -24,15 +25,17 @@ import (
 //	POST /console/send/write          the messages of something to try; it sends nothing
 //	POST /console/send                sends messages, and says what they decode to
 //	GET  /console/send/states?key=    what explain says of up to 20 documents
-func (c *console) sendRoutes(mux *http.ServeMux) {
+func (c *console) sendRoutes() routes {
 	if !c.Send {
-		return
+		return nil
 	}
 	c.can["send"] = true
-	mux.HandleFunc("GET "+prefix+"send/forms", answered(reader, c.sendForms))
-	mux.HandleFunc("POST "+prefix+"send/write", answered(reader, c.sendWrite))
-	mux.HandleFunc("POST "+prefix+"send", answered(publisher, c.send))
-	mux.HandleFunc("GET "+prefix+"send/states", answered(reader, c.sendStates))
+	return routes{
+		"GET /console/send/forms":  answered(reader, c.sendForms),
+		"POST /console/send/write": answered(reader, c.sendWrite),
+		"POST /console/send":       answered(publisher, c.send),
+		"GET /console/send/states": answered(reader, c.sendStates),
+	}
 }
 
 // trial is something to try. Each step is a message; its wait counts in times that a single change
@@ -128,36 +131,27 @@ func (c *console) sendWrite(r *http.Request) (any, error) {
 
 // drafts writes the messages of a trial.
 func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
-	var form *operate.Form
 	forms, err := c.API.Forms(ctx)
-	for i, f := range forms.Forms {
-		if form == nil && (q.Source == "" || f.Source == q.Source) &&
-			(q.Collection == "" || f.Collection == string(q.Collection)) {
-			form = &forms.Forms[i]
-		}
-	}
-	var steps []step
-	for _, t := range trials {
-		if t.ID == q.Trial {
-			steps = t.steps
-		}
-	}
+	at := slices.IndexFunc(forms.Forms, func(f operate.Form) bool {
+		return (q.Source == "" || f.Source == q.Source) && (q.Collection == "" || f.Collection == string(q.Collection))
+	})
+	try := slices.IndexFunc(trials, func(t trial) bool { return t.ID == q.Trial })
 	data := strings.TrimSpace(q.Data)
 	switch {
 	case err != nil:
 		return nil, err
-	case form == nil:
+	case at < 0:
 		return nil, badf("no source writes such messages: choose one of the forms")
-	case steps == nil:
+	case try < 0:
 		return nil, badf("trial %q is unknown", terminal.Line(q.Trial))
 	case q.ID == "":
 		return nil, badf("id is missing: name the document")
 	case data == "":
-		data = string(form.Data)
+		data = string(forms.Forms[at].Data)
 	case !json.Valid([]byte(data)) || data[0] != '{':
 		return nil, badf("the content is not a JSON object")
 	}
-	now := c.Clock.Now()
+	form, now := forms.Forms[at], c.Clock.Now()
 	compose := func(s step) (operate.Composed, error) {
 		return c.API.Compose(ctx, operate.Composition{
 			Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete,
@@ -170,7 +164,7 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 		return nil, err
 	}
 	drafts := []draft{}
-	for _, s := range steps {
+	for _, s := range trials[try].steps {
 		d := draft{
 			Body: s.body, Attributes: sample.Message.Attributes, Note: s.note, After: s.waits * (form.Fresh + 2000),
 		}

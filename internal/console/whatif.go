@@ -22,20 +22,22 @@ const maxQuestion = 256 << 10
 
 // GET  /console/whatif   {"settings": the text of the settings that run} POST /console/whatif
 // {"settings", "load"}: lines of JSON, until the comparison is done or the request ends
-func (c *console) whatifRoutes(mux *http.ServeMux) {
+func (c *console) whatifRoutes() routes {
 	if c.Simulator == nil {
-		return
+		return nil
 	}
 	c.can["whatif"] = true
-	mux.HandleFunc("GET "+prefix+"whatif", answered(reader, func(*http.Request) (any, error) {
-		return map[string]string{"settings": c.Simulator.Settings()}, nil
-	}))
-	mux.HandleFunc("POST "+prefix+"whatif", c.lines(reader, func(r *http.Request) (long, error) {
-		question, err := body(r, maxQuestion)
-		return func(ctx context.Context, say func(any)) {
-			if err := c.Simulator.Compare(ctx, question, say); err != nil && !errors.Is(err, context.Canceled) {
-				say(map[string]string{"error": terminal.Line(err.Error())})
-			}
-		}, err
-	}))
+	return routes{
+		"GET /console/whatif": answered(reader, func(*http.Request) (any, error) {
+			return map[string]string{"settings": c.Simulator.Settings()}, nil
+		}),
+		"POST /console/whatif": c.lines(reader, func(r *http.Request) (long, error) {
+			question, err := body(r, maxQuestion)
+			return func(ctx context.Context, say func(any)) {
+				if err := c.Simulator.Compare(ctx, question, say); err != nil && !errors.Is(err, context.Canceled) {
+					say(map[string]string{"error": terminal.Line(err.Error())})
+				}
+			}, err
+		}),
+	}
 }
