@@ -2,8 +2,6 @@ package deadletter
 
 import (
 	"fmt"
-	"maps"
-	"strconv"
 	"time"
 
 	"github.com/lullhq/lull/internal/queue"
@@ -16,10 +14,8 @@ import (
 func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, delay time.Duration) (queue.Outgoing,
 	error,
 ) {
-	out := queue.Outgoing{Body: body, Attributes: make(map[string]queue.Attribute, len(attrs)+1)}
-	maps.Copy(out.Attributes, attrs)
+	out := queue.Outgoing{Body: body, Attributes: queue.With(attrs, queue.AttrFirstSent, queue.FirstSent(firstSent))}
 	delete(out.Attributes, AttrLetter)
-	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(firstSent.UnixMilli(), 0), 10))
 	if n := len(out.Attributes); n > queue.MaxAttributes {
 		return queue.Outgoing{}, fmt.Errorf("copy with %s has %d attributes: %w", queue.AttrFirstSent, n,
 			queue.ErrTooLarge)

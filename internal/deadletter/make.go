@@ -99,14 +99,14 @@ func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key sha
 func (k *Maker) New(reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
 	now time.Time,
 ) Letter {
-	hash := ""
-	if doc == "" || key == "" {
-		hash = k.Hash()
+	id := ID(doc, key, "")
+	if id == "" {
+		id = k.Hash()
 	}
 	m := k.message
 	return Letter{
 		Facts: Facts{
-			ID: ID(doc, key, hash), Reason: reason, Detail: cut(detail), Doc: doc, Key: key, Event: index,
+			ID: id, Reason: reason, Detail: cut(detail), Doc: doc, Key: key, Event: index,
 			MessageID: m.ID, FirstSent: m.FirstSent().UTC(), Sent: m.Sent.UTC(), Died: now.UTC(), State: Parked,
 		},
 		Body: m.Body, Attributes: m.Attributes,

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/lullhq/lull/internal/queue"
@@ -110,9 +108,8 @@ func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgo
 	if err != nil {
 		return queue.Outgoing{}, fmt.Errorf("write the facts of a dead letter: %w", err)
 	}
-	out := queue.Outgoing{Body: l.Body, Attributes: maps.Clone(visible)}
-	out.Attributes[AttrLetter] = queue.Text(ascii(facts))
-	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(l.FirstSent.UnixMilli(), 0), 10))
+	out := queue.Outgoing{Body: l.Body, Attributes: queue.With(visible, AttrLetter, queue.Text(ascii(facts)))}
+	out.Attributes[queue.AttrFirstSent] = queue.FirstSent(l.FirstSent)
 	if w.Encoding == encodingGzip {
 		if out.Body, err = pack(l.Body); err != nil {
 			return queue.Outgoing{}, fmt.Errorf("pack the body of a dead letter: %w", err)
@@ -198,11 +195,7 @@ func Inside(m queue.Message) (inside queue.Message, says Reason) {
 	}
 	first, marked := m.Attributes[queue.AttrFirstSent]
 	if m.Body, m.Attributes = l.Body, l.Attributes; marked { // on the outside stands the earlier one of the two
-		m.Attributes = maps.Clone(m.Attributes)
-		if m.Attributes == nil {
-			m.Attributes = map[string]queue.Attribute{}
-		}
-		m.Attributes[queue.AttrFirstSent] = first
+		m.Attributes = queue.With(m.Attributes, queue.AttrFirstSent, first)
 	}
 	return m, l.Reason
 }
@@ -251,11 +244,9 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 			l.put(name, queue.Attribute{Type: a.Type, String: string(a.String), Binary: a.Binary})
 		}
 	}
-	hash := ""
-	if l.Doc == "" || l.Key == "" {
-		hash = Hash(l.Body, l.Attributes)
+	if l.ID = ID(l.Doc, l.Key, ""); l.ID == "" {
+		l.ID = Hash(l.Body, l.Attributes)
 	}
-	l.ID = ID(l.Doc, l.Key, hash)
 	return l, nil
 }
 

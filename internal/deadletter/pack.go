@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -37,33 +36,25 @@ func unpack(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var body bytes.Buffer
-	n, err := io.Copy(&body, io.LimitReader(zip, queue.MaxBytes+1))
-	if err != nil {
-		return "", err
+	body, err := io.ReadAll(io.LimitReader(zip, queue.MaxBytes+1))
+	if len(body) > queue.MaxBytes {
+		err = fmt.Errorf("more than %d bytes", queue.MaxBytes)
 	}
-	if n > queue.MaxBytes {
-		return "", fmt.Errorf("more than %d bytes", queue.MaxBytes)
-	}
-	return body.String(), nil
+	return string(body), err
 }
 
 // ascii writes JSON without characters that SQS refuses: whatever is not ASCII becomes an escape.
 func ascii(doc []byte) string {
 	var b strings.Builder
 	b.Grow(len(doc))
-	for len(doc) > 0 {
-		r, n := utf8.DecodeRune(doc)
-		switch {
-		case r < 0x7f:
+	for _, r := range string(doc) {
+		if r < 0x7f {
 			b.WriteRune(r)
-		case r > 0xffff:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
 		}
-		doc = doc[n:]
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
 	}
 	return b.String()
 }

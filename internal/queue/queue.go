@@ -5,6 +5,8 @@ package queue
 
 import (
 	"context"
+	"maps"
+	"strconv"
 	"time"
 )
 
@@ -144,18 +146,26 @@ func (m Message) FirstSent() time.Time {
 	return m.Sent
 }
 
+// FirstSent is the value of AttrFirstSent: milliseconds since 1970.
+func FirstSent(t time.Time) Attribute {
+	return Text(strconv.FormatInt(max(t.UnixMilli(), 0), 10))
+}
+
+// With is a copy of attributes, which may be nil, with one more or another one under its name.
+func With(attrs map[string]Attribute, name string, value Attribute) map[string]Attribute {
+	with := make(map[string]Attribute, len(attrs)+1)
+	maps.Copy(with, attrs)
+	with[name] = value
+	return with
+}
+
+// parseNumber reads up to 16 digits: what lull writes, a sender may write too.
 func parseNumber(s string) (int64, bool) {
-	if len(s) == 0 || len(s) > 16 {
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil || len(s) > 16 {
 		return 0, false
 	}
-	var n int64
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(s[i]-'0')
-	}
-	return n, true
+	return int64(n), true
 }
 
 // WholeSeconds rounds up: SQS counts delays and visibility in seconds, and nothing may come back

@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -84,22 +85,14 @@ func Failed(errs []error) error {
 // Answer is a Queue method's answer, of one error or nil for each entry: nil where every entry
 // went well.
 func Answer(errs []error) []error {
-	for _, err := range errs {
-		if err != nil {
-			return errs
-		}
+	if errors.Join(errs...) == nil {
+		return nil
 	}
-	return nil
+	return errs
 }
 
 // FailAll is a Queue method's answer where n entries fail for one reason.
-func FailAll(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return Answer(errs)
-}
+func FailAll(n int, err error) []error { return Answer(slices.Repeat([]error{err}, n)) }
 
 // Kept is the answer of a function for the messages that its queue must keep: their ids, each once.
 // It is never nil, because a list without ids acknowledges the whole batch.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -106,10 +105,7 @@ func (b *batch) attributes(p *pending) map[string]queue.Attribute {
 	if b.state[p.msg].events == 1 {
 		return m.Attributes
 	}
-	a := make(map[string]queue.Attribute, len(m.Attributes)+1)
-	maps.Copy(a, m.Attributes)
-	a[queue.AttrEvent] = queue.Text(strconv.Itoa(p.Index))
-	return a
+	return queue.With(m.Attributes, queue.AttrEvent, queue.Text(strconv.Itoa(p.Index)))
 }
 
 // item makes items of those that the queue cannot keep.

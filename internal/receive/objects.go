@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
@@ -171,7 +170,7 @@ func (b *batch) sendLines(ctx context.Context, o *object, p objects.Progress, li
 	keep := map[string]queue.Attribute{
 		queue.AttrSource: queue.Text(o.Source),
 		// A line is as old as its object: one that comes late must not outlive what may refuse it.
-		queue.AttrFirstSent: queue.Text(strconv.FormatInt(max(m.FirstSent().UnixMilli(), 0), 10)),
+		queue.AttrFirstSent: queue.FirstSent(m.FirstSent()),
 	}
 	for _, name := range []string{queue.AttrGroup, queue.AttrTrace} {
 		if a, ok := m.Attributes[name]; ok {
@@ -182,9 +181,7 @@ func (b *batch) sendLines(ctx context.Context, o *object, p objects.Progress, li
 	of := queue.Line{Written: p.Written.Time(), Object: queue.ObjectURL(o.Bucket, o.Key)}
 	for i, l := range lines {
 		of.Number, of.Offset = l.Number, l.Offset
-		attrs := maps.Clone(keep)
-		attrs[queue.AttrLine] = queue.Text(of.Text())
-		out[i] = queue.Outgoing{Body: l.Text, Attributes: attrs}
+		out[i] = queue.Outgoing{Body: l.Text, Attributes: queue.With(keep, queue.AttrLine, queue.Text(of.Text()))}
 	}
 	bad := map[int]string{}
 	for i, err := range b.h.Bulk.Send(ctx, out) {
@@ -230,11 +227,7 @@ func (b *batch) advance(ctx context.Context, o *object, was shard.Row, sent int6
 // goOn sends the message that reads on: a copy of this one.
 func (b *batch) goOn(ctx context.Context, o *object, part int, sent int64) *ended {
 	m := &b.msgs[o.msg]
-	attrs := maps.Clone(b.attributes(&o.pending))
-	if attrs == nil {
-		attrs = map[string]queue.Attribute{}
-	}
-	attrs[queue.AttrPart] = queue.Text(strconv.Itoa(part))
+	attrs := queue.With(b.attributes(&o.pending), queue.AttrPart, queue.Text(strconv.Itoa(part)))
 	out, err := deadletter.Copy(m.Body, attrs, m.FirstSent(), b.pause(o, sent))
 	if err != nil {
 		return &ended{letter: "a message that reads on has no room: " + err.Error()}
