@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -15,15 +14,8 @@ import (
 func (t *turn) admit(ctx context.Context, docs []*document) []*document {
 	// Extend, then ADMIT, as design section 8 says. Where the extension is refused, redelivery
 	// admits.
-	docs = t.stillHeld(ctx, docs)
-	answers := fanout.Map(t.h.Parallel, maxParallel, docs, func(d *document) answer { return t.admitOne(ctx, d) })
-	var claims []*document
-	for i, d := range docs { // one goroutine keeps the flight's own state
-		if t.admitted(d, answers[i]) {
-			claims = append(claims, d)
-		}
-	}
-	return claims
+	held := t.stillHeld(ctx, docs)
+	return each(t, held, func(d *document) answer { return t.admitOne(ctx, d) }, t.admitted)
 }
 
 // stillHeld keeps the messages invisible for this turn and the next, and with that asks whether

@@ -108,22 +108,29 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
 	// Three rounds bound the tries. A row that changes between all of them waits for the next turn.
 	for range 3 {
-		answers := fanout.Map(t.h.Parallel, maxParallel, docs, func(d *document) claimAnswer { return t.bid(ctx, d) })
-		var again []*document
-		for i, d := range docs { // one goroutine keeps the flight's own state
-			switch won, retry := t.claimed(d, answers[i]); {
-			case won:
+		docs = each(t, docs, func(d *document) claimAnswer { return t.bid(ctx, d) }, func(d *document, a claimAnswer) bool {
+			won, retry := t.claimed(d, a)
+			if won {
 				ours = append(ours, d)
-			case retry:
-				again = append(again, d)
 			}
-		}
-		if docs = again; len(docs) == 0 {
-			return ours
-		}
+			return retry
+		})
 	}
 	t.waitAll(docs, t.now(), errChanging.Error())
 	return ours
+}
+
+// each asks the table about documents, beside each other. Then it takes the answers in, one after
+// the other: one goroutine keeps the flight's own state. It returns the documents for which take
+// reports true.
+func each[A any](t *turn, docs []*document, ask func(*document) A, take func(*document, A) bool) (yes []*document) {
+	answers := fanout.Map(t.h.Parallel, maxParallel, docs, ask)
+	for i, d := range docs {
+		if take(d, answers[i]) {
+			yes = append(yes, d)
+		}
+	}
+	return yes
 }
 
 // answer is what became of a write: the rows before and after it, or the row that refused it.

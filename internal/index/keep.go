@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -22,25 +21,12 @@ func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) 
 	}
 	// Three rounds bound the tries, as those of CLAIM, which judges what is left.
 	for range 3 {
-		var writes []shard.Write
-		var tries []*document
-		for _, d := range docs {
-			if w, ok := t.keeping(d); ok {
-				writes, tries = append(writes, w), append(tries, d)
-			} else {
+		docs = each(t, docs, func(d *document) *answer { return t.keepOne(ctx, d) }, func(d *document, a *answer) bool {
+			if a == nil {
 				others = append(others, d)
 			}
-		}
-		docs = nil
-		answers := fanout.Map(t.h.Parallel, maxParallel, writes, func(w shard.Write) answer { return t.ask(ctx, w) })
-		for i, d := range tries { // one goroutine keeps the flight's own state
-			if t.kept(d, answers[i]) {
-				docs = append(docs, d)
-			}
-		}
-		if len(docs) == 0 {
-			break
-		}
+			return a != nil && t.kept(d, *a)
+		})
 	}
 	return append(others, docs...)
 }
@@ -105,17 +91,22 @@ func (e *held) resync() bool {
 	return err != nil || parts.Run != shard.Run{}
 }
 
-// keeping is KEEP of a document that the row may recognise. What is loaded under the lease is not
-// there yet, see unchanged.
-func (t *turn) keeping(d *document) (shard.Write, bool) {
+// keepOne is one KEEP of a document that the row recognises, nil of any other. What is loaded under
+// the lease is not there yet, see unchanged.
+func (t *turn) keepOne(ctx context.Context, d *document) *answer {
 	e := d.newest()
 	if d.generation == "" || d.reference != nil || e.resync() || d.row.Claimed != "" || d.row.Owner != "" {
-		return shard.Write{}, false
+		return nil
 	}
-	return shard.Keep(shard.Kept{
+	w, same := shard.Keep(shard.Kept{
 		Doc: d.id, Key: e.Key, Now: t.now(), Cap: d.step.Cap, Expires: t.h.Config.Expires(t.h.Clock.Now()),
 		Generation: d.generation, Document: d.body,
 	}, d.row)
+	if !same {
+		return nil
+	}
+	a := t.ask(ctx, w)
+	return &a
 }
 
 // kept takes in the answer of one KEEP. It reports whether the row's new image is worth another
