@@ -69,44 +69,41 @@ func TestFailedParkingKeepsTheMessage(t *testing.T) {
 
 func TestParkGivesWayToWhatHappensMeanwhile(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name string
+	type row struct {
 		race func(b *bench, m queue.Message)
 		kept bool
 		dead bool
-	}{
-		{"somebody claims it", func(b *bench, m queue.Message) { b.Claim(b.Event(m)) }, true, false},
-		{"somebody commits it", func(b *bench, m queue.Message) { b.Commit(b.Claim(b.Event(m)), shard.Put) }, false, false},
-		{"a newer version is admitted", func(b *bench, m queue.Message) {
+	}
+	usecasetest.Table(t, stage(nil).play, map[string]row{
+		"somebody claims it": {func(b *bench, m queue.Message) { b.Claim(b.Event(m)) }, true, false},
+		"somebody commits it": {
+			func(b *bench, m queue.Message) { b.Commit(b.Claim(b.Event(m)), shard.Put) }, false, false,
+		},
+		"a newer version is admitted": {func(b *bench, m queue.Message) {
 			b.Admit(b.EventOf(put("1", 2)))
 		}, false, false},
-		{"another invocation parks it", func(b *bench, m queue.Message) {
+		"another invocation parks it": {func(b *bench, m queue.Message) {
 			e := b.Event(m)
 			b.Write(shard.Park(e.Doc, e.Key, now(), 1, b.Row(e.Doc)))
 		}, false, true},
-		{"its burst is settled: the other form", func(b *bench, m queue.Message) {
+		"its burst is settled: the other form": {func(b *bench, m queue.Message) {
 			older := b.EventOf(put("1", 0))
 			b.Write(shard.Write{Doc: older.Doc, Drop: true})
 			b.Admit(older)
 		}, false, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				m := b.old()
-				b.faulty(usecasetest.At("PARK", func() { tt.race(b, m) }))
-				if kept := b.handle(); len(kept) == 1 != tt.kept {
-					b.Errorf("kept %v, want kept %t", kept, tt.kept)
-				}
-				if got := b.Row("content#1").Dead != ""; got != tt.dead {
-					b.Errorf("dead: %t, want %t", got, tt.dead)
-				}
-				if got := len(b.parked()); got != 1 {
-					b.Errorf("%d dead letters, want the one that was stored before PARK", got)
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		m := b.old()
+		b.faulty(usecasetest.At("PARK", func() { tt.race(b, m) }))
+		if kept := b.handle(); len(kept) == 1 != tt.kept {
+			b.Errorf("kept %v, want kept %t", kept, tt.kept)
+		}
+		if got := b.Row("content#1").Dead != ""; got != tt.dead {
+			b.Errorf("dead: %t, want %t", got, tt.dead)
+		}
+		if got := len(b.parked()); got != 1 {
+			b.Errorf("%d dead letters, want the one that was stored before PARK", got)
+		}
+	})
 }
 
 func TestDeadLetterDeliveredTwiceIsParkedOnce(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 const (
@@ -82,33 +83,31 @@ func TestOnlyAFunctionsDeadLetterIsBelieved(t *testing.T) {
 
 func TestAForgedDeadLetterReplacesNoBodyAndEndsNoVersion(t *testing.T) {
 	t.Parallel()
-	for name, claimed := range map[string]bool{"admitted": false, "claimed without an answer": true} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				real := b.forge(put("1", 1), put("1", 1), deadletter.RejectedBySink)
-				b.from(index)
-				pending := b.EventOf(put("2", 3))
-				b.Admit(pending)
-				if claimed {
-					b.Claim(pending)
-					time.Sleep(time.Minute)
-				}
-				b.forge(put("3", 9), put("1", 1), deadletter.RejectedBySink)
-				b.forge(put("2", 3), put("2", 3), deadletter.ReceiveCount)
-				old := queue.Message{Body: put("2", 3), Sent: time.Now().Add(-100 * time.Hour)}
-				b.SendLetter(b.dead, old, pending, deadletter.DeadDeadline)
-				for b.from(stranger) != 0 {
-				}
-				b.want(1, 3, 0)
-				if got, _, _ := b.Letters.Get(b.Context(), real.ID); got.Body != put("1", 1) {
-					t.Errorf("the parked body is %q now", got.Body)
-				}
-				if r := b.Row(pending.Doc); r.Pending != pending.Key || r.Dead != "" {
-					t.Errorf("row %+v: want the version still pending", r)
-				}
-			})
-		})
-	}
+	usecasetest.Table(t, stage(nil).play, map[string]bool{
+		"admitted": false, "claimed without an answer": true,
+	}, func(b *bench, claimed bool) {
+		real := b.forge(put("1", 1), put("1", 1), deadletter.RejectedBySink)
+		b.from(index)
+		pending := b.EventOf(put("2", 3))
+		b.Admit(pending)
+		if claimed {
+			b.Claim(pending)
+			time.Sleep(time.Minute)
+		}
+		b.forge(put("3", 9), put("1", 1), deadletter.RejectedBySink)
+		b.forge(put("2", 3), put("2", 3), deadletter.ReceiveCount)
+		old := queue.Message{Body: put("2", 3), Sent: time.Now().Add(-100 * time.Hour)}
+		b.SendLetter(b.dead, old, pending, deadletter.DeadDeadline)
+		for b.from(stranger) != 0 {
+		}
+		b.want(1, 3, 0)
+		if got, _, _ := b.Letters.Get(b.Context(), real.ID); got.Body != put("1", 1) {
+			b.Errorf("the parked body is %q now", got.Body)
+		}
+		if r := b.Row(pending.Doc); r.Pending != pending.Key || r.Dead != "" {
+			b.Errorf("row %+v: want the version still pending", r)
+		}
+	})
 }
 
 // A role that was made anew has another id, and the queue may hold its dead letters for fourteen

@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // Faults, line 24.
@@ -125,30 +126,30 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 	t.Parallel()
 	mismatched := `{"type":"doc.changed","subject":"1","sequence":"01ARZ3NDEKTSV4RRFFQ69G5FAV","sequencetype":"lex","data":{}}`
-	tests := []struct {
-		name   string
+	type row struct {
 		body   string
 		row    func(b *bench, m queue.Message) // what happened to the document
 		reason deadletter.Reason               // parked with it; empty for not parked
 		kept   bool
 		step   journal.Step
 		pend   bool // something waits in the row afterwards
-	}{
-		{"this version was committed", put("1", 5), func(b *bench, m queue.Message) {
+	}
+	usecasetest.Table(t, stage(nil).play, map[string]row{
+		"this version was committed": {put("1", 5), func(b *bench, m queue.Message) {
 			b.Admit(b.Event(m))
 			b.Commit(b.Claim(b.Event(m)), shard.Put)
 		}, "", false, journal.Duplicate, false},
-		{"a newer version was committed", put("1", 5), func(b *bench, m queue.Message) {
+		"a newer version was committed": {put("1", 5), func(b *bench, m queue.Message) {
 			e := b.EventOf(put("1", 6))
 			b.Admit(e)
 			b.Commit(b.Claim(e), shard.Put)
 		}, "", false, journal.Superseded, false},
-		{"its dead letter is stored", put("1", 5), func(b *bench, m queue.Message) {
+		"its dead letter is stored": {put("1", 5), func(b *bench, m queue.Message) {
 			e := b.Event(m)
 			b.Admit(e)
 			b.Write(shard.Park(e.Doc, e.Key, now(), b.Config.Expires(time.Now()), b.Row(e.Doc)))
 		}, "", false, journal.AlreadyDead, false},
-		{"row of a newer schema", put("1", 5), func(b *bench, m queue.Message) {
+		"row of a newer schema": {put("1", 5), func(b *bench, m queue.Message) {
 			b.Write(shard.Write{Doc: "content#1", Update: []shard.Action{
 				{
 					Verb: shard.Set, Attr: shard.AttrSchema,
@@ -156,49 +157,44 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 				},
 			}})
 		}, "", true, journal.Schema, false},
-		{"a newer version waits, this one never ran and is old", put("1", 5), func(b *bench, m queue.Message) {
+		"a newer version waits, this one never ran and is old": {put("1", 5), func(b *bench, m queue.Message) {
 			time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
 			b.Admit(b.EventOf(put("1", 6)))
 		}, deadletter.ReceiveCount, false, journal.DeadLettered, true},
-		{"nobody knows it any more", put("1", 5), func(b *bench, m queue.Message) {
+		"nobody knows it any more": {put("1", 5), func(b *bench, m queue.Message) {
 			time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
 		}, deadletter.ReceiveCount, false, journal.DeadLettered, false},
-		{"not JSON", "hello", nil, deadletter.Undecodable, false, journal.DeadLettered, false},
-		{
-			"no version", `{"type":"doc.changed","subject":"1","data":{}}`, nil, deadletter.VersionInvalid, false,
+		"not JSON": {"hello", nil, deadletter.Undecodable, false, journal.DeadLettered, false},
+		"no version": {
+			`{"type":"doc.changed","subject":"1","data":{}}`, nil, deadletter.VersionInvalid, false,
 			journal.DeadLettered, false,
 		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				m := b.send(b.live, tt.body, nil)
-				if tt.row != nil {
-					tt.row(b, m)
-				}
-				b.move(b.live, m)
-				if kept := b.handle(); len(kept) == 1 != tt.kept {
-					b.Fatalf("kept %v, want kept %t", kept, tt.kept)
-				}
-				if tt.reason != "" {
-					parked := b.one(tt.reason)
-					l, _, err := b.Letters.Get(b.Context(), parked.ID)
-					if err != nil || l.Body != tt.body {
-						b.Errorf("dead letter holds %q, error %v; want the body byte for byte", l.Body, err)
-					}
-					if r := b.Row("content#1"); parked.Key != "" && !tt.pend && r.Dead != parked.Key {
-						b.Errorf("row %+v: want dead = %s", r, parked.Key)
-					}
-				} else if parked := b.parked(); len(parked) != 0 {
-					b.Errorf("parked %+v, want none", parked)
-				}
-				b.Noted(tt.step, 1)
-				if got := b.Row("content#1").Pending != ""; got != tt.pend {
-					b.Errorf("pending afterwards: %t, want %t", got, tt.pend)
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		m := b.send(b.live, tt.body, nil)
+		if tt.row != nil {
+			tt.row(b, m)
+		}
+		b.move(b.live, m)
+		if kept := b.handle(); len(kept) == 1 != tt.kept {
+			b.Fatalf("kept %v, want kept %t", kept, tt.kept)
+		}
+		if tt.reason != "" {
+			parked := b.one(tt.reason)
+			l, _, err := b.Letters.Get(b.Context(), parked.ID)
+			if err != nil || l.Body != tt.body {
+				b.Errorf("dead letter holds %q, error %v; want the body byte for byte", l.Body, err)
+			}
+			if r := b.Row("content#1"); parked.Key != "" && !tt.pend && r.Dead != parked.Key {
+				b.Errorf("row %+v: want dead = %s", r, parked.Key)
+			}
+		} else if parked := b.parked(); len(parked) != 0 {
+			b.Errorf("parked %+v, want none", parked)
+		}
+		b.Noted(tt.step, 1)
+		if got := b.Row("content#1").Pending != ""; got != tt.pend {
+			b.Errorf("pending afterwards: %t, want %t", got, tt.pend)
+		}
+	})
 	t.Run("versions of another class", func(t *testing.T) {
 		lex := func(c *config.Config) { c.Sources["lex"] = config.Source{Kind: "native", Class: config.ClassLex} }
 		play(t, lex, func(b *bench) {

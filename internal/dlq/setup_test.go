@@ -26,8 +26,16 @@ var (
 	now = usecasetest.Now
 )
 
+// stage changes the settings of a bench, nil for none.
+type stage func(*config.Config)
+
 // play plays a story on a bench.
 func play(t *testing.T, change func(*config.Config), story func(b *bench)) {
+	t.Helper()
+	stage(change).play(t, story)
+}
+
+func (change stage) play(t *testing.T, story func(b *bench)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(setup(t, change)) })
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // rejects lets the sink refuse the next n writes of a document for good.
@@ -38,35 +39,31 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 // A version whose message somebody else has deleted, or has received anew, is not made pending:
 // nothing would stand for it.
 func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
-	for name, lose := range map[string]func(b *bench, m queue.Message){
+	usecasetest.Table(t, stage{}.play, map[string]func(b *bench, m queue.Message){
 		"deleted":   func(b *bench, m queue.Message) { b.live.Delete(b.Context(), []string{m.Receipt}) },
 		"redrawn":   func(b *bench, m queue.Message) { b.live.Hold(b.Context(), []string{m.Receipt}, 0) },
 		"no answer": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				b.rejects("a", 1)
-				s := b.turn(b.hold(put("a", 1), put("a", 2)))
-				if s.Done {
-					b.Fatal("done with version 1 left")
-				}
-				m, err := b.flights.Get(b.Context(), s.Flight)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if lose != nil {
-					lose(b, m.Records[0].Message)
-				} else {
-					b.inject = fails("ChangeMessageVisibilityBatch", fault.FailBefore, 10)
-				}
-				b.fly(s, 1)
-				b.Noted(journal.LeftFlight, 1)
-				if r := b.Row(doc("a")); r.Pending != "" || r.Committed != "" {
-					b.Errorf("row %+v, want nothing pending", r)
-				}
-			})
-		})
-	}
+	}, func(b *bench, lose func(b *bench, m queue.Message)) {
+		b.rejects("a", 1)
+		s := b.turn(b.hold(put("a", 1), put("a", 2)))
+		if s.Done {
+			b.Fatal("done with version 1 left")
+		}
+		m, err := b.flights.Get(b.Context(), s.Flight)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if lose != nil {
+			lose(b, m.Records[0].Message)
+		} else {
+			b.inject = fails("ChangeMessageVisibilityBatch", fault.FailBefore, 10)
+		}
+		b.fly(s, 1)
+		b.Noted(journal.LeftFlight, 1)
+		if r := b.Row(doc("a")); r.Pending != "" || r.Committed != "" {
+			b.Errorf("row %+v, want nothing pending", r)
+		}
+	})
 }
 
 // The age guard holds here as in receive: without a commit nothing can judge a message that is

@@ -10,17 +10,19 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
 // A clock that is wrong writes nothing: neither leases nor fences nor anything else that others
 // wait for. Another invocation takes the turn.
 func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		by      time.Duration
 		entered bool // the state machine says when it came to the turn
 		off     bool
-	}{
+	}
+	usecasetest.Table(t, stage{}.play, map[string]row{
 		"ahead by a month":                    {30 * 24 * time.Hour, true, true},
 		"ahead by more than is trusted":       {clock.Trust + time.Second, true, true},
 		"behind by a month":                   {-30 * 24 * time.Hour, true, true},
@@ -30,64 +32,57 @@ func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 		"ahead by an hour, an older machine":  {time.Hour, false, false},
 		"behind by an hour, an older machine": {-time.Hour, false, true},
 		"as late as a retried turn may come":  {4 * time.Minute, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				time.Sleep(time.Until(s.Wake()))
-				s.Started = now()
-				if c.entered {
-					s.Entered = now()
-				}
-				before := b.Row(doc("a"))
-				b.clock = clock.Skewed{Clock: clock.System{}, By: c.by}
-				next, _, err := b.invoke(s)
-				if (err != nil) != c.off {
-					b.Fatalf("got %v, want an error: %t", err, c.off)
-				}
-				want := 0
-				if c.off {
-					want = 1
-					if r := b.Row(doc("a")); r != before || next.Done || next.WakeAt != s.WakeAt {
-						b.Errorf("row %+v, state %+v: want neither changed", r, next)
-					}
-				}
-				b.Noted(journal.ClockOff, want)
-				if c.off {
-					b.clock = clock.System{}
-					b.delivers(s, 1, "a", "1")
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		s := b.hold(put("a", 1))
+		time.Sleep(time.Until(s.Wake()))
+		s.Started = now()
+		if c.entered {
+			s.Entered = now()
+		}
+		before := b.Row(doc("a"))
+		b.clock = clock.Skewed{Clock: clock.System{}, By: c.by}
+		next, _, err := b.invoke(s)
+		if (err != nil) != c.off {
+			b.Fatalf("got %v, want an error: %t", err, c.off)
+		}
+		want := 0
+		if c.off {
+			want = 1
+			if r := b.Row(doc("a")); r != before || next.Done || next.WakeAt != s.WakeAt {
+				b.Errorf("row %+v, state %+v: want neither changed", r, next)
+			}
+		}
+		b.Noted(journal.ClockOff, want)
+		if c.off {
+			b.clock = clock.System{}
+			b.delivers(s, 1, "a", "1")
+		}
+	})
 }
 
 // A clock that is behind, but believed, does not let a flight spin: the state machine sleeps by its
 // own clock, for as long as the turn meant.
 func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
-	for name, behind := range map[string]time.Duration{
+	express := stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}
+	usecasetest.Table(t, express.play, map[string]time.Duration{
 		"the same clock": 0, "behind by a minute": time.Minute, "behind by three minutes": 3 * time.Minute,
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				time.Sleep(time.Until(s.Wake()))
-				b.leased(doc("a"), 8*time.Second)
-				s.Started, s.Entered = now(), now()
-				b.clock = clock.Skewed{Clock: clock.System{}, By: -behind}
-				next, _, err := b.invoke(s)
-				if err != nil || next.Done {
-					b.Fatalf("got %v, %v", next, err)
-				}
-				want := max(behind, 8*time.Second) // not due yet by that clock, or leased
-				if in := time.Until(next.Wake()); in < want || in > want+2*time.Second {
-					b.Errorf("wakes in %s, want %s", in, want)
-				}
-				b.clock = clock.System{}
-				b.delivers(next, 3, "a", "1")
-			})
-		})
-	}
+	}, func(b *bench, behind time.Duration) {
+		s := b.hold(put("a", 1))
+		time.Sleep(time.Until(s.Wake()))
+		b.leased(doc("a"), 8*time.Second)
+		s.Started, s.Entered = now(), now()
+		b.clock = clock.Skewed{Clock: clock.System{}, By: -behind}
+		next, _, err := b.invoke(s)
+		if err != nil || next.Done {
+			b.Fatalf("got %v, %v", next, err)
+		}
+		want := max(behind, 8*time.Second) // not due yet by that clock, or leased
+		if in := time.Until(next.Wake()); in < want || in > want+2*time.Second {
+			b.Errorf("wakes in %s, want %s", in, want)
+		}
+		b.clock = clock.System{}
+		b.delivers(next, 3, "a", "1")
+	})
 }
 
 // What a turn waits for while its earlier tries are lost counts for no clock.
@@ -111,53 +106,50 @@ func TestATurnThatIsTriedAgainLateIsTaken(t *testing.T) {
 // clocks to catch up.
 func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 	const month = 30 * 24 * time.Hour
-	for name, c := range map[string]struct {
+	type row struct {
 		row    func(r *shard.Row, ahead shard.Micros)
 		script []memory.Answer
-	}{
+	}
+	usecasetest.Table(t, stage{}.play, map[string]row{
 		"the last write":                  {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, nil},
 		"the end of a lease given back":   {func(r *shard.Row, ahead shard.Micros) { r.LeaseUntil = ahead }, nil},
 		"the last write, then a throttle": {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memory.Answer{throttled()}},
 		"the last write, then no answer":  {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memory.Answer{{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				b.fly(b.hold(put("a", 1)), 1)
-				ahead := now().Add(month)
-				b.Change(doc("a"), func(r *shard.Row) { c.row(r, ahead) })
-				b.sink.Write(b.Context(), []sink.Op{{ // as that clock did
-					Doc: doc("a"), Kind: shard.Put, Fence: shard.Fence(ahead), Key: b.key("a", 1), Version: "1",
-					Document: []byte(`{}`),
-				}})
-				b.sink.Script(doc("a"), c.script...)
-				last := ahead
-				for v := 2; v <= 4; v++ {
-					sent := time.Now()
-					b.fly(b.hold(put("a", v)), 10)
-					b.holds("a", string(rune('0'+v)))
-					if took := time.Since(sent); took > time.Minute {
-						b.Errorf("version %d took %s", v, took)
-					}
-					r := b.Row(doc("a"))
-					if r.LastWrite <= last || r.LastWrite > ahead.Add(time.Second) || r.Owner != "" {
-						b.Errorf("row %+v, want a fence after %d and near it", r, last)
-					}
-					last = r.LastWrite
-				}
-				if n := len(b.Notes.Of(journal.ClockOff)); n < 3 {
-					b.Errorf("%d notes, want one for each claim", n)
-				}
-				b.Noted(journal.SinkNewer, 0)
-				b.inQueue(0)
-				// The clocks catch up: the fences are times again.
-				time.Sleep(month + time.Minute)
-				b.delivers(b.hold(put("a", 5)), 2, "a", "5")
-				if r := b.Row(doc("a")); r.LastWrite < now().Add(-time.Minute) {
-					b.Errorf("row %+v, want the time of its last write", r)
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		b.fly(b.hold(put("a", 1)), 1)
+		ahead := now().Add(month)
+		b.Change(doc("a"), func(r *shard.Row) { c.row(r, ahead) })
+		b.sink.Write(b.Context(), []sink.Op{{ // as that clock did
+			Doc: doc("a"), Kind: shard.Put, Fence: shard.Fence(ahead), Key: b.key("a", 1), Version: "1",
+			Document: []byte(`{}`),
+		}})
+		b.sink.Script(doc("a"), c.script...)
+		last := ahead
+		for v := 2; v <= 4; v++ {
+			sent := time.Now()
+			b.fly(b.hold(put("a", v)), 10)
+			b.holds("a", string(rune('0'+v)))
+			if took := time.Since(sent); took > time.Minute {
+				b.Errorf("version %d took %s", v, took)
+			}
+			r := b.Row(doc("a"))
+			if r.LastWrite <= last || r.LastWrite > ahead.Add(time.Second) || r.Owner != "" {
+				b.Errorf("row %+v, want a fence after %d and near it", r, last)
+			}
+			last = r.LastWrite
+		}
+		if n := len(b.Notes.Of(journal.ClockOff)); n < 3 {
+			b.Errorf("%d notes, want one for each claim", n)
+		}
+		b.Noted(journal.SinkNewer, 0)
+		b.inQueue(0)
+		// The clocks catch up: the fences are times again.
+		time.Sleep(month + time.Minute)
+		b.delivers(b.hold(put("a", 5)), 2, "a", "5")
+		if r := b.Row(doc("a")); r.LastWrite < now().Add(-time.Minute) {
+			b.Errorf("row %+v, want the time of its last write", r)
+		}
+	})
 }
 
 // There is no fence after the last one: nothing overflows, and the row waits for its operator.

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // service is an enricher of a test: it answers each document by itself, in order.
@@ -192,13 +193,14 @@ func TestWhatTheServiceNeedNotSeeIsWrittenAsItIs(t *testing.T) {
 
 // Each answer has a defined outcome, and one document's trouble is not another one's.
 func TestWhatBecomesOfEachAnswer(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		item    string // for the document bad
 		shows   string // of bad in the end, "" for nothing
 		reason  deadletter.Reason
 		detail  string
 		refused int // refusals that its row counts after the first turn
-	}{
+	}
+	usecasetest.Table(t, stage{cfg: enriched}.play, map[string]row{
 		"null removes a field": {`"fields":{"title":null,"n":1}`, `{"n":1}`, "", "", 0},
 		"a field is replaced":  {`"fields":{"title":"new","n":{"deep":[1.50]}}`, `{"title":"new","n":{"deep":[1.50]}}`, "", "", 0},
 		"no fields at all":     {`"fields":{}`, `{"title":"T bad 1"}`, "", "", 0},
@@ -215,44 +217,40 @@ func TestWhatBecomesOfEachAnswer(t *testing.T) {
 		"too large": {
 			`"fields":{"x":"` + strings.Repeat("x", enrich.MaxFields) + `"}`, "", deadletter.Refusals, "more than 1048576 bytes", 1,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: enriched}.play(t, func(b *bench) {
-				b.enricher = &service{one: func(id string) string {
-					if id == "bad" {
-						return c.item
-					}
-					return `"fields":{}},{"id":"stranger","fields":{}`
-				}}
-				s := b.turn(b.hold(titled("bad", 1), titled("good", 1)))
-				b.holds("good", "1")
-				if r := b.Row(doc("bad")); r.Refusals != int64(c.refused) || r.Owner != "" {
-					b.Errorf("row %+v, want %d refusals and no lease", r, c.refused)
-				}
-				b.lands(s, 20)
-				if c.shows != "" {
-					b.shows("bad", c.shows)
-				} else {
-					b.holds("bad", "")
-				}
-				l := b.TakeLetters(b.dead)
-				if (c.reason == "") != (len(l) == 0) {
-					b.Fatalf("dead letters %+v, want %q", l, c.reason)
-				}
-				if len(l) > 0 && (l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail)) {
-					b.Errorf("dead letter %s: %s, want %s: %s", l[0].Reason, l[0].Detail, c.reason, c.detail)
-				}
-				b.Noted(journal.OutcomeUnknown, 0)
-				b.inQueue(0)
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		b.enricher = &service{one: func(id string) string {
+			if id == "bad" {
+				return c.item
+			}
+			return `"fields":{}},{"id":"stranger","fields":{}`
+		}}
+		s := b.turn(b.hold(titled("bad", 1), titled("good", 1)))
+		b.holds("good", "1")
+		if r := b.Row(doc("bad")); r.Refusals != int64(c.refused) || r.Owner != "" {
+			b.Errorf("row %+v, want %d refusals and no lease", r, c.refused)
+		}
+		b.lands(s, 20)
+		if c.shows != "" {
+			b.shows("bad", c.shows)
+		} else {
+			b.holds("bad", "")
+		}
+		l := b.TakeLetters(b.dead)
+		if (c.reason == "") != (len(l) == 0) {
+			b.Fatalf("dead letters %+v, want %q", l, c.reason)
+		}
+		if len(l) > 0 && (l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail)) {
+			b.Errorf("dead letter %s: %s, want %s: %s", l[0].Reason, l[0].Detail, c.reason, c.detail)
+		}
+		b.Noted(journal.OutcomeUnknown, 0)
+		b.inQueue(0)
+	})
 }
 
 // Whatever a service does to a whole request: no document dies of it, or has an unknown outcome.
 // All are written when it is back.
 func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
-	for name, fail := range map[string]func([]string) (string, error){
+	usecasetest.Table(t, stage{cfg: enriched}.play, map[string]func([]string) (string, error){
 		"down":        func([]string) (string, error) { return "", &enrich.Failure{Reason: "it cannot be connected to"} },
 		"500":         func([]string) (string, error) { return "", &enrich.Failure{Smaller: true, Reason: "it answered 500"} },
 		"not JSON":    func([]string) (string, error) { return "<html>", nil },
@@ -264,42 +262,38 @@ func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 		"throttles": func([]string) (string, error) {
 			return "", &enrich.Failure{Throttled: true, RetryAfter: 3 * time.Second, Reason: "it answered 429"}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: enriched}.play(t, func(b *bench) {
-				back := time.Now().Add(3 * time.Minute)
-				down := 0
-				svc := &service{}
-				svc.whole = func(ids []string) (string, error) {
-					if time.Now().Before(back) {
-						down++
-						return fail(ids)
-					}
-					return "", nil
-				}
-				b.enricher = svc
-				b.lands(b.hold(many(40, titled, "d")...), 100)
-				for i := range 40 {
-					b.holds(fmt.Sprint("d", i), "1")
-				}
-				b.WantLetters(b.dead, 0)
-				if down > 30 {
-					b.Errorf("%d requests while it was away for 3 minutes, want few", down)
-				}
-				if n := len(b.Notes.Of(journal.Claimed)); n > 40+40+30 {
-					b.Errorf("%d claims, want few while the service is away", n)
-				}
-				for _, n := range b.Notes.All() {
-					if strings.Contains(n.Detail, "secret") || strings.Contains(n.Detail, "with content") {
-						b.Errorf("note %+v says what the error held", n)
-					}
-				}
-				b.Noted(journal.OutcomeUnknown, 0)
-				b.Noted(journal.LeaseLost, 0)
-				b.inQueue(0)
-			})
-		})
-	}
+	}, func(b *bench, fail func([]string) (string, error)) {
+		back := time.Now().Add(3 * time.Minute)
+		down := 0
+		svc := &service{}
+		svc.whole = func(ids []string) (string, error) {
+			if time.Now().Before(back) {
+				down++
+				return fail(ids)
+			}
+			return "", nil
+		}
+		b.enricher = svc
+		b.lands(b.hold(many(40, titled, "d")...), 100)
+		for i := range 40 {
+			b.holds(fmt.Sprint("d", i), "1")
+		}
+		b.WantLetters(b.dead, 0)
+		if down > 30 {
+			b.Errorf("%d requests while it was away for 3 minutes, want few", down)
+		}
+		if n := len(b.Notes.Of(journal.Claimed)); n > 40+40+30 {
+			b.Errorf("%d claims, want few while the service is away", n)
+		}
+		for _, n := range b.Notes.All() {
+			if strings.Contains(n.Detail, "secret") || strings.Contains(n.Detail, "with content") {
+				b.Errorf("note %+v says what the error held", n)
+			}
+		}
+		b.Noted(journal.OutcomeUnknown, 0)
+		b.Noted(journal.LeaseLost, 0)
+		b.inQueue(0)
+	})
 }
 
 // While a service is away for long nothing waits in flights, which hold a bounded number of

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -373,35 +374,32 @@ func TestADocumentThatItsSourceDoesNotShow(t *testing.T) {
 
 // What is wrong with one document is its dead letter, at once: nothing about the source.
 func TestADocumentThatCanNeverBeFetchedIsADeadLetter(t *testing.T) {
-	for name, tt := range map[string]struct {
+	type row struct {
 		answer string
 		err    error
 		detail string
-	}{
+	}
+	usecasetest.Table(t, pulling(nil).play, map[string]row{
 		"too large":         {"", &event.Invalid{Reason: deadletter.Payload, Field: "fetch", Problem: "it has more bytes"}, "more bytes"},
 		"not a document":    {"[1]", nil, "is missing"},
 		"not JSON":          {"<p>", nil, "not JSON"},
 		"a wrong version":   {`{"v":"x"}`, nil, "/v: "},
 		"no longer fetched": {"", &event.Invalid{Reason: deadletter.Payload, Field: "fetch", Problem: "no setting"}, "no setting"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pulling(nil).play(t, func(b *bench) {
-				b.fetcher = &cms{answer: func(ref string) ([]byte, error) {
-					if strings.HasSuffix(ref, "b") {
-						return []byte(`{"v":1}`), nil
-					}
-					return []byte(tt.answer), tt.err
-				}}
-				b.fly(b.hold(thin("a", 1), thin("b", 1)), 1)
-				l := b.TakeLetters(b.dead)
-				if len(l) != 1 || l[0].Reason != deadletter.Payload || !strings.Contains(l[0].Detail, tt.detail) {
-					b.Errorf("dead letters %+v, want one: %s", l, tt.detail)
-				}
-				b.shows("b", `{"v":1}`)
-				b.inQueue(0)
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		b.fetcher = &cms{answer: func(ref string) ([]byte, error) {
+			if strings.HasSuffix(ref, "b") {
+				return []byte(`{"v":1}`), nil
+			}
+			return []byte(tt.answer), tt.err
+		}}
+		b.fly(b.hold(thin("a", 1), thin("b", 1)), 1)
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Reason != deadletter.Payload || !strings.Contains(l[0].Detail, tt.detail) {
+			b.Errorf("dead letters %+v, want one: %s", l, tt.detail)
+		}
+		b.shows("b", `{"v":1}`)
+		b.inQueue(0)
+	})
 }
 
 // Which document an origin is asked for first changes from turn to turn: one that it never answers

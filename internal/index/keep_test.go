@@ -61,13 +61,14 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 		s.Generation = "2"
 		b.Config.Sinks["search"] = s
 	}
-	for name, tt := range map[string]struct {
+	type row struct {
 		between func(b *bench) // version 1, with the title A, is committed; before version 3 is held
 		next    string         // version 3 where it is not A again
 		with    func(b *bench) // before its turn
 		kept    bool
 		written int64 // requests for version 3, where it is not kept
-	}{
+	}
+	usecasetest.Table(t, stage{cfg: keeps}.play, map[string]row{
 		"the same bytes":       {kept: true},
 		"the same bytes twice": {kept: true, between: func(b *bench) { b.fly(b.hold(version("a", 2, "A")), 1) }},
 		"spelt with other space": {
@@ -99,48 +100,44 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 		"the row changes: somebody writes": {with: leasedMeanwhile, written: 1},
 		"the answer is lost":               {with: failing(fault.FailAfter, 1), kept: true},
 		"the table does not answer":        {with: failing(fault.FailBefore, 20), kept: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: keeps}.play(t, func(b *bench) {
-				b.fly(b.hold(version("a", 1, "A")), 1)
-				if tt.between != nil {
-					tt.between(b)
-				}
-				time.Sleep(time.Minute) // a lease that was not given back ends
-				next := tt.next
-				if next == "" {
-					next = version("a", 3, "A")
-				}
-				s := b.hold(next)
-				before, kept := b.sink.Counts().Requests, len(b.Notes.Of(journal.Kept))
-				if tt.with != nil {
-					tt.with(b)
-				}
-				b.fly(s, 20)
-				if got := b.sink.Counts().Requests - before; got != tt.written {
-					b.Errorf("%d requests, want %d", got, tt.written)
-				}
-				r := b.Row(doc("a"))
-				notes := b.Notes.Of(journal.Kept)[kept:]
-				switch {
-				case tt.kept != (len(notes) == 1):
-					b.Errorf("noted %+v, want kept: %t", notes, tt.kept)
-				case tt.kept:
-					b.shown("a", "1", "A", 3)
-					if notes[0].Old.Committed >= r.Committed || notes[0].Key != r.Committed {
-						b.Errorf("noted %+v, want the row before it", notes[0])
-					}
-				case tt.next != "":
-					b.shown("a", "3", "B", 3)
-				default:
-					b.shown("a", "3", "A", 3)
-				}
-				if r.Pending != "" || r.Claimed != "" || r.Owner != "" || r.ExpiresAt == 0 {
-					b.Errorf("row %+v, want it settled", r)
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		b.fly(b.hold(version("a", 1, "A")), 1)
+		if tt.between != nil {
+			tt.between(b)
+		}
+		time.Sleep(time.Minute) // a lease that was not given back ends
+		next := tt.next
+		if next == "" {
+			next = version("a", 3, "A")
+		}
+		s := b.hold(next)
+		before, kept := b.sink.Counts().Requests, len(b.Notes.Of(journal.Kept))
+		if tt.with != nil {
+			tt.with(b)
+		}
+		b.fly(s, 20)
+		if got := b.sink.Counts().Requests - before; got != tt.written {
+			b.Errorf("%d requests, want %d", got, tt.written)
+		}
+		r := b.Row(doc("a"))
+		notes := b.Notes.Of(journal.Kept)[kept:]
+		switch {
+		case tt.kept != (len(notes) == 1):
+			b.Errorf("noted %+v, want kept: %t", notes, tt.kept)
+		case tt.kept:
+			b.shown("a", "1", "A", 3)
+			if notes[0].Old.Committed >= r.Committed || notes[0].Key != r.Committed {
+				b.Errorf("noted %+v, want the row before it", notes[0])
+			}
+		case tt.next != "":
+			b.shown("a", "3", "B", 3)
+		default:
+			b.shown("a", "3", "A", 3)
+		}
+		if r.Pending != "" || r.Claimed != "" || r.Owner != "" || r.ExpiresAt == 0 {
+			b.Errorf("row %+v, want it settled", r)
+		}
+	})
 	t.Run("an event of a resync", func(t *testing.T) {
 		stage{cfg: keeps}.play(t, func(b *bench) {
 			b.fly(b.hold(version("a", 1, "A")), 1)
@@ -206,11 +203,12 @@ func TestAnOlderVersionIsKeptAtTheCap(t *testing.T) {
 
 // A payload by reference is there after CLAIM only: it is compared with the row as CLAIM found it.
 func TestALoadedPayloadThatTheSinkHasIsNotSent(t *testing.T) {
-	for name, tt := range map[string]struct {
+	type row struct {
 		between func(b *bench)
 		content string
 		sent    bool
-	}{
+	}
+	usecasetest.Table(t, stage{cfg: keeps}.play, map[string]row{
 		"the same bytes":     {content: "A"},
 		"other bytes":        {content: "B", sent: true},
 		"an index made anew": {content: "A", between: func(b *bench) { b.sink.Recreate() }, sent: true},
@@ -218,38 +216,34 @@ func TestALoadedPayloadThatTheSinkHasIsNotSent(t *testing.T) {
 		"a claim of an older build, which left content": {content: "A", between: func(b *bench) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Claimed, r.ClaimedWas = b.key("a", 2), shard.Lowest })
 		}, sent: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: keeps}.play(t, func(b *bench) {
-				content := "A"
-				b.objects(func(string) ([]byte, error) { return []byte(`{"title":"` + content + `"}`), nil })
-				b.fly(b.hold(touched("a", 1)), 1)
-				if tt.between != nil {
-					tt.between(b)
-				}
-				before := b.sink.Counts().Requests
-				content = tt.content
-				b.fly(b.hold(touched("a", 3)), 1)
-				if sent := b.sink.Counts().Requests > before; sent != tt.sent {
-					b.Errorf("sent %t, want %t", sent, tt.sent)
-				}
-				if tt.sent {
-					b.shown("a", "3", tt.content, 3)
-				} else {
-					b.Noted(journal.Kept, 1)
-					b.shown("a", "1", tt.content, 3)
-				}
-				if r := b.Row(doc("a")); r.Owner != "" || r.Claimed != "" || r.Content == "" {
-					b.Errorf("row %+v, want it settled, with its content", r)
-				}
-				before = b.sink.Counts().Requests
-				b.fly(b.hold(touched("a", 4)), 1)
-				if b.sink.Counts().Requests != before {
-					b.Error("the next one of the same bytes is sent")
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		content := "A"
+		b.objects(func(string) ([]byte, error) { return []byte(`{"title":"` + content + `"}`), nil })
+		b.fly(b.hold(touched("a", 1)), 1)
+		if tt.between != nil {
+			tt.between(b)
+		}
+		before := b.sink.Counts().Requests
+		content = tt.content
+		b.fly(b.hold(touched("a", 3)), 1)
+		if sent := b.sink.Counts().Requests > before; sent != tt.sent {
+			b.Errorf("sent %t, want %t", sent, tt.sent)
+		}
+		if tt.sent {
+			b.shown("a", "3", tt.content, 3)
+		} else {
+			b.Noted(journal.Kept, 1)
+			b.shown("a", "1", tt.content, 3)
+		}
+		if r := b.Row(doc("a")); r.Owner != "" || r.Claimed != "" || r.Content == "" {
+			b.Errorf("row %+v, want it settled, with its content", r)
+		}
+		before = b.sink.Counts().Requests
+		b.fly(b.hold(touched("a", 4)), 1)
+		if b.sink.Counts().Requests != before {
+			b.Error("the next one of the same bytes is sent")
+		}
+	})
 }
 
 // After KEEP the sink's copy has an older version than the row. It still says whose fault a refusal

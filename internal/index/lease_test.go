@@ -185,30 +185,26 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 // Faults, line 30: beyond the guard two may write at once. The row refuses the older owner's
 // commit, a sink with versions its write.
 func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
-	for name, takes := range map[string]time.Duration{
+	usecasetest.Table(t, stage{}.play, map[string]time.Duration{
 		"the row, after the other's commit": 0,
 		"the row, while the other writes":   11 * time.Second,
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				_, one := duel{
-					second: 8 * time.Second, lands: 2 * time.Second, commits: 9 * time.Second,
-					takes: takes,
-				}.fight(b)
-				b.Noted(journal.LeaseLost, 1)
-				if n := b.Notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
-					b.Errorf("commits %+v, want version 2 alone", n)
-				}
-				if one.Done {
-					b.Error("the loser counts its version as done without looking again")
-				}
-				b.inQueue(1)
-				b.fly(one, 1)
-				b.Noted(journal.Superseded, 1) // by the row, not by its own write
-				b.inQueue(0)
-			})
-		})
-	}
+	}, func(b *bench, takes time.Duration) {
+		_, one := duel{
+			second: 8 * time.Second, lands: 2 * time.Second, commits: 9 * time.Second,
+			takes: takes,
+		}.fight(b)
+		b.Noted(journal.LeaseLost, 1)
+		if n := b.Notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
+			b.Errorf("commits %+v, want version 2 alone", n)
+		}
+		if one.Done {
+			b.Error("the loser counts its version as done without looking again")
+		}
+		b.inQueue(1)
+		b.fly(one, 1)
+		b.Noted(journal.Superseded, 1) // by the row, not by its own write
+		b.inQueue(0)
+	})
 	t.Run("the sink", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			got, one := duel{second: 8 * time.Second, lands: 9 * time.Second, commits: 9 * time.Second}.fight(b)

@@ -8,6 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -58,31 +59,27 @@ func TestWhatIsWrittenGoesToTheNewIndexOfARebuildWithItsFence(t *testing.T) {
 }
 
 func TestAWriteThatTheNewIndexMissesIsNotedBeforeItsCommit(t *testing.T) {
-	for what, answer := range map[string]memory.Answer{
+	usecasetest.Table(t, stage{}.play, map[string]memory.Answer{
 		"refused": poison(),
 		"unknown": {Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}},
 		"full":    {Outcome: sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "cluster_block_exception"}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				beside := b.rebuilding()
-				beside.Script(doc("a"), answer)
-				s := b.hold(put("a", 1), put("b", 1))
-				b.inject = at("COMMIT", func() {
-					if r := b.Row(shard.HealthRow("search")); r.RebuildMissed != 1 {
-						t.Errorf("COMMIT comes with %d missed writes noted, want 1", r.RebuildMissed)
-					}
-				})
-				b.fly(s, 2)
-				b.has(b.sink, "a", 1)
-				b.has(beside, "a", 0)
-				b.has(beside, "b", 1)
-				b.Noted(journal.Missed, 1)
-				b.Noted(journal.Released, 0)
-				b.inQueue(0)
-			})
+	}, func(b *bench, answer memory.Answer) {
+		beside := b.rebuilding()
+		beside.Script(doc("a"), answer)
+		s := b.hold(put("a", 1), put("b", 1))
+		b.inject = at("COMMIT", func() {
+			if r := b.Row(shard.HealthRow("search")); r.RebuildMissed != 1 {
+				b.Errorf("COMMIT comes with %d missed writes noted, want 1", r.RebuildMissed)
+			}
 		})
-	}
+		b.fly(s, 2)
+		b.has(b.sink, "a", 1)
+		b.has(beside, "a", 0)
+		b.has(beside, "b", 1)
+		b.Noted(journal.Missed, 1)
+		b.Noted(journal.Released, 0)
+		b.inQueue(0)
+	})
 }
 
 func TestANewIndexThatHangsDelaysACommitByASecond(t *testing.T) {
@@ -101,27 +98,23 @@ func TestANewIndexThatHangsDelaysACommitByASecond(t *testing.T) {
 }
 
 func TestAWriteThatMayNotBeMissedIsNotCommitted(t *testing.T) {
-	for what, change := range map[string]shard.Write{
+	usecasetest.Table(t, stage{}.play, map[string]shard.Write{
 		"while the name is switched": shard.Seal("search", 1, 0, 5),
 		"once the rebuild has ended": shard.Rebuilt("search", 1),
-	} {
-		t.Run(what, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				beside := b.rebuilding()
-				beside.Script(doc("a"), poison())
-				s := b.hold(put("a", 1), put("b", 1))
-				b.inject = at("MISS", func() { b.Write(change) })
-				b.turn(s)
-				if r := b.Row(doc("a")); r.Committed != "" || r.Claimed != b.key("a", 1) || r.Owner == "" {
-					t.Errorf("row of a %+v, want its lease to run out", r)
-				}
-				if r := b.Row(doc("b")); r.Committed != b.key("b", 1) {
-					t.Errorf("row of b %+v, want it committed: the new index has it", r)
-				}
-				b.Noted(journal.OutcomeUnknown, 1)
-			})
-		})
-	}
+	}, func(b *bench, change shard.Write) {
+		beside := b.rebuilding()
+		beside.Script(doc("a"), poison())
+		s := b.hold(put("a", 1), put("b", 1))
+		b.inject = at("MISS", func() { b.Write(change) })
+		b.turn(s)
+		if r := b.Row(doc("a")); r.Committed != "" || r.Claimed != b.key("a", 1) || r.Owner == "" {
+			b.Errorf("row of a %+v, want its lease to run out", r)
+		}
+		if r := b.Row(doc("b")); r.Committed != b.key("b", 1) {
+			b.Errorf("row of b %+v, want it committed: the new index has it", r)
+		}
+		b.Noted(journal.OutcomeUnknown, 1)
+	})
 }
 
 func TestARebuildThatEndsDuringATurnStillCountsForIt(t *testing.T) {

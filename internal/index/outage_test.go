@@ -80,35 +80,31 @@ func TestAnOpenFlightWhoseTableIsBackWritesNothing(t *testing.T) {
 // The state machine tries the same state again where a turn's answer is lost. So the first turn may
 // have written, whatever its state says, and a delete that it undid is asserted all the same.
 func TestAnOpenFlightWhoseWritingTurnWasLostIsComparedWithTheRows(t *testing.T) {
-	for name, end := range map[string]fault.Verdict{
+	usecasetest.Table(t, stage{}.play, map[string]fault.Verdict{
 		"its answer is lost":                   fault.OK,
 		"it is killed after the sink's answer": fault.CrashAfter,
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.open(put("a", 4))
-				back := b.away()
-				b.inject = decide(func(op fault.Op) fault.Verdict {
-					switch op.Service {
-					case fault.Table:
-						return fault.FailBefore
-					case fault.Search:
-						return end
-					}
-					return fault.OK
-				})
-				if _, _, err := b.invoke(s); err != nil {
-					b.Fatal(err)
-				}
-				b.holds("a", "4")
-				back()
-				b.Change(doc("a"), deleted(b.key("a", 5)))
-				b.fly(s, 3)
-				b.Noted(journal.Reasserted, 1)
-				b.holds("a", "")
-			})
+	}, func(b *bench, end fault.Verdict) {
+		s := b.open(put("a", 4))
+		back := b.away()
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			switch op.Service {
+			case fault.Table:
+				return fault.FailBefore
+			case fault.Search:
+				return end
+			}
+			return fault.OK
 		})
-	}
+		if _, _, err := b.invoke(s); err != nil {
+			b.Fatal(err)
+		}
+		b.holds("a", "4")
+		back()
+		b.Change(doc("a"), deleted(b.key("a", 5)))
+		b.fly(s, 3)
+		b.Noted(journal.Reasserted, 1)
+		b.holds("a", "")
+	})
 }
 
 // Machines' clocks differ. One that is behind finds the flight awake too early, and lets it sleep.
@@ -150,13 +146,14 @@ func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
 // else lull has no body, and says so.
 func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 	deletes := func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) }
-	for name, c := range map[string]struct {
+	type row struct {
 		row        func(b *bench)
 		race       func(b *bench)
 		reasserted int
 		resync     string // part of the note
 		holds      string
-	}{
+	}
+	usecasetest.Table(t, stage{}.play, map[string]row{
 		"nothing committed": {func(*bench) {}, nil, 0, "", "4"},
 		"committed itself": {
 			func(b *bench) { b.Change(doc("a"), func(r *shard.Row) { r.Committed = b.key("a", 4) }) }, nil,
@@ -208,41 +205,37 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 			func(b *bench) { b.inject = fails("REASSERTED", fault.FailBefore, 4) },
 			1, "", "",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.wroteOpen()
-				c.row(b)
-				s = b.turn(s)
-				if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {
-					b.Errorf("state %+v: want it to wait until nobody can be writing open any more", s)
-				}
-				b.Noted(journal.Reasserted, 0)
-				if c.race != nil {
-					c.race(b)
-				}
-				before := b.Row(doc("a")).LastWrite
-				for !s.Done {
-					legs := len(b.launched.list)
-					// an execution ends after minutes, the outage of the sink may not
-					if s = b.turn(s); len(b.launched.list) > legs {
-						s = b.launched.list[legs]
-					}
-				}
-				b.Noted(journal.Reasserted, c.reasserted)
-				notes := b.Notes.Of(journal.OutageResync)
-				if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 &&
-					!strings.Contains(notes[0].Detail, c.resync) {
-					b.Errorf("notes %+v, want one for a resync that says %q", notes, c.resync)
-				}
-				b.holds("a", c.holds)
-				if r := b.Row(doc("a")); c.reasserted == 1 && (r.Owner != "" || r.LastWrite <= before) {
-					b.Errorf("row %+v, want no lease left and the fence in last_write", r)
-				}
-				b.inQueue(1)
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		s := b.wroteOpen()
+		c.row(b)
+		s = b.turn(s)
+		if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {
+			b.Errorf("state %+v: want it to wait until nobody can be writing open any more", s)
+		}
+		b.Noted(journal.Reasserted, 0)
+		if c.race != nil {
+			c.race(b)
+		}
+		before := b.Row(doc("a")).LastWrite
+		for !s.Done {
+			legs := len(b.launched.list)
+			// an execution ends after minutes, the outage of the sink may not
+			if s = b.turn(s); len(b.launched.list) > legs {
+				s = b.launched.list[legs]
+			}
+		}
+		b.Noted(journal.Reasserted, c.reasserted)
+		notes := b.Notes.Of(journal.OutageResync)
+		if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 &&
+			!strings.Contains(notes[0].Detail, c.resync) {
+			b.Errorf("notes %+v, want one for a resync that says %q", notes, c.resync)
+		}
+		b.holds("a", c.holds)
+		if r := b.Row(doc("a")); c.reasserted == 1 && (r.Owner != "" || r.LastWrite <= before) {
+			b.Errorf("row %+v, want no lease left and the fence in last_write", r)
+		}
+		b.inQueue(1)
+	})
 }
 
 // Without a row there is nobody to say that a document can never be made: it is left to receive.

@@ -107,51 +107,48 @@ func TestAnOlderContentOfAReferenceNeverFollowsANewerOne(t *testing.T) {
 // nobody is called.
 func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object", Missing: true}
-	for name, c := range map[string]struct {
+	type row struct {
 		delete  time.Duration // when it comes, 0 for never
 		letters int
 		holds   string
-	}{
+	}
+	usecasetest.Table(t, stage{cfg: openBucket}.play, map[string]row{
 		"it comes":          {time.Minute, 0, ""},
 		"it never comes":    {0, 1, "1"},
 		"it comes too late": {time.Hour, 1, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: openBucket}.play(t, func(b *bench) {
-				b.fly(b.hold(put("a", 1)), 1)
-				b.objects(func(string) ([]byte, error) { return nil, gone })
-				began := time.Now()
-				flights := []flight.State{b.hold(touched("a", 2))}
-				for deleted := c.delete == 0; len(flights) > 0 || !deleted; {
-					if !deleted && (len(flights) == 0 || flights[0].Wake().After(began.Add(c.delete))) {
-						time.Sleep(time.Until(began.Add(c.delete)))
-						deleted = true
-						flights = append(flights, b.hold(`{"type":"doc.deleted","subject":"a","sequence":"3"}`))
-					}
-					slices.SortFunc(flights, func(x, y flight.State) int { return x.Wake().Compare(y.Wake()) })
-					legs := len(b.launched.list)
-					flights[0] = b.turn(flights[0])
-					flights = append(flights, b.launched.list[legs:]...) // its execution may end before it does
-					flights = slices.DeleteFunc(flights, func(s flight.State) bool { return s.Done })
-				}
-				l := b.TakeLetters(b.dead)
-				if len(l) != c.letters {
-					b.Errorf("%d dead letters, want %d", len(l), c.letters)
-				}
-				if waited := b.Config.Payload.MissingWait; len(l) > 0 && l[0].Died.Sub(began) < waited {
-					b.Errorf("dead after %s, want it to wait for %s", l[0].Died.Sub(began), waited)
-				}
-				if n := len(b.Notes.Of(journal.Claimed)); n > 20 {
-					b.Errorf("%d claims: each try costs two writes of the row", n)
-				}
-				if r := b.Row(doc("a")); r.Refusals != 0 {
-					b.Errorf("row %+v, want no refusal counted", r)
-				}
-				b.holds("a", c.holds)
-				b.inQueue(0)
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		b.fly(b.hold(put("a", 1)), 1)
+		b.objects(func(string) ([]byte, error) { return nil, gone })
+		began := time.Now()
+		flights := []flight.State{b.hold(touched("a", 2))}
+		for deleted := c.delete == 0; len(flights) > 0 || !deleted; {
+			if !deleted && (len(flights) == 0 || flights[0].Wake().After(began.Add(c.delete))) {
+				time.Sleep(time.Until(began.Add(c.delete)))
+				deleted = true
+				flights = append(flights, b.hold(`{"type":"doc.deleted","subject":"a","sequence":"3"}`))
+			}
+			slices.SortFunc(flights, func(x, y flight.State) int { return x.Wake().Compare(y.Wake()) })
+			legs := len(b.launched.list)
+			flights[0] = b.turn(flights[0])
+			flights = append(flights, b.launched.list[legs:]...) // its execution may end before it does
+			flights = slices.DeleteFunc(flights, func(s flight.State) bool { return s.Done })
+		}
+		l := b.TakeLetters(b.dead)
+		if len(l) != c.letters {
+			b.Errorf("%d dead letters, want %d", len(l), c.letters)
+		}
+		if waited := b.Config.Payload.MissingWait; len(l) > 0 && l[0].Died.Sub(began) < waited {
+			b.Errorf("dead after %s, want it to wait for %s", l[0].Died.Sub(began), waited)
+		}
+		if n := len(b.Notes.Of(journal.Claimed)); n > 20 {
+			b.Errorf("%d claims: each try costs two writes of the row", n)
+		}
+		if r := b.Row(doc("a")); r.Refusals != 0 {
+			b.Errorf("row %+v, want no refusal counted", r)
+		}
+		b.holds("a", c.holds)
+		b.inQueue(0)
+	})
 }
 
 func TestADeleteLoadsNothing(t *testing.T) {
@@ -189,11 +186,12 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 // version has its turn.
 func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object"}
-	for name, c := range map[string]struct {
+	type row struct {
 		spoil  func(b *bench)
 		reason deadletter.Reason
 		detail string
-	}{
+	}
+	usecasetest.Table(t, stage{cfg: openBucket}.play, map[string]row{
 		"no such object": {func(b *bench) {
 			b.objects(func(string) ([]byte, error) { return nil, gone })
 		}, deadletter.Payload, "no such object"},
@@ -212,26 +210,22 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 			cfg.Sources = map[string]config.Source{"native": {Kind: "native", Collection: "elsewhere"}}
 			b.deploy(&cfg)
 		}, deadletter.Contract, "were the source's settings changed?"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: openBucket}.play(t, func(b *bench) {
-				s := b.hold(touched("a", 2))
-				c.spoil(b)
-				b.fly(s, 1)
-				l := b.TakeLetters(b.dead)
-				if len(l) != 1 || l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail) ||
-					l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
-					b.Errorf("dead letters %+v, want one: %s, %s", l, c.reason, c.detail)
-				}
-				b.requests(0, "it is not a document")
-				if r := b.Row(doc("a")); r.Pending != "" || r.Owner != "" || r.Dead == "" {
-					b.Errorf("row %+v, want it settled with the version dead", r)
-				}
-				b.Noted(journal.DeadLettered, 1)
-				b.inQueue(0)
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		s := b.hold(touched("a", 2))
+		c.spoil(b)
+		b.fly(s, 1)
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail) ||
+			l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
+			b.Errorf("dead letters %+v, want one: %s, %s", l, c.reason, c.detail)
+		}
+		b.requests(0, "it is not a document")
+		if r := b.Row(doc("a")); r.Pending != "" || r.Owner != "" || r.Dead == "" {
+			b.Errorf("row %+v, want it settled with the version dead", r)
+		}
+		b.Noted(journal.DeadLettered, 1)
+		b.inQueue(0)
+	})
 }
 
 // deploy makes index decode with other settings than receive did.

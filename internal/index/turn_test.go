@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -365,33 +366,29 @@ func TestAManifestThatCannotBeDeletedIsLeftToPrune(t *testing.T) {
 
 // Faults, line 54.
 func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
-	for name, newer := range map[string]func(s *flight.State, m *flight.Manifest){
+	usecasetest.Table(t, stage{}.play, map[string]func(s *flight.State, m *flight.Manifest){
 		"state":    func(s *flight.State, _ *flight.Manifest) { s.Schema = flight.SchemaVersion + 1 },
 		"manifest": func(_ *flight.State, m *flight.Manifest) { m.Schema = flight.SchemaVersion + 1 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				m := b.manifest(s.Flight)
-				newer(&s, m)
-				if err := b.flights.Put(b.Context(), m); err != nil {
-					b.Fatal(err)
-				}
-				// The flight ends with an alarm and nothing else, and another one writes its message.
-				before := b.Row(doc("a"))
-				b.fly(s, 1)
-				b.Noted(journal.Schema, 1)
-				b.Noted(journal.Deleted, 0)
-				if r := b.Row(doc("a")); r != before || b.sink.Counts().Requests != 0 {
-					b.Errorf("row %+v, want it untouched and nothing written: %+v", r, before)
-				}
-				b.flightsLeft(1) // for the code that can read it
-				time.Sleep(b.Config.Queues.Visibility)
-				b.delivers(b.receive(flight.Live), 2, "a", "1")
-				b.inQueue(0)
-			})
-		})
-	}
+	}, func(b *bench, newer func(s *flight.State, m *flight.Manifest)) {
+		s := b.hold(put("a", 1))
+		m := b.manifest(s.Flight)
+		newer(&s, m)
+		if err := b.flights.Put(b.Context(), m); err != nil {
+			b.Fatal(err)
+		}
+		// The flight ends with an alarm and nothing else, and another one writes its message.
+		before := b.Row(doc("a"))
+		b.fly(s, 1)
+		b.Noted(journal.Schema, 1)
+		b.Noted(journal.Deleted, 0)
+		if r := b.Row(doc("a")); r != before || b.sink.Counts().Requests != 0 {
+			b.Errorf("row %+v, want it untouched and nothing written: %+v", r, before)
+		}
+		b.flightsLeft(1) // for the code that can read it
+		time.Sleep(b.Config.Queues.Visibility)
+		b.delivers(b.receive(flight.Live), 2, "a", "1")
+		b.inQueue(0)
+	})
 }
 
 // Faults, line 49: a newer build's row is believed in nothing, neither as read nor as the image of
@@ -400,25 +397,21 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	newer := func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, b.key("a", 9) })
 	}
-	for name, when := range map[string]func(b *bench){
+	usecasetest.Table(t, stage{}.play, map[string]func(b *bench){
 		"as read":               newer,
 		"as the claim finds it": func(b *bench) { b.inject = at("CLAIM", func() { newer(b) }) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1), put("a", 2), put("b", 1))
-				when(b)
-				b.delivers(s, 1, "a", "")
-				b.holds("b", "1")
-				b.Noted(journal.Schema, 2)
-				b.Noted(journal.LeftFlight, 2)
-				if r := b.Row(doc("a")); r.Owner != "" || r.Attempts != 0 || r.Pending == "" {
-					b.Errorf("row %+v, want it untouched", r)
-				}
-				b.queued(2, 0, "both messages are given back")
-			})
-		})
-	}
+	}, func(b *bench, when func(b *bench)) {
+		s := b.hold(put("a", 1), put("a", 2), put("b", 1))
+		when(b)
+		b.delivers(s, 1, "a", "")
+		b.holds("b", "1")
+		b.Noted(journal.Schema, 2)
+		b.Noted(journal.LeftFlight, 2)
+		if r := b.Row(doc("a")); r.Owner != "" || r.Attempts != 0 || r.Pending == "" {
+			b.Errorf("row %+v, want it untouched", r)
+		}
+		b.queued(2, 0, "both messages are given back")
+	})
 }
 
 func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
@@ -464,11 +457,12 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 		b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Second), Level: 3}))
 	}
 	health := func(b *bench) shard.Row { return b.Row(shard.HealthRow("search")) }
-	for name, c := range map[string]struct {
+	type row struct {
 		race    func(b *bench)
 		pings   int64
 		written bool
-	}{
+	}
+	usecasetest.Table(t, stage{}.play, map[string]row{
 		"well again":                      {func(*bench) {}, 1, true},
 		"still down":                      {func(b *bench) { b.sink.SetDown(errors.New("refused")) }, 1, false},
 		"well again, and nobody may ping": {denyPings, 1, true},
@@ -481,39 +475,35 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 			false,
 		},
 		"the ping is a throttled request": {func(b *bench) { b.inject = fails("ping", fault.Throttle, 1) }, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				open(b)
-				c.race(b)
-				s = b.turn(s)
-				if n := b.sink.Counts().Pings; n != c.pings {
-					b.Errorf("%d pings, want %d", n, c.pings)
-				}
-				if got := b.sink.Counts().Requests == 1; got != c.written || s.Done != c.written {
-					b.Errorf("written %v, done %v, want %v", got, s.Done, c.written)
-				}
-				if h := health(b); (h.OpenUntil == 0) != c.written {
-					b.Errorf("health %+v, want the circuit closed: %v", h, c.written)
-				}
-				b.Noted(journal.Claimed, len(b.Notes.Of(journal.Committed)))
-				b.sink.SetDown(nil)
-				b.inject = well
-				b.delivers(s, 5, "a", "1")
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		s := b.hold(put("a", 1))
+		open(b)
+		c.race(b)
+		s = b.turn(s)
+		if n := b.sink.Counts().Pings; n != c.pings {
+			b.Errorf("%d pings, want %d", n, c.pings)
+		}
+		if got := b.sink.Counts().Requests == 1; got != c.written || s.Done != c.written {
+			b.Errorf("written %v, done %v, want %v", got, s.Done, c.written)
+		}
+		if h := health(b); (h.OpenUntil == 0) != c.written {
+			b.Errorf("health %+v, want the circuit closed: %v", h, c.written)
+		}
+		b.Noted(journal.Claimed, len(b.Notes.Of(journal.Committed)))
+		b.sink.SetDown(nil)
+		b.inject = well
+		b.delivers(s, 5, "a", "1")
+	})
 }
 
 // A sink that is paused is left alone: nothing is claimed, nobody pings. Neither an open circuit
 // nor its probe ends the pause.
 func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
-	row := shard.HealthRow("search")
-	for name, c := range map[string]struct {
+	type row struct {
 		before func(b *bench)
 		pings  int64
-	}{
+	}
+	usecasetest.Table(t, stage{}.play, map[string]row{
 		"before the turn": {func(b *bench) { b.Write(shard.Pause("search", now(), "ann", "")) }, 0},
 		"whose circuit may be probed": {func(b *bench) {
 			b.Write(shard.Trip("search", now(), now().Add(time.Millisecond), 3))
@@ -524,26 +514,22 @@ func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
 			b.Write(shard.Trip("search", now(), now().Add(time.Millisecond), 3))
 			b.inject = at("CLOSE", func() { b.Write(shard.Pause("search", now(), "ann", "")) })
 		}, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				c.before(b)
-				s = b.turn(s)
-				b.inject = well
-				s = b.turn(s)
-				b.Noted(journal.Claimed, 0)
-				if n := b.sink.Counts().Pings; n != c.pings || b.Row(row).PausedBy != "ann" {
-					b.Errorf("%d pings, want %d; health %+v, want it paused", n, c.pings, b.Row(row))
-				}
-				if wait := s.Wake().Sub(now().Time()); s.Done || wait > 20*time.Second {
-					b.Errorf("done %v, wakes in %s: want it to look again within seconds", s.Done, wait)
-				}
-				b.Write(shard.Resume("search", b.Row(row), now(), b.Config.Retry.OpenFor))
-				b.delivers(s, 5, "a", "1")
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		s := b.hold(put("a", 1))
+		c.before(b)
+		s = b.turn(s)
+		b.inject = well
+		s = b.turn(s)
+		b.Noted(journal.Claimed, 0)
+		if n := b.sink.Counts().Pings; n != c.pings || b.Row(shard.HealthRow("search")).PausedBy != "ann" {
+			b.Errorf("%d pings, want %d; health %+v, want it paused", n, c.pings, b.Row(shard.HealthRow("search")))
+		}
+		if wait := s.Wake().Sub(now().Time()); s.Done || wait > 20*time.Second {
+			b.Errorf("done %v, wakes in %s: want it to look again within seconds", s.Done, wait)
+		}
+		b.Write(shard.Resume("search", b.Row(shard.HealthRow("search")), now(), b.Config.Retry.OpenFor))
+		b.delivers(s, 5, "a", "1")
+	})
 }
 
 // After a minute no flight waits for a sink that is paused, not even the one that opened its
@@ -656,11 +642,12 @@ func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 		return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: status, RetryAfter: after}}
 	}
 	unknown := memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503}}
-	for name, c := range map[string]struct {
+	type row struct {
 		script func(b *bench)
 		open   bool
 		paced  int64
-	}{
+	}
+	usecasetest.Table(t, stage{}.play, map[string]row{
 		"one of two unknown":   {script: func(b *bench) { b.sink.Script(doc("a"), unknown) }},
 		"both unknown":         {script: func(b *bench) { b.sink.ScriptRequests(unknown) }, open: true},
 		"one of two throttled": {script: func(b *bench) { b.sink.Script(doc("a"), throttled(429, 0)) }, paced: 1000},
@@ -693,20 +680,16 @@ func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 			b.Change(doc("b"), func(r *shard.Row) { r.Attempts = 3 })
 			b.sink.Script(doc("a"), unknown)
 		}, open: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1), put("b", 1))
-				c.script(b)
-				b.turn(s)
-				health := b.Row(shard.HealthRow("search"))
-				if got := health.OpenUntil != 0; got != c.open {
-					b.Errorf("circuit open: %v, want %v", got, c.open)
-				}
-				if health.Rate != c.paced {
-					b.Errorf("pace %d, want %d thousandths of a document a second", health.Rate, c.paced)
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		s := b.hold(put("a", 1), put("b", 1))
+		c.script(b)
+		b.turn(s)
+		health := b.Row(shard.HealthRow("search"))
+		if got := health.OpenUntil != 0; got != c.open {
+			b.Errorf("circuit open: %v, want %v", got, c.open)
+		}
+		if health.Rate != c.paced {
+			b.Errorf("pace %d, want %d thousandths of a document a second", health.Rate, c.paced)
+		}
+	})
 }

@@ -66,38 +66,36 @@ func TestALongWindowBesideAShortOne(t *testing.T) {
 // What waits long goes on in a Standard execution where that can be started. Where it cannot, it
 // waits in Express ones, each in its time.
 func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
-	for name, calls := range map[string]string{"start": "StartExecution", "checkpoint": "PutNext"} {
-		t.Run(name, func(t *testing.T) {
-			stage{cfg: beside}.play(t, func(b *bench) {
-				begin := time.Now()
-				s := b.hold(put("a", 1), slowly(put("a", 1)))
-				b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool {
-					return op.Call == calls && time.Since(begin) < time.Minute
-				})
-				for legs := 1; ; {
-					if s = b.turn(s); !s.Done {
-						if s.Kind != flight.Express ||
-							s.Wake().Sub(s.Started.Time()) > 5*time.Minute-b.Config.Index.Timeout {
-							b.Fatalf("%s execution, wakes %s after it began", s.Kind, s.Wake().Sub(s.Started.Time()))
-						}
-						continue
-					}
-					if len(b.launched.list) == legs {
-						break
-					}
-					legs++
-					s = b.launched.list[legs-1]
-				}
-				n := b.Notes.Of(journal.Committed)
-				if at := n[1].At.Sub(begin); len(n) != 2 || at < 5*time.Minute || at > 5*time.Minute+time.Second {
-					b.Errorf("%d commits, the long one after %s", len(n), at)
-				}
-				b.Noted(journal.LaunchLost, 0)
-				b.Noted(journal.Received, 1)
-				b.inQueue(0)
-			})
+	usecasetest.Table(t, stage{cfg: beside}.play, map[string]string{
+		"start": "StartExecution", "checkpoint": "PutNext",
+	}, func(b *bench, calls string) {
+		begin := time.Now()
+		s := b.hold(put("a", 1), slowly(put("a", 1)))
+		b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool {
+			return op.Call == calls && time.Since(begin) < time.Minute
 		})
-	}
+		for legs := 1; ; {
+			if s = b.turn(s); !s.Done {
+				if s.Kind != flight.Express ||
+					s.Wake().Sub(s.Started.Time()) > 5*time.Minute-b.Config.Index.Timeout {
+					b.Fatalf("%s execution, wakes %s after it began", s.Kind, s.Wake().Sub(s.Started.Time()))
+				}
+				continue
+			}
+			if len(b.launched.list) == legs {
+				break
+			}
+			legs++
+			s = b.launched.list[legs-1]
+		}
+		n := b.Notes.Of(journal.Committed)
+		if at := n[1].At.Sub(begin); len(n) != 2 || at < 5*time.Minute || at > 5*time.Minute+time.Second {
+			b.Errorf("%d commits, the long one after %s", len(n), at)
+		}
+		b.Noted(journal.LaunchLost, 0)
+		b.Noted(journal.Received, 1)
+		b.inQueue(0)
+	})
 }
 
 // A burst in a long window is one write. What came before its last event leaves its flight in its

@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -115,11 +116,12 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 // A claim that another receive or flight has overtaken between the read and the write is decided
 // again by the row's image.
 func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		race func(b *bench)
 		left bool
 		note journal.Step
-	}{
+	}
+	usecasetest.Table(t, stage{}.play, map[string]row{
 		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, false, journal.LeftSuperseded},
 		"by another owner": {func(b *bench) {
 			b.Write(shard.Claim(shard.Bid{
@@ -146,23 +148,19 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 			func(b *bench) { b.Write(shard.Write{Transition: shard.COLLECT, Doc: doc("a"), Drop: true}) },
 			false, journal.LeftFlight,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				b.inject = at("CLAIM", func() { c.race(b) })
-				s = b.turn(s)
-				if s.Done == c.left {
-					b.Errorf("done %v, want what is left in the flight: %v", s.Done, c.left)
-				}
-				b.Noted(c.note, 1)
-				b.Noted(journal.LeaseLost, 0)
-				if c.note != journal.Committed && b.sink.Counts().Requests != 0 {
-					b.Error("written without a claim")
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		s := b.hold(put("a", 1))
+		b.inject = at("CLAIM", func() { c.race(b) })
+		s = b.turn(s)
+		if s.Done == c.left {
+			b.Errorf("done %v, want what is left in the flight: %v", s.Done, c.left)
+		}
+		b.Noted(c.note, 1)
+		b.Noted(journal.LeaseLost, 0)
+		if c.note != journal.Committed && b.sink.Counts().Requests != 0 {
+			b.Error("written without a claim")
+		}
+	})
 }
 
 // What was prepared for one version is never written as another.
@@ -219,31 +217,27 @@ func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 // An unknown outcome that is answered after the lease has ended: whoever has the lease now wrote
 // something newer, as it should be.
 func TestA409AfterTheLeaseHasEndedIsNotAnAlarm(t *testing.T) {
-	for name, after := range map[string]time.Duration{
+	usecasetest.Table(t, stage{}.play, map[string]time.Duration{
 		"under a live lease": 5 * time.Second,
 		"after it":           14 * time.Second,
-	} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
-				var log spans
-				b.through = func(to sink.Sink) sink.Sink { return zombie{to, s.Wake().Add(after), &log} }
-				s = b.turn(s)
-				want := 0
-				if after < b.Config.Lease("search") {
-					want = 1
-				}
-				b.Noted(journal.SinkNewer, want)
-				b.Noted(journal.Committed, 0)
-				b.inQueue(1)
-				if s.Done {
-					b.Error("taken for success")
-				}
-				b.delivers(s, 2, "a", "1")
-			})
-		})
-	}
+	}, func(b *bench, after time.Duration) {
+		s := b.hold(put("a", 1))
+		b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
+		var log spans
+		b.through = func(to sink.Sink) sink.Sink { return zombie{to, s.Wake().Add(after), &log} }
+		s = b.turn(s)
+		want := 0
+		if after < b.Config.Lease("search") {
+			want = 1
+		}
+		b.Noted(journal.SinkNewer, want)
+		b.Noted(journal.Committed, 0)
+		b.inQueue(1)
+		if s.Done {
+			b.Error("taken for success")
+		}
+		b.delivers(s, 2, "a", "1")
+	})
 }
 
 func TestADeadLetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
@@ -308,18 +302,14 @@ func (m miscounts) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 
 // A sink that cannot count is believed in nothing.
 func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
-	for name, n := range map[string]int{"none": 0, "too short": 1, "too long": 3} {
-		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1), put("b", 1))
-				b.through = func(to sink.Sink) sink.Sink { return miscounts{to, n} }
-				b.turn(s)
-				b.Noted(journal.OutcomeUnknown, 2)
-				b.Noted(journal.Committed, 0)
-				b.inQueue(2)
-			})
-		})
-	}
+	usecasetest.Table(t, stage{}.play, map[string]int{"none": 0, "too short": 1, "too long": 3}, func(b *bench, n int) {
+		s := b.hold(put("a", 1), put("b", 1))
+		b.through = func(to sink.Sink) sink.Sink { return miscounts{to, n} }
+		b.turn(s)
+		b.Noted(journal.OutcomeUnknown, 2)
+		b.Noted(journal.Committed, 0)
+		b.inQueue(2)
+	})
 }
 
 // Documents that can never be made are rejected beside each other, as written ones are committed: a

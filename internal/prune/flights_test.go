@@ -33,22 +33,22 @@ const silent = orphan + 30*time.Minute
 
 func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name  string
+	type row struct {
 		then  func(b *bench, id flight.ID)
 		age   time.Duration
 		gone  bool
 		stuck bool
 		waits bool
-	}{
-		{"young", func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan, false, false, false},
-		{"committed", func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan + 1, true, false, false},
-		{
-			"a newer version committed", func(b *bench, id flight.ID) { b.commit(doc(1), 3, shard.Put) }, orphan + 1, true,
+	}
+	usecasetest.Table(t, play, map[string]row{
+		"young":     {func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan, false, false, false},
+		"committed": {func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan + 1, true, false, false},
+		"a newer version committed": {
+			func(b *bench, id flight.ID) { b.commit(doc(1), 3, shard.Put) }, orphan + 1, true,
 			false, false,
 		},
-		{"dead", func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
-		{"its dead letter is parked, another version is dead", func(b *bench, id flight.ID) {
+		"dead": {func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
+		"its dead letter is parked, another version is dead": {func(b *bench, id flight.ID) {
 			m := b.manifest(id).Records[0].Message
 			l := deadletter.New(m, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
 			l.Sink = "search"
@@ -59,7 +59,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			b.admit(doc(1), 3)
 			b.park(doc(1), 3)
 		}, orphan + 1, true, false, false},
-		{"only its checkpoint is left", func(b *bench, id flight.ID) {
+		"only its checkpoint is left": {func(b *bench, id flight.ID) {
 			if err := b.flights.Delete(b.Context(), id); err != nil {
 				b.Fatal(err)
 			}
@@ -67,50 +67,44 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 				b.Fatal(err)
 			}
 		}, orphan + 1, true, false, false},
-		{"pending, a short time ago", func(*bench, flight.ID) {}, orphan + 1, false, false, true},
-		{
-			"a row that shows nothing, a short time ago",
+		"pending, a short time ago": {func(*bench, flight.ID) {}, orphan + 1, false, false, true},
+		"a row that shows nothing, a short time ago": {
 			func(b *bench, _ flight.ID) { b.Write(shard.Write{Doc: doc(1), Drop: true}) }, silent - 1, false, false,
 			true,
 		},
-		{"pending, and nobody works on it", func(*bench, flight.ID) {}, silent + 1, false, true, false},
-		{"pending, in a row of newer code", func(b *bench, _ flight.ID) {
+		"pending, and nobody works on it": {func(*bench, flight.ID) {}, silent + 1, false, true, false},
+		"pending, in a row of newer code": {func(b *bench, _ flight.ID) {
 			b.Change(doc(1), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
 		}, silent + 1, false, false, true},
-		{"pending, and a claim that got no answer", func(b *bench, id flight.ID) {
+		"pending, and a claim that got no answer": {func(b *bench, id flight.ID) {
 			time.Sleep(orphan)
 			b.claim(doc(1), 2)
 		}, silent - 1, false, false, true},
-		{"an older version committed", func(b *bench, id flight.ID) {
+		"an older version committed": {func(b *bench, id flight.ID) {
 			b.Write(shard.Write{Doc: doc(1), Drop: true})
 			b.commit(doc(1), 1, shard.Put)
 		}, silent + 1, false, true, false},
-		{"pending, and the sink is down", func(b *bench,
+		"pending, and the sink is down": {func(b *bench,
 			id flight.ID,
 		) {
 			b.Write(shard.Trip("search", now(), now().Add(time.Hour), 1))
 		}, orphan + 1, false, false, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				id := b.flight(entry{doc(1), 2})
-				tt.then(b, id)
-				time.Sleep(tt.age)
-				rep := b.run()
-				if got := len(b.stored()) == 0; got != tt.gone {
-					b.Errorf("gone: %t, want %t", got, tt.gone)
-				}
-				if got := len(rep.Flights.Stuck) == 1; got != tt.stuck ||
-					len(b.Notes.Of(journal.Stuck)) == 1 != tt.stuck {
-					b.Errorf("report %+v, want stuck %t", rep.Flights, tt.stuck)
-				}
-				if got := rep.Flights.Waiting == 1; got != tt.waits {
-					b.Errorf("report %+v, want waiting %t", rep.Flights, tt.waits)
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		id := b.flight(entry{doc(1), 2})
+		tt.then(b, id)
+		time.Sleep(tt.age)
+		rep := b.run()
+		if got := len(b.stored()) == 0; got != tt.gone {
+			b.Errorf("gone: %t, want %t", got, tt.gone)
+		}
+		if got := len(rep.Flights.Stuck) == 1; got != tt.stuck ||
+			len(b.Notes.Of(journal.Stuck)) == 1 != tt.stuck {
+			b.Errorf("report %+v, want stuck %t", rep.Flights, tt.stuck)
+		}
+		if got := rep.Flights.Waiting == 1; got != tt.waits {
+			b.Errorf("report %+v, want waiting %t", rep.Flights, tt.waits)
+		}
+	})
 }
 
 func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
@@ -224,50 +218,45 @@ func (b *bench) manifest(id flight.ID) *flight.Manifest {
 
 func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name string
-		row  func(b *bench)
-	}{
-		{"still pending", func(*bench) {}},
-		{"the row was collected", func(b *bench) { b.Write(shard.Write{Doc: doc(1), Drop: true}) }},
-		{"twelve hours later", func(*bench) { time.Sleep(13 * time.Hour) }},
+	type row struct {
+		row func(b *bench)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				fixed := b.flight(entry{doc(1), 3}, entry{doc(2), 1})
-				b.commit(doc(2), 1, shard.Put)
-				time.Sleep(silent)
-				tt.row(b)
-				if rep := b.next(); len(rep.Flights.Stuck) != 1 {
-					b.Fatalf("report %+v, want it stuck", rep.Flights)
-				}
-				s, p := b.rescuer()
-				to, err := p.Rescue(b.Context(), fixed)
-				if err != nil || to == fixed {
-					b.Fatalf("rescue: new flight %s, error %v", to, err)
-				}
-				time.Sleep(10 * time.Second)
-				synctest.Wait()
-				got, ok, err := s.Get(b.Context(), doc(1))
-				if err != nil || !ok || got.Version != "3" {
-					b.Errorf("the sink holds %+v, there %t, error %v; want version 3", got, ok, err)
-				}
-				if n := s.Counts().Ops; n != 1 {
-					b.Errorf("%d documents were written, want 1: the other was done", n)
-				}
-				if r := b.Row(doc(1)); r.Committed == "" || r.Pending != "" {
-					b.Errorf("row %+v, want it committed", r)
-				}
-				if _, err := p.Rescue(b.Context(), fixed); !errors.Is(err, prune.ErrNothingToRescue) {
-					b.Errorf("rescue again: %v, want ErrNothingToRescue", err)
-				}
-				if rep := b.next(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
-					b.Errorf("report %+v, %d flights left; want none", rep.Flights, len(b.stored()))
-				}
-			})
-		})
-	}
+	usecasetest.Table(t, play, map[string]row{
+		"still pending":         {func(*bench) {}},
+		"the row was collected": {func(b *bench) { b.Write(shard.Write{Doc: doc(1), Drop: true}) }},
+		"twelve hours later":    {func(*bench) { time.Sleep(13 * time.Hour) }},
+	}, func(b *bench, tt row) {
+		fixed := b.flight(entry{doc(1), 3}, entry{doc(2), 1})
+		b.commit(doc(2), 1, shard.Put)
+		time.Sleep(silent)
+		tt.row(b)
+		if rep := b.next(); len(rep.Flights.Stuck) != 1 {
+			b.Fatalf("report %+v, want it stuck", rep.Flights)
+		}
+		s, p := b.rescuer()
+		to, err := p.Rescue(b.Context(), fixed)
+		if err != nil || to == fixed {
+			b.Fatalf("rescue: new flight %s, error %v", to, err)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		got, ok, err := s.Get(b.Context(), doc(1))
+		if err != nil || !ok || got.Version != "3" {
+			b.Errorf("the sink holds %+v, there %t, error %v; want version 3", got, ok, err)
+		}
+		if n := s.Counts().Ops; n != 1 {
+			b.Errorf("%d documents were written, want 1: the other was done", n)
+		}
+		if r := b.Row(doc(1)); r.Committed == "" || r.Pending != "" {
+			b.Errorf("row %+v, want it committed", r)
+		}
+		if _, err := p.Rescue(b.Context(), fixed); !errors.Is(err, prune.ErrNothingToRescue) {
+			b.Errorf("rescue again: %v, want ErrNothingToRescue", err)
+		}
+		if rep := b.next(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
+			b.Errorf("report %+v, %d flights left; want none", rep.Flights, len(b.stored()))
+		}
+	})
 }
 
 // A flight may hold several versions of a document, in any order. The rescue admits the newest: a
@@ -349,35 +338,32 @@ func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 // better is listed for a resync before its manifest goes.
 func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type row struct {
 		open   bool
 		then   func(b *bench)
 		listed int
-	}{
+	}
+	usecasetest.Table(t, play, map[string]row{
 		"a newer delete is committed":     {true, func(b *bench) { b.commit(doc(1), 3, shard.Delete) }, 1},
 		"a newer put is committed":        {true, func(b *bench) { b.commit(doc(1), 3, shard.Put) }, 1},
 		"the version itself is committed": {true, func(b *bench) { b.commit(doc(1), 2, shard.Put) }, 0},
 		"it is a dead letter":             {true, func(b *bench) { b.park(doc(1), 2) }, 0},
 		"a flight that asked its rows":    {false, func(b *bench) { b.commit(doc(1), 3, shard.Delete) }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				id := b.flight(entry{doc(1), 2})
-				if c.open {
-					m := b.manifest(id)
-					m.Records[0].Events[0].Admitted = 0
-					if err := b.flights.Put(b.Context(), m); err != nil {
-						b.Fatal(err)
-					}
-				}
-				c.then(b)
-				time.Sleep(orphan + 1)
-				b.run()
-				b.Noted(journal.OutageResync, c.listed)
-				if n := len(b.stored()); n != 0 {
-					b.Errorf("%d manifests left, want none", n)
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		id := b.flight(entry{doc(1), 2})
+		if c.open {
+			m := b.manifest(id)
+			m.Records[0].Events[0].Admitted = 0
+			if err := b.flights.Put(b.Context(), m); err != nil {
+				b.Fatal(err)
+			}
+		}
+		c.then(b)
+		time.Sleep(orphan + 1)
+		b.run()
+		b.Noted(journal.OutageResync, c.listed)
+		if n := len(b.stored()); n != 0 {
+			b.Errorf("%d manifests left, want none", n)
+		}
+	})
 }

@@ -8,22 +8,23 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name string
+	type row struct {
 		row  func(b *bench, d shard.DocID)
 		gone bool
-	}{
-		{"no row", func(*bench, shard.DocID) {}, false},
-		{"dead", func(b *bench, d shard.DocID) { b.admit(d, 5); b.park(d, 5) }, false},
-		{"an older version committed", func(b *bench, d shard.DocID) { b.commit(d, 4, shard.Put) }, false},
-		{"a newer version pending", func(b *bench, d shard.DocID) { b.admit(d, 6) }, false},
-		{"this version committed", func(b *bench, d shard.DocID) { b.commit(d, 5, shard.Put) }, true},
-		{"a newer version committed", func(b *bench, d shard.DocID) { b.commit(d, 6, shard.Delete) }, true},
-		{"versions of another class", func(b *bench, d shard.DocID) {
+	}
+	usecasetest.Table(t, play, map[string]row{
+		"no row":                     {func(*bench, shard.DocID) {}, false},
+		"dead":                       {func(b *bench, d shard.DocID) { b.admit(d, 5); b.park(d, 5) }, false},
+		"an older version committed": {func(b *bench, d shard.DocID) { b.commit(d, 4, shard.Put) }, false},
+		"a newer version pending":    {func(b *bench, d shard.DocID) { b.admit(d, 6) }, false},
+		"this version committed":     {func(b *bench, d shard.DocID) { b.commit(d, 5, shard.Put) }, true},
+		"a newer version committed":  {func(b *bench, d shard.DocID) { b.commit(d, 6, shard.Delete) }, true},
+		"versions of another class": {func(b *bench, d shard.DocID) {
 			v, err := shard.ParseVersion(shard.ClassLex, "zzz")
 			if err != nil {
 				b.Fatal(err)
@@ -34,23 +35,18 @@ func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 			b.Write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: "t", Now: now(), Until: now().Add(time.Second)}))
 			b.Write(shard.Commit(l, shard.Put, now(), 1<<40, b.Row(d)))
 		}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				tt.row(b, doc(1))
-				id := b.letter(doc(1), 5, deadletter.Contract)
-				undecodable := b.letter("", 5, deadletter.Undecodable)
-				rep := b.run()
-				if _, ok := b.Facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
-					b.Errorf("dead letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
-				}
-				if _, ok := b.Facts(undecodable); !ok {
-					b.Error("a dead letter without a version went")
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		tt.row(b, doc(1))
+		id := b.letter(doc(1), 5, deadletter.Contract)
+		undecodable := b.letter("", 5, deadletter.Undecodable)
+		rep := b.run()
+		if _, ok := b.Facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
+			b.Errorf("dead letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
+		}
+		if _, ok := b.Facts(undecodable); !ok {
+			b.Error("a dead letter without a version went")
+		}
+	})
 }
 
 func TestTransientDeadLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {

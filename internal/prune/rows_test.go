@@ -19,54 +19,54 @@ import (
 func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 	t.Parallel()
 	const retention = 30 * day
-	tests := []struct {
-		name  string
+	type row struct {
 		row   func(b *bench, d shard.DocID)
 		then  time.Duration // how long nothing happens
 		last  func(b *bench, d shard.DocID)
 		gone  bool
 		stuck bool
-	}{
-		{
-			"settled, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
+	}
+	usecasetest.Table(t, play, map[string]row{
+		"settled, younger than rows are kept": {
+			func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
 			retention - time.Minute, nil, false, false,
 		},
-		{"settled", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, nil, true, false},
-		{
-			"tombstone, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) },
+		"settled": {func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, nil, true, false},
+		"tombstone, younger than rows are kept": {
+			func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) },
 			retention - time.Minute, nil, false, false,
 		},
-		{"tombstone", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) }, retention, nil, true, false},
-		{
-			"dead, nothing pending", func(b *bench, d shard.DocID) { b.admit(d, 1); b.park(d, 1) }, retention, nil, true,
+		"tombstone": {func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) }, retention, nil, true, false},
+		"dead, nothing pending": {
+			func(b *bench, d shard.DocID) { b.admit(d, 1); b.park(d, 1) }, retention, nil, true,
 			false,
 		},
-		{"marked dead, never admitted", func(b *bench, d shard.DocID) { b.park(d, 1) }, retention, nil, true, false},
-		{
-			"settled long ago, and something new waits", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
+		"marked dead, never admitted": {func(b *bench, d shard.DocID) { b.park(d, 1) }, retention, nil, true, false},
+		"settled long ago, and something new waits": {
+			func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
 			retention, func(b *bench, d shard.DocID) { b.admit(d, 2) }, false, false,
 		},
-		{
-			"settled long ago, and being written", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention,
+		"settled long ago, and being written": {
+			func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention,
 			func(b *bench, d shard.DocID) {
 				b.admit(d, 2)
 				b.claim(d, 2)
 			}, false, false,
 		},
-		{"pending", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention - time.Minute, nil, false, false},
-		{
-			"pending for longer than rows are kept", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention, nil, true,
+		"pending": {func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention - time.Minute, nil, false, false},
+		"pending for longer than rows are kept": {
+			func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention, nil, true,
 			true,
 		},
-		{
-			"pending for longer than rows are kept, and leased", func(b *bench, d shard.DocID) { b.admit(d, 1) },
+		"pending for longer than rows are kept, and leased": {
+			func(b *bench, d shard.DocID) { b.admit(d, 1) },
 			retention, func(b *bench, d shard.DocID) { b.claim(d, 1) }, false, false,
 		},
-		{
-			"claimed without an answer, long ago", func(b *bench, d shard.DocID) { b.admit(d, 1); b.claim(d, 1) },
+		"claimed without an answer, long ago": {
+			func(b *bench, d shard.DocID) { b.admit(d, 1); b.claim(d, 1) },
 			retention, nil, true, true,
 		},
-		{"newer schema", func(b *bench, d shard.DocID) {
+		"newer schema": {func(b *bench, d shard.DocID) {
 			b.commit(d, 1, shard.Put)
 			b.Write(shard.Write{Doc: d, Update: []shard.Action{
 				{
@@ -75,33 +75,28 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 				},
 			}})
 		}, retention, nil, false, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				d := doc(1)
-				tt.row(b, d)
-				time.Sleep(tt.then)
-				if tt.last != nil {
-					tt.last(b, d)
-				}
-				before := b.Row(d)
-				rep := b.run()
-				if got := b.Row(d); tt.gone == got.Exists() || !tt.gone && got != before {
-					b.Errorf("row %+v, want gone %t", got, tt.gone)
-				}
-				if got := rep.Rows.Stuck == 1; got != tt.stuck {
-					b.Errorf("counted stuck: %t, want %t", got, tt.stuck)
-				}
-				if got := len(b.Notes.Of(journal.Stuck)) == 1; got != tt.stuck {
-					b.Errorf("alarm: %t, want %t", got, tt.stuck)
-				}
-				if got := rep.Rows.Collected == 1; got != tt.gone {
-					b.Errorf("counted collected: %t, want %t", got, tt.gone)
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		d := doc(1)
+		tt.row(b, d)
+		time.Sleep(tt.then)
+		if tt.last != nil {
+			tt.last(b, d)
+		}
+		before := b.Row(d)
+		rep := b.run()
+		if got := b.Row(d); tt.gone == got.Exists() || !tt.gone && got != before {
+			b.Errorf("row %+v, want gone %t", got, tt.gone)
+		}
+		if got := rep.Rows.Stuck == 1; got != tt.stuck {
+			b.Errorf("counted stuck: %t, want %t", got, tt.stuck)
+		}
+		if got := len(b.Notes.Of(journal.Stuck)) == 1; got != tt.stuck {
+			b.Errorf("alarm: %t, want %t", got, tt.stuck)
+		}
+		if got := rep.Rows.Collected == 1; got != tt.gone {
+			b.Errorf("counted collected: %t, want %t", got, tt.gone)
+		}
+	})
 }
 
 // Faults, line 48.
@@ -286,31 +281,28 @@ func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor str
 
 // By a clock that is two months ahead every tombstone is older than rows are kept.
 func TestAPruneWhoseClockIsOffCollectsNothing(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		by  time.Duration
 		off bool
-	}{
+	}
+	usecasetest.Table(t, play, map[string]row{
 		"ahead by two months":  {60 * 24 * time.Hour, true},
 		"behind by two months": {-60 * 24 * time.Hour, true},
 		"ahead by a minute":    {time.Minute, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				b.commit(doc(1), 2, shard.Delete)
-				p := b.pruner()
-				p.Fired, p.Clock = time.Now(), clock.Skewed{Clock: clock.System{}, By: c.by}
-				if rep, err := p.Run(b.Context()); (err != nil) != c.off || rep.Ran == c.off {
-					b.Errorf("report %+v, %v: want an error: %t", rep, err, c.off)
-				}
-				want := 0
-				if c.off {
-					want = 1
-				}
-				b.Noted(journal.ClockOff, want)
-				if !b.Row(doc(1)).Exists() {
-					b.Error("the tombstone is gone")
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		b.commit(doc(1), 2, shard.Delete)
+		p := b.pruner()
+		p.Fired, p.Clock = time.Now(), clock.Skewed{Clock: clock.System{}, By: c.by}
+		if rep, err := p.Run(b.Context()); (err != nil) != c.off || rep.Ran == c.off {
+			b.Errorf("report %+v, %v: want an error: %t", rep, err, c.off)
+		}
+		want := 0
+		if c.off {
+			want = 1
+		}
+		b.Noted(journal.ClockOff, want)
+		if !b.Row(doc(1)).Exists() {
+			b.Error("the tombstone is gone")
+		}
+	})
 }

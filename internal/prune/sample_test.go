@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -78,7 +79,7 @@ func TestASampleIsAFewCommittedRowsOfThisSinkAtRandom(t *testing.T) {
 }
 
 func TestNoSampleIsTakenWhereItCannotBeCompared(t *testing.T) {
-	for name, change := range map[string]func(b *bench){
+	usecasetest.Table(t, play, map[string]func(b *bench){
 		"it is turned off":        func(b *bench) { b.Config.Lifecycle.DriftSample = 0 },
 		"the table is empty":      func(b *bench) { b.Write(shard.Write{Doc: doc(1), Drop: true}) },
 		"the sink is paused":      func(b *bench) { b.Write(shard.Pause("search", now(), "ann", "")) },
@@ -88,17 +89,13 @@ func TestNoSampleIsTakenWhereItCannotBeCompared(t *testing.T) {
 			b.admit(doc(1), 1)
 		},
 		"the row is another sink's": func(b *bench) { b.Config.Sinks["x"] = config.Sink{}; b.Config.DefaultSink = "x" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				b.commit(doc(1), 1, shard.Put)
-				change(b)
-				if got := b.sampled(); len(got) > 0 {
-					t.Errorf("got %v, want none", got)
-				}
-			})
-		})
-	}
+	}, func(b *bench, change func(b *bench)) {
+		b.commit(doc(1), 1, shard.Put)
+		change(b)
+		if got := b.sampled(); len(got) > 0 {
+			b.Errorf("got %v, want none", got)
+		}
+	})
 }
 
 func TestASampleThatCannotBeStartedFailsItsSegmentOnly(t *testing.T) {

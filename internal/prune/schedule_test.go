@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
@@ -53,50 +54,45 @@ func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
 
 func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name    string
+	type row struct {
 		verdict func(op fault.Op) fault.Verdict
 		left    int // items after the run
 		sent    int // messages after the run
-	}{
-		{"send fails", func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.FailBefore) }, 1, 0},
-		{"answer of the send is lost", func(op fault.Op) fault.Verdict {
+	}
+	usecasetest.Table(t, play, map[string]row{
+		"send fails": {func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.FailBefore) }, 1, 0},
+		"answer of the send is lost": {func(op fault.Op) fault.Verdict {
 			return at(op, "SendMessageBatch", fault.FailAfter)
 		}, 1, 1},
-		{"killed between send and delete", func(op fault.Op) fault.Verdict {
+		"killed between send and delete": {func(op fault.Op) fault.Verdict {
 			return at(op, "SendMessageBatch", fault.CrashAfter)
 		}, 1, 1},
-		{"delete fails", func(op fault.Op) fault.Verdict { return at(op, "DeleteScheduled", fault.FailBefore) }, 1, 1},
-		{"all is well", func(fault.Op) fault.Verdict { return fault.OK }, 0, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			play(t, func(b *bench) {
-				b.schedules("1", time.Now(), flight.Live)
-				met := false
-				p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
-					v := tt.verdict(op)
-					met = met || v != fault.OK
-					return v
-				}))
-				_, err := p.Run(b.Context())
-				if want := tt.left > 0; (err != nil) != want || met != want {
-					b.Errorf("error %v, fault met %t; want both %t", err, met, want)
-				}
-				if got := b.schedule.Len(); got != tt.left {
-					b.Errorf("%d items left, want %d", got, tt.left)
-				}
-				if got := b.live.Counts().Total(); got != tt.sent {
-					b.Errorf("%d messages, want %d", got, tt.sent)
-				}
-				time.Sleep(time.Minute)
-				b.next()
-				if b.schedule.Len() != 0 || b.live.Counts().Total() == 0 {
-					b.Error("the next run did not recover it")
-				}
-			})
-		})
-	}
+		"delete fails": {func(op fault.Op) fault.Verdict { return at(op, "DeleteScheduled", fault.FailBefore) }, 1, 1},
+		"all is well":  {func(fault.Op) fault.Verdict { return fault.OK }, 0, 1},
+	}, func(b *bench, tt row) {
+		b.schedules("1", time.Now(), flight.Live)
+		met := false
+		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+			v := tt.verdict(op)
+			met = met || v != fault.OK
+			return v
+		}))
+		_, err := p.Run(b.Context())
+		if want := tt.left > 0; (err != nil) != want || met != want {
+			b.Errorf("error %v, fault met %t; want both %t", err, met, want)
+		}
+		if got := b.schedule.Len(); got != tt.left {
+			b.Errorf("%d items left, want %d", got, tt.left)
+		}
+		if got := b.live.Counts().Total(); got != tt.sent {
+			b.Errorf("%d messages, want %d", got, tt.sent)
+		}
+		time.Sleep(time.Minute)
+		b.next()
+		if b.schedule.Len() != 0 || b.live.Counts().Total() == 0 {
+			b.Error("the next run did not recover it")
+		}
+	})
 }
 
 func at(op fault.Op, call string, v fault.Verdict) fault.Verdict {

@@ -104,34 +104,30 @@ func (silent) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) faul
 // The archive is beside the way of a message: whatever becomes of it, the answer and the flight are
 // the same.
 func TestALostArchiveIsCountedAndLosesNothingElse(t *testing.T) {
-	for name, broken := range map[string]fault.Injector{
+	usecasetest.Table(t, stage(nil).play, map[string]fault.Injector{
 		"fails": usecasetest.Always("PutArchive", fault.FailBefore),
 		"hangs": silent{},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				b.archived()
-				b.inject = broken
-				b.send(put("a", 1), "not even JSON")
-				began := time.Now()
-				b.keeps(1, "the good message is held, the broken one is a dead letter")
-				b.Noted(journal.Launched, 1)
-				b.Noted(journal.DeadLettered, 1)
-				b.Noted(journal.ArchiveLost, 1)
-				if took := time.Since(began); took >= b.Config.Receive.Timeout {
-					b.Errorf("took %s, want less than the function may", took)
-				}
-				if n := b.Notes.Of(journal.ArchiveLost)[0]; n.Count != 2 || n.Detail == "" {
-					b.Errorf("%+v, want both messages counted, and why", n)
-				}
-			})
-		})
-	}
+	}, func(b *bench, broken fault.Injector) {
+		b.archived()
+		b.inject = broken
+		b.send(put("a", 1), "not even JSON")
+		began := time.Now()
+		b.keeps(1, "the good message is held, the broken one is a dead letter")
+		b.Noted(journal.Launched, 1)
+		b.Noted(journal.DeadLettered, 1)
+		b.Noted(journal.ArchiveLost, 1)
+		if took := time.Since(began); took >= b.Config.Receive.Timeout {
+			b.Errorf("took %s, want less than the function may", took)
+		}
+		if n := b.Notes.Of(journal.ArchiveLost)[0]; n.Count != 2 || n.Detail == "" {
+			b.Errorf("%+v, want both messages counted, and why", n)
+		}
+	})
 }
 
 // A message is received for the first time once, whatever the batch comes to.
 func TestTheArchiveHasWhatIsSentAwayOrFails(t *testing.T) {
-	for name, prepare := range map[string]func(b *bench){
+	usecasetest.Table(t, stage(nil).play, map[string]func(b *bench){
 		"away": func(b *bench) {
 			b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Hour), Level: 7}))
 		},
@@ -146,20 +142,16 @@ func TestTheArchiveHasWhatIsSentAwayOrFails(t *testing.T) {
 		"no table": func(b *bench) {
 			b.inject = usecasetest.Away(fault.Table, fault.FailBefore)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				b.archived()
-				prepare(b)
-				b.send(put("a", 1))
-				func() {
-					defer func() { _ = recover() }()
-					b.keeps(1, "it is not done")
-				}()
-				if got := b.archivedBodies(); !slices.Equal(got, []string{put("a", 1)}) {
-					b.Errorf("got %q", got)
-				}
-			})
-		})
-	}
+	}, func(b *bench, prepare func(b *bench)) {
+		b.archived()
+		prepare(b)
+		b.send(put("a", 1))
+		func() {
+			defer func() { _ = recover() }()
+			b.keeps(1, "it is not done")
+		}()
+		if got := b.archivedBodies(); !slices.Equal(got, []string{put("a", 1)}) {
+			b.Errorf("got %q", got)
+		}
+	})
 }

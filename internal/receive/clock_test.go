@@ -6,15 +6,17 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // By a clock that is a month ahead every message is past its dead deadline. SQS says better.
 func TestABatchIsNotJudgedByAClockThatIsOff(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		by    time.Duration
 		again bool // every message was received before
 		off   bool
-	}{
+	}
+	usecasetest.Table(t, stage(nil).play, map[string]row{
 		"ahead by a month":                        {30 * 24 * time.Hour, false, true},
 		"behind by a month":                       {-30 * 24 * time.Hour, false, true},
 		"behind by a month, messages redelivered": {-30 * 24 * time.Hour, true, true},
@@ -22,36 +24,32 @@ func TestABatchIsNotJudgedByAClockThatIsOff(t *testing.T) {
 		"ahead by a month, messages redelivered":  {30 * 24 * time.Hour, true, true},
 		"ahead by a minute, messages redelivered": {time.Minute, true, false},
 		"behind by a minute":                      {-time.Minute, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				b.send(put("a", 1), put("b", 1))
-				if c.again {
-					if _, err := b.live.Receive(b.Context(), 10, 0); err != nil {
-						b.Fatal(err)
-					}
-					time.Sleep(b.Config.Queues.Visibility + time.Second)
-				}
-				batch, err := b.live.Receive(b.Context(), 10, 0)
-				if err != nil || len(batch) != 2 {
-					b.Fatalf("received %d messages, %v", len(batch), err)
-				}
-				h, _ := b.handler()
-				h.Clock = clock.Skewed{Clock: clock.System{}, By: c.by}
-				kept := h.Handle(b.Context(), batch)
-				if len(kept) != 2 {
-					b.Errorf("kept %v, want both", kept)
-				}
-				want := 0
-				if c.off {
-					want = 1
-				}
-				b.Noted(journal.ClockOff, want)
-				if admitted := len(b.Notes.Of(journal.Admitted)); admitted != 2-2*want {
-					b.Errorf("%d admitted, want %d", admitted, 2-2*want)
-				}
-				b.WantLetters(b.dead, 0)
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		b.send(put("a", 1), put("b", 1))
+		if c.again {
+			if _, err := b.live.Receive(b.Context(), 10, 0); err != nil {
+				b.Fatal(err)
+			}
+			time.Sleep(b.Config.Queues.Visibility + time.Second)
+		}
+		batch, err := b.live.Receive(b.Context(), 10, 0)
+		if err != nil || len(batch) != 2 {
+			b.Fatalf("received %d messages, %v", len(batch), err)
+		}
+		h, _ := b.handler()
+		h.Clock = clock.Skewed{Clock: clock.System{}, By: c.by}
+		kept := h.Handle(b.Context(), batch)
+		if len(kept) != 2 {
+			b.Errorf("kept %v, want both", kept)
+		}
+		want := 0
+		if c.off {
+			want = 1
+		}
+		b.Noted(journal.ClockOff, want)
+		if admitted := len(b.Notes.Of(journal.Admitted)); admitted != 2-2*want {
+			b.Errorf("%d admitted, want %d", admitted, 2-2*want)
+		}
+		b.WantLetters(b.dead, 0)
+	})
 }

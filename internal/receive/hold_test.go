@@ -325,45 +325,42 @@ func TestAFlightThatCannotBeStartedKeepsItsMessages(t *testing.T) {
 }
 
 func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		ahead                       time.Duration
 		held, delayed, stored, dead int
-	}{
+	}
+	usecasetest.Table(t, stage(nil).play, map[string]row{
 		"within quiet":              {5 * time.Second, 2, 0, 0, 0},
 		"within what a queue keeps": {10 * time.Minute, 1, 1, 0, 0},
 		"just beyond that":          {15 * time.Minute, 1, 0, 1, 0},
 		"later":                     {2 * time.Hour, 1, 0, 1, 0},
 		"too far":                   {28*24*time.Hour + time.Minute, 1, 0, 0, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				when := time.Now().Add(c.ahead)
-				later := notBefore(put("a", 2), when)
-				b.send(put("a", 1), later)
-				if kept := b.poll(); len(kept) != c.held {
-					b.Errorf("kept %v, want %d messages", kept, c.held)
-				}
-				pending := b.EventOf(put("a", 1)).Key
-				if c.held == 2 {
-					pending = b.EventOf(later).Key
-				}
-				if r := b.Row(doc("a")); r.Pending != pending {
-					b.Errorf("row %+v, want nothing pending that is not due soon", r)
-				}
-				items, _, err := b.schedule.Due(b.Context(), when, "", 10)
-				if err != nil || len(items) != c.stored {
-					b.Errorf("%d items are stored (%v), want %d", len(items), err, c.stored)
-				}
-				if n := b.live.Counts().Delayed; n != c.delayed {
-					b.Errorf("%d copies wait in the queue, want %d", n, c.delayed)
-				}
-				b.WantLetters(b.dead, c.dead)
-				if c.delayed == 1 {
-					b.wantCopy(when)
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		when := time.Now().Add(c.ahead)
+		later := notBefore(put("a", 2), when)
+		b.send(put("a", 1), later)
+		if kept := b.poll(); len(kept) != c.held {
+			b.Errorf("kept %v, want %d messages", kept, c.held)
+		}
+		pending := b.EventOf(put("a", 1)).Key
+		if c.held == 2 {
+			pending = b.EventOf(later).Key
+		}
+		if r := b.Row(doc("a")); r.Pending != pending {
+			b.Errorf("row %+v, want nothing pending that is not due soon", r)
+		}
+		items, _, err := b.schedule.Due(b.Context(), when, "", 10)
+		if err != nil || len(items) != c.stored {
+			b.Errorf("%d items are stored (%v), want %d", len(items), err, c.stored)
+		}
+		if n := b.live.Counts().Delayed; n != c.delayed {
+			b.Errorf("%d copies wait in the queue, want %d", n, c.delayed)
+		}
+		b.WantLetters(b.dead, c.dead)
+		if c.delayed == 1 {
+			b.wantCopy(when)
+		}
+	})
 }
 
 // wantCopy waits for the copy of a scheduled event and checks that it comes to the second and is
@@ -422,38 +419,35 @@ func TestAScheduledEventTooLargeToBeMarkedIsStored(t *testing.T) {
 // The table is away, or no flight can be stored or started. The messages wait, longer each
 // time, up to a quarter of an hour: receives are not burnt (REVIEW W7).
 func TestWhatCannotBeHeldWaitsLongerEachTime(t *testing.T) {
-	for what, tt := range map[string]struct {
+	type row struct {
 		fails func(op fault.Op) bool
 		step  journal.Step
-	}{
+	}
+	usecasetest.Table(t, stage(nil).play, map[string]row{
 		"table":     {func(op fault.Op) bool { return op.Service == fault.Table }, journal.Unreachable},
 		"manifest":  {func(op fault.Op) bool { return op.Call == "PutManifest" }, journal.LaunchLost},
 		"execution": {func(op fault.Op) bool { return op.Call == "StartExecution" }, journal.LaunchLost},
-	} {
-		t.Run(what, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool { return tt.fails(op) })
-				b.send(put("a", 1))
-				for i := range 70 { // as often as seconds can be doubled, and oftener
-					want := 15 * time.Minute
-					if i < 5 {
-						want = 40 * time.Second << i
-					}
-					if kept := b.poll(); len(kept) != 1 {
-						b.Fatalf("receive %d: kept %v, want the message", i+1, kept)
-					}
-					time.Sleep(want - 2*time.Second) // the tries of this invocation took less than a second
-					if b.live.Counts().Visible != 0 {
-						b.Errorf("receive %d: back before %s have passed", i+1, want)
-					}
-					time.Sleep(3 * time.Second)
-					if b.live.Counts().Visible != 1 {
-						b.Fatalf("receive %d: not back after %s", i+1, want)
-					}
-				}
-				b.Noted(tt.step, 70)
-				b.Noted(journal.Launched, 0)
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool { return tt.fails(op) })
+		b.send(put("a", 1))
+		for i := range 70 { // as often as seconds can be doubled, and oftener
+			want := 15 * time.Minute
+			if i < 5 {
+				want = 40 * time.Second << i
+			}
+			if kept := b.poll(); len(kept) != 1 {
+				b.Fatalf("receive %d: kept %v, want the message", i+1, kept)
+			}
+			time.Sleep(want - 2*time.Second) // the tries of this invocation took less than a second
+			if b.live.Counts().Visible != 0 {
+				b.Errorf("receive %d: back before %s have passed", i+1, want)
+			}
+			time.Sleep(3 * time.Second)
+			if b.live.Counts().Visible != 1 {
+				b.Fatalf("receive %d: not back after %s", i+1, want)
+			}
+		}
+		b.Noted(tt.step, 70)
+		b.Noted(journal.Launched, 0)
+	})
 }

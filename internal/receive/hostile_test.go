@@ -300,43 +300,41 @@ func TestABatchIsBoundedAndNobodyStarves(t *testing.T) {
 // A copy holds every event of its message. If it stood for all of them it would make copies of its
 // own: twice as many with each event.
 func TestEachScheduledEventIsOneCopyThatMakesNoOthers(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"in the queue": time.Minute, "as an item": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				var bodies []string
-				for i := range 8 {
-					bodies = append(bodies, notBefore(put(fmt.Sprintf("x-%d", i), 1),
-						time.Now().Add(ahead+time.Duration(i)*time.Minute)))
-				}
-				b.send(rabbits(bodies...))
-				b.keeps(0, "it is stored")
-				if n := b.live.Counts().Total() + b.schedule.Len(); n != 8 {
-					b.Errorf("%d copies and items, want one for each event", n)
-				}
-				items, _, err := b.schedule.Due(b.Context(), time.Now().Add(2*time.Hour), "", 10)
-				if err != nil {
+	usecasetest.Table(t, stage(nil).play, map[string]time.Duration{
+		"in the queue": time.Minute, "as an item": time.Hour,
+	}, func(b *bench, ahead time.Duration) {
+		var bodies []string
+		for i := range 8 {
+			bodies = append(bodies, notBefore(put(fmt.Sprintf("x-%d", i), 1),
+				time.Now().Add(ahead+time.Duration(i)*time.Minute)))
+		}
+		b.send(rabbits(bodies...))
+		b.keeps(0, "it is stored")
+		if n := b.live.Counts().Total() + b.schedule.Len(); n != 8 {
+			b.Errorf("%d copies and items, want one for each event", n)
+		}
+		items, _, err := b.schedule.Due(b.Context(), time.Now().Add(2*time.Hour), "", 10)
+		if err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(ahead)
+		for i := range 8 {
+			for _, it := range items[min(i, len(items)):min(i+1, len(items))] { // prune sends it as it is
+				b.live.Send(b.Context(), []queue.Outgoing{{Body: it.Body, Attributes: it.Attributes}})
+				if err := b.schedule.Delete(b.Context(), it.ID); err != nil {
 					b.Fatal(err)
 				}
-				time.Sleep(ahead)
-				for i := range 8 {
-					for _, it := range items[min(i, len(items)):min(i+1, len(items))] { // prune sends it as it is
-						b.live.Send(b.Context(), []queue.Outgoing{{Body: it.Body, Attributes: it.Attributes}})
-						if err := b.schedule.Delete(b.Context(), it.ID); err != nil {
-							b.Fatal(err)
-						}
-					}
-					b.poll()
-					b.index()
-					if n := b.live.Counts().Total() + b.schedule.Len(); n != 7-i {
-						b.Fatalf("%d copies are left after event %d, want %d", n, i, 7-i)
-					}
-					time.Sleep(time.Minute)
-				}
-				b.Noted(journal.Admitted, 8)
-				b.Noted(journal.Scheduled, 8)
-			})
-		})
-	}
+			}
+			b.poll()
+			b.index()
+			if n := b.live.Counts().Total() + b.schedule.Len(); n != 7-i {
+				b.Fatalf("%d copies are left after event %d, want %d", n, i, 7-i)
+			}
+			time.Sleep(time.Minute)
+		}
+		b.Noted(journal.Admitted, 8)
+		b.Noted(journal.Scheduled, 8)
+	})
 }
 
 func TestMoreScheduledEventsThanAMessageMayHaveAreADeadLetter(t *testing.T) {

@@ -182,26 +182,23 @@ func TestOneDocumentsTroubleIsItsOwn(t *testing.T) {
 
 // A copy that lull sent carries when the first was sent. It can make a message older, never newer.
 func TestFirstSentMakesOlderNeverNewer(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		first   time.Duration
 		letters int
-	}{
+	}
+	usecasetest.Table(t, stage(nil).play, map[string]row{
 		"older": {-30 * 24 * time.Hour, 1},
 		"newer": {time.Hour, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				ms := queue.Attribute{Type: "Number", String: millis(time.Now().Add(c.first))}
-				out := queue.Outgoing{
-					Body:       put("a", 1),
-					Attributes: map[string]queue.Attribute{queue.AttrFirstSent: ms},
-				}
-				if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
-					b.Fatal(errs)
-				}
-				b.poll()
-				b.WantLetters(b.dead, c.letters)
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		ms := queue.Attribute{Type: "Number", String: millis(time.Now().Add(c.first))}
+		out := queue.Outgoing{
+			Body:       put("a", 1),
+			Attributes: map[string]queue.Attribute{queue.AttrFirstSent: ms},
+		}
+		if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
+			b.Fatal(errs)
+		}
+		b.poll()
+		b.WantLetters(b.dead, c.letters)
+	})
 }

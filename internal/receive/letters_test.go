@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // overdue leaves a message in the queue until its dead deadline has passed.
@@ -143,11 +144,12 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 }
 
 func TestPARKFollowsTheRow(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		race func(b *bench, key shard.OrderKey)
 		dead bool
 		kept int
-	}{
+	}
+	usecasetest.Table(t, stage(nil).play, map[string]row{
 		"a newer version was admitted": {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)) }, false, 0},
 		"a newer version was committed": {func(b *bench, _ shard.OrderKey) {
 			b.admit(put("a", 2))
@@ -163,26 +165,22 @@ func TestPARKFollowsTheRow(t *testing.T) {
 		"a newer schema wrote it": {func(b *bench, k shard.OrderKey) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, k })
 		}, false, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				b.overdue(put("a", 1))
-				key := b.EventOf(put("a", 1)).Key
-				b.Change(doc("a"), func(r *shard.Row) {
-					r.VersionClass, r.Pending, r.BurstStart = shard.ClassInt, key,
-						now()
-				})
-				b.inject = at("PARK", func() { c.race(b, key) })
-				if kept := b.poll(); len(kept) != c.kept {
-					b.Errorf("kept %v, want %d: its dead letter is stored", kept, c.kept)
-				}
-				b.Noted(journal.Schema, c.kept)
-				if r := b.Row(doc("a")); (r.Dead == key) != c.dead || r.Committed > key && r.Pending != "" {
-					b.Errorf("row %+v, want marked dead: %v", r, c.dead)
-				}
-			})
+	}, func(b *bench, c row) {
+		b.overdue(put("a", 1))
+		key := b.EventOf(put("a", 1)).Key
+		b.Change(doc("a"), func(r *shard.Row) {
+			r.VersionClass, r.Pending, r.BurstStart = shard.ClassInt, key,
+				now()
 		})
-	}
+		b.inject = at("PARK", func() { c.race(b, key) })
+		if kept := b.poll(); len(kept) != c.kept {
+			b.Errorf("kept %v, want %d: its dead letter is stored", kept, c.kept)
+		}
+		b.Noted(journal.Schema, c.kept)
+		if r := b.Row(doc("a")); (r.Dead == key) != c.dead || r.Committed > key && r.Pending != "" {
+			b.Errorf("row %+v, want marked dead: %v", r, c.dead)
+		}
+	})
 }
 
 func (b *bench) admit(body string) {
@@ -276,36 +274,33 @@ func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
 func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 	place := func(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}} }
 	pointer := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"large"}]`
-	for name, c := range map[string]struct {
+	type row struct {
 		err           error
 		kept, letters int
-	}{
+	}
+	usecasetest.Table(t, stage(place).play, map[string]row{
 		"not now":  {errors.New("throttled"), 1, 0},
 		"for good": {&event.Invalid{Reason: deadletter.Payload, Problem: "no such object"}, 0, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, place, func(b *bench) {
-				broken := true
-				b.Sources = b.Sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
-					if broken {
-						return nil, c.err
-					}
-					return []byte(put("a", 1)), nil
-				})
-				b.send(pointer)
-				if kept := b.poll(); len(kept) != c.kept {
-					b.Errorf("kept %v, want %d messages", kept, c.kept)
-				}
-				b.WantLetters(b.dead, c.letters)
-				b.Noted(journal.Failed, c.kept)
-				broken = false
-				time.Sleep(41 * time.Second)
-				if b.poll(); c.kept == 1 && b.Row(doc("a")).Pending == "" {
-					b.Error("the message was not admitted once its body could be loaded")
-				}
-			})
+	}, func(b *bench, c row) {
+		broken := true
+		b.Sources = b.Sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
+			if broken {
+				return nil, c.err
+			}
+			return []byte(put("a", 1)), nil
 		})
-	}
+		b.send(pointer)
+		if kept := b.poll(); len(kept) != c.kept {
+			b.Errorf("kept %v, want %d messages", kept, c.kept)
+		}
+		b.WantLetters(b.dead, c.letters)
+		b.Noted(journal.Failed, c.kept)
+		broken = false
+		time.Sleep(41 * time.Second)
+		if b.poll(); c.kept == 1 && b.Row(doc("a")).Pending == "" {
+			b.Error("the message was not admitted once its body could be loaded")
+		}
+	})
 }
 
 func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
@@ -350,33 +345,29 @@ func TestADeadLetterThatSQSMovesBackIsADeadLetterAgain(t *testing.T) {
 		many[fmt.Sprint("trace-", i)] = queue.Text("x")
 	}
 	long := strings.Repeat("x", queue.MaxBytes-len(put("a", 1))-len(`,"note":""`))
-	for name, m := range map[string]queue.Message{
+	usecasetest.Table(t, stage(nil).play, map[string]queue.Message{
 		"as it is":        {Body: put("a", 1)},
 		"packed":          {Body: strings.Replace(put("a", 1), "{", `{"note":"`+long+`",`, 1)},
 		"many attributes": {Body: put("a", 1), Attributes: many},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				m.ID, m.Sent = "m", time.Now()
-				e := b.EventOf(put("a", 1))
-				b.SendLetter(b.live, m, e, deadletter.Refusals)
-				b.Change(doc("a"), func(r *shard.Row) { r.Dead, r.LastError = e.Key, "500 item failed" })
-				b.keeps(0, "it is stored elsewhere")
-				l := b.TakeLetters(b.dead)
-				if len(l) != 1 || l[0].Key != e.Key || l[0].Reason != deadletter.Refusals || l[0].Body != m.Body ||
-					len(l[0].Attributes) < len(m.Attributes) || !strings.Contains(l[0].Detail, "500 item failed") {
-					b.Errorf("dead letters %.300v, want the one that was moved", l)
-				}
-				// Without the mark it is an event as any other.
-				b.Change(doc("a"), func(r *shard.Row) { r.Dead = "" })
-				b.SendLetter(b.live, m, e, deadletter.Refusals)
-				b.keeps(1, "it is held")
-				if held := b.manifests()[0].Records[0].Message; held.Body != m.Body {
-					b.Errorf("the flight holds %.100q, want the original body", held.Body)
-				}
-			})
-		})
-	}
+	}, func(b *bench, m queue.Message) {
+		m.ID, m.Sent = "m", time.Now()
+		e := b.EventOf(put("a", 1))
+		b.SendLetter(b.live, m, e, deadletter.Refusals)
+		b.Change(doc("a"), func(r *shard.Row) { r.Dead, r.LastError = e.Key, "500 item failed" })
+		b.keeps(0, "it is stored elsewhere")
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Key != e.Key || l[0].Reason != deadletter.Refusals || l[0].Body != m.Body ||
+			len(l[0].Attributes) < len(m.Attributes) || !strings.Contains(l[0].Detail, "500 item failed") {
+			b.Errorf("dead letters %.300v, want the one that was moved", l)
+		}
+		// Without the mark it is an event as any other.
+		b.Change(doc("a"), func(r *shard.Row) { r.Dead = "" })
+		b.SendLetter(b.live, m, e, deadletter.Refusals)
+		b.keeps(1, "it is held")
+		if held := b.manifests()[0].Records[0].Message; held.Body != m.Body {
+			b.Errorf("the flight holds %.100q, want the original body", held.Body)
+		}
+	})
 }
 
 // A small message may unpack to a megabyte.

@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func openly(c *config.Config) { c.TableOutage = config.TableOutageOpen }
@@ -63,11 +64,12 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 		})
 	}
 	const lost = fault.FailBefore
-	for name, c := range map[string]struct {
+	type row struct {
 		verdicts    map[string]fault.Verdict
 		unreachable int
 		open        []shard.DocID
-	}{
+	}
+	usecasetest.Table(t, stage(openly).play, map[string]row{
 		"all throttled": {map[string]fault.Verdict{
 			"a": fault.Throttle, "b": fault.Throttle,
 			"c": fault.Throttle, "Read": lost,
@@ -84,21 +86,17 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 			1,
 			[]shard.DocID{doc("a"), doc("b"), doc("c")},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, openly, func(b *bench) {
-				b.admit(put("a", 2))
-				b.admit(put("c", 2))
-				b.inject = fail(c.verdicts)
-				b.send(put("a", 1), put("b", 1), put("c", 1))
-				b.keeps(3, "all three")
-				b.Noted(journal.Unreachable, c.unreachable)
-				if got := b.written(); !slices.Equal(got, c.open) {
-					b.Errorf("%v are written open, want %v", got, c.open)
-				}
-			})
-		})
-	}
+	}, func(b *bench, c row) {
+		b.admit(put("a", 2))
+		b.admit(put("c", 2))
+		b.inject = fail(c.verdicts)
+		b.send(put("a", 1), put("b", 1), put("c", 1))
+		b.keeps(3, "all three")
+		b.Noted(journal.Unreachable, c.unreachable)
+		if got := b.written(); !slices.Equal(got, c.open) {
+			b.Errorf("%v are written open, want %v", got, c.open)
+		}
+	})
 }
 
 // An invocation whose own time is up knows nothing of the table.

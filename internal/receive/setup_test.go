@@ -51,8 +51,16 @@ var (
 	at  = usecasetest.At
 )
 
+// stage changes the settings of a bench, nil for none.
+type stage func(*config.Config)
+
 // play runs a story in a bubble.
 func play(t *testing.T, change func(*config.Config), story func(b *bench)) {
+	t.Helper()
+	stage(change).play(t, story)
+}
+
+func (change stage) play(t *testing.T, story func(b *bench)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) {
 		b := setup(t, change)

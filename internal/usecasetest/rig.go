@@ -37,6 +37,17 @@ func Story(t *testing.T, story func(t *testing.T)) {
 	synctest.Test(t, story)
 }
 
+// Table plays a story for every row of a table, each on a bench and in a bubble of its own, beside
+// the others. play opens the bench.
+func Table[Bench, Row any](t *testing.T, play func(t *testing.T, story func(b Bench)), rows map[string]Row,
+	story func(b Bench, row Row),
+) {
+	t.Helper()
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) { play(t, func(b Bench) { story(b, row) }) })
+	}
+}
+
 // Open completes the default configuration as change leaves it, which may be nil. Call it inside a
 // synctest bubble, so that every clock is the bubble's.
 func Open(t *testing.T, change func(*config.Config)) *Rig {
