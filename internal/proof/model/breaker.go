@@ -109,42 +109,42 @@ func (b Breaker) Settled(s BreakerState) bool {
 
 // Next appends what can happen: times that pass, the sink, the flights.
 func (b Breaker) Next(s BreakerState, edges []Edge[BreakerState]) []Edge[BreakerState] {
-	add := func(t BreakerState, free bool, broken Broken, text string) {
-		edges = append(edges, Edge[BreakerState]{To: t, Free: free, Broken: broken, Label: Label{Text: text}})
-	}
-	if t := s; s.Ill {
-		t.Ill = false
-		add(t, true, 0, "the sink gets well")
+	x := leaving[BreakerState]{edges: edges}
+	if s.Ill {
+		x.free(s, Label{Text: "the sink gets well"}).To.Ill = false
 	} else if s.Left.Ills > 0 {
+		t := &x.edge(s, false, Label{Text: "the sink falls ill: it throttles"}).To
 		t.Left.Ills--
 		t.Ill = true
-		add(t, false, 0, "the sink falls ill: it throttles")
 	}
-	if t := s; s.Until {
-		t.Until = false
-		add(t, true, 0, "open_until is past")
+	if s.Until {
+		x.free(s, Label{Text: "open_until is past"}).To.Until = false
 	}
-	if t := s; s.Probe && !b.Rules.ProbeForever {
-		t.Probe = false
-		add(t, true, 0, "probe_until is past")
+	if s.Probe && !b.Rules.ProbeForever {
+		x.free(s, Label{Text: "probe_until is past"}).To.Probe = false
 	}
-	if t := s; s.Halted {
+	if s.Halted {
+		t := &x.free(s, Label{Text: "an operator: RESUME"}).To
 		t.Halted, t.Paused = false, false
-		add(t, true, 0, "an operator: RESUME")
 	} else if s.Left.Pauses > 0 {
+		t := &x.edge(s, false, Label{Text: "an operator: PAUSE"}).To
 		t.Left.Pauses--
 		t.Halted, t.Paused = true, true
-		add(t, false, 0, "an operator: PAUSE")
 	}
 	for i, f := range s.Flight {
-		if t := s; f.Work != Idle && f.Work != Done && s.Left.Crashes > 0 {
+		if f.Work != Idle && f.Work != Done && s.Left.Crashes > 0 {
+			t := &x.edge(s, false, Label{Text: "index crashes: " + workText[f.Work]}).To
 			t.Left.Crashes--
 			t.Flight[i] = Prober{}
-			add(t, false, 0, "index crashes: "+workText[f.Work])
 		}
-		b.work(s, i, add)
+		switch {
+		case f.Work == Idle:
+			b.look(&x, s, i)
+		case f.Work != Done:
+			b.work(x.free(s, Label{}), i)
+		}
 	}
-	return edges
+	return x.edges
 }
 
 var workText = [...]string{
@@ -152,91 +152,84 @@ var workText = [...]string{
 	Pinged: "before CLOSE",
 }
 
-func (b Breaker) work(s BreakerState, i int, add func(BreakerState, bool, Broken, string)) {
-	t := s
-	f := &t.Flight[i]
-	switch s.Flight[i].Work {
-	case Idle:
-		b.look(s, i, add)
+// work is what a flight does once it has looked.
+func (b Breaker) work(e *Edge[BreakerState], i int) {
+	t, f, text := &e.To, &e.To.Flight[i], &e.Label.Text
+	switch f.Work {
 	case Admitted:
-		f.Work = Asking
-		add(t, true, 0, "index claims its document, and the request goes to the sink")
+		f.Work, *text = Asking, "index claims its document, and the request goes to the sink"
 	case Asking:
-		text := "the sink applies the document"
-		switch {
-		case s.Ill:
-			b.trip(&t, f)
-			text = "the sink throttles the document: TRIP, and the flight waits"
-		case b.Rules.WaitForSuccess:
-			t.Open, t.Until = false, false
-			fallthrough
-		default:
-			*f = Prober{Work: Done}
-		}
-		add(t, true, 0, text)
-	case Probing:
-		text := "the sink answers the ping"
-		f.Work = Pinged
-		switch {
-		case b.Denied && b.Rules.DeniedTrips:
-			b.trip(&t, f)
-			text = "the sink denies the ping: TRIP, and the flight waits"
-		case b.Denied:
-			text = "the sink denies the ping: documents will tell"
-		case s.Ill:
-			b.trip(&t, f)
-			text = "the sink throttles the ping: TRIP, and the flight waits"
-		}
-		add(t, true, 0, text)
-	case Pinged:
-		// CLOSE: probe_until is ours.
-		if f.Mine && s.Probed {
-			t.Open, t.Until, t.Probed, t.Probe = false, false, false, false
-			t.Paused = t.Paused && !b.Rules.CloseResumes
-			if s.Paused && !b.Rules.CloseUnread {
-				*f = Prober{}
-				add(t, true, 0, "CLOSE: applied; its image shows a pause: the flight waits")
-				return
-			}
-			*f = Prober{Work: Admitted}
-			add(t, true, s.admitted(), "CLOSE: applied")
+		if t.Ill {
+			*text = "the sink throttles the document: TRIP, and the flight waits"
+			b.trip(t, f)
 			return
 		}
-		*f = Prober{}
-		text, broken := "CLOSE: refused: the flight waits", Broken(0)
-		if b.Rules.CloseRefusedYes {
-			f.Work = Asking
-			text = "CLOSE: refused; index claims its document all the same"
-			if s.Open {
-				broken = ClaimedOpen
-			}
+		*f, *text = Prober{Work: Done}, "the sink applies the document"
+		if b.Rules.WaitForSuccess {
+			t.Open, t.Until = false, false
 		}
-		add(t, true, broken, text)
+	case Probing:
+		switch f.Work = Pinged; {
+		case b.Denied && b.Rules.DeniedTrips:
+			b.trip(t, f)
+			*text = "the sink denies the ping: TRIP, and the flight waits"
+		case b.Denied:
+			*text = "the sink denies the ping: documents will tell"
+		case t.Ill:
+			b.trip(t, f)
+			*text = "the sink throttles the ping: TRIP, and the flight waits"
+		default:
+			*text = "the sink answers the ping"
+		}
+	case Pinged:
+		b.shut(e, f)
 	}
 }
 
+// shut is CLOSE: probe_until is ours.
+func (b Breaker) shut(e *Edge[BreakerState], f *Prober) {
+	t, text, own := &e.To, &e.Label.Text, f.Mine && e.To.Probed
+	paused := t.Paused
+	*f = Prober{}
+	switch {
+	case !own && b.Rules.CloseRefusedYes:
+		f.Work, *text = Asking, "CLOSE: refused; index claims its document all the same"
+		if t.Open {
+			e.Broken = ClaimedOpen
+		}
+		return
+	case !own:
+		*text = "CLOSE: refused: the flight waits"
+		return
+	}
+	t.Open, t.Until, t.Probed, t.Probe = false, false, false, false
+	t.Paused = paused && !b.Rules.CloseResumes
+	if paused && !b.Rules.CloseUnread {
+		*text = "CLOSE: applied; its image shows a pause: the flight waits"
+		return
+	}
+	f.Work, *text = Admitted, "CLOSE: applied"
+	e.Broken = t.admitted()
+}
+
 // look is a flight that reads the health row at the beginning of its turn.
-func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken, string)) {
-	t := s
-	f := &t.Flight[i]
+func (b Breaker) look(x *leaving[BreakerState], s BreakerState, i int) {
 	switch {
 	case s.Paused && !b.Rules.PauseUnread: // it waits
 	case !s.Open:
-		f.Work = Admitted
-		add(t, true, s.admitted(), "index reads the health row: closed")
+		e := x.free(s, Label{Text: "index reads the health row: closed"})
+		e.To.Flight[i].Work, e.Broken = Admitted, s.admitted()
 	case s.Until && !b.Rules.ProbeDocument, b.Rules.WaitForSuccess:
 	case b.Rules.ProbeDocument:
-		f.Work = Asking
-		add(t, true, ClaimedOpen, "the circuit breaker is open: index probes with its document")
+		e := x.free(s, Label{Text: "the circuit breaker is open: index probes with its document"})
+		e.To.Flight[i].Work, e.Broken = Asking, ClaimedOpen
 	case !s.Probe || b.Rules.ProbeByAnyone:
-		for j := range t.Flight {
-			if j != i && !b.Rules.ProbeByAnyone {
-				t.Flight[j].Mine = false // another probe_until
-			}
+		t := &x.free(s, Label{Text: "open_until is past: PROBE: applied, the ping goes to the sink"}).To
+		if !b.Rules.ProbeByAnyone {
+			t.unprobed() // another probe_until
 		}
 		t.Probed, t.Probe = true, true
-		*f = Prober{Work: Probing, Mine: true}
-		add(t, true, 0, "open_until is past: PROBE: applied, the ping goes to the sink")
+		t.Flight[i] = Prober{Work: Probing, Mine: true}
 	}
 }
 
@@ -257,7 +250,12 @@ func (b Breaker) trip(t *BreakerState, f *Prober) {
 	}
 	t.Open, t.Until, t.Probed, t.Probe = true, true, false, false
 	t.Paused = t.Paused && !b.Rules.TripResumes
-	for j := range t.Flight {
-		t.Flight[j].Mine = false
+	t.unprobed()
+}
+
+// unprobed takes the probe away from whoever has it.
+func (s *BreakerState) unprobed() {
+	for i := range s.Flight {
+		s.Flight[i].Mine = false
 	}
 }

@@ -11,24 +11,18 @@ func (x *step) dead() {
 		only := Set(1) << i
 		k := x.keys(only).Newest()
 		rk := x.rowKey(k)
-		t := *s
 		l := Label{Key: k, Messages: only}
-		var broken Broken
 		switch {
 		case s.Row.Committed >= rk:
-			broken = x.remove(&t, only)
-			l.Text = "dlq: {m} is superseded: dropped"
+			x.remove(x.free(*s, l.says("dlq: {m} is superseded: dropped")), only)
 		case s.Row.Lease:
-			continue
 		case s.Row.Claimed < rk:
-			t.Messages[i] = Queued
-			l.Text = "dlq: {m} never ran: returned"
+			x.free(*s, l.says("dlq: {m} never ran: returned")).To.Messages[i] = Queued
 		default:
-			t.DeadLetters[k] = Parked
-			t.Parker.Message = only
-			l.Text = "dlq: the dead letter of {m} is stored"
+			t := x.free(*s, l.says("dlq: the dead letter of {m} is stored"))
+			t.To.DeadLetters[k] = Parked
+			t.To.Parker.Message = only
 		}
-		x.edge(t, true, broken, l)
 	}
 }
 
@@ -42,17 +36,17 @@ func (x *step) park() {
 	if s.Parker.Receive {
 		by, goes, stays = "receive", "; {m} acknowledged", "; {m} is held"
 	}
-	l := Label{Key: k, Messages: only, By: by, Text: ": crash before PARK {k}"}
-	t := *s
-	t.Parker = Parker{}
-	x.fault(Crashes, t, l)
-	l.Then = goes
+	rest := *s
+	rest.Parker = Parker{}
+	x.fault(Crashes, rest, Label{Key: k, Messages: only, By: by, Text: ": crash before PARK {k}"})
+	t := x.free(rest, Label{Key: k, Messages: only, By: by, Then: goes})
+	row, l := &t.To.Row, &t.Label
 	switch {
 	case s.Row.parks(rk, false):
-		t.Row = s.Row.park(x.Rules, rk, false)
+		*row = s.Row.park(x.Rules, rk, false)
 		l.Text = ": PARK {k}: applied"
 	case s.Row.parks(rk, true) && !x.Rules.NoSecondPark:
-		t.Row = s.Row.park(x.Rules, rk, true)
+		*row = s.Row.park(x.Rules, rk, true)
 		l.Text = ": PARK {k}, form two: applied"
 	case s.Row.Committed >= rk:
 		l.Text = ": PARK {k}: refused, committed >= {k}"
@@ -62,24 +56,21 @@ func (x *step) park() {
 		l.Text, l.Then = ": PARK {k}: refused by a live lease", goes+" all the same"
 	case s.Row.Lease:
 		l.Text, l.Then = ": PARK {k}: refused by a live lease", stays
-		x.free(t, l)
 		return
 	default:
 		l.Text, l.Then = ": PARK {k}: refused", stays
-		x.free(t, l)
 		return
 	}
-	broken := x.remove(&t, only)
-	if t.Row.Dead == rk {
-		x.stale(&t)
+	x.remove(t, only)
+	if row.Dead == rk {
+		x.stale(t)
 	}
-	x.edge(t, true, broken, l)
 }
 
 // stale remembers what an eventually consistent read may still show after dead changed.
-func (x *step) stale(t *State) {
+func (x *step) stale(t *Edge[State]) {
 	if x.s.Left[Stale] > 0 && x.s.Row.Dead != None {
-		t.StaleDead = x.s.Row.Dead
+		t.To.StaleDead = x.s.Row.Dead
 	}
 }
 
@@ -94,40 +85,32 @@ func (x *step) operator() {
 	live := x.live(s)
 	for k := Key(1); k <= MaxKey; k++ {
 		rk := x.rowKey(k)
-		t, ok := x.spend(*s, Redrives)
-		l := Label{Key: k, Text: "redrive {k}: takes `dead` away"}
-		blocked := s.DeadLetters[k] != NoDeadLetter && s.Row.Claimed == rk && !live.Has(k)
-		if blocked {
-			t, ok = *s, true
-			l.Text = "{k} may be in the sink and keeps older ones out: it is redriven: takes `dead` away"
-		}
-		if !ok || s.DeadLetters[k] == NoDeadLetter || !s.Row.redrives(x.Rules, rk) || x.unseen(k) == 0 {
+		if s.DeadLetters[k] == NoDeadLetter || !s.Row.redrives(x.Rules, rk) || x.unseen(k) == 0 {
 			continue
 		}
-		t.Row = s.Row.redrive(rk)
-		t.Redrive = k
-		if t.Row.Dead != s.Row.Dead {
-			x.stale(&t)
+		l := Label{Key: k, Text: "redrive {k}: takes `dead` away"}
+		blocked := s.Row.Claimed == rk && !live.Has(k)
+		if blocked {
+			l.Text = "{k} may be in the sink and keeps older ones out: it is redriven: takes `dead` away"
 		}
-		x.edge(t, blocked, 0, l)
+		t := x.unless(blocked, Redrives, *s, l)
+		t.To.Row, t.To.Redrive = s.Row.redrive(rk), k
+		if t.To.Row.Dead != s.Row.Dead {
+			x.stale(t)
+		}
 	}
 }
 
 func (x *step) redriveSend() {
-	s := x.s
-	k := s.Redrive
-	t := *s
+	t := *x.s
+	k, only := t.Redrive, x.unseen(t.Redrive)
 	t.Redrive = None
 	x.fault(Crashes, t, Label{Key: k, Text: "redrive {k}: crash before sending"})
-	free := x.unseen(k)
-	if free == 0 {
+	if only == 0 {
 		x.free(t, Label{Key: k, Text: "redrive {k}: stops, the dead letter stays parked"})
 		return
 	}
-	only := free & -free
-	for i := range only.All() {
-		t.Messages[i] = Queued
-	}
+	t.put(only, Queued)
 	t.Young &^= only
 	if x.Rules.RedriveHidesAge {
 		t.Young |= only
@@ -141,9 +124,10 @@ func (x *step) redriveSend() {
 	x.free(t, l)
 }
 
-// unseen are the messages that carry k alone and that nobody knows.
+// unseen is the first message that carries k alone and that nobody knows.
 func (x *step) unseen(k Key) Set {
-	return x.alone(Set(1<<len(x.Bounds.Messages)-1)&x.s.at(Gone)&^x.s.held(), k)
+	set := x.alone(Set(1<<len(x.Bounds.Messages)-1)&x.s.at(Gone)&^x.s.held(), k)
+	return set & -set
 }
 
 // prune collects the row. Age is not modelled as time. When a row is older than rows are kept, so
@@ -151,38 +135,27 @@ func (x *step) unseen(k Key) Set {
 func (x *step) prune() {
 	s := x.s
 	if s.Collect {
-		t := *s
-		t.Collect = false
-		t.Row = Row{}
-		t.StaleDead = None
-		x.free(t, Label{Text: "prune deletes the row without a condition"})
+		x.free(*s, Label{Text: "prune deletes the row without a condition"}).To.collect()
 	}
 	for k := s.Aged + 1; k <= MaxKey; k++ {
-		t := *s
-		t.Aged = k
-		x.fault(Ages, t, Label{Key: k, Text: "{k} is now older than rows are kept"})
+		x.fault(Ages, *s, Label{Key: k, Text: "{k} is now older than rows are kept"}).To.Aged = k
 	}
-	t, ok := x.spend(*s, Prunes)
-	if !ok || !s.Row.collectable() {
-		return
-	}
-	if x.Rules.PruneByState {
-		t.Row, t.StaleDead = Row{}, None
-		x.edge(t, false, 0, Label{Text: "prune: the row is settled: deleted, whatever its age"})
-		return
-	}
+	t := *s
 	t.Aged = max(s.Aged, s.Row.Committed, s.Row.Claimed, s.Row.Dead)
-	if !x.quiet(t.Aged) {
-		return
+	switch {
+	case !s.Row.collectable():
+	case x.Rules.PruneByState:
+		x.fault(Prunes, *s, Label{Text: "prune: the row is settled: deleted, whatever its age"}).To.collect()
+	case !x.quiet(t.Aged):
+	case x.Rules.PruneUnguarded:
+		x.fault(Prunes, t, Label{Text: "row retention passes: prune reads the row"}).To.Collect = true
+	default:
+		x.fault(Prunes, t, Label{Text: "row retention passes: prune deletes the row"}).To.collect()
 	}
-	if x.Rules.PruneUnguarded {
-		t.Collect = true
-		x.edge(t, false, 0, Label{Text: "row retention passes: prune reads the row"})
-		return
-	}
-	t.Row, t.StaleDead = Row{}, None
-	x.edge(t, false, 0, Label{Text: "row retention passes: prune deletes the row"})
 }
+
+// collect deletes the row.
+func (s *State) collect() { s.Row, s.StaleDead, s.Collect = Row{}, None, false }
 
 // quiet reports that nothing short-lived is under way: rows are kept for weeks, a flight lives for
 // twelve hours at most and the queue keeps a message for a week.

@@ -22,6 +22,27 @@ type Edge[S comparable] struct {
 	Broken Broken
 }
 
+// leaving collects the edges that leave a state.
+type leaving[S comparable] struct {
+	edges []Edge[S]
+	waste Edge[S] // what the budget does not allow
+}
+
+// edge adds an edge to t and returns it: t is changed there, until the next edge is added.
+func (x *leaving[S]) edge(t S, free bool, l Label) *Edge[S] {
+	x.edges = append(x.edges, Edge[S]{To: t, Label: l, Free: free})
+	return &x.edges[len(x.edges)-1]
+}
+
+// free adds what happens by itself.
+func (x *leaving[S]) free(t S, l Label) *Edge[S] { return x.edge(t, true, l) }
+
+// none is an edge that nobody follows.
+func (x *leaving[S]) none() *Edge[S] {
+	x.waste = Edge[S]{}
+	return &x.waste
+}
+
 // Label is an action: a text with placeholders, filled in when a story is told. The explorer never
 // formats one.
 type Label struct {
@@ -31,6 +52,12 @@ type Label struct {
 	Exec     uint8  // {f}: the flight's execution, by its place in the state
 	Key      Key    // {k}: a version
 	Messages Set    // {m}: messages
+}
+
+// says is the label with another text.
+func (l Label) says(text string) Label {
+	l.Text = text
+	return l
 }
 
 // Machine is something to explore. Next appends the edges that leave a state; Canon picks one of

@@ -1,21 +1,22 @@
 package model
 
+import "cmp"
+
 // rest ends the claim of an invocation: the flight waits for its next turn.
-func (x *step) rest(t *State, e int) {
-	f := &t.Execs[e]
+func (x *step) rest(t *Edge[State], e int) {
+	f := &t.To.Execs[e]
 	*f = Exec{Messages: f.Messages, Done: f.Done, Token: f.Token}
 	if !x.Rules.TokenOfFlight && !x.Rules.TokenOfInvocation {
 		f.Token = 0
 	}
 }
 
-// crashed is a state after a crash of an invocation: the flight's next turn has a token of its own.
-func (x *step) crashed(t State, e int) State {
-	x.rest(&t, e)
+// crashed ends an invocation by a crash: the flight's next turn has a token of its own.
+func (x *step) crashed(t *Edge[State], e int) {
+	x.rest(t, e)
 	if !x.Rules.TokenOfFlight {
-		t.Execs[e].Token = 0
+		t.To.Execs[e].Token = 0
 	}
-	return t
 }
 
 // finish carries out COMMIT, RELEASE or REJECT: applied or refused, lost with the invocation, or
@@ -26,109 +27,92 @@ func (x *step) finish(e int, kind WriteKind) {
 	if kind == CommitWrite {
 		w.Bytes = x.recognised(f)
 	}
-	l := Label{Exec: uint8(e), Key: f.Key}
-	name := writeNames[kind]
-	l.By, l.Text = "index ({f}): ", name
-	t := *x.s
-	x.rest(&t, e)
-	crashed := x.crashed(*x.s, e)
-	x.fault(Crashes, crashed, Label{Exec: l.Exec, Key: l.Key, By: "index ({f}): crash before ", Text: l.Text})
+	l := Label{Exec: uint8(e), Key: f.Key, By: "index ({f}): crash before ", Text: writeNames[kind]}
+	x.crashed(x.fault(Crashes, *x.s, l), e)
+	l.By, l.Then = "index ({f}): ", " gets no answer and is still on its way"
 	if !x.Rules.ClaimedInHand || kind != RejectWrite {
-		l.Then = " gets no answer and is still on its way"
-		x.late(crashed, w, l)
+		x.crashed(x.late(*x.s, w, l), e)
 	}
-	row, applied, broken := x.apply(x.s, w, f)
-	switch {
-	case applied:
-		l.Then = ": applied"
-		t.Row = row
-	case kind == RejectWrite:
-		l.Then = ": refused"
-	default:
-		l.Then = ": refused, the lease is lost"
-	}
-	if applied && kind == RejectWrite {
-		if !x.Rules.DoneForgotten {
-			t.Execs[e].Done |= 1 << f.Key
-			l.Messages = x.alone(f.Messages, f.Key)
-			t.Execs[e].Messages &^= l.Messages
-			broken |= x.remove(&t, l.Messages)
-			if l.Messages != 0 {
-				l.Then = ": applied; deletes {m}"
-			}
+	l.Then = ": applied"
+	t := x.free(*x.s, l)
+	x.rest(t, e)
+	if !x.apply(t, w, f) {
+		t.Label.Then = ": refused, the lease is lost"
+		if kind == RejectWrite {
+			t.Label.Then = ": refused"
 		}
-		x.stale(&t)
+		return
 	}
-	x.edge(t, true, broken, l)
-	if applied && !x.Rules.ClaimedInHand {
-		x.copied(t, w, broken, l)
+	if kind == RejectWrite && !x.Rules.DoneForgotten {
+		done, own := x.alone(f.Messages, f.Key), &t.To.Execs[e]
+		own.Done |= 1 << f.Key
+		own.Messages &^= done
+		x.remove(t, done)
+		if done != 0 {
+			t.Label.Messages, t.Label.Then = done, ": applied; deletes {m}"
+		}
+	}
+	if !x.Rules.ClaimedInHand {
+		x.copied(*t, w)
 	}
 }
 
 // copied is a write that was applied and of which a copy is still on its way.
-func (x *step) copied(t State, w RowWrite, broken Broken, l Label) {
-	if again, ok := x.spend(t, Crashes); ok && add(again.Writes[:], w) {
-		l.Then = ": applied; a copy of it is still on its way"
-		x.edge(again, false, broken, l)
-	}
+func (x *step) copied(applied Edge[State], w RowWrite) {
+	applied.Label.Then = ": applied; a copy of it is still on its way"
+	x.late(applied.To, w, applied.Label).Broken = applied.Broken
 }
 
-// apply evaluates a write that ends a claim.
-func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
-	rk := x.rowKey(w.Key)
+// apply carries out a write of the row that w says, where its condition holds.
+func (x *step) apply(t *Edge[State], w RowWrite, f Exec) (applied bool) {
+	r, rk := t.To.Row, x.rowKey(w.Key)
+	after, has := r, true
 	switch w.Kind {
 	case CommitWrite:
-		if !s.Row.commits(x.Rules, rk, w.Token) {
-			return s.Row, false, 0
-		}
-		var b Broken
-		if s.Sink.shows() < rk {
-			b = Untrue
-		}
-		return x.older(w.Key, s.Row, s.Row.commit(x.Rules, rk, w.Fence, w.Bytes)), true, b
+		applied, after = r.commits(x.Rules, rk, w.Token), r.commit(x.Rules, rk, w.Fence, w.Bytes)
+		has = t.To.Sink.shows() >= rk
 	case KeepWrite:
-		if !s.Row.keeps(x.Rules, rk, w.Was, true, x.same) {
-			return s.Row, false, 0
-		}
-		var b Broken
-		if !x.holds(s.Sink, rk) {
-			b = Untrue
-		}
-		return s.Row.keep(rk), true, b
+		applied, after = r.keeps(x.Rules, rk, w.Was, x.capPast(), x.same), r.keep(rk)
+		has = x.holds(t.To.Sink, rk)
 	case ReleaseWrite:
-		if !s.Row.releases(w.Token) {
-			return s.Row, false, 0
-		}
-		r := s.Row.release(x.Rules, w.Fence, f.Phase == Refused, f.First)
-		if x.Bounds.Ahead {
-			r.LeaseUntil = 0
-		}
-		return r, true, 0
+		applied, after = r.releases(w.Token), r.release(x.Rules, w.Fence, f.Phase == Refused, f.First)
 	case AdmitWrite:
-		if !s.Row.admits(x.Rules, rk, x.aged(s, maxMessages, w.Key)) {
-			return s.Row, false, 0
-		}
-		return s.Row.admit(rk), true, 0
+		applied, after = r.admits(x.Rules, rk, x.aged(x.s, maxMessages, w.Key)), r.admit(rk)
 	case ClaimWrite, ClaimAgainWrite:
 		again := w.Kind == ClaimAgainWrite
-		if !s.Row.claims(x.Rules, rk, again, true, w.Fence) {
-			return s.Row, false, 0
+		applied = r.claims(x.Rules, rk, again, x.capPast(), w.Fence)
+		after = r.claim(x.Rules, rk, again, w.Token, w.Fence)
+		// Fences that are not times: lease_until says nothing of them, so last_write remembers them.
+		if x.Bounds.Ahead && !x.Rules.AheadForgotten {
+			after.LastWrite = w.Fence
 		}
-		return x.older(w.Key, s.Row, x.ahead(s.Row.claim(x.Rules, rk, again, w.Token, w.Fence), w.Fence)), true, 0
-	}
-	if !s.Row.rejects(x.Rules, w.Token) {
-		return s.Row, false, 0
-	}
-	r := s.Row
-	if x.Rules.ClaimedInHand {
-		if r.ClaimedWas = f.Hand; f.Hand == None {
-			r.ClaimedWas = Lowest
+	case RejectWrite:
+		applied = r.rejects(x.Rules, w.Token)
+		if x.Rules.ClaimedInHand {
+			r.ClaimedWas = cmp.Or(f.Hand, Lowest)
 		}
+		after = r.reject(x.Rules, rk, w.Fence)
 	}
-	if r = r.reject(x.Rules, rk, w.Fence); x.Bounds.Ahead {
-		r.LeaseUntil = 0
+	if !applied {
+		return false
 	}
-	return r, true, 0
+	if x.Bounds.Ahead {
+		after.LeaseUntil = 0
+	}
+	// A build without KEEP leaves content as it was.
+	if x.Bounds.Older.Has(w.Key) && (w.Kind == CommitWrite || w.Kind == ClaimWrite || w.Kind == ClaimAgainWrite) {
+		after.Content, after.Bytes = r.Content, r.Bytes
+	}
+	t.To.Row = after
+	switch {
+	case !has:
+		t.Broken |= Untrue
+	case w.Kind == KeepWrite:
+		t.To.Sink.Kept = w.Key
+	case w.Kind == RejectWrite:
+		x.stale(t)
+	}
+	return true
 }
 
 var writeNames = [...]string{
@@ -142,18 +126,9 @@ func (x *step) writesLater() {
 		if w == (RowWrite{}) {
 			continue
 		}
-		t := *x.s
-		t.Writes[i] = RowWrite{}
-		l := Label{Key: w.Key, By: "the late ", Text: writeNames[w.Kind], Then: " arrives"}
-		row, applied, broken := x.apply(x.s, w, Exec{Hand: None})
-		if applied {
-			t.Row = row
-			x.kept(&t, w)
-			if w.Kind == RejectWrite {
-				x.stale(&t)
-			}
-		}
-		x.edge(t, true, broken, l)
+		t := x.free(*x.s, Label{Key: w.Key, By: "the late ", Text: writeNames[w.Kind], Then: " arrives"})
+		t.To.Writes[i] = RowWrite{}
+		x.apply(t, w, Exec{})
 	}
 }
 
@@ -212,16 +187,12 @@ func (x *step) deleteCommitted(e int) {
 func (x *step) deleteDead(e int, k Key, text string) {
 	f := x.s.Execs[e]
 	set := x.alone(f.Messages, k)
-	if set == 0 {
-		t := *x.s
-		t.Execs[e].Done |= 1 << k
-		if x.Rules.DoneForgotten {
-			return
-		}
-		x.free(t, Label{Exec: uint8(e), Key: k, Text: "index ({f}): dead = {k}: this event is done"})
-		return
+	if set != 0 {
+		x.deleteHeld(e, set, Label{Exec: uint8(e), Key: k, Messages: set, Text: text})
+	} else if !x.Rules.DoneForgotten {
+		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): dead = {k}: this event is done"}
+		x.free(*x.s, l).To.Execs[e].Done |= 1 << k
 	}
-	x.deleteHeld(e, set, Label{Exec: uint8(e), Key: k, Messages: set, Text: text})
 }
 
 // deleteHeld deletes by the handles of the manifest. A handle that SQS replaced since may be
@@ -229,14 +200,7 @@ func (x *step) deleteDead(e int, k Key, text string) {
 func (x *step) deleteHeld(e int, set Set, l Label) {
 	t := *x.s
 	t.Execs[e].Messages &^= set
-	kept := t
-	b := x.remove(&t, set)
-	x.edge(t, true, b, l)
-	stale := (kept.at(Queued)|kept.held())&set != 0
-	l.Text = "index ({f}): done, but deleting {m} fails"
-	if stale {
-		x.edge(kept, true, 0, l)
-	} else {
-		x.fault(Crashes, kept, l)
-	}
+	x.remove(x.free(t, l), set)
+	stale := (t.at(Queued)|t.held())&set != 0
+	x.unless(stale, Crashes, t, l.says("index ({f}): done, but deleting {m} fails"))
 }

@@ -47,45 +47,39 @@ func (g Groups) Settled(s GroupState) bool { return s.Done|1<<groupBad == 1<<gro
 
 // Next appends the next group, or the next turn.
 func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] {
-	free := func(t GroupState, text string, set Set) []Edge[GroupState] {
-		return append(edges, Edge[GroupState]{To: t, Free: true, Label: Label{Text: text, Messages: set}})
-	}
-	t := s
-	if s.Turn[0] == 0 {
-		t.Turn = g.rounds(s)
-		return free(t, "the leases have ended: index begins a turn", 0)
-	}
+	x := leaving[GroupState]{edges: edges}
 	group := s.Turn[0]
+	e := x.free(s, Label{Messages: group})
+	t, text := &e.To, &e.Label.Text
+	if group == 0 {
+		t.Turn, *text = g.rounds(s), "the leases have ended: index begins a turn"
+		return x.edges
+	}
 	copy(t.Turn[:], s.Turn[1:])
 	t.Turn[groupDocs-1] = 0
-	if !group.Has(groupBad) {
-		t.Done |= group
-		for d := range group.All() {
-			t.Attempts[d] = 0
-		}
-		return free(t, "documents {m}: claimed, written, committed", group)
-	}
 	for d := range group.All() {
 		t.Attempts[d] = min(t.Attempts[d]+1, maxAttempts)
+		if !group.Has(groupBad) {
+			t.Attempts[d] = 0
+		}
 	}
-	if g.Kills {
+	switch {
+	case !group.Has(groupBad):
+		t.Done |= group
+		*text = "documents {m}: claimed, written, committed"
+	case g.Kills:
 		t.Turn = [groupDocs]Set{}
-		return free(t, "documents {m}: claimed; the invocation is killed", group)
+		*text = "documents {m}: claimed; the invocation is killed"
+	default:
+		*text = "documents {m}: claimed; the request gets no answer"
 	}
-	return free(t, "documents {m}: claimed; the request gets no answer", group)
+	return x.edges
 }
 
 // rounds are the groups of a turn: all that were tried less than twice, then quarters, then one by
 // one, those tried less often first.
 func (g Groups) rounds(s GroupState) [groupDocs]Set {
 	var out [groupDocs]Set
-	n := 0
-	add := func(set Set) {
-		if set != 0 {
-			out[n] = set
-			n++
-		}
-	}
 	tried := func(from, to uint8) (set Set) {
 		for d, times := range s.Attempts {
 			if !s.Done.Has(d) && times >= from && times <= to {
@@ -95,16 +89,16 @@ func (g Groups) rounds(s GroupState) [groupDocs]Set {
 		return set
 	}
 	if g.Rules.OneGroup {
-		add(tried(0, maxAttempts))
+		out[0] = tried(0, maxAttempts)
 		return out
 	}
-	add(tried(0, 1))
+	add(out[:], tried(0, 1))
 	for part := range slices.Chunk(slices.Collect(tried(2, 2).All()), groupDocs/4) {
 		var quarter Set
 		for _, d := range part {
 			quarter |= 1 << d
 		}
-		add(quarter)
+		add(out[:], quarter)
 	}
 	ranges := [][2]uint8{{3, 3}, {4, 4}, {5, maxAttempts}}
 	if g.Rules.InOrder {
@@ -112,7 +106,7 @@ func (g Groups) rounds(s GroupState) [groupDocs]Set {
 	}
 	for _, r := range ranges {
 		for d := range tried(r[0], r[1]).All() {
-			add(1 << d)
+			add(out[:], 1<<d)
 		}
 	}
 	return out

@@ -27,35 +27,27 @@ func (x *step) exec(e int) {
 
 // flight is what happens to executions: they are lost, started twice, continued twice.
 func (x *step) flight(e int) {
-	f := &x.s.Execs[e]
+	s, f := x.s, &x.s.Execs[e]
 	l := Label{Exec: uint8(e)}
-	full := x.s.freeExec() >= x.Bounds.Execs
+	place := s.freeExec()
+	full := place >= x.Bounds.Execs
 	if f.Phase == Waiting {
-		t := *x.s
-		t.Execs[e] = Exec{}
-		l.Text = "flight {f} is lost"
-		x.fault(Crashes, t, l)
+		x.fault(Crashes, *s, l.says("flight {f} is lost")).To.Execs[e] = Exec{}
 		// Only where nothing else could go on: a flight may wait for half a day.
 		if full || x.Bounds.NoCap || x.blocked(x.keys(f.Messages)) {
-			l.Text = "flight {f} ends before twelve hours are over"
-			x.free(t, l)
+			x.free(*s, l.says("flight {f} ends before twelve hours are over")).To.Execs[e] = Exec{}
 		}
 	}
 	if f.Messages != 0 && !full {
-		t := *x.s
-		again := &t.Execs[t.freeExec()]
+		l.Text = "flight {f} runs a second time (double start, or a forked continuation)"
+		again := &x.fault(Duplicates, *s, l).To.Execs[place]
 		*again = Exec{Messages: f.Messages, Done: f.Done}
 		if x.Rules.TokenOfFlight {
 			again.Token = f.Token
 		}
-		l.Text = "flight {f} runs a second time (double start, or a forked continuation)"
-		x.fault(Duplicates, t, l)
 	}
 	if x.Rules.TokenOfInvocation && f.Phase == Waiting && f.Token != 0 {
-		t := *x.s
-		t.Execs[e].Token = 0
-		l.Text = "index ({f}): the invocation ends"
-		x.free(t, l)
+		x.free(*s, l.says("index ({f}): the invocation ends")).To.Execs[e].Token = 0
 	}
 }
 
@@ -73,14 +65,11 @@ func (x *step) blocked(keys KeySet) bool {
 func (x *step) turn(e int) {
 	s, f := x.s, &x.s.Execs[e]
 	if f.Phase == HasRead {
-		t := *s
-		x.rest(&t, e)
-		x.free(t, Label{Exec: uint8(e), Text: "index ({f}): its turn ends"})
+		x.rest(x.free(*s, Label{Exec: uint8(e), Text: "index ({f}): its turn ends"}), e)
 	}
 	x.deleteCommitted(e)
 	for k := range (x.keys(f.Messages) &^ f.Done).Down() {
 		rk := x.rowKey(k)
-		l := Label{Exec: uint8(e), Key: k}
 		switch {
 		case s.Row.Committed >= rk:
 			continue
@@ -102,31 +91,29 @@ func (x *step) turn(e int) {
 			x.superseded(e, k)
 		}
 		x.keep(e, k)
-		if x.Rules.LoadBeforeClaim && f.Phase == Waiting {
-			t := *s
-			t.Execs[e].Phase, t.Execs[e].Key, t.Execs[e].Body = HasRead, k, max(s.Source, k)
-			l.Text = "index ({f}): loads the payload of {k} before it claims it"
-			x.free(t, l)
-			continue
-		}
-		if x.Rules.ClaimedInHand && f.Phase == Waiting {
-			t := *s
-			t.Execs[e].Phase, t.Execs[e].Key, t.Execs[e].Hand = HasRead, k, s.Row.Claimed
-			l.Text = "index ({f}): reads the row before it claims {k}"
-			x.free(t, l)
-			continue
-		}
-		if f.Phase == Waiting || f.Key == k {
+		switch {
+		case x.Rules.LoadBeforeClaim && f.Phase == Waiting:
+			read := x.reads(e, k, "index ({f}): loads the payload of {k} before it claims it")
+			read.Body = max(s.Source, k)
+		case x.Rules.ClaimedInHand && f.Phase == Waiting:
+			x.reads(e, k, "index ({f}): reads the row before it claims {k}").Hand = s.Row.Claimed
+		case f.Phase == Waiting || f.Key == k:
 			x.claim(e, k)
 		}
 	}
 }
 
+// reads is a turn that looks at k before it claims it, where a change needs that as a step.
+func (x *step) reads(e int, k Key, text string) *Exec {
+	f := &x.free(*x.s, Label{Exec: uint8(e), Key: k, Text: text}).To.Execs[e]
+	f.Phase, f.Key = HasRead, k
+	return f
+}
+
 // leave takes the messages with k out of the flight: redelivery admits k again.
 func (x *step) leave(e int, k Key, text string) {
-	t := *x.s
-	t.Execs[e].Messages &^= x.with(t.Execs[e].Messages, k)
-	x.free(t, Label{Exec: uint8(e), Key: k, Text: text})
+	f := &x.free(*x.s, Label{Exec: uint8(e), Key: k, Text: text}).To.Execs[e]
+	f.Messages &^= x.with(f.Messages, k)
 }
 
 // superseded is k behind a newer pending version: its messages may leave the flight, and are judged
@@ -137,16 +124,15 @@ func (x *step) superseded(e int, k Key) {
 	if f.Phase != Waiting {
 		return
 	}
-	t := *x.s
 	set := x.with(f.Messages, k)
-	t.Execs[e].Messages &^= set
-	l := Label{Exec: uint8(e), Key: k, Messages: set, Text: "index ({f}): pending > {k}: {m} leaves the flight"}
-	var b Broken
+	t := x.edge(*x.s, x.Rules.LeaveForEver, Label{
+		Exec: uint8(e), Key: k, Messages: set, Text: "index ({f}): pending > {k}: {m} leaves the flight",
+	})
+	t.To.Execs[e].Messages &^= set
 	if x.Rules.DeleteSuperseded {
-		l.Text = "index ({f}): pending > {k}: deletes {m}"
-		b = x.remove(&t, set)
+		t.Label.Text = "index ({f}): pending > {k}: deletes {m}"
+		x.remove(t, set)
 	}
-	x.edge(t, x.Rules.LeaveForEver, b, l)
 }
 
 // next is ADMIT by index: a newer version died, and k is the newest that this flight holds behind
@@ -160,62 +146,49 @@ func (x *step) next(e int, k Key) {
 			x.leave(e, k, "index ({f}): cannot ADMIT {k}: leaves the flight")
 			continue
 		}
-		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): a newer version is dead: ADMIT {k}: applied"}
 		if x.Bounds.LateAdmits {
-			crashed := *s
-			crashed.Execs[e] = Exec{}
-			x.late(crashed, RowWrite{Kind: AdmitWrite, Key: k}, Label{
+			x.late(*s, RowWrite{Kind: AdmitWrite, Key: k}, Label{
 				Exec: uint8(e), Key: k, Text: "index ({f}): crash; ADMIT {k} is still on its way",
-			})
+			}).To.Execs[e] = Exec{}
 		}
-		t := *s
-		t.Row = s.Row.admit(rk)
-		x.free(t, l)
+		x.free(*s, Label{
+			Exec: uint8(e), Key: k, Text: "index ({f}): a newer version is dead: ADMIT {k}: applied",
+		}).To.Row = s.Row.admit(rk)
 	}
 }
 
 // keep is KEEP: index has the bytes of k, and the row says that the sink shows the same.
 func (x *step) keep(e int, k Key) {
-	s, f := x.s, &x.s.Execs[e]
-	rk := x.rowKey(k)
-	if f.Phase != Waiting || x.Bounds.Same == 0 || x.Bounds.References || x.Bounds.Deletes.Has(k) ||
-		s.Row.Pending > rk && x.Bounds.NoCap {
-		return
-	}
-	w := RowWrite{Kind: KeepWrite, Key: k, Was: s.Row.Committed}
-	row, kept, broken := x.apply(s, w, Exec{})
-	if !kept {
+	s, w := x.s, RowWrite{Kind: KeepWrite, Key: k, Was: x.s.Row.Committed}
+	if s.Execs[e].Phase != Waiting || x.Bounds.Same == 0 || x.Bounds.References || x.Bounds.Deletes.Has(k) ||
+		!s.Row.keeps(x.Rules, x.rowKey(k), w.Was, x.capPast(), x.same) {
 		return
 	}
 	l := Label{Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "the sink has these bytes already: KEEP {k}"}
-	crashed := *s
-	crashed.Execs[e] = Exec{}
 	l.Then = ": crash; it is still on its way"
-	x.late(crashed, w, l)
-	t := *s
-	t.Row = row
-	x.kept(&t, w)
+	x.late(*s, w, l).To.Execs[e] = Exec{}
 	l.Then = ": applied"
-	x.edge(t, true, broken, l)
-	x.copied(t, w, broken, l)
+	t := x.free(*s, l)
+	x.apply(t, w, Exec{})
+	x.copied(*t, w)
 }
 
-// kept remembers that the sink's bytes are also those of a version that was kept.
-func (x *step) kept(t *State, w RowWrite) {
-	if w.Kind == KeepWrite && x.holds(t.Sink, w.Key) {
-		t.Sink.Kept = w.Key
-	}
-}
+// capPast reports whether max wait may be over: a version behind a newer pending one is claimed.
+func (x *step) capPast() bool { return !x.Bounds.NoCap && !x.Rules.LeaveForEver }
 
 const goes = "the request goes to the sink"
 
 func (x *step) claim(e int, k Key) {
 	s, f := x.s, &x.s.Execs[e]
 	rk := x.rowKey(k)
+	w := RowWrite{Kind: ClaimWrite, Key: k, Token: f.Token}
+	name := "CLAIM {k}"
 	again := s.Row.Claimed == rk
-	token := f.Token
-	if token == 0 {
-		token = s.freshToken()
+	if again {
+		w.Kind, name = ClaimAgainWrite, "CLAIM again {k}"
+	}
+	if w.Token == 0 {
+		w.Token = s.freshToken()
 	}
 	top := s.latest() + 1
 	low := top
@@ -225,53 +198,42 @@ func (x *step) claim(e int, k Key) {
 	if x.Bounds.Ahead {
 		top = low
 	}
-	for now := low; now <= top; now++ {
-		l := Label{Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "CLAIM {k}", Then: ": applied; " + goes}
-		if again {
-			l.Text = "CLAIM again {k}"
+	for w.Fence = low; w.Fence <= top; w.Fence++ {
+		l := Label{Exec: uint8(e), Key: k, By: "index ({f}): ", Text: name, Then: ": applied; " + goes}
+		if !s.Row.claims(x.Rules, rk, again, x.capPast(), w.Fence) {
+			if x.Rules.TokenOfFlight && s.Row.Owner == w.Token && again {
+				l.Text, l.Then = "CLAIM {k}", ": refused, but owner is this flight, so the claim is taken for its own; "+goes
+				x.take(x.free(*s, l), e, w)
+			}
+			continue
 		}
 		if x.loads(k) {
 			l.Then = ": applied"
 		}
-		switch {
-		case s.Row.claims(x.Rules, rk, again, !x.Bounds.NoCap && !x.Rules.LeaveForEver, now):
-			if s.Row.Pending > rk {
-				l.By = "index ({f}): the cap is past: "
-			}
-			if now < top {
-				l.By = "index ({f}), whose clock is behind: "
-			}
-		case x.Rules.TokenOfFlight && s.Row.Owner == token && s.Row.Claimed == rk:
-			l.Text = "CLAIM {k}"
-			l.Then = ": refused, but owner is this flight, so the claim is taken for its own; " + goes
-			t := *s
-			x.take(&t, e, k, token, now)
-			x.free(t, l)
-			continue
-		default:
-			continue
+		if s.Row.Pending > rk {
+			l.By = "index ({f}): the cap is past: "
 		}
-		x.claimLater(e, RowWrite{Kind: ClaimWrite, Key: k, Token: token, Fence: now}, again)
-		t := *s
-		t.Row = x.older(k, s.Row, x.ahead(s.Row.claim(x.Rules, rk, again, token, now), now))
-		x.take(&t, e, k, token, now)
-		if x.Rules.ClaimedInHand {
-			lost, ok := x.spend(t, Crashes)
-			t.Execs[e].Hand = s.Row.Claimed
-			if ok && lost.Execs[e] != t.Execs[e] {
-				x.edge(lost, false, 0, Label{
-					Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "CLAIM {k}",
-					Then: ": applied, answer lost, recognised by its token; claimed stays in hand as it was read; " + goes,
-				})
-			}
+		if w.Fence < top {
+			l.By = "index ({f}), whose clock is behind: "
 		}
+		if x.Bounds.Clocks {
+			x.late(*s, w, Label{Exec: uint8(e), Key: k, Text: "index ({f}): crash; CLAIM {k} is still on its way"})
+		}
+		t := Edge[State]{To: *s}
+		x.apply(&t, w, Exec{})
+		x.take(&t, e, w)
+		if hand := &t.To.Execs[e].Hand; x.Rules.ClaimedInHand && *hand != s.Row.Claimed {
+			x.fault(Crashes, t.To, Label{
+				Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "CLAIM {k}",
+				Then: ": applied, answer lost, recognised by its token; claimed stays in hand as it was read; " + goes,
+			})
+			*hand = s.Row.Claimed
+		}
+		claimed := x.free(t.To, l)
 		if x.Rules.DeleteBeforeWrite {
-			b := x.remove(&t, x.with(f.Messages, k))
-			l.Then = ": applied; deletes the message; " + goes
-			x.edge(t, true, b, l)
-			continue
+			claimed.Label.Then = ": applied; deletes the message; " + goes
+			x.remove(claimed, x.with(f.Messages, k))
 		}
-		x.free(t, l)
 	}
 }
 
@@ -280,52 +242,24 @@ func (m *Model) loads(k Key) bool {
 	return m.Bounds.References && !m.Rules.LoadBeforeClaim && !m.Bounds.Deletes.Has(k)
 }
 
-// older is a row after a write for k: a build without KEEP leaves content as it was.
-func (x *step) older(k Key, was, r Row) Row {
-	if x.Bounds.Older.Has(k) {
-		r.Content, r.Bytes = was.Content, was.Bytes
-	}
-	return r
-}
-
-// ahead is a claim's row where fences are not times: lease_until says nothing of the fence, so
-// last_write remembers it.
-func (x *step) ahead(r Row, fence Clock) Row {
-	if x.Bounds.Ahead {
-		r.LeaseUntil = 0
-		if !x.Rules.AheadForgotten {
-			r.LastWrite = fence
-		}
-	}
-	return r
-}
-
-// claimLater is a CLAIM without an answer, whose invocation is gone when it is applied.
-func (x *step) claimLater(e int, w RowWrite, again bool) {
-	if again {
-		w.Kind = ClaimAgainWrite
-	}
-	if x.Bounds.Clocks {
-		x.late(*x.s, w, Label{
-			Exec: uint8(e), Key: w.Key, Text: "index ({f}): crash; CLAIM {k} is still on its way",
-		})
-	}
-}
-
-func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
-	f := &t.Execs[e]
-	f.Phase, f.Key, f.Token, f.Fence = Sent, k, token, now
-	if x.loads(k) {
+// take makes the claim w that of an execution.
+func (x *step) take(t *Edge[State], e int, w RowWrite) {
+	f := &t.To.Execs[e]
+	f.Phase, f.Key, f.Token, f.Fence = Sent, w.Key, w.Token, w.Fence
+	if x.loads(w.Key) {
 		f.Phase = Claimed
 	}
 	if x.Bounds.Same != 0 && x.Bounds.References {
 		f.Image = x.s.Row.before(x.Rules)
 	}
-	f.First = x.Rules.ReleaseRestores && x.s.Row.Claimed != x.rowKey(k)
+	f.First = x.Rules.ReleaseRestores && x.s.Row.Claimed != x.rowKey(w.Key)
 	if x.Bounds.MaxRefusals > 0 {
-		f.Refusals = t.Row.Refusals
+		f.Refusals = t.To.Row.Refusals
 	}
-	if x.Bounds.Sink == Plain && !x.Bounds.Clocks || x.Rules.UpstreamVersion {
+	switch {
+	case x.Rules.UpstreamVersion:
+		f.Fence = upstream[w.Key]
+	case x.Bounds.Sink == Plain && !x.Bounds.Clocks:
 		f.Fence = 0
 	}
 }
@@ -348,7 +282,5 @@ func (x *step) lease() {
 		plain && slices.ContainsFunc(s.Requests[:], late) {
 		return
 	}
-	t := *s
-	t.Row.Lease = false
-	x.free(t, Label{Text: "the lease ends"})
+	x.free(*s, Label{Text: "the lease ends"}).To.Row.Lease = false
 }

@@ -7,9 +7,7 @@ import "slices"
 func (x *step) outage() {
 	s := x.s
 	if !s.Down {
-		t := *s
-		t.Down = true
-		x.fault(Outages, t, Label{Text: "the table is unreachable"})
+		x.fault(Outages, *s, Label{Text: "the table is unreachable"}).To.Down = true
 	}
 	for i, o := range s.Opens {
 		if o != (Open{}) {
@@ -19,9 +17,7 @@ func (x *step) outage() {
 	if !s.Down {
 		return
 	}
-	t := *s
-	t.Down = false
-	x.free(t, Label{Text: "the table is back"})
+	x.free(*s, Label{Text: "the table is back"}).To.Down = false
 	for i := range s.at(Queued).All() {
 		only := Set(1) << i
 		t := *s
@@ -29,13 +25,11 @@ func (x *step) outage() {
 		if !add(t.Opens[:], Open{Key: l.Key, Phase: OpenStarted}) {
 			continue
 		}
-		l.Text = "receive {m}: starts an open flight, and keeps the message"
-		var b Broken
+		started := x.free(t, l.says("receive {m}: starts an open flight, and keeps the message"))
 		if x.Rules.OpenAcknowledges {
-			l.Text = "receive {m}: starts an open flight, and acknowledges"
-			b = x.remove(&t, only)
+			started.Label.Text = "receive {m}: starts an open flight, and acknowledges"
+			x.remove(started, only)
 		}
-		x.edge(t, true, b, l)
 	}
 }
 
@@ -46,20 +40,15 @@ func (x *step) openFlight(i int) {
 	s, o := x.s, x.s.Opens[i]
 	l := Label{Key: o.Key}
 	if o.Phase != OpenLost {
-		t := *s
-		t.Opens[i].Phase = OpenLost
-		l.Text = "the open flight of {k} is lost"
-		x.fault(Crashes, t, l)
+		x.fault(Crashes, *s, l.says("the open flight of {k} is lost")).To.Opens[i].Phase = OpenLost
 	}
 	switch {
 	case s.Down && o.Phase == OpenStarted:
 		x.openWrite(i)
 	case s.Down:
 	case o.Phase == OpenStarted && x.Rules.OpenTurnForgets:
-		t := *s
-		t.Opens[i] = Open{}
 		l.Text = "the open flight of {k}: its first turn finds the table back, takes nothing for written, and ends"
-		x.free(t, l)
+		x.free(*s, l).To.Opens[i] = Open{}
 	// Whoever found the table away may still be writing. Index waits for a lease, prune for longer.
 	case !s.calm() && !x.Rules.ReassertAtOnce:
 	case o.Phase == OpenLost:
@@ -71,23 +60,20 @@ func (x *step) openFlight(i int) {
 
 // openWrite is the one turn that writes, with a fence of its own, its answer lost or not.
 func (x *step) openWrite(i int) {
-	k := x.s.Opens[i].Key
-	fence := x.s.latest() + 1
-	l := Label{Key: k, Text: "index, open: crash, or time-out; the request for {k} is still on its way"}
 	t := *x.s
-	if add(t.Requests[:], Request{Key: k, Fence: fence}) {
-		x.fault(Crashes, t, l)
-	}
-	t = *x.s
+	l := Label{Key: t.Opens[i].Key, Text: "index, open: crash, or time-out; the request for {k} is still on its way"}
+	x.lateRequest(Crashes, Request{Key: l.Key, Fence: t.latest() + 1}, l)
+	x.writeOpen(&t, l.Key)
+	x.fault(Crashes, t, l.says("index, open: the sink applies {k}; crash before the turn answers"))
+	x.free(t, l.says("index, open: the sink applies {k}")).To.Opens[i].Phase = OpenWritten
+}
+
+// writeOpen is a write that no row stands for, with the highest fence.
+func (x *step) writeOpen(t *State, k Key) {
 	t.Sink.Content = k
 	if x.Bounds.Sink != Plain {
-		t.Sink.Fence = fence
+		t.Sink.Fence = x.s.latest() + 1
 	}
-	l.Text = "index, open: the sink applies {k}; crash before the turn answers"
-	x.fault(Crashes, t, l)
-	t.Opens[i].Phase = OpenWritten
-	l.Text = "index, open: the sink applies {k}"
-	x.free(t, l)
 }
 
 // reassert compares what may have been written open with the row: a newer delete is written again
@@ -103,10 +89,7 @@ func (x *step) reassert(i int) {
 		l.Text = "after the outage nothing is asserted"
 	case row.Committed <= x.rowKey(k):
 	case x.Bounds.Deletes.Has(row.Committed) && row.Pending <= row.Committed:
-		t.Sink.Content = row.Committed
-		if x.Bounds.Sink != Plain {
-			t.Sink.Fence = x.s.latest() + 1
-		}
+		x.writeOpen(&t, row.Committed)
 		l = Label{Key: row.Committed, Text: "after the outage: {k} is asserted from the row"}
 	default:
 		t.Listed = true

@@ -66,26 +66,23 @@ func (p Pace) Settled(s PaceState) bool { return s.Committed == MaxKey && s.Host
 
 // Next appends what can happen.
 func (p Pace) Next(s PaceState, edges []Edge[PaceState]) []Edge[PaceState] {
-	add := func(t PaceState, free bool, b Broken, l Label) {
-		edges = append(edges, Edge[PaceState]{To: t, Free: free, Broken: b, Label: l})
-	}
+	x := leaving[PaceState]{edges: edges}
 	if s.Pending < MaxKey && s.Committed < MaxKey {
-		t := s
-		t.Pending = max(s.Pending, s.Committed) + 1
-		add(t, true, 0, Label{Key: t.Pending, Text: "receive: ADMIT {k}"})
+		next := max(s.Pending, s.Committed) + 1
+		x.free(s, Label{Key: next, Text: "receive: ADMIT {k}"}).To.Pending = next
 	}
 	late := false
 	for h, host := range s.Hosts {
 		late = late || host.Phase != Waiting && host.Age >= paceTimeout
-		p.host(s, h, add)
+		p.host(&x, s, h)
 	}
 	if !late {
-		add(p.tick(s), true, 0, Label{Text: "a tick passes"})
+		x.free(s, Label{Text: "a tick passes"}).To.tick()
 	}
-	return edges
+	return x.edges
 }
 
-func (p Pace) tick(s PaceState) PaceState {
+func (s *PaceState) tick() {
 	s.LeaseUntil--
 	s.LastWrite--
 	s.Last--
@@ -96,59 +93,51 @@ func (p Pace) tick(s PaceState) PaceState {
 			host.Applied--
 		}
 	}
-	return s
 }
 
-func (p Pace) host(s PaceState, h int, add func(PaceState, bool, Broken, Label)) {
+func (p Pace) host(x *leaving[PaceState], s PaceState, h int) {
 	host := s.Hosts[h]
 	now := int8(h) * p.Skew
 	l := Label{Exec: uint8(h), Key: host.Key}
-	t := s
-	if host.Phase != Waiting && (s.Left > 0 || host.Age >= paceTimeout) {
-		if t.Left > 0 {
-			t.Left--
-		}
-		t.Hosts[h] = Host{}
-		l.Text = "host {f}: killed before it is done with {k}"
-		add(t, host.Age >= paceTimeout, 0, l)
+	if overdue := host.Age >= paceTimeout; host.Phase != Waiting && (s.Left > 0 || overdue) {
+		t := x.edge(s, overdue, l.says("host {f}: killed before it is done with {k}"))
+		t.To.Left = max(s.Left, 1) - 1
+		t.To.Hosts[h] = Host{}
 	}
-	t = s
 	switch host.Phase {
 	case Waiting:
 		free := s.LeaseUntil < now && s.LastWrite < now
 		if s.Pending == None || !free || s.LastWrite > now-minInterval && !p.Rules.Unchecked {
 			return
 		}
-		t.Owner = uint8(h) + 1
-		t.LeaseUntil = now + paceTimeout + paceGuard
-		t.Hosts[h] = Host{Phase: Sent, Key: s.Pending, At: now}
-		l.Key, l.Text = s.Pending, "host {f}: CLAIM {k}: applied; the request goes to the sink"
-		add(t, true, 0, l)
+		l.Key = s.Pending
+		t := x.free(s, l.says("host {f}: CLAIM {k}: applied; the request goes to the sink"))
+		t.To.Owner, t.To.LeaseUntil = uint8(h)+1, now+paceTimeout+paceGuard
+		t.To.Hosts[h] = Host{Phase: Sent, Key: s.Pending, At: now}
 	case Sent:
-		t.Hosts[h].Phase, t.Hosts[h].Applied = Applied, 0
-		l.Text = "the sink applies {k} (host {f})"
-		add(t, true, 0, l)
+		t := &x.free(s, l.says("the sink applies {k} (host {f})")).To.Hosts[h]
+		t.Phase, t.Applied = Applied, 0
 	case Applied:
-		t.Hosts[h] = Host{}
-		if s.Owner != uint8(h)+1 || s.Committed >= host.Key {
-			l.Text = "host {f}: COMMIT {k}: refused"
-			add(t, true, 0, l)
-			return
+		e := x.free(s, l.says("host {f}: COMMIT {k}: refused"))
+		e.To.Hosts[h] = Host{}
+		if s.Owner == uint8(h)+1 && s.Committed < host.Key {
+			e.Label.Text = "host {f}: COMMIT {k}: applied"
+			p.commit(e, host, now)
 		}
-		t.Committed, t.Owner, t.LeaseUntil = host.Key, 0, longAgo
-		t.LastWrite = max(now, host.At)
-		if p.Rules.ByClaim {
-			t.LastWrite = host.At
-		}
-		if t.Pending <= host.Key {
-			t.Pending = None
-		}
-		var b Broken
-		if s.Last > longAgo && host.Applied-s.Last < p.Least {
-			b = TooSoon
-		}
-		t.Last = host.Applied
-		l.Text = "host {f}: COMMIT {k}: applied"
-		add(t, true, b, l)
+	}
+}
+
+func (p Pace) commit(e *Edge[PaceState], host Host, now int8) {
+	t := &e.To
+	if t.Last > longAgo && host.Applied-t.Last < p.Least {
+		e.Broken = TooSoon
+	}
+	t.Committed, t.Owner, t.LeaseUntil, t.Last = host.Key, 0, longAgo, host.Applied
+	t.LastWrite = max(now, host.At)
+	if p.Rules.ByClaim {
+		t.LastWrite = host.At
+	}
+	if t.Pending <= host.Key {
+		t.Pending = None
 	}
 }

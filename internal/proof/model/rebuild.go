@@ -143,39 +143,33 @@ func (m Rebuild) Settled(s RebuildState) bool {
 
 // Next appends what can happen: the turns, the rebuild, and requests of it that come late.
 func (m Rebuild) Next(s RebuildState, edges []Edge[RebuildState]) []Edge[RebuildState] {
-	add := func(t RebuildState, free bool, l Label) {
-		edges = append(edges, Edge[RebuildState]{To: t, Free: free, Label: l})
-	}
+	x := &leaving[RebuildState]{edges: edges}
 	for i := range s.Turns {
-		m.turn(s, i, add)
+		m.turn(x, s, i)
 	}
-	m.step(s, add)
+	if s.Step > stepAnnounced && s.Step < stepSwitched && s.Crashes > 0 {
+		m.killed(&x.edge(s, false, Label{Text: "the rebuild is killed, and resumed"}).To)
+	}
+	m.step(x, s)
 	for i, c := range s.Late {
-		if c == (Copying{}) {
-			continue
+		if c != (Copying{}) {
+			t := &x.free(s, Label{Key: c.Key, Text: "the new index gets a request about {k} that nobody waits for"}).To
+			t.Late[i] = Copying{}
+			t.take(m, c.Key, c.Delete)
 		}
-		t := s
-		t.Late[i] = Copying{}
-		t.take(m, c.Key, c.Delete)
-		add(t, true, Label{Key: c.Key, Text: "the new index gets a request about {k} that nobody waits for"})
 	}
 	if s.Gone != None {
-		t := s
-		t.Gone = None
-		add(t, true, Label{Text: "the new index forgets what it has deleted"})
+		x.free(s, Label{Text: "the new index forgets what it has deleted"}).To.Gone = None
 	}
 	if s.Calling {
-		t := s
+		t := &x.free(s, Label{Text: "the name stands for the new index"}).To
 		t.Calling, t.Named = false, true
 		if t.Step == stepSwitch {
 			t.Step = stepSwitched
 		}
-		add(t, true, Label{Text: "the name stands for the new index"})
-		t = s
-		t.Calling = false
-		add(t, true, Label{Text: "the call that switches the name fails"})
+		x.free(s, Label{Text: "the call that switches the name fails"}).To.Calling = false
 	}
-	return edges
+	return x.edges
 }
 
 // take is a write of the new index with its fence: what is older is refused, what is equal is not.
@@ -190,44 +184,32 @@ func (s *RebuildState) take(m Rebuild, k Key, erase bool) {
 }
 
 // turn appends what one invocation of index can do next.
-func (m Rebuild) turn(s RebuildState, i int, add func(RebuildState, bool, Label)) {
-	me := s.Turns[i]
+func (m Rebuild) turn(x *leaving[RebuildState], s RebuildState, i int) {
+	me, owner := s.Turns[i], uint8(i)+1
 	l := Label{Exec: uint8(i), Key: me.Key}
-	t := s
-	turn := &t.Turns[i]
-	to := func(text string, free bool) { l.Text = text; add(t, free, l) }
 	if me.Phase != turnIdle && s.Crashes > 0 {
+		t := &x.edge(s, false, l.says("index {f} crashes")).To
 		t.Crashes--
-		*turn = Turning{}
-		to("index {f} crashes", false)
-		t = s
+		t.Turns[i] = Turning{}
 	}
-	if s.Owner == uint8(i)+1 && me.Phase == turnIdle {
-		t.Owner = 0
-		to("the lease of index {f} runs out", true)
-		return
-	}
-	switch me.Phase {
-	case turnIdle:
-		if s.Committed < MaxKey {
-			*turn = Turning{Phase: turnBegun, Knows: s.Announced}
-			to("index {f} reads the health row", true)
+	switch {
+	case me.Phase == turnIdle && s.Owner == owner:
+		x.free(s, l.says("the lease of index {f} runs out")).To.Owner = 0
+	case me.Phase == turnIdle && s.Committed < MaxKey:
+		x.free(s, l.says("index {f} reads the health row")).To.Turns[i] = Turning{Phase: turnBegun, Knows: s.Announced}
+	case me.Phase == turnBegun:
+		x.free(s, l.says("index {f} ends without a claim")).To.Turns[i] = Turning{}
+		for l.Key = max(s.Committed+1, s.Claimed); l.Key <= MaxKey && s.Owner == 0; l.Key++ {
+			t := &x.free(s, l.says("index {f}: CLAIM {k}")).To
+			t.Owner, t.Claimed = owner, l.Key
+			t.Turns[i] = Turning{Phase: turnClaimed, Knows: me.Knows, Key: l.Key}
 		}
-	case turnBegun:
-		*turn = Turning{}
-		to("index {f} ends without a claim", true)
-		for k := max(s.Committed+1, s.Claimed); k <= MaxKey && s.Owner == 0; k++ {
-			t = s
-			t.Owner, t.Claimed = uint8(i)+1, k
-			t.Turns[i] = Turning{Phase: turnClaimed, Knows: me.Knows, Key: k}
-			l.Key = k
-			to("index {f}: CLAIM {k}", true)
-		}
-	case turnClaimed:
+	case me.Phase == turnClaimed:
+		turn := &x.free(s, l.says("the request of index {f} about {k} arrives")).To.Turns[i]
 		turn.Phase, turn.IntoNew = turnSent, s.Named
-		to("the request of index {f} about {k} arrives", true)
-	case turnSent:
-		if turn.Phase = turnApplied; m.Deletes.Has(me.Key) {
+	case me.Phase == turnSent:
+		t := &x.free(s, l.says("{k} is applied where its name stood for (index {f})")).To
+		if t.Turns[i].Phase = turnApplied; m.Deletes.Has(me.Key) {
 			t.Erased = max(s.Erased, me.Key)
 		}
 		if me.IntoNew {
@@ -235,156 +217,154 @@ func (m Rebuild) turn(s RebuildState, i int, add func(RebuildState, bool, Label)
 		} else {
 			t.Old = max(t.Old, me.Key)
 		}
-		to("{k} is applied where its name stood for (index {f})", true)
-		if m.Rules.Beside && me.Knows && !me.Copied && !me.Missed {
-			t = s
-			t.Turns[i].Copied = true
-			t.take(m, me.Key, false)
-			to("the new index takes {k} (index {f})", true)
+		if m.Rules.Beside {
+			m.beside(x, s, i)
 		}
-	case turnApplied:
-		m.applied(s, i, to, &t)
+	case me.Phase == turnApplied:
+		m.applied(x, s, i)
 	}
 }
 
-// applied is a turn whose version is in the index that its name stood for: the new index is next.
-func (m Rebuild) applied(s RebuildState, i int, to func(string, bool), t *RebuildState) {
+// beside is a write of the new index by a turn that knows of it, and that has not tried it yet.
+func (m Rebuild) beside(x *leaving[RebuildState], s RebuildState, i int) (tried bool) {
 	me := s.Turns[i]
+	if !me.Knows || me.Copied || me.Missed {
+		return false
+	}
+	t := &x.free(s, Label{Exec: uint8(i), Key: me.Key, Text: "the new index takes {k} (index {f})"}).To
+	t.Turns[i].Copied = true
+	t.take(m, me.Key, false)
+	return true
+}
+
+// applied is a turn whose version is in the index that its name stood for: the new index is next.
+func (m Rebuild) applied(x *leaving[RebuildState], s RebuildState, i int) {
+	me := s.Turns[i]
+	l := Label{Exec: uint8(i), Key: me.Key}
+	if m.beside(x, s, i) {
+		if s.Fails > 0 {
+			t := &x.edge(s, false, l.says("the new index does not take {k} (index {f})")).To
+			t.Fails--
+			t.Turns[i].Missed = true
+		}
+		return
+	}
+	late := m.Rules.MarkLate && !me.Committed
+	open := s.Announced && (!s.Sealed || m.Rules.NoSeal)
+	e := x.free(s, l)
+	t, text := &e.To, &e.Label.Text
 	turn := &t.Turns[i]
-	commit := func() {
+	switch {
+	case !me.Missed || me.Marked || m.Rules.Forgotten || late, !open && m.Rules.MarkRefused:
+		*text = "index {f}: COMMIT {k}"
 		if s.Owner == uint8(i)+1 {
 			t.Committed, t.Owner = max(s.Committed, me.Key), 0
 		}
 		if turn.Committed = true; !(m.Rules.MarkLate && me.Missed && !me.Marked) {
 			*turn = Turning{}
 		}
-		to("index {f}: COMMIT {k}", true)
-	}
-	switch {
-	case me.Knows && !me.Copied && !me.Missed:
-		turn.Copied = true
-		t.take(m, me.Key, false)
-		to("the new index takes {k} (index {f})", true)
-		if s.Fails > 0 {
-			*t = s
-			t.Fails--
-			t.Turns[i].Missed = true
-			to("the new index does not take {k} (index {f})", false)
-		}
-	case !me.Missed || me.Marked || m.Rules.Forgotten || m.Rules.MarkLate && !me.Committed:
-		commit()
-	case s.Announced && (!s.Sealed || m.Rules.NoSeal):
+	case open:
+		*text = "index {f}: MISS {k}: applied"
 		turn.Marked = true
 		t.Missed = min(s.Missed+1, 3)
 		if me.Committed {
 			*turn = Turning{}
 		}
-		to("index {f}: MISS {k}: applied", true)
-	case m.Rules.MarkRefused:
-		commit()
 	default:
+		*text = "index {f}: MISS {k}: refused: nothing is committed"
 		*turn = Turning{}
-		to("index {f}: MISS {k}: refused: nothing is committed", true)
 	}
 }
 
-// step appends what the rebuild can do next.
-func (m Rebuild) step(s RebuildState, edge func(RebuildState, bool, Label)) {
-	t := s
-	to := func(text string) { edge(t, true, Label{Key: t.Read, Text: "rebuild: " + text}) }
-	if s.Step > stepAnnounced && s.Step < stepSwitched && s.Crashes > 0 {
-		t.Crashes--
-		t.Step, t.Read = stepAnnounced, None
-		switch s.Step {
-		case stepCopy:
-			add(t.Late[:], Copying{Key: s.Read})
-		case stepErase:
-			add(t.Late[:], Copying{Key: s.Read, Delete: true})
-		}
-		edge(t, false, Label{Text: "the rebuild is killed, and resumed"})
-		t = s
+// killed is a rebuild that begins anew; what it had sent may still arrive.
+func (m Rebuild) killed(t *RebuildState) {
+	if t.Step == stepCopy || t.Step == stepErase {
+		add(t.Late[:], Copying{Key: t.Read, Delete: t.Step == stepErase})
 	}
-	switch s.Step {
+	t.Crashes--
+	t.Step, t.Read = stepAnnounced, None
+}
+
+// step appends what the rebuild does next, unless it waits.
+func (m Rebuild) step(x *leaving[RebuildState], s RebuildState) {
+	unaware := slices.ContainsFunc(s.Turns[:], func(w Turning) bool { return w.Phase > 0 && !w.Knows })
+	copying := s.Late != [2]Copying{}
+	switch {
+	case s.Step == stepAnnounced && !s.Named && s.Sealed && s.Calling && !m.Rules.UnsealedEarly: // ... it may still happen
+		return
+	case s.Step == stepFilling && !m.Rules.Unverified && (unaware && !m.Rules.NoWait || copying && !m.Rules.Hasty):
+		return
+	case s.Step == stepSwitch && s.Calling, s.Step == stepDone:
+		return
+	}
+	e := x.free(s, Label{})
+	t := &e.To
+	e.Label.Text = "rebuild: " + m.stepped(t)
+	e.Label.Key = t.Read
+}
+
+// stepped takes a step of the rebuild, and says which.
+func (m Rebuild) stepped(t *RebuildState) string {
+	old, fresh := m.shows(t.Old), m.shows(t.New)
+	to := func(step uint8, read Key, text string) string {
+		t.Step, t.Read = step, read
+		return text
+	}
+	switch t.Step {
 	case stepNone:
-		t.Step, t.Announced = stepAnnounced, true
-		to("the health row names the new index")
+		t.Announced = true
+		return to(stepAnnounced, None, "the health row names the new index")
 	case stepAnnounced:
 		switch {
-		case s.Named: // killed at the switch
-			t.Step = stepSwitched
-			to("the name stands for the new index already")
-		case s.Sealed && s.Calling && !m.Rules.UnsealedEarly: // ... it may still happen
-		case s.Sealed:
+		case t.Named: // killed at the switch
+			return to(stepSwitched, None, "the name stands for the new index already")
+		case t.Sealed:
 			t.Sealed = false
-			to("UNSEAL: the call that switches the name is over")
-		default:
-			if t.Step = stepFilling; m.shows(s.Old) != None {
-				add(t.Late[:], Copying{Key: s.Old})
-			}
-			to("the copy reads the index in use")
+			return to(stepAnnounced, None, "UNSEAL: the call that switches the name is over")
+		case old != None:
+			add(t.Late[:], Copying{Key: t.Old})
 		}
+		return to(stepFilling, None, "the copy reads the index in use")
 	case stepFilling:
-		unaware := slices.ContainsFunc(s.Turns[:], func(w Turning) bool { return w.Phase > 0 && !w.Knows })
-		switch {
-		case m.Rules.Unverified:
-			t.Step, t.Seen = stepClean, s.Missed
-		case unaware && !m.Rules.NoWait, s.Late != [2]Copying{} && !m.Rules.Hasty:
-			return
-		default:
-			t.Step, t.Seen = stepPass, s.Missed
+		t.Seen = t.Missed
+		if m.Rules.Unverified {
+			return to(stepClean, None, "reads the number of missed writes")
 		}
-		to("reads the number of missed writes")
+		return to(stepPass, None, "reads the number of missed writes")
 	case stepPass:
-		t.Step, t.Read = stepOld, m.shows(s.Old)
-		to("reads the document in the index in use")
+		return to(stepOld, old, "reads the document in the index in use")
 	case stepOld:
-		switch n := m.shows(s.New); {
-		case s.Read > n:
-			t.Step = stepCopy
-			to("the new index has less: sends a copy of {k}")
+		switch {
+		case t.Read > fresh:
+			return to(stepCopy, t.Read, "the new index has less: sends a copy of {k}")
 		case m.Rules.OneWay:
-			t.Step = stepClean
-			to("the new index has no less")
-		default:
-			t.Step, t.Read = stepNew, n
-			to("the new index has no less; reads it once more")
+			return to(stepClean, t.Read, "the new index has no less")
 		}
+		return to(stepNew, fresh, "the new index has no less; reads it once more")
 	case stepCopy, stepErase:
-		t.take(m, s.Read, s.Step == stepErase)
-		t.Step, t.Read = stepPass, None
-		to("its request is answered: looks again")
+		t.take(m, t.Read, t.Step == stepErase)
+		return to(stepPass, None, "its request is answered: looks again")
 	case stepNew:
-		switch old := m.shows(s.Old); {
-		case s.Read != None && old == None:
-			t.Step = stepErase
-			to("only the new index has {k}: sends a delete of it")
-		case s.Read != None && old != s.Read:
-			t.Step, t.Read = stepPass, None
-			to("the index in use has another version: looks again")
-		default:
-			t.Step, t.Read = stepClean, None
-			to("nothing differs")
+		switch {
+		case t.Read != None && old == None:
+			return to(stepErase, t.Read, "only the new index has {k}: sends a delete of it")
+		case t.Read != None && old != t.Read:
+			return to(stepPass, None, "the index in use has another version: looks again")
 		}
+		return to(stepClean, None, "nothing differs")
 	case stepClean:
-		t.Step = stepPass
-		if s.Missed == s.Seen {
-			t.Step, t.Sealed = stepSeal, !m.Rules.NoSeal
-			to("SEAL: applied")
-			return
+		if t.Missed == t.Seen {
+			t.Sealed = !m.Rules.NoSeal
+			return to(stepSeal, t.Read, "SEAL: applied")
 		}
-		t.Seen = s.Missed
-		to("SEAL: refused: a write was missed: compares again")
+		t.Seen = t.Missed
+		return to(stepPass, t.Read, "SEAL: refused: a write was missed: compares again")
 	case stepSwitch:
-		if !s.Calling {
-			t.Step = stepSeal
-			to("the name does not stand for the new index yet")
-		}
+		return to(stepSeal, t.Read, "the name does not stand for the new index yet")
 	case stepSeal:
-		t.Step, t.Calling = stepSwitch, true
-		t.Announced = !m.Rules.FinishedFirst
-		to("the call that switches the name is sent")
-	case stepSwitched:
-		t.Step, t.Announced, t.Sealed = stepDone, false, false
-		to("the health row names no index any more")
+		t.Calling, t.Announced = true, !m.Rules.FinishedFirst
+		return to(stepSwitch, t.Read, "the call that switches the name is sent")
 	}
+	t.Announced, t.Sealed = false, false
+	return to(stepDone, t.Read, "the health row names no index any more")
 }

@@ -5,26 +5,21 @@ import "math/bits"
 // queue is what SQS does on its own account: it delivers twice, and moves messages whose receive
 // count is used up.
 func (x *step) queue() {
-	s := x.s
+	s := *x.s
 	held := s.held()
-	for i := range x.Bounds.Messages {
+	for i, msg := range x.Bounds.Messages {
 		l := Label{Messages: 1 << i}
-		t := *s
-		t.Messages[i] = Queued
-		switch {
-		case s.Messages[i] == HeldPlace && s.Parker.Message != l.Messages:
+		switch place := s.Messages[i]; {
+		case place == HeldPlace && s.Parker.Message != l.Messages:
 			l.Text = "SQS: {m} is delivered a second time while it is held"
-			x.fault(Duplicates, t, l)
-		case s.Messages[i] == Gone && held&l.Messages == 0 && x.Bounds.Messages[i].Spare:
-			t.Young &^= l.Messages
-			l.Text = "upstream sends {m} a second time"
-			x.fault(Duplicates, t, l)
-		}
-		if s.Messages[i] == Queued {
-			t := *s
-			t.Messages[i] = DeadQueue
+			x.fault(Duplicates, s, l).To.Messages[i] = Queued
+		case place == Gone && held&l.Messages == 0 && msg.Spare:
+			t := x.fault(Duplicates, s, l.says("upstream sends {m} a second time"))
+			t.To.Messages[i] = Queued
+			t.To.Young &^= l.Messages
+		case place == Queued:
 			l.Text = "SQS: the receive count of {m} is used up, it moves to the dead-letter queue"
-			x.fault(Moves, t, l)
+			x.fault(Moves, s, l).To.Messages[i] = DeadQueue
 		}
 	}
 }
@@ -121,9 +116,7 @@ func (m *Model) parkNow(r Row, k Key) Row {
 }
 
 func (x *step) admitted(t State, batch Set, v Receiver, admitted Key, old Set) {
-	for i := range batch.All() {
-		t.Messages[i] = HeldPlace
-	}
+	t.put(batch, HeldPlace)
 	l := Label{By: "receive {m}: nothing to ADMIT", Key: admitted, Messages: batch}
 	switch {
 	case admitted != None:
@@ -162,24 +155,23 @@ type endings struct{ lost, acknowledged, started string }
 // answer starts the flight and answers the event source mapping, which deletes what is
 // acknowledged.
 func (x *step) answer(t State, v Receiver, l Label, how endings) {
-	l.Text = how.lost
-	x.fault(Crashes, t, l)
-	broken := x.remove(&t, v.Ack)
+	x.fault(Crashes, t, l.says(how.lost))
 	if v.Hold == 0 {
-		l.Text = how.acknowledged
-		x.edge(t, true, broken, l)
+		x.remove(x.free(t, l.says(how.acknowledged)), v.Ack)
 		return
 	}
 	e := t.freeExec()
 	if e >= x.Bounds.Execs {
 		return
 	}
-	t.Execs[e] = Exec{Messages: v.Hold, Done: v.Done}
+	l.Exec = uint8(e)
+	started := x.free(t, l.says(how.started))
+	x.remove(started, v.Ack)
+	f := &started.To.Execs[e]
+	f.Messages, f.Done = v.Hold, v.Done
 	if x.Rules.TokenOfFlight {
-		t.Execs[e].Token = t.freshToken()
+		f.Token = t.freshToken()
 	}
-	l.Exec, l.Text = uint8(e), how.started
-	x.edge(t, true, broken, l)
 }
 
 // deadline is receive's other dead letter: dead_deadline, then PARK.
@@ -189,25 +181,18 @@ func (x *step) deadline(only Set) {
 		x.deadlines(only)
 		return
 	}
-	// A version that a dead one keeps out, because that one may be in the sink, gets there in the
-	// end; others by budget.
-	t, ok := x.spend(*x.s, Deadlines)
-	blocked := x.blocked(1 << k)
-	if blocked {
-		t = *x.s
-	}
-	if x.done(x.s.Row, k) || !blocked && !ok {
+	if x.done(x.s.Row, k) {
 		return
 	}
-	t.DeadLetters[k] = Parked
-	t.Parker = Parker{Message: only, Receive: true}
-	for i := range only.All() {
-		t.Messages[i] = HeldPlace
-	}
-	x.edge(t, blocked, 0, Label{
+	// A version that a dead one keeps out, because that one may be in the sink, gets there in the
+	// end; others by budget.
+	t := &x.unless(x.blocked(1<<k), Deadlines, *x.s, Label{
 		Text:     "receive {m}: its dead deadline is over: the dead letter is stored",
 		Messages: only,
-	})
+	}).To
+	t.DeadLetters[k] = Parked
+	t.Parker = Parker{Message: only, Receive: true}
+	t.put(only, HeldPlace)
 }
 
 // deadlines is the same for a message with several events, in one step and only where a dead
@@ -225,10 +210,8 @@ func (x *step) deadlines(only Set) {
 			t.Row = x.parkNow(t.Row, k)
 		}
 	}
-	broken := x.remove(&t, only)
-	x.edge(t, true, broken,
-		Label{
-			Text:     "receive {m}: its dead deadline is over: dead letters and PARK for what is not done; acknowledged",
-			Messages: only,
-		})
+	x.remove(x.free(t, Label{
+		Text:     "receive {m}: its dead deadline is over: dead letters and PARK for what is not done; acknowledged",
+		Messages: only,
+	}), only)
 }

@@ -7,9 +7,7 @@ import "slices"
 func (x *step) restore() {
 	s := x.s
 	if s.Left[Restores] > 0 && !s.Row.Lease && s.Row.Exists && s.Row != s.Backup {
-		t := *s
-		t.Backup = s.Row
-		x.edge(t, false, 0, Label{Text: "a backup of the table is taken"})
+		x.edge(*s, false, Label{Text: "a backup of the table is taken"}).To.Backup = s.Row
 	}
 	t := *s
 	if t.Row = s.Backup; !x.Rules.ContentRestored {
@@ -22,7 +20,7 @@ func (x *step) restore() {
 		l.Text += "; the functions are stopped"
 		for e := range t.Execs {
 			if f := s.Execs[e]; f.Phase == Sent {
-				add(t.Requests[:], Request{Key: f.Key, Token: f.Token, Fence: f.Fence})
+				add(t.Requests[:], f.request())
 			}
 			t.Execs[e] = Exec{}
 		}
@@ -37,64 +35,53 @@ func (x *step) restore() {
 // reconcile reads the row, then the sink's copy, then decides.
 func (x *step) reconcile() {
 	s := x.s
-	t := *s
-	t.Look = Look{}
-	l := Label{Key: s.Sink.Content}
-	switch s.Look.Phase {
-	case NotLooking:
-		t.Look = Look{Phase: LookedAtRow, Row: s.Row}
-		l.Text = "reconcile reads the row"
-		x.free(t, l)
+	look := s.Look
+	t := x.free(*s, Label{Key: s.Sink.Content})
+	next, text := &t.To, &t.Label.Text
+	next.Look = Look{}
+	switch {
+	case look.Phase == NotLooking:
+		next.Look = Look{Phase: LookedAtRow, Row: s.Row}
+		*text = "reconcile reads the row"
 		return
-	case LookedAtRow:
-		if s.Row.Lease && s.Row == s.Look.Row || x.writing() && !x.Rules.RaiseUnsettled {
-			l.Text = "reconcile: somebody may still write: later"
-			x.free(t, l)
-			return
-		}
-		t.Look = Look{Phase: LookedAtSink, Row: s.Look.Row, Copy: s.Sink}
-		l.Text = "reconcile reads {k} in the sink"
-		x.free(t, l)
+	case look.Phase == LookedAtRow && (s.Row.Lease && s.Row == look.Row || x.writing() && !x.Rules.RaiseUnsettled):
+		*text = "reconcile: somebody may still write: later"
+		return
+	case look.Phase == LookedAtRow:
+		next.Look = Look{Phase: LookedAtSink, Row: look.Row, Copy: s.Sink}
+		*text = "reconcile reads {k} in the sink"
 		return
 	}
-	look := s.Look
-	l.Key = look.Copy.Content
-	var b Broken
+	t.Label.Key, next.Restored = look.Copy.Content, false
 	switch {
 	case x.Rules.NoRaise:
-		t.Restored = false
-		l.Text = "nobody compares the row with the sink"
+		*text = "nobody compares the row with the sink"
 	case look.Row.Committed >= look.Copy.Content:
-		t.Restored = false
-		l.Text = "reconcile: the row knows {k}"
+		*text = "reconcile: the row knows {k}"
 	case s.Row.raises(x.Rules, look.Row, look.Copy):
 		if s.Sink.Content < look.Copy.Content {
-			b = FalseRaise
+			t.Broken = FalseRaise
 		}
-		t.Row, t.Restored = s.Row.raise(look.Row, look.Copy), false
-		l.Text = "reconcile: RAISE {k}: applied"
+		next.Row = s.Row.raise(look.Row, look.Copy)
+		*text = "reconcile: RAISE {k}: applied"
 	default:
-		l.Text = "reconcile: RAISE {k}: refused"
+		*text, next.Restored = "reconcile: RAISE {k}: refused", true
+		return
 	}
-	if !t.Restored && !x.Bounds.Stopped {
-		l.Then = x.republish(&t)
+	if !x.Bounds.Stopped {
+		x.republish(t)
 	}
-	x.edge(t, true, b, l)
 }
 
 // republish sends the newest version once more, as the runbook's page asks for: while the table was
 // behind, an older one may have gone over it.
-func (x *step) republish(t *State) string {
-	for k := MaxKey; k > None; k-- {
-		if x.sent(k) && k != x.Bounds.Absurd {
-			only := x.unseen(k)
-			for i := range (only & -only).All() {
-				t.Messages[i] = Queued
-			}
-			break
-		}
+func (x *step) republish(t *Edge[State]) {
+	newest := MaxKey
+	for newest > None && (!x.sent(newest) || newest == x.Bounds.Absurd) {
+		newest--
 	}
-	return "; upstream sends the newest version again"
+	t.To.put(x.unseen(newest), Queued)
+	t.Label.Then = "; upstream sends the newest version again"
 }
 
 // reset is `lull reset` of a document whose committed version is absurd. The promises begin anew
@@ -102,32 +89,28 @@ func (x *step) republish(t *State) string {
 // the command asks for, the newest good version is sent again.
 func (x *step) reset() {
 	s := x.s
-	t := *s
 	l := Label{Key: x.Bounds.Absurd}
 	if s.Seen == None {
-		if s.Row.Committed == x.Bounds.Absurd && x.Bounds.Absurd != None {
-			t.Seen = x.Bounds.Absurd
+		if s.Row.Committed == l.Key && l.Key != None {
 			l.Text = "an operator sees that {k} is committed, which is absurd"
-			x.fault(Resets, t, l)
+			x.fault(Resets, *s, l).To.Seen = l.Key
 		}
 		return
 	}
-	t.Seen = None
+	t := x.free(*s, l.says("RESET: refused"))
+	t.To.Seen = None
 	if !s.Row.resets(x.Rules, s.Seen) {
-		l.Text = "RESET: refused"
-		x.free(t, l)
 		return
 	}
-	t.Row = s.Row.reset(x.Rules, None)
-	l.Text = "RESET to what was before {k}: applied"
+	t.Label.Text = "RESET to what was before {k}: applied"
+	t.To.Row = s.Row.reset(x.Rules, None)
 	if s.Row.Committed == s.Seen {
-		t.Forgotten = s.Seen
+		t.To.Forgotten = s.Seen
 	}
 	if s.Sink.Content == s.Seen {
-		t.Sink.Content = None
+		t.To.Sink.Content = None
 	}
-	l.Then = x.republish(&t)
-	x.edge(t, true, 0, l)
+	x.republish(t)
 }
 
 // writing reports whether a request may still be applied that was made under a lease which had

@@ -143,6 +143,9 @@ type Exec struct {
 	Image    Key   // the bytes that the sink shows, by the row before the claim
 }
 
+// request is what it has sent, or is about to send.
+func (f Exec) request() Request { return Request{f.Key, f.Token, f.Fence, f.Body} }
+
 // Receiver is a receive invocation between ADMIT and its answer.
 type Receiver struct {
 	Hold Set // for a flight
@@ -308,6 +311,13 @@ func (s *State) at(place Place) (set Set) {
 		}
 	}
 	return set
+}
+
+// put moves messages to a place.
+func (s *State) put(set Set, to Place) {
+	for i := range set.All() {
+		s.Messages[i] = to
+	}
 }
 
 // notGone are the messages that are somewhere.
