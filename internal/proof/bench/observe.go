@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/proof/price"
@@ -33,11 +35,16 @@ type removal struct{ doc, version int }
 
 // watchedDoc is a document.
 type watchedDoc struct {
-	rank    int     // of what was applied last, 0 for nothing
-	shown   bool    // the document is there: what was applied last was a put
-	most    int     // the greatest rank that was ever applied
-	waiting []Event // whose freshness counts, sent and not yet visible
-	sent    []time.Time
+	rank    int  // of what was applied last, 0 for nothing
+	shown   bool // the document is there: what was applied last was a put
+	most    int  // the greatest rank that was ever applied
+	waiting []waiting
+}
+
+// waiting is an event whose freshness counts, sent and not yet visible.
+type waiting struct {
+	rank int
+	sent time.Time
 }
 
 func newWatched(clk clock.Clock, meter *Meter, engine *memory.Sink, trace *Trace) *watched {
@@ -54,12 +61,6 @@ func newWatched(clk clock.Clock, meter *Meter, engine *memory.Sink, trace *Trace
 	return w
 }
 
-// docOf is the number of a document of the trace.
-func docOf(d shard.DocID) int {
-	n, _ := strconv.Atoi(d.ID()[subjectWide-12:])
-	return n
-}
-
 // arrive notes that an event was sent now.
 func (w *watched) arrive(e Event) {
 	if !e.Waited {
@@ -68,7 +69,7 @@ func (w *watched) arrive(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d := &w.docs[e.Doc]
-	d.waiting, d.sent = append(d.waiting, e), append(d.sent, w.clk.Now())
+	d.waiting = append(d.waiting, waiting{e.Rank, w.clk.Now()})
 }
 
 // now is the engine at this moment.
@@ -97,7 +98,7 @@ func (w *watched) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 }
 
 func (w *watched) applied(op sink.Op, now time.Time) {
-	doc, rank := docOf(op.Doc), rankOf(string(op.Document))
+	doc, rank := docOf(op.Doc.ID()), int(gjson.GetBytes(op.Document, "rank").Int())
 	d := &w.docs[doc]
 	d.shown = op.Kind == shard.Put
 	if !d.shown {
@@ -108,16 +109,12 @@ func (w *watched) applied(op sink.Op, now time.Time) {
 		w.backwards++
 	}
 	d.rank, d.most = rank, max(d.most, rank)
-	kept := 0
-	for i, e := range d.waiting {
-		if e.Rank <= rank {
-			w.fresh = append(w.fresh, now.Sub(d.sent[i]))
-			continue
+	d.waiting = slices.DeleteFunc(d.waiting, func(e waiting) bool {
+		if e.rank <= rank {
+			w.fresh = append(w.fresh, now.Sub(e.sent))
 		}
-		d.waiting[kept], d.sent[kept] = e, d.sent[i]
-		kept++
-	}
-	d.waiting, d.sent = d.waiting[:kept], d.sent[:kept]
+		return e.rank <= rank
+	})
 }
 
 // image is a snapshot to go back to.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/shard"
@@ -61,17 +62,16 @@ type Trace struct {
 // one.
 type Act struct {
 	At time.Duration
-	Do func(ctx context.Context, w *World) error
+	Do func(ctx context.Context, w *World)
 }
 
 // NewTrace draws a trace. The same shape gives the same trace.
 func NewTrace(s Shape) *Trace {
 	t := &Trace{Shape: s}
 	r := rand.New(rand.NewPCG(s.Seed, 0x62656e6368))
-	switch {
-	case s.Hot:
+	if s.Hot {
 		t.hot(r)
-	default:
+	} else {
 		t.bursts(r)
 	}
 	if s.Disorder {
@@ -186,18 +186,8 @@ func (t *Trace) Newest() []Event {
 	return newest
 }
 
-// The body's head has one length, so that contenders find document and version by position: none of
-// them pays for decoding in virtual time, lull's own decoding apart.
-const (
-	headType     = `{"specversion":"1.0","source":"/cms","type":"doc.`
-	headSubject  = `","subject":"`
-	headSequence = `","sequence":"`
-	headRank     = `"data":{"rank":"`
-	changed      = "changed"
-	deleted      = "deleted"
-	subjectWide  = 36
-	numberWide   = 9
-)
+// numberWide is how many digits versions and ranks have, so that every body has one length.
+const numberWide = 9
 
 // filler is text that does not pack: a manifest of it is as large as one of real texts at the
 // worst.
@@ -210,16 +200,24 @@ var filler = func() string {
 	return string(b)
 }()
 
-func docName(doc int) string { return fmt.Sprintf("f4c394f9-7a30-11e4-a3cb-%012d", doc) }
+const docPrefix = "f4c394f9-7a30-11e4-a3cb-"
+
+func docName(doc int) string { return fmt.Sprintf("%s%012d", docPrefix, doc) }
+
+// docOf is the number of a document, from its name.
+func docOf(name string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, docPrefix))
+	return n
+}
 
 // origin is when virtual time begins.
 var origin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // body is the event's message: about 700 bytes.
 func (e Event) body() string {
-	kind, extra := changed, ""
+	kind, extra := "changed", ""
 	if e.Delete {
-		kind = deleted
+		kind = "deleted"
 	}
 	if e.Run > 0 {
 		extra = fmt.Sprintf(`"mode":"resync","resyncrun":"%s",`, resyncRun(e.Run))
@@ -227,9 +225,9 @@ func (e Event) body() string {
 	if e.Edit > 0 {
 		extra += `"time":"` + origin.Add(time.Duration(e.Edit)*time.Second).Format(time.RFC3339) + `",`
 	}
-	return headType + kind + headSubject + docName(e.Doc) + headSequence + fmt.Sprintf("%0*d", numberWide, e.Version) +
-		`",` + extra + headRank + fmt.Sprintf("%0*d", numberWide, e.Rank) +
-		`","title":"Document ` + strconv.Itoa(e.Doc) + `","text":"` + filler + `"}}`
+	return fmt.Sprintf(`{"specversion":"1.0","source":"/cms","type":"doc.%s","subject":"%s","sequence":"%0*d",%s`+
+		`"data":{"rank":"%0*d","title":"Document %d","text":"%s"}}`, kind, docName(e.Doc), numberWide, e.Version, extra,
+		numberWide, e.Rank, e.Doc, filler)
 }
 
 // resyncRun names a run of a resync: later ones sort after.
@@ -240,23 +238,9 @@ func resyncRun(n int) string {
 }
 
 // parse reads a body.
-func parse(body string) (e Event) {
-	rest := body[len(headType):]
-	e.Delete = rest[:len(deleted)] == deleted
-	rest = rest[len(changed)+len(headSubject):]
-	e.Doc, _ = strconv.Atoi(rest[subjectWide-12 : subjectWide])
-	rest = rest[subjectWide+len(headSequence):]
-	e.Version, _ = strconv.Atoi(rest[:numberWide])
-	e.Rank = rankOf(rest[numberWide:])
-	return e
-}
-
-// rankOf reads the rank in a body or in a document, 0 where there is none.
-func rankOf(text string) int {
-	_, rest, found := strings.Cut(text, `"rank":"`)
-	if !found {
-		return 0
+func parse(body string) Event {
+	f := gjson.GetMany(body, "type", "subject", "sequence", "data.rank")
+	return Event{
+		Delete: f[0].Str == "doc.deleted", Doc: docOf(f[1].Str), Version: int(f[2].Int()), Rank: int(f[3].Int()),
 	}
-	n, _ := strconv.Atoi(rest[:numberWide])
-	return n
 }
