@@ -97,14 +97,8 @@ func (b billedFlights) Put(ctx context.Context, m *flight.Manifest) error {
 	if err != nil {
 		return err
 	}
-	b.meter.count(func(c *Counts, u *price.Usage) {
-		u.ObjectWrites++
-		c.Manifests++
-		c.ManifestBytes += len(packed)
-		if len(packed) <= maxInline {
-			c.Small++
-		}
-	})
+	b.meter.packed(len(packed))
+	b.meter.count(func(_ *Counts, u *price.Usage) { u.ObjectWrites++ })
 	return b.Flights.Put(ctx, m)
 }
 
@@ -157,6 +151,17 @@ func (l *lull) billTurn(s, out flight.State, err error) {
 	if l.Meter.turned(express); err == nil && out.Done {
 		l.Meter.flew(l.clk.Now().Sub(s.Started.Time()), express)
 	}
+}
+
+// packed counts a manifest of so many bytes.
+func (m *Meter) packed(bytes int) {
+	m.count(func(c *Counts, _ *price.Usage) {
+		c.Manifests++
+		c.ManifestBytes += bytes
+		if bytes <= maxInline {
+			c.Small++
+		}
+	})
 }
 
 // started bills the start of an execution, and its last state, Done.

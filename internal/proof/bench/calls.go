@@ -78,20 +78,13 @@ func (c calls) Delete(ctx context.Context, receipts []string) []error {
 
 func inTens(in []string, f func(part []string) []error) []error {
 	parts := slices.Collect(slices.Chunk(in, queue.MaxEntries))
-	answers := make([][]error, len(parts))
-	fanout.Runner(nil).Each(callParallel, len(parts), func(i int) { answers[i] = f(parts[i]) })
-	var errs []error
-	for i, a := range answers {
-		for j, err := range a {
-			if err != nil {
-				if errs == nil {
-					errs = make([]error, len(in))
-				}
-				errs[i*queue.MaxEntries+j] = err
-			}
+	all := make([]error, 0, len(in))
+	for i, errs := range fanout.Map(nil, callParallel, parts, f) {
+		for j := range parts[i] {
+			all = append(all, queue.ErrorAt(errs, j))
 		}
 	}
-	return errs
+	return queue.Answer(all)
 }
 
 type billedQueue struct {

@@ -2,17 +2,14 @@ package bench
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"maps"
-	mrand "math/rand/v2"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -49,9 +46,7 @@ func (h halves) receiver() *receive.Handler {
 		Shards: h.rows, Flights: h.flights, Launcher: h.launcher, Ingest: h.live, Dead: h.dead,
 		Schedule: h.schedule, Sources: h.sources, Config: h.config, Sink: sinkName, Lane: flight.Live,
 		Clock: h.clk, Journal: journal.Discard{},
-		NewID: func() flight.ID {
-			return flight.ID(ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String())
-		},
+		NewID: lambda.NewFlight,
 	}
 }
 
@@ -60,14 +55,8 @@ func (h halves) indexer() *index.Handler {
 		Shards: h.rows, Flights: h.flights, Launcher: h.launcher,
 		Queues: map[flight.Lane]queue.Queue{flight.Live: h.live, flight.Bulk: h.live}, Dead: h.dead, Sink: h.sink,
 		SinkName: sinkName, Sources: h.sources, Config: h.config, Clock: h.clk, Journal: journal.Discard{},
-		NewToken: newToken, Jitter: mrand.Float64,
+		NewToken: lambda.NewToken, Jitter: rand.Float64,
 	}
-}
-
-func newToken() shard.Token {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // crypto/rand never fails
-	return shard.Token(hex.EncodeToString(b[:]))
 }
 
 func newSources(t testing.TB, c *config.Config) *source.Set {
@@ -105,10 +94,10 @@ func start(ctx context.Context, w *World, change func(l *lull)) {
 	}
 	l.sources.Store(newSources(w.t, w.Config))
 	l.table.Store(memory.NewShards())
-	w.image = func() (restore func()) {
+	w.images = append(w.images, func() (restore func()) {
 		rows := l.table.Load().Copy()
 		return func() { l.table.Store(rows) }
-	}
+	})
 	w.reconcile, w.newEpoch = l.compare, l.raiseEpoch
 	l.machine = memory.NewMachine(w.clk, memory.MachineSettings{
 		Retries: 2, RetryAfter: w.Config.AmbiguousRetry(sinkName), Report: w.report,
@@ -133,7 +122,7 @@ func (l *lull) compare(ctx context.Context) error {
 		Looker: reconcile.Looker{
 			Shards: v.Shards(l.rows()), Reader: l.watch.now(), SinkName: sinkName, Config: l.Config, Clock: l.clk,
 		},
-		Scanner: v.Scanner(l.rows()), Sink: v.Sink(l.Sink), Journal: journal.Discard{}, NewToken: newToken,
+		Scanner: v.Scanner(l.rows()), Sink: v.Sink(l.Sink), Journal: journal.Discard{}, NewToken: lambda.NewToken,
 	}
 	report, err := s.Run(ctx, reconcile.Order{Collection: "content"})
 	if err == nil && report.Waiting+report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0 {

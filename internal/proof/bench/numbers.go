@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +15,7 @@ type Numbers struct {
 	Date     time.Time
 	Machine  string
 	Load     string                       // the machine's load average before anything was measured
-	Results  map[string]map[string]Result // by the scenario's key, by contender
-	Variants map[string]Result            // of the month
+	Results  map[string]map[string]Result // by the scenario's key, by contender or variant
 	Pairs    []Pair
 	Allocs   Allocs
 	Intakes  []Intake
@@ -27,32 +27,24 @@ type Numbers struct {
 type Job struct {
 	Scenario  Scenario
 	Contender Contender
-	Variant   bool
 }
 
 // Jobs lists every run, each once.
 func Jobs() []Job {
 	var jobs []Job
 	for _, c := range Contenders() {
-		scenarios := append(Others(), trials()...)
-		if c.Usual {
-			for _, s := range varied() {
-				if s.Key == baseName || s.Key == twoName {
-					scenarios = append(scenarios, s)
-				}
-			}
-		} else {
-			scenarios = append(scenarios, varied()...)
-		}
-		for _, s := range scenarios {
-			jobs = append(jobs, Job{Scenario: s, Contender: c})
+		shown := slices.DeleteFunc(varied(), func(s Scenario) bool {
+			return c.Usual && s.Key != baseName && s.Key != twoName
+		})
+		for _, s := range slices.Concat(Others(), trials(), shown) {
+			jobs = append(jobs, Job{s, c})
 		}
 	}
 	for _, s := range Alone() {
-		jobs = append(jobs, Job{Scenario: s, Contender: Contenders()[0]})
+		jobs = append(jobs, Job{s, Contenders()[0]})
 	}
 	for _, c := range Variants() {
-		jobs = append(jobs, Job{Scenario: month(), Contender: c, Variant: true})
+		jobs = append(jobs, Job{month(), c})
 	}
 	return jobs
 }
@@ -61,7 +53,7 @@ func Jobs() []Job {
 func NewNumbers(machine, load string) *Numbers {
 	return &Numbers{
 		Date: time.Now().UTC(), Machine: machine, Load: load,
-		Results: map[string]map[string]Result{}, Variants: map[string]Result{},
+		Results: map[string]map[string]Result{},
 	}
 }
 
@@ -70,10 +62,6 @@ func (n *Numbers) Processors() int { return runtime.NumCPU() }
 
 // Add takes a result in.
 func (n *Numbers) Add(j Job, r Result) {
-	if j.Variant {
-		n.Variants[j.Contender.Name] = r
-		return
-	}
 	if n.Results[j.Scenario.Key] == nil {
 		n.Results[j.Scenario.Key] = map[string]Result{}
 	}

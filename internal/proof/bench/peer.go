@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -113,19 +114,27 @@ func parseAll(batch []queue.Message) []parsed {
 	return out
 }
 
-// newest keeps the newest message of every document, in the order in which documents first appear.
-// Of two with one version the one that was sent last counts as newer.
-func newest(msgs []parsed) []parsed {
+// byDocument are the messages of each document in their order, the documents as they first appear.
+func byDocument(msgs []parsed) (groups [][]parsed) {
 	at := make(map[int]int, len(msgs))
-	var out []parsed
 	for _, m := range msgs {
 		i, seen := at[m.Doc]
 		if !seen {
-			at[m.Doc] = len(out)
-			out = append(out, m)
-		} else if o := out[i]; m.Version > o.Version || m.Version == o.Version && m.Sent.After(o.Sent) {
-			out[i] = m
+			i = len(groups)
+			at[m.Doc], groups = i, append(groups, nil)
 		}
+		groups[i] = append(groups[i], m)
+	}
+	return groups
+}
+
+// newest keeps the newest message of every document. Of two with one version the one that was sent
+// last counts as newer.
+func newest(msgs []parsed) (out []parsed) {
+	for _, all := range byDocument(msgs) {
+		out = append(out, slices.MaxFunc(all, func(a, b parsed) int {
+			return cmp.Or(cmp.Compare(a.Version, b.Version), a.Sent.Compare(b.Sent))
+		}))
 	}
 	return out
 }
@@ -170,35 +179,20 @@ func (w *World) inBulk(ctx context.Context, v *fault.Invocation, docs []parsed) 
 
 // each works on the messages, those of one document in their order and different documents beside
 // each other, bounded, and lists those that must stay.
-func each(msgs []parsed, f func(m parsed) bool) (failed []string) {
-	at := make(map[int]int, len(msgs))
-	var groups [][]int
-	for i, m := range msgs {
-		g, seen := at[m.Doc]
-		if !seen {
-			g = len(groups)
-			at[m.Doc], groups = g, append(groups, nil)
+func each(msgs []parsed, f func(m parsed) bool) []string {
+	return slices.Concat(fanout.Map(nil, peerParallel, byDocument(msgs), func(all []parsed) (failed []string) {
+		for _, m := range all {
+			if !f(m) {
+				failed = append(failed, m.ID)
+			}
 		}
-		groups[g] = append(groups[g], i)
-	}
-	done := make([]bool, len(msgs))
-	fanout.Runner(nil).Each(peerParallel, len(groups), func(g int) {
-		for _, i := range groups[g] {
-			done[i] = f(msgs[i])
-		}
-	})
-	failed = []string{}
-	for i, ok := range done {
-		if !ok {
-			failed = append(failed, msgs[i].ID)
-		}
-	}
-	return failed
+		return failed
+	})...)
 }
 
 // seconds rounds up to what SQS takes.
 func seconds(d time.Duration) time.Duration {
-	return max((d+time.Second-1)/time.Second, 0) * time.Second
+	return max(queue.WholeSeconds(d), 0)
 }
 
 // holds are receipts by how long their messages are to be invisible: one call for each time.

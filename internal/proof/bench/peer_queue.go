@@ -14,7 +14,8 @@ func Visibility(ctx context.Context, w *World) {
 		batch []queue.Message,
 	) []string {
 		var due []parsed
-		kept, later := []string{}, holds{}
+		var kept []string
+		later := holds{}
 		for _, m := range parseAll(batch) {
 			if m.ReceiveCount > 1 {
 				due = append(due, m)
@@ -33,6 +34,6 @@ func Delayed(ctx context.Context, w *World) {
 	w.poll(ctx, "write", peerTimeout, func(ctx context.Context, v *fault.Invocation, _ clock.Clock,
 		batch []queue.Message,
 	) []string {
-		return append([]string{}, w.inBulk(ctx, v, newest(parseAll(batch)))...)
+		return w.inBulk(ctx, v, newest(parseAll(batch)))
 	})
 }

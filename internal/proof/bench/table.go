@@ -34,7 +34,7 @@ type table struct {
 
 func newTable(w *World, bytes int) *table {
 	t := &table{w: w, bytes: bytes, items: map[string]record{}}
-	w.tables = append(w.tables, t)
+	w.images = append(w.images, t.image)
 	return t
 }
 

@@ -174,12 +174,7 @@ func resync(t *Trace, r *rand.Rand) {
 }
 
 func sourceRestored(t *Trace, r *rand.Rand) {
-	t.Acts = append(t.Acts, Act{calm, func(_ context.Context, w *World) error {
-		if w.newEpoch != nil {
-			w.newEpoch()
-		}
-		return nil
-	}})
+	t.Acts = append(t.Acts, Act{calm, func(_ context.Context, w *World) { w.newEpoch() }})
 	for _, e := range t.last() {
 		t.add(e, between(r, calm+time.Second, later), func(e *Event) { e.Epoch, e.Version = 1, 2 })
 	}
@@ -206,13 +201,12 @@ func changes(t *Trace, r *rand.Rand) {
 func restored(t *Trace, at time.Duration, image func(w *World) (restore func())) {
 	var restore func()
 	t.Acts = append(t.Acts,
-		Act{calm, func(_ context.Context, w *World) error { restore = image(w); return nil }},
-		Act{at, func(ctx context.Context, w *World) error {
+		Act{calm, func(_ context.Context, w *World) { restore = image(w) }},
+		Act{at, func(ctx context.Context, w *World) {
 			restore()
-			if w.reconcile == nil {
-				return nil
+			if err := w.reconcile(ctx); err != nil {
+				w.t.Error(err)
 			}
-			return w.reconcile(ctx)
 		}})
 }
 
@@ -246,10 +240,7 @@ var errAway = errors.New("the engine is away")
 
 func outage(t *Trace, r *rand.Rand) {
 	down := func(at time.Duration, err error) {
-		t.Acts = append(t.Acts, Act{at, func(_ context.Context, w *World) error {
-			w.watch.now().SetDown(err)
-			return nil
-		}})
+		t.Acts = append(t.Acts, Act{at, func(_ context.Context, w *World) { w.watch.now().SetDown(err) }})
 	}
 	down(calm, errAway)
 	down(calm+time.Hour, nil)

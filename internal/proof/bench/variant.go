@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -61,11 +62,7 @@ func (p pocket) Put(ctx context.Context, m *flight.Manifest) error {
 	if !small {
 		return p.Store.Put(ctx, m)
 	}
-	p.Meter.count(func(c *Counts, _ *price.Usage) {
-		c.Manifests++
-		c.ManifestBytes += n
-		c.Small++
-	})
+	p.Meter.packed(n)
 	return p.flights.Flights.Put(ctx, m)
 }
 
@@ -93,7 +90,8 @@ func SmallByVisibility(ctx context.Context, w *World) {
 				return flown(ctx, v, clk, batch)
 			}
 			var fresh, again []queue.Message
-			stay, later := []string{}, holds{}
+			var stay []string
+			later := holds{}
 			for _, m := range batch {
 				switch {
 				case m.ReceiveCount == 1:
@@ -108,12 +106,10 @@ func SmallByVisibility(ctx context.Context, w *World) {
 			if len(fresh) > 0 {
 				h := l.halves(v, clk)
 				h.flights, h.launcher = nowhere{}, nowhere{}
-				kept := map[string]bool{}
-				for _, id := range h.receiver().Handle(ctx, fresh) {
-					stay, kept[id] = append(stay, id), true
-				}
+				kept := h.receiver().Handle(ctx, fresh)
+				stay = append(stay, kept...)
 				for _, m := range fresh {
-					if kept[m.ID] {
+					if slices.Contains(kept, m.ID) {
 						later.add(m, m.Sent.Add(l.Config.Debounce.Quiet-l.Config.Queues.Live.Window).Sub(l.clk.Now()))
 					}
 				}
