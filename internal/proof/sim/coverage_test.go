@@ -116,11 +116,11 @@ func everyPoint(t testing.TB) map[point]bool {
 func worldOf(t testing.TB, seed uint64) *World {
 	switch seed % 10 {
 	case 1:
-		w := struck(t, seed, Loss(1+seed/10%uint64(QueuesPurged)), seed/10%3 == 0, Hooks{})
+		w := struck(t, seed, Disaster{Loss: Loss(1 + seed/10%uint64(QueuesPurged)), Live: seed/10%3 == 0})
 		w.options.Upstream.Calm += 4 * time.Minute // so that the operator meets it
 		return lossy(w)
 	case 2:
-		return lossy(plagued(t, seed, Hooks{}))
+		return lossy(plagued(t, seed, nil))
 	case 3:
 		return opened(t, seed)
 	case 4:
@@ -129,7 +129,7 @@ func worldOf(t testing.TB, seed uint64) *World {
 		if seed%20 == 5 {
 			return lossy(republishing(t, seed, Swarm))
 		}
-		return sampled(t, seed, Hooks{})
+		return sampled(t, seed, false)
 	case 6:
 		switch seed / 10 % 5 {
 		case 0:
@@ -137,7 +137,7 @@ func worldOf(t testing.TB, seed uint64) *World {
 		case 1:
 			return fetching(t, seed, Hooks{})
 		case 2:
-			return lossy(oblivious(t, seed, true, Hooks{}))
+			return lossy(oblivious(t, seed, true, nil))
 		case 3:
 			return added(t, seed)
 		}

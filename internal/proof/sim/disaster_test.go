@@ -12,44 +12,37 @@ import (
 
 // struck is the world of a seed in which something is lost at any moment. The image that is
 // restored was taken at any earlier one.
-func struck(t testing.TB, seed uint64, loss Loss, live bool, hooks Hooks) *World {
+func struck(t testing.TB, seed uint64, of Disaster) *World {
 	t.Helper()
 	make := build
 	if seed%3 == 0 {
 		make = republishing
 	}
-	return make(t, seed, Swarm, func(o *Options) {
-		d := newDice(seed, 0x6c6f7373+uint64(loss))
-		at := d.upTo(o.Upstream.Calm)
-		o.Disaster = &Disaster{Loss: loss, Backup: d.upTo(at), At: at, Live: live}
-		o.Hooks = hooks
-	})
+	w, d := make(t, seed, Swarm), newDice(seed, 0x6c6f7373+uint64(of.Loss))
+	of.At = d.upTo(w.options.Upstream.Calm)
+	of.Backup = d.upTo(of.At)
+	w.await(&of)
+	return w
 }
 
 // The runbook's pages: after their steps every promise holds again, whenever the loss came. With
 // the functions stopped no document goes back meanwhile.
 func TestEveryPromiseHoldsAfterTheRunbooksSteps(t *testing.T) {
 	t.Parallel()
-	for _, of := range []struct {
-		name string
-		loss Loss
-		live bool
-	}{
-		{"the table is restored", TableRestored, false},
-		{"the table is restored while everything runs", TableRestored, true},
-		{"the sink is restored", SinkRestored, false},
-		{"the sink is created again, empty", SinkEmptied, false},
-		{"the queues are purged", QueuesPurged, false},
+	for name, of := range map[string]Disaster{
+		"the table is restored":                       {Loss: TableRestored},
+		"the table is restored while everything runs": {Loss: TableRestored, Live: true},
+		"the sink is restored":                        {Loss: SinkRestored},
+		"the sink is created again, empty":            {Loss: SinkEmptied},
+		"the queues are purged":                       {Loss: QueuesPurged},
 	} {
-		t.Run(of.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			raised := int64(0)
-			for _, r := range runs(t, 200, Swarm, func(seed uint64) *World {
-				return struck(t, seed, of.loss, of.live, Hooks{})
-			}) {
+			for _, r := range runs(t, 200, Swarm, func(seed uint64) *World { return struck(t, seed, of) }) {
 				raised += r.Counts.Writes[shard.RAISE.String()]
 			}
-			if of.loss == TableRestored && raised == 0 {
+			if of.Loss == TableRestored && raised == 0 {
 				t.Error("no row was raised: the worlds do not get there")
 			}
 		})
@@ -62,11 +55,10 @@ func often(o *Options) {
 }
 
 // sampled is the world of a seed in which the sink is emptied while rows are compared with it.
-func sampled(t testing.TB, seed uint64, hooks Hooks) *World {
-	return build(t, seed, Swarm, often, func(o *Options) {
-		o.Disaster = &Disaster{Loss: SinkEmptied, At: o.Upstream.Calm / 2, Live: seed%2 == 1}
-		o.Hooks = hooks
-	})
+func sampled(t testing.TB, seed uint64, silent bool) *World {
+	w := build(t, seed, Swarm, often)
+	w.await(&Disaster{Loss: SinkEmptied, At: w.options.Upstream.Calm / 2, Live: seed%2 == 1, Silent: silent})
+	return w
 }
 
 // Prune has a few rows compared with the sink, every minute here. Whatever is under way, is not
@@ -76,7 +68,7 @@ func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	compared, drift := 0, 0
 	for w, r := range runs(t, 200, Swarm, func(seed uint64) *World { return build(t, seed, Swarm, often) }) {
 		compared += w.oracle.alarms[journal.Sampled]
-		w = sampled(t, r.Seed, Hooks{Silent: true})
+		w = sampled(t, r.Seed, true)
 		w.Run()
 		drift += w.oracle.alarms[journal.Drift]
 	}
@@ -85,37 +77,27 @@ func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	}
 }
 
-// lapse is a step of the pages, or a condition of RAISE, that somebody might leave out.
-type lapse struct {
+// lapses are steps of the pages, or a condition of RAISE, that somebody might leave out.
+var lapses = []struct {
 	name   string
-	loss   Loss
-	live   bool
-	hooks  func() Hooks
+	of     Disaster
 	within uint64 // seeds: with room
-}
-
-func reconciling(change func(*reconcile.Service)) func() Hooks {
-	return func() Hooks { return Hooks{Reconcile: change} }
-}
-
-var lapses = []lapse{
-	{"nothing raises the rows", TableRestored, false, reconciling(func(s *reconcile.Service) {
+}{
+	{"nothing raises the rows", Disaster{Loss: TableRestored, Reconcile: func(s *reconcile.Service) {
 		s.Shards = dropping{s.Shards}
-	}), 100},
-	{"the functions run while the table is restored", TableRestored, true, func() Hooks {
-		return Hooks{Strict: true}
-	}, 100},
-	{"the source does not send again what the table forgot", TableRestored, false, silent, 300},
-	{"the source does not send again what the sink lost", SinkRestored, false, silent, 100},
-	{"the source does not send again what was purged", QueuesPurged, false, silent, 100},
-	{"RAISE does not ask whether the row is as it was read", TableRestored, true, reconciling(func(
-		s *reconcile.Service,
-	) {
-		s.Shards = editedStore{s.Shards, only(shard.RAISE), func(w *shard.Write) { w.Cond = w.Cond[:1] }}
-	}), 3000},
+	}}, 100},
+	{"the functions run while the table is restored", Disaster{Loss: TableRestored, Live: true, Strict: true}, 100},
+	{"the source does not send again what the table forgot", Disaster{Loss: TableRestored, Silent: true}, 300},
+	{"the source does not send again what the sink lost", Disaster{Loss: SinkRestored, Silent: true}, 100},
+	{"the source does not send again what was purged", Disaster{Loss: QueuesPurged, Silent: true}, 100},
+	{
+		"RAISE does not ask whether the row is as it was read",
+		Disaster{Loss: TableRestored, Live: true, Reconcile: func(s *reconcile.Service) {
+			s.Shards = editedStore{s.Shards, only(shard.RAISE), func(w *shard.Write) { w.Cond = w.Cond[:1] }}
+		}},
+		3000,
+	},
 }
-
-func silent() Hooks { return Hooks{Silent: true} }
 
 // dropping says yes to RAISE and does nothing.
 type dropping struct{ shard.Store }
@@ -132,7 +114,7 @@ func TestEveryLapseIsCaught(t *testing.T) {
 	for _, l := range lapses {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			caught(t, l.within, func(seed uint64) *World { return struck(t, seed, l.loss, l.live, l.hooks()) })
+			caught(t, l.within, func(seed uint64) *World { return struck(t, seed, l.of) })
 		})
 	}
 }

@@ -51,7 +51,7 @@ func (w *World) checkHeld(doc shard.DocID, l *ledger) {
 // resyncDied reports whether what the source sent again after a disaster, or after a reset, is a
 // dead letter.
 func (w *World) resyncDied(doc shard.DocID, l *ledger) bool {
-	return (w.options.Disaster != nil || l.forgot != "") && slices.ContainsFunc(l.keys, func(k shard.OrderKey) bool {
+	return (w.loses || l.forgot != "") && slices.ContainsFunc(l.keys, func(k shard.OrderKey) bool {
 		return k > l.committed && w.oracle.isDead(doc, k)
 	})
 }

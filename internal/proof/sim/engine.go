@@ -111,6 +111,37 @@ func (e *engine) hot(doc shard.DocID) bool {
 	return written && e.w.now-at < e.w.rates.DocumentPause
 }
 
+// engineReader is the sink as a reader reaches it.
+type engineReader struct {
+	v *invocation
+	e *engine
+}
+
+var _ sink.Reader = engineReader{}
+
+func (r engineReader) Get(ctx context.Context, doc shard.DocID) (s sink.Stored, found bool, err error) {
+	err = r.v.request(ctx, fault.Search, 0, func() { s, found, _ = r.e.docs.Get(background, r.e.row(doc)) })
+	s.Doc = s.Doc.Plain()
+	return s, found, err
+}
+
+func (r engineReader) All(ctx context.Context, f func(sink.Stored) error) error {
+	var all []sink.Stored
+	err := r.v.request(ctx, fault.Search, 0, func() {
+		_ = r.e.docs.All(background, func(s sink.Stored) error {
+			s.Doc = s.Doc.Plain()
+			all = append(all, s)
+			return nil
+		})
+	})
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = f(all[i])
+	}
+	return err
+}
+
+func (r engineReader) Search(context.Context, sink.Query) ([]sink.Stored, error) { return nil, nil }
+
 // engineClient is the sink as one invocation reaches it.
 type engineClient struct{ engineReader }
 

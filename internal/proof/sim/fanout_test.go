@@ -55,20 +55,17 @@ func TestEverySinkOfACollectionHoldsEveryPromise(t *testing.T) {
 // does not, the oracle says so of the second sink, too.
 func TestWhatOneSinkOfACollectionLostIsSentAgain(t *testing.T) {
 	t.Parallel()
-	restored := func(hooks Hooks) func(seed uint64) *World {
-		return func(seed uint64) *World {
-			return build(t, seed, Swarm, func(o *Options) {
-				fanOut(o.Config)
-				at := o.Upstream.Calm / 2
-				o.Disaster, o.Hooks = &Disaster{Loss: SinkRestored, Backup: at / 2, At: at}, hooks
-			})
-		}
+	restored := func(seed uint64, silent bool) *World {
+		w := build(t, seed, Swarm, func(o *Options) { fanOut(o.Config) })
+		at := w.options.Upstream.Calm / 2
+		w.await(&Disaster{Loss: SinkRestored, Backup: at / 2, At: at, Silent: silent})
+		return w
 	}
-	hold(t, 300, Swarm, restored(Hooks{}))
+	hold(t, 300, Swarm, func(seed uint64) *World { return restored(seed, false) })
 	second := func(v Violation) bool { return strings.Contains(v.Detail, "@vectors#") }
 	told := false
 	for seed := uint64(1); seed <= 20 && !told; seed++ {
-		told = slices.ContainsFunc(restored(silent())(seed).Run().Violations, second)
+		told = slices.ContainsFunc(restored(seed, true).Run().Violations, second)
 	}
 	if !told {
 		t.Error("nobody tells that the second sink lacks what it lost")
@@ -206,7 +203,7 @@ func (w *World) backfill(order operate.BackfillOrder, tries int) {
 	var step operate.BackfillStep
 	var err error
 	w.invoke("operator", w.cfg.Index.SinkDeadline+5*time.Second, func(ctx context.Context, v *invocation) {
-		o := w.operate(v)
+		o := w.operate(v, nil)
 		step, err = o.Backfill(ctx, order)
 	}, func(died error) {
 		begun := slices.ContainsFunc(

@@ -121,10 +121,3 @@ func (s olderBuild) Write(ctx context.Context, w shard.Write) (shard.Row, error)
 	w.Update = update
 	return s.Store.Write(ctx, w)
 }
-
-// raise is what the runbook asks for before anything is restored: other text in sinks.*.generation,
-// deployed.
-func (w *World) raise() {
-	w.trace.mark("generation raised", "", 0)
-	w.cfg = w.deployed(func(s *sink.Settings) { s.Generation += "+" })
-}

@@ -59,9 +59,9 @@ func TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept(t *testing.T) {
 func TestNothingIsKeptInAnIndexThatWasMadeAnew(t *testing.T) {
 	t.Parallel()
 	hold(t, 300, Keep, func(seed uint64) *World {
-		return republishing(t, seed, Swarm, func(o *Options) {
-			o.Disaster = &Disaster{Loss: SinkEmptied, At: 40 * time.Second}
-		})
+		w := republishing(t, seed, Swarm)
+		w.await(&Disaster{Loss: SinkEmptied, At: 40 * time.Second})
+		return w
 	})
 }
 

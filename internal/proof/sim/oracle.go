@@ -359,7 +359,7 @@ func (w *World) noted(v *invocation, n journal.Note) {
 func (o *oracle) drifted(n journal.Note) {
 	l := o.ledger(n.Doc)
 	blocked := o.isDead(n.Doc, l.inSink) || o.isDead(n.Doc, o.w.table.row(n.Doc).Claimed)
-	if o.w.options.Disaster == nil && !l.open && !blocked {
+	if !o.w.loses && !l.open && !blocked {
 		o.violate("no drift where nothing was lost", fmt.Sprintf("%s: %s", n.Doc, n.Detail))
 	}
 }

@@ -6,19 +6,59 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
+
+// Pausing is an operator who pauses all sinks for a while.
+type Pausing struct {
+	At  time.Duration
+	For time.Duration
+}
+
+// pausing plans the operator. The world is not at rest before the sinks are resumed.
+func (w *World) pausing(h Pausing) {
+	w.after(h.At, func() {
+		w.operator++
+		w.pause(false, func() {
+			w.after(h.For, func() { w.pause(true, func() { w.operator-- }) })
+		})
+	})
+}
+
+// pause runs a command until every sink is as it says.
+func (w *World) pause(resume bool, then func()) {
+	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
+		o := w.operate(v, nil)
+		order := operate.PauseOrder{All: true, By: "the simulator", Why: "a test"}
+		do := o.Pause
+		if resume {
+			do = o.Resume
+		}
+		_, _ = do(ctx, order) // what failed is tried again
+	}, func(error) {
+		for _, p := range w.pipes {
+			if (w.table.row(shard.HealthRow(p.name)).PausedAt != 0) == resume {
+				w.after(5*time.Second, func() { w.pause(resume, then) })
+				return
+			}
+		}
+		then()
+	})
+}
 
 // paused is the world of a seed whose sinks an operator pauses, for seconds or for many minutes.
 func paused(t testing.TB, seed uint64, hooks Hooks) *World {
 	t.Helper()
-	return build(t, seed, Swarm, func(o *Options) {
-		d := newDice(seed, 0x70617573)
-		long := time.Duration(d.logUniform(1, 3000) * float64(time.Second))
-		o.Pausing = &Pausing{At: d.upTo(o.Upstream.Calm), For: long}
-		o.Upstream.Calm += long
+	d := newDice(seed, 0x70617573)
+	h := Pausing{For: time.Duration(d.logUniform(1, 3000) * float64(time.Second))}
+	w := build(t, seed, Swarm, func(o *Options) {
+		h.At = d.upTo(o.Upstream.Calm)
+		o.Upstream.Calm += h.For
 		o.Hooks = hooks
 	})
+	w.pausing(h)
+	return w
 }
 
 func TestEveryPromiseHoldsWhereAnOperatorPausesTheSinks(t *testing.T) {

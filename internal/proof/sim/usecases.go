@@ -12,14 +12,11 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
-	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/sink"
 )
 
 // Hooks put something between the use cases and the world: how the protocol's mutants are made,
@@ -31,14 +28,6 @@ type Hooks struct {
 	Dlq     func(*dlq.Handler)
 	Desk    func(*redrive.Service)
 	Prune   func(*prune.Pruner)
-	// Reconcile is the command that follows a disaster.
-	Reconcile func(*reconcile.Service)
-	// Operate is every other command of an operator.
-	Operate func(*operate.Operator)
-	// Silent is a source that sends nothing again after a disaster.
-	Silent bool
-	// Strict lets no document go back although the functions run while the table is restored.
-	Strict bool
 	// Answer changes what receive answers.
 	Answer func(h *receive.Handler, batch []queue.Message, failed []string) []string
 }
@@ -145,24 +134,11 @@ func (w *World) prune(p *pipe) {
 	}, func(error) {})
 }
 
-// operate is what the operator's commands run with.
-func (w *World) operate(v *invocation) operate.Operator {
-	o := operate.Operator{
-		Shards: w.shards(v), Scanner: v.Scanner(tableClient{w.table, v}), Dead: v.DeadLetters(w.letters),
-		Schedule: v.Schedule(w.schedule), Flights: v.Flights(w.flights),
-		Sinks: map[string]sink.Sink{}, Readers: map[string]sink.Reader{},
-		Sources: w.sources, Config: w.cfg, Clock: v.clock, Journal: v, Parallel: v.parallel(),
-	}
-	for _, p := range w.pipes {
-		o.Sinks[p.name], o.Readers[p.name] = w.history.sink(v, p), engineReader{v, p.engine}
-	}
-	hooked(w.options.Hooks.Operate, &o)
-	return o
-}
+// patience is how long one run of a command may take.
+const patience = 10 * time.Minute
 
 // redrive is an operator who sends every dead letter again.
 func (w *World) redrive() {
-	const patience = 10 * time.Minute
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		desk := redrive.Service{

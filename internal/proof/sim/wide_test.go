@@ -89,19 +89,21 @@ func (b *breadth) world(t testing.TB, seed uint64, change ...func(*Options)) *Wo
 	d, cfg := b.d, b.settings(t, seed)
 	o := Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: write(seed, sourcesOf(t, cfg), b.shape)}
 	sometime := func() time.Duration { return d.upTo(o.Upstream.Calm) }
+	operator := func(*World) {}
 	if d.chance(0.12) {
 		at := sometime()
-		o.Disaster = &Disaster{
-			Loss: Loss(1 + d.IntN(int(QueuesPurged))), Backup: d.upTo(at), At: at, Live: d.chance(0.3),
-		}
+		loss := Disaster{Loss: Loss(1 + d.IntN(int(QueuesPurged))), Backup: d.upTo(at), At: at, Live: d.chance(0.3)}
+		operator = func(w *World) { w.await(&loss) }
 	} else if d.chance(0.1) {
 		at := sometime()
-		o.Absurd = &Absurd{At: at, Looks: at + sometime()}
+		absurd := Absurd{At: at, Looks: at + sometime()}
+		operator = func(w *World) { w.plague(absurd) }
 	}
 	for _, c := range change {
 		c(&o)
 	}
 	w := begin(t, o)
+	operator(w)
 	r := &w.rates
 	for _, rate := range []*float64{&r.ClockStep, &r.Older, &r.Newer, &r.ManifestGone} {
 		if d.chance(0.15) {

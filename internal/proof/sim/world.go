@@ -38,11 +38,7 @@ type Options struct {
 	History     bool            // keep what callers asked and heard, see [World.History]
 	Watch       func(Step)      // hears what happens to rows, messages and the sink; nil for nobody
 	Hooks       Hooks
-	Disaster    *Disaster   // nil for none
-	Absurd      *Absurd     // nil for none
-	Forgetting  *Forgetting // nil for none
-	Pausing     *Pausing    // nil for none
-	Origin      *Origin     // nil for a source that shows everybody the newest state, always
+	Origin      *Origin // nil for a source that shows everybody the newest state, always
 	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
 	// its metrics are made of. Nil for nobody.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
@@ -87,9 +83,9 @@ type World struct {
 	invoked   int64
 	live      map[int64]*invocation
 	decisions int
-	operator  int // commands of the operator that run
+	operator  int  // commands of the operator that run
+	loses     bool // what only an operator brings back
 	halted    bool
-	compared  int // how often the operator compared the sink with the rows, and was through
 	halts     int // how often the functions were stopped
 	named     int // ids and tokens drawn
 	coverage  coverage
@@ -165,18 +161,6 @@ func New(o Options) (*World, error) {
 	}
 	if o.GoOn != nil {
 		w.after(0, w.ask)
-	}
-	if o.Disaster != nil {
-		w.await(*o.Disaster)
-	}
-	if o.Forgetting != nil {
-		w.oblivion(*o.Forgetting)
-	}
-	if o.Absurd != nil {
-		w.plague(*o.Absurd)
-	}
-	if o.Pausing != nil {
-		w.pausing(*o.Pausing)
 	}
 	for _, c := range o.Upstream.Objects {
 		if w.refs[c.Doc] = c.ref(); o.Origin != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	changes "github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/reconcile"
@@ -36,14 +35,17 @@ type Disaster struct {
 	// Live leaves the functions running, against the page. Then a document may go back until the
 	// source has sent it again. What reconcile itself promises holds all the same.
 	Live bool
+
+	Silent    bool // the source sends nothing again
+	Strict    bool // no document may go back, Live or not
+	Reconcile func(*reconcile.Service)
+
+	compared int // how often the operator compared the sink with the rows, and was through
 }
 
 // stillness is how long the functions are stopped before anything is restored. It is a minute on
 // the page: until then requests of stopped functions may still be applied.
 const stillness = time.Minute
-
-// patience is how long one run of the command may take.
-const patience = 10 * time.Minute
 
 // backup is what can be restored.
 type backup struct {
@@ -52,8 +54,9 @@ type backup struct {
 }
 
 // await plans a disaster.
-func (w *World) await(d Disaster) {
+func (w *World) await(d *Disaster) {
 	var b backup
+	w.loses = true
 	w.after(d.Backup, func() {
 		b.rows, b.sinks = w.table.rows.Copy(), map[*pipe]*memory.Sink{}
 		for _, p := range w.pipes {
@@ -64,7 +67,7 @@ func (w *World) await(d Disaster) {
 		w.operator++ // the world is not at rest until the page is done
 		if d.Loss == QueuesPurged {
 			w.purge()
-			w.publishAgain()
+			w.publishAgain(d)
 			w.operator--
 			return
 		}
@@ -100,10 +103,17 @@ func (w *World) resumeAll() {
 	}
 }
 
+// raise is what the runbook asks for before anything is restored: other text in sinks.*.generation,
+// deployed.
+func (w *World) raise() {
+	w.trace.mark("generation raised", "", 0)
+	w.cfg = w.deployed(func(s *sink.Settings) { s.Generation += "+" })
+}
+
 // strike restores, and lets the operator compare.
-func (w *World) strike(d Disaster, b backup) {
+func (w *World) strike(d *Disaster, b backup) {
 	w.trace.mark(fmt.Sprintf("disaster %d", d.Loss), "", 0)
-	w.oracle.lenient = d.Live && !w.options.Hooks.Strict
+	w.oracle.lenient = d.Live && !d.Strict
 	switch d.Loss {
 	case TableRestored:
 		w.table.rows, w.table.past = b.rows, map[shard.DocID][]image{}
@@ -129,7 +139,7 @@ func (w *World) strike(d Disaster, b backup) {
 
 // reconcile runs the command until it has come to its end, no document is left for later, and
 // until is over. Then come the last steps of the page.
-func (w *World) reconcile(d Disaster, until time.Duration, resync map[shard.DocID]bool) {
+func (w *World) reconcile(d *Disaster, until time.Duration, resync map[shard.DocID]bool) {
 	var again, waiting bool
 	w.invoke("reconcile", patience, func(ctx context.Context, v *invocation) {
 		for _, p := range w.pipes {
@@ -141,7 +151,7 @@ func (w *World) reconcile(d Disaster, until time.Duration, resync map[shard.DocI
 				Scanner: v.Scanner(tableClient{w.table, v}), Sink: w.history.sink(v, p),
 				Journal: v, NewToken: w.newToken,
 			}
-			hooked(w.options.Hooks.Reconcile, &s)
+			hooked(d.Reconcile, &s)
 			for _, c := range w.collections(p) {
 				report, err := s.Run(ctx, reconcile.Order{
 					Collection: c, By: "the simulator",
@@ -178,7 +188,7 @@ func (w *World) collections(p *pipe) (list []shard.Collection) {
 
 // recover is what the page asks for at the end: the source sends again, and the collection is
 // compared once more until nothing differs. What waited may have turned out to be a dead letter.
-func (w *World) recover(d Disaster, resync map[shard.DocID]bool, waiting bool) {
+func (w *World) recover(d *Disaster, resync map[shard.DocID]bool, waiting bool) {
 	if w.halted {
 		w.resumeAll()
 	}
@@ -186,13 +196,15 @@ func (w *World) recover(d Disaster, resync map[shard.DocID]bool, waiting bool) {
 		w.oracle.recount(true)
 	}
 	if d.Loss == TableRestored {
-		w.publishAgain()
+		w.publishAgain(d)
 	}
-	w.resync(resync)
+	if !d.Silent {
+		w.resync(resync)
+	}
 	if w.calm { // before, a row of a newer build may be left alone for as long as that one runs
-		w.compared++
+		d.compared++
 	}
-	if (waiting || len(resync) > 0) && w.compared < comparisons {
+	if (waiting || len(resync) > 0) && d.compared < comparisons {
 		d.Live = false
 		w.after(time.Minute, func() { w.reconcile(d, w.now, map[shard.DocID]bool{}) })
 		return
@@ -204,12 +216,9 @@ func (w *World) recover(d Disaster, resync map[shard.DocID]bool, waiting bool) {
 const comparisons = 10
 
 // publishAgain sends everything again that the upstream has sent.
-func (w *World) publishAgain() {
-	if w.options.Hooks.Silent {
-		return
-	}
+func (w *World) publishAgain(d *Disaster) {
 	for _, a := range w.options.Upstream.Arrivals {
-		if a.At <= w.now {
+		if a.At <= w.now && !d.Silent {
 			w.publish(a.Message)
 		}
 	}
@@ -217,9 +226,6 @@ func (w *World) publishAgain() {
 
 // resync sends the committed versions of documents, and newer ones, as `lull resync` does.
 func (w *World) resync(docs map[shard.DocID]bool) {
-	if w.options.Hooks.Silent {
-		return
-	}
 	seen, run := map[version]bool{}, string(w.newID(epoch.Add(w.now)))
 	for _, a := range w.options.Upstream.Arrivals {
 		if a.At > w.now {
@@ -299,44 +305,3 @@ func (o *oracle) recount(forgotten bool) {
 		}
 	}
 }
-
-// raised checks that a row is raised only to what the sink holds.
-func (o *oracle) raised(l *ledger, row shard.Row) {
-	// A late request may have brought a newer version since: the next comparison finds it.
-	if l.inSink < row.Committed || l.inSinkOp != shard.Put {
-		o.always("a row is raised to what the sink holds", fmt.Sprintf("%s: to %s, the sink holds %s (%s)", row.Doc,
-			row.Committed, l.inSink, l.inSinkOp))
-	}
-	l.committed = max(l.committed, row.Committed)
-}
-
-// engineReader is the sink as a reader reaches it.
-type engineReader struct {
-	v *invocation
-	e *engine
-}
-
-var _ sink.Reader = engineReader{}
-
-func (r engineReader) Get(ctx context.Context, doc shard.DocID) (s sink.Stored, found bool, err error) {
-	err = r.v.request(ctx, fault.Search, 0, func() { s, found, _ = r.e.docs.Get(background, r.e.row(doc)) })
-	s.Doc = s.Doc.Plain()
-	return s, found, err
-}
-
-func (r engineReader) All(ctx context.Context, f func(sink.Stored) error) error {
-	var all []sink.Stored
-	err := r.v.request(ctx, fault.Search, 0, func() {
-		_ = r.e.docs.All(background, func(s sink.Stored) error {
-			s.Doc = s.Doc.Plain()
-			all = append(all, s)
-			return nil
-		})
-	})
-	for i := 0; i < len(all) && err == nil; i++ {
-		err = f(all[i])
-	}
-	return err
-}
-
-func (r engineReader) Search(context.Context, sink.Query) ([]sink.Stored, error) { return nil, nil }

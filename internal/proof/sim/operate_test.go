@@ -1,0 +1,21 @@
+package sim
+
+import (
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/sink"
+)
+
+// operate is what the operator's commands run with, and what a test changes of it.
+func (w *World) operate(v *invocation, change func(*operate.Operator)) operate.Operator {
+	o := operate.Operator{
+		Shards: w.shards(v), Scanner: v.Scanner(tableClient{w.table, v}), Dead: v.DeadLetters(w.letters),
+		Schedule: v.Schedule(w.schedule), Flights: v.Flights(w.flights),
+		Sinks: map[string]sink.Sink{}, Readers: map[string]sink.Reader{},
+		Sources: w.sources, Config: w.cfg, Clock: v.clock, Journal: v, Parallel: v.parallel(),
+	}
+	for _, p := range w.pipes {
+		o.Sinks[p.name], o.Readers[p.name] = w.history.sink(v, p), engineReader{v, p.engine}
+	}
+	hooked(change, &o)
+	return o
+}

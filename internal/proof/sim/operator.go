@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// This file is what the oracle knows of operators: rows that were raised, reset or paused.
+
+// raised checks that a row is raised only to what the sink holds.
+func (o *oracle) raised(l *ledger, row shard.Row) {
+	// A late request may have brought a newer version since: the next comparison finds it.
+	if l.inSink < row.Committed || l.inSinkOp != shard.Put {
+		o.always("a row is raised to what the sink holds", fmt.Sprintf("%s: to %s, the sink holds %s (%s)", row.Doc,
+			row.Committed, l.inSink, l.inSinkOp))
+	}
+	l.committed = max(l.committed, row.Committed)
+}
+
+// resets takes a version out of the count that an operator gave up. Nobody may be writing then.
+func (o *oracle) resets(l *ledger, old, row shard.Row) {
+	for _, g := range l.grants {
+		if g.alive() && !o.w.beyondGuard {
+			o.violate("a reset meets no writer", fmt.Sprintf("%s: while %s %d holds a claim of %s", row.Doc, g.v.Name, g.v.ID,
+				g.key))
+		}
+	}
+	l.forgot, l.committed, l.resetAt = old.Committed, row.Committed, o.w.now
+	l.marked = row.Dead == old.Committed
+}
+
+// doneBeforeReset reports whether an event was done by what an operator took back: it is that
+// version itself, or an older one that an invocation judged just before.
+func (o *oracle) doneBeforeReset(e *event) bool {
+	l := o.ledger(e.doc)
+	return l.forgot != "" && (e.key == l.forgot || e.key < l.forgot && o.w.now-l.resetAt < time.Minute)
+}
+
+// halted sees every write of a health row: since when it shows a pause.
+func (o *oracle) halted(row shard.Row) {
+	if row.PausedAt == 0 {
+		delete(o.pauses, row.Doc)
+	} else if _, was := o.pauses[row.Doc]; !was {
+		o.pauses[row.Doc] = o.w.now
+	}
+}
+
+// claimed checks that nobody claims for a sink that was paused before the invocation began. An
+// eventual read may show the row as it was a little earlier.
+func (o *oracle) claimed(v *invocation, doc shard.DocID) {
+	row := shard.HealthRow(o.w.pipeOf(doc).name)
+	if since, paused := o.pauses[row]; paused && v.began > since+o.w.drawn.StaleBy {
+		o.violate("nothing is claimed for a sink that is paused",
+			fmt.Sprintf("%s: by %s %d, which began %s after the pause", doc, v.Name, v.ID, v.began-since))
+	}
+}
