@@ -27,7 +27,7 @@ func (p Parting) String() string { return fmt.Sprintf("%s at %s: %s", p.Step, p.
 type Settings struct {
 	Versions    bool // of the sink
 	MaxRefusals int
-	Upstream    sim.Upstream // one document, at most [sim.MostVersions] versions
+	Upstream    sim.Upstream // one document, and at most as many versions as the model has
 	Sources     *source.Set
 }
 

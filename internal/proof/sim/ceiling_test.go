@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
@@ -46,24 +45,9 @@ func below(t testing.TB, seed uint64, change ...func(*Options)) *World {
 // given back.
 func TestEveryPromiseHoldsBelowACeiling(t *testing.T) {
 	t.Parallel()
-	writes, refused := map[string]int64{}, 0
-	for _, r := range runs(t, 2000, Swarm, func(seed uint64) *World {
-		return below(t, seed, func(o *Options) {
-			o.Listen = func(_ string, _ int64, _ time.Time, n *journal.Note) {
-				if n != nil && n.Step == journal.RowRefused && strings.HasPrefix(n.Detail, shard.SEND.String()) {
-					refused++
-				}
-			}
-		})
-	}) {
-		for _, w := range []shard.Transition{shard.SEND, shard.SENDFirst, shard.YIELD} {
-			writes[w.String()] += r.Counts.Writes[w.String()]
-		}
-	}
-	t.Logf("%v, %d times a request had to wait", writes, refused)
-	if len(writes) < 3 || refused == 0 {
-		t.Error("the worlds do not get there")
-	}
+	reach(t, 2000, Swarm, func(seed uint64) *World { return below(t, seed) },
+		point{aWrite, shard.SEND.String(), howApplied}, point{aWrite, shard.SEND.String(), howRefused},
+		point{aWrite, shard.SENDFirst.String(), howApplied}, point{aWrite, shard.YIELD.String(), howApplied})
 }
 
 // ceilingMutants break what counts the documents.

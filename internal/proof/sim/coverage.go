@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -22,7 +23,11 @@ const (
 	aStep    pointKind = "step"    // of the journal
 	aVerdict pointKind = "verdict" // on an I/O, by its service
 	aFailure pointKind = "failure" // that the simulator adds, by its name
+	aLoad    pointKind = "load"    // of what an event refers to, that does not show it
 )
+
+// step is the point of a step of the journal.
+func step(s journal.Step) point { return point{aStep, string(s), ""} }
 
 // What becomes of a row's write.
 const (

@@ -135,7 +135,7 @@ func worldOf(t testing.TB, seed uint64) *World {
 		case 0:
 			return lossy(paused(t, seed, Hooks{}))
 		case 1:
-			return fetching(t, seed, Hooks{})
+			return fetching(t, seed, nil)
 		case 2:
 			return lossy(oblivious(t, seed, true, nil))
 		case 3:
@@ -199,9 +199,6 @@ func cover(t *testing.T, most uint64, enough func(map[point]int) bool) (worlds u
 				}
 				for p := range w.coverage {
 					count[p]++
-				}
-				for s := range w.oracle.alarms {
-					count[point{aStep, string(s), ""}]++
 				}
 				mu.Unlock()
 			}

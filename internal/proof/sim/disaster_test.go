@@ -67,10 +67,10 @@ func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	t.Parallel()
 	compared, drift := 0, 0
 	for w, r := range runs(t, 200, Swarm, func(seed uint64) *World { return build(t, seed, Swarm, often) }) {
-		compared += w.oracle.alarms[journal.Sampled]
+		compared += w.coverage[step(journal.Sampled)]
 		w = sampled(t, r.Seed, true)
 		w.Run()
-		drift += w.oracle.alarms[journal.Drift]
+		drift += w.coverage[step(journal.Drift)]
 	}
 	if compared == 0 || drift == 0 {
 		t.Errorf("%d samples compared, %d times drift: the worlds do not get there", compared, drift)

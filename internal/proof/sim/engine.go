@@ -145,8 +145,6 @@ func (r engineReader) Search(context.Context, sink.Query) ([]sink.Stored, error)
 // engineClient is the sink as one invocation reaches it.
 type engineClient struct{ engineReader }
 
-var _ readable = engineClient{}
-
 func (c engineClient) Ping(ctx context.Context) error {
 	err := c.v.request(ctx, fault.Search, 0, func() {})
 	if err == nil && c.v.w.options.Strain.PingDenied {
@@ -217,7 +215,7 @@ func (c engineClient) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		dead := v.over && w.now > v.hungUp+late // the connection was torn long ago
 		for i := from; i < to && i < fails && !dead; i++ {
 			if answers[i] = c.e.answer(ops[i], under[i]); answers[i].Kind == sink.Applied {
-				w.history.done(ctx, i)
+				carried(ctx, i)
 			}
 			w.watch(v, Step{What: Answered, Op: ops[i], Outcome: answers[i]})
 			through = c.e.through

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/shard"
@@ -105,24 +104,4 @@ func (o *oracle) enriched(op sink.Op) {
 	if got := gjson.GetBytes(op.Document, echoField).Raw; got != string(want) {
 		o.violate("every document has its own fields", fmt.Sprintf("%s: %s in the sink, want %s", op.Doc, got, want))
 	}
-}
-
-// enrichAll gives every collection of the settings an enricher.
-func enrichAll(cfg *config.Config) {
-	if cfg.TableOutage == config.TableOutageOpen {
-		return
-	}
-	if len(cfg.Collections) == 0 {
-		cfg.Collections = map[string]config.Collection{"content": {}}
-	}
-	for name, c := range cfg.Collections {
-		c.Enrich = &config.Enrich{
-			Kind:   config.EnrichHTTP,
-			URL:    "https://enrich.example.org/",
-			Inputs: []string{""},
-			Batch:  2,
-		}
-		cfg.Collections[name] = c
-	}
-	cfg.Complete()
 }

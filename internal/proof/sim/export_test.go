@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
@@ -70,7 +72,43 @@ func One(t testing.TB, seed uint64) (Options, *source.Set) {
 		}
 	})
 	sources := sourcesOf(t, cfg)
-	return Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: WriteOne(seed, sources)}, sources
+	return Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: writeOne(seed, sources)}, sources
+}
+
+// mostVersions is how many versions [writeOne] sends at most: as many as the model has.
+const mostVersions = 3
+
+// writeOne makes an upstream that the model can follow: one document with few versions, in any
+// order and more than once, some in one message. Among them are deletes, resyncs, poison, and equal
+// versions with different payloads. Nothing waits for a time of its own.
+func writeOne(seed uint64, sources *source.Set) Upstream {
+	a := &author{dice: newDice(seed, 0x6f6e6500), poison: map[version]poison{}, sources: sources}
+	span := time.Second + a.upTo(40*time.Second)
+	for i, v, n := 0, 0, 1+a.IntN(mostVersions); i < n; i++ {
+		extra, kind := "", "doc.changed"
+		if v == 0 || a.chance(0.8) {
+			v++
+		}
+		if a.chance(0.15) {
+			extra = `,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`
+		}
+		if a.chance(0.25) {
+			kind = "doc.deleted"
+		} else {
+			extra += fmt.Sprintf(`,"data":{"title":"%d"}`, i)
+		}
+		body := fmt.Sprintf(`{"type":%q,"subject":"one","sequence":"%d"%s}`, kind, v, extra)
+		for range 1 + a.IntN(2) {
+			a.send(a.upTo(span), body)
+		}
+		if a.chance(0.25) {
+			e := a.sources.Decode(queue.Message{Body: body, Sent: epoch})[0].Event
+			a.poison[version{e.Doc, e.Key}] = oneOf(a.dice, rejected, rejected, refused, kills)
+		}
+	}
+	a.join()
+	InOrder(a.list)
+	return Upstream{Arrivals: a.list, Calm: span + 5*time.Second + a.upTo(2*time.Minute), poisons: a.poison}
 }
 
 // Seeds is how many worlds a test runs.

@@ -261,7 +261,7 @@ func TestASinkThatIsAddedIsFilledWhateverFails(t *testing.T) {
 	t.Parallel()
 	copied, compared := 0, 0
 	for w, r := range runs(t, 300, Swarm, func(seed uint64) *World { return added(t, seed) }) {
-		copied += w.oracle.alarms[journal.Copied]
+		copied += w.coverage[step(journal.Copied)]
 		for doc, first := range w.oracle.docs {
 			// A redrive, and an event that waits for its time, are for their own sink alone.
 			if second := w.oracle.docs[doc.In("vectors")]; doc.IsDocument() && doc.Sink() == "" &&

@@ -98,7 +98,7 @@ func TestATombstoneOfAnOperatorKeepsEveryPromise(t *testing.T) {
 			for w, r := range runs(t, 300, Swarm, func(seed uint64) *World {
 				return oblivious(t, seed, remove, nil)
 			}) {
-				buried += w.oracle.alarms[journal.Removed]
+				buried += w.coverage[step(journal.Removed)]
 				doc := shard.DocID(w.cfg.DefaultCollection + "#" + forgottenID)
 				l := w.oracle.ledger(doc)
 				if !remove && (!w.table.row(doc).Committed.IsFinal() || l.inSinkOp != shard.Delete) {

@@ -45,7 +45,7 @@ func TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept(t *testing.T) {
 	t.Parallel()
 	kept, loaded := 0, 0
 	for w, r := range runs(t, 1000, Keep, func(seed uint64) *World { return republishing(t, seed, Swarm) }) {
-		if n := w.oracle.alarms[journal.Kept]; r.Seed%4 == 3 {
+		if n := w.coverage[step(journal.Kept)]; r.Seed%4 == 3 {
 			loaded += n
 		} else {
 			kept += n

@@ -16,7 +16,7 @@ import (
 var rowModel = porcupine.Model{
 	Init: func() any { return shard.Row{} },
 	Step: func(state, input, output any) (bool, any) {
-		row, call := state.(shard.Row), input.(RowCall)
+		row, call := state.(shard.Row), input.(*RowCall)
 		row.Doc = call.Write.Doc
 		allowed := !call.Read && call.Write.Allowed(row)
 		next := row
@@ -34,7 +34,7 @@ var rowModel = porcupine.Model{
 		return allowed && call.Row == row, next
 	},
 	DescribeOperation: func(input, _ any) string {
-		c := input.(RowCall)
+		c := input.(*RowCall)
 		return fmt.Sprintf("%d: %s %s refused %v saw %+v", c.Client, c.Write.Transition, c.Write.Doc, c.Refused, c.Row)
 	},
 }
@@ -50,7 +50,7 @@ type held struct {
 var sinkModel = porcupine.Model{
 	Init: func() any { return held{} },
 	Step: func(state, input, _ any) (bool, any) {
-		now, call := state.(held), input.(SinkCall)
+		now, call := state.(held), input.(*SinkCall)
 		if !call.Read {
 			if call.Key > now.key {
 				now = held{call.Key, call.Kind}
@@ -81,23 +81,22 @@ func operations[T any](calls []T, about func(T) (shard.DocID, Span)) map[shard.D
 	return all
 }
 
-func ofRow(c RowCall) (shard.DocID, Span)   { return c.Write.Doc, c.Span }
-func ofSink(c SinkCall) (shard.DocID, Span) { return c.Doc, c.Span }
+func ofRow(c *RowCall) (shard.DocID, Span)   { return c.Write.Doc, c.Span }
+func ofSink(c *SinkCall) (shard.DocID, Span) { return c.Doc, c.Span }
 
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
 	rows, sinks := 0, 0
 	for _, level := range []Level{Standard, Swarm} {
 		for seed := uint64(1); seed <= seeds(60); seed++ {
-			w := build(t, seed, level, func(o *Options) { o.History = true })
-			report(t, w.Run(), level)
-			h := w.History()
+			h := recorded(t, seed, level)
+			report(t, h.w.Run(), level)
 			rows, sinks = rows+len(h.Rows), sinks+len(h.Sinks)
 			for doc, ops := range operations(h.Rows, ofRow) {
 				linearizable(t, seed, level, "row of "+string(doc), rowModel, ops)
 			}
 			for doc, ops := range operations(h.Sinks, ofSink) {
-				if !w.HasDied(doc) {
+				if !h.w.HasDied(doc) {
 					linearizable(t, seed, level, "sink's "+string(doc), sinkModel, ops)
 				}
 			}
@@ -117,7 +116,7 @@ func linearizable(t *testing.T, seed uint64, level Level, what string, m porcupi
 func TestTheLinearizabilityCheckFindsASinkThatGoesBack(t *testing.T) {
 	t.Parallel()
 	older, newer := shard.OrderKey("a"), shard.OrderKey("b")
-	calls := []SinkCall{
+	calls := []*SinkCall{
 		{Span: Span{Client: 1, Call: 1, Return: 2}, Doc: "c#d", Key: newer, Kind: shard.Put},
 		{Span: Span{Client: 2, Call: 3, Done: 4}, Doc: "c#d", Key: older, Kind: shard.Put}, // without an answer
 		{Span: Span{Client: 3, Call: 5, Return: 6}, Doc: "c#d", Read: true, Found: newer.String()},

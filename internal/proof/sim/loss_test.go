@@ -148,7 +148,7 @@ func (w *World) reconcile(d *Disaster, until time.Duration, resync map[shard.Doc
 					Shards: w.shards(v), Reader: engineReader{v, p.engine}, SinkName: p.name, Config: w.cfg,
 					Clock: v.clock, Parallel: v.parallel(),
 				},
-				Scanner: v.Scanner(tableClient{w.table, v}), Sink: w.history.sink(v, p),
+				Scanner: v.Scanner(tableClient{w.table, v}), Sink: w.sink(v, p),
 				Journal: v, NewToken: w.newToken,
 			}
 			hooked(d.Reconcile, &s)

@@ -88,7 +88,7 @@ func TestWhoLeavesAFlightComesBackStale(t *testing.T) {
 	w := build(t, 14, NoFaults, func(o *Options) { o.Upstream, o.Pollers = up, 2 })
 	r := w.Run()
 	report(t, r, NoFaults)
-	left, stale := w.oracle.alarms[journal.LeftSuperseded], w.oracle.alarms[journal.Stale]
+	left, stale := w.coverage[step(journal.LeftSuperseded)], w.coverage[step(journal.Stale)]
 	if left < len(up.Arrivals)/20 || stale < left || stale > left*21/20 || r.Extremes.Receives != 2 {
 		t.Errorf("of %d messages %d left and %d came back stale, received %d times at most; want many, all and 2",
 			len(up.Arrivals), left, stale, r.Extremes.Receives)

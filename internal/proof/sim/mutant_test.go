@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -99,6 +100,24 @@ func writing(write writeFunc) func(**World) Hooks {
 type sinkFunc struct {
 	readable
 	write writeFunc
+}
+
+// readable is a sink that index may ask what it holds: every one of a world, so that one around it
+// passes that on.
+type readable interface {
+	sink.Sink
+	sink.Sampler
+	sink.Generator
+	Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
+}
+
+// asked is a sink of a world.
+func asked(s sink.Sink) readable {
+	r, ok := s.(readable)
+	if !ok {
+		panic(fmt.Sprintf("a %T cannot be read", s))
+	}
+	return r
 }
 
 type writeFunc func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome

@@ -48,8 +48,6 @@ func touched(id string, version int, extra string) string {
 func (w *World) change(o Object) {
 	if o.Version >= w.objects[o.ref()].Version {
 		w.objects[o.ref()] = o
-		o.At = w.now
-		w.states[o.ref()] = append(w.states[o.ref()], o)
 	}
 }
 
@@ -57,89 +55,45 @@ func (w *World) change(o Object) {
 type objectClient struct{ v *invocation }
 
 // Load shows the newest version of an object. It fails as any request to S3 does.
-func (c objectClient) Load(ctx context.Context, ref string) (body []byte, err error) {
+func (c objectClient) Load(ctx context.Context, ref string) ([]byte, error) {
 	w := c.v.w
 	if w.dice.chance(w.rates.IOFailBefore) {
 		return nil, fault.ErrInjected
 	}
-	failed := c.v.request(ctx, fault.Bucket, 0, func() {
-		o, known := w.objects[ref]
-		if !known || o.Removed {
-			w.missing++
-			err = &docevent.Invalid{
-				Reason: deadletter.Payload, Field: "dataref", Problem: "the object is not there", Missing: true,
-			}
-			return
-		}
-		body = fmt.Appendf(nil, `{"state":%d}`, w.content(o.Version))
+	return c.show(ctx, ref, "dataref", "the object is not there", func(version int) []byte {
+		return fmt.Appendf(nil, `{"state":%d}`, w.content(version))
 	})
-	if failed != nil {
+}
+
+// Fetch shows what the source has of a document.
+func (c objectClient) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
+	return c.show(ctx, ref, "fetch", "the source answered 404", func(version int) []byte {
+		return c.v.w.answer(from, version)
+	})
+}
+
+// show is a request for an object, and what it answers: of the newest version, or that nothing is
+// there.
+func (c objectClient) show(ctx context.Context, ref, field, missing string, say func(version int) []byte) (
+	body []byte, err error,
+) {
+	w := c.v.w
+	if failed := c.v.request(ctx, fault.Bucket, 0, func() {
+		if o, known := w.objects[ref]; known && !o.Removed {
+			body = say(o.Version)
+		} else {
+			err = w.notThere(field, missing)
+		}
+	}); failed != nil {
 		return nil, failed
 	}
 	return body, err
 }
 
-// Origin is the source that documents are fetched from, and what is wrong with it until the
-// injected failures end.
-type Origin struct {
-	Lag      time.Duration // how far a replica is behind, at most
-	Lags     float64       // per load: a replica that lags answers
-	Slow     float64       // per load: it takes up to twice as long as is waited for
-	From, To time.Duration // it is down in between
-	Ask      time.Duration // what it asks to wait while it is down; 0 for nothing
-}
-
-// OriginAnswers counts what loads were told.
-type OriginAnswers struct{ Asked, Behind, Missing, Down, Slow int }
-
-// Fetch shows what the source has of a document, or had a while ago where a replica answers.
-func (c objectClient) Fetch(ctx context.Context, from, ref string) (body []byte, err error) {
-	w, o, wait := c.v.w, c.v.w.origin, time.Duration(0)
-	w.answers.Asked++
-	var behind time.Duration
-	if w.calm {
-		o = Origin{}
-	}
-	if w.dice.chance(o.Lags) {
-		behind = w.dice.upTo(o.Lag)
-	}
-	if limit := w.cfg.Sources[from].Fetch.Timeout; w.dice.chance(o.Slow) {
-		if wait = w.dice.upTo(2 * limit); wait > limit {
-			w.answers.Slow++
-			if failed := c.v.request(ctx, fault.Bucket, limit, func() {}); failed != nil {
-				return nil, failed
-			}
-			return nil, &source.Unavailable{Problem: "the source did not answer in time"}
-		}
-	}
-	failed := c.v.request(ctx, fault.Bucket, wait, func() {
-		if w.now >= o.From && w.now < o.To {
-			w.answers.Down++
-			err = &source.Unavailable{Problem: "the source answered 503", RetryAfter: o.Ask}
-			return
-		}
-		shown := Object{Removed: true}
-		for _, s := range w.states[ref] {
-			if s.At+behind <= w.now {
-				shown = s
-			}
-		}
-		if now := w.objects[ref]; shown.Version < now.Version {
-			w.answers.Behind++
-		}
-		if shown.Removed {
-			w.answers.Missing++
-			err = &docevent.Invalid{
-				Reason: deadletter.Payload, Field: "fetch", Problem: "the source answered 404", Missing: true,
-			}
-			return
-		}
-		body = w.answer(from, shown.Version)
-	})
-	if failed != nil {
-		return nil, failed
-	}
-	return body, err
+// notThere is what is said of an object that is not there: in which field, and how.
+func (w *World) notThere(field, problem string) error {
+	w.coverage[point{aLoad, "missing", ""}]++
+	return &docevent.Invalid{Reason: deadletter.Payload, Field: field, Problem: problem, Missing: true}
 }
 
 // state is where the version of an answer is in the worlds of the tests.
@@ -162,7 +116,7 @@ func (o *oracle) contents(op sink.Op, l *ledger) {
 	if len(o.w.objects) == 0 || op.Kind == shard.Delete || !ok {
 		return
 	}
-	if o.w.options.Origin != nil {
+	if o.w.lags {
 		// Replicas that lag may show a newer content for one event, and its own for the next one.
 		if version, err := strconv.Atoi(op.Version); err != nil || state < version {
 			o.violate("no content is older than its version", fmt.Sprintf("%s: content %d for version %s", op.Doc,

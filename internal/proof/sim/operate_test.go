@@ -14,7 +14,7 @@ func (w *World) operate(v *invocation, change func(*operate.Operator)) operate.O
 		Sources: w.sources, Config: w.cfg, Clock: v.clock, Journal: v, Parallel: v.parallel(),
 	}
 	for _, p := range w.pipes {
-		o.Sinks[p.name], o.Readers[p.name] = w.history.sink(v, p), engineReader{v, p.engine}
+		o.Sinks[p.name], o.Readers[p.name] = w.sink(v, p), engineReader{v, p.engine}
 	}
 	hooked(change, &o)
 	return o

@@ -20,7 +20,6 @@ type oracle struct {
 	events map[string]*event // by the id that a dead letter of it would have
 	found  []Violation
 	bytes  map[version]string // of what was published, where anything may be kept
-	alarms map[journal.Step]int
 
 	lastDue time.Duration // when the last of what lull made wait, or scheduled, comes back
 	lenient bool          // the table was restored while the functions ran
@@ -76,7 +75,7 @@ func (g *grant) alive() bool { return !g.ended && !g.v.over && !g.v.Killed() }
 func newOracle(w *World) *oracle {
 	return &oracle{
 		w: w, docs: map[shard.DocID]*ledger{}, bytes: map[version]string{}, events: map[string]*event{},
-		alarms: map[journal.Step]int{}, pauses: map[shard.DocID]time.Duration{},
+		pauses: map[shard.DocID]time.Duration{},
 	}
 }
 
@@ -323,7 +322,7 @@ func (w *World) keptAway(v *invocation, most time.Duration) {
 
 // noted sees what the use cases say.
 func (w *World) noted(v *invocation, n journal.Note) {
-	w.oracle.alarms[n.Step]++
+	w.coverage[step(n.Step)]++
 	if w.options.Monitor != nil {
 		w.options.Monitor.Note(v.ID, n)
 		return

@@ -77,18 +77,24 @@ func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Con
 		f.silent()
 	}
 	var answer error
-	sent := background
-	if v.w.history.on {
-		sent = context.WithoutCancel(ctx) // which call it is stands in it
-	}
 	if err := v.request(ctx, op.Service, late, func() {
-		answer = do(sent)
+		answer = do(context.WithoutCancel(ctx)) // who asked may be gone
 		f.done(answer)
 	}); err != nil {
 		f.silent()
 		return err
 	}
 	return answer
+}
+
+// carriedOut finds in a request's context who is told that a part of it is being carried out.
+type carriedOut struct{}
+
+// carried tells it of the n-th part.
+func carried(ctx context.Context, n int) {
+	if tell, ok := ctx.Value(carriedOut{}).(func(int)); ok {
+		tell(n)
+	}
 }
 
 // request is one request of an invocation to a service, which needs so much longer on its way: it

@@ -115,7 +115,6 @@ func (w *World) quieten() {
 		q.limit()
 	}
 	w.heal(false)
-	w.downgrade()
 	w.trace.mark("calm", "", 0)
 }
 

@@ -174,6 +174,22 @@ func hold(t *testing.T, most int, level Level, world func(seed uint64) *World) {
 	runs(t, most, level, world)(func(*World, Result) bool { return true })
 }
 
+// reach runs worlds, and fails where none of them comes by one of the points.
+func reach(t *testing.T, most int, level Level, world func(seed uint64) *World, points ...point) {
+	t.Helper()
+	times := map[point]int{}
+	for w := range runs(t, most, level, world) {
+		for _, p := range points {
+			times[p] += w.coverage[p]
+		}
+	}
+	for p, n := range times {
+		if t.Logf("%d times %s %s", n, p.what, p.how); n == 0 {
+			t.Errorf("no %s %s %s: the worlds do not get there", p.kind, p.what, p.how)
+		}
+	}
+}
+
 // caught is the first of so many worlds in which a promise is broken. The test fails where none is,
 // although something is wrong.
 func caught(t *testing.T, within uint64, world func(seed uint64) *World) (r Result) {
@@ -218,74 +234,64 @@ func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
 // written again, or listed for a resync. This must have happened in some of them.
 func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
 	t.Parallel()
-	got := map[journal.Step]int{}
-	for w := range runs(t, 1000, Swarm, func(seed uint64) *World { return opened(t, seed) }) {
-		for _, step := range []journal.Step{journal.OutageWrite, journal.Reasserted, journal.OutageResync} {
-			got[step] += w.oracle.alarms[step]
-		}
-	}
-	t.Log(got)
-	if seeds(1000) == 1000 && len(got) < 3 {
-		t.Errorf("only %v: the worlds do not get there", got)
-	}
+	reach(t, 1000, Swarm, func(seed uint64) *World { return opened(t, seed) }, step(journal.OutageWrite),
+		step(journal.Reasserted), step(journal.OutageResync))
 }
 
 // Some invocations have a clock that is wrong by up to forty days. They do nothing where another
 // clock shows it.
 func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
 	t.Parallel()
-	off := 0
-	for w := range runs(t, 1000, Swarm, func(seed uint64) *World {
+	reach(t, 1000, Swarm, func(seed uint64) *World {
 		w := build(t, seed, Swarm)
 		w.rates.WrongClock = 0.05
 		return w
-	}) {
-		off += w.oracle.alarms[journal.ClockOff]
-	}
-	if t.Logf("%d times", off); off == 0 {
-		t.Error("no clock was found out")
-	}
+	}, step(journal.ClockOff))
 }
 
 // Payloads are objects in every one of these worlds. They change until they are written, and may be
 // removed before.
 func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
 	t.Parallel()
-	missing := 0
-	for w := range runs(t, 1000, Swarm, func(seed uint64) *World {
+	reach(t, 1000, Swarm, func(seed uint64) *World {
 		return plain(t, seed, func(cfg *config.Config) {
 			vary(seed, cfg)
 			cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}}
 			cfg.Payload.MissingWait = time.Minute
 		})
-	}) {
-		missing += w.missing
-	}
-	if t.Logf("%d loads found nothing", missing); missing == 0 {
-		t.Error("no object was removed before it was loaded")
-	}
+	}, point{aLoad, "missing", ""})
 }
 
 // Documents are enriched in every one of these worlds, by a service that fails in each of its ways.
 func TestEveryPromiseHoldsWhereDocumentsAreEnriched(t *testing.T) {
 	t.Parallel()
-	notes := map[journal.Step]int{}
-	for w := range runs(t, 1000, Swarm, func(seed uint64) *World {
+	reach(t, 1000, Swarm, func(seed uint64) *World {
 		return plain(t, seed, func(cfg *config.Config) {
 			vary(seed, cfg)
 			cfg.TableOutage = config.TableOutageClosed
 			enrichAll(cfg)
 		})
-	}) {
-		for _, s := range []journal.Step{
-			journal.Enriched, journal.EnrichCalled, journal.EnrichFailed, journal.EnrichAway,
-		} {
-			notes[s] += w.oracle.alarms[s]
+	}, step(journal.Enriched), step(journal.EnrichCalled), step(journal.EnrichFailed), step(journal.EnrichAway))
+}
+
+// enrichAll gives every collection of the settings an enricher.
+func enrichAll(cfg *config.Config) {
+	if cfg.TableOutage == config.TableOutageOpen {
+		return
+	}
+	if len(cfg.Collections) == 0 {
+		cfg.Collections = map[string]config.Collection{"content": {}}
+	}
+	for name, c := range cfg.Collections {
+		c.Enrich = &config.Enrich{
+			Kind:   config.EnrichHTTP,
+			URL:    "https://enrich.example.org/",
+			Inputs: []string{""},
+			Batch:  2,
 		}
+		cfg.Collections[name] = c
 	}
-	if t.Logf("%v", notes); len(notes) != 4 || notes[journal.EnrichAway] == 0 || notes[journal.EnrichFailed] == 0 {
-		t.Errorf("got %v, want all of them", notes)
-	}
+	cfg.Complete()
 }
 
 // mixedUp gives each document the fields of another one, as a product would that goes by place.
@@ -322,46 +328,12 @@ func TestFieldsOfAnotherDocumentAreFound(t *testing.T) {
 	})
 }
 
-// fetching is a world whose documents are fetched: from replicas that lag, slow, and down for a
-// while. Some of its deletes are said as changes of what is gone.
-func fetching(t testing.TB, seed uint64, hooks Hooks) *World {
-	t.Helper()
-	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
-		vary(seed, cfg)
-		s := cfg.Sources["native"]
-		s.Fetch = &source.Fetch{URL: "https://cms.example.org/{id}", Version: state, Missing: source.MissingDelete}
-		if seed%3 == 0 {
-			s.Fetch.Missing = source.MissingDeadLetter
-		}
-		cfg.Sources["native"] = s
-		cfg.Payload.MissingWait = 90 * time.Second
-	})
-	d := newDice(seed, 0x6f726967)
-	up := write(seed, sourcesOf(t, cfg), shape{quiet: cfg.Sources["native"].Fetch.Missing == source.MissingDelete})
-	o := Origin{Lag: d.upTo(80 * time.Second), Lags: 0.3 * d.Float64(), Slow: 0.2 * d.Float64()}
-	if d.chance(0.4) {
-		o.From = d.upTo(up.Calm)
-		o.To = o.From + d.upTo(time.Minute)
-		o.Ask = d.upTo(20 * time.Second)
-	}
-	return begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: up, Origin: &o, Hooks: hooks})
-}
-
 // Documents are fetched in every one of these worlds. No content is older than the version that it
 // is committed as, and in the end the sink holds what the source shows.
 func TestEveryPromiseHoldsWhereDocumentsAreFetched(t *testing.T) {
 	t.Parallel()
-	var all OriginAnswers
-	for w := range runs(t, 1000, Swarm, func(seed uint64) *World { return fetching(t, seed, Hooks{}) }) {
-		a := w.answers
-		all = OriginAnswers{
-			all.Asked + a.Asked, all.Behind + a.Behind, all.Missing + a.Missing, all.Down + a.Down, all.Slow + a.Slow,
-		}
-	}
-	t.Logf("%+v", all)
-	if all.Behind == 0 || all.Missing == 0 || all.Down == 0 || all.Slow == 0 {
-		t.Errorf("%+v: the worlds do not get there", all)
-	}
+	reach(t, 1000, Swarm, func(seed uint64) *World { return fetching(t, seed, nil) }, point{aLoad, "behind", ""},
+		point{aLoad, "missing", ""}, point{aLoad, "down", ""}, point{aLoad, "slow", ""})
 }
 
 // A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was

@@ -150,7 +150,7 @@ func (c tableClient) Read(_ context.Context, docs []shard.DocID, how shard.Consi
 func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	old, err := c.write(c.v, w)
 	if !errors.Is(err, shard.ErrThrottled) {
-		c.w.history.done(ctx, 0)
+		carried(ctx, 0)
 	}
 	return old, err
 }

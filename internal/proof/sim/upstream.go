@@ -142,42 +142,6 @@ func WriteBy(seed uint64, s *Scribe) (Upstream, error) {
 	return up, nil
 }
 
-// MostVersions is how many versions [WriteOne] sends at most: as many as the model has.
-const MostVersions = 3
-
-// WriteOne makes an upstream that the model can follow: one document with few versions, in any
-// order and more than once, some in one message. Among them are deletes, resyncs, poison, and equal
-// versions with different payloads. Nothing waits for a time of its own.
-func WriteOne(seed uint64, sources *source.Set) Upstream {
-	a := &author{dice: newDice(seed, 0x6f6e6500), poison: map[version]poison{}, sources: sources}
-	span := time.Second + a.upTo(40*time.Second)
-	for i, v, n := 0, 0, 1+a.IntN(MostVersions); i < n; i++ {
-		extra, kind := "", "doc.changed"
-		if v == 0 || a.chance(0.8) {
-			v++
-		}
-		if a.chance(0.15) {
-			extra = `,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`
-		}
-		if a.chance(0.25) {
-			kind = "doc.deleted"
-		} else {
-			extra += fmt.Sprintf(`,"data":{"title":"%d"}`, i)
-		}
-		body := fmt.Sprintf(`{"type":%q,"subject":"one","sequence":"%d"%s}`, kind, v, extra)
-		for range 1 + a.IntN(2) {
-			a.send(a.upTo(span), body)
-		}
-		if a.chance(0.25) {
-			e := a.sources.Decode(queue.Message{Body: body, Sent: epoch})[0].Event
-			a.poison[version{e.Doc, e.Key}] = oneOf(a.dice, rejected, rejected, refused, kills)
-		}
-	}
-	a.join()
-	InOrder(a.list)
-	return Upstream{Arrivals: a.list, Calm: span + 5*time.Second + a.upTo(2*time.Minute), poisons: a.poison}
-}
-
 // group gives messages their tenants.
 func (a *author) group() {
 	for i := range a.list {

@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
 )
 
 // Hooks put something between the use cases and the world: how the protocol's mutants are made,
@@ -46,7 +47,12 @@ func noObjects(context.Context, string, string, string, int64) (io.ReadCloser, e
 
 // shards is the table as an invocation sees it.
 func (w *World) shards(v *invocation) shard.Store {
-	return w.history.shards(v, v.Shards(tableClient{w.table, v}))
+	return v.Shards(tableClient{w.table, v})
+}
+
+// sink is the sink of a pipe as an invocation sees it.
+func (w *World) sink(v *invocation, p *pipe) sink.Sink {
+	return v.Sink(engineClient{engineReader{v, p.engine}})
 }
 
 func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invocation, []queue.Message) []string {
@@ -80,7 +86,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 			Queues: map[flight.Lane]queue.Queue{
 				flight.Live: v.Queue(p.live), flight.Bulk: v.Queue(p.bulk),
 			},
-			Dead: v.Queue(p.dead), Sink: w.history.sink(v, p),
+			Dead: v.Queue(p.dead), Sink: w.sink(v, p),
 			Reader: engineReader{v, p.engine}, SinkName: p.name, Sources: w.sources.At(p.name),
 			Payloads: objectClient{v}, Fetcher: objectClient{v}, Enrichers: w.enrichers(v, p),
 			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,

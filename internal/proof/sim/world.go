@@ -35,10 +35,8 @@ type Options struct {
 	Timeline    bool            // keep what happened second by second, see [Result.Timeline]
 	Journal     journal.Journal // hears every note of the use cases; nil for nobody
 	Story       io.Writer       // is told what happens, step by step; nil for nobody
-	History     bool            // keep what callers asked and heard, see [World.History]
 	Watch       func(Step)      // hears what happens to rows, messages and the sink; nil for nobody
 	Hooks       Hooks
-	Origin      *Origin // nil for a source that shows everybody the newest state, always
 	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
 	// its metrics are made of. Nil for nobody.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
@@ -64,10 +62,7 @@ type World struct {
 	objects  map[string]Object // what references show
 	refs     map[string]string // the reference of a document, by its id
 	places   feed.Places       // of the messages
-	missing  int               // loads that found nothing
-	states   map[string][]Object
-	origin   Origin
-	answers  OriginAnswers
+	lags     bool              // loads may show an older state than the newest
 
 	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
 
@@ -97,7 +92,6 @@ type World struct {
 
 	oracle   *oracle
 	trace    trace
-	history  recorder
 	timeline timeline
 	worst    Extremes
 	counts   Counts
@@ -135,7 +129,6 @@ func New(o Options) (*World, error) {
 	w := &World{
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
 		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
-		states:   map[string][]Object{},
 		coverage: coverage{}, foreign: map[flight.ID]bool{},
 		freshBy: map[shard.Collection][]time.Duration{}, freshIn: map[string][]time.Duration{},
 	}
@@ -146,7 +139,6 @@ func New(o Options) (*World, error) {
 	w.letters, w.schedule = letters{memory.NewDeadLetters(), w}, planned{memory.NewSchedule(), w}
 	w.counts = newCounts()
 	w.trace = newTrace(w, o.Story)
-	w.history = recorder{w: w, on: o.History}
 	w.oracle = newOracle(w)
 	w.table = newTable(w)
 	w.draw()
@@ -156,16 +148,11 @@ func New(o Options) (*World, error) {
 	for _, name := range slices.Sorted(maps.Keys(o.Config.Sinks)) {
 		w.pipes = append(w.pipes, w.pipe(name))
 	}
-	if o.History {
-		w.after(0, w.history.searching)
-	}
 	if o.GoOn != nil {
 		w.after(0, w.ask)
 	}
 	for _, c := range o.Upstream.Objects {
-		if w.refs[c.Doc] = c.ref(); o.Origin != nil {
-			w.origin = *o.Origin
-		}
+		w.refs[c.Doc] = c.ref()
 		w.after(c.At, func() { w.change(c) })
 	}
 	for _, a := range o.Upstream.Arrivals {

@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/dlq"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// History is what callers asked and what they heard, of every document's row and of the sink: for a
+// check of linearizability.
+type History struct {
+	Rows  []*RowCall
+	Sinks []*SinkCall
+
+	w     *World
+	clock int64
+}
+
+// Span is whose a call is and when it was. Its moments are numbers of which no two are the same.
+type Span struct {
+	Client       int64
+	Call, Return int64 // Return is 0 where no answer came
+	Done         int64 // when the service carried it out, 0 where it never did
+}
+
+// RowCall is one conditional write or one consistent read, as its caller saw it.
+type RowCall struct {
+	Span
+	Write   shard.Write // its Doc alone for a read
+	Read    bool
+	Row     shard.Row // what the answer showed: the row before, a refusal's image, what was read
+	Refused bool
+}
+
+// SinkCall is one document's part of a bulk request, or a search that finds it.
+type SinkCall struct {
+	Span
+	Doc   shard.DocID
+	Read  bool
+	Key   shard.OrderKey // written
+	Kind  shard.Operation
+	Found string // the printed key that a search found, empty for nothing
+}
+
+// recorded makes the world of a seed, and keeps its history.
+func recorded(t testing.TB, seed uint64, level Level) *History {
+	t.Helper()
+	h := &History{}
+	h.w = build(t, seed, level, func(o *Options) {
+		o.Hooks = Hooks{
+			Receive: func(r *receive.Handler) { r.Shards = recordedStore{r.Shards, h, r.Journal} },
+			Index: func(i *index.Handler) {
+				i.Shards = recordedStore{i.Shards, h, i.Journal}
+				i.Sink = recordedSink{asked(i.Sink), h, i.Journal}
+			},
+			Dlq:   func(d *dlq.Handler) { d.Shards = recordedStore{d.Shards, h, d.Journal} },
+			Desk:  func(s *redrive.Service) { s.Shards = recordedStore{s.Shards, h, s.Journal} },
+			Prune: func(p *prune.Pruner) { p.Shards = recordedStore{p.Shards, h, p.Journal} },
+		}
+	})
+	h.w.after(0, h.searching)
+	return h
+}
+
+func (h *History) tick() int64 {
+	h.clock++
+	return h.clock
+}
+
+// call begins a call of an invocation: its journal says which.
+func (h *History) call(by journal.Journal) Span {
+	v, ok := by.(*invocation)
+	if !ok {
+		panic(fmt.Sprintf("a %T is not an invocation", by))
+	}
+	return Span{Client: v.ID, Call: h.tick()}
+}
+
+type recordedStore struct {
+	shard.Store
+	h  *History
+	by journal.Journal
+}
+
+func (s recordedStore) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	if !w.Doc.IsDocument() {
+		return s.Store.Write(ctx, w)
+	}
+	call := &RowCall{Span: s.h.call(s.by), Write: w}
+	s.h.Rows = append(s.h.Rows, call)
+	old, err := s.Store.Write(context.WithValue(ctx, carriedOut{}, func(int) { call.Done = s.h.tick() }), w)
+	call.Row = old
+	refused, isRefused := shard.AsRefused(err)
+	if isRefused {
+		call.Refused, call.Row = true, refused.Row
+	}
+	if isRefused || err == nil {
+		call.Return = s.h.tick()
+	}
+	return old, err
+}
+
+func (s recordedStore) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+	span := s.h.call(s.by)
+	rows, err := s.Store.Read(ctx, docs, c)
+	if err != nil || c == shard.Eventual {
+		return rows, err
+	}
+	for i, doc := range docs {
+		if doc.IsDocument() {
+			span.Return = s.h.tick()
+			s.h.Rows = append(s.h.Rows, &RowCall{Span: span, Write: shard.Write{Doc: doc}, Read: true, Row: rows[i]})
+		}
+	}
+	return rows, err
+}
+
+type recordedSink struct {
+	readable
+	h  *History
+	by journal.Journal
+}
+
+func (s recordedSink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	span, calls := s.h.call(s.by), make([]*SinkCall, len(ops))
+	for i, op := range ops {
+		calls[i] = &SinkCall{Span: span, Doc: op.Doc, Key: op.Key, Kind: op.Kind}
+	}
+	s.h.Sinks = append(s.h.Sinks, calls...)
+	out := s.readable.Write(context.WithValue(ctx, carriedOut{}, func(n int) { calls[n].Done = s.h.tick() }), ops)
+	for i := range ops {
+		if len(out) == len(ops) && out[i].Kind == sink.Applied {
+			calls[i].Return = s.h.tick()
+		}
+	}
+	return out
+}
+
+// searching is somebody who looks documents up from time to time.
+func (h *History) searching() {
+	const every = 700 * time.Millisecond
+	w := h.w
+	if w.now > w.options.Upstream.Calm+2*time.Minute {
+		return // little happens from now on
+	}
+	w.after(w.dice.upTo(every), h.searching)
+	docs := slices.DeleteFunc(w.oracle.sorted(), func(d shard.DocID) bool { return !d.IsDocument() })
+	if len(docs) == 0 {
+		return
+	}
+	call := &SinkCall{Doc: oneOf(w.dice, docs...), Read: true, Span: Span{Client: -1 - h.clock, Call: h.tick()}}
+	w.after(w.travel(fault.Search), func() {
+		stored, _, _ := w.pipeOf(call.Doc).engine.docs.Get(background, call.Doc) // fails only with its context
+		call.Found = stored.Key
+		w.after(w.travel(fault.Search), func() {
+			call.Return = h.tick()
+			h.Sinks = append(h.Sinks, call)
+		})
+	})
+}
+
+// HasDied reports whether any version of a document was a dead letter: what the sink holds then
+// depends on what it refused.
+func (w *World) HasDied(doc shard.DocID) bool {
+	for _, e := range w.oracle.events {
+		if e.doc == doc && e.died {
+			return true
+		}
+	}
+	return false
+}
