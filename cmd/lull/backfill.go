@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,7 +15,7 @@ import (
 func (a *app) backfillCommand() *cobra.Command {
 	var o operate.BackfillOrder
 	var most float64
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "backfill COLLECTION", Short: "Fill a sink with what another sink of the collection holds",
 		Long: "For a sink that was added to a collection, while events go to both. It reads the rows and documents of the " +
 			"first sink, or of --from, and its documents whose rows are gone. It writes each document, and each tombstone, to " +
@@ -25,28 +24,24 @@ func (a *app) backfillCommand() *cobra.Command {
 			"stopped it, and where documents were in motion: what is there already is left out. A source that can be " +
 			"exported can fill the sink with `lull resync --sink`, too.",
 		Args: cobra.ExactArgs(1),
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		order := o
-		order.Collection, order.By = shard.Collection(args[0]), whoami()
-		if err := cmp.Or(checkCollection("COLLECTION", args[0]), checkRate(most, "documents")); err != nil {
-			return err
-		}
-		if order.Sink == "" {
-			return usagef("--sink: name the sink that shall be filled")
-		}
-		return a.backfill(c.Context(), api, order, most)
-	})
-	c.Flags().StringVar(&o.Sink, "sink", "", "`NAME` of the sink that is filled")
-	c.Flags().
-		StringVar(&o.From, "from", "", "`NAME` of the sink that holds the documents; without it the collection's first")
-	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be copied, change nothing")
-	c.Flags().Float64Var(&most, "rate", 0, "at most `N` documents a second, 0 for no limit")
-	return exits(c, map[int]string{
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			order := o
+			order.Collection, order.By = shard.Collection(args[0]), whoami()
+			if err := checkCollection("COLLECTION", args[0]); err != nil {
+				return err
+			}
+			return a.backfill(c.Context(), api, order, most)
+		}),
+	}, map[int]string{
 		exitOK:     "the sink has what the other one has; what is in motion comes with its own events",
 		exitFailed: "documents were not copied, and are named; or something stopped it: run it again",
 		exitUsage:  "usage or settings, or a sink that cannot be read or written from here",
-	})
+	},
+		flag("sink", &o.Sink, "`NAME` of the sink that is filled", needed("name the sink that shall be filled")),
+		flag("from", &o.From, "`NAME` of the sink that holds the documents; without it the collection's first"),
+		flag("dry-run", &o.DryRun, "say what would be copied, change nothing"),
+		flag("rate", &most, "at most `N` documents a second, 0 for no limit", perSecond(&most, "documents")),
+	)
 }
 
 func (a *app) backfill(ctx context.Context, api operate.API, o operate.BackfillOrder, most float64) error {

@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -48,56 +48,50 @@ type bridgeFlags struct {
 }
 
 func (a *app) bridgeCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "bridge", Short: "Move messages from a broker into lull's queue", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.bridgeRabbitMQ())
-	return c
+	return parent(&cobra.Command{
+		Use: "bridge", Short: "Move messages from a broker into lull's queue",
+	}, a.bridgeRabbitMQ())
 }
 
 func (a *app) bridgeRabbitMQ() *cobra.Command {
-	var f bridgeFlags
-	c := &cobra.Command{
+	f := bridgeFlags{prefetch: 100, drain: 20 * time.Second}
+	return define(&cobra.Command{
 		Use: "rabbitmq --queue NAME", Short: "Consume from a queue of RabbitMQ", Args: cobra.NoArgs,
 		Long: "Consumes from a queue of RabbitMQ and sends each message to lull: to a 'lull dev', with --aws to the " +
 			"live queue of a deployed sink, or to the queue whose URL --to names. RabbitMQ gets its acknowledgement " +
 			"only once the queue has accepted the message. Whichever side is killed, nothing is lost. A message may " +
 			"be sent twice, which lull bears.\n\n" +
 			"Give the address with its password in the environment variable " + rabbitEnv + ": other users of the " +
-			"machine may read a command line. The bridge declares nothing: the queue must exist.\n\n" +
-			"SQS takes at most 1 MiB. With --payload, a larger body goes to S3, and its message refers to it. What " +
-			"SQS never takes goes to the queue of --park. Without that it stays unacknowledged, and the log names " +
-			"it.\n\n" +
-			"It logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at " +
-			"the latest.",
-	}
-	flags := c.Flags()
-	flags.StringVar(&f.url, "url", "", "`ADDRESS` of RabbitMQ, amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://...; "+
-		"without it the variable "+rabbitEnv)
-	flags.StringVar(&f.queue, "queue", "", "`NAME` of the queue to consume from")
-	flags.StringVar(&f.park, "park", "", "`NAME` of a queue of the same virtual host for messages that SQS never takes")
-	flags.StringVar(&f.ca, "ca", "", "`FILE` of certificates (PEM) that amqps:// trusts; without it the system's")
-	flags.StringVar(&f.to, "to", "", "with --aws: the `SINK` whose live queue gets the messages, without it the "+
-		"default one; or the URL of an SQS queue, which needs no settings")
-	flags.StringVar(&f.lane, "lane", "", "`LANE`, live or bulk; without it live")
-	flags.StringVar(&f.payload, "payload", "", "`s3://BUCKET/PREFIX` for bodies that SQS does not take for their "+
-		"size; payload.allow of the source must list it")
-	flags.StringVar(&f.source, "source", "",
-		"`NAME` of the source that decodes the messages (the attribute lull-source)")
-	flags.IntVar(&f.prefetch, "prefetch", 100,
-		"how many messages RabbitMQ sends ahead; that many are in memory at most")
-	flags.DurationVar(&f.drain, "drain", 20*time.Second,
-		"how long to send what was delivered, once the end is asked for")
-	flags.StringVar(&f.listen, "listen", "", "`ADDR` on this machine that answers /healthz, such as 127.0.0.1:7072; "+
-		"without it none")
-	groupFlag(c, &f.group)
-	c.RunE = func(c *cobra.Command, _ []string) error { return a.bridge(c.Context(), &f) }
-	return exits(c, map[int]string{
+			"machine may read a command line. The bridge declares nothing: the queue must exist.\n\nSQS takes at " +
+			"most 1 MiB. With --payload, a larger body goes to S3, and its message refers to it. What SQS never " +
+			"takes goes to the queue of --park. Without that it stays unacknowledged, and the log names it.\n\nIt " +
+			"logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at the " +
+			"latest.",
+		RunE: func(c *cobra.Command, _ []string) error { return a.bridge(c.Context(), &f) },
+	}, map[int]string{
 		exitOK:     "SIGTERM or Ctrl-C ended it",
 		exitFailed: "RabbitMQ refused the user, the queue is not there, or the address of --listen is taken",
 		exitUsage:  "usage or settings: nothing was consumed",
-	})
+	},
+		flag("url", &f.url, "`ADDRESS` of RabbitMQ, amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://...; "+
+			"without it the variable "+rabbitEnv),
+		flag("queue", &f.queue, "`NAME` of the queue to consume from", needed("name the queue to consume from")),
+		flag("park", &f.park, "`NAME` of a queue of the same virtual host for messages that SQS never takes"),
+		flag("ca", &f.ca, "`FILE` of certificates (PEM) that amqps:// trusts; without it the system's"),
+		flag("to", &f.to, "with --aws: the `SINK` whose live queue gets the messages, without it the "+
+			"default one; or the URL of an SQS queue, which needs no settings"),
+		laneFlag(&f.lane, "`LANE`, live or bulk; without it live"),
+		flag("payload", &f.payload, "`s3://BUCKET/PREFIX` for bodies that SQS does not take for their "+
+			"size; payload.allow of the source must list it"),
+		flag("source", &f.source, "`NAME` of the source that decodes the messages (the attribute lull-source)"),
+		flag("prefetch", &f.prefetch, "how many messages RabbitMQ sends ahead; that many are in memory at most",
+			between(&f.prefetch, 1, maxPrefetch, fmt.Sprintf("1 to %d", maxPrefetch))),
+		flag("drain", &f.drain, "how long to send what was delivered, once the end is asked for",
+			between(&f.drain, 0, math.MaxInt64, "0 or more")),
+		flag("listen", &f.listen, "`ADDR` on this machine that answers /healthz, such as 127.0.0.1:7072; "+
+			"without it none"),
+		groupFlag(&f.group),
+	)
 }
 
 // check reads what does not need anybody else.
@@ -111,15 +105,9 @@ func (f *bridgeFlags) check(t *target) error {
 		return usagef("--url %s: want an address such as amqps://USER:PASSWORD@HOST:5671/VHOST", operate.Shown(f.url))
 	case f.ca != "" && u.Scheme != "amqps":
 		return usagef("--ca: only amqps:// has certificates")
-	case f.queue == "":
-		return usagef("--queue: name the queue to consume from")
 	case f.park == f.queue:
 		return usagef("--park %s: name another queue than the one to consume from: what is parked would come again",
 			f.park)
-	case f.prefetch < 1 || f.prefetch > maxPrefetch:
-		return usagef("--prefetch %d: want 1 to %d", f.prefetch, maxPrefetch)
-	case f.drain < 0:
-		return usagef("--drain %s: want 0 or more", f.drain)
 	}
 	if f.payload != "" {
 		u, err := url.Parse(f.payload)
@@ -138,7 +126,7 @@ func (f *bridgeFlags) check(t *target) error {
 		return usagef("--to %s: add --aws for the queue of a deployed sink; a 'lull dev' chooses the queue itself",
 			f.to)
 	}
-	return errors.Join(checkLane(f.lane), checkGroup(f.group))
+	return nil
 }
 
 // direct reports whether --to is the URL of a queue.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"flag"
+	goflag "flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write docs/cli.md anew")
+var update = goflag.Bool("update", false, "write docs/cli.md anew")
 
 const docHead = `# The command line
 
@@ -169,4 +169,40 @@ func TestFlagsMayComeFirst(t *testing.T) {
 	code := newApp(strings.NewReader(""), &out, &errs).run(t.Context(),
 		[]string{"--aws", "--config", "missing.yaml", "-o", "json", "status"})
 	answer{code, out.String(), errs.String()}.want(t, "status", exitUsage, "missing.yaml")
+}
+
+// No stack is asked: there is none.
+func TestFlagsAreJudgedBeforeACommandRuns(t *testing.T) {
+	t.Parallel()
+	for line, says := range map[string]string{
+		"backfill c":                                 "--sink: name the sink that shall be filled",
+		"backfill c --sink s --rate -1":              "--rate -1: want documents a second, or 0 for no limit",
+		"backfill c --sink s --rate NaN":             "--rate NaN: want documents a second",
+		"bridge rabbitmq --queue q --prefetch 0":     "--prefetch 0: want 1 to 65535",
+		"bridge rabbitmq --queue q --prefetch 65536": "--prefetch 65536: want 1 to 65535",
+		"bridge rabbitmq --queue q --drain -1s":      "--drain -1s: want 0 or more",
+		"dead redrive --all --rate +Inf":             "--rate +Inf: want dead letters a second",
+		"dev --speed 0":                              "--speed 0: want a number above 0, at most 1000000",
+		"doctor --timeout 0s":                        "--timeout 0s: want a time above 0",
+		"explain c#a --logs 3h":                      "--logs reads the functions' logs",
+		"explain c#a --aws --logs 59s":               "--logs 59s: want 1m to 744h",
+		"list --limit 100001":                        "--limit 100001: want 1 to 100000",
+		"publish --lane express":                     "--lane express: want live or bulk",
+		"rebuild c --dry-run --keep -1":              "--keep -1: want 0 or more",
+		"rebuild resume --allow -1":                  "--allow -1: want 0 or more",
+		"replay":                                     "--from: say from when on",
+		"replay --from 2h --rate 0":                  "--rate 0: want messages a second, above 0",
+		"replay --from 2h --collection Two":          "--collection: ",
+		"reset c#a --yes":                            "--to: say from which version on",
+		"reset c#a --yes --to 1 --epoch 4294967296":  "--epoch 4294967296: want 0 to 4294967295",
+		"resync events --rate 1e7":                   "--rate 1e+07: want messages a second",
+		"resync events --group ü":                    "--group \"ü\": want 1 to 128 letters",
+		"simulate --pollers 0":                       "--pollers 0: want at least 1",
+		"verify c --sample -1":                       "--sample -1: want a number of rows",
+		"verify c --patience -1s":                    "--patience -1s: want a duration",
+		"wait c#a":                                   "--version: say which version to wait for",
+		"wait c#a --version 1 --timeout -1s":         "--timeout -1s: want a time above 0",
+	} {
+		lull(t, "", strings.Fields(line)...).want(t, line, exitUsage, says)
+	}
 }

@@ -40,10 +40,11 @@ func (a *app) command() *cobra.Command {
 	}
 	root.SetVersionTemplate("lull {{.Version}}\n")
 	root.Flags().Bool("version", false, "say which build of lull this is")
-	flags := fmt.Sprint(".FlagUsagesWrapped ", columns)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", flags))
-	a.target.flags(root.PersistentFlags())
-	a.look.flags(root.PersistentFlags())
+	wide := fmt.Sprint(".FlagUsagesWrapped ", columns)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", wide))
+	for _, o := range append(a.target.flags(), a.look.flags()...) {
+		o.add(root.PersistentFlags())
+	}
 	root.AddGroup(
 		&cobra.Group{ID: groupHere, Title: "Run it here:"},
 		&cobra.Group{ID: groupAsk, Title: "Publish and ask:"},
@@ -101,8 +102,12 @@ func standAlone(c *cobra.Command) {
 	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}", "{{if false}}", 1))
 }
 
-// answers gives a command that does not talk to a stack the flag -o of those that do.
-func (a *app) answers(c *cobra.Command) { a.target.outputFlag(c.Flags()) }
+// parent is a command that has others, and says which.
+func parent(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	c.Args, c.RunE = cobra.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.AddCommand(subs...)
+	return c
+}
 
 // check refuses flags that make no sense together, before a command runs.
 func (a *app) check(c *cobra.Command, _ []string) error {
@@ -135,8 +140,8 @@ func checkEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// exits adds to a command's help what its exit codes mean.
-func exits(c *cobra.Command, meaning map[int]string) *cobra.Command {
+// define gives a command its flags, and adds to its help what its exit codes mean.
+func define(c *cobra.Command, meaning map[int]string, options ...option) *cobra.Command {
 	var lines []string
 	for _, code := range slices.Sorted(maps.Keys(meaning)) {
 		lines = append(lines, fmt.Sprintf("  %d  %s", code, meaning[code]))
@@ -145,7 +150,7 @@ func exits(c *cobra.Command, meaning map[int]string) *cobra.Command {
 		c.Long = c.Short + "."
 	}
 	c.Long = wrapped(c.Long) + "\nExit codes:\n" + strings.Join(lines, "\n")
-	return c
+	return flags(c, options...)
 }
 
 // columns is how wide help is, in a terminal and in docs/cli.md.

@@ -25,7 +25,7 @@ import (
 // completionCommand prints what a shell needs to complete commands, flags and their values.
 func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
-	return exits(&cobra.Command{
+	return define(&cobra.Command{
 		Use: "completion " + strings.Join(shells, "|"), Short: "Print what your shell needs to complete commands and keys",
 		Long: "Completes commands, flags, their values, and keys and dead letters by asking the stack. It waits at most " +
 			"a second for the stack, and is silent without an answer. It offers only keys that a shell takes as they " +

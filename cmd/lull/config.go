@@ -15,25 +15,20 @@ import (
 )
 
 func (a *app) configCommand() *cobra.Command {
-	c := &cobra.Command{
+	c := parent(&cobra.Command{
 		Use: "config", Short: "Check, show and compare settings",
 		Long: "Settings are what lull.yaml says. These commands ask no stack.",
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}, a.configCheckCommand(), a.configShowCommand(), a.configSchemaCommand(), a.configDiffCommand())
+	for _, sub := range append(c.Commands(), c) {
+		standAlone(sub)
 	}
-	c.AddCommand(a.configCheckCommand(), a.configShowCommand(), a.configSchemaCommand(), a.configDiffCommand())
-	for _, sub := range c.Commands() {
-		if standAlone(sub); sub.Name() != "schema" {
-			a.answers(sub)
-		}
-	}
-	standAlone(c)
 	return c
 }
 
 // configDiffCommand says what a deploy would do, from files alone.
 func (a *app) configDiffCommand() *cobra.Command {
 	var templates bool
-	c := exits(&cobra.Command{
+	return define(&cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say what a deploy does: what changes, what is replaced, what stays behind, and what comes first",
 		Long: "OLD and NEW are two lull.yaml: what was deployed, and what will be. With --templates they are two " +
@@ -51,9 +46,7 @@ func (a *app) configDiffCommand() *cobra.Command {
 		exitOK: "everything changes in place, or is added", exitFailed: "the answer could not be written",
 		exitUsage: "usage, or a file that cannot be read",
 		exitWrong: "something is replaced, refused, lost or left behind: read what it says first",
-	})
-	c.Flags().BoolVar(&templates, "templates", false, "compare CloudFormation templates")
-	return c
+	}, flag("templates", &templates, "compare CloudFormation templates"), a.target.outputFlag())
 }
 
 func (a *app) diffSettings(older, newer string) error {

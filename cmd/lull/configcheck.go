@@ -19,12 +19,13 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// defaultFile is the settings file that the commands of config read when they are given none.
+// defaultFile is the settings file that commands read when they are given none.
 const defaultFile = "lull.yaml"
 
 // fileFlag takes the file also as the other commands take it.
-func fileFlag(c *cobra.Command) {
-	c.Flags().String("config", defaultFile, "`FILE` of settings, as other commands name it")
+func fileFlag() option {
+	file := defaultFile
+	return flag("config", &file, "`FILE` of settings, as other commands name it")
 }
 
 // fileArg is the file that a command of config reads.
@@ -72,7 +73,7 @@ func faultLines(err error) []faultLine {
 func (a *app) configCheckCommand() *cobra.Command {
 	var deploy bool
 	var messages, sink string
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "check [FILE]", Short: "Find every fault of a settings file, and say what follows from it",
 		Long: "Names every fault at once, each with its line and the fix. Without faults it says how fresh documents " +
 			"are, how long a lease is, and what a stack costs a month in which nothing happens. Without FILE it is " +
@@ -89,17 +90,18 @@ func (a *app) configCheckCommand() *cobra.Command {
 			}
 			return a.checkSettings(c.Context(), path, deploy, messages, sink)
 		},
-	}
-	fileFlag(c)
-	c.Flags().BoolVar(&deploy, "deploy", false, "also refuse what only 'lull dev' runs, such as the sink bleve, and addresses of example.org")
-	c.Flags().StringVar(&messages, "message", "", "`FILE|DIR|-` of messages: say which source reads each, and what becomes of it")
-	c.Flags().StringVar(&sink, "sink", "", "with --message: the `NAME` of the sink in whose queue they lie; without it as "+
-		"lull publish chooses")
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitWrong: "the settings are valid, and a message of --message would become a dead letter",
 		exitOK:    "the settings are valid", exitFailed: "the answer could not be written",
 		exitUsage: "usage, a file that cannot be read, or settings with faults",
-	})
+	},
+		fileFlag(), a.target.outputFlag(),
+		flag("deploy", &deploy, "also refuse what only 'lull dev' runs, such as the sink bleve, and addresses of "+
+			"example.org"),
+		flag("message", &messages, "`FILE|DIR|-` of messages: say which source reads each, and what becomes of it"),
+		flag("sink", &sink, "with --message: the `NAME` of the sink in whose queue they lie; without it as "+
+			"lull publish chooses"),
+	)
 }
 
 func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messages, sink string) error {

@@ -15,7 +15,7 @@ import (
 // configShowCommand prints the settings in force.
 func (a *app) configShowCommand() *cobra.Command {
 	var defaults bool
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "show [FILE]", Short: "Print the settings in force, and where each comes from",
 		Long: "Lists what the file says (yours, with the line) and what follows from it (derived, with the reason). " +
 			"With --defaults it also lists what neither says. Without FILE it is " + defaultFile + ". The list holds no " +
@@ -36,13 +36,11 @@ func (a *app) configShowCommand() *cobra.Command {
 			}
 			return a.print(list(all), func(w io.Writer) { showSettings(w, all) })
 		},
-	}
-	fileFlag(c)
-	c.Flags().BoolVar(&defaults, "defaults", false, "also the settings that have lull's own defaults")
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitOK: "they were printed", exitFailed: "the answer could not be written",
 		exitUsage: "usage, a file that cannot be read, or settings with faults",
-	})
+	}, flag("defaults", &defaults, "also the settings that have lull's own defaults"), fileFlag(),
+		a.target.outputFlag())
 }
 
 func showSettings(w io.Writer, all []config.Value) {
@@ -61,7 +59,7 @@ func showSettings(w io.Writer, all []config.Value) {
 
 // configSchemaCommand prints what editors need to complete and check a settings file.
 func (a *app) configSchemaCommand() *cobra.Command {
-	return exits(&cobra.Command{
+	return define(&cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of lull.yaml, for editors",
 		Long: "Prints a JSON Schema (draft 2020-12) with the kinds of sources and sinks that this program knows. " +
 			"Write it beside your settings, and name it in their first line:\n\n" +

@@ -6,8 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -15,8 +13,8 @@ import (
 // terminal.
 type consent struct{ yes bool }
 
-func (k *consent) flag(c *cobra.Command) {
-	c.Flags().BoolVarP(&k.yes, "yes", "y", false, "do not ask: for scripts, which have no terminal")
+func (k *consent) flag() option {
+	return flag("yes,y", &k.yes, "do not ask: for scripts, which have no terminal")
 }
 
 // check refuses what cannot be asked, before anything is read or changed.

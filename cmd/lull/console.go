@@ -18,9 +18,8 @@ import (
 const consoleListen = "127.0.0.1:7171"
 
 func (a *app) consoleCommand() *cobra.Command {
-	var address string
-	var send bool
-	c := &cobra.Command{
+	address, send := consoleListen, false
+	return define(&cobra.Command{
 		Use: "console", Short: "Serve the console of a deployed stack on this machine", Args: cobra.NoArgs,
 		Long: "Serves a page on this machine that shows what the deployed stack of --config does: its queues, " +
 			"what waits and why, dead letters, and search. It asks AWS with your credentials, those of the stack's " +
@@ -32,32 +31,25 @@ func (a *app) consoleCommand() *cobra.Command {
 			"Redriving and dropping dead letters needs the rights of the operator's role. With --send the page can " +
 			"also publish messages, which needs those of the publisher's.\n\n" +
 			"A `lull dev` serves its console itself, at the address that it prints.",
-	}
-	c.Flags().StringVar(&address, "listen", consoleListen,
-		"`ADDR` of the page: an address of this machine, port 0 for any")
-	c.Flags().DurationVar(&a.logs, "logs", 0,
-		"show the decisions that the functions logged in the last `DURATION`, such as 3h, on the page of a document")
-	c.Flags().BoolVar(&send, "send", false, "also serve the view that publishes messages to try")
-	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		switch {
-		case !a.target.stack:
-			return usagef("console: add --aws for a deployed stack; a 'lull dev' serves its console itself, at %s",
-				operate.Shown(a.target.dev))
-		case c.Flags().Changed("logs") && (a.logs < time.Minute || a.logs > maxLogs):
-			return usagef("--logs %s: want 1m to %dh", a.logs, int(maxLogs.Hours()))
-		}
-		return nil
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		return a.console(c.Context(), api, address, send)
-	})
-	return exits(c, map[int]string{
+		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+			return a.console(c.Context(), api, address, send)
+		}),
+	}, map[int]string{
 		exitOK: "Ctrl-C ended it", exitFailed: "the page could not be served", exitUsage: "usage, settings or address",
-	})
+	},
+		flag("listen", &address, "`ADDR` of the page: an address of this machine, port 0 for any"),
+		a.logsFlag("show the decisions that the functions logged in the last `DURATION`, such as 3h, on the page of "+
+			"a document"),
+		flag("send", &send, "also serve the view that publishes messages to try"),
+	)
 }
 
 // console serves the page until Ctrl-C.
 func (a *app) console(ctx context.Context, api operate.API, address string, send bool) error {
+	if !a.target.stack {
+		return usagef("console: add --aws for a deployed stack; a 'lull dev' serves its console itself, at %s",
+			operate.Shown(a.target.dev))
+	}
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return usage(err)

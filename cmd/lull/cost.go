@@ -11,12 +11,10 @@ import (
 )
 
 func costCommand() *cobra.Command {
-	var (
-		settings string
-		asJSON   bool
-		load     cost.Load
-	)
-	c := &cobra.Command{
+	var settings string
+	var asJSON bool
+	load := cost.Load{Burst: 3, Spread: 2 * time.Second, Hours: 24, Bytes: 700}
+	return define(&cobra.Command{
 		Use: "cost", Short: "Estimate the whole monthly bill of your settings on AWS",
 		Long: "Runs the real functions in virtual time with your settings and a load, and counts what AWS bills: " +
 			"requests, time, logs, metrics, alarms, polls, storage, keys and secrets, each with its price. AWS decides " +
@@ -44,18 +42,18 @@ func costCommand() *cobra.Command {
 			out.SetIndent("", "  ")
 			return out.Encode(e)
 		},
-	}
-	fl := c.Flags()
-	fl.StringVar(&settings, "config", "", "settings, a `FILE` like lull.yaml; without it the defaults")
-	fl.Float64Var(&load.Rate, "load", 0, fmt.Sprintf("`N` events a second, up to %d", cost.MaxRate))
-	fl.IntVar(&load.Burst, "burst", 3, fmt.Sprintf("`N` events of each burst, up to %d", cost.MaxBurst))
-	fl.DurationVar(&load.Spread, "spread", 2*time.Second, "duration `D` within which the events of a burst are sent")
-	fl.Float64Var(&load.Hours, "hours", 24, "for how many `HOURS` of a day the load lasts")
-	fl.IntVar(&load.Documents, "documents", 0, "`N` documents in the table: those that change within lifecycle.rowRetention")
-	fl.IntVar(&load.Bytes, "bytes", 700, "`N` bytes of a message")
-	fl.BoolVar(&load.Key, "key", false, "a KMS key of yours encrypts table, queues and bucket")
-	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitOK: "the bill is estimated", exitFailed: "the simulation failed", exitUsage: "usage or settings",
-	})
+	},
+		flag("config", &settings, "settings, a `FILE` like lull.yaml; without it the defaults"),
+		flag("load", &load.Rate, fmt.Sprintf("`N` events a second, up to %d", cost.MaxRate)),
+		flag("burst", &load.Burst, fmt.Sprintf("`N` events of each burst, up to %d", cost.MaxBurst)),
+		flag("spread", &load.Spread, "duration `D` within which the events of a burst are sent"),
+		flag("hours", &load.Hours, "for how many `HOURS` of a day the load lasts"),
+		flag("documents", &load.Documents, "`N` documents in the table: those that change within "+
+			"lifecycle.rowRetention"),
+		flag("bytes", &load.Bytes, "`N` bytes of a message"),
+		flag("key", &load.Key, "a KMS key of yours encrypts table, queues and bucket"),
+		flag("json", &asJSON, "print one JSON object"),
+	)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -19,29 +18,30 @@ import (
 )
 
 func (a *app) deadCommand() *cobra.Command {
-	c := &cobra.Command{
+	return parent(&cobra.Command{
 		Use: "dead", Short: "List, show, redrive and drop dead letters",
 		Long: "A dead letter is a message that lull does not try again by itself. It is parked byte for byte " +
 			"with the reason.",
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.deadListCommand(), a.deadShowCommand(), a.deadRedriveCommand(), a.deadDropCommand())
-	return c
+	}, a.deadListCommand(), a.deadShowCommand(), a.deadRedriveCommand(), a.deadDropCommand())
 }
 
 // filterFlags are the filters of the dead verbs.
-func filterFlags(c *cobra.Command, l *operate.LetterFilter) {
-	f := c.Flags()
-	f.StringVar((*string)(&l.Reason), "reason", "", "only dead letters with this `REASON`: "+deadletter.Reasons())
-	f.StringVar((*string)(&l.Collection), "collection", "", "only dead letters of this collection `NAME`")
-	f.Func("key", "only dead letters of the document `KEY`, <collection>#<id>", func(s string) (err error) {
-		l.Key, err = shard.ParseDocID(s)
+func filterFlags(l *operate.LetterFilter) []option {
+	key := func(text string) (err error) {
+		l.Key, err = shard.ParseDocID(text)
 		return err
-	})
-	f.StringVar((*string)(&l.State), "state", "", "only dead letters in this `STATE`: parked or redriven")
-	f.Func("after", "only messages that died after `TIME`: RFC 3339, or a duration such as 2h for that long ago",
-		func(s string) error { return parseWhen(s, &l.After) })
-	f.Func("before", "only messages that died before `TIME`", func(s string) error { return parseWhen(s, &l.Before) })
+	}
+	after := func(text string) error { return parseWhen(text, &l.After) }
+	before := func(text string) error { return parseWhen(text, &l.Before) }
+	return []option{
+		flag("reason", (*string)(&l.Reason), "only dead letters with this `REASON`: "+deadletter.Reasons()),
+		flag("collection", (*string)(&l.Collection), "only dead letters of this collection `NAME`"),
+		flag("key", key, "only dead letters of the document `KEY`, <collection>#<id>"),
+		flag("state", (*string)(&l.State), "only dead letters in this `STATE`: parked or redriven"),
+		flag("after", after, "only messages that died after `TIME`: RFC 3339, or a duration such as 2h for that "+
+			"long ago"),
+		flag("before", before, "only messages that died before `TIME`"),
+	}
 }
 
 func parseWhen(text string, to *time.Time) (err error) {
@@ -57,52 +57,55 @@ func parseWhen(text string, to *time.Time) (err error) {
 
 func (a *app) deadListCommand() *cobra.Command {
 	var f operate.LetterFilter
-	c := &cobra.Command{Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs}
 	list := func(api operate.API, ctx context.Context, _ []string) ([]operate.Letter, error) {
 		return api.Letters(ctx, f)
 	}
-	question(a, c, list, func(w io.Writer, all []operate.Letter) {
-		header(w, "ID", "~DIED", "STATE", "REASON", "KEY", "~VERSION", "~DETAIL")
-		for _, d := range all {
-			terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
-				d.Key, d.Version, d.Detail)
-		}
-	})
-	filterFlags(c, &f)
-	return exits(c, map[int]string{
+	return define(&cobra.Command{
+		Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs,
+		RunE: question(a, list, func(w io.Writer, all []operate.Letter) {
+			header(w, "ID", "~DIED", "STATE", "REASON", "KEY", "~VERSION", "~DETAIL")
+			for _, d := range all {
+				terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
+					d.Key, d.Version, d.Detail)
+			}
+		}),
+	}, map[int]string{
 		exitOK:     "they were listed, even if there are none",
 		exitFailed: "the stack did not answer", exitUsage: "usage or settings, or an unknown reason or state",
-	})
+	}, filterFlags(&f)...)
 }
 
 func (a *app) deadShowCommand() *cobra.Command {
-	c := &cobra.Command{Use: "show ID", Short: "Show one dead letter and its body; -o json has it byte for byte", Args: cobra.ExactArgs(1)}
 	show := func(api operate.API, ctx context.Context, args []string) (operate.Letter, error) {
 		return api.Letter(ctx, args[0])
 	}
-	question(a, c, show, func(w io.Writer, d operate.Letter) {
-		advice := d.Reason.Advice()
-		terminal.Printf(w,
-			"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\n"+
-				"state\t%s\nsource\t%s\nsink, lane\t%s, %s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
-				"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
-			d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Source,
-			d.Sink, d.Lane, d.MessageID,
-			d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
-			d.LastError, d.Redrives, d.Auto)
-		for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
-			terminal.Printf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
-		}
-		below(w, d.Body)
-	})
-	return exits(c, map[int]string{
+	return define(&cobra.Command{
+		Use: "show ID", Short: "Show one dead letter and its body; -o json has it byte for byte",
+		Args: cobra.ExactArgs(1),
+		RunE: question(a, show, func(w io.Writer, d operate.Letter) {
+			advice := d.Reason.Advice()
+			terminal.Printf(w,
+				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\n"+
+					"state\t%s\nsource\t%s\nsink, lane\t%s, %s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
+					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
+				d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Source,
+				d.Sink, d.Lane, d.MessageID,
+				d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
+				d.LastError, d.Redrives, d.Auto)
+			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
+				terminal.Printf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
+			}
+			below(w, d.Body)
+		}),
+	}, map[int]string{
 		exitOK: "it was shown", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings", exitMissing: "the dead letter was not found",
 	})
 }
 
 func (a *app) deadRedriveCommand() *cobra.Command {
-	c, o := a.campaignCommand(&cobra.Command{
+	var o operate.LetterOrder
+	return a.campaignCommand(&cobra.Command{
 		Use: "redrive [ID]", Short: "Send dead letters again, to be judged by their version",
 		Long: "Sends one dead letter, those of a filter, or --all to their queues again, oldest first. It takes " +
 			"the parked ones, unless --state says otherwise. Receive judges each by its version, so a document " +
@@ -110,20 +113,12 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 			"One that is being worked on stays for later (busy). A message is sent once for all of its dead " +
 			"letters (the others are covered), and --rate counts messages. An ID alone sends the message for " +
 			"that dead letter only. Each is named as it is done, and audited.",
-	}, operate.API.Redrive)
-	c.Flags().BoolVar(&o.Force, "force", false, "even dead letters that are too old to be judged by their rows")
-	return c
+	}, &o, operate.API.Redrive,
+		flag("force", &o.Force, "even dead letters that are too old to be judged by their rows"))
 }
 
 func (a *app) deadDropCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "drop [ID]", Short: "Delete dead letters for good",
-		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
-			"goes with the last of its dead letters. Each is named as it is done, and audited. It asks before it " +
-			"drops several, and says how many they are. Without a terminal a filter or --all needs --yes.",
-	}
 	var may consent
-	may.flag(c)
 	drop := func(api operate.API, ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
 		if o.ID == "" && !o.DryRun {
 			if err := a.mayDrop(ctx, api, o, may); err != nil {
@@ -132,8 +127,12 @@ func (a *app) deadDropCommand() *cobra.Command {
 		}
 		return api.Drop(ctx, o)
 	}
-	c, _ = a.campaignCommand(c, drop)
-	return c
+	return a.campaignCommand(&cobra.Command{
+		Use: "drop [ID]", Short: "Delete dead letters for good",
+		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
+			"goes with the last of its dead letters. Each is named as it is done, and audited. It asks before it " +
+			"drops several, and says how many they are. Without a terminal a filter or --all needs --yes.",
+	}, &operate.LetterOrder{}, drop, may.flag())
 }
 
 // mayDrop asks whether all that is selected may be lost, where that is more than one dead letter.
@@ -156,10 +155,9 @@ func (a *app) mayDrop(ctx context.Context, api operate.API, o operate.LetterOrde
 // campaign is redrive or drop.
 type campaign func(operate.API, context.Context, operate.LetterOrder) (operate.LetterResult, error)
 
-func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *operate.LetterOrder) {
-	o := &operate.LetterOrder{}
+func (a *app) campaignCommand(c *cobra.Command, o *operate.LetterOrder, do campaign, more ...option) *cobra.Command {
 	c.Args = cobra.MaximumNArgs(1)
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
+	c.RunE = a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 		filtered := o.LetterFilter != operate.LetterFilter{}
 		switch {
 		case len(args) == 0 && !filtered && !o.All:
@@ -168,9 +166,6 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 			return usagef("--all: it excludes an ID and filters")
 		case len(args) > 0 && filtered:
 			return usagef("an ID and a filter exclude each other")
-		}
-		if err := checkRate(o.Rate, "dead letters"); err != nil {
-			return err
 		}
 		order := *o
 		order.By = whoami()
@@ -195,14 +190,14 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 		}
 		return err
 	})
-	filterFlags(c, &o.LetterFilter)
-	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would happen, change nothing")
-	c.Flags().BoolVar(&o.All, "all", false, "all dead letters")
-	c.Flags().Float64Var(&o.Rate, "rate", 0, "at most `N` dead letters a second, 0 for no limit")
-	return exits(c, map[int]string{
+	return define(c, map[int]string{
 		exitOK: "every selected dead letter has its outcome", exitFailed: "some failed, or something stopped it",
 		exitUsage: "usage or settings: nothing was changed", exitMissing: "the dead letter was not found",
-	}), o
+	}, slices.Concat(more, filterFlags(&o.LetterFilter), []option{
+		flag("dry-run", &o.DryRun, "say what would happen, change nothing"),
+		flag("all", &o.All, "all dead letters"),
+		flag("rate", &o.Rate, "at most `N` dead letters a second, 0 for no limit", perSecond(&o.Rate, "dead letters")),
+	})...)
 }
 
 func campaignLine(l operate.LetterLine) string {
@@ -231,34 +226,27 @@ func sum(of map[string]int) (n int) {
 	return n
 }
 
-// checkRate judges --rate, 0 for no limit.
-func checkRate(perSecond float64, of string) error {
-	if !(perSecond >= 0) || math.IsInf(perSecond, 0) {
-		return usagef("--rate %g: want %s a second, or 0 for no limit", perSecond, of)
-	}
-	return nil
-}
-
 func (a *app) cancelCommand() *cobra.Command {
-	c := &cobra.Command{
+	var scheduled bool
+
+	cancel := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Letter, error) {
+		return api.Cancel(ctx, operate.Cancellation{Key: key, Scheduled: scheduled, By: whoami()})
+	}
+	return define(&cobra.Command{
 		Use: "cancel KEY", Short: "Make the pending version of a document a dead letter", Args: cobra.ExactArgs(1),
 		Long: "The version that waits for the lull is not written. Its message becomes a dead letter with the " +
 			"reason cancelled, which you may redrive. If older versions are held besides it, the newest of " +
 			"them is written. With --scheduled it is the next scheduled event, which is not sent. In its last " +
 			"quarter of an hour an event waits in its queue: cancel it then once it is pending. KEY is " +
 			"<collection>#<id>. Audited.",
-	}
-	var scheduled bool
-	c.Flags().BoolVar(&scheduled, "scheduled", false, "cancel the next scheduled event, not the pending version")
-	cancel := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Letter, error) {
-		return api.Cancel(ctx, operate.Cancellation{Key: key, Scheduled: scheduled, By: whoami()})
-	}
-	question(a, c, ofKey(cancel), func(w io.Writer, l operate.Letter) {
-		terminal.Printf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
-	})
-	return exits(c, map[int]string{
+		RunE: question(a, ofKey(cancel), func(w io.Writer, l operate.Letter) {
+			terminal.Printf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
+		}),
+	}, map[int]string{
 		exitOK:     "it is a dead letter",
 		exitFailed: "it could not be cancelled: it is being written, outdated, or not held at the moment",
 		exitUsage:  "usage or settings", exitMissing: "nothing is pending, or scheduled",
-	})
+	},
+		flag("scheduled", &scheduled, "cancel the next scheduled event, not the pending version"),
+	)
 }

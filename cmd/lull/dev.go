@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"syscall"
@@ -58,8 +59,8 @@ const defaultListen = "127.0.0.1:7070"
 const maxSpeed = 1_000_000
 
 func (a *app) devCommand() *cobra.Command {
-	var f devFlags
-	c := &cobra.Command{
+	f := devFlags{speed: 1, listen: defaultListen, seed: 1}
+	return define(&cobra.Command{
 		Use:   "dev",
 		Short: "Run the whole pipeline in this process",
 		Long: "Runs receive, index, prune and dead letters in one process, with queues and table in memory and a " +
@@ -84,44 +85,40 @@ func (a *app) devCommand() *cobra.Command {
 			"to be judged. Scheduled events do not keep it up.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.dev(c, f) },
-	}
-	fl := c.Flags()
-	fl.StringVar(&f.config, "config", "", "settings, a `FILE` like lull.yaml; without it the defaults")
-	fl.StringVar(&f.events, "events", "", "messages: `FILE|DIR|-`, NDJSON, a folder of *.json, or standard input")
-	fl.StringVar(&f.source, "source", "",
-		"`NAME` of what decodes the messages: native or govuk, or a source of --config")
-	fl.StringVar(&f.collection, "collection", "", "collection `NAME` of events that name none")
-	fl.DurationVar(&f.quiet, "quiet", 0, "debounce window `D`, such as 2s")
-	fl.DurationVar(&f.maxWait, "max-wait", 0, "`D`, the longest that a never-quiet document is postponed")
-	fl.Float64Var(&f.speed, "speed", 1, "waits pass `N` times faster; printed durations do not change")
-	fl.StringVar(&f.data, "data", "",
-		"data folder `DIR`, empty or lull's own; without it a temporary one, removed at the end")
-	fl.BoolVar(&f.local, "local", false,
-		"run the settings of --config as they are deployed, without credentials: a Bleve index for every sink, "+
-			"a folder for buckets")
-	fl.StringVar(&f.buckets, "buckets", "",
-		"folder `DIR` in place of S3: s3://bucket/key is DIR/bucket/key; with --local by default in the data folder")
-	fl.BoolVar(&f.notify, "notify", false,
-		"notify of the files in the folder of buckets as S3 does: of all at the start, then of each change. "+
-			"Remove files while it runs: nothing is notified of one that goes between two runs")
-	fl.StringArrayVar(&f.sinks, "sink", nil,
-		"write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
-			"with NAME in place of that sink of --config, once for each")
-	fl.StringVar(&f.listen, "listen", defaultListen,
-		"`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given")
-	fl.BoolVar(&f.faults, "faults", false, "inject the standard fault mix (docs/faults.md)")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed `N` of the faults")
-	fl.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "end when everything is settled")
-	fl.StringVar(&f.report, "report", "", "`FILE` for the report, one JSON object")
-	fl.StringVar(&f.dump, "dump", "",
-		"`FILE` for the documents read back from the sink, NDJSON, sorted by collection and id")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "explain every decision, as the demo does")
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitOK:      "everything is settled, or Ctrl-C ended a run without --events",
 		exitFailed:  "something stopped the run, or work remains",
 		exitUsage:   "usage or settings, before anything was read",
 		exitLetters: "everything is settled, but dead letters are parked",
-	})
+	},
+		flag("config", &f.config, "settings, a `FILE` like lull.yaml; without it the defaults"),
+		flag("events", &f.events, "messages: `FILE|DIR|-`, NDJSON, a folder of *.json, or standard input"),
+		flag("source", &f.source, "`NAME` of what decodes the messages: native or govuk, or a source of --config"),
+		flag("collection", &f.collection, "collection `NAME` of events that name none"),
+		flag("quiet", &f.quiet, "debounce window `D`, such as 2s"),
+		flag("max-wait", &f.maxWait, "`D`, the longest that a never-quiet document is postponed"),
+		flag("speed", &f.speed, "waits pass `N` times faster; printed durations do not change",
+			between(&f.speed, math.SmallestNonzeroFloat64, maxSpeed, fmt.Sprintf("a number above 0, at most %d",
+				maxSpeed))),
+		flag("data", &f.data, "data folder `DIR`, empty or lull's own; without it a temporary one, removed at the end"),
+		flag("local", &f.local, "run the settings of --config as they are deployed, without credentials: a Bleve "+
+			"index for every sink, "+
+			"a folder for buckets"),
+		flag("buckets", &f.buckets, "folder `DIR` in place of S3: s3://bucket/key is DIR/bucket/key; with --local "+
+			"by default in the data folder"),
+		flag("notify", &f.notify, "notify of the files in the folder of buckets as S3 does: of all at the start, "+
+			"then of each change. "+
+			"Remove files while it runs: nothing is notified of one that goes between two runs"),
+		flag("sink", &f.sinks, "write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
+			"with NAME in place of that sink of --config, once for each"),
+		flag("listen", &f.listen, "`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given"),
+		flag("faults", &f.faults, "inject the standard fault mix (docs/faults.md)"),
+		flag("seed", &f.seed, "seed `N` of the faults"),
+		flag("exit-when-idle", &f.exitWhenIdle, "end when everything is settled"),
+		flag("report", &f.report, "`FILE` for the report, one JSON object"),
+		flag("dump", &f.dump, "`FILE` for the documents read back from the sink, NDJSON, sorted by collection and id"),
+		flag("verbose,v", &f.verbose, "explain every decision, as the demo does"),
+	)
 }
 
 // dev prepares a run. It finds every error in flags, settings, folders and addresses before it
@@ -199,9 +196,6 @@ func sparing(cfg *config.Config) *config.Config {
 
 // check judges the flags that do not need the settings.
 func (f *devFlags) check() error {
-	if !(f.speed > 0 && f.speed <= maxSpeed) {
-		return fmt.Errorf("--speed %g: want a number above 0, at most %d", f.speed, maxSpeed)
-	}
 	if err := f.parseSinks(); err != nil {
 		return err
 	}

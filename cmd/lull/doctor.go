@@ -27,7 +27,7 @@ type check struct {
 
 func (a *app) doctorCommand() *cobra.Command {
 	var d doctor
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "doctor", Short: "Examine a stack and send one synthetic event through it",
 		Long: "Reads queues, table and sinks. Then it publishes a synthetic document, waits until it is " +
 			"committed, reads it back from the sink, deletes it and waits until that is committed. A sink that " +
@@ -38,38 +38,34 @@ func (a *app) doctorCommand() *cobra.Command {
 			"can hold a document, as with S3, only the delete is published. Where none can say a delete, nothing is, " +
 			"and the answer names the setting.",
 		Args: cobra.NoArgs,
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		if d.timeout < 0 || d.timeout == 0 && c.Flags().Changed("timeout") {
-			return usagef("--timeout %s: want a time above 0", d.timeout)
-		}
-		d.api = api
-		d.examine(c.Context())
-		err := a.print(d.checks, func(w io.Writer) {
-			for _, x := range d.checks {
-				mark := terminal.Styled{Style: terminal.Green, Text: "ok"}
-				if !x.OK {
-					mark = bad("BAD")
+		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+			d.api = api
+			d.examine(c.Context())
+			err := a.print(d.checks, func(w io.Writer) {
+				for _, x := range d.checks {
+					mark := terminal.Styled{Style: terminal.Green, Text: "ok"}
+					if !x.OK {
+						mark = bad("BAD")
+					}
+					terminal.Printf(w, "%s\t%s\t%s\n", mark, x.Check, x.Found)
 				}
-				terminal.Printf(w, "%s\t%s\t%s\n", mark, x.Check, x.Found)
+			})
+			if err == nil && d.bad > 0 {
+				return &exitError{exitFailed, fmt.Errorf("%d of %d checks are bad", d.bad, len(d.checks))}
 			}
-		})
-		if err == nil && d.bad > 0 {
-			return &exitError{exitFailed, fmt.Errorf("%d of %d checks are bad", d.bad, len(d.checks))}
-		}
-		return err
-	})
-	c.Flags().StringVar(&d.collection, "collection", "",
-		"collection `NAME` of the synthetic document; without it the source's")
-	c.Flags().StringVar(&d.source, "source", "",
-		"`NAME` of the source whose form the synthetic event has; without it the first that can say one")
-	c.Flags().DurationVar(&d.timeout, "timeout", 0,
-		"how long each of the two writes may take, at most `D`; without it a minute beyond the collection's quiet "+
-			"window or pace")
-	return exits(c, map[int]string{
+			return err
+		}),
+	}, map[int]string{
 		exitOK: "every check passed", exitFailed: "a check failed",
 		exitUsage: "usage or settings",
-	})
+	},
+		flag("collection", &d.collection, "collection `NAME` of the synthetic document; without it the source's"),
+		flag("source", &d.source, "`NAME` of the source whose form the synthetic event has; without it the first "+
+			"that can say one"),
+		flag("timeout", &d.timeout, "how long each of the two writes may take, at most `D`; without it a minute "+
+			"beyond the collection's quiet "+
+			"window or pace", someTime(&d.timeout)),
+	)
 }
 
 // doctor sends a synthetic event through a stack.

@@ -14,8 +14,8 @@ import (
 
 func (a *app) forgetCommand() *cobra.Command {
 	var may consent
-	var patience time.Duration
-	c := &cobra.Command{
+	patience := 2 * time.Minute
+	return define(&cobra.Command{
 		Use: "forget KEY", Short: "Remove a document wherever lull keeps it, for a person's right to be forgotten",
 		Long: "Deletes a document from the sink, its dead letters and its scheduled events. It " +
 			"waits until no flight holds it. A tombstone without content stays, under its key. It refuses every " +
@@ -25,23 +25,23 @@ func (a *app) forgetCommand() *cobra.Command {
 			"and goes on where it stopped. Audited, without content. docs/forget.md says what it cannot reach. " +
 			"KEY is <collection>#<id>.",
 		Args: cobra.ExactArgs(1),
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		key, err := keyArg(args[0])
-		if err != nil {
-			return err
-		}
-		return a.forget(c.Context(), api, operate.ForgetOrder{Key: key, By: whoami()}, &may, patience)
-	})
-	may.flag(c)
-	c.Flags().DurationVar(&patience, "patience", 2*time.Minute, "how long `D` to ask again for what goes by itself")
-	return exits(c, map[int]string{
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			key, err := keyArg(args[0])
+			if err != nil {
+				return err
+			}
+			return a.forget(c.Context(), api, operate.ForgetOrder{Key: key, By: whoami()}, &may, patience)
+		}),
+	}, map[int]string{
 		exitOK:      "nothing of it remains but the tombstone; or what there is was listed, without --yes",
 		exitFailed:  "something stopped it, or it was not agreed to: run it again",
 		exitUsage:   "usage or settings, or a key that is not clear",
 		exitMissing: "nothing is known of it",
 		exitWrong:   "something remains: the answer names it",
-	})
+	},
+		may.flag(),
+		flag("patience", &patience, "how long `D` to ask again for what goes by itself"),
+	)
 }
 
 func (a *app) forget(ctx context.Context, api operate.API, o operate.ForgetOrder, may *consent, patience time.Duration,

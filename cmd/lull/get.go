@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
@@ -28,17 +29,16 @@ func keyArg(s string) (shard.DocID, error) {
 }
 
 func (a *app) getCommand() *cobra.Command {
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "get KEY", Short: "Print a document as its sink holds it", Args: cobra.ExactArgs(1),
 		Long: "Reads the document back from its sink. KEY is <collection>#<id>. Of a collection with several sinks " +
 			"that is the first one's: <collection>@<sink>#<id> is another's.",
-	}
-	question(a, c, ofKey(operate.API.Get), func(w io.Writer, d operate.Document) {
-		terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
-			d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence, d.Indexed.Format(time.RFC3339Nano))
-		below(w, string(d.Document))
-	})
-	return exits(c, map[int]string{
+		RunE: question(a, ofKey(operate.API.Get), func(w io.Writer, d operate.Document) {
+			terminal.Printf(w, "key\t%s#%s\nsink\t%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n",
+				d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence, d.Indexed.Format(time.RFC3339Nano))
+			below(w, string(d.Document))
+		}),
+	}, map[int]string{
 		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer",
 		exitUsage:   "usage or settings, or a sink that cannot be read from here",
 		exitMissing: "not found in the sink",
@@ -46,57 +46,56 @@ func (a *app) getCommand() *cobra.Command {
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	c := &cobra.Command{
+	ask := ofKey(operate.API.Explain)
+	return define(&cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
 		Long: "Prints everything known about a document: its row, its version in the sink, the messages that " +
 			"wait for it, its scheduled events, its dead letters, and the latest decisions. At the end it says in " +
 			"one word what state the document is in, and why it is as fresh as it is. KEY is " +
 			"<collection>#<id>. For a collection with several sinks it says that of each, unless KEY names one: " +
 			"<collection>@<sink>#<id>.\n\n" +
-			"States:\n\n" + states() + "\n\n" +
-			"It compares the sink's document with the row. A sink that it cannot reach, such as one in a VPC, is " +
-			"named as such and changes nothing of the rest.\n\n" +
-			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs " +
-			"reads those of the last hours, with the reader's role. At the log level INFO the logs tell what " +
-			"went wrong and what must be audited, at DEBUG everything. At most 200 lines are shown.",
-	}
-	c.Flags().DurationVar(&a.logs, "logs", 0,
-		"with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h")
-	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		switch {
-		case !c.Flags().Changed("logs"):
-			return nil
-		case !a.target.stack:
-			return usagef(
-				"--logs reads the functions' logs: use it with --aws; a 'lull dev' shows its decisions without it")
-		case a.logs < time.Minute || a.logs > maxLogs:
-			return usagef("--logs %s: want 1m to %dh", a.logs, int(maxLogs.Hours()))
-		}
-		return nil
-	}
-	ask := ofKey(operate.API.Explain)
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		x, err := ask(api, c.Context(), args)
-		if err == nil {
-			err = a.print(x, func(w io.Writer) { explainAll(w, x) })
-		}
-		code := explained(x)
-		switch {
-		case err != nil || code == exitOK:
-			return err
-		case code == exitMissing:
-			return &exitError{code, fmt.Errorf("%s: %w", args[0], errUnknownKey)}
-		}
-		return &exitError{code, nil}
-	})
-	return exits(c, map[int]string{
+			"States:\n\n" + states() + "\n\nIt compares the sink's document with the row. A sink that it cannot " +
+			"reach, such as one in a VPC, is named as such and changes nothing of the rest.\n\nA 'lull dev' keeps " +
+			"its latest decisions. A deployed stack has them in its functions' logs: --logs reads those of the last " +
+			"hours, with the reader's role. At the log level INFO the logs tell what went wrong and what must be " +
+			"audited, at DEBUG everything. At most 200 lines are shown.",
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			x, err := ask(api, c.Context(), args)
+			if err == nil {
+				err = a.print(x, func(w io.Writer) { explainAll(w, x) })
+			}
+			code := explained(x)
+			switch {
+			case err != nil || code == exitOK:
+				return err
+			case code == exitMissing:
+				return &exitError{code, fmt.Errorf("%s: %w", args[0], errUnknownKey)}
+			}
+			return &exitError{code, nil}
+		}),
+	}, map[int]string{
 		exitOK:      "it is fresh, or on its way",
 		exitFailed:  "the stack did not answer",
 		exitUsage:   "usage or settings",
 		exitLetters: "its newest version is a dead letter",
 		exitMissing: "the document is unknown",
 		exitWrong:   "it does not become right by itself: the sentence says what to do",
-	})
+	},
+		a.logsFlag("with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h"),
+	)
+}
+
+// logsFlag is the flag --logs.
+func (a *app) logsFlag(usage string) option {
+	stack := func(f *pflag.Flag) error {
+		if !f.Changed || a.target.stack {
+			return nil
+		}
+		return usagef("--logs reads the functions' logs: use it with --aws; a 'lull dev' shows its decisions " +
+			"without it")
+	}
+	return flag("logs", &a.logs, usage, stack, between(&a.logs, time.Minute, maxLogs,
+		fmt.Sprintf("1m to %dh", int(maxLogs.Hours()))))
 }
 
 // states lists the states, for help.

@@ -13,7 +13,7 @@ import (
 // initCommand prepares what a deployment cannot: the sinks' index templates. It talks to the sinks
 // only, not to an AWS stack.
 func (a *app) initCommand() *cobra.Command {
-	return exits(&cobra.Command{
+	return define(&cobra.Command{
 		Use: "init", Short: "Put the index template on every OpenSearch sink of --config, before the first document",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -23,34 +24,33 @@ const (
 
 // listCommand lists documents by their rows.
 func (a *app) listCommand() *cobra.Command {
-	var f operate.DocumentFilter
-	c := &cobra.Command{
-		Use: "list", Short: "List documents by state, collection and key", Args: cobra.NoArgs,
-		Long: "Lists documents by their rows, without asking their sinks. A 'lull dev' lists every row. A deployed " +
-			"stack lists what waits or is being written, and with --state what is scheduled or dead. The others would " +
-			"take a scan of the whole table: a line on standard error says so. `lull explain` says more about one document.",
-	}
+	f := operate.DocumentFilter{Limit: 100}
+
 	ask := func(api operate.API, ctx context.Context, _ []string) (operate.DocumentPage, error) {
-		if f.Limit < 1 || f.Limit > maxListed {
-			return operate.DocumentPage{}, usagef("--limit %d: want 1 to %d", f.Limit, maxListed)
-		}
 		page, err := listed(ctx, api, f)
 		if err == nil {
 			a.noteList(page)
 		}
 		return page, err
 	}
-	question(a, c, ask, showDocuments)
-	fl := c.Flags()
-	fl.StringVar((*string)(&f.State), "state", "", "only documents in this `STATE`: "+strings.Join(listedStates(), ", "))
-	fl.StringVar((*string)(&f.Collection), "collection", "", "only documents of this collection `NAME`")
-	fl.StringVar(&f.Contains, "contains", "", "only documents with this `TEXT` in their key, in upper or lower case")
-	fl.IntVar(&f.Limit, "limit", 100, "at most `N` documents")
-	fl.StringVar(&f.Cursor, "cursor", "", "go on behind an earlier list, at the `CURSOR` that it printed")
-	return exits(c, map[int]string{
+	return define(&cobra.Command{
+		Use: "list", Short: "List documents by state, collection and key", Args: cobra.NoArgs,
+		Long: "Lists documents by their rows, without asking their sinks. A 'lull dev' lists every row. A deployed " +
+			"stack lists what waits or is being written, and with --state what is scheduled or dead. The others " +
+			"would take a scan of the whole table: a line on standard error says so. `lull explain` says more about " +
+			"one document.",
+		RunE: question(a, ask, showDocuments),
+	}, map[int]string{
 		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings, or an unknown state",
-	})
+	},
+		flag("state", (*string)(&f.State), "only documents in this `STATE`: "+strings.Join(listedStates(), ", ")),
+		flag("collection", (*string)(&f.Collection), "only documents of this collection `NAME`"),
+		flag("contains", &f.Contains, "only documents with this `TEXT` in their key, in upper or lower case"),
+		flag("limit", &f.Limit, "at most `N` documents", between(&f.Limit, 1, maxListed, fmt.Sprintf("1 to %d",
+			maxListed))),
+		flag("cursor", &f.Cursor, "go on behind an earlier list, at the `CURSOR` that it printed"),
+	)
 }
 
 func listedStates() []string {

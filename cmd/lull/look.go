@@ -30,9 +30,11 @@ const (
 	colourNever  = "never"
 )
 
-func (l *look) flags(f *pflag.FlagSet) {
-	f.StringVar(&l.colour, colourFlag, colourAuto, "colours `WHEN`: never, auto (in a terminal, without NO_COLOR) or always")
-	f.BoolVar(&l.wide, wideFlag, false, "cut no cell of a table that is wider than the terminal")
+func (l *look) flags() []option {
+	return []option{
+		flag(colourFlag, &l.colour, "colours `WHEN`: never, auto (in a terminal, without NO_COLOR) or always"),
+		flag(wideFlag, &l.wide, "cut no cell of a table that is wider than the terminal"),
+	}
 }
 
 // looks reports whether a flag is one of these, which every command takes.

@@ -63,7 +63,11 @@ type app struct {
 
 func newApp(in io.Reader, out, err io.Writer) *app {
 	load := func(ctx context.Context) (aws.Config, error) { return awsconfig.LoadDefaultConfig(ctx) }
-	return &app{in: in, out: terminal.NewWriter(out), err: terminal.NewWriter(err), aws: load, release: func() {}}
+	return &app{
+		in: in, out: terminal.NewWriter(out), err: terminal.NewWriter(err), aws: load, release: func() {},
+		target: target{dev: "http://" + defaultListen, config: defaultFile, output: "table"},
+		look:   look{colour: colourAuto},
+	}
 }
 
 func main() {

@@ -50,8 +50,8 @@ type newStack struct {
 
 // newCommand makes the folder of a stack.
 func (a *app) newCommand() *cobra.Command {
-	var from, to, stack string
-	c := &cobra.Command{
+	from, to, stack := "native", defaultKind, ""
+	return define(&cobra.Command{
 		Use: "new DIR", Short: "Write a stack to begin with: settings, example events, how CDK deploys it",
 		Long: "Writes what a stack needs into DIR, which must be empty or not be there. There is a commented " +
 			"lull.yaml with the schema for your editor, and six messages as your upstream sends them. A cdk.json says " +
@@ -78,15 +78,15 @@ func (a *app) newCommand() *cobra.Command {
 				terminal.Printf(w, "  %s\n\nREADME.md has the rest.\n", s.Dev)
 			})
 		},
-	}
-	c.Flags().StringVar(&from, "source", "native", "`KIND` of the messages: "+strings.Join(source.Kinds(), ", "))
-	c.Flags().StringVar(&to, "sink", "opensearch", "`KIND` of the search engine: "+strings.Join(sink.Kinds(), ", "))
-	c.Flags().StringVar(&stack, "stack", "", "`NAME` of the stack; without it the name of the folder")
-	a.answers(c)
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitOK: "the folder is written", exitFailed: "a file could not be written",
 		exitUsage: "usage, or a folder that is not empty",
-	})
+	},
+		flag("source", &from, "`KIND` of the messages: "+strings.Join(source.Kinds(), ", ")),
+		flag("sink", &to, "`KIND` of the search engine: "+strings.Join(sink.Kinds(), ", ")),
+		flag("stack", &stack, "`NAME` of the stack; without it the name of the folder"),
+		a.target.outputFlag(),
+	)
 }
 
 // quoted is a name as a shell takes it.

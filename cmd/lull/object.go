@@ -13,37 +13,37 @@ import (
 
 func (a *app) objectCommand() *cobra.Command {
 	order := operate.ObjectOrder{}
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "object s3://BUCKET/KEY", Short: "Show how far an object of many documents was read, or abort that",
 		Long: "An object whose lines are documents (setting s3.lines) is read in slices. This shows for each sink how " +
 			"many lines became messages, and which could not. --abort ends the reading: the messages that were sent stay, " +
 			"and a newer object at the same place is read again. Audited.",
 		Args: cobra.ExactArgs(1),
-	}
-	c.Flags().BoolVar(&order.Abort, "abort", false, "do not read the object to its end")
-	c.Flags().StringVar(&order.Why, "why", "", "with --abort: a `TEXT` for those who find it")
-	question(a, c, func(api operate.API, ctx context.Context, args []string) (operate.ObjectResult, error) {
-		order.Object = args[0]
-		if order.Abort {
-			order.By = whoami()
-		} else if order.Why != "" {
-			return operate.ObjectResult{}, usagef("--why: of what? Give --abort")
-		}
-		r, err := api.Object(ctx, order)
-		if err == nil && len(r.Sinks) == 0 {
-			err = fmt.Errorf("nothing was read of an object at this place, and `lull dead list` shows whether its "+
-				"notification is a dead letter: %w", operate.ErrNotFound)
-		}
-		return r, err
-	}, func(w io.Writer, r operate.ObjectResult) {
-		for _, p := range r.Sinks {
-			showObject(w, p)
-		}
-	})
-	return exits(c, map[int]string{
+		RunE: question(a, func(api operate.API, ctx context.Context, args []string) (operate.ObjectResult, error) {
+			order.Object = args[0]
+			if order.Abort {
+				order.By = whoami()
+			} else if order.Why != "" {
+				return operate.ObjectResult{}, usagef("--why: of what? Give --abort")
+			}
+			r, err := api.Object(ctx, order)
+			if err == nil && len(r.Sinks) == 0 {
+				err = fmt.Errorf("nothing was read of an object at this place, and `lull dead list` shows whether its "+
+					"notification is a dead letter: %w", operate.ErrNotFound)
+			}
+			return r, err
+		}, func(w io.Writer, r operate.ObjectResult) {
+			for _, p := range r.Sinks {
+				showObject(w, p)
+			}
+		}),
+	}, map[int]string{
 		exitOK: "it is shown, or aborted", exitMissing: "nothing was read of it", exitFailed: "nobody answered",
 		exitUsage: "usage or settings",
-	})
+	},
+		flag("abort", &order.Abort, "do not read the object to its end"),
+		flag("why", &order.Why, "with --abort: a `TEXT` for those who find it"),
+	)
 }
 
 func showObject(w io.Writer, p operate.ObjectProgress) {

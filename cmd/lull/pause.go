@@ -13,17 +13,7 @@ import (
 
 func (a *app) pauseCommand() *cobra.Command {
 	order := operate.PauseOrder{}
-	c := &cobra.Command{
-		Use: "pause SINK|--all", Short: "Write nothing to a sink until it is resumed",
-		Long: "Nothing is claimed for the sink from the next invocation on: it gets no document, no delete and no ping. " +
-			"Invocations under way end first, within index.timeout. Messages wait in their queue, as " +
-			"while the sink is away. Nothing is lost: what waits longer than retry.deadDeadline becomes a dead letter, " +
-			"which you may redrive, and the answer says from when on. The sink stays paused whatever its circuit " +
-			"breaker does. `lull status` and `lull explain` say who paused it, when and why. " +
-			"The setting tableOutage: open writes without asking the table, and so without heeding a pause. Audited.",
-	}
-	c.Flags().StringVar(&order.Why, "why", "", "a `TEXT` for those who find the sink paused; 200 bytes are kept")
-	a.halting(c, &order, operate.API.Pause, func(w io.Writer, s operate.PauseChange) {
+	show := func(w io.Writer, s operate.PauseChange) {
 		if !s.Changed {
 			terminal.Printf(w, "%s: already %s\n", s.Sink, pausedText(s.Pause))
 			return
@@ -36,29 +26,35 @@ func (a *app) pauseCommand() *cobra.Command {
 			clockText(s.Pause.DeadFrom),
 			s.Sink,
 		)
-	})
-	return exits(c, map[int]string{
+	}
+	return a.halting(&cobra.Command{
+		Use: "pause SINK|--all", Short: "Write nothing to a sink until it is resumed",
+		Long: "Nothing is claimed for the sink from the next invocation on: it gets no document, no delete and no " +
+			"ping. Invocations under way end first, within index.timeout. Messages wait in their queue, as while the " +
+			"sink is away. Nothing is lost: what waits longer than retry.deadDeadline becomes a dead letter, which " +
+			"you may redrive, and the answer says from when on. The sink stays paused whatever its circuit breaker " +
+			"does. `lull status` and `lull explain` say who paused it, when and why. The setting tableOutage: open " +
+			"writes without asking the table, and so without heeding a pause. Audited.",
+	}, &order, operate.API.Pause, show, map[int]string{
 		exitOK: "every sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
 		exitUsage: "usage or settings",
-	})
+	}, flag("why", &order.Why, "a `TEXT` for those who find the sink paused; 200 bytes are kept"))
 }
 
 func (a *app) resumeCommand() *cobra.Command {
-	order := operate.PauseOrder{}
-	c := &cobra.Command{
-		Use: "resume SINK|--all", Short: "Write to a paused sink again",
-		Long: "What waited for the sink is written at a pace that soon grows, live before bulk. Messages come back to " +
-			"their flights within four minutes, after a pause of more than about five hours within a quarter of an " +
-			"hour. A sink that is unhealthy is probed first. Audited.",
-	}
-	a.halting(c, &order, operate.API.Resume, func(w io.Writer, s operate.PauseChange) {
+	show := func(w io.Writer, s operate.PauseChange) {
 		if !s.Changed {
 			terminal.Printf(w, "%s: was not paused\n", s.Sink)
 			return
 		}
 		terminal.Printf(w, "%s: resumed. It was %s\n", s.Sink, pausedText(s.Pause))
-	})
-	return exits(c, map[int]string{
+	}
+	return a.halting(&cobra.Command{
+		Use: "resume SINK|--all", Short: "Write to a paused sink again",
+		Long: "What waited for the sink is written at a pace that soon grows, live before bulk. Messages come back " +
+			"to their flights within four minutes, after a pause of more than about five hours within a quarter of " +
+			"an hour. A sink that is unhealthy is probed first. Audited.",
+	}, &operate.PauseOrder{}, operate.API.Resume, show, map[int]string{
 		exitOK: "no sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
 		exitUsage: "usage or settings",
 	})
@@ -67,9 +63,8 @@ func (a *app) resumeCommand() *cobra.Command {
 // halting makes c a command about one sink or all.
 func (a *app) halting(c *cobra.Command, order *operate.PauseOrder,
 	do func(operate.API, context.Context, operate.PauseOrder) (operate.PauseResult, error),
-	show func(io.Writer, operate.PauseChange),
-) {
-	c.Flags().BoolVar(&order.All, "all", false, "every sink of the stack")
+	show func(io.Writer, operate.PauseChange), codes map[int]string, more ...option,
+) *cobra.Command {
 	c.Args = cobra.MaximumNArgs(1)
 	ask := func(api operate.API, ctx context.Context, args []string) (operate.PauseResult, error) {
 		if len(args) > 0 {
@@ -81,11 +76,12 @@ func (a *app) halting(c *cobra.Command, order *operate.PauseOrder,
 		order.By = whoami()
 		return do(api, ctx, *order)
 	}
-	question(a, c, ask, func(w io.Writer, r operate.PauseResult) {
+	c.RunE = question(a, ask, func(w io.Writer, r operate.PauseResult) {
 		for _, s := range r.Sinks {
 			show(w, s)
 		}
 	})
+	return define(c, codes, append(more, flag("all", &order.All, "every sink of the stack"))...)
 }
 
 // pausedText says who paused a sink, since when and why.

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
@@ -24,7 +24,7 @@ const publishBatch = 100
 func (a *app) publishCommand() *cobra.Command {
 	var source, lane, group, collection string
 	var example bool
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
 		Short: "Send messages to the queues that their events belong to",
 		Long: "Sends NDJSON (a file, also with gzip, or standard input), or the *.json of a folder, one message each. A file NAME.json " +
@@ -34,50 +34,46 @@ func (a *app) publishCommand() *cobra.Command {
 			"With --example it sends one document of its own, in the form that the settings decode, and prints the " +
 			"message and what to ask next. It needs no file.",
 		Args: cobra.MaximumNArgs(1),
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		if err := errors.Join(checkLane(lane), checkGroup(group)); err != nil {
-			return err
-		}
-		if example {
-			if len(args) > 0 {
-				return usagef("--example: it sends a document of its own, so name no file")
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			if example {
+				if len(args) > 0 {
+					return usagef("--example: it sends a document of its own, so name no file")
+				}
+				return a.example(c.Context(), api, lane, group, operate.Composition{
+					Source: source, Collection: shard.Collection(collection),
+				})
 			}
-			return a.example(c.Context(), api, lane, group, operate.Composition{
-				Source: source, Collection: shard.Collection(collection),
+			if collection != "" {
+				return usagef("--collection: only with --example; a message says itself where it belongs")
+			}
+			from := "-"
+			if len(args) > 0 {
+				from = args[0]
+			}
+			in, err := feed.Open(from, a.in)
+			if err != nil {
+				return usage(err)
+			}
+			defer in.Close()
+			p := publisher{api: api, source: source, group: group, lane: flight.Lane(lane)}
+			err = p.all(c.Context(), in)
+			a.refusals(p.total)
+			printed := a.print(p.total, func(w io.Writer) {
+				terminal.Printf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events,
+					len(p.total.Refused))
 			})
-		}
-		if collection != "" {
-			return usagef("--collection: only with --example; a message says itself where it belongs")
-		}
-		from := "-"
-		if len(args) > 0 {
-			from = args[0]
-		}
-		in, err := feed.Open(from, a.in)
-		if err != nil {
-			return usage(err)
-		}
-		defer in.Close()
-		p := publisher{api: api, source: source, group: group, lane: flight.Lane(lane)}
-		err = p.all(c.Context(), in)
-		a.refusals(p.total)
-		printed := a.print(p.total, func(w io.Writer) {
-			terminal.Printf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events,
-				len(p.total.Refused))
-		})
-		return sent(p.total, cmp.Or(err, printed))
-	})
-	c.Flags().StringVar(&source, "source", "",
-		"`NAME` of the source that decodes the messages (the attribute lull-source)")
-	c.Flags().BoolVar(&example, "example", false, "send one document as an example, in the form of --source")
-	c.Flags().StringVar(&collection, "collection", "", "with --example: its collection `NAME`; without it the source's")
-	c.Flags().StringVar(&lane, "lane", "", "`LANE`, live or bulk; without it live, and bulk for resyncs")
-	groupFlag(c, &group)
-	return exits(c, map[int]string{
+			return sent(p.total, cmp.Or(err, printed))
+		}),
+	}, map[int]string{
 		exitOK:     "everything was sent",
 		exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent",
-	})
+	},
+		flag("source", &source, "`NAME` of the source that decodes the messages (the attribute lull-source)"),
+		flag("example", &example, "send one document as an example, in the form of --source"),
+		flag("collection", &collection, "with --example: its collection `NAME`; without it the source's"),
+		laneFlag(&lane, "`LANE`, live or bulk; without it live, and bulk for resyncs"),
+		groupFlag(&group),
+	)
 }
 
 // exampleSent is what --example answers.
@@ -141,25 +137,21 @@ func sent(p operate.Published, err error) error {
 	return err
 }
 
-func checkLane(lane string) error {
-	if lane != "" && lane != string(flight.Live) && lane != string(flight.Bulk) {
-		return usagef("--lane %s: want live or bulk", lane)
-	}
-	return nil
-}
-
-func checkGroup(group string) error {
-	if group != "" && !queue.ValidGroup(group) {
-		return usagef("--group %q: want 1 to 128 letters, digits or punctuation marks of ASCII", group)
-	}
-	return nil
+// laneFlag is the flag --lane.
+func laneFlag(lane *string, usage string) option {
+	return flag("lane", lane, usage, oneOf("live or bulk", string(flight.Live), string(flight.Bulk)))
 }
 
 // groupFlag is the flag --group.
-func groupFlag(c *cobra.Command, group *string) {
-	c.Flags().StringVar(group, "group", "",
-		"message group `NAME`, a tenant, of messages that name none (the attribute lull-group): the queue is fair to "+
-			"groups")
+func groupFlag(group *string) option {
+	return flag("group", group, "message group `NAME`, a tenant, of messages that name none (the attribute "+
+		"lull-group): "+
+		"the queue is fair to groups", func(f *pflag.Flag) error {
+		if *group == "" || queue.ValidGroup(*group) {
+			return nil
+		}
+		return usagef("--group %q: want 1 to 128 letters, digits or punctuation marks of ASCII", *group)
+	})
 }
 
 // publisher sends an input in batches.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -32,8 +33,8 @@ type rebuildFlags struct {
 }
 
 func (a *app) rebuildCommand() *cobra.Command {
-	var f rebuildFlags
-	c := &cobra.Command{
+	f := rebuildFlags{sourceRate: 200, keep: 1}
+	c := define(&cobra.Command{
 		Use: "rebuild COLLECTION", Short: "Build a new index beside the one in use, and put it in its place",
 		Long: "For a mapping that changes, beside live traffic. It makes a new index, and every write goes to " +
 			"both from then on. " +
@@ -45,81 +46,66 @@ func (a *app) rebuildCommand() *cobra.Command {
 			"Without an alias, the new index can only take the name of the one in use in the moment in which that is " +
 			"deleted: this needs --drop-old. From then on the name is an alias.",
 		Args: cobra.ExactArgs(1),
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		order := operate.RebuildOrder{
-			Action: operate.RebuildStart, Collection: shard.Collection(args[0]), Source: f.source != "", Keep: f.keep,
-			Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun, Sink: f.sink,
-		}
-		if err := order.Collection.Validate(); err != nil { // also of an empty one: subcommands need no argument
-			return usagef("COLLECTION: %w", err)
-		}
-		order.By = whoami()
-		if f.mapping == "" && f.settings == "" && f.source == "" && !f.dryRun {
-			order.DryRun = true // a sink that cannot be rebuilt says so first
-			if _, err := api.Rebuild(c.Context(), order); errors.Is(err, operate.ErrInput) {
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			order := operate.RebuildOrder{
+				Action: operate.RebuildStart, Collection: shard.Collection(args[0]), Source: f.source != "",
+				Keep: f.keep,
+				Drop: f.drop, Allow: &f.allow, Rate: f.rate, DryRun: f.dryRun, Sink: f.sink,
+			}
+			if err := order.Collection.Validate(); err != nil { // also of an empty one: subcommands need no argument
+				return usagef("COLLECTION: %w", err)
+			}
+			order.By = whoami()
+			if f.mapping == "" && f.settings == "" && f.source == "" && !f.dryRun {
+				order.DryRun = true // a sink that cannot be rebuilt says so first
+				if _, err := api.Rebuild(c.Context(), order); errors.Is(err, operate.ErrInput) {
+					return err
+				}
+				return usagef("say what changes: --mapping, --settings or --source")
+			}
+			var err error
+			if order.Mapping, err = indexFile("--mapping", f.mapping); err != nil {
 				return err
 			}
-			return usagef("say what changes: --mapping, --settings or --source")
-		}
-		var err error
-		if order.Mapping, err = indexFile("--mapping", f.mapping); err != nil {
-			return err
-		}
-		if order.Settings, err = indexFile("--settings", f.settings); err != nil {
-			return err
-		}
-		if err := checkRebuild(f); err != nil {
-			return err
-		}
-		p, err := a.rebuild(c.Context(), api, order)
-		if err != nil || p.Phase != rebuild.Sourcing {
-			return err
-		}
-		return a.rebuildFromSource(c.Context(), api, p, f)
-	})
-	c.Flags().
-		StringVar(&f.mapping, "mapping", "", "`FILE` with the new mapping, as JSON; without it that of the index "+
-			"in use")
-	c.Flags().
-		StringVar(&f.settings, "settings", "", "`FILE` with settings of the new index, as JSON, over those of the "+
-			"one in use")
-	c.Flags().
-		StringVar(&f.source, "source", "", "fill the new index from `FILE`, events as for 'lull resync', and not "+
-			"by the "+
-			"engine's copy: for documents that the source makes anew")
-	c.Flags().Float64Var(&f.sourceRate, "source-rate", 200, "with --source: `N` messages a second")
-	c.Flags().IntVar(&f.keep, "keep", 1, "keep the `N` newest indices that rebuilds of this collection have replaced")
-	c.Flags().BoolVar(&f.drop, "drop-old", false, "delete the index that was in use, once readers have the new one")
-	c.Flags().Float64Var(&f.rate, "rate", 0, "the engine copies at most `N` documents a second, 0 for no limit")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would happen, change nothing; needs no other flag")
-	c.Flags().StringVar(&f.sink, "sink", "", "`NAME` of the sink, where the collection has several")
-	allowFlag(c, &f.allow)
-	c.AddCommand(a.rebuildStatusCommand(), a.rebuildResumeCommand(), a.rebuildAbortCommand())
-	return exits(c, map[int]string{
+			if order.Settings, err = indexFile("--settings", f.settings); err != nil {
+				return err
+			}
+			if f.rate > 0 && f.source != "" {
+				return usagef("--rate is of the engine's copy: with --source say --source-rate")
+			}
+			p, err := a.rebuild(c.Context(), api, order)
+			if err != nil || p.Phase != rebuild.Sourcing {
+				return err
+			}
+			return a.rebuildFromSource(c.Context(), api, p, f)
+		}),
+	}, map[int]string{
 		exitOK:      "readers have the new index",
 		exitFailed:  "it stopped: see 'lull rebuild status', then resume or abort it",
 		exitUsage:   "usage or settings, or an index that cannot be rebuilt: nothing was changed",
 		exitMissing: "not found",
-	})
+	},
+		flag("mapping", &f.mapping, "`FILE` with the new mapping, as JSON; without it that of the index in use"),
+		flag("settings", &f.settings, "`FILE` with settings of the new index, as JSON, over those of the one in use"),
+		flag("source", &f.source, "fill the new index from `FILE`, events as for 'lull resync', and not by the "+
+			"engine's copy: for documents that the source makes anew"),
+		flag("source-rate", &f.sourceRate, "with --source: `N` messages a second", sends(&f.sourceRate)),
+		flag("keep", &f.keep, "keep the `N` newest indices that rebuilds of this collection have replaced",
+			between(&f.keep, 0, math.MaxInt, "0 or more")),
+		flag("drop-old", &f.drop, "delete the index that was in use, once readers have the new one"),
+		flag("rate", &f.rate, "the engine copies at most `N` documents a second, 0 for no limit",
+			between(&f.rate, 0, 1e9, "documents a second, or 0 for no limit")),
+		flag("dry-run", &f.dryRun, "say what would happen, change nothing; needs no other flag"),
+		flag("sink", &f.sink, "`NAME` of the sink, where the collection has several"),
+		allowFlag(&f.allow),
+	)
+	c.AddCommand(a.rebuildStatusCommand(), a.rebuildResumeCommand(), a.rebuildAbortCommand())
+	return c
 }
 
-func allowFlag(c *cobra.Command, n *int) {
-	c.Flags().
-		IntVar(n, "allow", 0, "leave out up to `N` documents that the new index refuses, or that --source does "+
-			"not have")
-}
-
-func checkRebuild(f rebuildFlags) error {
-	switch {
-	case f.keep < 0 || f.allow < 0:
-		return usagef("--keep %d, --allow %d: want 0 or more", f.keep, f.allow)
-	case !(f.rate >= 0) || f.rate > 1e9:
-		return usagef("--rate %g: want documents a second, or 0 for no limit", f.rate)
-	case f.rate > 0 && f.source != "":
-		return usagef("--rate is of the engine's copy: with --source say --source-rate")
-	}
-	return checkSends("--source-rate", f.sourceRate)
+func allowFlag(n *int) option {
+	return flag("allow", n, "leave out up to `N` documents that the new index refuses, or that --source does not have",
+		between(n, 0, math.MaxInt, "0 or more"))
 }
 
 // indexFile reads JSON that the engine is given.
@@ -259,36 +245,34 @@ func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.
 }
 
 func (a *app) rebuildStatusCommand() *cobra.Command {
-	c := &cobra.Command{Use: "status", Short: "Say how the rebuilds of the sinks stand", Args: cobra.NoArgs}
 	ask := func(api operate.API, ctx context.Context, _ []string) ([]operate.RebuildProgress, error) {
 		return api.Rebuilds(ctx)
 	}
-	question(a, c, ask, func(w io.Writer, all []operate.RebuildProgress) {
-		if len(all) == 0 {
-			fmt.Fprintln(w, "nothing is being rebuilt")
-		}
-		for _, p := range all {
-			terminal.Printf(w, "sink %s, collection %s: %s\n", p.Sink, p.Collection, rebuildText(p))
-			terminal.Printf(
-				w,
-				"  begun at %s; %s takes the place of %s; last driven by %s\n",
-				p.Begun.Format(time.RFC3339),
-				p.New,
-				p.Old,
-				p.By,
-			)
-			for _, d := range p.Refused {
-				terminal.Printf(w, "  would be missing: %s  %s\n", d.ID, d.Reason)
+	return define(&cobra.Command{
+		Use: "status", Short: "Say how the rebuilds of the sinks stand", Args: cobra.NoArgs,
+		RunE: question(a, ask, func(w io.Writer, all []operate.RebuildProgress) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "nothing is being rebuilt")
 			}
-			if p.Error != "" {
-				terminal.Printf(w, "  stopped: %s\n", p.Error)
+			for _, p := range all {
+				terminal.Printf(w, "sink %s, collection %s: %s\n", p.Sink, p.Collection, rebuildText(p))
+				terminal.Printf(
+					w,
+					"  begun at %s; %s takes the place of %s; last driven by %s\n",
+					p.Begun.Format(time.RFC3339),
+					p.New,
+					p.Old,
+					p.By,
+				)
+				for _, d := range p.Refused {
+					terminal.Printf(w, "  would be missing: %s  %s\n", d.ID, d.Reason)
+				}
+				if p.Error != "" {
+					terminal.Printf(w, "  stopped: %s\n", p.Error)
+				}
 			}
-		}
-	})
-	return exits(
-		c,
-		map[int]string{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"},
-	)
+		}),
+	}, map[int]string{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
 }
 
 func (a *app) rebuildResumeCommand() *cobra.Command {
@@ -318,16 +302,16 @@ func (a *app) rebuildOn(action string, c *cobra.Command, codes map[int]string) *
 	var allow int
 	order := operate.RebuildOrder{Action: action}
 	c.Args = cobra.NoArgs
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+	c.RunE = a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 		if c.Flags().Changed("allow") {
 			order.Allow = &allow
 		}
 		_, err := a.rebuild(c.Context(), api, order)
 		return err
 	})
+	options := []option{flag("sink", &order.Sink, "the `NAME` of the sink, where several are rebuilt")}
 	if action == operate.RebuildResume {
-		allowFlag(c, &allow)
+		options = append(options, allowFlag(&allow))
 	}
-	c.Flags().StringVar(&order.Sink, "sink", "", "the `NAME` of the sink, where several are rebuilt")
-	return exits(c, codes)
+	return define(c, codes, options...)
 }

@@ -14,7 +14,7 @@ import (
 
 func (a *app) reconcileCommand() *cobra.Command {
 	var o operate.ReconcileOrder
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "reconcile COLLECTION", Short: "Compare a collection in the sink with its rows, and repair what differs",
 		Long: "Compares every document of a collection with its row: after a restore of the table or of the sink, " +
 			"or after the alarm drift. A row that is behind the sink is raised to the version that the sink " +
@@ -24,30 +24,30 @@ func (a *app) reconcileCommand() *cobra.Command {
 			"collection, a page at a time. With -o json each document that differs is one line, and the last " +
 			"line counts. Each change is audited.",
 		Args: cobra.ExactArgs(1),
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		order := o
-		order.Collection, order.By = shard.Collection(args[0]), whoami()
-		if err := cmp.Or(checkCollection("COLLECTION", args[0]), checkRate(o.Rate, "documents")); err != nil {
-			return err
-		}
-		order.Found = func(l operate.ReconcileLine) {
-			a.line(l, fmt.Sprintf("%-10s", l.Outcome), fmt.Sprintf("%-11s", l.Difference),
-				fmt.Sprintf("%s v%s", l.Key, l.Version), l.Error)
-		}
-		res, err := api.Reconcile(c.Context(), order)
-		return cmp.Or(err, a.reconcileEnd(res))
-	})
-	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what differs and what would happen, change nothing")
-	c.Flags().StringVar(&o.Sink, "sink", "", "`NAME` of the sink, where the collection has several")
-	c.Flags().Float64Var(&o.Rate, "rate", 0, "at most `N` documents a second, 0 for no limit")
-	return exits(c, map[int]string{
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			order := o
+			order.Collection, order.By = shard.Collection(args[0]), whoami()
+			if err := checkCollection("COLLECTION", args[0]); err != nil {
+				return err
+			}
+			order.Found = func(l operate.ReconcileLine) {
+				a.line(l, fmt.Sprintf("%-10s", l.Outcome), fmt.Sprintf("%-11s", l.Difference),
+					fmt.Sprintf("%s v%s", l.Key, l.Version), l.Error)
+			}
+			res, err := api.Reconcile(c.Context(), order)
+			return cmp.Or(err, a.reconcileEnd(res))
+		}),
+	}, map[int]string{
 		exitOK:      "nothing differs, or nothing does any more",
 		exitFailed:  "documents still differ, or something stopped it",
 		exitUsage:   "usage or settings, or a sink that cannot be read from here: nothing was changed",
 		exitMissing: "no setting, row or document is of this collection",
 		exitWrong:   "nothing differs, but some are being written, were a moment ago, or wait to be: run it again",
-	})
+	},
+		flag("dry-run", &o.DryRun, "say what differs and what would happen, change nothing"),
+		flag("sink", &o.Sink, "`NAME` of the sink, where the collection has several"),
+		flag("rate", &o.Rate, "at most `N` documents a second, 0 for no limit", perSecond(&o.Rate, "documents")),
+	)
 }
 
 func (a *app) reconcileEnd(res operate.ReconcileResult) error {

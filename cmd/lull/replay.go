@@ -31,8 +31,8 @@ type replayFlags struct {
 }
 
 func (a *app) replayCommand() *cobra.Command {
-	var f replayFlags
-	c := &cobra.Command{
+	f := replayFlags{rate: 200}
+	return define(&cobra.Command{
 		Use: "replay --from TIME --to TIME", Short: "Send again what lull received during a time",
 		Long: "Reads the archive (archive.keep) and sends the events of a time again, through the bulk lane, as those " +
 			"of one resync run. Each document ends up with its newest version: an event is passed over where its row " +
@@ -43,27 +43,25 @@ func (a *app) replayCommand() *cobra.Command {
 			"A checkpoint keeps how far it has come. After Ctrl-C or a failure the same command goes on from there with " +
 			"the same run. An object that cannot be read is named, and the rest goes on.",
 		Args: cobra.NoArgs,
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		if err := cmp.Or(checkSends("--rate", f.rate), checkCollection("--collection", f.collection)); err != nil {
-			return err
-		}
-		return a.replay(c.Context(), api, f)
-	})
-	c.Flags().StringVar(&f.from, "from", "", "begin with what was received at this `TIME`")
-	c.Flags().StringVar(&f.to, "to", "", "end before this `TIME`; without it now")
-	c.Flags().StringVar(&f.collection, "collection", "", "only events of the collection `NAME`")
-	c.Flags().StringVar(&f.source, "source", "", "only messages that the source `NAME` decodes")
-	c.Flags().Float64Var(&f.rate, "rate", 200, "`N` messages a second")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, send nothing")
-	c.Flags().StringVar(&f.checkpoint, "checkpoint", "", "`FILE` that keeps how far the replay has come; without it "+
-		"replay.checkpoint in this folder")
-	return exits(c, map[int]string{
+		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+			return a.replay(c.Context(), api, f)
+		}),
+	}, map[int]string{
 		exitOK:      "everything that there was to send was sent",
 		exitFailed:  "something was refused or unreadable, and the rest was sent; or it stopped: run it again",
 		exitUsage:   "usage, settings without an archive, or a checkpoint that does not fit: nothing was sent",
 		exitMissing: "the archive has nothing of this time, or nothing of this collection, source or sink",
-	})
+	},
+		flag("from", &f.from, "begin with what was received at this `TIME`",
+			needed("say from when on, such as 2026-11-22T10:00:00Z, or 2h for that long ago")),
+		flag("to", &f.to, "end before this `TIME`; without it now"),
+		flag("collection", &f.collection, "only events of the collection `NAME`", someCollection),
+		flag("source", &f.source, "only messages that the source `NAME` decodes"),
+		flag("rate", &f.rate, "`N` messages a second", sends(&f.rate)),
+		flag("dry-run", &f.dryRun, "say what would be sent, send nothing"),
+		flag("checkpoint", &f.checkpoint, "`FILE` that keeps how far the replay has come; without it "+
+			"replay.checkpoint in this folder"),
+	)
 }
 
 // replayed is what a replay answers, and what its checkpoint keeps.
@@ -230,9 +228,6 @@ func (a *app) openReplay(at checkpoint, f replayFlags) (*replayed, error) {
 	want := &replayed{
 		Run: newRun(), Stack: a.target.name(), Collection: f.collection, Source: f.source, DryRun: f.dryRun,
 		Events: map[string]int{}, Said: []string{f.from, f.to},
-	}
-	if f.from == "" {
-		return nil, errors.New("--from: say from when on, such as 2026-11-22T10:00:00Z, or 2h for that long ago")
 	}
 	for _, t := range []struct {
 		flag, text string

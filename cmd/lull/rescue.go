@@ -12,20 +12,19 @@ import (
 )
 
 func (a *app) rescueCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "rescue FLIGHT", Short: "Start a flight from the manifest of a stuck one", Args: cobra.ExactArgs(1),
-		Long: "Admits and writes what remains of a stuck flight (alarm stuck) from its manifest, without its " +
-			"messages. Documents that have committed this version or a newer one stay as they are. You may " +
-			"rescue a flight twice.",
-	}
 	rescue := func(api operate.API, ctx context.Context, args []string) (map[string]flight.ID, error) {
 		id, err := api.Rescue(ctx, flight.ID(args[0]))
 		return map[string]flight.ID{"flight": id}, err
 	}
-	question(a, c, rescue, func(w io.Writer, r map[string]flight.ID) {
-		terminal.Printf(w, "started flight %s\n", r["flight"])
-	})
-	return exits(c, map[int]string{
+	return define(&cobra.Command{
+		Use: "rescue FLIGHT", Short: "Start a flight from the manifest of a stuck one", Args: cobra.ExactArgs(1),
+		Long: "Admits and writes what remains of a stuck flight (alarm stuck) from its manifest, without its " +
+			"messages. Documents that have committed this version or a newer one stay as they are. You may " +
+			"rescue a flight twice.",
+		RunE: question(a, rescue, func(w io.Writer, r map[string]flight.ID) {
+			terminal.Printf(w, "started flight %s\n", r["flight"])
+		}),
+	}, map[int]string{
 		exitOK: "a new flight was started", exitFailed: "it could not be started",
 		exitUsage:   "usage or settings, or another stack's flight",
 		exitMissing: "the flight was not found, or nothing remains in it",

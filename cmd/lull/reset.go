@@ -17,23 +17,10 @@ func (a *app) resetCommand() *cobra.Command {
 	var to string
 	var may consent
 	var epoch int64
-	c := &cobra.Command{
-		Use: "reset KEY --to VERSION", Short: "Accept versions again that an absurd one left behind",
-		Long: "For a document whose committed version is far above all that will follow: its later versions are " +
-			"stale, and `lull explain` says so. After a reset, VERSION and all above it are new again. The sink " +
-			"keeps what it has until the upstream sends one of them, so publish the newest one again, a few seconds later. " +
-			"Set maxVersion of the source first, and drop the version's dead letters, or it may come again. " +
-			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. Audited. It asks first: without a terminal it needs --yes.",
-	}
+	var c *cobra.Command
 	reset := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Resetted, error) {
-		if to == "" {
-			return operate.Resetted{}, usagef("--to: say from which version on events are accepted again")
-		}
 		order := operate.ResetOrder{Key: key, To: to, By: whoami()}
 		if c.Flags().Changed("epoch") {
-			if epoch < 0 || epoch > math.MaxUint32 {
-				return operate.Resetted{}, usagef("--epoch %d: want 0 to %d", epoch, uint32(math.MaxUint32))
-			}
 			of := uint32(epoch)
 			order.Epoch = &of
 		}
@@ -46,16 +33,29 @@ func (a *app) resetCommand() *cobra.Command {
 		}
 		return api.Reset(ctx, order)
 	}
-	c.Args = cobra.ExactArgs(1)
-	question(a, c, ofKey(reset), func(w io.Writer, r operate.Resetted) {
-		terminal.Printf(w, "%s: version %s was committed; versions from %s on are accepted again\n", r.Key, r.Version, r.To)
-	})
-	may.flag(c)
-	c.Flags().StringVar(&to, "to", "", "the upstream's `VERSION` that is accepted again, and all above it")
-	c.Flags().Int64Var(&epoch, "epoch", 0, "epoch `N` of that version, where it is not that of the committed one")
-	return exits(c, map[int]string{
+	c = define(&cobra.Command{
+		Use: "reset KEY --to VERSION", Short: "Accept versions again that an absurd one left behind",
+		Long: "For a document whose committed version is far above all that will follow: its later versions are " +
+			"stale, and `lull explain` says so. After a reset, VERSION and all above it are new again. The sink " +
+			"keeps what it has until the upstream sends one of them, so publish the newest one again, a few seconds " +
+			"later. Set maxVersion of the source first, and drop the version's dead letters, or it may come again. " +
+			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. " +
+			"Audited. It asks first: without a terminal it needs --yes.",
+		Args: cobra.ExactArgs(1),
+		RunE: question(a, ofKey(reset), func(w io.Writer, r operate.Resetted) {
+			terminal.Printf(w, "%s: version %s was committed; versions from %s on are accepted again\n", r.Key,
+				r.Version, r.To)
+		}),
+	}, map[int]string{
 		exitOK: "it is reset", exitFailed: "nothing was changed: it is being written or waits for it, or no answer came",
 		exitUsage:   "usage or settings, or a version that is not below the committed one",
 		exitMissing: "nothing is committed",
-	})
+	},
+		may.flag(),
+		flag("to", &to, "the upstream's `VERSION` that is accepted again, and all above it",
+			needed("say from which version on events are accepted again")),
+		flag("epoch", &epoch, "epoch `N` of that version, where it is not that of the committed one",
+			between(&epoch, 0, math.MaxUint32, fmt.Sprintf("0 to %d", uint32(math.MaxUint32)))),
+	)
+	return c
 }

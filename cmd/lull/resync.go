@@ -9,6 +9,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"golang.org/x/time/rate"
 
@@ -26,8 +27,8 @@ type resyncFlags struct {
 }
 
 func (a *app) resyncCommand() *cobra.Command {
-	var f resyncFlags
-	c := &cobra.Command{
+	f := resyncFlags{rate: 200}
+	return define(&cobra.Command{
 		Use: "resync FILE|s3://BUCKET/KEY", Short: "Publish a whole collection again, in the bulk lane",
 		Long: "Publishes events (NDJSON, in the form of a source) to the bulk lane, with one resync run for all of " +
 			"them. An equal version is accepted once per run, an older one never. Live traffic goes first. The " +
@@ -36,29 +37,27 @@ func (a *app) resyncCommand() *cobra.Command {
 			"from there with the same run, so that no message is accepted twice. A checkpoint that is broken, " +
 			"or belongs to another input, stack, source or collection, is refused, and nothing is sent.",
 		Args: cobra.ExactArgs(1),
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		if err := cmp.Or(checkSends("--rate", f.rate), checkGroup(f.group), checkCollection("--collection", f.collection)); err != nil {
-			return err
-		}
-		return a.resync(c.Context(), api, args[0], f)
-	})
-	c.Flags().Float64Var(&f.rate, "rate", 200, "`N` messages a second")
-	c.Flags().StringVar(&f.checkpoint, "checkpoint", "",
-		"`FILE` that keeps how far the resync has come; without it the input's name with .checkpoint, for an object "+
-			"in S3 in this folder")
-	c.Flags().StringVar(&f.run, "run", "", "resync run, a `ULID`; without it a new one")
-	c.Flags().StringVar(&f.source, "source", "", "`NAME` of the source that decodes the events (the attribute lull-source)")
-	c.Flags().StringVar(&f.collection, "collection", "",
-		"write to this collection `NAME` instead: rebuild beside live traffic, then switch")
-	c.Flags().StringVar(&f.sink, "sink", "",
-		"to this one of the sinks of the collection, by `NAME`, and no other: to fill one that was added")
-	groupFlag(c, &f.group)
-	return exits(c, map[int]string{
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			return a.resync(c.Context(), api, args[0], f)
+		}),
+	}, map[int]string{
 		exitOK:     "everything was sent",
 		exitFailed: "a message was refused, or something stopped it: run it again to go on",
 		exitUsage:  "usage, settings, or a checkpoint that does not fit: nothing was sent",
-	})
+	},
+		flag("rate", &f.rate, "`N` messages a second", sends(&f.rate)),
+		flag("checkpoint", &f.checkpoint, "`FILE` that keeps how far the resync has come; without it the input's "+
+			"name with .checkpoint, for an object "+
+			"in S3 in this folder"),
+		flag("run", &f.run, "resync run, a `ULID`; without it a new one"),
+		flag("source", &f.source, "`NAME` of the source that decodes the events (the attribute lull-source)"),
+		flag("collection", &f.collection, "write to this collection `NAME` instead: rebuild beside live traffic, "+
+			"then switch",
+			someCollection),
+		flag("sink", &f.sink, "to this one of the sinks of the collection, by `NAME`, and no other: to fill one "+
+			"that was added"),
+		groupFlag(&f.group),
+	)
 }
 
 func (a *app) resync(ctx context.Context, api operate.API, from string, f resyncFlags) error {
@@ -108,13 +107,8 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	}))
 }
 
-// checkSends judges how many messages a second a flag allows.
-func checkSends(flag string, perSecond float64) error {
-	if !(perSecond > 0) || perSecond > 1e6 {
-		return usagef("%s %g: want messages a second, above 0", flag, perSecond)
-	}
-	return nil
-}
+// someCollection judges a flag that names a collection.
+func someCollection(f *pflag.Flag) error { return checkCollection("--"+f.Name, f.Value.String()) }
 
 // checkCollection judges the name of a collection, where one was given.
 func checkCollection(where, name string) error {

@@ -185,7 +185,7 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"two words", strings.Repeat("x", 129), "größe"} {
-		refusedFor(t, checkGroup(bad), "--group")
+		lull(t, "", "publish", "--group", bad).want(t, bad, exitUsage, "--group")
 	}
 }
 

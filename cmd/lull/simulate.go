@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -32,8 +33,11 @@ type simulateFlags struct {
 }
 
 func simulateCommand() *cobra.Command {
-	f := simulateFlags{load: forecast.Steady()}
-	c := &cobra.Command{
+	f := simulateFlags{
+		load: forecast.Steady(), faults: string(sim.NoFaults), seed: 1, pollers: cost.FirstPollers,
+	}
+	f.load.Throttles = "bucket"
+	return define(&cobra.Command{
 		Use:   "simulate",
 		Short: "Run events through the whole stack in virtual time",
 		Long: "Runs the real functions against simulated AWS services and a simulated sink, in virtual time: a day " +
@@ -45,50 +49,46 @@ func simulateCommand() *cobra.Command {
 			"--plot outage.svg",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runSimulate(c, f) },
-	}
-	fl := c.Flags()
-	fl.StringVar(&f.config, "config", "", "settings, a `FILE` like lull.yaml; without it the defaults")
-	fl.StringVar(&f.events, "events", "",
-		"messages: `FILE|DIR|-`, NDJSON with after_ms, a folder of *.json, or standard input")
-	fl.StringVar(&f.source, "source", "", "`NAME` of what decodes the messages: native or govuk, or a source of --config")
-	fl.StringVar(&f.collection, "collection", "", "collection `NAME` of events that name none")
-	fl.StringVar(&f.faults, "faults", string(sim.NoFaults),
-		"`LEVEL` of injected failures: none, standard (docs/faults.md), or swarm, with rates that the seed draws")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed `N` of everything that is left to chance")
-	fl.IntVar(&f.pollers, "pollers", cost.FirstPollers, "`N` pollers that each event source mapping begins with")
-	fl.StringVar(&f.report, "report", "", "`FILE` for the report, one JSON object")
-	fl.Float64Var(&f.load.Rate, "load", 0,
-		"`N` events a second, for as long as --for says, in place of --events: changes of --documents")
-	fl.DurationVar((*time.Duration)(&f.load.Lasting), "for", time.Duration(f.load.Lasting), "duration `D` of --load")
-	fl.IntVar(&f.load.Burst, "burst", f.load.Burst, "`N` events of each burst of --load: versions of one document")
-	fl.DurationVar((*time.Duration)(&f.load.Spread), "spread", time.Duration(f.load.Spread),
-		"duration `D` within which the events of a burst are sent")
-	fl.IntVar(&f.load.Documents, "documents", f.load.Documents, "`N` documents that --load changes again and again")
-	fl.StringVar(&f.load.Down, "sink-down", "",
-		"`FROM-TO`, counted from the beginning: the sinks do not answer during that time")
-	fl.IntVar(&f.load.Takes, "sink-takes", 0,
-		"`N` documents a second that a sink takes: it answers 429 to the others; 0 for no limit")
-	fl.StringVar(&f.load.Throttles, "sink-throttles", "bucket",
-		"`WAY` of --sink-takes: bucket, queue (it makes requests wait), random (it refuses any), or drift (by half, up "+
-			"and down)")
-	fl.BoolVar(&f.pingDenied, "sink-denies-pings", false, "lull may write to the sinks, but not ping them")
-	fl.StringVar(&f.plot, "plot", "", "`FILE` for a picture, SVG: what the sinks got, how fresh it was and what waited")
-	fl.StringVar(&f.story, "story", "", "`FILE` for everything that happens, line by line")
-	return exits(c, map[int]string{
+	}, map[int]string{
 		exitOK:      "every promise held",
 		exitFailed:  "a promise was broken, nothing was written, or something stopped the run",
 		exitUsage:   "usage or settings, before the run began",
 		exitLetters: "no promise was broken, but events of --events or --load became dead letters",
-	})
+	},
+		flag("config", &f.config, "settings, a `FILE` like lull.yaml; without it the defaults"),
+		flag("events", &f.events, "messages: `FILE|DIR|-`, NDJSON with after_ms, a folder of *.json, or standard "+
+			"input"),
+		flag("source", &f.source, "`NAME` of what decodes the messages: native or govuk, or a source of --config"),
+		flag("collection", &f.collection, "collection `NAME` of events that name none"),
+		flag("faults", &f.faults, "`LEVEL` of injected failures: none, standard (docs/faults.md), or swarm, with "+
+			"rates that the seed draws"),
+		flag("seed", &f.seed, "seed `N` of everything that is left to chance"),
+		flag("pollers", &f.pollers, "`N` pollers that each event source mapping begins with",
+			between(&f.pollers, 1, math.MaxInt, "at least 1")),
+		flag("report", &f.report, "`FILE` for the report, one JSON object"),
+		flag("load", &f.load.Rate, "`N` events a second, for as long as --for says, in place of --events: changes "+
+			"of --documents"),
+		flag("for", (*time.Duration)(&f.load.Lasting), "duration `D` of --load"),
+		flag("burst", &f.load.Burst, "`N` events of each burst of --load: versions of one document"),
+		flag("spread", (*time.Duration)(&f.load.Spread), "duration `D` within which the events of a burst are sent"),
+		flag("documents", &f.load.Documents, "`N` documents that --load changes again and again"),
+		flag("sink-down", &f.load.Down, "`FROM-TO`, counted from the beginning: the sinks do not answer during that "+
+			"time"),
+		flag("sink-takes", &f.load.Takes, "`N` documents a second that a sink takes: it answers 429 to the others; "+
+			"0 for no limit"),
+		flag("sink-throttles", &f.load.Throttles, "`WAY` of --sink-takes: bucket, queue (it makes requests wait), "+
+			"random (it refuses any), or drift (by half, up "+
+			"and down)"),
+		flag("sink-denies-pings", &f.pingDenied, "lull may write to the sinks, but not ping them"),
+		flag("plot", &f.plot, "`FILE` for a picture, SVG: what the sinks got, how fresh it was and what waited"),
+		flag("story", &f.story, "`FILE` for everything that happens, line by line"),
+	)
 }
 
 func runSimulate(c *cobra.Command, f simulateFlags) error {
 	level, err := sim.ParseLevel(f.faults)
 	if err != nil {
 		return usage(fmt.Errorf("--faults: %w", err))
-	}
-	if f.pollers < 1 {
-		return usage(fmt.Errorf("--pollers %d: want at least 1", f.pollers))
 	}
 	cfg, _, err := devConfig(c, devFlags{config: f.config, source: f.source, collection: f.collection})
 	if err != nil {

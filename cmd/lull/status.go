@@ -12,35 +12,33 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	c := &cobra.Command{
+	watch, every := false, 2*time.Second
+	return define(&cobra.Command{
 		Use: "status", Short: "Show what waits where, which sinks are healthy, and how many dead letters are parked",
 		Args: cobra.NoArgs,
 		Long: "Counts the messages of every queue (on AWS approximately): visible, held and delayed ones. Counts " +
 			"the flights, the scheduled events and the parked dead letters, and says which sinks are unhealthy. A " +
 			"scheduled event is a delayed message in its last quarter of an hour.",
-	}
-	var watch bool
-	every := 2 * time.Second
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		if c.Flags().Changed("every") && !watch {
-			return usagef("--every: goes with --watch")
-		}
-		if watch {
-			return a.watchStatus(c.Context(), api, every)
-		}
-		s, err := api.Status(c.Context())
-		if err != nil {
-			return err
-		}
-		return a.print(s, func(w io.Writer) { showStatus(w, s) })
-	})
-	c.Flags().
-		BoolVarP(&watch, "watch", "w", false, "show it again and again, until Ctrl-C; in a pipe as one line each time")
-	c.Flags().DurationVar(&every, "every", every, "with --watch: once in a duration `D`")
-	return exits(c, map[int]string{
+		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
+			if c.Flags().Changed("every") && !watch {
+				return usagef("--every: goes with --watch")
+			}
+			if watch {
+				return a.watchStatus(c.Context(), api, every)
+			}
+			s, err := api.Status(c.Context())
+			if err != nil {
+				return err
+			}
+			return a.print(s, func(w io.Writer) { showStatus(w, s) })
+		}),
+	}, map[int]string{
 		exitOK: "the stack answered, whatever waits; or Ctrl-C ended --watch", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings",
-	})
+	},
+		flag("watch,w", &watch, "show it again and again, until Ctrl-C; in a pipe as one line each time"),
+		flag("every", &every, "with --watch: once in a duration `D`"),
+	)
 }
 
 func showStatus(w io.Writer, s operate.Status) {

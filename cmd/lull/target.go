@@ -35,16 +35,18 @@ type target struct {
 // awsEnv makes --aws the default.
 const awsEnv = "LULL_AWS"
 
-func (t *target) flags(f *pflag.FlagSet) {
-	f.StringVar(&t.dev, "dev", "http://"+defaultListen, "talk to the 'lull dev' at this `URL`")
-	f.BoolVar(&t.stack, "aws", false, "talk to the deployed stack of --config, as "+awsEnv+
-		"=1 does; the AWS SDK finds endpoint, region and credentials")
-	f.StringVar(&t.config, "config", "lull.yaml", "with --aws: the `FILE` of settings that was deployed")
-	t.outputFlag(f)
+func (t *target) flags() []option {
+	return []option{
+		flag("dev", &t.dev, "talk to the 'lull dev' at this `URL`"),
+		flag("aws", &t.stack, "talk to the deployed stack of --config, as "+awsEnv+
+			"=1 does; the AWS SDK finds endpoint, region and credentials"),
+		flag("config", &t.config, "with --aws: the `FILE` of settings that was deployed"),
+		t.outputFlag(),
+	}
 }
 
-func (t *target) outputFlag(f *pflag.FlagSet) {
-	f.StringVarP(&t.output, "output", "o", "table", "`FORMAT` of the answer: table or json")
+func (t *target) outputFlag() option {
+	return flag("output,o", &t.output, "`FORMAT` of the answer: table or json")
 }
 
 func (t *target) checkOutput() error {
@@ -107,24 +109,26 @@ func (a *app) loadConfig() (*config.Config, error) {
 	return &cfg, nil
 }
 
-// verb makes c a command that asks the stack.
-func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API, args []string) error) {
-	c.RunE = func(c *cobra.Command, args []string) error {
+// run is how a command runs.
+type run = func(c *cobra.Command, args []string) error
+
+// verb runs a command that asks the stack.
+func (a *app) verb(do func(c *cobra.Command, api operate.API, args []string) error) run {
+	return func(c *cobra.Command, args []string) error {
 		api, done, err := a.open(c.Context())
 		if err != nil {
 			return err
 		}
 		defer done()
-		return failed(run(c, api, args))
+		return failed(do(c, api, args))
 	}
 }
 
-// question makes c a command that asks the stack one thing and prints the answer, as a table by
-// show.
-func question[A any](a *app, c *cobra.Command, ask func(operate.API, context.Context, []string) (A, error),
+// question runs a command that asks the stack one thing and prints the answer, as a table by show.
+func question[A any](a *app, ask func(operate.API, context.Context, []string) (A, error),
 	show func(w io.Writer, answer A),
-) {
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
+) run {
+	return a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 		answer, err := ask(api, c.Context(), args)
 		if err != nil {
 			return err

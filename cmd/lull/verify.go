@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +31,8 @@ type verifyFlags struct {
 }
 
 func (a *app) verifyCommand() *cobra.Command {
-	var f verifyFlags
-	c := &cobra.Command{
+	f := verifyFlags{patience: 2 * time.Minute}
+	return define(&cobra.Command{
 		Use: "verify COLLECTION", Short: "Compare a collection in the sink with its rows and with the source",
 		Long: "Compares every document of a collection with its row. With --source it also compares the sink with an " +
 			"export of the source, NDJSON in its form. It names each document that is missing, older, changed, " +
@@ -44,49 +44,51 @@ func (a *app) verifyCommand() *cobra.Command {
 			"checkpoint keeps how far a long run has come, and the same command goes on from there. With -o json each document " +
 			"that differs is one line, and the last line counts.",
 		Args: cobra.ExactArgs(1),
-	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		if err := f.check(args[0]); err != nil {
-			return err
-		}
-		if f.wholeAt != "" && f.repair {
-			if err := f.may.check(a, "the removal of documents"); err != nil {
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			if err := f.check(args[0]); err != nil {
 				return err
 			}
-		}
-		if err := f.decodes(c.Context(), api); err != nil {
-			return err
-		}
-		v := &verification{app: a, api: api, verifyFlags: f, collection: shard.Collection(args[0])}
-		return v.run(c.Context())
-	})
-	fl := c.Flags()
-	fl.StringVar(&f.export, "source", "", "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY")
-	fl.StringVar(&f.source, "as", "", "`NAME` of the source that decodes the export (the attribute lull-source)")
-	fl.StringVar(&f.wholeAt, "complete-at", "",
-		"the export holds every document that the source had at this `TIME` (RFC 3339): what only the sink has, and had "+
-			"before, is an orphan. --repair removes it")
-	f.may.flag(c)
-	fl.BoolVar(&f.repair, "repair", false, "repair what differs")
-	fl.BoolVar(&f.versions, "versions-only", false,
-		"do not compare the content: for an engine whose mapping or pipeline changes what it keeps")
-	fl.IntVar(&f.sample, "sample", 0, "compare `N` rows at random, not the whole collection")
-	fl.StringVar(&f.sink, "sink", "",
-		"`NAME` of the sink, where the collection has several: one that does not have it is refused")
-	fl.Float64Var(&f.rate, "rate", 0, "at most `N` documents a second, 0 for no limit; repairs are at most 200")
-	fl.DurationVar(&f.patience, "patience", 2*time.Minute,
-		"how long `D` to look again while nothing that is in motion or was repaired comes to its end")
-	fl.StringVar(&f.checkpoint, "checkpoint", "",
-		"`FILE` that keeps how far a long run has come; without it lull-verify-COLLECTION.checkpoint in this folder, "+
-			"with --sink lull-verify-COLLECTION@SINK.checkpoint")
-	groupFlag(c, &f.group)
-	return exits(c, map[int]string{
+			if f.wholeAt != "" && f.repair {
+				if err := f.may.check(a, "the removal of documents"); err != nil {
+					return err
+				}
+			}
+			if err := f.decodes(c.Context(), api); err != nil {
+				return err
+			}
+			v := &verification{app: a, api: api, verifyFlags: f, collection: shard.Collection(args[0])}
+			return v.run(c.Context())
+		}),
+	}, map[int]string{
 		exitOK:      "nothing differs, or nothing does any more; what is in motion is counted",
 		exitFailed:  "something stopped it: run it again to go on",
 		exitUsage:   "usage or settings, a checkpoint that does not fit, or a sink that cannot be read from here",
 		exitMissing: "no setting, row or document is of this collection",
 		exitWrong:   "drift: documents differ, or events of the export could not be compared",
-	})
+	},
+		flag("source", &f.export, "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY"),
+		flag("as", &f.source, "`NAME` of the source that decodes the export (the attribute lull-source)"),
+		flag("complete-at", &f.wholeAt, "the export holds every document that the source had at this `TIME` (RFC "+
+			"3339): what only the sink has, and had "+
+			"before, is an orphan. --repair removes it"),
+		f.may.flag(),
+		flag("repair", &f.repair, "repair what differs"),
+		flag("versions-only", &f.versions, "do not compare the content: for an engine whose mapping or pipeline "+
+			"changes what it keeps"),
+		flag("sample", &f.sample, "compare `N` rows at random, not the whole collection",
+			between(&f.sample, 0, math.MaxInt, "a number of rows")),
+		flag("sink", &f.sink, "`NAME` of the sink, where the collection has several: one that does not have it is "+
+			"refused"),
+		flag("rate", &f.rate, "at most `N` documents a second, 0 for no limit; repairs are at most 200",
+			perSecond(&f.rate, "documents")),
+		flag("patience", &f.patience, "how long `D` to look again while nothing that is in motion or was repaired "+
+			"comes to its end",
+			between(&f.patience, 0, math.MaxInt64, "a duration")),
+		flag("checkpoint", &f.checkpoint, "`FILE` that keeps how far a long run has come; without it "+
+			"lull-verify-COLLECTION.checkpoint in this folder, "+
+			"with --sink lull-verify-COLLECTION@SINK.checkpoint"),
+		groupFlag(&f.group),
+	)
 }
 
 // decodes refuses --as where the stack has no such source: each line of the export would say so.
@@ -111,20 +113,16 @@ func (f *verifyFlags) decodes(ctx context.Context, api operate.API) error {
 }
 
 func (f *verifyFlags) check(collection string) error {
-	if err := cmp.Or(checkCollection("COLLECTION", collection), checkRate(f.rate, "documents")); err != nil {
+	if err := checkCollection("COLLECTION", collection); err != nil {
 		return err
 	}
 	switch {
-	case f.sample < 0:
-		return usagef("--sample %d: want a number of rows", f.sample)
 	case f.sample > 0 && f.export != "":
 		return usagef("--sample and --source: a sample is of rows, and an export is compared whole")
 	case f.export == "" && (f.source != "" || f.group != "" || f.versions):
 		return usagef("--as, --group and --versions-only: only with --source")
 	case f.wholeAt != "" && f.export == "":
 		return usagef("--complete-at: only with --source")
-	case f.patience < 0:
-		return usagef("--patience %s: want a duration", f.patience)
 	}
 	if f.wholeAt != "" {
 		at, err := time.Parse(time.RFC3339, f.wholeAt)
@@ -133,7 +131,7 @@ func (f *verifyFlags) check(collection string) error {
 		}
 		f.completeAt = at
 	}
-	return checkGroup(f.group)
+	return nil
 }
 
 // verified is what verify answers: its last line.

@@ -246,7 +246,7 @@ func TestADamagedCheckpointIsRefused(t *testing.T) {
 		`"run":"r","total":{"drift":null}`: "is broken", `"run":"r","total":{"repaired":null}`: "is broken",
 		`"run":"r","total":{"export":null}`: "is broken",
 	} {
-		file := write(t, `{"order":{"collection":"content","stack":"","export":"e"},`+fields+"}")
+		file := write(t, `{"order":{"collection":"content","stack":"http://127.0.0.1:7070","export":"e"},`+fields+"}")
 		v := &verification{app: newApp(nil, io.Discard, io.Discard), collection: "content"}
 		v.checkpoint, v.export = file, "e"
 		if err := v.begin(); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {

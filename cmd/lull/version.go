@@ -11,7 +11,7 @@ import (
 
 // versionCommand says which build this is, as --version does.
 func (a *app) versionCommand() *cobra.Command {
-	c := &cobra.Command{
+	return define(&cobra.Command{
 		Use: "version", Short: "Say which build of lull this is", Args: cobra.NoArgs,
 		Long: "Prints the version, the commit, the version of Go and the platform, as --version does. Name them " +
 			"when you report a bug.",
@@ -19,7 +19,6 @@ func (a *app) versionCommand() *cobra.Command {
 			b := version.Of()
 			return a.print(b, func(w io.Writer) { terminal.Printf(w, "lull %s\n", b) })
 		},
-	}
-	a.answers(c)
-	return exits(c, map[int]string{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
+	}, map[int]string{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"},
+		a.target.outputFlag())
 }

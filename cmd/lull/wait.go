@@ -19,19 +19,8 @@ func (a *app) waitCommand() *cobra.Command {
 	var version string
 	var timeout time.Duration
 	var told operate.State // on standard error
-	c := &cobra.Command{
-		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
-		Long: "Looks every quarter of a second, and says at the end why the document is as fresh as it is. Until then " +
-			"it says on standard error what the document waits for, when that changes. Use it behind a publish button.",
-		Args: cobra.ExactArgs(1),
-	}
-	wait := func(api operate.API, ctx context.Context, key shard.DocID) (x operate.Explanation, err error) {
-		switch {
-		case version == "":
-			return x, usagef("--version: say which version to wait for")
-		case timeout < 0 || timeout == 0 && c.Flags().Changed("timeout"):
-			return x, usagef("--timeout %s: want a time above 0", timeout)
-		}
+
+	wait := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Explanation, error) {
 		return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
 			done, err := reaches(x, version)
 			if !done && err == nil && x.State != told {
@@ -44,15 +33,26 @@ func (a *app) waitCommand() *cobra.Command {
 			return done, err
 		})
 	}
-	question(a, c, ofKey(wait), func(w io.Writer, x operate.Explanation) { terminal.Printf(w, "%s\n", x.Sentence) })
-	c.Flags().StringVar(&version, "version", "", "the upstream's version `V`")
-	c.Flags().DurationVar(&timeout, "timeout", 0,
-		"how long to wait, at most `D`; without it a minute beyond the collection's quiet window or pace")
-	return exits(c, map[int]string{
+	return define(&cobra.Command{
+		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
+		Long: "Looks every quarter of a second, and says at the end why the document is as fresh as it is. Until " +
+			"then it says on standard error what the document waits for, when that changes. Use it behind a publish " +
+			"button.",
+		Args: cobra.ExactArgs(1),
+		RunE: question(a, ofKey(wait), func(w io.Writer, x operate.Explanation) {
+			terminal.Printf(w, "%s\n",
+				x.Sentence)
+		}),
+	}, map[int]string{
 		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer",
 		exitUsage:   "usage or settings, or a version of another kind than the document's",
 		exitLetters: "the version is a dead letter", exitMissing: "timed out",
-	})
+	},
+		flag("version", &version, "the upstream's version `V`", needed("say which version to wait for")),
+		flag("timeout", &timeout, "how long to wait, at most `D`; without it a minute beyond the collection's quiet "+
+			"window or pace",
+			someTime(&timeout)),
+	)
 }
 
 // waitStep is how often waitUntil looks.
