@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -93,7 +92,7 @@ func Decode(object []byte) ([]queue.Message, error) {
 		return nil, fmt.Errorf("unpack the archive: %w", err)
 	}
 	left := &io.LimitedReader{R: zip, N: MaxBytes + 1}
-	lines := bufio.NewReader(left)
+	lines := json.NewDecoder(left)
 	var h head
 	if err := next(lines, left, &h); err != nil {
 		return nil, err
@@ -119,20 +118,13 @@ func Decode(object []byte) ([]queue.Message, error) {
 }
 
 // next reads a line. io.EOF is the end of a whole object.
-func next(lines *bufio.Reader, left *io.LimitedReader, into any) error {
-	text, err := lines.ReadBytes('\n')
+func next(lines *json.Decoder, left *io.LimitedReader, into any) error {
+	err := lines.Decode(into)
 	switch {
-	case left.N == 0:
+	case err != nil && left.N == 0:
 		return fmt.Errorf("unpack the archive: more than %d bytes", MaxBytes)
-	case err == nil:
-		if err = json.Unmarshal(text, into); err != nil {
-			return fmt.Errorf("unpack the archive: %w", err)
-		}
-		return nil
-	case errors.Is(err, io.EOF) && len(text) == 0:
-		return io.EOF
-	case errors.Is(err, io.EOF):
-		err = io.ErrUnexpectedEOF // a line without its end
+	case err == nil, errors.Is(err, io.EOF):
+		return err
 	}
 	return fmt.Errorf("unpack the archive: %w", err)
 }

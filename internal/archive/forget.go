@@ -124,15 +124,13 @@ func Read(ctx context.Context, s Store, n Name) (Parts, []queue.Message, error) 
 		return parts, nil, &Unreadable{n, err}
 	}
 	object, err := s.Get(ctx, n)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return parts, nil, err
-	case errors.Is(err, ErrUnreadable):
-		return parts, nil, &Unreadable{n, err}
-	case err != nil:
+	if err != nil && !errors.Is(err, ErrUnreadable) {
 		return parts, nil, err
 	}
-	msgs, err := Decode(object)
+	var msgs []queue.Message
+	if err == nil {
+		msgs, err = Decode(object)
+	}
 	if err != nil {
 		return parts, nil, &Unreadable{n, err}
 	}

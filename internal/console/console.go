@@ -85,7 +85,7 @@ func New(o Options) http.Handler {
 	c := &console{Options: o, boot: NewToken()[:8], streams: make(chan struct{}, maxStreams), can: map[string]bool{
 		"dead": true, "search": true,
 	}}
-	c.live = newLive(o.Mode.every(), c.tick)
+	c.live = &live{every: o.Mode.every(), ask: c.tick}
 	mux := http.NewServeMux()
 	for _, view := range []routes{
 		{

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/operate"
 )
 
@@ -41,75 +42,43 @@ func (c *console) tick(ctx context.Context) tick {
 	return t
 }
 
-// live asks for a tick while somebody looks, once for all who look.
+// live asks for a tick, once for all who look: whoever asks sooner than every gets the last one.
+// Where nobody looks, nobody asks.
 type live struct {
 	every time.Duration
 	ask   func(context.Context) tick
 
-	mu       sync.Mutex
-	watchers map[chan tick]bool
-	last     tick
-	stop     context.CancelFunc
+	mu   sync.Mutex
+	last tick
+	at   time.Time // of last
 }
 
-func newLive(every time.Duration, ask func(context.Context) tick) *live {
-	return &live{every: every, ask: ask, watchers: map[chan tick]bool{}}
-}
-
-// watch returns the ticks from now on, the newest only, and what ends it. The first watcher starts
-// the asking, and the last one ends it.
-func (l *live) watch() (ticks <-chan tick, end func()) {
-	mine := make(chan tick, 1)
+func (l *live) newest(ctx context.Context) tick {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watchers[mine] = true
-	if len(l.watchers) == 1 {
-		ctx, stop := context.WithCancel(context.Background())
-		l.stop = stop
-		go l.run(ctx)
-	} else if l.last.Boot != "" {
-		mine <- l.last
-	}
-	return mine, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.watchers, mine)
-		if len(l.watchers) == 0 {
-			l.stop()
-			l.last = tick{}
-		}
-	}
-}
-
-func (l *live) run(ctx context.Context) {
-	next := time.NewTicker(l.every)
-	defer next.Stop()
-	for {
+	if l.at.IsZero() || time.Since(l.at) >= l.every {
 		t := l.ask(ctx)
 		if ctx.Err() != nil {
-			return
+			return t // its page has left: the others ask for themselves
 		}
-		l.tell(t)
-		select {
-		case <-next.C:
-		case <-ctx.Done():
-			return
-		}
+		l.last, l.at = t, time.Now()
 	}
+	return l.last
 }
 
-// tell replaces what a slow watcher has not taken yet.
-func (l *live) tell(t tick) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last = t
-	for w := range l.watchers {
-		select {
-		case <-w:
-		default:
+// watch returns the ticks from now on, until ctx ends.
+func (l *live) watch(ctx context.Context) <-chan tick {
+	ticks := make(chan tick)
+	go func() {
+		for ctx.Err() == nil {
+			select {
+			case ticks <- l.newest(ctx):
+			case <-ctx.Done():
+			}
+			_ = clock.System{}.Sleep(ctx, l.every) // or ctx ends
 		}
-		w <- t
-	}
+	}()
+	return ticks
 }
 
 // events answers with server-sent events: the tick, when something has changed.
@@ -120,14 +89,15 @@ func (c *console) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer end()
-	ticks, stop := c.live.watch()
+	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
+	ticks := c.live.watch(ctx)
 	still := time.NewTicker(alive)
 	defer still.Stop()
 	var told []byte
 	for {
 		select {
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		case <-still.C:
 			if out.write([]byte(": alive\n\n")) != nil {

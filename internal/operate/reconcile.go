@@ -95,8 +95,8 @@ func (o *Operator) auditedSink(c shard.Collection, wanted string) (string, error
 
 // reached refuses a sink that this program cannot read and write.
 func (o *Operator) reached(name string, c shard.Collection) error {
-	return want(o.Readers[name] != nil && o.Sinks[name] != nil, "sink %s of collection %s cannot be read from here", name,
-		c)
+	return want(o.Readers[name] != nil && o.Sinks[name] != nil,
+		"sink %s of collection %s cannot be read from here", name, c)
 }
 
 // sinkOf is the sink of a collection that is asked for, or its only one where none is.

@@ -61,7 +61,8 @@ func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 			return done, inputf("documents: %s is not of collection %s in sink %s", seen.Key, r.Collection, name)
 		}
 		outcome, err := became(removed, o.reconciler(name).Bury(ctx, reconcile.Burial{
-			Doc: seen.Key, By: r.By, Why: "the source does not have it, and the sink had " + seen.OrderKey, DryRun: r.DryRun,
+			Doc: seen.Key, By: r.By, DryRun: r.DryRun,
+			Why: "the source does not have it, and the sink had " + seen.OrderKey,
 			Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) { return o.removal(row, c, seen, run) },
 		}))
 		line := Removal{Key: seen.Key, Outcome: outcome}

@@ -152,25 +152,20 @@ type judgement struct {
 
 // judge says what the rows, read consistently, allow.
 func (d *Service) judge(ctx context.Context, all []deadletter.Facts, force bool) ([]judgement, error) {
-	judged := make([]judgement, len(all))
-	var docs []shard.DocID
-	var at []int
+	docs := make([]shard.DocID, len(all))
 	for i, f := range all {
-		judged[i] = judgement{Facts: f, outcome: Sent}
-		if f.Doc != "" && f.Key != "" { // else there is nothing to judge it by before it can be decoded
-			docs, at = append(docs, f.Doc), append(at, i)
-		}
+		docs[i] = f.Doc
 	}
-	if len(docs) == 0 {
-		return judged, nil
-	}
-	rows, err := d.rows().Read(ctx, docs, shard.Consistent)
+	rows, err := d.rows().Of(ctx, docs, shard.Consistent)
 	if err != nil {
 		return nil, fmt.Errorf("read the row: %w", err)
 	}
-	for i, row := range rows {
-		j := &judged[at[i]]
-		j.row, j.outcome = row, d.decide(row, j.Facts, force)
+	judged := make([]judgement, len(all))
+	for i, f := range all {
+		judged[i] = judgement{f, rows[f.Doc], Sent}
+		if f.Doc != "" && f.Key != "" { // else there is nothing to judge it by before it can be decoded
+			judged[i].outcome = d.decide(rows[f.Doc], f, force)
+		}
 	}
 	return judged, nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -162,6 +161,7 @@ type part struct {
 	sink    string
 	sources Sources
 	object  archive.Name
+	docs    []shard.DocID // of the events that are wanted
 	rows    map[shard.DocID]shard.Row
 	step    *Step
 }
@@ -175,8 +175,12 @@ type message struct {
 
 func (p *part) count(o Outcome, n int) { p.step.Events[o] += n }
 
+// fault names what could not be replayed: a message once in a row, because it may hold hundreds of
+// events.
 func (p *part) fault(o Outcome, message, why string) {
-	p.step.Faults = append(p.step.Faults, Fault{p.object, message, o, why})
+	if last := len(p.step.Faults) - 1; last < 0 || p.step.Faults[last].Message != message {
+		p.step.Faults = append(p.step.Faults, Fault{p.object, message, o, why})
+	}
 }
 
 func (p *part) replay(ctx context.Context, msgs []queue.Message) error {
@@ -187,11 +191,11 @@ func (p *part) replay(ctx context.Context, msgs []queue.Message) error {
 	}
 	p.sources = p.Sources(p.sink)
 	list := make([]message, len(msgs))
-	p.rows = map[shard.DocID]shard.Row{}
 	for i, m := range msgs {
 		list[i] = p.decode(m)
 	}
-	if err := p.read(ctx); err != nil {
+	var err error
+	if p.rows, err = (rows.Table{Store: p.Shards, Clock: p.Clock}).Of(ctx, p.docs, shard.Consistent); err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
 	var out []queue.Outgoing
@@ -219,39 +223,22 @@ func (p *part) decode(a queue.Message) message {
 		p.count(Other, len(m.events))
 		return m
 	}
-	named := false
 	for i, r := range m.events {
 		doc := r.Event.Doc
 		switch own := p.Config.SinkOf(doc); {
 		case r.Invalid != nil:
 			p.count(Invalid, 1)
-			if !named { // one fault for each message: it may hold hundreds
-				p.fault(Invalid, m.ID, r.Invalid.Error())
-			}
-			named = true
+			p.fault(Invalid, m.ID, r.Invalid.Error())
 		case r.Skip != "":
 			p.count(Skipped, 1)
 		case own != p.sink, p.order.Collection != "" && doc.Collection() != p.order.Collection:
 			p.count(Other, 1)
 		default:
 			m.want[i] = true
-			p.rows[doc] = shard.Row{}
+			p.docs = append(p.docs, doc)
 		}
 	}
 	return m
-}
-
-// read reads the rows of the documents.
-func (p *part) read(ctx context.Context) error {
-	docs := slices.Sorted(maps.Keys(p.rows))
-	if len(docs) == 0 {
-		return nil
-	}
-	rows, err := p.Shards.Read(ctx, docs, shard.Consistent)
-	for i := range rows {
-		p.rows[docs[i]] = rows[i]
-	}
-	return err
 }
 
 // copies are the messages to send: the message itself where all of its events go, otherwise one for
@@ -293,9 +280,7 @@ func (p *part) copy(m *message, out []queue.Outgoing, events, only int) []queue.
 		return append(out, one)
 	}
 	p.count(Refused, events)
-	if last := len(p.step.Faults) - 1; last < 0 || p.step.Faults[last].Message != m.ID {
-		p.fault(Refused, m.ID, err.Error())
-	}
+	p.fault(Refused, m.ID, err.Error())
 	return out
 }
 
