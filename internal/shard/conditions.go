@@ -88,8 +88,7 @@ type Bid struct {
 func Claim(b Bid) Write {
 	k := keyValue(b.Key)
 	claimed, was := absentOr(AttrClaimed, Less, k), Action{
-		Verb: CopyOr, Attr: AttrClaimedWas, From: AttrClaimed,
-		Val: keyValue(Lowest),
+		Verb: SetIfAbsent, Attr: AttrClaimedWas, From: AttrClaimed, Val: keyValue(Lowest),
 	}
 	form := CLAIM
 	if b.Again {

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -132,13 +133,11 @@ func (x *expressions) update(text []byte, actions []Action) []byte {
 		case Set:
 			sets = x.value(append(x.name(next(sets), a.Attr), " = "...), a.Val)
 		case SetIfAbsent:
-			sets = append(x.name(append(x.name(next(sets), a.Attr), " = if_not_exists("...), a.Attr), ", "...)
+			sets = append(x.name(next(sets), a.Attr), " = if_not_exists("...)
+			sets = append(x.name(sets, cmp.Or(a.From, a.Attr)), ", "...)
 			sets = append(x.value(sets, a.Val), ')')
 		case Copy:
 			sets = x.name(append(x.name(next(sets), a.Attr), " = "...), a.From)
-		case CopyOr:
-			sets = append(x.name(append(x.name(next(sets), a.Attr), " = if_not_exists("...), a.From), ", "...)
-			sets = append(x.value(sets, a.Val), ')')
 		case Remove:
 			removes = x.name(next(removes), a.Attr)
 		case Add:

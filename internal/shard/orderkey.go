@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -88,78 +87,46 @@ func (k OrderKey) Parts() (Parts, error) {
 
 // Class is the class of the key's version, 0 where the key cannot be read.
 func (k OrderKey) Class() Class {
-	p, err := k.Parts()
-	if err != nil {
-		return 0
-	}
+	p, _ := k.Parts()
 	return p.Version.Class()
 }
 
 // VersionText is the upstream's version in the key, for people: empty where the key cannot be read.
 func (k OrderKey) VersionText() string {
-	p, err := k.Parts()
-	if err != nil {
-		return ""
-	}
+	p, _ := k.Parts()
 	return p.Version.Text()
 }
 
-func takeApart(s string) (p Parts, ok bool) {
+// takeApart reads the parts of a key that [NewOrderKey] has packed.
+func takeApart(k string) (p Parts, ok bool) {
+	if k == "" {
+		return p, false
+	}
+	more := max(int(k[0])-247, 0) // bytes of an epoch behind the first
+	if len(k) < 1+more {
+		return p, false
+	}
+	for _, b := range []byte(k[min(more, 1) : 1+more]) {
+		p.Epoch = p.Epoch<<8 | uint32(b)
+	}
+	s := k[1+more:]
+	n := versionSize(s)
+	p.Version, s = Version{s[:n]}, s[n:]
 	if s == "" {
 		return p, false
 	}
-	e := s[0]
-	s = s[1:]
-	if e < 248 {
-		p.Epoch = uint32(e)
-	} else {
-		n := int(e) - 247
-		if n > 4 || len(s) < n || s[0] == 0 {
-			return p, false
-		}
-		for i := range n {
-			p.Epoch = p.Epoch<<8 | uint32(s[i])
-		}
-		if p.Epoch < 248 {
-			return p, false
-		}
-		s = s[n:]
-	}
-	n := versionSize(s)
-	if n == 0 {
+	run := 1 + int(s[0])*len(p.Run)
+	if len(s) != run+15 {
 		return p, false
 	}
-	p.Version, s = Version{s[:n]}, s[n:]
-	if s == "" || s[0] > 1 {
-		return p, false
-	}
-	run := s[0] == 1
-	s = s[1:]
-	if run {
-		if len(s) < 16 {
-			return p, false
-		}
-		copy(p.Run[:], s)
-		s = s[16:]
-		if p.Run == (Run{}) {
-			return p, false
-		}
-	}
-	if len(s) != 15 {
-		return p, false
-	}
+	copy(p.Run[:], s[1:run])
 	var t [8]byte
-	copy(t[1:], s)
+	copy(t[1:], s[run:])
 	p.Time = Micros(binary.BigEndian.Uint64(t[:])).Time()
-	copy(p.Digest[:], s[7:])
-	return p, true
+	copy(p.Digest[:], s[run+7:])
+	packed, err := NewOrderKey(p)
+	return p, err == nil && string(packed) == k
 }
-
-// greatestInt is 40 nines, the greatest version of class int, as bytes.
-var greatestInt = func() string {
-	n, _ := new(big.Int).SetString(strings.Repeat("9", maxDigits), 10)
-	return string(n.Bytes())
-}()
 
 // versionSize is how many bytes of s the version takes that it begins with, 0 where it begins with
 // none that [ParseVersion] makes.
@@ -168,34 +135,16 @@ func versionSize(s string) int {
 		return 0
 	}
 	size := 1 + int(s[0]&31)
-	var widest int
-	switch c := (Version{s}).Class(); c {
-	case ClassInt:
-		if widest = len(greatestInt); size == 1+widest && len(s) >= size && s[1:size] > greatestInt {
-			return 0
-		}
-	case ClassTime:
-		widest = 7
-	case ClassLSN:
-		widest = 8
+	switch (Version{s}).Class() {
 	case ClassSeq:
-		if size = 1 + maxHex/2; len(s) < size || s[0]&31 != 0 {
-			return 0
-		}
-		return size
+		size = 1 + maxHex/2
 	case ClassLex:
 		size = 1 + strings.IndexByte(s, 0)
-		if size < 3 {
-			return 0
-		}
-		if v, err := parseLex(s[1 : size-1]); err != nil || v.packed != s[:size] {
-			return 0
-		}
-		return size
-	default:
+	}
+	if len(s) < size {
 		return 0
 	}
-	if size > 1+widest || len(s) < size || size > 1 && s[1] == 0 {
+	if v, err := parsePrinted(Version{s[:size]}.String()); err != nil || v.packed != s[:size] {
 		return 0
 	}
 	return size
@@ -294,8 +243,11 @@ func (k OrderKey) IsFinal() bool {
 
 // FirstVersion is the lowest version of a class.
 func FirstVersion(c Class) (Version, error) {
-	text := map[Class]string{ClassInt: "0", ClassSeq: "0", ClassTime: "1970-01-01T00:00:00Z", ClassLSN: "0", ClassLex: "-"}
-	return ParseVersion(c, text[c])
+	i := c.place()
+	if i < 0 {
+		return ParseVersion(c, "0") // which says that there is no such class
+	}
+	return ParseVersion(c, classes[i].first)
 }
 
 // SameContent reports whether two keys name the same version, run and payload and differ in event

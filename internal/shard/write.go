@@ -1,5 +1,7 @@
 package shard
 
+import "cmp"
+
 // Op compares an attribute with a value. An absent attribute makes every comparison false, as in
 // DynamoDB.
 type Op byte
@@ -60,9 +62,8 @@ type Verb byte
 // The actions that the updates need.
 const (
 	Set         Verb = iota // attr = value
-	SetIfAbsent             // attr = if_not_exists(attr, value)
+	SetIfAbsent             // attr = if_not_exists(from, value); an empty from is attr itself
 	Copy                    // attr = from
-	CopyOr                  // attr = if_not_exists(from, value)
 	Remove                  // REMOVE attr
 	Add                     // ADD attr value
 )
@@ -108,17 +109,13 @@ func (w Write) Apply(old Row) Row {
 		case Set:
 			r.Set(a.Attr, a.Val)
 		case SetIfAbsent:
-			if _, ok := old.Get(a.Attr); !ok {
-				r.Set(a.Attr, a.Val)
-			}
-		case Copy:
-			v, _ := old.Get(a.From)
-			r.Set(a.Attr, v)
-		case CopyOr:
-			v, ok := old.Get(a.From)
+			v, ok := old.Get(cmp.Or(a.From, a.Attr))
 			if !ok {
 				v = a.Val
 			}
+			r.Set(a.Attr, v)
+		case Copy:
+			v, _ := old.Get(a.From)
 			r.Set(a.Attr, v)
 		case Remove:
 			r.Set(a.Attr, Value{})

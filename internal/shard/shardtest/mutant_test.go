@@ -105,7 +105,7 @@ func clauseText(c shard.Clause) string {
 }
 
 var verbs = map[shard.Verb]string{
-	shard.Set: "SET", shard.SetIfAbsent: "SET IF ABSENT", shard.Copy: "COPY", shard.CopyOr: "COPY OR SET",
+	shard.Set: "SET", shard.SetIfAbsent: "SET IF ABSENT", shard.Copy: "COPY",
 	shard.Remove: "REMOVE", shard.Add: "ADD",
 }
 
@@ -212,7 +212,7 @@ func mutants() []named {
 				name, "without " + text,
 				inUpdate(text, func(a shard.Action) (shard.Action, bool) { return a, false }),
 			})
-			if a.Verb == shard.SetIfAbsent || a.Verb == shard.CopyOr || a.Verb == shard.Add {
+			if a.Verb == shard.SetIfAbsent || a.Verb == shard.Add {
 				all = append(all, named{
 					name, text + " made SET",
 					inUpdate(text, func(a shard.Action) (shard.Action, bool) {
