@@ -242,13 +242,7 @@ func (k OrderKey) IsFinal() bool {
 }
 
 // FirstVersion is the lowest version of a class.
-func FirstVersion(c Class) (Version, error) {
-	i := c.place()
-	if i < 0 {
-		return ParseVersion(c, "0") // which says that there is no such class
-	}
-	return ParseVersion(c, classes[i].first)
-}
+func FirstVersion(c Class) (Version, error) { return ParseVersion(c, c.about().first) }
 
 // SameContent reports whether two keys name the same version, run and payload and differ in event
 // time only: writing the later one is a repetition ("rewritten").

@@ -199,18 +199,22 @@ func TestBytesThatAreNotAKeyAreToldSo(t *testing.T) {
 		t.Error("a byte more was read")
 	}
 	const rest = "\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08" // no run, no time, a digest
-	for name, version := range map[string]string{
-		"a character that no version has": "\xa0 \x00",
-		"a ULID in lower case":            "\xa001arz3ndektsv4rrffq69g5fav\x00",
-		"no text":                         "\xa0\x00",
-		"no class":                        "\xc0",
-		"a number of 41 digits":           "\x31" + strings.Repeat("\xff", 17),
-		"a number with a leading zero":    "\x22\x00\x01",
-		"a time after 4253":               "\x68" + strings.Repeat("\xff", 8),
-		"a log position of 9 bytes":       "\x89" + strings.Repeat("\xff", 9),
-		"a sequencer with a length":       "\x41" + strings.Repeat("\x01", 16),
+	for name, begins := range map[string]string{
+		"a character that no version has": "\x00\xa0 \x00",
+		"a ULID in lower case":            "\x00\xa001arz3ndektsv4rrffq69g5fav\x00",
+		"no text":                         "\x00\xa0\x00",
+		"no class":                        "\x00\xc0",
+		"a number of 41 digits":           "\x00\x31" + strings.Repeat("\xff", 17),
+		"a number with a leading zero":    "\x00\x22\x00\x01",
+		"a time after 4253":               "\x00\x68" + strings.Repeat("\xff", 8),
+		"a log position of 9 bytes":       "\x00\x89" + strings.Repeat("\xff", 9),
+		"an epoch of two bytes for one":   "\xf8\x07\x20",
+		"an epoch of 33 bits":             "\xfc\x01\x00\x00\x01\x00\x20",
+		"a run of zeros":                  "\x00\x20\x01" + strings.Repeat("\x00", 15),
+		"two runs":                        "\x00\x20\x02" + strings.Repeat("\x01", 31),
+		"a sequencer with a length":       "\x00\x41" + strings.Repeat("\x01", 16),
 	} {
-		if p, err := shard.OrderKey("\x00" + version + rest).Parts(); err == nil {
+		if p, err := shard.OrderKey(begins + rest).Parts(); err == nil {
 			t.Errorf("%s was read: %+v", name, p)
 		}
 	}

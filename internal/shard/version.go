@@ -26,33 +26,31 @@ const (
 	ClassLex  Class = 'l' // bytewise text: ULID, UUIDv7, KSUID
 )
 
-// classes are the classes in the order of their tags: the first has tag 1. The order among them
-// means nothing, one document has one class.
-var classes = []struct {
+// about is what is particular to a class.
+type about struct {
 	class  Class
+	tag    byte   // packs the class in three bits; their order means nothing, one document has one class
 	name   string // used in configuration
 	first  string // the lowest version
 	widest int    // bytes of a number
-}{
-	{ClassInt, "int", "0", 17},
-	{ClassSeq, "seq", "0", 0},
-	{ClassTime, "time", "1970-01-01T00:00:00Z", 7},
-	{ClassLSN, "lsn", "0", 8},
-	{ClassLex, "lex", "-", 0},
 }
 
-// place is where the class stands among the classes, -1 for none.
-func (c Class) place() int {
-	for i, known := range classes {
+var classes = []about{
+	{ClassInt, 1, "int", "0", 17},
+	{ClassSeq, 2, "seq", "0", 0},
+	{ClassTime, 3, "time", "1970-01-01T00:00:00Z", 7},
+	{ClassLSN, 4, "lsn", "0", 8},
+	{ClassLex, 5, "lex", "-", 0},
+}
+
+func (c Class) about() about {
+	for _, known := range classes {
 		if known.class == c {
-			return i
+			return known
 		}
 	}
-	return -1
+	return about{name: "none"}
 }
-
-// tag packs the class in three bits, above the five of a number's length.
-func (c Class) tag(length int) byte { return byte(c.place()+1)<<5 | byte(length) }
 
 // ParseClass reads the name used in configuration: int, seq, time, lsn, lex.
 func ParseClass(name string) (Class, error) {
@@ -65,12 +63,7 @@ func ParseClass(name string) (Class, error) {
 }
 
 // String is the name used in configuration.
-func (c Class) String() string {
-	if i := c.place(); i >= 0 {
-		return classes[i].name
-	}
-	return "none"
-}
+func (c Class) String() string { return c.about().name }
 
 // Version is an upstream version in canonical form: packed bytes that sort as the class says. The
 // zero Version is none.
@@ -161,7 +154,7 @@ func parseSeq(text string) (Version, error) {
 		return Version{}, fmt.Errorf("sequencer has %d hex digits, at most %d are allowed", len(text), maxHex)
 	}
 	var b [1 + maxHex/2]byte
-	b[0] = ClassSeq.tag(0)
+	b[0] = ClassSeq.about().tag << 5
 	padded := text + strings.Repeat("0", maxHex-len(text)) // on the right: the S3 guide's present rule
 	if _, err := hex.Decode(b[1:], []byte(padded)); err != nil {
 		return Version{}, fmt.Errorf("sequencer %q is not hexadecimal", clip(text))
@@ -181,7 +174,7 @@ func parseLex(text string) (Version, error) {
 			return Version{}, fmt.Errorf("version %q: only 0-9, A-Z, a-z, _ and - are allowed", clip(text))
 		}
 	}
-	return Version{string([]byte{ClassLex.tag(0)}) + foldLex(text) + "\x00"}, nil
+	return Version{string([]byte{ClassLex.about().tag << 5}) + foldLex(text) + "\x00"}, nil
 }
 
 // foldLex brings ULIDs and UUIDs to one case, because their producers do not agree on it. A KSUID
@@ -222,7 +215,7 @@ func numeric(c Class, n uint64) Version {
 // number is greater.
 func magnitude(c Class, b []byte) Version {
 	b = bytes.TrimLeft(b, "\x00")
-	return Version{string(append([]byte{c.tag(len(b))}, b...))}
+	return Version{string(append([]byte{c.about().tag<<5 | byte(len(b))}, b...))}
 }
 
 // Class is the class of the version, 0 for none.
@@ -230,8 +223,10 @@ func (v Version) Class() Class {
 	if v.packed == "" {
 		return 0
 	}
-	if tag := int(v.packed[0] >> 5); 0 < tag && tag <= len(classes) {
-		return classes[tag-1].class
+	for _, known := range classes {
+		if known.tag == v.packed[0]>>5 {
+			return known.class
+		}
 	}
 	return 0
 }
@@ -276,7 +271,7 @@ func parsePrinted(s string) (Version, error) {
 			return Version{}, err
 		}
 		packed := v.packed[1:]
-		if len(packed) > classes[c.place()].widest {
+		if len(packed) > c.about().widest {
 			return Version{}, fmt.Errorf("printed version %q is too large", clip(s))
 		}
 		return magnitude(c, []byte(packed)), nil
