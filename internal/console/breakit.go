@@ -80,13 +80,13 @@ func (c *console) burst(ctx context.Context, id string) error {
 			return err
 		}
 		if m.Ref != "" {
-			return problemf(http.StatusConflict, "the settings decode only messages that refer to an object elsewhere")
+			return Problemf(http.StatusConflict, "the settings decode only messages that refer to an object elsewhere")
 		}
 		p.Messages = append(p.Messages, m.Message)
 	}
 	sent, err := c.API.Publish(ctx, p)
 	if err == nil && len(sent.Refused) > 0 {
-		err = problemf(http.StatusConflict, "%s", terminal.Line(sent.Refused[0].Why))
+		err = Problemf(http.StatusConflict, "%s", terminal.Line(sent.Refused[0].Why))
 	}
 	return err
 }

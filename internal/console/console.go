@@ -189,7 +189,7 @@ const maxRequest = 4 << 20
 func body(r *http.Request, most int64) ([]byte, error) {
 	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if errors.As(err, new(*http.MaxBytesError)) {
-		return nil, problemf(http.StatusRequestEntityTooLarge, "the request is too large: at most %d bytes", most)
+		return nil, Problemf(http.StatusRequestEntityTooLarge, "the request is too large: at most %d bytes", most)
 	}
 	return text, err
 }
@@ -224,12 +224,16 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-func problemf(status int, format string, args ...any) error {
+// Problemf is an error that is answered with this status.
+func Problemf(status int, format string, args ...any) error {
 	return &problem{status, fmt.Sprintf(format, args...)}
 }
 
 // badf is what is wrong with a request.
-func badf(format string, args ...any) error { return problemf(http.StatusBadRequest, format, args...) }
+func badf(format string, args ...any) error { return Problemf(http.StatusBadRequest, format, args...) }
+
+// Answered answers a question with what f returns, or with why it cannot.
+func Answered(f func(r *http.Request) (any, error)) http.HandlerFunc { return answered(reader, f) }
 
 // answered answers a question that takes the rights of a role: with what f returns, or with why it
 // cannot.

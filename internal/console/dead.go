@@ -171,7 +171,7 @@ func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
 	case o.Confirm == "":
 		return badf("confirm is missing: dropped events are lost for good; say %q to drop these", want)
 	case o.Confirm != want:
-		return problemf(http.StatusConflict, "you confirmed %q, but %d are selected now: look at them again",
+		return Problemf(http.StatusConflict, "you confirmed %q, but %d are selected now: look at them again",
 			terminal.Line(o.Confirm), n)
 	}
 	return nil

@@ -40,7 +40,7 @@ func tooLarge(err error, bytes int, key shard.DocID) error {
 	if err != nil || bytes <= maxDocument {
 		return err
 	}
-	return problemf(http.StatusRequestEntityTooLarge,
+	return Problemf(http.StatusRequestEntityTooLarge,
 		"the document has %d bytes, too many to show here: use `lull get '%s'`", bytes, inQuotes(key))
 }
 

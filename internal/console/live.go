@@ -130,7 +130,7 @@ func (c *console) open(w http.ResponseWriter, kind string) (s *stream, end func(
 	select {
 	case c.streams <- struct{}{}:
 	default:
-		return nil, nil, problemf(http.StatusServiceUnavailable, "%d pages are open: close some of them", maxStreams)
+		return nil, nil, Problemf(http.StatusServiceUnavailable, "%d pages are open: close some of them", maxStreams)
 	}
 	s = &stream{w, http.NewResponseController(w)}
 	_ = s.ctl.SetReadDeadline(time.Time{}) // a recorder in a test has none

@@ -97,7 +97,7 @@ func (c *console) confirmedAbort(ctx context.Context, name, confirm string) erro
 	}
 	i := slices.IndexFunc(all, func(p operate.RebuildProgress) bool { return p.Sink == name })
 	if i < 0 {
-		return problemf(http.StatusNotFound, "no rebuild of sink %s is under way", terminal.Line(name))
+		return Problemf(http.StatusNotFound, "no rebuild of sink %s is under way", terminal.Line(name))
 	}
 	if want := "abort " + string(all[i].Collection); confirm != want {
 		return badf("an abort deletes the new index: say %q to confirm", want)

@@ -46,15 +46,21 @@ type part struct {
 	Hit  bool   `json:"hit,omitempty"`
 }
 
+// SearchOf reads a search, of so many hits at most: 0 where the request does not say how many.
+func SearchOf(r *http.Request, most int) (operate.Search, error) {
+	limit, err := limitOf(r, most)
+	return operate.Search{
+		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
+		Prefix: r.FormValue("prefix") == "true", Limit: limit,
+	}, err
+}
+
 func (c *console) search(r *http.Request) (any, error) {
-	limit, err := limitOf(r, 100)
+	q, err := SearchOf(r, 100)
 	if err != nil {
 		return nil, err
 	}
-	q := operate.Search{
-		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
-		Prefix: r.FormValue("prefix") == "true", Limit: cmp.Or(limit, 25),
-	}
+	q.Limit = cmp.Or(q.Limit, 25)
 	found, err := c.API.Search(r.Context(), q)
 	out := struct {
 		Hits   []hit    `json:"hits"`

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/shard"
 )
 
 // Handler serves an engine, and the console that o describes; o.API answers the commands, too.
@@ -35,58 +33,40 @@ import (
 func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", console.New(o))
-	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { search(w, r, o.API) })
-	mux.HandleFunc("POST /publish", func(w http.ResponseWriter, r *http.Request) { publish(w, r, e) })
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { status(w, r, e) })
+	mux.HandleFunc("GET /search", console.Answered(func(r *http.Request) (any, error) { return search(r, o.API) }))
+	mux.HandleFunc("POST /publish", console.Answered(func(r *http.Request) (any, error) { return publish(r, e) }))
+	mux.HandleFunc("GET /status", console.Answered(func(r *http.Request) (any, error) { return status(r, e) }))
 	mux.HandleFunc("GET /feed", func(w http.ResponseWriter, r *http.Request) { commits(w, r, e) })
 	mux.Handle("/operate/", operate.Handler(o.API))
 	return mux
 }
 
-func search(w http.ResponseWriter, r *http.Request, api operate.API) {
-	q := operate.Search{
-		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
-		Prefix: r.FormValue("prefix") == "true",
-	}
+func search(r *http.Request, api operate.API) (any, error) {
+	q, err := console.SearchOf(r, 1000)
 	if q.Text == "" {
-		console.Fail(w, http.StatusBadRequest, "q: say what to search for, such as /search?q=vienna&field=title")
-		return
+		err = console.Problemf(http.StatusBadRequest, "q: say what to search for, such as /search?q=vienna&field=title")
 	}
-	if l := r.FormValue("limit"); l != "" {
-		var err error
-		if q.Limit, err = strconv.Atoi(l); err != nil || q.Limit < 1 || q.Limit > 1000 {
-			console.Fail(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
-			return
-		}
+	if err != nil {
+		return nil, err
 	}
-	found, err := api.Search(r.Context(), q)
-	switch {
-	case errors.Is(err, operate.ErrInput):
-		console.Fail(w, http.StatusBadRequest, err.Error())
-	case err != nil:
-		console.Fail(w, http.StatusBadGateway, err.Error())
-	default:
-		console.Answer(w, found)
-	}
+	return api.Search(r.Context(), q)
 }
 
-func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, feed.MaxLine))
+func publish(r *http.Request, e *dev.Engine) (any, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, feed.MaxLine))
 	if err != nil {
-		console.Fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err))
-		return
+		return nil, console.Problemf(http.StatusRequestEntityTooLarge, "read the request: %v", err)
 	}
 	source := r.URL.Query().Get("source")
 	if known := e.Sources(); source != "" && !slices.Contains(known, source) {
-		console.Fail(w, http.StatusBadRequest, fmt.Sprintf("source: there is no such source: want %s", strings.Join(known, ", ")))
-		return
+		return nil, console.Problemf(http.StatusBadRequest, "source: there is no such source: want %s",
+			strings.Join(known, ", "))
 	}
 	in := feed.Request(body)
 	for n := 0; ; n++ {
 		t, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			console.Answer(w, map[string]any{"messages": n})
-			return
+			return map[string]any{"messages": n}, nil
 		}
 		status := http.StatusBadRequest
 		if err == nil {
@@ -102,23 +82,21 @@ func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 			}
 		}
 		if err != nil {
-			console.Fail(w, status, fmt.Sprintf("message %d: %v (%d messages before it were published)", n+1, err, n))
-			return
+			return nil, console.Problemf(status, "message %d: %v (%d messages before it were published)", n+1, err, n)
 		}
 	}
 }
 
-func status(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
+func status(r *http.Request, e *dev.Engine) (any, error) {
 	report, err := e.Report(r.Context())
 	if err != nil {
-		console.Fail(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil, console.Problemf(http.StatusInternalServerError, "%v", err)
 	}
 	state := map[string]any{"report": report, "left": e.Left(), "idle": e.Idle()}
 	if err := e.Trouble(); err != nil {
 		state["trouble"] = err.Error()
 	}
-	console.Answer(w, state)
+	return state, nil
 }
 
 // breath is how often a quiet feed says that it is there, so that nothing between cuts it off.
