@@ -18,40 +18,28 @@ type Forgetter struct {
 	Decode func(sink string, m queue.Message) []event.Result
 }
 
-// Forgotten is what a step of Forget did, or would do in a dry run.
+// Forgotten is what Forget did, or would do in a dry run.
 type Forgotten struct {
-	Next     Name // where the next step goes on; empty at the end
-	Messages int  // removed, because one of their events is about the document
+	Messages int // removed, because one of their events is about the document
 	Unread   []Name
 	// Undecoded are messages that the settings decode to nothing: whether they are about the document
 	// nobody can say. They stay.
 	Undecoded int
 }
 
-// Forget looks at the objects behind after, at most so many, and removes every message that is
-// about the document: a message goes as a whole, because its body holds all of its events. Call it
-// again with Next until that is empty. What a step did stays done, and a step may be repeated. An
+// Forget removes every message that is about the document: a message goes as a whole, because its
+// body holds all of its events. What was done before an error stays done, and it may be repeated. An
 // object that cannot be read is named, and stays. Reading the whole archive is what it costs.
-func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, after Name, objects int, dryRun bool) (Forgotten,
-	error,
-) {
-	done := Forgotten{Next: after}
-	list, more, err := f.Store.List(ctx, after, "~", max(objects, 1))
-	if err != nil {
-		return done, fmt.Errorf("forget %s: %w", doc, err)
-	}
-	for _, o := range list {
+func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, dryRun bool) (done Forgotten, err error) {
+	err = between(ctx, f.Store, "", "~", func(o Object) error {
 		err := f.object(ctx, doc, o.Name, dryRun, &done)
 		if errors.As(err, new(*Unreadable)) {
 			done.Unread, err = append(done.Unread, o.Name), nil
 		}
-		if err != nil {
-			return done, fmt.Errorf("forget %s: %w", doc, err)
-		}
-		done.Next = o.Name
-	}
-	if !more {
-		done.Next = ""
+		return err
+	})
+	if err != nil {
+		return done, fmt.Errorf("forget %s: %w", doc, err)
 	}
 	return done, nil
 }

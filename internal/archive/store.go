@@ -41,13 +41,15 @@ type Store interface {
 // Range goes through the objects of a time: those received at from or later, before to, and behind
 // after. It stops at the first error, of the store or of each.
 func Range(ctx context.Context, s Store, from, to time.Time, after Name, each func(Object) error) error {
-	if first := After(from); after < first {
-		after = first
-	}
+	return between(ctx, s, max(after, After(from)), After(to), each)
+}
+
+// between goes through the objects behind after and before to.
+func between(ctx context.Context, s Store, after, to Name, each func(Object) error) error {
 	for more := true; more; {
 		var list []Object
 		var err error
-		if list, more, err = s.List(ctx, after, After(to), page); err != nil {
+		if list, more, err = s.List(ctx, after, to, page); err != nil {
 			return err
 		}
 		for _, o := range list {

@@ -3,6 +3,7 @@ package console
 import (
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,6 +11,17 @@ import (
 // What turns a text into markup, a script or a style, and what leaves this server.
 var unsafe = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|` +
 	`createContextualFragment|DOMParser|\beval\(|new Function|setTimeout\(["'` + "`" + `]|style="|<style|<script>|\bon[a-z]+="|https?://`)
+
+func TestEveryViewIsInTheNavigation(t *testing.T) {
+	t.Parallel()
+	var files []string
+	for _, name := range slices.Sorted(slices.Values(views)) {
+		files = append(files, "assets/views/"+name+".js")
+	}
+	if got, err := fs.Glob(embedded, "assets/views/*"); err != nil || !slices.Equal(got, files) {
+		t.Errorf("the files are %q, want %q (%v)", got, files, err)
+	}
+}
 
 func TestNoFileOfThePageTurnsTextIntoMarkupOrLeavesTheServer(t *testing.T) {
 	t.Parallel()

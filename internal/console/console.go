@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"path"
@@ -124,7 +123,7 @@ type about struct {
 func (c *console) about() about {
 	a := about{
 		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: c.Speed,
-		Can: c.can, Views: views(),
+		Can: c.can, Views: views,
 	}
 	if a.Speed == 0 {
 		a.Speed = 1
@@ -135,24 +134,8 @@ func (c *console) about() about {
 	return a
 }
 
-// order is the navigation's. A view that is not named here comes last.
-var order = []string{"now", "documents", "dead", "search", "send", "whatif", "breakit"}
-
-func views() []string {
-	var names []string
-	files, _ := fs.ReadDir(embedded, "assets/views") // it is embedded
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(f.Name(), ".js"))
-	}
-	place := func(name string) int {
-		if i := slices.Index(order, name); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return place(a) - place(b) })
-	return names
-}
+// views are the names of the files in assets/views, in the order of the navigation.
+var views = []string{"now", "documents", "dead", "search", "send", "whatif", "breakit"}
 
 // page is the one page. That of `lull dev` holds the token: no other site can read it.
 func (c *console) page(w http.ResponseWriter, _ *http.Request) {

@@ -31,6 +31,14 @@ func limited(n, usual, most int) (int, error) {
 	return n, want(n >= 1 && n <= most, "limit %d: want 1 to %d", n, most)
 }
 
+// whole refuses what is not the key of a document.
+func whole(key shard.DocID) error {
+	if _, err := shard.ParseDocID(string(key)); err != nil {
+		return input(err)
+	}
+	return nil
+}
+
 // belongs refuses what is not the name of a collection.
 func belongs(c shard.Collection) error {
 	if err := c.Validate(); err != nil {

@@ -183,8 +183,8 @@ func (l *lister) wants(doc shard.DocID) bool {
 
 // one looks a document up: by its row, its dead letter or its schedule.
 func (l *lister) one(ctx context.Context) error {
-	if _, err := shard.ParseDocID(string(l.f.Key)); err != nil {
-		return input(err)
+	if err := whole(l.f.Key); err != nil {
+		return err
 	}
 	row, err := l.o.table().One(ctx, l.f.Key, shard.Consistent)
 	if err != nil {

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +72,7 @@ func (g *forgetting) add(s ForgetStep) {
 // brings it back that lull still finds in a queue.
 func (o *Operator) Forget(ctx context.Context, r ForgetOrder) (Forgotten, error) {
 	g := &forgetting{Operator: o, ForgetOrder: r, out: Forgotten{Key: r.Key, DryRun: r.DryRun}}
-	if _, err := shard.ParseDocID(string(r.Key)); err != nil {
-		return g.out, input(err)
-	}
-	if err := named(r.By); err != nil {
+	if err := cmp.Or(whole(r.Key), named(r.By)); err != nil {
 		return g.out, err
 	}
 	if id := r.Key.ID(); strings.TrimSpace(id) != id || strings.ContainsAny(id, "*?") && !g.exact(ctx) {
@@ -342,9 +340,6 @@ func (g *forgetting) manifests(ctx context.Context, _ string) error {
 // forgetParallel is how many manifests are read at the same time.
 const forgetParallel = 16
 
-// forgetPage is how many objects of the archive are read in one step.
-const forgetPage = 100
-
 // archived takes the document out of the archive, all of which it reads: an object does not say
 // whose messages it has.
 func (g *forgetting) archived(ctx context.Context, _ string) error {
@@ -355,31 +350,21 @@ func (g *forgetting) archived(ctx context.Context, _ string) error {
 	f := archive.Forgetter{Store: g.Archive, Decode: func(sink string, m queue.Message) []event.Result {
 		return g.Sources.At(sink).Decode(m)
 	}}
-	undecoded, unread := 0, 0
-	for after := archive.Name(""); ; {
-		step, err := f.Forget(ctx, g.Key, after, forgetPage, g.DryRun)
-		if err != nil {
-			return err
-		}
-		s.Found += step.Messages
-		undecoded += step.Undecoded
-		for _, name := range step.Unread {
-			if unread++; unread <= 10 {
-				s.Remains = append(s.Remains, fmt.Sprintf("object %s cannot be read: look at it, and delete it", name))
-			}
-		}
-		if after = step.Next; after == "" {
-			break
-		}
+	done, err := f.Forget(ctx, g.Key, g.DryRun)
+	if err != nil {
+		return err
 	}
-	if !g.DryRun {
+	for _, name := range done.Unread[:min(len(done.Unread), 10)] {
+		s.Remains = append(s.Remains, fmt.Sprintf("object %s cannot be read: look at it, and delete it", name))
+	}
+	if s.Found = done.Messages; !g.DryRun {
 		s.Removed = s.Found
 	}
 	known := g.known || s.Found > 0 // what cannot be read knows nothing
-	s.Found += unread
-	if undecoded > 0 {
-		s.Remains = append(s.Remains, fmt.Sprintf("%d messages belong to no document, because nothing decodes them: they go "+
-			"when the archive expires", undecoded))
+	s.Found += len(done.Unread)
+	if done.Undecoded > 0 {
+		s.Remains = append(s.Remains, fmt.Sprintf("%d messages belong to no document, because nothing decodes them: "+
+			"they go when the archive expires", done.Undecoded))
 	}
 	g.add(s)
 	g.known = known

@@ -209,13 +209,14 @@ func (o *Operator) row(key shard.DocID) shard.DocID {
 // rows are the rows that a key stands for: without a sink those of all. A sink that its collection
 // does not have is refused: the key would pass for that of the first one.
 func (o *Operator) rows(key shard.DocID) ([]shard.DocID, error) {
-	if name := key.Sink(); name != "" {
-		if _, err := o.sinkOf(key.Collection(), name); err != nil {
-			return nil, fmt.Errorf("key %s: %w", key, err)
-		}
-		return []shard.DocID{o.row(key)}, nil
+	name := key.Sink()
+	if err := whole(key); err != nil || name == "" {
+		return o.Config.RowsOf(key), err
 	}
-	return o.Config.RowsOf(key), nil
+	if _, err := o.sinkOf(key.Collection(), name); err != nil {
+		return nil, fmt.Errorf("key %s: %w", key, err)
+	}
+	return []shard.DocID{o.row(key)}, nil
 }
 
 var errUnread = errors.New("it cannot be read from here")
@@ -465,9 +466,6 @@ func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
 // eachRow changes every row that a key stands for: without a sink those of all. Where one takes it,
 // others may have nothing to change.
 func eachRow[A any](o *Operator, key shard.DocID, change func(shard.DocID) (A, error)) (done []A, err error) {
-	if _, err := shard.ParseDocID(string(key)); err != nil {
-		return nil, input(err)
-	}
 	rows, err := o.rows(key)
 	if err != nil {
 		return nil, err

@@ -48,15 +48,10 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 	if len(lists) == 0 && len(failed) > 0 {
 		return found, errors.Join(failed...)
 	}
-	for i, more := 0, true; more && len(found.Hits) <= limit; i++ {
-		more = false
+	for i := range limit + 1 {
 		for _, list := range lists {
-			if i >= len(list) {
-				continue
-			}
-			more = true
-			if doc := shard.DocID(list[i].Collection + "#" + list[i].ID); !seen[doc] {
-				seen[doc] = true
+			if i < len(list) && !seen[list[i].key()] {
+				seen[list[i].key()] = true
 				found.Hits = append(found.Hits, list[i])
 			}
 		}
@@ -66,6 +61,8 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 	}
 	return found, nil
 }
+
+func (d Document) key() shard.DocID { return shard.DocID(d.Collection + "#" + d.ID) }
 
 // searched are the sinks that may hold documents of the collection.
 func (o *Operator) searched(c shard.Collection) []string {

@@ -24,6 +24,9 @@ type Unwritten struct {
 
 // Unwritten finds the newest version that waits in a flight or is a dead letter, or ErrNotFound.
 func (o *Operator) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
+	if err := whole(key); err != nil {
+		return Unwritten{}, err
+	}
 	u, err := o.newestUnwritten(ctx, key)
 	if err != nil {
 		return Unwritten{}, fmt.Errorf("find the newest of %s: %w", key, err)

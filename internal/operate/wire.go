@@ -20,7 +20,7 @@ import (
 const prefix = "/operate/"
 
 type byKey struct {
-	Key string `json:"key"`
+	Key shard.DocID `json:"key"`
 }
 
 type byID struct {
@@ -90,13 +90,7 @@ func bare[A any](f func(context.Context) (A, error)) func(context.Context, struc
 
 // keyed is a question about one document.
 func keyed[A any](f func(context.Context, shard.DocID) (A, error)) func(context.Context, byKey) (A, error) {
-	return func(ctx context.Context, q byKey) (a A, err error) {
-		key, err := shard.ParseDocID(q.Key)
-		if err != nil {
-			return a, input(err)
-		}
-		return f(ctx, key)
-	}
+	return func(ctx context.Context, q byKey) (A, error) { return f(ctx, q.Key) }
 }
 
 // route answers a question at once.
@@ -292,7 +286,7 @@ func (c *Client) Compose(ctx context.Context, o Composition) (Composed, error) {
 
 // Get reads a document back.
 func (c *Client) Get(ctx context.Context, key shard.DocID) (Document, error) {
-	return ask[byKey, Document](ctx, c, "get", byKey{string(key)})
+	return ask[byKey, Document](ctx, c, "get", byKey{key})
 }
 
 // Search finds documents.
@@ -307,7 +301,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 // Explain says why a document is as fresh as it is.
 func (c *Client) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
-	return ask[byKey, Explanation](ctx, c, "explain", byKey{string(key)})
+	return ask[byKey, Explanation](ctx, c, "explain", byKey{key})
 }
 
 // Documents lists documents page by page.
@@ -317,7 +311,7 @@ func (c *Client) Documents(ctx context.Context, f DocumentFilter) (DocumentPage,
 
 // Unwritten finds the newest version that is not in the sink.
 func (c *Client) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
-	return ask[byKey, Unwritten](ctx, c, "unwritten", byKey{string(key)})
+	return ask[byKey, Unwritten](ctx, c, "unwritten", byKey{key})
 }
 
 // Letters lists dead letters.

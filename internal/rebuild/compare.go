@@ -34,11 +34,7 @@ func (r *run) pass(ctx context.Context) error {
 func (r *run) differing(ctx context.Context, docs []sink.Versioned, other string,
 	differs func(d sink.Versioned, has int64) (bool, error),
 ) error {
-	ids := make([]string, len(docs))
-	for i, d := range docs {
-		ids[i] = d.ID
-	}
-	has, err := r.Sink.VersionsOf(ctx, other, ids)
+	has, err := r.Sink.VersionsOf(ctx, other, ids(docs))
 	if err != nil {
 		return err
 	}
@@ -51,6 +47,14 @@ func (r *run) differing(ctx context.Context, docs []sink.Versioned, other string
 		}
 	}
 	return r.repair(ctx, differ)
+}
+
+func ids(docs []sink.Versioned) []string {
+	ids := make([]string, len(docs))
+	for i, d := range docs {
+		ids[i] = d.ID
+	}
+	return ids
 }
 
 // lacking copies what the index in use has and the new one has not, or has in an older version.
@@ -104,20 +108,20 @@ func (r *run) repair(ctx context.Context, differ []string) error {
 		if err != nil {
 			return err
 		}
-		var copies, again []string
-		var gone []sink.Versioned
+		var again []string
+		var copies, gone []sink.Versioned
 		for i, id := range differ {
 			switch {
 			case before[i] == after[i]:
 			case before[i] < 0:
 				gone, again = append(gone, sink.Versioned{ID: id, Version: after[i]}), append(again, id)
 			case after[i] < before[i]:
-				copies = append(copies, id)
+				copies = append(copies, sink.Versioned{ID: id, Version: before[i]})
 			default: // written since the new index was read
 				again = append(again, id)
 			}
 		}
-		copied, why, err := r.copy(ctx, copies, before, differ)
+		copied, why, err := r.copy(ctx, copies)
 		if err != nil {
 			return err
 		}
@@ -135,37 +139,31 @@ func (r *run) repair(ctx context.Context, differ []string) error {
 
 // copy transfers documents, and returns those to look at again. why is the last answer that says
 // that the new index takes nothing now.
-func (r *run) copy(ctx context.Context, copies []string, versions []int64, of []string) (again []string, why string,
-	err error,
-) {
+func (r *run) copy(ctx context.Context, copies []sink.Versioned) (again []string, why string, err error) {
 	if len(copies) == 0 {
 		return nil, "", nil
 	}
 	var outcomes []sink.Outcome
 	err = r.call(ctx, callTime, func(ctx context.Context) (err error) {
-		outcomes, err = r.Sink.Transfer(ctx, r.p.Collection, r.p.Old, r.p.New, copies)
+		outcomes, err = r.Sink.Transfer(ctx, r.p.Collection, r.p.Old, r.p.New, ids(copies))
 		return err
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	version := map[string]int64{}
-	for i, id := range of {
-		version[id] = versions[i]
-	}
 	var gone []sink.Versioned
 	for i, o := range outcomes {
 		switch o.Kind {
 		case sink.Applied, sink.Newer:
-			again = append(again, copies[i])
+			again = append(again, copies[i].ID)
 		case sink.Rejected, sink.Refused:
 			// An older version that the new index may have taken must not be what readers find.
-			gone = append(gone, sink.Versioned{ID: copies[i], Version: version[copies[i]]})
-			if err := r.leave(copies[i], o.Reason); err != nil {
+			gone = append(gone, copies[i])
+			if err := r.leave(copies[i].ID, o.Reason); err != nil {
 				return nil, "", err
 			}
 		default:
-			again, why = append(again, copies[i]), o.Kind.String()+": "+o.Reason
+			again, why = append(again, copies[i].ID), o.Kind.String()+": "+o.Reason
 		}
 	}
 	for i, o := range r.Sink.Erase(ctx, r.p.Collection, r.p.New, gone) {
