@@ -140,24 +140,6 @@ func encode(c change) ([]byte, error) {
 	return []byte(b.String()), err
 }
 
-// all calls f for every document that was not deleted.
-func (s *store) all(f func(change)) error {
-	names, err := filepath.Glob(filepath.Join(s.folder, "*.json"))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		c, err := read(name)
-		if err != nil {
-			return err
-		}
-		if c.Operation == "put" {
-			f(c)
-		}
-	}
-	return nil
-}
-
 // receiver is the HTTP side.
 type receiver struct {
 	secrets [][]byte // none accepts requests without a signature

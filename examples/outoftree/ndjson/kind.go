@@ -66,5 +66,5 @@ func open(ctx context.Context, s sink.Settings, _ sink.Environment) (sink.Sink, 
 		prefix += "/"
 	}
 	options, _ := s.Options.(Options) // lull refuses options of another type
-	return New(NewS3(s3.NewFromConfig(account), place.Host), prefix, options), nil
+	return New(NewBucket(s3.NewFromConfig(account), place.Host), prefix, options), nil
 }

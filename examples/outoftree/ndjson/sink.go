@@ -19,7 +19,7 @@ import (
 type Sink struct {
 	Options
 
-	bucket Bucket
+	bucket *Bucket
 	prefix string
 	last   atomic.Int64 // the number of the last file
 }
@@ -27,7 +27,7 @@ type Sink struct {
 var _ sink.Sink = (*Sink)(nil)
 
 // New returns a sink that puts its files below prefix, which is empty or ends with a slash.
-func New(bucket Bucket, prefix string, o Options) *Sink {
+func New(bucket *Bucket, prefix string, o Options) *Sink {
 	return &Sink{Options: o, bucket: bucket, prefix: prefix}
 }
 
