@@ -7,15 +7,14 @@ import (
 	"compress/gzip"
 	"errors"
 	"io/fs"
-	"os"
 	"time"
 )
 
 // entry is one file of an archive.
 type entry struct {
 	name string // in the archive, with slashes
-	path string // on the disk
 	mode fs.FileMode
+	data []byte
 }
 
 // tarred is a .tar.gz of files, in their order, all with one time and without owners.
@@ -26,16 +25,18 @@ func tarred(at time.Time, files []entry) ([]byte, error) {
 		return nil, err
 	}
 	t := tar.NewWriter(z)
-	err = each(files, func(f entry, data []byte) error {
-		err := t.WriteHeader(&tar.Header{
-			Name: f.name, Mode: int64(f.mode), Size: int64(len(data)), ModTime: at, Format: tar.FormatUSTAR,
-		})
-		if err == nil {
-			_, err = t.Write(data)
+	for _, f := range files {
+		header := tar.Header{
+			Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: at, Format: tar.FormatUSTAR,
 		}
-		return err
-	})
-	err = errors.Join(err, t.Close(), z.Close())
+		if err := t.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := t.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err = errors.Join(t.Close(), z.Close())
 	return out.Bytes(), err
 }
 
@@ -43,29 +44,17 @@ func tarred(at time.Time, files []entry) ([]byte, error) {
 func zipped(at time.Time, files []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	err := each(files, func(f entry, data []byte) error {
+	for _, f := range files {
 		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at}
 		header.SetMode(f.mode)
 		w, err := z.CreateHeader(header)
 		if err == nil {
-			_, err = w.Write(data)
-		}
-		return err
-	})
-	err = errors.Join(err, z.Close())
-	return out.Bytes(), err
-}
-
-// each reads files, and packs one after the other.
-func each(files []entry, pack func(f entry, data []byte) error) error {
-	for _, f := range files {
-		data, err := os.ReadFile(f.path)
-		if err == nil {
-			err = pack(f, data)
+			_, err = w.Write(f.data)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	err := z.Close()
+	return out.Bytes(), err
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -109,8 +108,12 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 	for _, p := range built {
 		path := filepath.Join(dist, string(p), release.Program)
 		name := release.Zip(r.version, p, architectures[arch])
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
 		// The same program gives the same zip, whatever the commit.
-		packed, err := zipped(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), []entry{{release.Program, path, 0o755}})
+		packed, err := zipped(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), []entry{{release.Program, 0o755, data}})
 		if err == nil {
 			err = r.write(name, packed)
 		}
@@ -170,15 +173,21 @@ func (r *making) program(
 	if err := r.build(ctx, p, on, sums); err != nil {
 		return err
 	}
-	path := r.built(p, on)
-	content := []entry{{filepath.Base(path), path, 0o755}}
+	path, folder := r.built(p, on), p.name+"_"+r.version+"_"+on.String()
+	content := []entry{{name: path, mode: 0o755}}
 	for _, file := range p.beside {
-		content = append(content, entry{filepath.Base(file), filepath.Join(r.root, file), 0o644})
+		content = append(content, entry{name: filepath.Join(r.root, file), mode: 0o644})
+	}
+	for i, file := range content {
+		data, err := os.ReadFile(file.name)
+		if err != nil {
+			return err
+		}
+		content[i].name, content[i].data = filepath.Base(file.name), data
 	}
 	if p.name == "lull" {
 		content = append(content, completion...)
 	}
-	folder := p.name + "_" + r.version + "_" + on.String()
 	for i := range content {
 		content[i].name = folder + "/" + content[i].name
 	}
@@ -205,17 +214,12 @@ func (r *making) completion(ctx context.Context) (files []entry, err error) {
 	if err := r.build(ctx, programs[0], here, nil); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(r.scratch(), "completion")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
 	for _, shell := range slices.Sorted(maps.Keys(shells)) {
-		text, err := exec.CommandContext(ctx, r.built(programs[0], here), "completion", shell).Output()
-		path := filepath.Join(dir, shells[shell])
-		if err = errors.Join(err, os.WriteFile(path, text, 0o644)); err != nil {
-			return nil, fmt.Errorf("completion for %s: %w", shell, err)
+		text, err := r.run(ctx, nil, r.built(programs[0], here), "completion", shell)
+		if err != nil {
+			return nil, err
 		}
-		files = append(files, entry{"completion/" + shells[shell], path, 0o644})
+		files = append(files, entry{"completion/" + shells[shell], 0o644, text})
 	}
 	return files, nil
 }

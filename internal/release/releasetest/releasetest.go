@@ -4,12 +4,14 @@ package releasetest
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/release"
@@ -36,14 +38,7 @@ func Zipped(t testing.TB, name string, content []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	w, err := z.Create(name)
-	if err == nil {
-		_, err = w.Write(content)
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
+	if err := errors.Join(z.AddFS(fstest.MapFS{name: {Data: content}}), z.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -52,10 +47,7 @@ func Zipped(t testing.TB, name string, content []byte) []byte {
 // File writes a file, and the folders above it.
 func File(t testing.TB, path string, content []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, content, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
