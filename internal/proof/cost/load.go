@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -33,23 +34,23 @@ const (
 
 // Validate says what is wrong with a load: it names the first fault.
 func (l Load) Validate() error {
-	switch {
-	case !(l.Rate >= 0 && l.Rate <= MaxRate):
-		return fmt.Errorf("%g events a second: want 0 to %d", l.Rate, MaxRate)
-	case l.Rate > 0 && l.Rate < 1.0/3600:
-		return fmt.Errorf("%g events a second: want one an hour at least, or 0", l.Rate)
-	case l.Burst < 1 || l.Burst > MaxBurst:
-		return fmt.Errorf("bursts of %d events: want 1 to %d", l.Burst, MaxBurst)
-	case l.Spread < 0 || l.Spread > maxSpread:
-		return fmt.Errorf("bursts over %s: want 0s to %s", l.Spread, maxSpread)
-	case !(l.Hours >= minHours && l.Hours <= 24):
-		return fmt.Errorf("%g hours a day: want %g to 24", l.Hours, minHours)
-	case l.Documents < 0 || l.Documents > 1e9:
-		return fmt.Errorf("%d documents: want 0 to a billion", l.Documents)
-	case l.Bytes < minBytes || l.Bytes > maxBytes:
-		return fmt.Errorf("%d bytes an event: want %d to %d", l.Bytes, minBytes, maxBytes)
+	return cmp.Or(
+		want(l.Rate >= 0 && l.Rate <= MaxRate, "%g events a second: want 0 to %d", l.Rate, MaxRate),
+		want(l.Rate == 0 || l.Rate >= 1.0/3600, "%g events a second: want one an hour at least, or 0", l.Rate),
+		want(l.Burst >= 1 && l.Burst <= MaxBurst, "bursts of %d events: want 1 to %d", l.Burst, MaxBurst),
+		want(l.Spread >= 0 && l.Spread <= maxSpread, "bursts over %s: want 0s to %s", l.Spread, maxSpread),
+		want(l.Hours >= minHours && l.Hours <= 24, "%g hours a day: want %g to 24", l.Hours, minHours),
+		want(l.Documents >= 0 && l.Documents <= 1e9, "%d documents: want 0 to a billion", l.Documents),
+		want(l.Bytes >= minBytes && l.Bytes <= maxBytes, "%d bytes an event: want %d to %d", l.Bytes, minBytes, maxBytes),
+	)
+}
+
+// want is an error unless it holds.
+func want(holds bool, format string, args ...any) error {
+	if holds {
+		return nil
 	}
-	return nil
+	return fmt.Errorf(format, args...)
 }
 
 // A month has 30 days.

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/proof/cost"
@@ -97,7 +99,7 @@ var ErrBusy = errors.New("another simulation runs: wait for its end, or stop it"
 type Comparer struct {
 	running config.Config
 	text    string
-	busy    chan struct{}
+	busy    *semaphore.Weighted
 	// patience is how long a comparison waits for the end of another one, which may have been stopped.
 	patience time.Duration
 	within   time.Duration // a comparison that takes longer is given up
@@ -110,7 +112,7 @@ func NewComparer(running *config.Config) (*Comparer, error) {
 		return nil, err
 	}
 	return &Comparer{
-		running: *running, text: string(text), busy: make(chan struct{}, 1), patience: 5 * time.Second,
+		running: *running, text: string(text), busy: semaphore.NewWeighted(1), patience: 5 * time.Second,
 		within: within,
 	}, nil
 }
@@ -125,7 +127,7 @@ func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line 
 	if !c.room(ctx) {
 		return ErrBusy
 	}
-	defer func() { <-c.busy }()
+	defer c.busy.Release(1)
 	limited, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()
 	load, yours, err := c.read(question)
@@ -145,19 +147,12 @@ func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line 
 
 // room waits a little for the end of a comparison that was just stopped.
 func (c *Comparer) room(ctx context.Context) bool {
-	select {
-	case c.busy <- struct{}{}:
+	if c.busy.TryAcquire(1) {
 		return true
-	default:
 	}
 	patient, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	select {
-	case c.busy <- struct{}{}:
-		return true
-	case <-patient.Done():
-		return false
-	}
+	return c.busy.Acquire(patient, 1) == nil
 }
 
 // read returns every fault of the question at once.

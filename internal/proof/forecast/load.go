@@ -55,15 +55,10 @@ func (f *Fault) Error() string { return fmt.Sprintf("--%s %s: %s", f.Field, f.Va
 
 // Faults returns every Fault that an error is made of, in their order.
 func Faults(err error) (all []*Fault) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			all = append(all, Faults(e)...)
+	for _, e := range config.Apart(err) {
+		if f, ok := errors.AsType[*Fault](e); ok {
+			all = append(all, f)
 		}
-		return all
-	}
-	var f *Fault
-	if errors.As(err, &f) {
-		all = append(all, f)
 	}
 	return all
 }
