@@ -8,13 +8,14 @@ import (
 	"testing"
 )
 
-// Run is a suite: its promises by name, checked beside each other, each on an opening of its own.
-func Run[S any](t *testing.T, open func(t *testing.T) S, promises map[string]func(*testing.T, S)) {
+// Run is a suite: its promises by name, checked beside each other, each on an opening of its own,
+// which knows its test.
+func Run[S any](t *testing.T, open func(t *testing.T) S, promises map[string]func(S)) {
 	t.Helper()
 	for name, check := range promises {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check(t, open(t))
+			check(open(t))
 		})
 	}
 }

@@ -1,7 +1,7 @@
 package archivetest
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -19,7 +19,7 @@ import (
 // Run is the suite. open makes a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) archive.Store) {
 	t.Helper()
-	storetest.Run(t, open, map[string]func(*testing.T, archive.Store){
+	storetest.Run(t, func(t *testing.T) run { return run{t, open(t)} }, map[string]func(run){
 		"an object comes back as it was put":               roundTrip,
 		"an absent object is not found":                    notFound,
 		"putting an object again replaces it":              replaces,
@@ -27,6 +27,12 @@ func Run(t *testing.T, open func(t *testing.T) archive.Store) {
 		"objects are listed by time, in pages of any size": lists,
 		"a call under a context that has ended fails":      endedContext,
 	})
+}
+
+// run is one test of a store.
+type run struct {
+	*testing.T
+	archive.Store
 }
 
 // hours gives each test of a process hours of its own, in a day of its own.
@@ -43,68 +49,62 @@ func name(at time.Time) archive.Name {
 	}.Name()
 }
 
-func put(t *testing.T, s archive.Store, n archive.Name, text string) {
-	t.Helper()
-	if err := s.Put(t.Context(), n, []byte(text)); err != nil {
-		t.Fatalf("put %s: %v", n, err)
+func (r run) put(n archive.Name, text string) {
+	r.Helper()
+	storetest.OK(r, "put "+string(n), r.Put(r.Context(), n, []byte(text)))
+}
+
+func (r run) holds(n archive.Name, want string) {
+	r.Helper()
+	if got, err := r.Get(r.Context(), n); err != nil || string(got) != want {
+		r.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 
-func holds(t *testing.T, s archive.Store, n archive.Name, want string) {
-	t.Helper()
-	if got, err := s.Get(t.Context(), n); err != nil || string(got) != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
+func (r run) gone(n archive.Name) {
+	r.Helper()
+	if got, err := r.Get(r.Context(), n); !errors.Is(err, archive.ErrNotFound) {
+		r.Errorf("got %q, %v, want that it is not found", got, err)
 	}
 }
 
-func gone(t *testing.T, s archive.Store, n archive.Name) {
-	t.Helper()
-	if got, err := s.Get(t.Context(), n); !errors.Is(err, archive.ErrNotFound) {
-		t.Errorf("got %q, %v, want that it is not found", got, err)
-	}
-}
-
-func roundTrip(t *testing.T, s archive.Store) {
+func roundTrip(r run) {
 	at := hour()
 	for i, text := range []string{"a\x00\xff\n", strings.Repeat("large", 1<<18)} {
 		n := name(at.Add(time.Duration(i) * time.Second))
-		put(t, s, n, text)
-		holds(t, s, n, text)
+		r.put(n, text)
+		r.holds(n, text)
 	}
 }
 
-func notFound(t *testing.T, s archive.Store) { gone(t, s, name(hour())) }
+func notFound(r run) { r.gone(name(hour())) }
 
-func replaces(t *testing.T, s archive.Store) {
+func replaces(r run) {
 	at := hour()
 	n := name(at)
-	put(t, s, n, "first")
-	put(t, s, n, "second")
-	holds(t, s, n, "second")
-	if err := s.Rewrite(t.Context(), n, []byte("third")); err != nil {
-		t.Fatalf("rewrite: %v", err)
-	}
-	holds(t, s, n, "third")
-	list, more, err := s.List(t.Context(), archive.After(at), archive.After(at.Add(time.Second)), 10)
+	r.put(n, "first")
+	r.put(n, "second")
+	r.holds(n, "second")
+	storetest.OK(r, "rewrite", r.Rewrite(r.Context(), n, []byte("third")))
+	r.holds(n, "third")
+	list, more, err := r.List(r.Context(), archive.After(at), archive.After(at.Add(time.Second)), 10)
 	if err != nil || more || len(list) != 1 {
-		t.Errorf("got %v, %v, %v, want it once", list, more, err)
+		r.Errorf("got %v, %v, %v, want it once", list, more, err)
 	}
 }
 
-func removes(t *testing.T, s archive.Store) {
+func removes(r run) {
 	n, other := name(hour()), name(hour())
-	put(t, s, n, "x")
-	put(t, s, other, "y")
+	r.put(n, "x")
+	r.put(other, "y")
 	for range 2 {
-		if err := s.Remove(t.Context(), n); err != nil {
-			t.Fatalf("remove: %v", err)
-		}
+		storetest.OK(r, "remove", r.Remove(r.Context(), n))
 	}
-	gone(t, s, n)
-	holds(t, s, other, "y")
+	r.gone(n)
+	r.holds(other, "y")
 }
 
-func lists(t *testing.T, s archive.Store) {
+func lists(r run) {
 	from := hour()
 	hours.Add(2)
 	var want []archive.Name
@@ -112,54 +112,50 @@ func lists(t *testing.T, s archive.Store) {
 		90 * time.Minute, 0, time.Hour, time.Millisecond, 59*time.Minute + 59*time.Second + 999*time.Millisecond,
 	} {
 		n := name(from.Add(after))
-		put(t, s, n, "text")
+		r.put(n, "text")
 		want = append(want, n)
 	}
-	put(t, s, name(from.Add(-time.Millisecond)), "before")
-	put(t, s, name(from.Add(100*time.Minute)), "behind")
+	r.put(name(from.Add(-time.Millisecond)), "before")
+	r.put(name(from.Add(100*time.Minute)), "behind")
 	slices.Sort(want)
 	for _, limit := range []int{1, 2, 5, 100} {
 		var got []archive.Name
-		after := archive.After(from)
-		for more := true; more; {
-			var page []archive.Object
-			var err error
-			page, more, err = s.List(t.Context(), after, archive.After(from.Add(100*time.Minute)), limit)
-			if err != nil || len(page) > limit || more && len(page) == 0 {
-				t.Fatalf("limit %d: got %d, %v, %v", limit, len(page), more, err)
+		for _, o := range storetest.Walk(r, limit, func(after string, limit int) ([]archive.Object, string, error) {
+			first := cmp.Or(archive.Name(after), archive.After(from))
+			page, more, err := r.List(r.Context(), first, archive.After(from.Add(100*time.Minute)), limit)
+			if err != nil || !more {
+				return page, "", err
 			}
-			for _, o := range page {
-				got, after = append(got, o.Name), o.Name
-				if o.Bytes != 4 {
-					t.Errorf("%s: got %d bytes, want 4", o.Name, o.Bytes)
-				}
+			if len(page) == 0 {
+				return nil, "", errors.New("an empty page, and more behind it")
+			}
+			return page, string(page[len(page)-1].Name), nil
+		}) {
+			got = append(got, o.Name)
+			if o.Bytes != 4 {
+				r.Errorf("%s: got %d bytes, want 4", o.Name, o.Bytes)
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("limit %d: got %q, want %q", limit, got, want)
+			r.Errorf("limit %d: got %q, want %q", limit, got, want)
 		}
 	}
 	var got []archive.Name
-	err := archive.Range(t.Context(), s, from, from.Add(100*time.Minute), want[0], func(o archive.Object) error {
+	err := archive.Range(r.Context(), r.Store, from, from.Add(100*time.Minute), want[0], func(o archive.Object) error {
 		got = append(got, o.Name)
 		return nil
 	})
 	if err != nil || !slices.Equal(got, want[1:]) {
-		t.Errorf("got %q, %v, want what is behind the first", got, err)
+		r.Errorf("got %q, %v, want what is behind the first", got, err)
 	}
 }
 
-func endedContext(t *testing.T, s archive.Store) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	n := name(hour())
-	_, get := s.Get(ctx, n)
-	_, _, list := s.List(ctx, "", n, 1)
-	for call, err := range map[string]error{
-		"put": s.Put(ctx, n, nil), "get": get, "list": list, "remove": s.Remove(ctx, n), "rewrite": s.Rewrite(ctx, n, nil),
-	} {
-		if err == nil {
-			t.Errorf("%s: got no error", call)
-		}
-	}
+func endedContext(r run) {
+	ended, n := storetest.Ended(r), name(hour())
+	_, get := r.Get(ended, n)
+	_, _, list := r.List(ended, "", n, 1)
+	storetest.Failed(r, map[string]error{
+		"put": r.Put(ended, n, nil), "get": get, "list": list, "remove": r.Remove(ended, n),
+		"rewrite": r.Rewrite(ended, n, nil),
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,8 +19,8 @@ import (
 // Run is the suite. open makes a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 	t.Helper()
-	fresh := func(t *testing.T) *run { return &run{Store: open(t), name: strings.ToLower(rand.Text())} }
-	storetest.Run(t, fresh, map[string]func(*testing.T, *run){
+	fresh := func(t *testing.T) *run { return &run{T: t, Store: open(t), name: strings.ToLower(rand.Text())} }
+	storetest.Run(t, fresh, map[string]func(*run){
 		"a dead letter comes back byte for byte: a large one, and one without a document": roundTrip,
 		"an absent dead letter is not there":                                              absent,
 		"a dead letter without an id is refused":                                          noID,
@@ -41,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 
 // run is one test with a name of its own in what it stores.
 type run struct {
+	*testing.T
 	deadletter.Store
 	name string
 	n    int
@@ -69,47 +69,51 @@ func (r *run) letter() deadletter.Letter {
 	}
 }
 
-func (r *run) park(t *testing.T, l deadletter.Letter, want deadletter.Parking) {
-	t.Helper()
-	got, err := r.Park(t.Context(), l)
-	if err != nil {
-		t.Fatalf("park: %v", err)
-	}
+func (r *run) park(l deadletter.Letter, want deadletter.Parking) {
+	r.Helper()
+	got, err := r.Park(r.Context(), l)
+	storetest.OK(r, "park", err)
 	if got != want {
-		t.Errorf("park: %s, want %s", got, want)
+		r.Errorf("park: %s, want %s", got, want)
 	}
 }
 
-func (r *run) drop(t *testing.T, id string) {
-	t.Helper()
-	if err := r.Drop(t.Context(), id); err != nil {
-		t.Errorf("drop: %v", err)
+func (r *run) drop(id string) {
+	r.Helper()
+	storetest.OK(r, "drop", r.Drop(r.Context(), id))
+}
+
+// mark counts a redrive, also in what is expected of the dead letter.
+func (r *run) mark(l *deadletter.Letter, at time.Time, auto bool) {
+	r.Helper()
+	storetest.OK(r, "mark", r.MarkRedriven(r.Context(), l.ID, at, auto))
+	l.State, l.RedrivenAt = deadletter.Redriven, at
+	if l.Redrives++; auto {
+		l.Auto++
 	}
 }
 
-func (r *run) mark(t *testing.T, id string, at time.Time, auto bool) {
-	t.Helper()
-	if err := r.MarkRedriven(t.Context(), id, at, auto); err != nil {
-		t.Fatalf("mark: %v", err)
-	}
-}
-
-func (r *run) expect(t *testing.T, want deadletter.Letter) {
-	t.Helper()
-	got, ok, err := r.Get(t.Context(), want.ID)
+func (r *run) expect(want deadletter.Letter) {
+	r.Helper()
+	got, ok, err := r.Get(r.Context(), want.ID)
 	if err != nil || !ok {
-		t.Fatalf("get: %v, %v, want the dead letter", ok, err)
+		r.Fatalf("get: %v, %v, want the dead letter", ok, err)
 	}
-	want.Hash = deadletter.Hash(want.Body, want.Attributes)
-	if g, w := utc(got.Facts), utc(want.Facts); g != w {
-		t.Errorf("facts %+v\nwant %+v", g, w)
+	if g, w := utc(got.Facts), kept(want); g != w {
+		r.Errorf("facts %+v\nwant %+v", g, w)
 	}
 	if got.Body != want.Body {
-		t.Errorf("body of %d bytes, want %d bytes, the same", len(got.Body), len(want.Body))
+		r.Errorf("body of %d bytes, want %d bytes, the same", len(got.Body), len(want.Body))
 	}
 	if len(got.Attributes)+len(want.Attributes) > 0 && !reflect.DeepEqual(got.Attributes, want.Attributes) {
-		t.Errorf("attributes %v, want %v", got.Attributes, want.Attributes)
+		r.Errorf("attributes %v, want %v", got.Attributes, want.Attributes)
 	}
+}
+
+// kept are the facts that a store has of a dead letter.
+func kept(l deadletter.Letter) deadletter.Facts {
+	l.Hash = deadletter.Hash(l.Body, l.Attributes)
+	return utc(l.Facts)
 }
 
 func utc(f deadletter.Facts) deadletter.Facts {
@@ -119,7 +123,7 @@ func utc(f deadletter.Facts) deadletter.Facts {
 	return f
 }
 
-func roundTrip(t *testing.T, r *run) {
+func roundTrip(r *run) {
 	large := r.letter()
 	large.Body = strings.Repeat("größer\x7f", queue.MaxBytes/9)
 	undecodable := deadletter.Letter{Facts: deadletter.Facts{
@@ -127,29 +131,29 @@ func roundTrip(t *testing.T, r *run) {
 		State: deadletter.Parked,
 	}, Body: "not JSON"}
 	for _, l := range []deadletter.Letter{r.letter(), large, undecodable} {
-		r.park(t, l, deadletter.Fresh)
-		r.expect(t, l)
+		r.park(l, deadletter.Fresh)
+		r.expect(l)
 	}
 }
 
-func replacesNothing(t *testing.T, r *run) {
+func replacesNothing(r *run) {
 	first := r.letter()
-	r.park(t, first, deadletter.Fresh)
+	r.park(first, deadletter.Fresh)
 	other := first
 	other.Body, other.Event, other.MessageID, other.Lane = "another message of the same version", 7, "m-2", "live"
 	other.FirstSent, other.Sent = died, died
 	other.Reason, other.LastError, other.Refusals = deadletter.Refusals, "later", 6
 	for range 2 {
-		r.park(t, other, deadletter.Other)
+		r.park(other, deadletter.Other)
 		want := first
 		want.Reason, want.LastError, want.Refusals = other.Reason, other.LastError, other.Refusals
-		r.expect(t, want)
+		r.expect(want)
 	}
-	r.park(t, first, deadletter.Again)
-	r.expect(t, first)
-	r.drop(t, first.ID)
-	r.park(t, other, deadletter.Fresh)
-	r.expect(t, other)
+	r.park(first, deadletter.Again)
+	r.expect(first)
+	r.drop(first.ID)
+	r.park(other, deadletter.Fresh)
+	r.expect(other)
 }
 
 // of is another dead letter of the same message.
@@ -159,273 +163,249 @@ func (r *run) of(l deadletter.Letter) deadletter.Letter {
 	return other
 }
 
-func sharesMessage(t *testing.T, r *run) {
+func sharesMessage(r *run) {
 	one := r.letter()
 	one.Body += r.name
 	two, three := r.of(one), r.of(one)
 	stranger := r.letter()
 	letters := []deadletter.Letter{one, two, three}
 	for _, l := range append(letters, stranger) {
-		r.park(t, l, deadletter.Fresh)
+		r.park(l, deadletter.Fresh)
 	}
 	hash := deadletter.Hash(one.Body, one.Attributes)
 	for i, l := range letters {
-		found, err := r.Message(t.Context(), hash)
-		if err != nil {
-			t.Fatalf("list the message's: %v", err)
-		}
-		var ids, want []string
-		for _, f := range found {
-			ids = append(ids, f.ID)
-			full, _, _ := r.Get(t.Context(), f.ID)
-			if utc(f) != utc(full.Facts) {
-				t.Errorf("listed %+v, want %+v", f, full.Facts)
-			}
-		}
+		found, err := r.Message(r.Context(), hash)
+		storetest.OK(r, "list the message's", err)
+		r.listed("of the message", found, letters[i:])
 		for _, l := range letters[i:] {
-			want = append(want, l.ID)
-			r.expect(t, l)
-		}
-		if !slices.Equal(ids, want) {
-			t.Errorf("the message has dead letters %v, want %v", ids, want)
+			r.expect(l)
 		}
 		for range 2 {
-			r.drop(t, l.ID)
+			r.drop(l.ID)
 		}
 	}
-	if found, err := r.Message(t.Context(), hash); err != nil || len(found) != 0 {
-		t.Errorf("the message has dead letters %v, error %v, want none", found, err)
+	if found, err := r.Message(r.Context(), hash); err != nil || len(found) != 0 {
+		r.Errorf("the message has dead letters %v, error %v, want none", found, err)
 	}
-	r.expect(t, stranger)
-	r.park(t, two, deadletter.Fresh)
-	r.expect(t, two)
+	r.expect(stranger)
+	r.park(two, deadletter.Fresh)
+	r.expect(two)
 }
 
 // Dead letters of one message are parked and dropped beside each other.
-func losesNoMessage(t *testing.T, r *run) {
+func losesNoMessage(r *run) {
 	stays := r.letter()
 	stays.Body += r.name
 	goes := []deadletter.Letter{r.of(stays), r.of(stays), r.of(stays)}
-	parks := func(l deadletter.Letter) {
-		if _, err := r.Park(t.Context(), l); err != nil {
-			t.Errorf("park: %v", err)
-		}
-	}
+	letters := slices.Concat(goes, goes, []deadletter.Letter{stays})
 	for range 5 {
-		var wg sync.WaitGroup
-		for _, l := range append(goes, goes...) {
-			wg.Go(func() {
-				parks(l)
-				r.drop(t, l.ID)
-			})
-		}
-		wg.Go(func() { parks(stays) })
-		wg.Wait()
-		r.expect(t, stays)
-		r.drop(t, stays.ID)
+		storetest.AtOnce(len(letters), func(i int) {
+			_, err := r.Park(r.Context(), letters[i])
+			if letters[i].ID != stays.ID {
+				err = errors.Join(err, r.Drop(r.Context(), letters[i].ID))
+			}
+			if err != nil {
+				r.Errorf("park or drop: %v", err)
+			}
+		})
+		r.expect(stays)
+		r.drop(stays.ID)
 	}
 }
 
-func absent(t *testing.T, r *run) { r.absent(t, r.name) }
+func absent(r *run) { r.absent(r.name) }
 
-func (r *run) absent(t *testing.T, id string) {
-	t.Helper()
-	if _, ok, err := r.Get(t.Context(), id); ok || err != nil {
-		t.Errorf("get: %v, %v, want false and no error", ok, err)
+func (r *run) absent(id string) {
+	r.Helper()
+	if _, ok, err := r.Get(r.Context(), id); ok || err != nil {
+		r.Errorf("get: %v, %v, want false and no error", ok, err)
 	}
 }
 
-func noID(t *testing.T, r *run) {
+func noID(r *run) {
 	l := r.letter()
 	l.ID = ""
-	if _, err := r.Park(t.Context(), l); err == nil {
-		t.Error("park: no error")
+	if _, err := r.Park(r.Context(), l); err == nil {
+		r.Error("park: no error")
 	}
 }
 
-func parksAgain(t *testing.T, r *run) {
+func parksAgain(r *run) {
 	l := r.letter()
-	r.park(t, l, deadletter.Fresh)
+	r.park(l, deadletter.Fresh)
 	again := l
 	again.LastError, again.Refusals, again.FirstError = "later", 6, "not the first"
-	r.park(t, again, deadletter.Again)
+	r.park(again, deadletter.Again)
 	again.FirstError = "first"
-	r.expect(t, again)
+	r.expect(again)
 
-	at := died.Add(time.Hour)
+	marked := again
 	for _, auto := range []bool{true, false} {
-		r.mark(t, l.ID, at, auto)
+		r.mark(&marked, died.Add(time.Hour), auto)
 	}
-	r.park(t, again, deadletter.Again)
-	again.RedrivenAt, again.Redrives, again.Auto = at, 2, 1
-	r.expect(t, again)
-	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 1 {
-		t.Errorf("%d dead letters listed, want 1", len(got))
-	}
+	r.park(again, deadletter.Again)
+	marked.State = deadletter.Parked
+	r.expect(marked)
+	r.lists(deadletter.Filter{}, 1000, marked)
 }
 
-func redriven(t *testing.T, r *run) {
+func redriven(r *run) {
 	l := r.letter()
-	r.park(t, l, deadletter.Fresh)
+	r.park(l, deadletter.Fresh)
 	for i, auto := range []bool{true, false, true} {
-		l.RedrivenAt = died.Add(time.Duration(i+1) * time.Hour)
-		r.mark(t, l.ID, l.RedrivenAt, auto)
+		r.mark(&l, died.Add(time.Duration(i+1)*time.Hour), auto)
+		r.expect(l)
 	}
-	l.State, l.Redrives, l.Auto = deadletter.Redriven, 3, 2
-	r.expect(t, l)
 }
 
-func markAbsent(t *testing.T, r *run) {
-	if err := r.MarkRedriven(t.Context(), r.name, died, true); err == nil {
-		t.Error("mark: no error")
+func markAbsent(r *run) {
+	if err := r.MarkRedriven(r.Context(), r.name, died, true); err == nil {
+		r.Error("mark: no error")
 	}
-	absent(t, r)
+	absent(r)
 }
 
-func drops(t *testing.T, r *run) {
+func drops(r *run) {
 	l := r.letter()
-	r.park(t, l, deadletter.Fresh)
+	r.park(l, deadletter.Fresh)
 	for range 2 {
-		r.drop(t, l.ID)
-		r.absent(t, l.ID)
+		r.drop(l.ID)
+		r.absent(l.ID)
 	}
-	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 0 {
-		t.Errorf("%d dead letters listed, want none", len(got))
-	}
-	r.park(t, l, deadletter.Fresh)
+	r.lists(deadletter.Filter{}, 1000)
+	r.park(l, deadletter.Fresh)
 }
 
-// all walks through the list, checks its order and returns the ids that are this test's.
-func (r *run) all(t *testing.T, f deadletter.Filter, limit int) []string {
-	t.Helper()
-	var ids []string
+// lists checks that the list has exactly these of this test's, in this order, and what it says of
+// them.
+func (r *run) lists(f deadletter.Filter, limit int, want ...deadletter.Letter) {
+	r.Helper()
+	var mine []deadletter.Facts
 	var last time.Time
-	for _, l := range r.walk(t, f, limit) {
+	for _, l := range r.walk(f, limit) {
 		if l.Died.Before(last) {
-			t.Errorf("%s died before the one listed before it", l.ID)
+			r.Errorf("%s died before the one listed before it", l.ID)
 		}
 		last = l.Died
 		if strings.HasPrefix(l.ID, r.name) {
-			ids = append(ids, l.ID)
+			mine = append(mine, l)
 		}
 	}
-	return ids
+	r.listed(fmt.Sprintf("%+v in pages of %d", f, limit), mine, want)
 }
 
-func (r *run) walk(t *testing.T, f deadletter.Filter, limit int) []deadletter.Facts {
-	t.Helper()
-	return storetest.Walk(t, limit, func(cursor string, limit int) ([]deadletter.Facts, string, error) {
-		return r.List(t.Context(), f, cursor, limit)
+func (r *run) listed(what string, got []deadletter.Facts, want []deadletter.Letter) {
+	r.Helper()
+	facts := make([]deadletter.Facts, len(want))
+	for i := range want {
+		facts[i] = kept(want[i])
+	}
+	for i := range got {
+		got[i] = utc(got[i])
+	}
+	if !slices.Equal(got, facts) {
+		r.Errorf("%s: %+v, want %+v", what, got, facts)
+	}
+}
+
+func (r *run) walk(f deadletter.Filter, limit int) []deadletter.Facts {
+	r.Helper()
+	return storetest.Walk(r, limit, func(cursor string, limit int) ([]deadletter.Facts, string, error) {
+		return r.List(r.Context(), f, cursor, limit)
 	})
 }
 
-func lists(t *testing.T, r *run) {
-	var want []string
+func lists(r *run) {
 	letters := make([]deadletter.Letter, 17)
 	for i := range letters {
 		letters[i] = r.letter()
-		want = append(want, letters[i].ID)
 	}
 	for i := range letters {
-		r.park(t, letters[i*5%len(letters)], deadletter.Fresh)
+		r.park(letters[i*5%len(letters)], deadletter.Fresh)
 	}
 	for _, limit := range []int{1, 4, 1000} {
-		if got := r.all(t, deadletter.Filter{}, limit); !slices.Equal(got, want) {
-			t.Errorf("pages of %d: %v, want %v", limit, got, want)
-		}
-	}
-	full, ok, err := r.Get(t.Context(), want[0])
-	if err != nil || !ok {
-		t.Fatalf("get: %v, %v", ok, err)
-	}
-	for _, f := range r.walk(t, deadletter.Filter{Doc: full.Doc}, 10) {
-		if utc(f) != utc(full.Facts) {
-			t.Errorf("listed %+v, want %+v", f, full.Facts)
-		}
+		r.lists(deadletter.Filter{}, limit, letters...)
 	}
 }
 
-func filters(t *testing.T, r *run) {
+func filters(r *run) {
 	c := shard.Collection("c" + r.name)
 	a, b, d, e := r.letter(), r.letter(), r.letter(), r.letter()
 	b.Reason, b.Doc = deadletter.DeadDeadline, shard.DocID(c+"#1")
 	d.Doc = shard.DocID(c + "x#1")
 	e.Doc, e.Key, e.Reason = "", "", deadletter.Undecodable
 	for _, l := range []deadletter.Letter{a, b, d, e} {
-		r.park(t, l, deadletter.Fresh)
+		r.park(l, deadletter.Fresh)
 	}
-	r.mark(t, d.ID, died, false)
+	r.mark(&d, died, false)
 	for _, test := range []struct {
-		name string
 		f    deadletter.Filter
-		want []string
+		want []deadletter.Letter
 	}{
-		{"everything", deadletter.Filter{}, []string{a.ID, b.ID, d.ID, e.ID}},
-		{"reason", deadletter.Filter{Reason: deadletter.DeadDeadline}, []string{b.ID}},
-		{"collection", deadletter.Filter{Collection: c}, []string{b.ID}},
-		{"row", deadletter.Filter{Doc: d.Doc}, []string{d.ID}},
-		{"document", deadletter.Filter{Document: d.Doc.Plain()}, []string{d.ID}},
-		{"after", deadletter.Filter{After: b.Died}, []string{d.ID, e.ID}},
-		{"before", deadletter.Filter{Before: d.Died}, []string{a.ID, b.ID}},
-		{"between", deadletter.Filter{After: a.Died, Before: d.Died}, []string{b.ID}},
-		{"parked", deadletter.Filter{State: deadletter.Parked}, []string{a.ID, b.ID, e.ID}},
-		{"redriven", deadletter.Filter{State: deadletter.Redriven}, []string{d.ID}},
-		{"two at once", deadletter.Filter{State: deadletter.Parked, Reason: deadletter.RejectedBySink}, []string{a.ID}},
-		{"nothing", deadletter.Filter{State: deadletter.Redriven, Collection: c}, nil},
+		{deadletter.Filter{}, []deadletter.Letter{a, b, d, e}},
+		{deadletter.Filter{Reason: deadletter.DeadDeadline}, []deadletter.Letter{b}},
+		{deadletter.Filter{Collection: c}, []deadletter.Letter{b}},
+		{deadletter.Filter{Doc: d.Doc}, []deadletter.Letter{d}},
+		{deadletter.Filter{Document: d.Doc.Plain()}, []deadletter.Letter{d}},
+		{deadletter.Filter{After: b.Died}, []deadletter.Letter{d, e}},
+		{deadletter.Filter{Before: d.Died}, []deadletter.Letter{a, b}},
+		{deadletter.Filter{After: a.Died, Before: d.Died}, []deadletter.Letter{b}},
+		{deadletter.Filter{State: deadletter.Parked}, []deadletter.Letter{a, b, e}},
+		{deadletter.Filter{State: deadletter.Redriven}, []deadletter.Letter{d}},
+		{deadletter.Filter{State: deadletter.Parked, Reason: deadletter.RejectedBySink}, []deadletter.Letter{a}},
+		{deadletter.Filter{State: deadletter.Redriven, Collection: c}, nil},
 	} {
 		for _, limit := range []int{1, 100} {
-			if got := r.all(t, test.f, limit); !slices.Equal(got, test.want) {
-				t.Errorf("%s, pages of %d: %v, want %v", test.name, limit, got, test.want)
-			}
+			r.lists(test.f, limit, test.want...)
 		}
 	}
 }
 
-func counts(t *testing.T, r *run) {
+func counts(r *run) {
 	letters := make([]deadletter.Letter, 12)
 	for i := range letters {
 		letters[i] = r.letter()
-		r.park(t, letters[i], deadletter.Fresh)
+		r.park(letters[i], deadletter.Fresh)
 	}
-	for _, l := range letters[:3] {
-		r.mark(t, l.ID, died, false)
+	for i := range 3 {
+		r.mark(&letters[i], died, false)
 	}
 	// The store may hold others, which come and go meanwhile.
 	seen := func() (parked, redriven int) {
-		return len(r.walk(t, deadletter.Filter{State: deadletter.Parked}, 1000)),
-			len(r.walk(t, deadletter.Filter{State: deadletter.Redriven}, 1000))
+		return len(r.walk(deadletter.Filter{State: deadletter.Parked}, 1000)),
+			len(r.walk(deadletter.Filter{State: deadletter.Redriven}, 1000))
 	}
 	for try := 1; ; try++ {
 		parked, redriven := seen()
-		n, more, err := r.Parked(t.Context(), died.Add(-time.Second), 1_000_000)
-		all, moreOfAll, failed := r.Parked(t.Context(), died.AddDate(100, 0, 0), 1_000_000)
-		some, moreThanSome, stopped := r.Parked(t.Context(), died, 2)
+		n, more, err := r.Parked(r.Context(), died.Add(-time.Second), 1_000_000)
+		all, moreOfAll, failed := r.Parked(r.Context(), died.AddDate(100, 0, 0), 1_000_000)
+		some, moreThanSome, stopped := r.Parked(r.Context(), died, 2)
 		if err = errors.Join(err, failed, stopped); err != nil || more || moreOfAll || !moreThanSome || some < 2 {
-			t.Fatalf("%v, more than all: %v, %v; %d of 2, more: %v", err, more, moreOfAll, some, moreThanSome)
+			r.Fatalf("%v, more than all: %v, %v; %d of 2, more: %v", err, more, moreOfAll, some, moreThanSome)
 		}
 		if n == parked && all == parked+redriven {
 			return
 		}
 		if p, d := seen(); p == parked && d == redriven || try == 50 {
-			t.Fatalf("%d parked, and %d with those redriven long ago, want %d and %d", n, all, parked, parked+redriven)
+			r.Fatalf("%d parked, and %d with those redriven long ago, want %d and %d", n, all, parked, parked+redriven)
 		}
 	}
 }
 
-func endedContext(t *testing.T, r *run) {
+func endedContext(r *run) {
 	l := r.letter()
-	r.park(t, l, deadletter.Fresh)
-	ended := storetest.Ended(t)
+	r.park(l, deadletter.Fresh)
+	ended := storetest.Ended(r)
 	_, park := r.Park(ended, l)
 	_, message := r.Message(ended, deadletter.Hash(l.Body, l.Attributes))
 	_, found, get := r.Get(ended, l.ID)
 	_, _, list := r.List(ended, deadletter.Filter{}, "", 10)
-	storetest.Failed(t, map[string]error{
+	storetest.Failed(r, map[string]error{
 		"park": park, "get": get, "message": message, "list": list, "mark": r.MarkRedriven(ended, l.ID, died, true),
 		"drop": r.Drop(ended, l.ID),
 	})
 	if found {
-		t.Error("get: a dead letter beside the error")
+		r.Error("get: a dead letter beside the error")
 	}
-	r.expect(t, l)
+	r.expect(l)
 }

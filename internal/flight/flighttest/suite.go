@@ -22,7 +22,7 @@ import (
 // Run is the suite. open makes a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) flight.Store) {
 	t.Helper()
-	storetest.Run(t, open, map[string]func(*testing.T, flight.Store){
+	storetest.Run(t, func(t *testing.T) run { return run{t, open(t)} }, map[string]func(run){
 		"a manifest comes back as it was put, also a large one":              roundTrip,
 		"a manifest that was got belongs to its caller":                      ownCopy,
 		"putting a flight again replaces it":                                 replaces,
@@ -36,6 +36,12 @@ func Run(t *testing.T, open func(t *testing.T) flight.Store) {
 		"the list knows the newest object and the checkpoints of a flight":   listsNewest,
 		"a call under a context that has ended fails":                        endedContext,
 	})
+}
+
+// run is one test of a store.
+type run struct {
+	*testing.T
+	flight.Store
 }
 
 // manifest is a flight of its own with n records.
@@ -71,182 +77,168 @@ func manifest(n int) *flight.Manifest {
 	return m
 }
 
-func put(t *testing.T, s flight.Store, m *flight.Manifest) {
-	t.Helper()
-	if err := s.Put(t.Context(), m); err != nil {
-		t.Fatalf("put: %v", err)
-	}
+func (r run) put(m *flight.Manifest) {
+	r.Helper()
+	storetest.OK(r, "put", r.Put(r.Context(), m))
 }
 
-func checkpoint(t *testing.T, s flight.Store, id flight.ID, n int) {
-	t.Helper()
-	if _, err := s.Continue(t.Context(), id, n, flight.State{Flight: id}); err != nil {
-		t.Fatalf("continue: %v", err)
-	}
+func (r run) checkpoint(id flight.ID, n int) {
+	r.Helper()
+	_, err := r.Continue(r.Context(), id, n, flight.State{Flight: id})
+	storetest.OK(r, "continue", err)
 }
 
-func get(t *testing.T, s flight.Store, id flight.ID) *flight.Manifest {
-	t.Helper()
-	got, err := s.Get(t.Context(), id)
-	if err != nil {
-		t.Fatalf("get: %v", err)
-	}
+func (r run) get(id flight.ID) *flight.Manifest {
+	r.Helper()
+	got, err := r.Get(r.Context(), id)
+	storetest.OK(r, "get", err)
 	return got
 }
 
-func expect(t *testing.T, s flight.Store, want *flight.Manifest) {
-	t.Helper()
-	got := get(t, s, want.Flight)
+func (r run) expect(want *flight.Manifest) {
+	r.Helper()
+	got := r.get(want.Flight)
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %d records of flight %s, not as they were put (%d of %s)", len(got.Records), got.Flight,
+		r.Errorf("got %d records of flight %s, not as they were put (%d of %s)", len(got.Records), got.Flight,
 			len(want.Records), want.Flight)
 	}
 }
 
-func roundTrip(t *testing.T, s flight.Store) {
+func roundTrip(r run) {
 	large := manifest(1000)
 	for i := range large.Records {
 		large.Records[i].Message.Body = strings.Repeat(large.Records[i].Message.ID+";", 700)
 	}
 	for _, m := range []*flight.Manifest{manifest(0), manifest(1), manifest(3), large} {
-		put(t, s, m)
-		expect(t, s, m)
+		r.put(m)
+		r.expect(m)
 	}
 }
 
-func ownCopy(t *testing.T, s flight.Store) {
+func ownCopy(r run) {
 	m := manifest(2)
-	put(t, s, m)
-	got := get(t, s, m.Flight)
+	r.put(m)
+	got := r.get(m.Flight)
 	got.Records[0].Message.Attributes["key"] = queue.Text("changed")
 	got.Records[0].Events[0].Due = 99
 	got.Records = got.Records[:1]
-	expect(t, s, m)
+	r.expect(m)
 }
 
-func replaces(t *testing.T, s flight.Store) {
+func replaces(r run) {
 	m := manifest(2)
-	put(t, s, m)
+	r.put(m)
 	m.Records = m.Records[1:]
-	put(t, s, m)
-	expect(t, s, m)
+	r.put(m)
+	r.expect(m)
 }
 
 // replacedWhileRead is what a repeated Put looks like beside the flight's first turn. Under the
 // race detector it also finds a store that shares its own state with readers.
-func replacedWhileRead(t *testing.T, s flight.Store) {
+func replacedWhileRead(r run) {
 	m := manifest(3)
-	put(t, s, m)
+	r.put(m)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
 		for n := range 5 {
 			again := *m
 			again.Records = m.Records[:1+n%3]
-			if err := s.Put(t.Context(), &again); err != nil {
-				t.Errorf("put again: %v", err)
+			if err := r.Put(r.Context(), &again); err != nil {
+				r.Errorf("put %d again: %v", n, err)
 			}
 		}
 	})
 	for range 5 {
-		got := get(t, s, m.Flight)
+		got := r.get(m.Flight)
 		if n := len(got.Records); n < 1 || n > 3 || !reflect.DeepEqual(got.Records, m.Records[:n]) {
-			t.Errorf("got %d records, not as they were put", n)
+			r.Errorf("got %d records, not as they were put", n)
 		}
 	}
 }
 
-func notFound(t *testing.T, s flight.Store) { fails(t, s, manifest(0).Flight, flight.ErrNotFound) }
+func notFound(r run) { r.fails(manifest(0).Flight, flight.ErrNotFound) }
 
 // fails gets a flight that cannot be had.
-func fails(t *testing.T, s flight.Store, id flight.ID, want error) {
-	t.Helper()
-	if _, err := s.Get(t.Context(), id); !errors.Is(err, want) {
-		t.Errorf("get: %v, want %v", err, want)
+func (r run) fails(id flight.ID, want error) {
+	r.Helper()
+	if _, err := r.Get(r.Context(), id); !errors.Is(err, want) {
+		r.Errorf("get: %v, want %v", err, want)
 	}
 }
 
-func newerSchema(t *testing.T, s flight.Store) {
+func newerSchema(r run) {
 	m := manifest(1)
 	m.Schema = flight.SchemaVersion + 1
-	put(t, s, m)
-	fails(t, s, m.Flight, flight.ErrSchema)
+	r.put(m)
+	r.fails(m.Flight, flight.ErrSchema)
 }
 
-func continues(t *testing.T, s flight.Store) {
+func continues(r run) {
 	a, b := manifest(1), manifest(1)
-	put(t, s, a)
-	put(t, s, b)
+	r.put(a)
+	r.put(b)
 	for _, c := range []struct {
 		id   flight.ID
 		n    int
 		want bool
 	}{{a.Flight, 1, true}, {a.Flight, 1, false}, {a.Flight, 2, true}, {b.Flight, 1, true}, {a.Flight, 2, false}} {
-		got, err := s.Continue(t.Context(), c.id, c.n,
+		got, err := r.Continue(r.Context(), c.id, c.n,
 			flight.State{Schema: 1, Flight: c.id, Leg: c.n, Remaining: flight.AllRemaining(2)})
-		if err != nil {
-			t.Fatalf("continue: %v", err)
-		}
+		storetest.OK(r, "continue", err)
 		if got != c.want {
-			t.Errorf("leg %d of %s: created %v, want %v", c.n, c.id, got, c.want)
+			r.Errorf("leg %d of %s: created %v, want %v", c.n, c.id, got, c.want)
 		}
 	}
-	expect(t, s, a)
+	r.expect(a)
 }
 
-func continueRace(t *testing.T, s flight.Store) {
+func continueRace(r run) {
 	m := manifest(1)
-	put(t, s, m)
+	r.put(m)
 	var created atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			mine, err := s.Continue(t.Context(), m.Flight, 1,
-				flight.State{Schema: 1, Flight: m.Flight, Leg: 1, Turn: i})
-			if err != nil {
-				t.Errorf("continue: %v", err)
-			}
-			if mine {
-				created.Add(1)
-			}
-		})
-	}
-	wg.Wait()
+	storetest.AtOnce(20, func(i int) {
+		mine, err := r.Continue(r.Context(), m.Flight, 1, flight.State{Schema: 1, Flight: m.Flight, Leg: 1, Turn: i})
+		if err != nil {
+			r.Errorf("continue: %v", err)
+		}
+		if mine {
+			created.Add(1)
+		}
+	})
 	if n := created.Load(); n != 1 {
-		t.Errorf("%d created the checkpoint, want 1", n)
+		r.Errorf("%d created the checkpoint, want 1", n)
 	}
 }
 
-func deletes(t *testing.T, s flight.Store) {
+func deletes(r run) {
 	m := manifest(1)
-	put(t, s, m)
-	checkpoint(t, s, m.Flight, 1)
-	checkpoint(t, s, m.Flight, 2)
+	r.put(m)
+	r.checkpoint(m.Flight, 1)
+	r.checkpoint(m.Flight, 2)
 	for range 2 { // what is not there is deleted without an error
-		if err := s.Delete(t.Context(), m.Flight); err != nil {
-			t.Fatalf("delete: %v", err)
-		}
-		fails(t, s, m.Flight, flight.ErrNotFound)
+		storetest.OK(r, "delete", r.Delete(r.Context(), m.Flight))
+		r.fails(m.Flight, flight.ErrNotFound)
 	}
-	if _, listed := all(t, s, 1000)[m.Flight]; listed {
-		t.Error("the deleted flight is listed")
+	if _, listed := r.all(1000)[m.Flight]; listed {
+		r.Error("the deleted flight is listed")
 	}
-	if created, err := s.Continue(t.Context(), m.Flight, 2, flight.State{Flight: m.Flight}); err != nil || !created {
-		t.Errorf("continue after the deletion: %v, %v, want true: the checkpoint went too", created, err)
+	if created, err := r.Continue(r.Context(), m.Flight, 2, flight.State{Flight: m.Flight}); err != nil || !created {
+		r.Errorf("continue after the deletion: %v, %v, want true: the checkpoint went too", created, err)
 	}
 }
 
 // all walks through the list and checks its order.
-func all(t *testing.T, s flight.Store, limit int) map[flight.ID]flight.Stored {
-	t.Helper()
+func (r run) all(limit int) map[flight.ID]flight.Stored {
+	r.Helper()
 	seen := map[flight.ID]flight.Stored{}
 	last := flight.ID("")
 	list := func(cursor string, limit int) ([]flight.Stored, string, error) {
-		return s.List(t.Context(), cursor, limit)
+		return r.List(r.Context(), cursor, limit)
 	}
-	for _, f := range storetest.Walk(t, limit, list) {
+	for _, f := range storetest.Walk(r, limit, list) {
 		if f.ID <= last {
-			t.Errorf("%s is listed after %s", f.ID, last)
+			r.Errorf("%s is listed after %s", f.ID, last)
 		}
 		last = f.ID
 		seen[f.ID] = f
@@ -254,65 +246,65 @@ func all(t *testing.T, s flight.Store, limit int) map[flight.ID]flight.Stored {
 	return seen
 }
 
-func lists(t *testing.T, s flight.Store) {
+func lists(r run) {
 	var ids []flight.ID
 	for range 12 {
 		m := manifest(1)
-		put(t, s, m)
+		r.put(m)
 		ids = append(ids, m.Flight)
 		if len(ids)%3 == 0 {
-			checkpoint(t, s, m.Flight, 1)
+			r.checkpoint(m.Flight, 1)
 		}
 	}
 	for _, limit := range []int{1, 5, 1000} {
-		seen := all(t, s, limit)
+		seen := r.all(limit)
 		for i, id := range ids {
 			f, ok := seen[id]
 			if !ok {
-				t.Errorf("pages of %d: %s is not listed", limit, id)
+				r.Errorf("pages of %d: %s is not listed", limit, id)
 				continue
 			}
 			if got, want := f.Legs, (i+1)%3; (want == 0) != (got == 1) || got > 1 {
-				t.Errorf("pages of %d: %d checkpoints, want one for each third flight", limit, got)
+				r.Errorf("pages of %d: %d checkpoints, want one for each third flight", limit, got)
 			}
 		}
 	}
-	if page, _, err := s.List(t.Context(), string(ids[4]), 1); err != nil || len(page) != 1 || page[0].ID <= ids[4] ||
+	if page, _, err := r.List(r.Context(), string(ids[4]), 1); err != nil || len(page) != 1 || page[0].ID <= ids[4] ||
 		page[0].ID > ids[5] {
-		t.Errorf("after %s comes %v (%v), want the next flight, %s at the latest", ids[4], page, err, ids[5])
+		r.Errorf("after %s comes %v (%v), want the next flight, %s at the latest", ids[4], page, err, ids[5])
 	}
 	if !slices.IsSorted(ids) {
-		t.Fatal("the test's own ids do not sort by age")
+		r.Fatal("the test's own ids do not sort by age")
 	}
 }
 
-func listsNewest(t *testing.T, s flight.Store) {
+func listsNewest(r run) {
 	m := manifest(1)
-	put(t, s, m)
-	before := all(t, s, 1000)[m.Flight]
+	r.put(m)
+	before := r.all(1000)[m.Flight]
 	if before.Newest.IsZero() || before.Legs != 0 {
-		t.Errorf("newest %s, %d checkpoints, want a time and none", before.Newest, before.Legs)
+		r.Errorf("newest %s, %d checkpoints, want a time and none", before.Newest, before.Legs)
 	}
-	checkpoint(t, s, m.Flight, 1)
-	checkpoint(t, s, m.Flight, 2)
-	after := all(t, s, 1000)[m.Flight]
+	r.checkpoint(m.Flight, 1)
+	r.checkpoint(m.Flight, 2)
+	after := r.all(1000)[m.Flight]
 	if after.Newest.Before(before.Newest) || after.Legs != 2 {
-		t.Errorf("newest %s, %d checkpoints, want not before %s, and 2", after.Newest, after.Legs, before.Newest)
+		r.Errorf("newest %s, %d checkpoints, want not before %s, and 2", after.Newest, after.Legs, before.Newest)
 	}
 }
 
-func endedContext(t *testing.T, s flight.Store) {
+func endedContext(r run) {
 	m := manifest(1)
-	put(t, s, m)
-	ended := storetest.Ended(t)
-	_, get := s.Get(ended, m.Flight)
-	created, goOn := s.Continue(ended, m.Flight, 1, flight.State{Flight: m.Flight})
-	_, _, list := s.List(ended, "", 10)
-	storetest.Failed(t, map[string]error{
-		"put": s.Put(ended, m), "get": get, "continue": goOn, "delete": s.Delete(ended, m.Flight), "list": list,
+	r.put(m)
+	ended := storetest.Ended(r)
+	_, get := r.Get(ended, m.Flight)
+	created, goOn := r.Continue(ended, m.Flight, 1, flight.State{Flight: m.Flight})
+	_, _, list := r.List(ended, "", 10)
+	storetest.Failed(r, map[string]error{
+		"put": r.Put(ended, m), "get": get, "continue": goOn, "delete": r.Delete(ended, m.Flight), "list": list,
 	})
 	if errors.Is(get, flight.ErrNotFound) || created {
-		t.Errorf("get: %v, checkpoint created: %v; want neither ErrNotFound nor a checkpoint", get, created)
+		r.Errorf("get: %v, checkpoint created: %v; want neither ErrNotFound nor a checkpoint", get, created)
 	}
-	expect(t, s, m)
+	r.expect(m)
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/storetest"
 )
 
-func arrives(t *testing.T, open Open) {
-	b := open(t, long)
+func arrives(r run) {
 	out := queue.Outgoing{
 		Body: "{\"title\":\"größer \\u0000 <&>\",\n\t\"n\":1e400}",
 		Attributes: map[string]queue.Attribute{
@@ -23,43 +22,39 @@ func arrives(t *testing.T, open Open) {
 			"kind":              {Type: "String.custom", String: "größer"},
 		},
 	}
-	granted(t, "send", b.Queue.Send(t.Context(), []queue.Outgoing{out}))
-	got := collect(t, b.Receive, 1)[0]
+	r.granted("send", r.Queue.Send(r.Context(), []queue.Outgoing{out}))
+	got := r.collect(r.Receive, 1)[0]
 	if got.Body != out.Body {
-		t.Errorf("body %q, want %q", got.Body, out.Body)
+		r.Errorf("body %q, want %q", got.Body, out.Body)
 	}
 	if !reflect.DeepEqual(got.Attributes, out.Attributes) {
-		t.Errorf("attributes %v, want %v", got.Attributes, out.Attributes)
+		r.Errorf("attributes %v, want %v", got.Attributes, out.Attributes)
 	}
 	if got.ID == "" || got.Receipt == "" || got.MovedFrom != "" {
-		t.Errorf("id %q, receipt %q, moved from %q, want the first two only", got.ID, got.Receipt, got.MovedFrom)
+		r.Errorf("id %q, receipt %q, moved from %q, want the first two only", got.ID, got.Receipt, got.MovedFrom)
 	}
 	if got.ReceiveCount != 1 {
-		t.Errorf("receive count %d, want 1", got.ReceiveCount)
+		r.Errorf("receive count %d, want 1", got.ReceiveCount)
 	}
 	if got.Sent.IsZero() || got.FirstReceived.Before(got.Sent) {
-		t.Errorf("sent %s, first received %s, want both, in this order", got.Sent, got.FirstReceived)
+		r.Errorf("sent %s, first received %s, want both, in this order", got.Sent, got.FirstReceived)
 	}
 	if cut := got.Sent.Truncate(time.Millisecond); !cut.Equal(got.Sent) {
-		t.Errorf("sent %s, want whole milliseconds", got.Sent)
+		r.Errorf("sent %s, want whole milliseconds", got.Sent)
 	}
 }
 
-func sendsMany(t *testing.T, open Open) {
-	b := open(t, long)
+func sendsMany(r run) {
 	want := numbered(25)
-	b.send(t, want...)
-	all(t, collect(t, b.Receive, 25), want)
+	r.all(r.sent(want...), want...)
 }
 
-func sendsLarge(t *testing.T, open Open) {
-	b := open(t, long)
+func sendsLarge(r run) {
 	want := make([]string, 5)
 	for i := range want {
 		want[i] = string(rune('a'+i)) + body(400<<10)
 	}
-	b.send(t, want...)
-	all(t, collect(t, b.Receive, 5), want)
+	r.all(r.sent(want...), want...)
 }
 
 // Refuses sends what SQS takes and what it refuses by one call, and holds for times that SQS
@@ -122,166 +117,138 @@ func RefusesToHold(t *testing.T, q queue.Queue, receipt string) {
 	}
 }
 
-func refuses(t *testing.T, open Open) {
-	b := open(t, long)
-	taken := Refuses(t, b.Queue)
-	got := collect(t, b.Receive, len(taken))
-	all(t, got, taken)
-	RefusesToHold(t, b.Queue, got[0].Receipt)
+func refuses(r run) {
+	taken := Refuses(r.T, r.Queue)
+	got := r.collect(r.Receive, len(taken))
+	r.all(got, taken...)
+	RefusesToHold(r.T, r.Queue, got[0].Receipt)
 }
 
-func nothing(t *testing.T, open Open) {
-	b := open(t, long)
-	granted(t, "send", b.Queue.Send(t.Context(), nil))
-	granted(t, "hold", b.Queue.Hold(t.Context(), nil, time.Second))
-	granted(t, "delete", b.Queue.Delete(t.Context(), nil))
+func nothing(r run) {
+	r.granted("send", r.Queue.Send(r.Context(), nil))
+	r.hold(time.Second)
+	r.drop()
 }
 
-func delays(t *testing.T, open Open) {
-	b := open(t, long)
-	granted(t, "send", b.Queue.Send(t.Context(), []queue.Outgoing{
+func delays(r run) {
+	r.granted("send", r.Queue.Send(r.Context(), []queue.Outgoing{
 		{Body: "later", Delay: 3 * time.Second},
 		{Body: "now"},
 	}))
-	all(t, collect(t, b.Receive, 1), []string{"now"})
-	b.none(t, time.Second)
-	all(t, collect(t, b.Receive, 1), []string{"later"})
+	r.all(r.collect(r.Receive, 1), "now")
+	r.none(time.Second)
+	r.all(r.collect(r.Receive, 1), "later")
 }
 
-func visibility(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 3 * time.Second})
-	b.send(t, "a")
-	first := collect(t, b.Receive, 1)[0]
-	b.none(t, time.Second)
-	again := b.again(t, first)
+func visibility(r run) {
+	first := r.sent("a")[0]
+	r.none(time.Second)
+	again := r.again(first)
 	if !again.Sent.Equal(first.Sent) || !again.FirstReceived.Equal(first.FirstReceived) {
-		t.Errorf("sent %s, first received %s, want %s and %s", again.Sent, again.FirstReceived, first.Sent,
+		r.Errorf("sent %s, first received %s, want %s and %s", again.Sent, again.FirstReceived, first.Sent,
 			first.FirstReceived)
 	}
 }
 
-func holds(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 2 * time.Second})
-	b.send(t, "a")
-	m := collect(t, b.Receive, 1)[0]
-	granted(t, "hold", b.Queue.Hold(t.Context(), []string{m.Receipt}, 5*time.Second))
-	b.none(t, 3*time.Second)
-	granted(t, "hold again", b.Queue.Hold(t.Context(), []string{m.Receipt}, 4*time.Second))
-	b.none(t, 3*time.Second)
-	b.again(t, m)
+func holds(r run) {
+	m := r.sent("a")[0]
+	r.hold(5*time.Second, m.Receipt)
+	r.none(3 * time.Second)
+	r.hold(4*time.Second, m.Receipt)
+	r.none(3 * time.Second)
+	r.again(m)
 }
 
-func releases(t *testing.T, open Open) {
-	b := open(t, long)
-	b.send(t, "a")
-	m := collect(t, b.Receive, 1)[0]
-	b.none(t, time.Second)
-	granted(t, "hold", b.Queue.Hold(t.Context(), []string{m.Receipt}, 0))
-	b.again(t, m)
+func releases(r run) {
+	m := r.sent("a")[0]
+	r.none(time.Second)
+	r.hold(0, m.Receipt)
+	r.again(m)
 }
 
-func holdGone(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 2 * time.Second})
-	b.send(t, "a", "b")
-	got := collect(t, b.Receive, 2)
-	granted(t, "delete", b.Queue.Delete(t.Context(), []string{got[0].Receipt}))
-	errs := b.Queue.Hold(t.Context(), []string{got[0].Receipt, got[1].Receipt}, 6*time.Second)
+func holdGone(r run) {
+	got := r.sent("a", "b")
+	r.drop(got[0].Receipt)
+	errs := r.Queue.Hold(r.Context(), []string{got[0].Receipt, got[1].Receipt}, 6*time.Second)
 	if len(errs) != 2 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil {
-		t.Errorf("hold: %v, want ErrGone for the first only", errs)
+		r.Errorf("hold: %v, want ErrGone for the first only", errs)
 	}
-	b.none(t, 4*time.Second)
+	r.none(4 * time.Second)
 }
 
-func holdStale(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 2 * time.Second})
-	b.send(t, "a")
-	first := collect(t, b.Receive, 1)[0]
-	again := b.again(t, first)
-	errs := b.Queue.Hold(t.Context(), []string{first.Receipt, again.Receipt, "no receipt"}, 4*time.Second)
+func holdStale(r run) {
+	first := r.sent("a")[0]
+	again := r.again(first)
+	errs := r.Queue.Hold(r.Context(), []string{first.Receipt, again.Receipt, "no receipt"}, 4*time.Second)
 	if len(errs) != 3 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil || !errors.Is(errs[2], queue.ErrGone) {
-		t.Errorf("hold: %v, want ErrGone for the stale one and for what is not a receipt", errs)
+		r.Errorf("hold: %v, want ErrGone for the stale one and for what is not a receipt", errs)
 	}
-	collect(t, b.Receive, 1) // visible again: not in flight
-	if errs := b.Queue.Hold(t.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0),
+	r.collect(r.Receive, 1) // visible again: not in flight
+	if errs := r.Queue.Hold(r.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0),
 		queue.ErrGone) {
-		t.Errorf("hold: %v, want ErrGone", errs)
+		r.Errorf("hold: %v, want ErrGone", errs)
 	}
 }
 
-func holdsMany(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 4 * time.Second})
-	want := numbered(23)
-	b.send(t, want...)
-	granted(t, "hold", b.Queue.Hold(t.Context(), receipts(collect(t, b.Receive, 23)), 60*time.Second))
-	b.none(t, 6*time.Second)
+func holdsMany(r run) {
+	r.hold(60*time.Second, receipts(r.sent(numbered(23)...))...)
+	r.none(6 * time.Second)
 }
 
-func twelveHours(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 5 * time.Second})
-	b.send(t, "a")
-	m := collect(t, b.Receive, 1)[0]
-	b.none(t, 2*time.Second)
-	err := queue.ErrorAt(b.Queue.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold), 0)
+func twelveHours(r run) {
+	m := r.sent("a")[0]
+	r.none(2 * time.Second)
+	err := queue.ErrorAt(r.Queue.Hold(r.Context(), []string{m.Receipt}, queue.MaxHold), 0)
 	if err == nil || errors.Is(err, queue.ErrGone) {
-		t.Errorf("hold twelve hours, two seconds after the receive: %v, want an error that is not ErrGone", err)
+		r.Errorf("hold twelve hours, two seconds after the receive: %v, want an error that is not ErrGone", err)
 	}
-	granted(t, "hold within the limit", b.Queue.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold-time.Minute))
+	r.hold(queue.MaxHold-time.Minute, m.Receipt)
 }
 
-func deletes(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 2 * time.Second})
-	b.send(t, "a", "b")
-	got := collect(t, b.Receive, 2)
-	granted(t, "delete", b.Queue.Delete(t.Context(), []string{got[0].Receipt}))
-	if again := collect(t, b.Receive, 1)[0]; again.ID != got[1].ID {
-		t.Errorf("%s came again, want %s", again.ID, got[1].ID)
+func deletes(r run) {
+	got := r.sent("a", "b")
+	r.drop(got[0].Receipt)
+	if again := r.collect(r.Receive, 1)[0]; again.ID != got[1].ID {
+		r.Errorf("%s came again, want %s", again.ID, got[1].ID)
 	}
-	b.none(t, time.Second)
+	r.none(time.Second)
 }
 
-func deletesTwice(t *testing.T, open Open) {
-	b := open(t, long)
-	b.send(t, "a", "b")
-	got := receipts(collect(t, b.Receive, 2))
+func deletesTwice(r run) {
+	got := receipts(r.sent("a", "b"))
 	for range 2 {
-		granted(t, "delete", b.Queue.Delete(t.Context(), []string{got[0], got[0], got[1], got[0]}))
+		r.drop(got[0], got[0], got[1], got[0])
 	}
 }
 
-func deletesMany(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: 4 * time.Second})
-	b.send(t, numbered(23)...)
-	got := receipts(collect(t, b.Receive, 23))
-	granted(t, "delete", b.Queue.Delete(t.Context(), append(got, got...)))
-	b.none(t, 6*time.Second)
+func deletesMany(r run) {
+	got := receipts(r.sent(numbered(23)...))
+	r.drop(append(got, got...)...)
+	r.none(6 * time.Second)
 }
 
-func moves(t *testing.T, open Open) {
-	b := open(t, Settings{Visibility: time.Second, MaxReceiveCount: 2})
-	b.send(t, "a")
-	first := collect(t, b.Receive, 1)[0]
-	b.again(t, first)
-	b.none(t, 3*time.Second)
-	dead := collect(t, b.Dead, 1)[0]
-	if dead.Body != "a" || dead.MovedFrom != b.Moved || !dead.Sent.Equal(first.Sent) {
-		t.Errorf("%q moved from %q, sent %s, want %q from %q, sent %s", dead.Body, dead.MovedFrom, dead.Sent, "a",
-			b.Moved, first.Sent)
+func moves(r run) {
+	first := r.sent("a")[0]
+	r.again(first)
+	r.none(3 * time.Second)
+	dead := r.collect(r.Dead, 1)[0]
+	if dead.Body != "a" || dead.MovedFrom != r.Moved || !dead.Sent.Equal(first.Sent) {
+		r.Errorf("%q moved from %q, sent %s, want %q from %q, sent %s", dead.Body, dead.MovedFrom, dead.Sent, "a",
+			r.Moved, first.Sent)
 	}
 }
 
-func endedContext(t *testing.T, open Open) {
-	b := open(t, long)
-	b.send(t, "a", "b")
-	got := receipts(collect(t, b.Receive, 2))
-	ended := storetest.Ended(t)
+func endedContext(r run) {
+	got := receipts(r.sent("a", "b"))
+	ended := storetest.Ended(r)
 	for name, errs := range map[string][]error{
-		"send":   b.Queue.Send(ended, []queue.Outgoing{{Body: "c"}, {Body: "d"}}),
-		"hold":   b.Queue.Hold(ended, got, 0),
-		"delete": b.Queue.Delete(ended, got),
+		"send":   r.Queue.Send(ended, []queue.Outgoing{{Body: "c"}, {Body: "d"}}),
+		"hold":   r.Queue.Hold(ended, got, 0),
+		"delete": r.Queue.Delete(ended, got),
 	} {
 		if len(errs) != 2 || errs[0] == nil || errs[1] == nil {
-			t.Errorf("%s: %v, want an error for each entry", name, errs)
+			r.Errorf("%s: %v, want an error for each entry", name, errs)
 		}
 	}
-	b.none(t, 0)
+	r.none(0)
 }

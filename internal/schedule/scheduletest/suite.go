@@ -20,8 +20,8 @@ import (
 // Run is the suite. open makes a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
 	t.Helper()
-	fresh := func(t *testing.T) *run { return &run{Store: open(t), name: strings.ToLower(rand.Text())} }
-	storetest.Run(t, fresh, map[string]func(*testing.T, *run){
+	fresh := func(t *testing.T) *run { return &run{T: t, Store: open(t), name: strings.ToLower(rand.Text())} }
+	storetest.Run(t, fresh, map[string]func(*run){
 		"an item comes back byte for byte once it is due":                    roundTrip,
 		"an item is due at its time, not before":                             dueAt,
 		"the earliest hour comes first, in pages of any size, none left out": pages,
@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
 
 // run is one test with a name of its own in what it stores.
 type run struct {
+	*testing.T
 	schedule.Store
 	name string
 	n    int
@@ -57,147 +58,131 @@ func (r *run) item(at time.Time) schedule.Item {
 	}
 }
 
-func (r *run) put(t *testing.T, it schedule.Item) {
-	t.Helper()
-	if err := r.Put(t.Context(), it); err != nil {
-		t.Fatalf("put: %v", err)
-	}
+func (r *run) put(it schedule.Item) {
+	r.Helper()
+	storetest.OK(r, "put", r.Put(r.Context(), it))
 }
 
-func (r *run) drop(t *testing.T, it schedule.Item) {
-	t.Helper()
-	if err := r.Delete(t.Context(), it.ID); err != nil {
-		t.Fatalf("delete: %v", err)
-	}
+func (r *run) drop(it schedule.Item) {
+	r.Helper()
+	storetest.OK(r, "delete", r.Delete(r.Context(), it.ID))
 }
 
-// due walks through what is due, checks the order of hours and returns the items that are this
-// test's.
-func (r *run) due(t *testing.T, until time.Time, limit int) []schedule.Item {
-	t.Helper()
-	var mine []schedule.Item
+// own are those items that are this test's, with their times in UTC: the store may be shared.
+func (r *run) own(items []schedule.Item) (own []schedule.Item) {
+	for _, it := range items {
+		if strings.HasPrefix(it.ID, r.name) {
+			own = append(own, utc(it))
+		}
+	}
+	return own
+}
+
+func utc(it schedule.Item) schedule.Item {
+	it.NotBefore, it.FirstSent = it.NotBefore.UTC(), it.FirstSent.UTC()
+	return it
+}
+
+// expect walks through what is due, and checks the order of hours, and which items of this test's
+// are there.
+func (r *run) expect(until time.Time, want ...schedule.Item) { r.Helper(); r.due(until, 100, want...) }
+
+func (r *run) due(until time.Time, limit int, want ...schedule.Item) {
+	r.Helper()
 	var hour time.Time
-	due := func(cursor string, limit int) ([]schedule.Item, string, error) {
-		return r.Due(t.Context(), until, cursor, limit)
-	}
-	for _, it := range storetest.Walk(t, limit, due) {
+	all := storetest.Walk(r, limit, func(cursor string, limit int) ([]schedule.Item, string, error) {
+		return r.Due(r.Context(), until, cursor, limit)
+	})
+	for _, it := range all {
 		h := it.NotBefore.Truncate(time.Hour)
 		if h.Before(hour) {
-			t.Errorf("%s of hour %s comes after hour %s", it.ID, h, hour)
+			r.Errorf("%s of hour %s comes after hour %s", it.ID, h, hour)
 		}
 		if it.NotBefore.After(until) {
-			t.Errorf("%s is due at %s, asked was until %s", it.ID, it.NotBefore, until)
+			r.Errorf("%s is due at %s, asked was until %s", it.ID, it.NotBefore, until)
 		}
 		hour = h
-		if strings.HasPrefix(it.ID, r.name) {
-			mine = append(mine, it)
-		}
 	}
-	return mine
-}
-
-func (r *run) expect(t *testing.T, until time.Time, want ...schedule.Item) {
-	t.Helper()
-	got := r.due(t, until, 100)
-	for i := range got {
-		got[i].NotBefore, got[i].FirstSent = got[i].NotBefore.UTC(), got[i].FirstSent.UTC()
-	}
+	got := r.own(all)
 	slices.SortFunc(got, func(a, b schedule.Item) int { return strings.Compare(a.ID, b.ID) })
 	if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
-		t.Errorf("until %s: %+v, want %+v", until.Format(time.TimeOnly), got, want)
+		r.Errorf("until %s, pages of %d: %+v, want %+v", until.Format(time.TimeOnly), limit, got, want)
 	}
 }
 
-func roundTrip(t *testing.T, r *run) {
+func roundTrip(r *run) {
 	it := r.item(begin)
-	r.put(t, it)
+	r.put(it)
 	large := r.item(begin)
 	large.Body, large.Attributes = strings.Repeat("größer\x7f", queue.MaxBytes/9), nil
-	r.put(t, large)
-	r.expect(t, begin.Add(time.Hour), it, large)
+	r.put(large)
+	r.expect(begin.Add(time.Hour), it, large)
 }
 
-func dueAt(t *testing.T, r *run) {
+func dueAt(r *run) {
 	it := r.item(begin)
-	r.put(t, it)
-	r.expect(t, begin.Add(-time.Second))
-	r.expect(t, begin, it)
-	r.expect(t, begin.Add(100*24*time.Hour), it)
+	r.put(it)
+	r.expect(begin.Add(-time.Second))
+	r.expect(begin, it)
+	r.expect(begin.Add(100*24*time.Hour), it)
 }
 
-func pages(t *testing.T, r *run) {
-	want := map[string]bool{}
+func pages(r *run) {
+	var want []schedule.Item
 	for i := range 23 {
-		it := r.item(begin.Add(time.Duration(i*7%23) * 13 * time.Minute))
-		want[it.ID] = true
-		r.put(t, it)
+		want = append(want, r.item(begin.Add(time.Duration(i*7%23)*13*time.Minute)))
+		r.put(want[i])
 	}
-	r.put(t, r.item(begin.Add(24*time.Hour)))
+	r.put(r.item(begin.Add(24 * time.Hour)))
 	for _, limit := range []int{1, 4, 1000} {
-		seen := map[string]bool{}
-		for _, it := range r.due(t, begin.Add(12*time.Hour), limit) {
-			if seen[it.ID] || !want[it.ID] {
-				t.Errorf("pages of %d: %s comes twice or too early", limit, it.ID)
-			}
-			seen[it.ID] = true
-		}
-		if len(seen) != len(want) {
-			t.Errorf("pages of %d: %d items, want %d", limit, len(seen), len(want))
-		}
+		r.due(begin.Add(12*time.Hour), limit, want...)
 	}
 }
 
-func replaces(t *testing.T, r *run) {
+func replaces(r *run) {
 	it := r.item(begin)
-	r.put(t, it)
+	r.put(it)
 	it.Body, it.MessageID = "{}", "m-2"
-	r.put(t, it)
-	r.expect(t, begin, it)
+	r.put(it)
+	r.expect(begin, it)
 }
 
-func moves(t *testing.T, r *run) {
+func moves(r *run) {
 	for _, to := range []time.Duration{30 * time.Hour, -30 * time.Hour, time.Second} {
 		it := r.item(begin)
-		r.put(t, it)
+		r.put(it)
 		it.NotBefore = begin.Add(to)
-		r.put(t, it)
-		r.expect(t, it.NotBefore, it)
-		r.expect(t, it.NotBefore.Add(-time.Second))
-		r.expect(t, begin.Add(100*time.Hour), it)
-		r.drop(t, it)
+		r.put(it)
+		r.expect(it.NotBefore, it)
+		r.expect(it.NotBefore.Add(-time.Second))
+		r.expect(begin.Add(100*time.Hour), it)
+		r.drop(it)
 	}
 }
 
-func deletes(t *testing.T, r *run) {
+func deletes(r *run) {
 	a, b := r.item(begin), r.item(begin)
-	r.put(t, a)
-	r.put(t, b)
+	r.put(a)
+	r.put(b)
 	for range 2 {
-		r.drop(t, a)
-		r.expect(t, begin, b)
+		r.drop(a)
+		r.expect(begin, b)
 	}
 }
 
-func lists(t *testing.T, r *run) {
+func lists(r *run) {
 	soon, late, other := r.item(begin), r.item(begin.Add(700*time.Hour)), r.item(begin)
 	other.Doc += "-other"
 	for _, it := range []schedule.Item{late, other, soon} {
-		r.put(t, it)
+		r.put(it)
 	}
 	for _, limit := range []int{1, 100} {
 		for doc, want := range map[shard.DocID][]schedule.Item{
 			soon.Doc: {soon, late}, other.Doc: {other}, soon.Doc + "-none": nil, "": {soon, other, late},
 		} {
-			var got []schedule.Item
-			list := func(cursor string, limit int) ([]schedule.Item, string, error) {
-				return r.List(t.Context(), doc, cursor, limit)
-			}
-			for _, it := range storetest.Walk(t, limit, list) {
-				if strings.HasPrefix(it.ID, r.name) { // the store may be shared
-					it.NotBefore, it.FirstSent = it.NotBefore.UTC(), it.FirstSent.UTC()
-					got = append(got, it)
-				}
-			}
+			got := r.own(storetest.Walk(r, limit, func(cursor string, limit int) ([]schedule.Item, string, error) {
+				return r.List(r.Context(), doc, cursor, limit)
+			}))
 			for i := range want {
 				want[i].Body, want[i].Attributes = "", nil
 			}
@@ -205,37 +190,36 @@ func lists(t *testing.T, r *run) {
 				return cmp.Or(a.NotBefore.Compare(b.NotBefore), strings.Compare(a.ID, b.ID))
 			})
 			if !reflect.DeepEqual(got, want) {
-				t.Errorf("list %q in pages of %d: %+v, want %+v", doc, limit, got, want)
+				r.Errorf("list %q in pages of %d: %+v, want %+v", doc, limit, got, want)
 			}
 		}
 	}
-	got, ok, err := r.Get(t.Context(), late.ID)
-	got.NotBefore, got.FirstSent = got.NotBefore.UTC(), got.FirstSent.UTC()
-	if err != nil || !ok || !reflect.DeepEqual(got, late) {
-		t.Errorf("get: %+v, %t, error %v; want the item with its message", got, ok, err)
+	got, ok, err := r.Get(r.Context(), late.ID)
+	if err != nil || !ok || !reflect.DeepEqual(utc(got), late) {
+		r.Errorf("get: %+v, %t, error %v; want the item with its message", got, ok, err)
 	}
-	if got, ok, err := r.Get(t.Context(), late.ID+"-none"); err != nil || ok {
-		t.Errorf("get what is not there: %+v, %t, error %v", got, ok, err)
+	if got, ok, err := r.Get(r.Context(), late.ID+"-none"); err != nil || ok {
+		r.Errorf("get what is not there: %+v, %t, error %v", got, ok, err)
 	}
 }
 
-func noID(t *testing.T, r *run) {
+func noID(r *run) {
 	it := r.item(begin)
 	it.ID = ""
-	if err := r.Put(t.Context(), it); err == nil {
-		t.Error("put: no error")
+	if err := r.Put(r.Context(), it); err == nil {
+		r.Error("put: no error")
 	}
 }
 
-func endedContext(t *testing.T, r *run) {
+func endedContext(r *run) {
 	it := r.item(begin)
-	r.put(t, it)
-	ended := storetest.Ended(t)
+	r.put(it)
+	ended := storetest.Ended(r)
 	_, _, due := r.Due(ended, begin, "", 10)
 	_, _, list := r.List(ended, "", "", 10)
 	_, _, get := r.Get(ended, it.ID)
-	storetest.Failed(t, map[string]error{
+	storetest.Failed(r, map[string]error{
 		"put": r.Put(ended, it), "due": due, "list": list, "get": get, "delete": r.Delete(ended, it.ID),
 	})
-	r.expect(t, begin, it)
+	r.expect(begin, it)
 }
