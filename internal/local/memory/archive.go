@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -72,19 +71,16 @@ func (a *Archive) drop(n archive.Name) {
 
 // Put keeps the object, and lets go what is too old or too much.
 func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error {
-	leave, err := a.change(ctx, "put archive")
-	if err != nil {
-		return err
-	}
-	defer leave()
 	object = slices.Clone(object)
-	a.set(n, object)
-	a.keep.Put(roomArchive, string(n), object)
-	oldest := archive.After(a.clk.Now().Add(-a.expiry))
-	for len(a.objects) > 0 && (a.objects[0].name < oldest || a.bytes > MaxArchive) {
-		a.drop(a.objects[0].name)
-	}
-	return nil
+	return a.change(ctx, "put archive", func() error {
+		a.set(n, object)
+		a.keep.Put(roomArchive, string(n), object)
+		oldest := archive.After(a.clk.Now().Add(-a.expiry))
+		for len(a.objects) > 0 && (a.objects[0].name < oldest || a.bytes > MaxArchive) {
+			a.drop(a.objects[0].name)
+		}
+		return nil
+	})
 }
 
 // Rewrite is Put: nothing is kept of what was there.
@@ -93,51 +89,45 @@ func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) er
 }
 
 // Get returns a copy of the object.
-func (a *Archive) Get(ctx context.Context, n archive.Name) ([]byte, error) {
-	leave, err := a.look(ctx, "get archive")
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	at, there := a.find(n)
-	if !there {
-		return nil, fmt.Errorf("get %s: %w", n, archive.ErrNotFound)
-	}
-	return slices.Clone(a.objects[at].object), nil
+func (a *Archive) Get(ctx context.Context, n archive.Name) (object []byte, err error) {
+	err = a.look(ctx, "get "+string(n), func() error {
+		at, there := a.find(n)
+		if !there {
+			return archive.ErrNotFound
+		}
+		object = slices.Clone(a.objects[at].object)
+		return nil
+	})
+	return object, err
 }
 
 // List goes by name.
 func (a *Archive) List(ctx context.Context, after, to archive.Name, limit int) (list []archive.Object, more bool,
 	err error,
 ) {
-	leave, err := a.look(ctx, "list archive")
-	if err != nil {
-		return nil, false, err
-	}
-	defer leave()
-	at, there := a.find(after)
-	if there {
-		at++
-	}
-	for _, o := range a.objects[at:] {
-		if o.name >= to {
-			break
+	err = a.look(ctx, "list archive", func() error {
+		at, there := a.find(after)
+		if there {
+			at++
 		}
-		if len(list) == limit {
-			return list, true, nil
+		for _, o := range a.objects[at:] {
+			if o.name >= to {
+				break
+			}
+			if more = len(list) == limit; more {
+				break
+			}
+			list = append(list, archive.Object{Name: o.name, Bytes: int64(len(o.object))})
 		}
-		list = append(list, archive.Object{Name: o.name, Bytes: int64(len(o.object))})
-	}
-	return list, false, nil
+		return nil
+	})
+	return list, more, err
 }
 
 // Remove forgets the object.
 func (a *Archive) Remove(ctx context.Context, n archive.Name) error {
-	leave, err := a.change(ctx, "remove from the archive")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	a.drop(n)
-	return nil
+	return a.change(ctx, "remove from the archive", func() error {
+		a.drop(n)
+		return nil
+	})
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,7 +84,7 @@ func (s *DeadLetters) set(f deadletter.Facts) {
 
 // Park keeps the dead letter. One that is there already takes the new facts and keeps its message,
 // its redrives and its first error.
-func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Parking, error) {
+func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (parking deadletter.Parking, err error) {
 	if l.ID == "" {
 		return "", fmt.Errorf("park dead letter: the id is empty")
 	}
@@ -92,134 +93,109 @@ func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter
 	if f.Hash == "" {
 		f.Hash = deadletter.Hash(l.Body, l.Attributes)
 	}
-	leave, err := s.change(ctx, "park dead letter")
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	parking := deadletter.Fresh
-	if old, known := s.letters[l.ID]; known {
-		parking = deadletter.Again
-		if f.Hash != old.Hash {
-			parking = deadletter.Other
-			f = f.Under(old)
+	err = s.change(ctx, "park dead letter", func() error {
+		parking = deadletter.Fresh
+		if old, known := s.letters[l.ID]; known {
+			parking = deadletter.Again
+			if f.Hash != old.Hash {
+				parking = deadletter.Other
+				f = f.Under(old)
+			}
+			f.RedrivenAt, f.Redrives, f.Auto = old.RedrivenAt, old.Redrives, old.Auto
+			f.FirstError = cmp.Or(old.FirstError, f.FirstError)
 		}
-		f.RedrivenAt, f.Redrives, f.Auto = old.RedrivenAt, old.Redrives, old.Auto
-		f.FirstError = cmp.Or(old.FirstError, f.FirstError)
-	}
-	if s.messages[f.Hash] == nil {
-		m := &deadMessage{l.Body, maps.Clone(l.Attributes), map[string]bool{}}
-		s.messages[f.Hash] = m
-		s.keep.Put(roomMessages, f.Hash, keptMessage{[]byte(m.body), m.attrs})
-	}
-	s.messages[f.Hash].ids[f.ID] = true
-	s.set(f)
-	return parking, nil
+		if s.messages[f.Hash] == nil {
+			m := &deadMessage{l.Body, maps.Clone(l.Attributes), map[string]bool{}}
+			s.messages[f.Hash] = m
+			s.keep.Put(roomMessages, f.Hash, keptMessage{[]byte(m.body), m.attrs})
+		}
+		s.messages[f.Hash].ids[f.ID] = true
+		s.set(f)
+		return nil
+	})
+	return parking, err
 }
 
 // Get returns a copy.
-func (s *DeadLetters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
-	leave, err := s.look(ctx, "get dead letter")
-	if err != nil {
-		return deadletter.Letter{}, false, err
-	}
-	defer leave()
-	f, ok := s.letters[id]
-	if !ok {
-		return deadletter.Letter{}, false, nil
-	}
-	m := s.messages[f.Hash]
-	return deadletter.Letter{Facts: f, Body: m.body, Attributes: maps.Clone(m.attrs)}, true, nil
+func (s *DeadLetters) Get(ctx context.Context, id string) (l deadletter.Letter, found bool, err error) {
+	err = s.look(ctx, "get dead letter", func() error {
+		if l.Facts, found = s.letters[id]; found {
+			m := s.messages[l.Hash]
+			l.Body, l.Attributes = m.body, maps.Clone(m.attrs)
+		}
+		return nil
+	})
+	return l, found, err
 }
 
 // Message looks the dead letters of a message up.
-func (s *DeadLetters) Message(ctx context.Context, hash string) ([]deadletter.Facts, error) {
-	leave, err := s.look(ctx, "list the dead letters of a message")
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	var all []deadletter.Facts
-	if m := s.messages[hash]; m != nil {
-		for id := range m.ids {
-			all = append(all, s.letters[id])
+func (s *DeadLetters) Message(ctx context.Context, hash string) (all []deadletter.Facts, err error) {
+	err = s.look(ctx, "list the dead letters of a message", func() error {
+		if m := s.messages[hash]; m != nil {
+			for id := range m.ids {
+				all = append(all, s.letters[id])
+			}
 		}
-	}
+		return nil
+	})
 	slices.SortFunc(all, deadletter.ByPosition)
-	return all, nil
+	return all, err
 }
 
 // List sorts by when the dead letters died, then by id; the cursor is where the last one stood.
-func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts,
-	string, error,
+func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (
+	page []deadletter.Facts, next string, err error,
 ) {
-	leave, err := s.look(ctx, "list dead letters")
-	if err != nil {
-		return nil, "", err
-	}
-	defer leave()
-	page, next, err := pageOf(maps.Values(s.letters), f.Matches, cursor, limit,
-		func(f deadletter.Facts) position { return position{f.Died, f.ID} })
-	if err != nil {
-		return nil, "", fmt.Errorf("list dead letters: %w", err)
-	}
-	return page, next, nil
+	err = s.look(ctx, "list dead letters", func() error {
+		page, next, err = pageOf(maps.Values(s.letters), f.Matches, cursor, limit,
+			func(f deadletter.Facts) position { return position{f.Died, f.ID} })
+		return err
+	})
+	return page, next, err
 }
 
 // Parked counts.
 func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error) {
-	leave, err := s.look(ctx, "count dead letters")
-	if err != nil {
-		return 0, false, err
-	}
-	defer leave()
-	for _, l := range s.letters {
-		if l.State == deadletter.Redriven && l.RedrivenAt.After(forgotten) {
-			continue
+	err = s.look(ctx, "count dead letters", func() error {
+		for _, l := range s.letters {
+			if l.State != deadletter.Redriven || !l.RedrivenAt.After(forgotten) {
+				n++
+			}
 		}
-		if n == atMost {
-			return n, true, nil
-		}
-		n++
-	}
-	return n, false, nil
+		return nil
+	})
+	return min(n, atMost), n > atMost, err
 }
 
 // MarkRedriven counts a redrive of a dead letter that is there.
 func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
-	leave, err := s.change(ctx, "mark dead letter")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	l, ok := s.letters[id]
-	if !ok {
-		return fmt.Errorf("mark dead letter %s: it does not exist", id)
-	}
-	l.State, l.RedrivenAt = deadletter.Redriven, at
-	l.Redrives++
-	if auto {
-		l.Auto++
-	}
-	s.set(l)
-	return nil
+	return s.change(ctx, "mark dead letter "+id, func() error {
+		l, ok := s.letters[id]
+		if !ok {
+			return errors.New("it does not exist")
+		}
+		l.State, l.RedrivenAt = deadletter.Redriven, at
+		l.Redrives++
+		if auto {
+			l.Auto++
+		}
+		s.set(l)
+		return nil
+	})
 }
 
 // Drop deletes the dead letter, if it is there.
 func (s *DeadLetters) Drop(ctx context.Context, id string) error {
-	leave, err := s.change(ctx, "drop dead letter")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if f, ok := s.letters[id]; ok {
-		m := s.messages[f.Hash]
-		if delete(m.ids, id); len(m.ids) == 0 {
-			delete(s.messages, f.Hash)
-			s.keep.Delete(roomMessages, f.Hash)
+	return s.change(ctx, "drop dead letter", func() error {
+		if f, ok := s.letters[id]; ok {
+			m := s.messages[f.Hash]
+			if delete(m.ids, id); len(m.ids) == 0 {
+				delete(s.messages, f.Hash)
+				s.keep.Delete(roomMessages, f.Hash)
+			}
+			delete(s.letters, id)
+			s.keep.Delete(roomLetters, id)
 		}
-		delete(s.letters, id)
-		s.keep.Delete(roomLetters, id)
-	}
-	return nil
+		return nil
+	})
 }

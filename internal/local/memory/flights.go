@@ -72,16 +72,13 @@ func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
 	if err != nil {
 		return fmt.Errorf("put manifest: %w", err)
 	}
-	leave, err := f.change(ctx, "put manifest")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	s := f.at(m.Flight)
-	s.manifest, s.newest = b, f.clk.Now()
-	f.keep.Put(roomManifests, string(m.Flight), b)
-	f.kept(m.Flight, s)
-	return nil
+	return f.change(ctx, "put manifest", func() error {
+		s := f.at(m.Flight)
+		s.manifest, s.newest = b, f.clk.Now()
+		f.keep.Put(roomManifests, string(m.Flight), b)
+		f.kept(m.Flight, s)
+		return nil
+	})
 }
 
 // at is the flight's objects, made where there are none. The caller holds the lock.
@@ -96,79 +93,66 @@ func (f *Flights) at(id flight.ID) *stored {
 
 // Get decodes a manifest of its own for every caller.
 func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("get manifest: %w", err)
-	}
-	b := f.manifest(id)
-	if b == nil {
-		return nil, fmt.Errorf("get manifest %s: %w", id, flight.ErrNotFound)
+	var b []byte // it never changes: Put brings others
+	err := f.look(ctx, "get manifest "+string(id), func() error {
+		if s := f.flights[id]; s != nil {
+			b = s.manifest
+		}
+		if b == nil {
+			return flight.ErrNotFound
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return flight.Decode(b)
 }
 
-// manifest is a flight's manifest as it is stored, nil for none. Its bytes never change: Put brings
-// others.
-func (f *Flights) manifest(id flight.ID) []byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.flights[id]; s != nil {
-		return s.manifest
-	}
-	return nil
-}
-
 // Continue creates the checkpoint unless it is there.
-func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.State) (bool, error) {
+func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.State) (created bool, err error) {
 	b, err := json.Marshal(st)
 	if err != nil {
 		return false, fmt.Errorf("create checkpoint: %w", err)
 	}
-	leave, err := f.change(ctx, "create checkpoint")
-	if err != nil {
-		return false, err
-	}
-	defer leave()
-	s := f.at(id)
-	if s.checkpoints[n] != nil {
-		return false, nil
-	}
-	s.checkpoints[n], s.newest = b, f.clk.Now()
-	f.kept(id, s)
-	return true, nil
+	err = f.change(ctx, "create checkpoint", func() error {
+		s := f.at(id)
+		if created = s.checkpoints[n] == nil; created {
+			s.checkpoints[n], s.newest = b, f.clk.Now()
+			f.kept(id, s)
+		}
+		return nil
+	})
+	return created, err
 }
 
 // Delete removes manifest and checkpoints.
 func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
-	leave, err := f.change(ctx, "delete flight")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	delete(f.flights, id)
-	f.keep.Delete(roomManifests, string(id))
-	f.keep.Delete(roomCheckpoints, string(id))
-	return nil
+	return f.change(ctx, "delete flight", func() error {
+		delete(f.flights, id)
+		f.keep.Delete(roomManifests, string(id))
+		f.keep.Delete(roomCheckpoints, string(id))
+		return nil
+	})
 }
 
 // List goes by id: ids are ULIDs, so that is by age. The cursor is the last id.
-func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
+func (f *Flights) List(ctx context.Context, cursor string, limit int) (out []flight.Stored, next string, err error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)
 	}
-	leave, err := f.look(ctx, "list flights")
-	if err != nil {
-		return nil, "", err
-	}
-	defer leave()
-	var out []flight.Stored
-	for _, id := range slices.Sorted(maps.Keys(f.flights)) {
-		if string(id) <= cursor {
-			continue
+	err = f.look(ctx, "list flights", func() error {
+		for _, id := range slices.Sorted(maps.Keys(f.flights)) {
+			if string(id) <= cursor {
+				continue
+			}
+			if len(out) == limit {
+				next = string(out[limit-1].ID)
+				break
+			}
+			out = append(out, flight.Stored{ID: id, Newest: f.flights[id].newest, Legs: len(f.flights[id].checkpoints)})
 		}
-		if len(out) == limit {
-			return out, string(out[limit-1].ID), nil
-		}
-		out = append(out, flight.Stored{ID: id, Newest: f.flights[id].newest, Legs: len(f.flights[id].checkpoints)})
-	}
-	return out, "", nil
+		return nil
+	})
+	return out, next, err
 }

@@ -45,21 +45,23 @@ type shelf struct {
 	mu   sync.Mutex
 }
 
-// look takes the lock for a call that changes nothing, unless its context has ended. Call leave at
-// its end.
-func (s *shelf) look(ctx context.Context, doing string) (leave func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+// look calls do under the lock, unless the context has ended. do changes nothing. Errors say what
+// the call was doing.
+func (s *shelf) look(ctx context.Context, doing string, do func() error) error {
+	err := ctx.Err()
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		err = do()
 	}
-	s.mu.Lock()
-	return s.mu.Unlock, nil
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
 }
 
-// change is look for a call that puts or deletes: it ends once that is kept.
-func (s *shelf) change(ctx context.Context, doing string) (leave func(), err error) {
-	unlock, err := s.look(ctx, doing)
-	return func() {
-		unlock()
-		s.keep.Flush()
-	}, err
+// change is look where do puts or deletes: it ends once that is kept.
+func (s *shelf) change(ctx context.Context, doing string, do func() error) error {
+	defer s.keep.Flush()
+	return s.look(ctx, doing, do)
 }

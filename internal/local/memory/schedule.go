@@ -47,14 +47,11 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 		return fmt.Errorf("put scheduled event: the id is empty")
 	}
 	it.Attributes = maps.Clone(it.Attributes)
-	leave, err := s.change(ctx, "put scheduled event")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	s.items[it.ID] = it
-	s.keep.Put(roomItems, it.ID, keptItem{it, []byte(it.Key)})
-	return nil
+	return s.change(ctx, "put scheduled event", func() error {
+		s.items[it.ID] = it
+		s.keep.Put(roomItems, it.ID, keptItem{it, []byte(it.Key)})
+		return nil
+	})
 }
 
 // Due sorts by when the items are due, then by id; the cursor is where the last one stood.
@@ -80,43 +77,33 @@ func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, lim
 }
 
 func (s *Schedule) page(ctx context.Context, cursor string, limit int, keep func(schedule.Item) bool) (
-	[]schedule.Item, string, error,
+	page []schedule.Item, next string, err error,
 ) {
-	leave, err := s.look(ctx, "list scheduled events")
-	if err != nil {
-		return nil, "", err
-	}
-	defer leave()
-	page, next, err := pageOf(maps.Values(s.items), keep, cursor, limit,
-		func(it schedule.Item) position { return position{it.NotBefore, it.ID} })
-	if err != nil {
-		return nil, "", fmt.Errorf("list scheduled events: %w", err)
-	}
-	return page, next, nil
+	err = s.look(ctx, "list scheduled events", func() error {
+		page, next, err = pageOf(maps.Values(s.items), keep, cursor, limit,
+			func(it schedule.Item) position { return position{it.NotBefore, it.ID} })
+		return err
+	})
+	return page, next, err
 }
 
 // Get returns a copy.
-func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, error) {
-	leave, err := s.look(ctx, "get scheduled event")
-	if err != nil {
-		return schedule.Item{}, false, err
-	}
-	defer leave()
-	it, ok := s.items[id]
-	it.Attributes = maps.Clone(it.Attributes)
-	return it, ok, nil
+func (s *Schedule) Get(ctx context.Context, id string) (it schedule.Item, found bool, err error) {
+	err = s.look(ctx, "get scheduled event", func() error {
+		it, found = s.items[id]
+		it.Attributes = maps.Clone(it.Attributes)
+		return nil
+	})
+	return it, found, err
 }
 
 // Delete removes the item.
 func (s *Schedule) Delete(ctx context.Context, id string) error {
-	leave, err := s.change(ctx, "delete scheduled event")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	delete(s.items, id)
-	s.keep.Delete(roomItems, id)
-	return nil
+	return s.change(ctx, "delete scheduled event", func() error {
+		delete(s.items, id)
+		s.keep.Delete(roomItems, id)
+		return nil
+	})
 }
 
 // Len is the number of items.
