@@ -535,30 +535,26 @@ func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
 // After a minute no flight waits for a sink that is paused, not even the one that opened its
 // circuit.
 func TestFlightsEndWhileTheirSinkIsPaused(t *testing.T) {
-	for _, opened := range []bool{false, true} {
-		t.Run(fmt.Sprintf("it opened the circuit %t", opened), func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
-				s := b.hold(put("a", 1))
-				if opened {
-					b.sink.SetDown(errors.New("refused"))
-					s = b.turn(s)
-					b.sink.SetDown(nil)
-				}
-				b.Write(shard.Pause("search", now(), "ann", ""))
-				for turns := 0; !s.Done; turns++ {
-					if s = b.turn(s); turns > 10 {
-						b.Fatal("it does not end")
-					}
-				}
-				b.Noted(journal.Away, 1)
-				if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") ||
-					time.Until(n.Until) < 3*time.Minute {
-					b.Errorf("%+v, want it to say why, and a wait in the queue", n)
-				}
-				b.Noted(journal.Committed, 0)
-			})
-		})
-	}
+	usecasetest.Table(t, stage{}.play, map[string]bool{"it opened the circuit": true, "another one": false}, func(b *bench, opened bool) {
+		s := b.hold(put("a", 1))
+		if opened {
+			b.sink.SetDown(errors.New("refused"))
+			s = b.turn(s)
+			b.sink.SetDown(nil)
+		}
+		b.Write(shard.Pause("search", now(), "ann", ""))
+		for turns := 0; !s.Done; turns++ {
+			if s = b.turn(s); turns > 10 {
+				b.Fatal("it does not end")
+			}
+		}
+		b.Noted(journal.Away, 1)
+		if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") ||
+			time.Until(n.Until) < 3*time.Minute {
+			b.Errorf("%+v, want it to say why, and a wait in the queue", n)
+		}
+		b.Noted(journal.Committed, 0)
+	})
 }
 
 // denyPings makes the sink answer pings as credentials do that may only write.

@@ -151,30 +151,26 @@ func TestManyVersionsOfOneMessageAreOneDeadLetter(t *testing.T) {
 // hold must not take in a message of which an event is neither done nor stored: index would delete
 // it after the others are written.
 func TestAMessageIsHeldOnlyAfterItsDeadLetterIsStored(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprint("lost ", lost), func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				b.send(rabbits(put("a", 1), "not json"), put("b", 1), "not json either")
-				calls := b.calls()
-				if lost {
-					b.inject = usecasetest.Fails("SendMessageBatch", fault.FailBefore, 1)
-				}
-				b.poll()
-				if lost {
-					if held := b.held(); len(held) != 1 {
-						b.Errorf("held %v, want the message without a fault only", held)
-					}
-					return
-				}
-				if want := []string{"SendMessageBatch", "PutManifest", "SendMessageBatch"}; !slices.Equal(*calls, want) {
-					b.Errorf("calls %v, want %v", *calls, want)
-				}
-				if n := len(b.held()); n != 2 {
-					b.Errorf("%d messages held, want 2", n)
-				}
-			})
-		})
-	}
+	usecasetest.Table(t, stage(nil).play, map[string]bool{"lost": true, "stored": false}, func(b *bench, lost bool) {
+		b.send(rabbits(put("a", 1), "not json"), put("b", 1), "not json either")
+		calls := b.calls()
+		if lost {
+			b.inject = usecasetest.Fails("SendMessageBatch", fault.FailBefore, 1)
+		}
+		b.poll()
+		if lost {
+			if held := b.held(); len(held) != 1 {
+				b.Errorf("held %v, want the message without a fault only", held)
+			}
+			return
+		}
+		if want := []string{"SendMessageBatch", "PutManifest", "SendMessageBatch"}; !slices.Equal(*calls, want) {
+			b.Errorf("calls %v, want %v", *calls, want)
+		}
+		if n := len(b.held()); n != 2 {
+			b.Errorf("%d messages held, want 2", n)
+		}
+	})
 }
 
 // 500 overdue events of a message of 900 KB would be 450 MB of dead letters. Each receive sends a

@@ -23,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/objects"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/source/s3"
 )
@@ -123,35 +124,31 @@ func zipped(t *testing.T, text string) string {
 
 func TestEveryLineOfAnObjectBecomesAMessageOnce(t *testing.T) {
 	t.Parallel()
-	for _, packed := range []bool{false, true} {
-		t.Run(fmt.Sprint("gzip ", packed), func(t *testing.T) {
-			play(t, lines, func(b *bench) {
-				text, want := events(1000)
-				if packed {
-					text = zipped(t, text)
-				}
-				reading(t, b, bucket{"k": text})
-				b.send(created("k", "01", "1"))
-				begun := time.Now()
-				sent := b.until(time.Minute)
-				if got := slices.Sorted(maps.Keys(sent)); !slices.Equal(got, want) {
-					t.Errorf("%d lines became messages, want %d", len(got), len(want))
-				}
-				for line, n := range sent {
-					if n != 1 {
-						t.Errorf("%s was sent %d times", line, n)
-					}
-				}
-				if took := time.Since(begun) - time.Minute; took < 80*time.Second || took > 110*time.Second {
-					t.Errorf("it took %s, want ten lines a second", took)
-				}
-				p, err := objects.Parse(b.Row(shard.ObjectRow("search", "b", "k")).Cursor)
-				if err != nil || !p.Done || p.Sent != 1000 || p.Part != 6 {
-					t.Errorf("the row says %+v, %v", p, err)
-				}
-			})
-		})
-	}
+	usecasetest.Table(t, stage(lines).play, map[string]bool{"text": false, "gzip": true}, func(b *bench, packed bool) {
+		text, want := events(1000)
+		if packed {
+			text = zipped(t, text)
+		}
+		reading(t, b, bucket{"k": text})
+		b.send(created("k", "01", "1"))
+		begun := time.Now()
+		sent := b.until(time.Minute)
+		if got := slices.Sorted(maps.Keys(sent)); !slices.Equal(got, want) {
+			b.Errorf("%d lines became messages, want %d", len(got), len(want))
+		}
+		for line, n := range sent {
+			if n != 1 {
+				b.Errorf("%s was sent %d times", line, n)
+			}
+		}
+		if took := time.Since(begun) - time.Minute; took < 80*time.Second || took > 110*time.Second {
+			b.Errorf("it took %s, want ten lines a second", took)
+		}
+		p, err := objects.Parse(b.Row(shard.ObjectRow("search", "b", "k")).Cursor)
+		if err != nil || !p.Done || p.Sent != 1000 || p.Part != 6 {
+			b.Errorf("the row says %+v, %v", p, err)
+		}
+	})
 }
 
 // The function is killed at each of its calls in turn, before it and after it. Nothing is lost, and
