@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -152,10 +153,7 @@ func (w *writer) message(m *queue.Message, names []string) []string {
 	w.text(m.ID)
 	w.text(m.Receipt)
 	w.text(m.Body)
-	names = names[:0]
-	for name := range m.Attributes {
-		names = append(names, name)
-	}
+	names = slices.AppendSeq(names[:0], maps.Keys(m.Attributes))
 	slices.Sort(names)
 	w.count(len(names))
 	for _, name := range names {

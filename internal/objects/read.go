@@ -27,12 +27,7 @@ var errTooMuch = errors.New("its text is longer than allowed")
 
 // Final reports whether an error of [Open] or [Read] will be the same at the next try.
 func Final(err error) bool {
-	for _, final := range []error{errCorrupt, errTooMuch, ErrGone, ErrRefused} {
-		if errors.Is(err, final) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, errCorrupt) || errors.Is(err, errTooMuch) || errors.Is(err, ErrGone) || errors.Is(err, ErrRefused)
 }
 
 // Line is a line that may be a message.

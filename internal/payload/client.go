@@ -53,6 +53,39 @@ func Transport(allowed func(netip.Addr) bool) *http.Transport {
 	}
 }
 
+// Silence is why a request of a [Client] has no answer.
+type Silence byte
+
+// Why there is no answer.
+const (
+	Broken      Silence = iota // the connection broke, or anything else
+	Forbidden                  // the host's address may not be connected to
+	NoAddress                  // the host has none
+	Untrusted                  // its certificate is not trusted
+	Unreachable                // it cannot be connected to
+	TooLate                    // the time was over
+)
+
+// WhySilent judges the error of a request without an answer.
+func WhySilent(err error) Silence {
+	var dns *net.DNSError
+	var dial *net.OpError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, ErrForbidden):
+		return Forbidden
+	case errors.As(err, &dns):
+		return NoAddress
+	case errors.As(err, &certificate):
+		return Untrusted
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return Unreachable
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return TooLate
+	}
+	return Broken
+}
+
 // Connect opens a connection to the host that documents are fetched from, as Fetch does, and closes
 // it. It sends no request: a source would log one for a document that is not there, and its
 // operators would search for it.

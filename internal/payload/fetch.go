@@ -2,13 +2,11 @@ package payload
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -150,25 +148,16 @@ func answeredNoJSON(res *http.Response) string {
 	return fmt.Sprintf("the source answered %d with something other than JSON", res.StatusCode)
 }
 
-// unanswered judges a request without an answer.
-func unanswered(err error) error {
-	var dns *net.DNSError
-	var dial *net.OpError
-	var certificate *tls.CertificateVerificationError
-	switch {
-	case errors.Is(err, ErrForbidden):
-		return &source.Unavailable{Problem: "the source's host has a private address: name the host under fetch.allowPrivate"}
-	case errors.As(err, &dns):
-		return &source.Unavailable{Problem: "the source's host has no address"}
-	case errors.As(err, &certificate):
-		return &source.Unavailable{Problem: "the certificate of the source's host is not trusted: " +
-			"renew it, or correct the host in fetch.url"}
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return &source.Unavailable{Problem: "the source cannot be connected to"}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &source.Unavailable{Problem: "the source did not answer in time"}
-	}
-	return &source.Unavailable{Problem: "the connection to the source broke"}
+// unanswered is the error of a request without an answer.
+func unanswered(err error) error { return &source.Unavailable{Problem: silences[WhySilent(err)]} }
+
+var silences = map[Silence]string{
+	Broken:      "the connection to the source broke",
+	Forbidden:   "the source's host has a private address: name the host under fetch.allowPrivate",
+	NoAddress:   "the source's host has no address",
+	Untrusted:   "the certificate of the source's host is not trusted: renew it, or correct the host in fetch.url",
+	Unreachable: "the source cannot be connected to",
+	TooLate:     "the source did not answer in time",
 }
 
 // judge says what an answer without a document means: whether it is about this document or about

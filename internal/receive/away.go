@@ -41,16 +41,14 @@ func (b *batch) sendAway(ctx context.Context) {
 			rest = append(rest, m)
 			continue
 		}
-		wait := config.AwayWait(m.ReceiveCount, draw)
+		wait := queue.WholeSeconds(config.AwayWait(m.ReceiveCount, draw))
 		waits[wait] = append(waits[wait], m.Receipt)
 		b.away = append(b.away, m.ID)
 	}
+	b.holdBack(ctx, "keep messages away", waits)
 	for _, wait := range slices.Sorted(maps.Keys(waits)) {
-		receipts := waits[wait]
-		// A refused one changes nothing: it comes back earlier.
-		b.lost("keep messages away", queue.Failed(b.h.Ingest.Hold(ctx, receipts, queue.WholeSeconds(wait))))
 		b.h.note(journal.Note{
-			Step: journal.Away, Count: len(receipts), Until: b.h.Clock.Now().Add(wait),
+			Step: journal.Away, Count: len(waits[wait]), Until: b.h.Clock.Now().Add(wait),
 			Detail: config.AwayText(b.health),
 		})
 	}

@@ -2,13 +2,11 @@ package receive
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -83,15 +81,7 @@ func (b *batch) extend(ctx context.Context, m *flight.Manifest, s flight.State, 
 			waits[wait] = append(waits[wait], m.Records[r].Message.Receipt)
 		}
 	}
-	// A backlog has another time for almost every message: beside each other, or the function's time
-	// would be over first.
-	each := slices.Sorted(maps.Keys(waits))
-	errs := fanout.Map(b.h.Parallel, maxParallel, each, func(wait time.Duration) error {
-		return queue.Failed(b.h.Ingest.Hold(ctx, waits[wait], wait))
-	})
-	for _, err := range errs {
-		b.lost("extend visibility", err)
-	}
+	b.holdBack(ctx, "extend visibility", waits)
 }
 
 // launch stores the manifest and starts its execution, in this order. An execution that finds no

@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,26 +126,20 @@ func (b *batch) begin(o *object, row shard.Row) (objects.Progress, *ended) {
 	if err != nil {
 		return p, &ended{letter: err.Error()}
 	}
-	switch next {
-	case objects.Begin:
-		written := o.Written
-		if written.IsZero() {
-			written = m.FirstSent()
-		}
+	if next == objects.Begin {
 		return objects.Progress{
-			Version: o.Version, ETag: o.ETag, Bytes: o.Bytes, Written: shard.MicrosOf(written), Begun: b.now(),
+			Version: o.Version, ETag: o.ETag, Bytes: o.Bytes, Begun: b.now(),
+			Written: shard.MicrosOf(cmp.Or(o.Written, m.FirstSent())),
 		}, nil
-	case objects.Passed:
-		return p, &ended{step: journal.Duplicate, detail: "another message reads on"}
-	case objects.Superseded:
-		return p, &ended{step: journal.Stale, detail: "a newer object has taken its place"}
-	case objects.WasAborted:
-		return p, &ended{step: journal.Skipped, detail: "aborted by " + p.Aborted}
-	case objects.ReadBefore:
-		if bad := p.Problem(); bad != "" {
-			return p, &ended{letter: bad}
-		}
-		return p, &ended{step: journal.Duplicate, detail: "read before"}
+	}
+	became, ends := map[objects.Next]ended{
+		objects.Passed:     {step: journal.Duplicate, detail: "another message reads on"},
+		objects.Superseded: {step: journal.Stale, detail: "a newer object has taken its place"},
+		objects.WasAborted: {step: journal.Skipped, detail: "aborted by " + p.Aborted},
+		objects.ReadBefore: {step: journal.Duplicate, detail: "read before", letter: p.Problem()},
+	}[next]
+	if ends {
+		return p, &became
 	}
 	return p, nil
 }

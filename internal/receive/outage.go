@@ -8,6 +8,7 @@ import (
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -52,9 +53,19 @@ func (b *batch) backOff(ctx context.Context, which func(i int) bool) {
 			waits[wait] = append(waits[wait], b.msgs[i].Receipt)
 		}
 	}
-	for _, wait := range slices.Sorted(maps.Keys(waits)) {
-		errs := b.h.Ingest.Hold(ctx, waits[wait], wait) // a refused one changes nothing: it comes back earlier
-		b.lost("keep messages away", queue.Failed(errs))
+	b.holdBack(ctx, "keep messages away", waits)
+}
+
+// holdBack makes messages invisible, by how long. A refused one changes nothing: it comes back
+// earlier. A backlog has another time for almost every message. So the calls are beside each other,
+// or the function's time would be over first.
+func (b *batch) holdBack(ctx context.Context, call string, waits map[time.Duration][]string) {
+	each := slices.Sorted(maps.Keys(waits))
+	errs := fanout.Map(b.h.Parallel, maxParallel, each, func(wait time.Duration) error {
+		return queue.Failed(b.h.Ingest.Hold(ctx, waits[wait], wait))
+	})
+	for _, err := range errs {
+		b.lost(call, err)
 	}
 }
 

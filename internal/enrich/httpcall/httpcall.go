@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -84,25 +83,25 @@ func Do(client interface {
 	return body, nil
 }
 
-// unsent judges a request without an answer. One that reached nobody would reach nobody with
-// fewer documents.
+// unsent judges a request without an answer.
 func unsent(err error) error {
 	var failure *enrich.Failure
-	var dial *net.OpError
-	var dns *net.DNSError
-	switch {
-	case errors.As(err, &failure):
+	if errors.As(err, &failure) {
 		return failure
-	case errors.Is(err, payload.ErrForbidden):
-		return &enrich.Failure{Reason: "its host has an address that is not public: name it under allowPrivate"}
-	case errors.As(err, &dns):
-		return &enrich.Failure{Reason: "its host has no address"}
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return &enrich.Failure{Reason: "it cannot be connected to"}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &enrich.Failure{Late: true, Reason: "no answer in time"}
 	}
-	return &enrich.Failure{Smaller: true, Reason: "the connection broke"}
+	of := silences[payload.WhySilent(err)]
+	return &of
+}
+
+// silences are the failures of requests without an answer. One that reached nobody would reach
+// nobody with fewer documents.
+var silences = map[payload.Silence]enrich.Failure{
+	payload.Broken:      {Smaller: true, Reason: "the connection broke"},
+	payload.Forbidden:   {Reason: "its host has an address that is not public: name it under allowPrivate"},
+	payload.NoAddress:   {Reason: "its host has no address"},
+	payload.Untrusted:   {Smaller: true, Reason: "the connection broke"},
+	payload.Unreachable: {Reason: "it cannot be connected to"},
+	payload.TooLate:     {Late: true, Reason: "no answer in time"},
 }
 
 func judge(res *http.Response) *enrich.Failure {
