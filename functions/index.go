@@ -19,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -69,7 +70,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		Config:    s.Config,
 		Clock:     clock.System{},
 		Journal:   s.Journal,
-		NewToken:  lambda.NewToken,
+		NewToken:  rows.NewToken,
 		Jitter:    rand.Float64,
 	}
 	return &lambda.Turn{Take: h.Turn, Limit: s.Config.Index.Timeout, Journal: s.Journal}, nil

@@ -30,7 +30,7 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 	}
 	e := set.Decode(m)[0].Event
 	manifest := &flight.Manifest{
-		Schema: flight.SchemaVersion, Flight: lambda.NewFlight(), Sink: s.Sink, Lane: flight.Live, Received: now,
+		Schema: flight.SchemaVersion, Flight: flight.NewID(now), Sink: s.Sink, Lane: flight.Live, Received: now,
 		Records: []flight.Record{{Message: m, Events: []flight.Entry{
 			{Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: shard.MicrosOf(now), Admitted: shard.MicrosOf(now)},
 		}}},

@@ -10,7 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/rows"
 )
 
 // Prune runs the function behind a sink's rule: it is the lifecycle of rows, flights and dead
@@ -37,6 +39,8 @@ func wirePrune(s *lambda.Setup) (lambda.Handler, error) {
 		Sink:     s.Sink,
 		Clock:    clock.System{},
 		Journal:  s.Journal,
+		NewToken: rows.NewToken,
+		NewID:    flight.NewID,
 	}
 	run := func(ctx context.Context, fired time.Time) error {
 		p := p // one for each run

@@ -50,7 +50,7 @@ func wireReceive(s *lambda.Setup) (lambda.Handler, error) {
 			Lane:     lane,
 			Clock:    clock.System{},
 			Journal:  s.Journal,
-			NewID:    lambda.NewFlight,
+			NewID:    flight.NewID,
 			Objects:  bucket.Open,
 			Bulk:     sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
 		}

@@ -5,11 +5,14 @@ package flight
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"iter"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
@@ -18,6 +21,12 @@ import (
 
 // ID names a flight: a ULID, so that ids sort by time.
 type ID string
+
+// NewID is a fresh id: a ULID with secret randomness. So ids of all who start flights sort by time
+// and never meet.
+func NewID(now time.Time) ID {
+	return ID(ulid.MustNew(ulid.Timestamp(now), rand.Reader).String())
+}
 
 // Lane is one ingest queue of a sink.
 type Lane string

@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/lullhq/lull/internal/flight"
 )
 
@@ -139,4 +141,17 @@ func FuzzState(f *testing.F) {
 		s.Wake()
 		s.Remaining.Drop(3)
 	})
+}
+
+func TestIDsAreFreshAndSortByTime(t *testing.T) {
+	t.Parallel()
+	at, seen := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), map[flight.ID]bool{}
+	for n := range 1000 {
+		at = at.Add(time.Millisecond)
+		id, before := flight.NewID(at), flight.NewID(at.Add(-time.Millisecond))
+		if u, err := ulid.ParseStrict(string(id)); err != nil || !ulid.Time(u.Time()).Equal(at) || before >= id || seen[id] {
+			t.Fatalf("id %d is %s after %s (%v), want a ULID of its time", n, id, before, err)
+		}
+		seen[id] = true
+	}
 }

@@ -441,7 +441,7 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 		Shards: o.Shards, Flights: o.Flights, Letters: o.Dead, Schedule: o.Schedule,
 		Live: o.Queues(m.Sink, flight.Live),
 		Bulk: o.Queues(m.Sink, flight.Bulk), Launcher: o.Launcher(m.Sink), Config: o.Config, Sink: m.Sink,
-		Clock: o.Clock, Journal: o.Journal,
+		Clock: o.Clock, Journal: o.Journal, NewID: flight.NewID,
 	}
 	next, err := p.Rescue(ctx, id)
 	return next, kind(err)

@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -68,7 +68,7 @@ func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
 	}
 	s := &rebuild.Service{
 		Shards: o.Shards, Sink: r, SinkName: name, Config: o.Config, Clock: o.Clock, Journal: o.Journal,
-		NewToken: func() shard.Token { return shard.Token(rand.Text()) },
+		NewToken: rows.NewToken,
 		Idle:     func(ctx context.Context) (bool, error) { return o.bulkIsEmpty(ctx, name) },
 	}
 	if o.Off > 0 { // a stack elsewhere, whose table is DynamoDB's

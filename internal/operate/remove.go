@@ -3,11 +3,11 @@ package operate
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -99,7 +99,7 @@ func became(done string, err error) (string, error) {
 func (o *Operator) reconciler(name string) *reconcile.Service {
 	return &reconcile.Service{
 		Looker: o.looker(name), Scanner: o.Scanner, Sink: o.Sinks[name], Journal: o.Journal,
-		NewToken: func() shard.Token { return shard.Token(rand.Text()) },
+		NewToken: rows.NewToken,
 	}
 }
 

@@ -3,13 +3,10 @@ package prune
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
@@ -45,10 +42,13 @@ type Pruner struct {
 	// time is for a run that nobody dated.
 	Fired time.Time
 
-	NewToken func() shard.Token // random, fresh at each call; nil for crypto/rand
-	NewID    func() flight.ID   // a fresh ULID at each call; nil for crypto/rand
-	Budget   Budget             // zero fields have the defaults
-	Parallel fanout.Runner      // nil for goroutines
+	// NewToken makes the token of a run: random, so that a run never ends the turn of another.
+	NewToken func() shard.Token
+	// NewID makes the id of a rescued flight: a fresh ULID. The segment of the flights relies on it
+	// that ids sort by time.
+	NewID    func(now time.Time) flight.ID
+	Budget   Budget        // zero fields have the defaults
+	Parallel fanout.Runner // nil for goroutines
 }
 
 // Budget bounds one run.
@@ -122,7 +122,7 @@ func (c *cursors) missed(now shard.Micros, every time.Duration) {
 // segment; the report is valid beside it.
 func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	r := &run{
-		Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete(), sent: map[string]bool{},
+		Pruner: p, start: p.Clock.Now(), token: p.NewToken(), budget: p.Budget.complete(), sent: map[string]bool{},
 	}
 	// By a clock that is ahead, rows are older than they are kept. A run that is late by two
 	// intervals is not started any more.
@@ -306,21 +306,4 @@ func (p *Pruner) service() *redrive.Service {
 			return p.queue(lane)
 		},
 	}
-}
-
-// newToken makes the token of one run: random, so that a run never ends the turn of another.
-func (p *Pruner) newToken() shard.Token {
-	if p.NewToken != nil {
-		return p.NewToken()
-	}
-	return shard.Token(rand.Text())
-}
-
-// newID makes the id of a rescued flight. It sorts by time, and the segment of the flights relies
-// on that.
-func (p *Pruner) newID() flight.ID {
-	if p.NewID != nil {
-		return p.NewID()
-	}
-	return flight.ID(ulid.MustNewDefault(p.Clock.Now()).String())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
@@ -52,6 +53,7 @@ func (b *bench) pruner() *prune.Pruner {
 		Shards: b.Shards, Scanner: b.Shards, Flights: b.flights, Letters: b.Letters, Schedule: b.schedule, Live: b.live,
 		Bulk:   b.bulk,
 		Config: &b.Config, Sink: "search", Clock: clock.System{}, Journal: &b.Notes,
+		NewToken: rows.NewToken, NewID: flight.NewID,
 	}
 }
 

@@ -34,7 +34,7 @@ func (b *batch) archive(ctx context.Context) {
 	object, err := archive.Encode(first)
 	if err == nil {
 		name := archive.Parts{
-			Received: at, Lane: b.h.Lane, Sink: b.h.Sink, Messages: len(first), ID: string(b.h.NewID()),
+			Received: at, Lane: b.h.Lane, Sink: b.h.Sink, Messages: len(first), ID: string(b.h.NewID(b.start)),
 		}.Name()
 		err = backoff.Do(ctx, b.h.Clock, func() error { return b.h.Archive.Put(ctx, name, object) })
 	}

@@ -42,11 +42,11 @@ type Handler struct {
 	Lane     flight.Lane
 	Clock    clock.Clock
 	Journal  journal.Journal
-	NewID    func() flight.ID // a fresh ULID at each call
-	Archive  archive.Writer   // keeps what is received for the first time; nil for nowhere
-	Objects  objects.Open     // opens objects of many documents; nil where there are none
-	Bulk     queue.Queue      // where their lines go; required with Objects
-	Parallel fanout.Runner    // nil for goroutines
+	NewID    func(now time.Time) flight.ID // a fresh ULID at each call
+	Archive  archive.Writer                // keeps what is received for the first time; nil for nowhere
+	Objects  objects.Open                  // opens objects of many documents; nil where there are none
+	Bulk     queue.Queue                   // where their lines go; required with Objects
+	Parallel fanout.Runner                 // nil for goroutines
 }
 
 // maxParallel bounds the conditional writes in flight of one invocation.

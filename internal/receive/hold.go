@@ -21,7 +21,7 @@ const pollMargin = 5 * time.Second
 // manifest exists.
 func (b *batch) flightID() flight.ID {
 	if b.id == "" {
-		b.id = b.h.NewID()
+		b.id = b.h.NewID(b.start)
 	}
 	return b.id
 }

@@ -90,7 +90,7 @@ func latest(a, b time.Time) time.Time {
 // the first time: once is enough, a redelivery brings nothing new.
 func (b *batch) writeOpen(ctx context.Context) {
 	m := &flight.Manifest{
-		Schema: flight.SchemaVersion, Flight: b.h.NewID(), Sink: b.h.Sink, Lane: b.h.Lane,
+		Schema: flight.SchemaVersion, Flight: b.h.NewID(b.start), Sink: b.h.Sink, Lane: b.h.Lane,
 		Received: b.start.Add(-pollMargin),
 	}
 	for i := range b.docs {

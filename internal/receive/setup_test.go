@@ -106,7 +106,7 @@ func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 		Parallel: b.parallel,
 		Sink:     "search",
 		Lane:     flight.Live,
-		Clock:    clock.System{}, Journal: &b.Notes, NewID: func() flight.ID {
+		Clock:    clock.System{}, Journal: &b.Notes, NewID: func(time.Time) flight.ID {
 			b.ids++
 			return flight.ID(fmt.Sprintf("flight-%02d", b.ids))
 		},

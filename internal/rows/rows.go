@@ -4,11 +4,15 @@ package rows
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/shard"
 )
+
+// NewToken is a fresh token of a lease: 128 random bits.
+func NewToken() shard.Token { return shard.Token(rand.Text()) }
 
 // Table is the table with retries. It keeps the promises of [shard.Store].
 type Table struct {

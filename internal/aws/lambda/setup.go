@@ -3,7 +3,6 @@ package lambda
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -16,14 +15,11 @@ import (
 	"time"
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
-	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/aws/tracing"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/shard"
 )
 
 // Names of the environment. It holds names and ARNs only; what a function does is in its settings.
@@ -211,12 +207,3 @@ func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	return Answer(append(batch.Unread, ids(batch.Messages)...)), nil
 }
-
-// NewFlight is a fresh id: a ULID with secret randomness, so that ids of all functions sort by time
-// and never meet.
-func NewFlight() flight.ID {
-	return flight.ID(ulid.MustNew(ulid.Now(), rand.Reader).String())
-}
-
-// NewToken is a fresh token: 128 random bits.
-func NewToken() shard.Token { return shard.Token(rand.Text()) }

@@ -16,8 +16,6 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/journal"
@@ -243,21 +241,6 @@ func TestRowsAreCountedPerInvocation(t *testing.T) {
 			total(t, out, metrics.RowRefusals) != float64(i) {
 			t.Errorf("invocation %d: %s", i, out)
 		}
-	}
-}
-
-func TestIdsAreFresh(t *testing.T) {
-	t.Parallel()
-	flights, tokens := map[any]bool{}, map[any]bool{}
-	for range 1000 {
-		id := NewFlight()
-		if _, err := ulid.ParseStrict(string(id)); err != nil {
-			t.Fatalf("%s: %v", id, err)
-		}
-		flights[id], tokens[NewToken()] = true, true
-	}
-	if len(flights) != 1000 || len(tokens) != 1000 {
-		t.Errorf("got %d flights and %d tokens of 1000", len(flights), len(tokens))
 	}
 }
 

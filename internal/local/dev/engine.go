@@ -2,7 +2,6 @@ package dev
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -30,6 +28,7 @@ import (
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
@@ -335,7 +334,7 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 			Ingest: inv.Queue(l.queue), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
 			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
 			Journal: inv.notes,
-			NewID:   e.newID,
+			NewID:   flight.NewID,
 			Objects: inv.Objects(e.opener(p.lanes[flight.Bulk].queue)), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 		}
 		if e.Archive != nil {
@@ -389,7 +388,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 			Dead: inv.Queue(p.dead),
 			Sink: inv.Sink(p.sink), SinkName: p.name, Reader: e.reader(p), Sources: e.sources.At(p.name),
 			Payloads: e.payloads, Fetcher: e.payloads, Enrichers: e.enrich, Config: e.cfg,
-			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
+			Clock: inv.clk, Journal: inv.notes, NewToken: rows.NewToken, Jitter: mrand.Float64,
 		}
 		next, failed = h.Turn(ctx, s)
 	})
@@ -441,9 +440,3 @@ func (m muted) Note(n journal.Note) {
 func noBuckets(context.Context, string, string) ([]byte, error) {
 	return nil, payload.Refused("this process has no buckets: start lull dev with --buckets DIR")
 }
-
-func (e *Engine) newID() flight.ID {
-	return flight.ID(ulid.MustNew(ulid.Timestamp(e.clk.Now()), rand.Reader).String())
-}
-
-func newToken() shard.Token { return shard.Token(rand.Text()) }

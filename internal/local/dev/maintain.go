@@ -8,6 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 )
 
 func (e *Engine) judgeDead(ctx context.Context, p *pipe, batch []queue.Message) (failed []string, err error) {
@@ -42,6 +43,7 @@ func (e *Engine) prune(ctx context.Context, p *pipe) (err error) {
 			Launcher: inv.Launcher(e.launcher(p.lanes[flight.Live])),
 			Live:     inv.Queue(p.lanes[flight.Live].queue), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 			Config: e.cfg, Sink: p.name, Clock: inv.clk, Journal: inv.notes,
+			NewToken: rows.NewToken, NewID: flight.NewID,
 		}
 		_, err = r.Run(ctx)
 	})

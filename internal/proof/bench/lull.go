@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -21,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -46,7 +46,7 @@ func (h halves) receiver() *receive.Handler {
 		Shards: h.rows, Flights: h.flights, Launcher: h.launcher, Ingest: h.live, Dead: h.dead,
 		Schedule: h.schedule, Sources: h.sources, Config: h.config, Sink: sinkName, Lane: flight.Live,
 		Clock: h.clk, Journal: journal.Discard{},
-		NewID: lambda.NewFlight,
+		NewID: flight.NewID,
 	}
 }
 
@@ -55,7 +55,7 @@ func (h halves) indexer() *index.Handler {
 		Shards: h.rows, Flights: h.flights, Launcher: h.launcher,
 		Queues: map[flight.Lane]queue.Queue{flight.Live: h.live, flight.Bulk: h.live}, Dead: h.dead, Sink: h.sink,
 		SinkName: sinkName, Sources: h.sources, Config: h.config, Clock: h.clk, Journal: journal.Discard{},
-		NewToken: lambda.NewToken, Jitter: rand.Float64,
+		NewToken: rows.NewToken, Jitter: rand.Float64,
 	}
 }
 
@@ -122,7 +122,7 @@ func (l *lull) compare(ctx context.Context) error {
 		Looker: reconcile.Looker{
 			Shards: v.Shards(l.rows()), Reader: l.watch.now(), SinkName: sinkName, Config: l.Config, Clock: l.clk,
 		},
-		Scanner: v.Scanner(l.rows()), Sink: v.Sink(l.Sink), Journal: journal.Discard{}, NewToken: lambda.NewToken,
+		Scanner: v.Scanner(l.rows()), Sink: v.Sink(l.Sink), Journal: journal.Discard{}, NewToken: rows.NewToken,
 	}
 	report, err := s.Run(ctx, reconcile.Order{Collection: "content"})
 	if err == nil && report.Waiting+report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0 {
@@ -178,7 +178,7 @@ func (l *lull) pruning(ctx context.Context) {
 					Shards: v.Shards(l.rows()), Scanner: v.Scanner(l.rows()), Flights: l.store(v),
 					Letters: v.DeadLetters(deadLetters), Schedule: v.Schedule(l.schedule), Live: l.queueFor(v),
 					Bulk: l.queueFor(v), Launcher: l.launch(v), Config: l.Config, Sink: sinkName, Clock: clk,
-					Journal: journal.Discard{},
+					Journal: journal.Discard{}, NewToken: rows.NewToken, NewID: flight.NewID,
 				}
 				if _, err := r.Run(ctx); err != nil && ctx.Err() == nil {
 					l.report(err)

@@ -63,7 +63,7 @@ func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invoca
 			Ingest:   v.Queue(p.lane(lane)), Dead: v.Queue(p.dead),
 			Schedule: v.Schedule(w.schedule),
 			Sources:  w.sources.At(p.name), Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
-			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
+			NewID: w.newID, Parallel: v.parallel(),
 			Objects: noObjects, Bulk: v.Queue(p.lane(flight.Bulk)),
 		}
 		if w.archive != nil {
@@ -132,7 +132,7 @@ func (w *World) prune(p *pipe) {
 			Bulk: v.Queue(p.bulk), Launcher: v.Launcher(p.machine), Config: w.cfg,
 			Sink:  p.name,
 			Fired: epoch.Add(v.began),
-			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: func() flight.ID { return w.newID(v.clock.Now()) },
+			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: w.newID,
 			Parallel: v.parallel(),
 		}
 		hooked(w.options.Hooks.Prune, &r)
