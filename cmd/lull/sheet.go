@@ -143,32 +143,16 @@ func pad(lines [][]string) {
 }
 
 // breadth is how many columns of a terminal a cell takes.
-func breadth(cell string) int { return uniseg.StringWidth(terminal.Plain(cell)) }
+func breadth(cell string) int { return uniseg.StringWidth(cell) }
 
 // shortened cuts a cell to a width, with an ellipsis where something is left out.
 func shortened(cell string, width int) string {
 	if breadth(cell) <= width {
 		return cell
 	}
-	var parts []terminal.Styled
-	left := width - 1
-	for _, p := range terminal.Split(cell) {
-		rest, state := p.Text, -1
-		var kept strings.Builder
-		for rest != "" {
-			var cluster string
-			var w int
-			if cluster, rest, w, state = uniseg.FirstGraphemeClusterInString(rest, state); w > left {
-				left = 0
-				break
-			}
-			kept.WriteString(cluster)
-			left -= w
-		}
-		parts = append(parts, terminal.Styled{Style: p.Style, Text: kept.String()})
-		if rest != "" || left == 0 {
-			break
-		}
+	kept, left := "", width-1
+	for g := uniseg.NewGraphemes(cell); g.Next() && g.Width() <= left; left -= g.Width() {
+		kept += g.Str()
 	}
-	return terminal.Join(append(parts, terminal.Styled{Text: "…"}))
+	return terminal.Ended(kept) + "…"
 }

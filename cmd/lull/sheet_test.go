@@ -87,22 +87,29 @@ var ourColours = regexp.MustCompile(`\x1b\[(0|1|31|32|33)m`)
 
 func TestColoursAreOursAlone(t *testing.T) {
 	t.Parallel()
-	const hostile = "\x1b[31mred\x0er\x0f\u202e\n\ttext"
+	const hostile = "\x1b[31mred\x02\x0f\u202e\n\ttext"
 	show := func(w io.Writer) {
 		header(w, "ID", "~DETAIL")
 		terminal.Printf(w, "%s\t%v\n", bad("%s", hostile), []string{hostile})
 		terminal.Printf(w, "%v\t%s\n", map[string]any{hostile: hostile}, fmt.Errorf("%s", hostile))
-		fmt.Fprint(w, "\x0er", hostile, "\n")
+		fmt.Fprint(w, "\x02", hostile, "\n")
 	}
 	plain, coloured := laidOut(t, 0, false, show), laidOut(t, 0, true, show)
-	if strings.Contains(plain, "\x1b") || strings.ContainsAny(plain, "\x0e\x0f") {
+	if strings.Contains(plain, "\x1b") || strings.ContainsAny(plain, "\x02\x0f") {
 		t.Errorf("without colours: got %q", plain)
 	}
 	if got := ourColours.ReplaceAllString(coloured, ""); got != plain {
 		t.Errorf("with colours: got %q, want %q and colours", got, plain)
 	}
-	if !strings.Contains(coloured, "\x1b[1mID\x1b[0m") || !strings.Contains(coloured, `[31m\u001b[31mred\u000er`) {
+	if !strings.Contains(coloured, "\x1b[1mID\x1b[0m") || !strings.Contains(coloured, `[31m\u001b[31mred\u0002`) {
 		t.Errorf("with colours: got %q", coloured)
+	}
+	cut := laidOut(t, 10, true, func(w io.Writer) {
+		header(w, "KEY", "~LAST ERROR")
+		terminal.Printf(w, "%s\t%s\n", "content#a", "東京東京東京")
+	})
+	if want := "\x1b[1mKEY\x1b[0m        \x1b[1mLAST ER\x1b[0m…\ncontent#a  東京東…\n"; cut != want {
+		t.Errorf("cut: got %q, want %q", cut, want)
 	}
 	if n := len(ourColours.FindAllString(coloured, -1)); n != 6 {
 		t.Errorf("got %d sequences, want two for each of the header's cells and the style: %q", n, coloured)

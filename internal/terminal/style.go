@@ -2,19 +2,30 @@ package terminal
 
 import "strings"
 
-// Style is how a text looks where the reader has colours.
-type Style byte
+// Style is how a text looks where the reader has colours: the mark at which it begins. Marks are
+// control characters, which [Line] escapes in everybody else's text, so only [Printf] can write them.
+// They take no column of a terminal.
+type Style string
 
 // The styles.
 const (
-	Bold   Style = 'b'
-	Red    Style = 'r'
-	Green  Style = 'g'
-	Yellow Style = 'y'
+	Bold   Style = "\x01"
+	Red    Style = "\x02"
+	Green  Style = "\x03"
+	Yellow Style = "\x04"
 )
 
-// codes are the parameters of SGR, the sequence that terminals know.
-var codes = map[Style]string{Bold: "1", Red: "31", Green: "32", Yellow: "33"}
+// end is the mark at which a style ends.
+const end = "\x0f"
+
+const marks = string(Bold+Red+Green+Yellow) + end
+
+// What a reader with colours gets in place of the marks, which is SGR, and what others get.
+var (
+	coloured = strings.NewReplacer(string(Bold), "\x1b[1m", string(Red), "\x1b[31m", string(Green), "\x1b[32m",
+		string(Yellow), "\x1b[33m", end, "\x1b[0m")
+	plain = strings.NewReplacer(string(Bold), "", string(Red), "", string(Green), "", string(Yellow), "", end, "")
+)
 
 // Styled is an argument of [Printf] in a style. Its text is escaped as every other one.
 type Styled struct {
@@ -25,63 +36,18 @@ type Styled struct {
 // String is the text without its style.
 func (s Styled) String() string { return s.Text }
 
-// A styled text stands between two marks. They are control characters, which [Line] escapes in
-// everybody else's text, so only [Printf] can write them.
-const (
-	begin = "\x0e" // a byte of Style follows
-	end   = "\x0f"
-	marks = begin + end
-)
-
-func (s Styled) marked() string { return begin + string(rune(s.Style)) + Line(s.Text) + end }
+func (s Styled) marked() string { return string(s.Style) + Line(s.Text) + end }
 
 // Styler is a writer that knows what to do with the styles of [Printf].
 type Styler interface {
-	// WriteStyled writes a text with marks, which [Split] reads.
+	// WriteStyled writes a text with marks.
 	WriteStyled(text string) error
 }
 
-// Split takes a text of [Printf] apart, into stretches of one style each, 0 for none.
-func Split(text string) []Styled {
-	var parts []Styled
-	for text != "" {
-		before, rest, found := strings.Cut(text, begin)
-		if before != "" {
-			parts = append(parts, Styled{Text: before})
-		}
-		if !found || rest == "" {
-			break
-		}
-		inside, after, _ := strings.Cut(rest[1:], end)
-		parts = append(parts, Styled{Style(rest[0]), inside})
-		text = after
+// Ended is the beginning of a text of [Printf], with an end of the style that it was cut off in.
+func Ended(text string) string {
+	if at := strings.LastIndexAny(text, marks); at >= 0 && text[at:at+1] != end {
+		return text + end
 	}
-	return parts
-}
-
-// Join is the opposite of [Split].
-func Join(parts []Styled) string {
-	var b strings.Builder
-	for _, p := range parts {
-		if p.Style != 0 {
-			p.Text = begin + string(rune(p.Style)) + p.Text + end
-		}
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}
-
-// Plain is a text of [Printf] without its styles.
-func Plain(text string) string { return shown(text, nil) }
-
-// shown is a text of [Printf] with those styles that have a code.
-func shown(text string, codes map[Style]string) string {
-	var b strings.Builder
-	for _, p := range Split(text) {
-		if code := codes[p.Style]; code != "" {
-			p.Text = "\x1b[" + code + "m" + p.Text + "\x1b[0m"
-		}
-		b.WriteString(p.Text)
-	}
-	return b.String()
+	return text
 }

@@ -45,7 +45,7 @@ func Printf(w io.Writer, format string, args ...any) {
 		_ = s.WriteStyled(text)
 		return
 	}
-	_, _ = io.WriteString(w, Plain(text))
+	_, _ = io.WriteString(w, plain.Replace(text))
 }
 
 func argument(a any) any {
@@ -131,11 +131,11 @@ func (w *Writer) WriteStyled(text string) error {
 	defer w.mu.Unlock()
 	text = string(escape(w.rest, "")) + string(escape(text, ours+marks))
 	w.rest = ""
-	seen := codes
-	if !w.colour {
-		seen = nil
+	shown := plain
+	if w.colour {
+		shown = coloured
 	}
-	_, err := io.WriteString(w.to, shown(text, seen))
+	_, err := io.WriteString(w.to, shown.Replace(text))
 	return err
 }
 
