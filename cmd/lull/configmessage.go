@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,13 +72,8 @@ func (a *app) samples(ctx context.Context, cfg *config.Config, path, sink string
 	}
 	defer in.Close()
 	all := []sample{}
-	for {
-		m, err := in.Next()
+	for m, err := range feed.All(in) {
 		switch {
-		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, usagef("--message: %s holds no message", path)
-		case errors.Is(err, io.EOF):
-			return all, nil
 		case err != nil:
 			return nil, usage(err)
 		case ctx.Err() != nil:
@@ -87,6 +83,10 @@ func (a *app) samples(ctx context.Context, cfg *config.Config, path, sink string
 		}
 		all = append(all, judge(cfg, set, m, sink))
 	}
+	if len(all) == 0 {
+		return nil, usagef("--message: %s holds no message", path)
+	}
+	return all, nil
 }
 
 // judge decodes a message as receive would, in the queue of the sink that is named, otherwise of
@@ -162,11 +162,8 @@ func problemOf(bad *event.Invalid) string {
 func dead(samples []sample) int {
 	n := 0
 	for _, s := range samples {
-		for _, e := range s.Events {
-			if e.Problem != "" {
-				n++
-				break
-			}
+		if slices.ContainsFunc(s.Events, func(e sampledEvent) bool { return e.Problem != "" }) {
+			n++
 		}
 	}
 	return n

@@ -40,13 +40,14 @@ func parseSink(text string) (f sinkFlag, err error) {
 	}
 	first, address, _ := strings.Cut(rest, ":")
 	kind, known := sink.Lookup(first)
-	switch of := kindsOf(first); {
+	of, fits := kindOf(first)
+	switch {
 	case known && slices.Contains(kind.Schemes, first) && strings.HasPrefix(address, "//"):
 		f.kind, f.url = kind, rest // the kind is named as its scheme: postgres://host
 	case known:
 		f.kind, f.url = kind, address
-	case len(of) > 0 && strings.HasPrefix(address, "//"):
-		f.kind, f.url = of[0], rest
+	case fits && strings.HasPrefix(address, "//"):
+		f.kind, f.url = of, rest
 	case rest == first:
 		return bad(
 			"is not an address: write a URL such as http://127.0.0.1:9200, or a kind: %s",
@@ -70,18 +71,14 @@ func parseSink(text string) (f sinkFlag, err error) {
 	return f, nil
 }
 
-// kindsOf lists the kinds whose addresses may have a scheme, the default one first.
-func kindsOf(scheme string) (kinds []sink.Kind) {
-	for _, name := range sink.Kinds() {
-		if k, _ := sink.Lookup(name); !slices.Contains(k.Schemes, scheme) {
-			continue
-		} else if name == defaultKind {
-			kinds = slices.Insert(kinds, 0, k)
-		} else {
-			kinds = append(kinds, k)
+// kindOf is a kind whose addresses may have a scheme: the default one, or the first of the others.
+func kindOf(scheme string) (sink.Kind, bool) {
+	for _, name := range append([]string{defaultKind}, sink.Kinds()...) {
+		if k, _ := sink.Lookup(name); slices.Contains(k.Schemes, scheme) {
+			return k, true
 		}
 	}
-	return kinds
+	return sink.Kind{}, false
 }
 
 // schemes lists what an address may begin with.

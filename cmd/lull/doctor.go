@@ -87,39 +87,34 @@ func (d *doctor) add(name string, err error, found string) bool {
 	return err == nil
 }
 
+// faultIf is a fault where there is one.
+func faultIf(is bool, format string, args ...any) error {
+	if is {
+		return fmt.Errorf(format, args...)
+	}
+	return nil
+}
+
 func (d *doctor) examine(ctx context.Context) {
 	s, err := d.api.Status(ctx)
 	if !d.add("queues and table can be read", err, fmt.Sprintf("%d queues, %d flights", len(s.Queues), s.Flights)) {
 		return
 	}
-	var wrong error
-	if len(s.Wrong) > 0 {
-		wrong = errors.New(strings.Join(s.Wrong, "; "))
-	}
-	d.add("queues and table are as the settings want them", wrong, "compared with the settings")
+	d.add("queues and table are as the settings want them",
+		faultIf(len(s.Wrong) > 0, "%s", strings.Join(s.Wrong, "; ")), "compared with the settings")
 	for _, k := range s.Sinks {
-		var unhealthy error
-		switch {
-		case k.Pause != nil:
+		unhealthy := faultIf(k.Open, "unhealthy until %s", k.OpenUntil.Format(time.RFC3339))
+		if k.Pause != nil {
 			unhealthy = fmt.Errorf("%s: see `lull resume`", pausedText(k.Pause))
-		case k.Open:
-			unhealthy = fmt.Errorf("unhealthy until %s", k.OpenUntil.Format(time.RFC3339))
 		}
 		d.add("sink "+k.Sink+" is healthy", unhealthy, "its circuit breaker is closed")
 	}
 	for _, e := range s.Enrichers {
-		var away error
-		if e.Away {
-			away = fmt.Errorf("away until %s: see docs/runbook/enricher-away.md", e.AwayUntil.Format(time.RFC3339))
-		}
+		away := faultIf(e.Away, "away until %s: see docs/runbook/enricher-away.md", e.AwayUntil.Format(time.RFC3339))
 		d.add("the enricher of "+string(e.Collection)+" answers", away, "it is not known to be away")
 	}
 	d.origins(ctx)
-	var parked error
-	if s.Letters > 0 {
-		parked = fmt.Errorf("%d parked: see `lull dead list`", s.Letters)
-	}
-	d.add("no dead letters are parked", parked, "none")
+	d.add("no dead letters are parked", faultIf(s.Letters > 0, "%d parked: see `lull dead list`", s.Letters), "none")
 	probe, err := d.api.Compose(ctx, d.event(false))
 	if !d.add("a synthetic event can be written", err, "as a message of source "+probe.Source) {
 		return
@@ -147,10 +142,7 @@ func (d *doctor) origins(ctx context.Context) {
 		if from.Unchecked != "" {
 			found = "not checked: " + from.Unchecked
 		}
-		var away error
-		if from.Problem != "" {
-			away = fmt.Errorf("%s: %s, from this machine", from.Host, from.Problem)
-		}
+		away := faultIf(from.Problem != "", "%s: %s, from this machine", from.Host, from.Problem)
 		d.add("source "+from.Source+" can be connected to", away, found)
 	}
 }

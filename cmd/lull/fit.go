@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -97,16 +98,14 @@ func described(ctx context.Context, client *awsdynamodb.Client, name string) (*d
 
 // sameKey compares two keys, whatever their order.
 func sameKey(got, want []ddbtypes.KeySchemaElement) bool {
-	kinds := make(map[string]ddbtypes.KeyType)
-	for _, k := range got {
-		kinds[aws.ToString(k.AttributeName)] = k.KeyType
-	}
-	for _, k := range want {
-		if kinds[aws.ToString(k.AttributeName)] != k.KeyType {
-			return false
+	kinds := func(key []ddbtypes.KeySchemaElement) map[string]ddbtypes.KeyType {
+		all := map[string]ddbtypes.KeyType{}
+		for _, k := range key {
+			all[aws.ToString(k.AttributeName)] = k.KeyType
 		}
+		return all
 	}
-	return len(got) == len(want)
+	return maps.Equal(kinds(got), kinds(want))
 }
 
 // short is an error of AWS without its request id.

@@ -138,15 +138,11 @@ var errUnknownKey = fmt.Errorf("nothing is known about this key: %w", operate.Er
 
 // explainAll explains a document, in each of its sinks where there are several.
 func explainAll(w io.Writer, x operate.Explanation) {
-	if len(x.Others) == 0 {
-		explain(w, x)
-		return
-	}
-	terminal.Printf(w, "IN SINK %s\n", x.Sink)
-	explain(w, x)
-	for _, other := range x.Others {
-		terminal.Printf(w, "\nIN SINK %s\n", other.Sink)
-		explain(w, other)
+	for i, one := range append([]operate.Explanation{x}, x.Others...) {
+		if len(x.Others) > 0 {
+			terminal.Printf(w, strings.Repeat("\n", min(i, 1))+"IN SINK %s\n", one.Sink)
+		}
+		explain(w, one)
 	}
 }
 
@@ -188,16 +184,7 @@ func explain(w io.Writer, x operate.Explanation) {
 			terminal.Printf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(dayLayout), d.Step, d.Text)
 		}
 	}
-	state := terminal.Styled{Style: terminal.Green, Text: string(x.State)}
-	switch explainedAt(x) {
-	case exitLetters, exitWrong:
-		state.Style = terminal.Red
-	case exitOK:
-		if x.State != operate.StateFresh {
-			state.Style = terminal.Yellow // on its way
-		}
-	}
-	terminal.Printf(w, "\n%s: %s\n", state, x.Sentence)
+	terminal.Printf(w, "\n%s: %s\n", shade(x.State), x.Sentence)
 }
 
 // Layouts for times of today, and for times that may be days ago.

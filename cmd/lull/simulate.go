@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -170,11 +169,7 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 	}
 	defer in.Close()
 	var up sim.Upstream
-	for {
-		t, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for t, err := range feed.All(in) {
 		if err != nil {
 			return sim.Upstream{}, err
 		}

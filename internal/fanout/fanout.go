@@ -6,6 +6,7 @@
 package fanout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -96,10 +97,5 @@ func Map[T, R any](r Runner, limit int, items []T, f func(T) R) []R {
 func (r Runner) Try(limit, n int, f func(i int) error) error {
 	errs := make([]error, n)
 	r.Each(limit, n, func(i int) { errs[i] = f(i) })
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }

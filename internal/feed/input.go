@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,6 +123,18 @@ func parseAttributes(v gjson.Result) (map[string]queue.Attribute, error) {
 type Input interface {
 	Next() (Timed, error)
 	Close() error
+}
+
+// All are the messages of an input, up to its end or the first error, which comes last.
+func All(in Input) iter.Seq2[Timed, error] {
+	return func(yield func(Timed, error) bool) {
+		for {
+			t, err := in.Next()
+			if errors.Is(err, io.EOF) || !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Batches reads an input to its end and hands on what it reads, most messages at a time. What was

@@ -1,10 +1,11 @@
 package feed
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -29,8 +30,7 @@ type player struct {
 	read   <-chan reading
 	live   bool
 	ended  bool
-	ahead  timedHeap
-	order  int
+	ahead  []*Timed // by time, then as in the input
 	bytes  int
 	failed error // of the input: what was read before it is not sent
 }
@@ -68,9 +68,11 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 				continue // perhaps something earlier
 			}
 		}
-		next := heap.Pop(&p.ahead).(timedOrder) //nolint:errcheck,forcetypeassert // nothing else is in it
+		next := p.ahead[0]
+		p.ahead[0] = nil // it is not kept longer
+		p.ahead = p.ahead[1:]
 		p.bytes -= len(next.Body)
-		if err := send(ctx, next.Timed); err != nil {
+		if err := send(ctx, *next); err != nil {
 			return err
 		}
 	}
@@ -123,9 +125,9 @@ func (p *player) take(r reading) {
 	case r.err != nil:
 		p.failed = r.err
 	default:
-		p.order++
 		p.bytes += len(r.t.Body)
-		heap.Push(&p.ahead, timedOrder{r.t, p.order})
+		later := sort.Search(len(p.ahead), func(i int) bool { return p.ahead[i].After > r.t.After })
+		p.ahead = slices.Insert(p.ahead, later, &r.t)
 	}
 }
 
@@ -166,29 +168,4 @@ func (p *player) wait(ctx context.Context, d time.Duration) (more bool, err erro
 	case <-timed.Done():
 		return false, ctx.Err()
 	}
-}
-
-type timedOrder struct {
-	Timed
-	order int
-}
-
-// timedHeap sorts by time, then by the order of the input.
-type timedHeap []timedOrder
-
-func (h timedHeap) Len() int { return len(h) }
-func (h timedHeap) Less(i, j int) bool {
-	return h[i].After < h[j].After || h[i].After == h[j].After && h[i].order < h[j].order
-}
-func (h timedHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timedHeap) Push(x any) {
-	*h = append(*h, x.(timedOrder)) //nolint:errcheck,forcetypeassert // only those are pushed
-}
-
-func (h *timedHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	old[len(old)-1] = timedOrder{}
-	*h = old[:len(old)-1]
-	return x
 }

@@ -86,9 +86,6 @@ func Mark(m *queue.Outgoing, source, group string) {
 		if _, said := m.Attributes[name]; said || value == "" {
 			continue
 		}
-		if m.Attributes == nil {
-			m.Attributes = map[string]queue.Attribute{}
-		}
-		m.Attributes[name] = queue.Text(value)
+		m.Attributes = queue.With(m.Attributes, name, queue.Text(value))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,21 +61,11 @@ func publish(r *http.Request, e *dev.Engine) (any, error) {
 		return nil, console.Problemf(http.StatusBadRequest, "source: there is no such source: want %s",
 			strings.Join(known, ", "))
 	}
-	in := feed.Request(body)
-	for n := 0; ; n++ {
-		t, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return map[string]any{"messages": n}, nil
-		}
+	n := 0
+	for t, err := range feed.All(feed.Request(body)) {
 		status := http.StatusBadRequest
 		if err == nil {
-			if _, named := t.Attributes[queue.AttrSource]; source != "" && !named {
-				t.Attributes = maps.Clone(t.Attributes)
-				if t.Attributes == nil {
-					t.Attributes = map[string]queue.Attribute{}
-				}
-				t.Attributes[queue.AttrSource] = queue.Text(source)
-			}
+			feed.Mark(&t.Outgoing, source, "")
 			if err = e.Publish(r.Context(), t.Outgoing); errors.Is(err, queue.ErrTooLarge) {
 				status, err = http.StatusRequestEntityTooLarge, fmt.Errorf("%w: send the payload by dataref", err)
 			}
@@ -84,7 +73,9 @@ func publish(r *http.Request, e *dev.Engine) (any, error) {
 		if err != nil {
 			return nil, console.Problemf(status, "message %d: %v (%d messages before it were published)", n+1, err, n)
 		}
+		n++
 	}
+	return map[string]any{"messages": n}, nil
 }
 
 func status(r *http.Request, e *dev.Engine) (any, error) {
