@@ -38,7 +38,7 @@ func (m *Model) tidy(s *State) {
 		f.Done &= m.several(f.Messages)
 	}
 	if !m.Bounds.Clocks {
-		for _, r := range []*Row{&s.Row, &s.Backup, &s.Look.Row} {
+		for _, r := range s.rows() {
 			r.LeaseUntil, r.LastWrite = 0, 0
 		}
 	}

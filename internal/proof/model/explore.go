@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -54,6 +55,11 @@ type Label struct {
 	Messages Set    // {m}: messages
 }
 
+// tell is the label's text with the names of an execution, a version and messages.
+func (l Label) tell(exec, key, messages string) string {
+	return strings.NewReplacer("{f}", exec, "{k}", key, "{m}", messages).Replace(l.By + l.Text + l.Then)
+}
+
 // says is the label with another text.
 func (l Label) says(text string) Label {
 	l.Text = text
@@ -83,6 +89,7 @@ type Options struct {
 type Step[S comparable] struct {
 	From  S
 	To    S
+	Raw   S // To, before it was made canonical
 	Label Label
 }
 
@@ -243,7 +250,7 @@ func (x *explorer[S]) steps(chain []uint32, may func(e Edge[S], last bool) bool)
 		found := slices.IndexFunc(edges, func(e Edge[S]) bool {
 			return x.m.Canon(e.To) == step.To && may(e, i == len(chain)-2)
 		})
-		step.Label = edges[found].Label
+		step.Raw, step.Label = edges[found].To, edges[found].Label
 		steps = append(steps, step)
 	}
 	return steps

@@ -41,19 +41,17 @@ func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func
 
 // Cases are the explorations of the small machines.
 func Cases() []Case {
-	plain := func(l Label) string { return l.Text }
 	breaker := func(name, what string, b Breaker) Case {
-		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo|ClaimedPaused,
-			plain)}
+		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo|ClaimedPaused, sayPlain)}
 	}
 	pace := func(name, what string, p Pace) Case {
-		return Case{Name: name, Machine: "pace", What: what, Run: told(p, TooSoon, sayPace)}
+		return Case{Name: name, Machine: "pace", What: what, Run: told(p, TooSoon, sayPlain)}
 	}
 	groups := func(name, what string, g Groups) Case {
 		return Case{Name: name, Machine: "groups", What: what, Run: told(g, 0, sayGroups)}
 	}
 	rebuild := func(name, what string, m Rebuild) Case {
-		return Case{Name: name, Machine: "rebuild", What: what, Run: told(m, WentBack|Resurrected, sayPace)}
+		return Case{Name: name, Machine: "rebuild", What: what, Run: told(m, WentBack|Resurrected, sayPlain)}
 	}
 	ill, paused := BreakerBudget{Ills: 1}, BreakerBudget{Ills: 1, Pauses: 1}
 	return []Case{
@@ -134,8 +132,8 @@ func Cases() []Case {
 	}
 }
 
-func sayPace(l Label) string {
-	return strings.NewReplacer("{f}", string(rune('A'+l.Exec)), "{k}", fmt.Sprintf("v%d", l.Key)).Replace(l.Text)
+func sayPlain(l Label) string {
+	return l.tell(string(rune('A'+l.Exec)), fmt.Sprintf("v%d", l.Key), "")
 }
 
 func sayGroups(l Label) string {
@@ -147,7 +145,7 @@ func sayGroups(l Label) string {
 		}
 		docs = append(docs, name)
 	}
-	text := strings.ReplaceAll(l.Text, "{m}", strings.Join(docs, ", "))
+	text := l.tell("", "", strings.Join(docs, ", "))
 	if len(docs) == 1 {
 		text = strings.Replace(text, "documents", "document", 1)
 	}

@@ -331,11 +331,14 @@ func (s *State) freeExec() int {
 	return maxExecs
 }
 
+// rows are the row, and the images of it that somebody has.
+func (s *State) rows() [3]*Row { return [...]*Row{&s.Row, &s.Backup, &s.Look.Row} }
+
 // tokens visits every token of the state, in one order.
 func (s *State) tokens(visit func(*Token)) {
-	visit(&s.Row.Owner)
-	visit(&s.Backup.Owner)
-	visit(&s.Look.Row.Owner)
+	for _, r := range s.rows() {
+		visit(&r.Owner)
+	}
 	for i := range s.Execs {
 		visit(&s.Execs[i].Token)
 	}
@@ -349,13 +352,11 @@ func (s *State) tokens(visit func(*Token)) {
 
 // times visits every time of the state.
 func (s *State) times(visit func(*Clock)) {
-	visit(&s.Row.LeaseUntil)
-	visit(&s.Row.LastWrite)
-	visit(&s.Sink.Fence)
-	for _, r := range []*Row{&s.Backup, &s.Look.Row} {
+	for _, r := range s.rows() {
 		visit(&r.LeaseUntil)
 		visit(&r.LastWrite)
 	}
+	visit(&s.Sink.Fence)
 	visit(&s.Look.Copy.Fence)
 	for i := range s.Execs {
 		visit(&s.Execs[i].Fence)

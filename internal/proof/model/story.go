@@ -11,59 +11,34 @@ import (
 // from line to line, although states are told apart without regard to the order of executions.
 func (m Model) Story(path []Step[State]) []string {
 	var names [maxExecs]string
-	next := 0
+	next := 'A'
 	var lines []string
 	for n, step := range path {
-		raw, label := m.retrace(step)
-		for i := range raw.Execs {
-			if names[i] == "" && raw.Execs[i] != (Exec{}) {
-				names[i] = string(rune('A' + next))
+		for i, f := range step.Raw.Execs {
+			if names[i] == "" && f != (Exec{}) {
+				names[i] = string(next)
 				next++
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%2d. %s", n+1, m.tell(label, names)))
-		names = m.follow(raw, step.To, names)
+		l := step.Label
+		text := l.tell(names[min(l.Exec, maxExecs-1)], m.version(l.Key), m.messages(l.Messages))
+		lines = append(lines, fmt.Sprintf("%2d. %s", n+1, text))
+		names = m.follow(step.Raw, names)
 	}
 	return lines
 }
 
-// retrace finds the step's state before it was made canonical.
-func (m Model) retrace(step Step[State]) (State, Label) {
-	for _, e := range m.Next(step.From, nil) {
-		if e.Label == step.Label && m.Canon(e.To) == step.To {
-			return e.To, e.Label
-		}
-	}
-	return step.To, step.Label
-}
-
 // follow carries the names over to where the executions stand in the canonical state.
-func (m Model) follow(raw, canon State, names [maxExecs]string) [maxExecs]string {
+func (m Model) follow(raw State, names [maxExecs]string) (out [maxExecs]string) {
 	m.tidy(&raw)
-	type tagged struct {
-		f    Exec
-		name string
-	}
-	var fs [maxExecs]tagged
-	for i := range raw.Execs {
-		fs[i] = tagged{raw.Execs[i], names[i]}
-	}
-	slices.SortStableFunc(fs[:], func(a, b tagged) int { return cmp.Compare(rank(b.f), rank(a.f)) })
-	var out [maxExecs]string
-	for i := range fs {
-		if canon.Execs[i] != (Exec{}) {
-			out[i] = fs[i].name
+	order := []int{0, 1, 2}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(raw.Execs[b]), rank(raw.Execs[a])) })
+	for i, was := range order {
+		if raw.Execs[was] != (Exec{}) {
+			out[i] = names[was]
 		}
 	}
 	return out
-}
-
-func (m Model) tell(l Label, names [maxExecs]string) string {
-	return strings.NewReplacer(
-		"{f}", names[min(int(l.Exec), maxExecs-1)],
-		"{k}", m.version(l.Key),
-		"{m}", m.messages(l.Messages),
-	).Replace(l.By + l.Text + l.Then)
 }
 
 func (m Model) version(k Key) string {
