@@ -95,9 +95,6 @@ func (l *local) abstract(r shard.Row) model.Row {
 
 // put adds a message to the state, and names its place there.
 func (l *local) put(m *message, at model.Place) int {
-	if m == nil {
-		m = &message{}
-	}
 	l.Bounds.Messages = append(l.Bounds.Messages, model.Message{Keys: m.keys, Spare: at == model.Gone})
 	n := len(l.Bounds.Messages) - 1
 	l.s.Messages[n] = at

@@ -147,12 +147,8 @@ func (c *Checker) acknowledged(m *message) {
 // buried is a message that leaves the dead-letter queue: its dead letter is parked, superseded, or
 // given back.
 func (c *Checker) buried(m *message) {
-	safe := c.deleter.seen() | c.stored | c.waiting(nil)
-	for k := range m.keys.Up() {
-		if c.key(c.row.Committed) >= k {
-			safe |= model.Keys(k)
-		}
-	}
+	upToCommitted := model.KeySet(1)<<(c.key(c.row.Committed)+1) - 1
+	safe := c.deleter.seen() | c.stored | c.waiting(nil) | upToCommitted
 	if m.keys&^safe != 0 {
 		c.part(buries, "versions %b leave the dead-letter queue, and are nowhere else", m.keys&^safe)
 	}

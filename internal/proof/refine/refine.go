@@ -1,7 +1,9 @@
 package refine
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -57,9 +59,8 @@ type Checker struct {
 
 	messages map[*emulation.Message]*message
 	receipts map[string]*message
-	batches  map[int64]*holder // receive and dlq, by invocation
+	acting   map[int64]*holder // who an invocation acts for: itself with its batch, or its flight
 	flights  map[flight.ID]*holder
-	turns    map[int64]*holder // the flights of index's invocations
 	holders  map[string]*holder
 	live     map[int64]bool
 	deleter  *holder // of what leaves its queue next; nil for nobody
@@ -112,8 +113,8 @@ func New(s Settings) (*Checker, error) {
 	c := &Checker{
 		Counts: map[Step]int{}, maxRefusals: uint8(s.MaxRefusals), sink: model.Forgetful,
 		claims: map[shard.Token]*claim{}, messages: map[*emulation.Message]*message{}, receipts: map[string]*message{},
-		batches: map[int64]*holder{}, flights: map[flight.ID]*holder{}, turns: map[int64]*holder{},
-		holders: map[string]*holder{}, live: map[int64]bool{},
+		acting: map[int64]*holder{}, flights: map[flight.ID]*holder{}, holders: map[string]*holder{},
+		live: map[int64]bool{},
 	}
 	if !s.Versions {
 		c.sink = model.Plain
@@ -128,10 +129,7 @@ func New(s Settings) (*Checker, error) {
 			c.doc, ops[e.Key] = e.Doc, e.Op
 		}
 	}
-	for k := range ops {
-		c.keys = append(c.keys, k)
-	}
-	slices.Sort(c.keys)
+	c.keys = slices.Sorted(maps.Keys(ops))
 	if len(c.keys) > int(model.MaxKey) {
 		return nil, fmt.Errorf("%d versions: the model has %d", len(c.keys), model.MaxKey)
 	}
@@ -158,10 +156,12 @@ func (c *Checker) judge(s Step, has bool, format string, args ...any) {
 	}
 }
 
-func (c *Checker) part(s Step, format string, args ...any) {
+// part notes a step that the model does not have. It is false, as the step is.
+func (c *Checker) part(s Step, format string, args ...any) bool {
 	if c.said = true; len(c.found) < most {
 		c.found = append(c.found, Parting{c.now, s, fmt.Sprintf(format, args...)})
 	}
+	return false
 }
 
 // key is the model's name of an order key.
@@ -204,10 +204,9 @@ func (c *Checker) See(s sim.Step) {
 	case sim.Sent, sim.Answered, sim.Landed:
 		c.request(s)
 	case sim.Batched:
-		c.begins(s.By, s.Receipts)
+		c.begins(s.By, c.batch(s.Receipts))
 	case sim.Turned:
-		c.live[s.By] = true
-		c.turns[s.By] = c.flights[s.Flight]
+		c.begins(s.By, c.flights[s.Flight])
 	case sim.Ended:
 		c.ends(s.By)
 	case sim.Held:
@@ -217,13 +216,17 @@ func (c *Checker) See(s sim.Step) {
 	}
 }
 
-func (c *Checker) begins(by int64, receipts []string) {
+// begins is an invocation, and who it acts for.
+func (c *Checker) begins(by int64, h *holder) { c.live[by], c.acting[by] = true, h }
+
+// batch is what an invocation of receive or dlq was given.
+func (c *Checker) batch(receipts []string) *holder {
 	h := &holder{}
-	c.live[by], c.batches[by] = true, h
 	for _, r := range receipts {
 		h.messages = append(h.messages, c.receipts[r])
 		c.holders[r] = h
 	}
+	return h
 }
 
 // ends is the end of an invocation, by itself or by a kill. Its claims stay what they are.
@@ -236,21 +239,10 @@ func (c *Checker) ends(by int64) {
 	delete(c.live, by)
 }
 
-// of is who an invocation acts for: itself with its batch, or its flight.
-func (c *Checker) of(by int64) *holder {
-	if h := c.batches[by]; h != nil {
-		return h
-	}
-	if h := c.turns[by]; h != nil {
-		return h
-	}
-	return &holder{}
-}
+// of is who an invocation acts for.
+func (c *Checker) of(by int64) *holder { return cmp.Or(c.acting[by], &holder{}) }
 
 // observe notes what the image of a row tells who reads it.
-func (c *Checker) observe(by int64, image shard.Row) {
-	h := c.of(by)
-	h.known |= c.done(image)
-}
+func (c *Checker) observe(by int64, image shard.Row) { c.of(by).known |= c.done(image) }
 
 func (c *Checker) count(s Step) { c.Counts[s]++ }

@@ -89,8 +89,7 @@ func (c *Checker) admit(s sim.Step) (Step, bool) {
 		}
 		return what, l.step(l.leads(s))
 	}
-	c.part(what, "%s admits version %d, which none of its messages carries", s.Name, k)
-	return what, false
+	return what, c.part(what, "%s admits version %d, which none of its messages carries", s.Name, k)
 }
 
 // now is the time that a write compares a lease or a last write with.
@@ -157,8 +156,7 @@ func (c *Checker) claim(s sim.Step) (Step, bool) {
 		l.token(l.row.Owner)
 		l.s.Writes[0] = model.RowWrite{Kind: kind, Key: cl.key, Token: l.token(cl.token), Fence: l.clock(cl.at)}
 	case cl.message == nil:
-		c.part(what, "claims version %d, of which its flight holds no message", cl.key)
-		return what, false
+		return what, c.part(what, "claims version %d, of which its flight holds no message", cl.key)
 	default:
 		if kind == model.ClaimAgainWrite {
 			what = claimAgain
@@ -199,8 +197,7 @@ func (c *Checker) held(s sim.Step) *claim {
 func (c *Checker) end(s sim.Step, what Step) bool {
 	cl := c.held(s)
 	if cl == nil {
-		c.part(what, "no claim is known by the token that it names")
-		return false
+		return c.part(what, "no claim is known by the token that it names")
 	}
 	l := c.local(cl.at)
 	l.Bounds.Ahead = cl.ahead
@@ -211,17 +208,13 @@ func (c *Checker) end(s sim.Step, what Step) bool {
 	if what != commit {
 		switch {
 		case cl.phase == model.Applied:
-			c.part(what, "the sink has applied version %d under this claim", cl.key)
-			return false
+			return c.part(what, "the sink has applied version %d under this claim", cl.key)
 		case cl.open > 0:
-			c.part(what, "a request under this claim may still be applied")
-			return false
+			return c.part(what, "a request under this claim may still be applied")
 		case cl.copies > 0 && c.sink == model.Plain: // others never apply a copy (ADR 0023)
-			c.part(what, "a copy that was written under this claim may still be applied")
-			return false
+			return c.part(what, "a copy that was written under this claim may still be applied")
 		case what == reject && c.letters[cl.key] != model.Parked:
-			c.part(what, "no dead letter of version %d is stored", cl.key)
-			return false
+			return c.part(what, "no dead letter of version %d is stored", cl.key)
 		}
 		to := model.DeadLettered
 		switch {
@@ -256,8 +249,7 @@ func (c *Checker) park(s sim.Step) (Step, bool) {
 	k := c.key(s.New.Dead)
 	what := map[string]Step{"receive": parkByReceive, "dlq": parkByDlq, "index": parkByIndex}[s.Name]
 	if c.letters[k] != model.Parked {
-		c.part(what, "no dead letter of version %d is stored", k)
-		return what, false
+		return what, c.part(what, "no dead letter of version %d is stored", k)
 	}
 	c.endLease(now(s.Write))
 	l := c.local()
@@ -290,6 +282,6 @@ func (c *Checker) redrive(s sim.Step) bool {
 	c.endLease(now(s.Write))
 	l := c.local()
 	l.put(&message{keys: model.Keys(k)}, model.Gone)
-	want := l.abstract(s.New)
-	return l.step(func(t *model.State) bool { return t.Redrive == k && t.Row == want })
+	leads := l.leads(s)
+	return l.step(func(t *model.State) bool { return t.Redrive == k && leads(t) })
 }
