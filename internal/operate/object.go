@@ -77,10 +77,11 @@ func (o *Operator) abort(ctx context.Context, row shard.Row, p *ObjectProgress, 
 		p.Aborted += ": " + order.Why
 	}
 	now := max(shard.MicrosOf(o.Clock.Now()), row.RanAt+1)
-	_, err := o.table().Write(ctx, shard.Advance(row.Doc, row.RanAt, now, p.String(), row.ExpiresAt))
-	if r, refused := shard.AsRefused(err); refused && r.Row.RanAt != now {
+	_, err := o.table().Ensure(ctx, shard.Advance(row.Doc, row.RanAt, now, p.String(), row.ExpiresAt),
+		func(row shard.Row) bool { return row.RanAt == now })
+	if _, refused := shard.AsRefused(err); refused {
 		return errors.New("a slice was read meanwhile: ask again")
-	} else if err != nil && !refused {
+	} else if err != nil {
 		return fmt.Errorf("it may be aborted or not, ask again: %w", err)
 	}
 	p.Changed, p.Moved = true, now.Time()

@@ -85,13 +85,13 @@ func (o *Operator) Resume(ctx context.Context, p PauseOrder) (PauseResult, error
 			return PauseChange{Sink: name}, nil
 		}
 		now := shard.MicrosOf(o.Clock.Now())
-		_, err := o.table().Write(ctx, shard.Resume(name, h, now, o.Config.Retry.OpenFor))
-		refused, is := shard.AsRefused(err)
-		switch {
-		case is && refused.Row.PausedAt != 0:
+		_, err := o.table().Ensure(ctx, shard.Resume(name, h, now, o.Config.Retry.OpenFor),
+			func(row shard.Row) bool { return row.PausedAt == 0 })
+		switch refused, is := shard.AsRefused(err); {
+		case is:
 			return PauseChange{}, fmt.Errorf("%s paused it again meanwhile, or its row has a newer schema",
 				refused.Row.PausedBy)
-		case err != nil && !is:
+		case err != nil:
 			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
 		}
 		o.audit(journal.Resumed, name, p)

@@ -64,15 +64,12 @@ func (o *Operator) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return Resetted{}, fmt.Errorf("reset %s: %w", r.Key, err)
 	}
 	w := shard.Reset(r.Key, row.Committed, floor, now)
-	if _, err := table.Write(ctx, w); err != nil {
-		refused, ok := shard.AsRefused(err)
-		switch {
-		case !ok:
-			return Resetted{}, fmt.Errorf("reset %s: it may be reset or not, ask explain: %w", r.Key, err)
-		case refused.Row.Committed == floor: // the answer to an earlier try was lost
-		default:
-			return Resetted{}, fmt.Errorf("reset %s: its row changed meanwhile, try again: %w", r.Key, errBusy)
-		}
+	_, err = table.Ensure(ctx, w, func(row shard.Row) bool { return row.Committed == floor })
+	if _, refused := shard.AsRefused(err); refused {
+		return Resetted{}, fmt.Errorf("reset %s: its row changed meanwhile, try again: %w", r.Key, errBusy)
+	}
+	if err != nil {
+		return Resetted{}, fmt.Errorf("reset %s: it may be reset or not, ask explain: %w", r.Key, err)
 	}
 	out := Resetted{
 		Key: r.Key, Version: row.Committed.VersionText(), OrderKey: row.Committed.String(), To: floor.VersionText(),

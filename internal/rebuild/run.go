@@ -28,13 +28,10 @@ func (s *Service) take(ctx context.Context, report func(Progress)) (*run, error)
 	now := s.Clock.Now()
 	r := &run{Service: s, report: report, token: s.NewToken(), since: now, saved: now}
 	w := shard.StartRun(s.run(), r.token, shard.MicrosOf(now), shard.MicrosOf(now.Add(holdFor)), 0)
-	old, err := s.table().Write(ctx, w)
+	old, err := s.table().Ensure(ctx, w, func(row shard.Row) bool { return row.Owner == r.token })
 	if refused, ok := shard.AsRefused(err); ok {
-		if refused.Row.Owner != r.token { // or only the answer was lost
-			return nil, fmt.Errorf("%w, until %s at least: if it was killed, wait until then", ErrBusy,
-				refused.Row.LeaseUntil.Time().Format(time.RFC3339))
-		}
-		old, err = refused.Row, nil
+		return nil, fmt.Errorf("%w, until %s at least: if it was killed, wait until then", ErrBusy,
+			refused.Row.LeaseUntil.Time().Format(time.RFC3339))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the rebuild over: %w", err)
@@ -185,16 +182,6 @@ func (r *run) drive(ctx context.Context) error {
 	return nil
 }
 
-// write writes to the sink's health row. Where a row is refused that is so already, only the answer
-// to an earlier try was lost.
-func (r *run) write(ctx context.Context, w shard.Write, so func(shard.Row) bool) error {
-	_, err := r.table().Write(ctx, w)
-	if refused, ok := shard.AsRefused(err); ok && so(refused.Row) {
-		return nil
-	}
-	return err
-}
-
 func (r *run) create(ctx context.Context) error {
 	err := r.call(ctx, callTime, func(ctx context.Context) error {
 		return r.Sink.Create(ctx, sink.NewIndex{
@@ -217,7 +204,7 @@ func (r *run) create(ctx context.Context) error {
 
 // announce tells every turn from now on.
 func (r *run) announce(ctx context.Context) error {
-	err := r.write(ctx, shard.Rebuild(r.SinkName, r.p.Collection, r.p.New, r.p.At),
+	_, err := r.table().Ensure(ctx, shard.Rebuild(r.SinkName, r.p.Collection, r.p.New, r.p.At),
 		func(row shard.Row) bool { return row.RebuildAt == r.p.At })
 	if refused, ok := shard.AsRefused(err); ok {
 		return fmt.Errorf("%w in sink %s: of %s", ErrUnderWay, r.SinkName, refused.Row.RebuildOf)
@@ -373,7 +360,7 @@ func (r *run) unsealed(ctx context.Context) (switched bool, err error) {
 	if switched, err = r.named(ctx); switched || err != nil || !sealed {
 		return switched, err
 	}
-	err = r.write(ctx, shard.Unseal(r.SinkName, r.p.At, row.RebuildSeal),
+	_, err = r.table().Ensure(ctx, shard.Unseal(r.SinkName, r.p.At, row.RebuildSeal),
 		func(row shard.Row) bool { return row.RebuildSeal == 0 })
 	if err != nil {
 		return false, fmt.Errorf("take the seal away: %w", err)
@@ -445,7 +432,8 @@ func (r *run) end(ctx context.Context) error {
 
 // forgotten takes the rebuild out of the health row.
 func (r *run) forgotten(ctx context.Context) error {
-	err := r.write(ctx, shard.Rebuilt(r.SinkName, r.p.At), func(row shard.Row) bool { return row.RebuildAt != r.p.At })
+	_, err := r.table().Ensure(ctx, shard.Rebuilt(r.SinkName, r.p.At),
+		func(row shard.Row) bool { return row.RebuildAt != r.p.At })
 	if err != nil {
 		return fmt.Errorf("take the rebuild out of the sink's health row: %w", err)
 	}

@@ -183,12 +183,9 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 		MinInterval: s.Config.Timing(b.Doc.Collection()).MinInterval,
 	}
 	l, w := bid.Lease(), shard.Claim(bid)
-	old, err := s.table().Write(ctx, w)
-	if refused, ok := shard.AsRefused(err); ok {
-		if !shard.OwnClaim(refused.Row, bid) {
-			return true, fmt.Errorf("somebody else writes it: %w", ErrMoving)
-		}
-		old, err = refused.Row, nil // only the answer was lost
+	old, err := s.table().Ensure(ctx, w, func(row shard.Row) bool { return shard.OwnClaim(row, bid) })
+	if _, refused := shard.AsRefused(err); refused {
+		return true, fmt.Errorf("somebody else writes it: %w", ErrMoving)
 	}
 	if err != nil {
 		return false, fmt.Errorf("CLAIM: %w", err)

@@ -322,13 +322,13 @@ func (r *run) raise(ctx context.Context, f Finding) (Outcome, error) {
 		if r.DryRun {
 			return Raised, nil
 		}
-		_, err := r.table().Write(ctx, shard.Raise(f.Row, f.Copy, f.quiet, r.Config.Expires(r.Clock.Now())))
-		refused, ok := shard.AsRefused(err)
-		if err == nil || ok && refused.Row.Committed == f.Copy.Key { // only its answer was lost
+		_, err := r.table().Ensure(ctx, shard.Raise(f.Row, f.Copy, f.quiet, r.Config.Expires(r.Clock.Now())),
+			func(row shard.Row) bool { return row.Committed == f.Copy.Key })
+		if err == nil {
 			r.note(journal.Raised, f, f.Copy.Key)
 			return Raised, nil
 		}
-		if !ok {
+		if _, refused := shard.AsRefused(err); !refused {
 			return Failed, fmt.Errorf("RAISE: %w", err)
 		}
 		again, err := r.Look(ctx, []shard.DocID{f.Row.Doc})
@@ -355,12 +355,9 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 		b.Fence = shard.NextFence(f.Row, b.Now)
 		l := b.Lease()
 		b.Until = shard.MicrosOf(r.leaseEnd(now))
-		_, err := r.table().Write(ctx, shard.Reassert(b))
-		if refused, ok := shard.AsRefused(err); ok {
-			if refused.Row.Owner != l.Token {
-				return Later, nil
-			}
-			err = nil // only the answer was lost
+		_, err := r.table().Ensure(ctx, shard.Reassert(b), func(row shard.Row) bool { return row.Owner == l.Token })
+		if _, refused := shard.AsRefused(err); refused {
+			return Later, nil
 		}
 		if err != nil {
 			return Failed, fmt.Errorf("REASSERT: %w", err)
@@ -399,10 +396,7 @@ func (s *Service) leaseEnd(now time.Time) time.Time {
 
 // end gives a lease back. Where it was given back before, only the answer was lost.
 func (s *Service) end(ctx context.Context, l shard.Lease, w shard.Write) error {
-	_, err := s.table().Write(ctx, w)
-	if refused, ok := shard.AsRefused(err); ok && shard.Ended(refused.Row, l, w) {
-		return nil
-	}
+	_, err := s.table().Ensure(ctx, w, func(row shard.Row) bool { return shard.Ended(row, l, w) })
 	return err
 }
 
