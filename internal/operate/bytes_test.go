@@ -35,7 +35,7 @@ func TestDeadLetterIsShownByteForByteAlsoWhereItIsNotUTF8(t *testing.T) {
 			l := deadletter.New(queue.Message{ID: "m", Body: body, Sent: g.Clock.Now()}, deadletter.Undecodable, "", "",
 				"", 0, g.Clock.Now())
 			l.Sink, l.Lane = "search", "live"
-			if _, err := g.letters.Park(t.Context(), l); err != nil {
+			if _, err := g.rig.Letters.Park(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
 			got, err := api.Letter(t.Context(), l.ID)

@@ -47,15 +47,15 @@ func (g *ground) documents() {
 	g.commit(g.hold("01A", put("fresh", 1)), `{"title":"v1"}`)
 	g.die(put("dead", 3), deadletter.RejectedBySink)
 	g.hold("01B", put("waits", 4))
-	e := g.event(put("later", 5))
+	e := g.rig.EventOf(put("later", 5))
 	if err := g.Schedule.Put(g.Context(), schedule.Item{
 		ID: "s", Doc: e.Doc, Key: e.Key, NotBefore: time.Now().Add(time.Hour), Sink: "search", Lane: flight.Live,
 	}); err != nil {
 		g.Fatal(err)
 	}
 	l := deadletter.New(queue.Message{ID: "m", Body: put("rowless", 7)}, deadletter.Contract, "data: missing",
-		"content#rowless", g.event(put("rowless", 7)).Key, 0, time.Now())
-	if _, err := g.letters.Park(g.Context(), l); err != nil {
+		"content#rowless", g.rig.EventOf(put("rowless", 7)).Key, 0, time.Now())
+	if _, err := g.rig.Letters.Park(g.Context(), l); err != nil {
 		g.Fatal(err)
 	}
 }
@@ -118,7 +118,7 @@ func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 				g.documents()
-				scans := &counted{Scanner: g.shards}
+				scans := &counted{Scanner: g.rig.Shards}
 				g.Scanner = scans
 				got, notes := listed(t, api, tt.filter)
 				if !slices.Equal(slices.Sorted(slices.Values(got)), tt.deployed) || scans.n > 0 {
@@ -127,7 +127,7 @@ func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {
 				if said := strings.Contains(strings.Join(notes, ""), cannot); said != (tt.note != "") {
 					t.Errorf("deployed: notes %q", notes)
 				}
-				g.Rows = g.shards.All()
+				g.Rows = g.rig.Shards.All()
 				if got, notes = listed(t, api, tt.filter); !slices.Equal(got, tt.memory) || len(notes) > 0 {
 					t.Errorf("in memory: got %q and notes %q, want %q and none", got, notes, tt.memory)
 				}
@@ -164,9 +164,9 @@ func TestDocumentsComePageByPage(t *testing.T) {
 			for f := range tt.flights {
 				var records []flight.Record
 				for n := range tt.each {
-					e := g.event(put(fmt.Sprintf("d-%03d-%04d", f, n), 1))
+					e := g.rig.EventOf(put(fmt.Sprintf("d-%03d-%04d", f, n), 1))
 					id := flight.ID(fmt.Sprintf("01%03d", f))
-					g.write(shard.Admit(shard.Admission{
+					g.rig.Write(shard.Admit(shard.Admission{
 						Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: micros(),
 					}))
 					records = append(records, flight.Record{
@@ -179,7 +179,7 @@ func TestDocumentsComePageByPage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.shards.All()} {
+			for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.rig.Shards.All()} {
 				got, _ := listed(t, g.Operator, operate.DocumentFilter{Limit: tt.limit})
 				n, want := len(slices.Compact(slices.Sorted(slices.Values(got)))), tt.flights*tt.each
 				if n != want || n != len(got) {
@@ -194,7 +194,7 @@ func TestAWaitingDocumentSaysWhenItIsDueAndHowMuchWaits(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.hold("01A", put("a", 1))
 		g.hold("01B", put("a", 2))
-		for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.shards.All()} {
+		for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.rig.Shards.All()} {
 			p, err := api.Documents(t.Context(), operate.DocumentFilter{State: operate.StateWaiting})
 			if err != nil || len(p.Documents) != 1 {
 				t.Fatalf("got %+v, %v", p, err)

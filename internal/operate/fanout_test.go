@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -34,6 +35,7 @@ func (g *ground) fanOut() (remote *ground) {
 	}
 	far, operator := *g, *g.Operator
 	operator.Sources = g.Sources.At("remote")
+	far.rig = &usecasetest.Rig{T: g.T, Shards: g.rig.Shards, Letters: g.rig.Letters, Sources: operator.Sources}
 	far.Operator, far.sink = &operator, memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
 	g.Sinks["remote"], g.Readers["remote"] = far.sink, far.sink
 	return &far
@@ -136,22 +138,22 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 		g.commit(g.hold("one", absurd("a")), `{}`)
 		remote.commit(remote.hold("two", absurd("a")), `{}`)
 		done, err := api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: "100", By: "ann"})
-		if err != nil || len(done.Others) != 1 || done.Others[0].Key != own || !g.row(own).Committed.IsFloor() {
-			t.Fatalf("reset: %+v, %v, and the row %+v", done, err, g.row(own))
+		if err != nil || len(done.Others) != 1 || done.Others[0].Key != own || !g.rig.Row(own).Committed.IsFloor() {
+			t.Fatalf("reset: %+v, %v, and the row %+v", done, err, g.rig.Row(own))
 		}
 		g.hold("three", put("a", 200))
 		remote.hold("four", put("a", 200))
 		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: own, By: "ann"}); err != nil {
 			t.Fatal(err)
 		}
-		if g.row(own).Pending != "" || g.row("content#a").Pending == "" {
-			t.Errorf("cancelled for one sink: %+v, %+v", g.row("content#a"), g.row(own))
+		if g.rig.Row(own).Pending != "" || g.rig.Row("content#a").Pending == "" {
+			t.Errorf("cancelled for one sink: %+v, %+v", g.rig.Row("content#a"), g.rig.Row(own))
 		}
 		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", By: "ann"}); err != nil {
 			t.Fatal(err)
 		}
-		if g.row("content#a").Pending != "" {
-			t.Errorf("cancelled for all: %+v", g.row("content#a"))
+		if g.rig.Row("content#a").Pending != "" {
+			t.Errorf("cancelled for all: %+v", g.rig.Row("content#a"))
 		}
 		letters, err := api.Letters(t.Context(), operate.LetterFilter{})
 		if err != nil || len(letters) != 2 {
@@ -167,8 +169,8 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 			t.Fatalf("forget: %+v, %v", forgotten, err)
 		}
 		for _, row := range []shard.DocID{"content#a", own} {
-			if !g.row(row).Committed.IsFinal() {
-				t.Errorf("%s: row %+v, want it to be forgotten", row, g.row(row))
+			if !g.rig.Row(row).Committed.IsFinal() {
+				t.Errorf("%s: row %+v, want it to be forgotten", row, g.rig.Row(row))
 			}
 		}
 		for _, s := range []*ground{g, remote} {
@@ -178,8 +180,8 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 		}
 		g.hold("five", put("b", 3))
 		remote.hold("six", put("b", 3))
-		g.write(shard.Claim(shard.Bid{
-			Doc: "content@remote#b", Key: g.row("content@remote#b").Pending, Token: "b", Now: micros(),
+		g.rig.Write(shard.Claim(shard.Bid{
+			Doc: "content@remote#b", Key: g.rig.Row("content@remote#b").Pending, Token: "b", Now: micros(),
 			Until: micros().Add(time.Minute),
 		}))
 		if c, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#b", By: "ann"}); err == nil ||
@@ -195,11 +197,11 @@ func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
 		g.Config.Debounce.MinInterval = 0
 		g.die(put("a", 3), deadletter.RejectedBySink)
 		remote.die(put("a", 3), deadletter.RejectedBySink)
-		e := g.event(put("a", 2)) // its sink is gone from the settings
+		e := g.rig.EventOf(put("a", 2)) // its sink is gone from the settings
 		l := deadletter.New(queue.Message{ID: "m", Body: put("a", 2)}, deadletter.Cancelled, "", e.Doc.In("gone"), e.Key, 0,
 			time.Now())
 		l.Sink, l.Lane = "gone", string(flight.Live)
-		if _, err := g.letters.Park(t.Context(), l); err != nil {
+		if _, err := g.rig.Letters.Park(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 		g.die(put("b", 3), deadletter.RejectedBySink)
@@ -244,7 +246,7 @@ func TestAKeyWithASinkThatItsCollectionDoesNotHaveIsRefused(t *testing.T) {
 				}
 			}
 		}
-		if g.row("content#a").Committed.IsFinal() {
+		if g.rig.Row("content#a").Committed.IsFinal() {
 			t.Error("the document was forgotten")
 		}
 	})
@@ -262,11 +264,11 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 		remote.commit(remote.hold("two", put("both", 2)), `{"title":"v2"}`)
 		remote.commit(remote.hold("three", put("newer", 3)), `{"title":"v3"}`)
 		g.hold("four", put("waits", 3)) // nobody has told the other sink of it
-		gone := g.event(`{"type":"doc.deleted","subject":"gone","sequence":"3"}`)
+		gone := g.rig.EventOf(`{"type":"doc.deleted","subject":"gone","sequence":"3"}`)
 		l := shard.Lease{Doc: gone.Doc, Key: gone.Key, Token: "delete", At: micros()}
-		g.write(shard.Admit(shard.Admission{Doc: l.Doc, Key: l.Key, Class: gone.Class, Flight: "five", Now: micros()}))
-		g.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
-		g.write(shard.Commit(l, shard.Delete, micros(), time.Now().Add(time.Hour).Unix(), g.row(l.Doc)))
+		g.rig.Write(shard.Admit(shard.Admission{Doc: l.Doc, Key: l.Key, Class: gone.Class, Flight: "five", Now: micros()}))
+		g.rig.Write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+		g.rig.Write(shard.Commit(l, shard.Delete, micros(), time.Now().Add(time.Hour).Unix(), g.rig.Row(l.Doc)))
 		g.sink.Write(t.Context(), []sink.Op{{Doc: gone.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key}})
 		g.sink.Write(
 			t.Context(),
@@ -282,7 +284,7 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 		want := map[string]int{operate.Copied: 3, operate.There: 2, operate.InMotion: 1, operate.Differs: 1}
 		look := order
 		look.DryRun = true
-		if got, _ := fill(look); !maps.Equal(got, want) || g.row("content@remote#a").Exists() {
+		if got, _ := fill(look); !maps.Equal(got, want) || g.rig.Row("content@remote#a").Exists() {
 			t.Errorf("a dry run: %v, want %v and nothing changed", got, want)
 		}
 		got, lines := fill(order)
@@ -295,12 +297,12 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 				t.Errorf("%s: the added sink holds version %q, %v, want %q", id, s.Version, err, version)
 			}
 		}
-		row, first := g.row("content@remote#gone"), g.row("content#gone")
+		row, first := g.rig.Row("content@remote#gone"), g.rig.Row("content#gone")
 		if row.Committed != first.Committed || row.CommittedOp != shard.Delete || row.Owner != "" ||
 			row.ExpiresAt == 0 {
 			t.Errorf("tombstone %+v, want that of %+v, settled", row, first)
 		}
-		late := g.event(put("gone", 1))
+		late := g.rig.EventOf(put("gone", 1))
 		if shard.Judge(row, late.Key, late.Class, false) != shard.Stale {
 			t.Error("an older put would bring the document back")
 		}
@@ -336,7 +338,7 @@ func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 		remote := g.fanOut()
 		old := time.Now().Add(-2 * g.Config.Lifecycle.RowRetention)
 		write := func(id string, at time.Time) {
-			e := g.event(put(id, 2))
+			e := g.rig.EventOf(put(id, 2))
 			out := g.sink.Write(t.Context(), []sink.Op{{
 				Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(shard.MicrosOf(at)), Key: e.Key, Version: e.Version,
 				At: at, Document: []byte(`{"title":"v2"}`),
@@ -348,7 +350,7 @@ func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 		for _, id := range []string{"a", "b", "c", "newer", "waits", "again"} {
 			write(id, old)
 		}
-		again := g.event(put("again", 3)) // it was a sink of the collection once, and lost its row since
+		again := g.rig.EventOf(put("again", 3)) // it was a sink of the collection once, and lost its row since
 		remote.sink.Write(t.Context(), []sink.Op{{
 			Doc: again.Doc, Kind: shard.Put, Fence: 1, Key: again.Key, Version: "3", Document: []byte(`{}`),
 		}})
@@ -356,7 +358,7 @@ func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 		write("dead", old)
 		g.die(put("dead", 3), deadletter.RejectedBySink)
 		g.hold("one", put("waits", 3))
-		g.sink.Write(t.Context(), []sink.Op{{Doc: "far#a", Kind: shard.Put, Fence: 1, Key: g.event(put("a", 2)).Key}})
+		g.sink.Write(t.Context(), []sink.Op{{Doc: "far#a", Kind: shard.Put, Fence: 1, Key: g.rig.EventOf(put("a", 2)).Key}})
 		g.commit(g.hold("two", put("young", 2)), `{"title":"v2"}`)
 		remote.commit(remote.hold("three", put("newer", 3)), `{"title":"v3"}`)
 
@@ -369,7 +371,7 @@ func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 		want := map[string]int{operate.Copied: 5, operate.There: 2, operate.InMotion: 1, operate.Differs: 1}
 		look := order
 		look.DryRun = true
-		if got, lines := fill(look); !maps.Equal(got, want) || g.row("content@remote#a").Exists() {
+		if got, lines := fill(look); !maps.Equal(got, want) || g.rig.Row("content@remote#a").Exists() {
 			t.Errorf("a dry run: %v, want %v and nothing changed; named %+v", got, want, lines)
 		}
 		got, lines := fill(order)

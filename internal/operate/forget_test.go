@@ -30,7 +30,7 @@ func (g *ground) everywhere(id string) {
 	g.die(put(id, 4), deadletter.RejectedBySink)
 	e := g.hold("f-"+flight.ID(id), put(id, 5))
 	err := g.Schedule.Put(g.Context(), schedule.Item{
-		ID: "s-" + id, Doc: e.Doc, Key: g.event(put(id, 6)).Key, NotBefore: time.Now().Add(time.Hour), Sink: "search",
+		ID: "s-" + id, Doc: e.Doc, Key: g.rig.EventOf(put(id, 6)).Key, NotBefore: time.Now().Add(time.Hour), Sink: "search",
 		Lane: flight.Live, Body: put(id, 6),
 	})
 	if err != nil {
@@ -86,11 +86,11 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 		g.Config.Debounce.MinInterval = 0
 		g.everywhere("a")
 		g.everywhere("b")
-		before := g.row("content#a")
+		before := g.rig.Row("content#a")
 		order := operate.ForgetOrder{Key: "content#a", DryRun: true, By: "ann"}
 		got, err := api.Forget(t.Context(), order)
 		const there = "tombstone 0/1, sink search 0/1, scheduled events 0/1, dead letters 0/1, flights 0/1"
-		if err != nil || places(got) != there || got.Remaining != 5 || !got.DryRun || g.row("content#a") != before {
+		if err != nil || places(got) != there || got.Remaining != 5 || !got.DryRun || g.rig.Row("content#a") != before {
 			t.Fatalf("dry run: %s, %+v, %v", places(got), got, err)
 		}
 		order.DryRun = false
@@ -99,21 +99,21 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 		if err != nil || places(got) != done || got.Remaining != 1 || got.Waits != 1 || got.Until.Before(time.Now()) {
 			t.Fatalf("got %s, %+v, %v", places(got), got, err)
 		}
-		row := g.row("content#a")
+		row := g.rig.Row("content#a")
 		if !row.Committed.IsFinal() || row.Committed.VersionText() != "5" || row.CommittedOp != shard.Delete {
 			t.Errorf("row %+v", row)
 		}
 		for _, late := range []string{put("a", 5), put("a", 6), absurd("a")} {
-			if e := g.event(late); shard.Judge(row, e.Key, e.Class, false) != shard.Stale {
+			if e := g.rig.EventOf(late); shard.Judge(row, e.Key, e.Class, false) != shard.Stale {
 				t.Errorf("%s is not stale", late)
 			}
 		}
-		for _, n := range g.notes.All() {
+		for _, n := range g.rig.Notes.All() {
 			if strings.Contains(fmt.Sprint(n), "secret") {
 				t.Errorf("noted content: %+v", n)
 			}
 		}
-		if n := g.notes.Of(journal.Removed); len(n) != 1 || n[0].Doc != "content#a" ||
+		if n := g.rig.Notes.Of(journal.Removed); len(n) != 1 || n[0].Doc != "content#a" ||
 			!strings.Contains(n[0].Detail, "by ann") {
 			t.Errorf("noted %+v", n)
 		}
@@ -130,7 +130,7 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 		}
 		for range 2 {
 			if got, err = api.Forget(t.Context(), order); err != nil || got.Remaining != 0 ||
-				g.row("content#a") != row {
+				g.rig.Row("content#a") != row {
 				t.Errorf("again: %s, %v", places(got), err)
 			}
 		}
@@ -153,15 +153,15 @@ func TestForgetSaysWhatRemains(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		body := put("a", 1)
 		for _, id := range []string{"a", "b"} {
-			e := g.event(put(id, 1))
+			e := g.rig.EventOf(put(id, 1))
 			l := deadletter.New(message(body), deadletter.RejectedBySink, "x", e.Doc, e.Key, 0, time.Now())
 			l.Sink, l.Lane = "search", string(flight.Live)
-			if _, err := g.letters.Park(t.Context(), l); err != nil {
+			if _, err := g.rig.Letters.Park(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
 		}
 		unclear := deadletter.New(message(`{"subject": "a`), deadletter.Undecodable, "x", "", "", 0, time.Now())
-		if _, err := g.letters.Park(t.Context(), unclear); err != nil {
+		if _, err := g.rig.Letters.Park(t.Context(), unclear); err != nil {
 			t.Fatal(err)
 		}
 		got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", By: "ann"})
@@ -182,7 +182,7 @@ func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.Config.Debounce.MinInterval = 0
 		g.everywhere("a")
-		g.write(shard.Pause("search", micros(), "ann", ""))
+		g.rig.Write(shard.Pause("search", micros(), "ann", ""))
 		order := operate.ForgetOrder{Key: "content#a", By: "ann"}
 		got, err := api.Forget(t.Context(), order)
 		if want := "tombstone 0/1, sink search 0/0, scheduled events 0/1, dead letters 0/1, flights 0/1"; err != nil ||
@@ -191,8 +191,8 @@ func TestForgetRemovesNothingBeforeItsTombstoneIsThere(t *testing.T) {
 			) != want || got.Waits == 0 || got.DryRun || !strings.Contains(fmt.Sprint(got.Steps), "is paused") {
 			t.Fatalf("got %s, %+v, %v", places(got), got, err)
 		}
-		g.write(
-			shard.Resume("search", g.row(shard.HealthRow("search")), micros(), func(int64) time.Duration { return 0 }),
+		g.rig.Write(
+			shard.Resume("search", g.rig.Row(shard.HealthRow("search")), micros(), func(int64) time.Duration { return 0 }),
 		)
 		if got, err = api.Forget(t.Context(), order); err != nil || got.Steps[3].Removed != 1 {
 			t.Errorf("after the pause: %s, %v", places(got), err)
@@ -220,7 +220,7 @@ func TestForgetRefusesAKeyThatIsNotClear(t *testing.T) {
 				t.Errorf("%q: %v, want %q", tt.order.Key, err, tt.says)
 			}
 		}
-		if g.row("content#z").Exists() || g.row("content#a").Committed.IsFinal() {
+		if g.rig.Row("content#z").Exists() || g.rig.Row("content#a").Committed.IsFinal() {
 			t.Error("a row was written")
 		}
 	})
@@ -238,7 +238,7 @@ func TestRemoveDeletesWhatIsAsItWasSeen(t *testing.T) {
 			return operate.ReconcileCopy{Key: s.Doc, OrderKey: s.Key, Fence: int64(s.Fence)}
 		}
 		for _, id := range []string{"ours", "rowless", "changed", "waits", "by-hand"} {
-			e := g.event(put(id, 3))
+			e := g.rig.EventOf(put(id, 3))
 			op := sink.Op{
 				Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(long.UnixMicro()), Key: e.Key, Version: "3",
 				Document: []byte(`{}`),
@@ -271,12 +271,12 @@ func TestRemoveDeletesWhatIsAsItWasSeen(t *testing.T) {
 		}
 		// The next version of the source wins over the removal, and so does one of what had none.
 		for _, id := range []string{"ours", "by-hand"} {
-			row, e := g.row(shard.DocID("content#"+id)), g.event(put(id, map[string]int{"ours": 5}[id]))
+			row, e := g.rig.Row(shard.DocID("content#"+id)), g.rig.EventOf(put(id, map[string]int{"ours": 5}[id]))
 			if shard.Judge(row, e.Key, e.Class, false) != shard.Held {
 				t.Errorf("%s is not newer than %s", e.Key, row.Committed)
 			}
 		}
-		if row, e := g.row("content#ours"), g.event(put("ours", 4)); shard.Judge(
+		if row, e := g.rig.Row("content#ours"), g.rig.EventOf(put("ours", 4)); shard.Judge(
 			row,
 			e.Key,
 			e.Class,

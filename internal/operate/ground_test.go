@@ -2,7 +2,6 @@ package operate_test
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
-	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -26,34 +24,23 @@ import (
 type ground struct {
 	*testing.T
 	*operate.Operator
-	shards  *memory.Shards
-	letters *memory.DeadLetters
+	rig     *usecasetest.Rig
 	flights *memory.Flights
 	queues  map[string]*memory.Queue // "search live"
 	sink    *memory.Sink
 	machine *memory.Machine // its turns never end
-	notes   *usecasetest.Notes
 }
 
 func setup(t *testing.T) *ground {
 	t.Helper()
-	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}, "remote": {Kind: "memory"}}
-	cfg.DefaultSink = "search"
-	cfg.Collections["content"], cfg.Collections["far"] = config.Collection{}, config.Collection{Sink: "remote"}
-	cfg.DefaultCollection = "content"
-	cfg.Complete()
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	sources, err := source.New(&cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig := usecasetest.Open(t, func(cfg *config.Config) {
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}, "remote": {Kind: "memory"}}
+		cfg.DefaultSink, cfg.DefaultCollection = "search", "content"
+		cfg.Collections["content"], cfg.Collections["far"] = config.Collection{}, config.Collection{Sink: "remote"}
+	})
 	g := &ground{
-		T: t, shards: memory.NewShards(), letters: memory.NewDeadLetters(), flights: memory.NewFlights(clock.System{}),
-		queues: map[string]*memory.Queue{},
-		sink:   memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}), notes: &usecasetest.Notes{},
+		T: t, rig: rig, flights: memory.NewFlights(clock.System{}), queues: map[string]*memory.Queue{},
+		sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
 	}
 	g.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{},
 		func(ctx context.Context, s flight.State) (flight.State, error) {
@@ -61,7 +48,7 @@ func setup(t *testing.T) *ground {
 			return s, ctx.Err()
 		})
 	t.Cleanup(g.machine.Close)
-	for name := range cfg.Sinks {
+	for name := range rig.Config.Sinks {
 		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 			q := name + " " + string(lane)
 			g.queues[q] = memory.NewQueue(clock.System{},
@@ -69,8 +56,8 @@ func setup(t *testing.T) *ground {
 		}
 	}
 	g.Operator = &operate.Operator{
-		Shards: g.shards, Dead: g.letters, Schedule: memory.NewSchedule(), Flights: g.flights, Config: &cfg,
-		Sources: sources, Clock: clock.System{}, Journal: g.notes,
+		Shards: rig.Shards, Dead: rig.Letters, Schedule: memory.NewSchedule(), Flights: g.flights, Config: &rig.Config,
+		Sources: rig.Sources, Clock: clock.System{}, Journal: &rig.Notes,
 		Launcher: func(string) flight.Launcher { return g.machine },
 		Queues: func(sink string, lane flight.Lane) queue.Queue {
 			if q := g.queues[sink+" "+string(lane)]; q != nil {
@@ -85,7 +72,7 @@ func setup(t *testing.T) *ground {
 				Delayed: c.Delayed,
 			}}, nil
 		},
-		Scanner: g.shards, Sinks: map[string]sink.Sink{"search": g.sink},
+		Scanner: g.rig.Shards, Sinks: map[string]sink.Sink{"search": g.sink},
 		Readers: map[string]sink.Reader{"search": g.sink},
 		History: func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
 			return []operate.Decision{{At: time.UnixMicro(1).UTC(), Step: "ADMIT", Text: "about " + string(doc)}}, nil
@@ -118,10 +105,11 @@ func everyWay(t *testing.T, test func(t *testing.T, g *ground, api operate.API))
 	}
 }
 
-func put(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
-		version)
-}
+// What the tests of the use cases share.
+var (
+	put    = usecasetest.Put
+	micros = usecasetest.Now
+)
 
 func outgoing(bodies ...string) (out []queue.Outgoing) {
 	for _, b := range bodies {
@@ -130,38 +118,11 @@ func outgoing(bodies ...string) (out []queue.Outgoing) {
 	return out
 }
 
-func (g *ground) event(body string) event.Event {
-	g.Helper()
-	r := g.Sources.Decode(queue.Message{Body: body, Sent: time.Now()})
-	if len(r) != 1 || r[0].Invalid != nil {
-		g.Fatalf("decode: %+v", r)
-	}
-	return r[0].Event
-}
-
-func (g *ground) write(w shard.Write) {
-	g.Helper()
-	if _, err := g.shards.Write(g.Context(), w); err != nil {
-		g.Fatalf("%s: %v", w.Transition, err)
-	}
-}
-
-func (g *ground) row(doc shard.DocID) shard.Row {
-	g.Helper()
-	rows, err := g.shards.Read(g.Context(), []shard.DocID{doc}, shard.Consistent)
-	if err != nil {
-		g.Fatal(err)
-	}
-	return rows[0]
-}
-
-func micros() shard.Micros { return shard.MicrosOf(time.Now()) }
-
 // hold admits the event into a flight of its name.
 func (g *ground) hold(id flight.ID, body string) event.Event {
 	g.Helper()
-	e := g.event(body)
-	g.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: micros()}))
+	e := g.rig.EventOf(body)
+	g.rig.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: micros()}))
 	m := queue.Message{
 		ID: "m-" + string(id), Receipt: "r", Body: body,
 		Sent: time.Now().UTC().Truncate(time.Millisecond), ReceiveCount: 1,
@@ -183,7 +144,7 @@ func (g *ground) hold(id flight.ID, body string) event.Event {
 func (g *ground) commit(e event.Event, document string) {
 	g.Helper()
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: "token-" + shard.Token(e.Version), At: micros()}
-	g.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+	g.rig.Write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
 	op := sink.Op{
 		Doc: e.Doc.Plain(), Kind: shard.Put, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version,
 		At: l.At.Time(), Document: []byte(document),
@@ -191,20 +152,20 @@ func (g *ground) commit(e event.Event, document string) {
 	if out := g.sink.Write(g.Context(), []sink.Op{op}); out[0].Kind != sink.Applied {
 		g.Fatalf("write: %+v", out)
 	}
-	g.write(shard.Commit(l, shard.Put, micros(), time.Now().Add(time.Hour).Unix(), g.row(e.Doc)))
+	g.rig.Write(shard.Commit(l, shard.Put, micros(), time.Now().Add(time.Hour).Unix(), g.rig.Row(e.Doc)))
 }
 
 // die parks the dead letter of a version and marks its row.
 func (g *ground) die(body string, reason deadletter.Reason) string {
 	g.Helper()
-	e := g.event(body)
+	e := g.rig.EventOf(body)
 	l := deadletter.New(queue.Message{ID: "m-" + e.Version, Body: body, Sent: time.Now()}, reason,
 		"mapper_parsing_exception", e.Doc, e.Key, 0, time.Now())
 	l.Sink, l.Lane = "search", string(flight.Live)
-	if _, err := g.letters.Park(g.Context(), l); err != nil {
+	if _, err := g.rig.Letters.Park(g.Context(), l); err != nil {
 		g.Fatal(err)
 	}
-	g.write(shard.Park(e.Doc, e.Key, micros(), time.Now().Add(time.Hour).Unix(), g.row(e.Doc)))
+	g.rig.Write(shard.Park(e.Doc, e.Key, micros(), time.Now().Add(time.Hour).Unix(), g.rig.Row(e.Doc)))
 	return l.ID
 }
 

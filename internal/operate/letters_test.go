@@ -27,7 +27,7 @@ func (g *ground) parkMany(n int) {
 		l := deadletter.New(queue.Message{ID: fmt.Sprint("m-", i), Body: fmt.Sprint("body ", i), Sent: began}, reason,
 			"detail", doc, "", 0, began.Add(time.Duration(i)*time.Microsecond))
 		l.Sink, l.Lane = "search", "live"
-		if _, err := g.letters.Park(g.Context(), l); err != nil {
+		if _, err := g.rig.Letters.Park(g.Context(), l); err != nil {
 			g.Fatal(err)
 		}
 	}
@@ -99,7 +99,7 @@ func TestDeadLettersAreCountedByReasonUpToABound(t *testing.T) {
 		}
 		g.parkMany(1000)
 		redriven := g.die(put("a", 1), deadletter.Cancelled)
-		if err := g.letters.MarkRedriven(t.Context(), redriven, time.Now(), false); err != nil {
+		if err := g.rig.Letters.MarkRedriven(t.Context(), redriven, time.Now(), false); err != nil {
 			t.Fatal(err)
 		}
 		c, err := api.LetterGroups(t.Context(), operate.LetterFilter{})

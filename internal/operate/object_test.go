@@ -20,7 +20,7 @@ func TestAnObjectIsShownAndAborted(t *testing.T) {
 			Version: "01", Lines: 7, Sent: 5, Faults: 1, First: []objects.Fault{{Line: 3, Offset: 9, Why: "is bad"}},
 			At: objects.Position{From: 20, Gzip: &objects.Gzip{Before: []byte("text of a document")}}, Bytes: 90,
 		}
-		g.write(shard.Advance(shard.ObjectRow("search", "b", "a b/c.ndjson"), 0, 5, p.String(), 9))
+		g.rig.Write(shard.Advance(shard.ObjectRow("search", "b", "a b/c.ndjson"), 0, 5, p.String(), 9))
 		got, err := api.Object(t.Context(), ask)
 		if err != nil || len(got.Sinks) != 1 || got.Sinks[0].Sink != "search" || got.Sinks[0].Lines != 7 ||
 			got.Sinks[0].At != (objects.Position{From: 20}) || got.Sinks[0].First[0].Why != "is bad" {
@@ -38,7 +38,7 @@ func TestAnObjectIsShownAndAborted(t *testing.T) {
 				t.Errorf("aborted: %+v, %v", got, err)
 			}
 		}
-		row := g.row(shard.ObjectRow("search", "b", "a b/c.ndjson"))
+		row := g.rig.Row(shard.ObjectRow("search", "b", "a b/c.ndjson"))
 		kept, err := objects.Parse(row.Cursor)
 		if next, _ := objects.Decide(kept, "01", 0, row.RanAt, row.RanAt); err != nil || next != objects.WasAborted {
 			t.Errorf("the row says %+v, %v", kept, err)

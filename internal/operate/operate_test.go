@@ -146,7 +146,7 @@ func TestStatusNamesRebuildsThatAreUnderWay(t *testing.T) {
 		if s, err := api.Status(t.Context()); err != nil || len(s.Rebuilds) != 0 {
 			t.Errorf("got %+v, error %v, want none", s.Rebuilds, err)
 		}
-		g.write(shard.Rebuild("search", "content", "content-2", micros()))
+		g.rig.Write(shard.Rebuild("search", "content", "content-2", micros()))
 		s, err := api.Status(t.Context())
 		if err != nil || len(s.Rebuilds) != 1 || s.Rebuilds[0].Sink != "search" ||
 			s.Rebuilds[0].Collection != "content" ||
@@ -161,14 +161,14 @@ func TestStatusCountsQueuesFlightsAndDeadLetters(t *testing.T) {
 		g.hold("f", put("a", 7))
 		redriven := g.die(put("b", 1), deadletter.RejectedBySink)
 		g.die(put("c", 1), deadletter.RejectedBySink)
-		if err := g.letters.MarkRedriven(t.Context(), redriven, time.Now(), false); err != nil {
+		if err := g.rig.Letters.MarkRedriven(t.Context(), redriven, time.Now(), false); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("d", 1))}); err != nil {
 			t.Fatal(err)
 		}
 		until := micros().Add(time.Minute)
-		g.write(shard.Trip("remote", micros(), until, 2))
+		g.rig.Write(shard.Trip("remote", micros(), until, 2))
 		s, err := api.Status(t.Context())
 		if err != nil || s.Flights != 1 || s.Letters != 1 || s.Capped || !s.Pruned.IsZero() {
 			t.Errorf("got %+v, error %v", s, err)
@@ -282,7 +282,7 @@ func TestRedriveTellsEachDeadLetterAndKeepsItParked(t *testing.T) {
 		if l, err := api.Letter(t.Context(), sent); err != nil || l.State != deadletter.Redriven || l.Redrives != 1 {
 			t.Errorf("the dead letter that was sent: %+v, error %v; want it kept", l, err)
 		}
-		if n := len(g.notes.Of(journal.Redriven)); n != 1 {
+		if n := len(g.rig.Notes.Of(journal.Redriven)); n != 1 {
 			t.Errorf("%d audit notes, want 1", n)
 		}
 	})
@@ -353,7 +353,7 @@ func TestAFailingDeadLetterIsNamedAndTheOthersAreDone(t *testing.T) {
 		stray := deadletter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, deadletter.Undecodable, "", "", "",
 			0, time.Now())
 		stray.Sink = "gone"
-		if _, err := g.letters.Park(t.Context(), stray); err != nil {
+		if _, err := g.rig.Letters.Park(t.Context(), stray); err != nil {
 			t.Fatal(err)
 		}
 		g.die(put("a", 1), deadletter.RejectedBySink)
@@ -372,7 +372,7 @@ func TestCancelParksThePendingVersion(t *testing.T) {
 		if err != nil || l.Reason != deadletter.Cancelled || l.Version != "7" || l.Key != "content#a" {
 			t.Errorf("got %+v, error %v", l, err)
 		}
-		if r := g.row("content#a"); r.Pending != "" || r.Dead != e.Key {
+		if r := g.rig.Row("content#a"); r.Pending != "" || r.Dead != e.Key {
 			t.Errorf("row %+v, want it dead", r)
 		}
 		for _, doc := range []shard.DocID{"content#a", "content#nobody"} {
@@ -388,7 +388,7 @@ func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		when := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
 		for i, body := range []string{put("a", 5), put("b", 1)} {
-			e := g.event(body)
+			e := g.rig.EventOf(body)
 			err := g.Schedule.Put(t.Context(), schedule.Item{
 				ID: fmt.Sprint(i), Doc: e.Doc, Key: e.Key, NotBefore: when, Sink: "search", Lane: flight.Live,
 				Body: body,
@@ -406,7 +406,7 @@ func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
 			t.Errorf("cancel what is pending: %v, want it to say what is scheduled", err)
 		}
 		l, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", Scheduled: true, By: "ann"})
-		if err != nil || l.Version != "5" || l.Reason != deadletter.Cancelled || g.row("content#a").Dead == "" {
+		if err != nil || l.Version != "5" || l.Reason != deadletter.Cancelled || g.rig.Row("content#a").Dead == "" {
 			t.Errorf("cancel what is scheduled: %+v, error %v", l, err)
 		}
 		_, err = api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", Scheduled: true, By: "ann"})
@@ -552,7 +552,7 @@ func TestStatusSaysHowEnrichersAre(t *testing.T) {
 		if err != nil || len(s.Enrichers) != 1 || s.Enrichers[0].Collection != "content" || s.Enrichers[0].Away {
 			t.Errorf("got %+v, error %v, want that of content, which answers", s.Enrichers, err)
 		}
-		g.write(shard.Trip(enrich.HealthName("content"), micros(), until, 1))
+		g.rig.Write(shard.Trip(enrich.HealthName("content"), micros(), until, 1))
 		if s, err = api.Status(t.Context()); err != nil || !s.Enrichers[0].Away ||
 			!s.Enrichers[0].AwayUntil.Equal(until.Time()) || s.Sinks[0].Open || s.Sinks[1].Open {
 			t.Errorf("got %+v, error %v, want it away and its sink healthy", s, err)

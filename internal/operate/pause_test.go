@@ -51,14 +51,14 @@ func TestAPauseIsShownUntilItIsResumed(t *testing.T) {
 			s.Sinks[1].Rate <= 0 || !s.Sinks[1].Growing {
 			t.Errorf("status %+v, error %v, want no pause, and a rate that grows", s, err)
 		}
-		g.write(shard.Write{Doc: shard.HealthRow("search"), Update: []shard.Action{
+		g.rig.Write(shard.Write{Doc: shard.HealthRow("search"), Update: []shard.Action{
 			{Verb: shard.Set, Attr: shard.AttrRateTop, Val: shard.Value{Kind: shard.KindNumber, Num: 20_000}},
 		}})
 		if s, err = api.Status(t.Context()); err != nil || s.Sinks[1].Rate <= 0 || s.Sinks[1].Growing {
 			t.Errorf("status %+v, error %v, want a sink that throttles", s, err)
 		}
 		for step, want := range map[journal.Step]int{journal.Paused: 2, journal.Resumed: 2} {
-			notes := g.notes.Of(step)
+			notes := g.rig.Notes.Of(step)
 			if len(notes) != want || !strings.Contains(notes[0].Detail, "by ") || notes[0].Sink == "" {
 				t.Errorf("noted %+v, want %d %s", notes, want, step)
 			}
@@ -81,7 +81,7 @@ func TestAPauseThatIsNotOneIsRefused(t *testing.T) {
 				}
 			}
 		}
-		g.write(shard.Write{Doc: shard.HealthRow("search"), Update: []shard.Action{
+		g.rig.Write(shard.Write{Doc: shard.HealthRow("search"), Update: []shard.Action{
 			{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: 99}},
 		}})
 		if _, err := api.Pause(t.Context(), operate.PauseOrder{All: true, By: "ann"}); err == nil ||
@@ -96,12 +96,12 @@ func TestAPauseIsWrongBeforeItsMessagesDie(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for ago, want := range map[time.Duration]int{time.Hour: 0, g.Config.Retry.DeadDeadline - 11*time.Hour: 1} {
 			at := shard.MicrosOf(time.Now().Add(-ago))
-			g.write(shard.Pause("search", at, "ann", ""))
+			g.rig.Write(shard.Pause("search", at, "ann", ""))
 			s, err := api.Status(t.Context())
 			if err != nil || len(s.Wrong) != want || want > 0 && !strings.Contains(s.Wrong[0], "lull resume search") {
 				t.Errorf("%s ago: %q, error %v", ago, s.Wrong, err)
 			}
-			g.write(shard.Resume("search", g.row(shard.HealthRow("search")), micros(), g.Config.Retry.OpenFor))
+			g.rig.Write(shard.Resume("search", g.rig.Row(shard.HealthRow("search")), micros(), g.Config.Retry.OpenFor))
 		}
 	})
 }

@@ -22,8 +22,8 @@ func (g *ground) behind() {
 		id     string
 		stored bool
 	}{{"a", true}, {"b", false}} {
-		old, newer := g.event(put(doc.id, 3)), g.event(put(doc.id, 5))
-		g.write(shardtest.Put(shard.Row{
+		old, newer := g.rig.EventOf(put(doc.id, 3)), g.rig.EventOf(put(doc.id, 5))
+		g.rig.Write(shardtest.Put(shard.Row{
 			Doc: old.Doc, VersionClass: old.Class, Committed: old.Key, CommittedOp: shard.Put,
 			LastWrite: shard.MicrosOf(long),
 		}))
@@ -55,11 +55,11 @@ func TestReconcileNamesEachDocumentThatDiffersAndRaisesRows(t *testing.T) {
 				res.DryRun != dry {
 				t.Errorf("got %+v, want %d to remain", res, want)
 			}
-			if raised := g.row("content#a").Committed == g.event(put("a", 5)).Key; raised == dry {
+			if raised := g.rig.Row("content#a").Committed == g.rig.EventOf(put("a", 5)).Key; raised == dry {
 				t.Errorf("dry run %t, raised %t", dry, raised)
 			}
 		}
-		notes := g.notes.Of(journal.Raised)
+		notes := g.rig.Notes.Of(journal.Raised)
 		if len(notes) != 1 || !strings.HasPrefix(notes[0].Detail, "by me: ") ||
 			strings.Contains(notes[0].Detail, "secret") {
 			t.Errorf("the audit says %+v", notes)

@@ -19,9 +19,9 @@ func absurd(id string) string {
 func TestResetAcceptsWhatAnAbsurdVersionLeftBehind(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", absurd("a")), `{}`)
-		before := g.row("content#a")
+		before := g.rig.Row("content#a")
 		for _, doc := range []string{put("a", 99), put("a", 100), put("a", 101)} {
-			if e := g.event(doc); shard.Judge(before, e.Key, e.Class, false) != shard.Stale {
+			if e := g.rig.EventOf(doc); shard.Judge(before, e.Key, e.Class, false) != shard.Stale {
 				t.Errorf("before: %s is not stale", doc)
 			}
 		}
@@ -29,18 +29,18 @@ func TestResetAcceptsWhatAnAbsurdVersionLeftBehind(t *testing.T) {
 		if err != nil || got.To != "100" || got.Version != strings.Repeat("9", 40) || got.Key != "content#a" {
 			t.Fatalf("got %+v, error %v", got, err)
 		}
-		after := g.row("content#a")
+		after := g.rig.Row("content#a")
 		want := before
 		want.Committed, want.Dead = after.Committed, before.Committed
 		if after != want || !after.Committed.IsFloor() {
 			t.Errorf("row %+v, want nothing changed but what is committed in %+v", after, before)
 		}
 		for version, want := range map[int]shard.Judgement{99: shard.Stale, 100: shard.Held, 101: shard.Held} {
-			if e := g.event(put("a", version)); shard.Judge(after, e.Key, e.Class, false) != want {
+			if e := g.rig.EventOf(put("a", version)); shard.Judge(after, e.Key, e.Class, false) != want {
 				t.Errorf("after: version %d is not %s", version, want)
 			}
 		}
-		n := g.notes.All()[len(g.notes.All())-1]
+		n := g.rig.Notes.All()[len(g.rig.Notes.All())-1]
 		if n.Step != journal.Reset || n.Doc != "content#a" || n.Key != before.Committed ||
 			!strings.Contains(n.Detail, "by ann") || !strings.Contains(n.Detail, "from 100 on") {
 			t.Errorf("noted %+v", n)
@@ -64,11 +64,11 @@ func TestResetIsRefused(t *testing.T) {
 		g.hold("q", put("pending", 8))
 		g.commit(g.hold("l", put("leased", 7)), `{}`)
 		e := g.hold("m", put("leased", 8))
-		g.write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros().Add(1e10)}))
+		g.rig.Write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros().Add(1e10)}))
 		g.commit(g.hold("u", put("claimed", 7)), `{}`)
 		e = g.hold("v", put("claimed", 8))
-		g.write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros()}))
-		g.write(shard.Park(e.Doc, e.Key, micros()+2, 1, g.row(e.Doc)))
+		g.rig.Write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros()}))
+		g.rig.Write(shard.Park(e.Doc, e.Key, micros()+2, 1, g.rig.Row(e.Doc)))
 		for _, tt := range []struct {
 			name  string
 			order operate.ResetOrder
@@ -89,12 +89,12 @@ func TestResetIsRefused(t *testing.T) {
 			{"of a leased one", operate.ResetOrder{Key: "content#leased", To: "1", By: "ann"}, nil, "the lease runs until"},
 			{"of a claimed one", operate.ResetOrder{Key: "content#claimed", To: "1", By: "ann"}, nil, "may be in the sink"},
 		} {
-			before := g.row(tt.order.Key)
+			before := g.rig.Row(tt.order.Key)
 			_, err := api.Reset(t.Context(), tt.order)
 			if err == nil || tt.is != nil && !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%s: %v, want %v and %q", tt.name, err, tt.is, tt.says)
 			}
-			if after := g.row(tt.order.Key); after != before {
+			if after := g.rig.Row(tt.order.Key); after != before {
 				t.Errorf("%s: the row became %+v", tt.name, after)
 			}
 		}
@@ -107,7 +107,7 @@ func TestResetKnowsItsOwnWriteAndNoOther(t *testing.T) {
 	g := setup(t)
 	g.commit(g.hold("f", absurd("a")), `{}`)
 	order := operate.ResetOrder{Key: "content#a", To: "1", By: "ann"}
-	g.Shards = between{g.shards, func() {
+	g.Shards = between{g.rig.Shards, func() {
 		g.hold("g", strings.Replace(absurd("a"), `"data"`, `"mode":"resync","resyncrun":"01ARZ3NDEKTSV4RRFFQ69G5FAV","data"`, 1))
 	}}
 	if _, err := g.Reset(t.Context(), order); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
@@ -115,9 +115,9 @@ func TestResetKnowsItsOwnWriteAndNoOther(t *testing.T) {
 	}
 	g.commit(g.hold("h", absurd("b")), `{}`)
 	order.Key = "content#b"
-	g.Shards = between{g.shards, func() {
+	g.Shards = between{g.rig.Shards, func() {
 		other := *g.Operator
-		other.Shards = g.shards
+		other.Shards = g.rig.Shards
 		if _, err := other.Reset(t.Context(), order); err != nil {
 			t.Error(err)
 		}

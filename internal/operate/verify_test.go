@@ -79,7 +79,7 @@ func TestCheckComparesAPageOfAnExport(t *testing.T) {
 		if err != nil || !slices.Equal(got.Events, want) {
 			t.Errorf("got %s, %v", told, err)
 		}
-		g.write(shardtest.Put(shard.Row{Doc: "content#a", Committed: g.event(put("a", 5)).Key, CommittedOp: shard.Put}))
+		g.rig.Write(shardtest.Put(shard.Row{Doc: "content#a", Committed: g.rig.EventOf(put("a", 5)).Key, CommittedOp: shard.Put}))
 		for _, enriched := range []bool{false, true} { // what an enricher added is not a change
 			of := g.Config.Collections["content"]
 			if enriched {
