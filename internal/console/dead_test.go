@@ -247,7 +247,7 @@ func TestADropNeedsItsConfirmation(t *testing.T) {
 func TestWhoMayNotSeeDeadLettersIsToldWhichRightIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
-	s.options.API = deniedAPI{s.Operator}
+	s.options.API = deniedAPI
 	for _, path := range []string{
 		"/console/dead", "/console/dead/groups", "/console/dead/letter?id=x",
 		"/console/dead/body?id=x",

@@ -61,7 +61,7 @@ func TestTheListOfDocumentsIsBoundedAndSaysWhatItLeavesOut(t *testing.T) {
 	if len(page.Documents) > 0 {
 		t.Errorf("a deployed stack lists %d documents at rest", len(page.Documents))
 	}
-	s.Rows = s.shards.All()
+	s.Rows = s.rig.Shards.All()
 	s.into(&page, "/console/documents?limit=200&cursor=content%23000099", "")
 	if len(page.Documents) != 200 || page.Documents[0].Key != "content#000100" || page.Next != "content#000299" ||
 		page.Counts[operate.StateFresh] != rows {
@@ -137,7 +137,7 @@ func TestADocumentIsShownAsItsSinkHoldsIt(t *testing.T) {
 func TestADeniedStackNamesTheMissingRight(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
-	s.options.API = deniedAPI{}
+	s.options.API = deniedAPI
 	for _, path := range []string{
 		"documents", "document?key=content%23a", "document/sink?key=content%23a", "document/newest?key=content%23a",
 	} {

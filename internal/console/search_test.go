@@ -103,6 +103,6 @@ func TestSearchIsBoundedAndSaysWhatIsWrong(t *testing.T) {
 	s.refused(http.StatusBadRequest, "1001 bytes", searchPath(strings.Repeat("x", 1001)), "")
 	s.Readers = map[string]sink.Reader{}
 	s.refused(http.StatusBadGateway, "sink search was not searched: it cannot be read from here", searchPath("x"), "")
-	s.options.API = deniedAPI{s.Operator}
+	s.options.API = deniedAPI
 	s.refused(http.StatusForbidden, "dynamodb:Query", searchPath("x"), "")
 }

@@ -199,7 +199,7 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 	if len(states.States) != 2 || states.States[1].Key != "content#<script>" || states.States[0].Sentence == "" {
 		t.Errorf("got %+v, want two states", states)
 	}
-	s.options.API = deniedAPI{s.Operator}
+	s.options.API = deniedAPI
 	s.refused(
 		http.StatusForbidden,
 		"The stack's publisher role has it",

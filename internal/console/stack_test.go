@@ -20,7 +20,6 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
-	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -28,8 +27,7 @@ import (
 type stack struct {
 	*testing.T
 	*operate.Operator
-	shards  *memory.Shards
-	letters *memory.DeadLetters
+	rig     *usecasetest.Rig
 	live    *memory.Queue
 	index   *memory.Sink
 	options Options
@@ -37,32 +35,22 @@ type stack struct {
 
 func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 	t.Helper()
-	cfg := config.Default()
-	cfg.Stack = "test"
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: "http://127.0.0.1:1"}}
-	cfg.DefaultSink = "search"
-	for _, f := range change {
-		f(&cfg)
-	}
-	cfg.Complete()
-	sources, err := source.New(&cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig := usecasetest.Open(t, func(cfg *config.Config) {
+		cfg.Stack = "test"
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: "http://127.0.0.1:1"}}
+		cfg.DefaultSink = "search"
+		for _, f := range change {
+			f(cfg)
+		}
+	})
 	s := &stack{
-		T: t, letters: memory.NewDeadLetters(),
+		T: t, rig: rig, live: rig.Queue("live", time.Hour),
 		index: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
-		live: memory.NewQueue(
-			clock.System{},
-			memory.QueueSettings{Name: "live", Visibility: time.Minute, Retention: time.Hour},
-		),
 	}
-	shards := memory.NewShards()
-	s.shards = shards
 	s.Operator = &operate.Operator{
-		Shards: shards, Scanner: shards, Dead: s.letters, Schedule: memory.NewSchedule(),
-		Flights: memory.NewFlights(clock.System{}), Config: &cfg, Sources: sources, Clock: clock.System{},
-		Journal: &usecasetest.Notes{}, Queues: func(string, flight.Lane) queue.Queue { return s.live },
+		Shards: rig.Shards, Scanner: rig.Shards, Dead: rig.Letters, Schedule: memory.NewSchedule(),
+		Flights: memory.NewFlights(clock.System{}), Config: &rig.Config, Sources: rig.Sources, Clock: clock.System{},
+		Journal: &rig.Notes, Queues: func(string, flight.Lane) queue.Queue { return s.live },
 		Counts:  func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
 		Readers: map[string]sink.Reader{"search": s.index}, Sinks: map[string]sink.Sink{"search": s.index},
 	}
@@ -113,7 +101,7 @@ func (s *stack) park(body string, reason deadletter.Reason, died time.Time) stri
 	}
 	l := deadletter.New(m, reason, "a detail", doc, key, 0, died)
 	l.Sink, l.Lane = "search", "live"
-	if _, err := s.letters.Park(s.Context(), l); err != nil {
+	if _, err := s.rig.Letters.Park(s.Context(), l); err != nil {
 		s.Fatal(err)
 	}
 	return l.ID
@@ -129,52 +117,8 @@ func (deniedError) ErrorMessage() string {
 }
 
 // deniedAPI is a stack of which one may see nothing.
-type deniedAPI struct{ operate.API }
+var deniedAPI = &operate.Client{Base: "http://127.0.0.1", HTTP: &http.Client{Transport: denying{}}}
 
-func (deniedAPI) Status(context.Context) (operate.Status, error) {
-	return operate.Status{}, deniedError{}
-}
+type denying struct{}
 
-func (deniedAPI) Documents(context.Context, operate.DocumentFilter) (operate.DocumentPage, error) {
-	return operate.DocumentPage{}, fmt.Errorf("read rows: %w", deniedError{})
-}
-
-func (deniedAPI) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
-	return operate.Explanation{}, deniedError{}
-}
-
-func (deniedAPI) Get(context.Context, shard.DocID) (operate.Document, error) {
-	return operate.Document{}, deniedError{}
-}
-
-func (deniedAPI) Unwritten(context.Context, shard.DocID) (operate.Unwritten, error) {
-	return operate.Unwritten{}, deniedError{}
-}
-
-func (deniedAPI) LetterPage(context.Context, operate.LetterQuery) (operate.LetterPage, error) {
-	return operate.LetterPage{}, fmt.Errorf("list dead letters: %w", deniedError{})
-}
-
-func (deniedAPI) LetterGroups(context.Context, operate.LetterFilter) (operate.LetterGroups, error) {
-	return operate.LetterGroups{}, deniedError{}
-}
-
-func (deniedAPI) Letter(context.Context, string) (operate.Letter, error) {
-	return operate.Letter{}, deniedError{}
-}
-
-func (deniedAPI) Redrive(context.Context, operate.LetterOrder) (operate.LetterResult, error) {
-	return operate.LetterResult{}, deniedError{}
-}
-
-func (deniedAPI) Drop(context.Context, operate.LetterOrder) (operate.LetterResult, error) {
-	return operate.LetterResult{}, deniedError{}
-}
-
-func (deniedAPI) Search(context.Context, operate.Search) (operate.Found, error) {
-	return operate.Found{}, deniedError{}
-}
-
-func (deniedAPI) Publish(context.Context, operate.Publication) (operate.Published, error) {
-	return operate.Published{}, deniedError{}
-}
+func (denying) RoundTrip(*http.Request) (*http.Response, error) { return nil, deniedError{} }
