@@ -19,6 +19,8 @@ import (
 	"sync"
 
 	pb "cloud.google.com/go/discoveryengine/apiv1/discoveryenginepb"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -145,7 +147,7 @@ func (s *Server) serve(r *http.Request) (proto.Message, *Error) {
 		if fault != nil {
 			return nil, fault
 		}
-		return s.call(request)
+		return s.call(m[1], request)
 	}
 	return nil, &Error{http.StatusNotFound, "NOT_FOUND", "Method not found."}
 }
@@ -169,31 +171,17 @@ func (b binding) request(name string, query url.Values, content []byte) (proto.M
 			return nil, invalid("Invalid JSON payload received: %v", err)
 		}
 	}
-	fields := map[string]any{}
 	for key, values := range query {
-		f := request.ProtoReflect().Descriptor().Fields().ByJSONName(key)
-		if f == nil || len(values) != 1 {
+		if request.ProtoReflect().Descriptor().Fields().ByJSONName(key) == nil || len(values) != 1 {
 			return nil, invalid("Invalid query parameter %q", key)
 		}
-		if fields[key] = values[0]; f.Kind() == protoreflect.BoolKind {
-			fields[key] = json.RawMessage(values[0])
-		}
 	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return nil, invalid("Invalid query parameter")
-	}
-	parameters := kind.New().Interface()
-	if err := protojson.Unmarshal(text, parameters); err != nil {
+	if err := runtime.PopulateQueryParameters(request, query, utilities.NewDoubleArray(nil)); err != nil {
 		return nil, invalid("Invalid query parameter: %v", err)
 	}
-	proto.Merge(request, parameters)
-	at := request.ProtoReflect()
-	path := strings.Split(b.variable, ".")
-	for _, part := range path[:len(path)-1] {
-		at = at.Mutable(at.Descriptor().Fields().ByName(protoreflect.Name(part))).Message()
+	if err := runtime.PopulateFieldFromPath(request, b.variable, name); err != nil {
+		return nil, invalid("Invalid path: %v", err)
 	}
-	at.Set(at.Descriptor().Fields().ByName(protoreflect.Name(path[len(path)-1])), protoreflect.ValueOfString(name))
 	return request, behaves(request.ProtoReflect())
 }
 

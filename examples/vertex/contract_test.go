@@ -64,7 +64,7 @@ func TestWhatDoesNotFitTheDefinitionIsRefused(t *testing.T) {
 		{"both kinds of data", "PATCH", documents + "/a?allowMissing=true", `{"jsonData":"{}","structData":{}}`, "data"},
 		{"no data", "PATCH", documents + "/a?allowMissing=true", `{}`, "should be provided"},
 		{"a parameter that is not there", "PATCH", documents + "/a?upsert=true", `{"jsonData":"{}"}`, "upsert"},
-		{"a parameter of another type", "PATCH", documents + "/a?allowMissing=1", `{"jsonData":"{}"}`, "query"},
+		{"a parameter of another type", "PATCH", documents + "/a?allowMissing=7", `{"jsonData":"{}"}`, "query"},
 		{"an id with a space", "PATCH", documents + "/a%20b?allowMissing=true", `{"jsonData":"{}"}`, "RFC 1034"},
 		{"an id that is too long", "PATCH", documents + "/" + strings.Repeat("a", 64) + "?allowMissing=true", `{"jsonData":"{}"}`, "RFC 1034"},
 		{"an answer's field", "PATCH", documents + "/a?allowMissing=true", `{"jsonData":"{}","indexTime":"2026-11-22T00:00:00Z"}`, "answers only"},

@@ -6,6 +6,7 @@ replace github.com/lullhq/lull => ../..
 
 require (
 	cloud.google.com/go/discoveryengine v1.16.0
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.22.0
 	github.com/lullhq/lull v0.0.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/genproto/googleapis/api v0.0.0-20241007155032-5fefd90f89a9

@@ -17,34 +17,31 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// call carries out a request.
-func (s *Server) call(request proto.Message) (proto.Message, *Error) {
+// call carries out a request about a name: of a document, or of what it is in.
+func (s *Server) call(name string, request proto.Message) (proto.Message, *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.exists(name); err != nil {
+		return nil, err
+	}
+	document := s.there[name]
 	switch r := request.(type) {
 	case *pb.UpdateDocumentRequest:
 		return s.update(r)
-	case *pb.DeleteDocumentRequest:
-		if err := s.exists(r.GetName()); err != nil {
-			return nil, err
-		}
-		if s.there[r.GetName()] == nil {
-			return nil, missing(r.GetName())
-		}
-		delete(s.there, r.GetName())
-		return &emptypb.Empty{}, nil
-	case *pb.GetDocumentRequest:
-		if err := s.exists(r.GetName()); err != nil {
-			return nil, err
-		}
-		if d := s.there[r.GetName()]; d != nil {
-			return s.shown(d), nil
-		}
-		return nil, missing(r.GetName())
 	case *pb.ListDocumentsRequest:
 		return s.list(r)
 	case *pb.SearchRequest:
 		return s.search(r)
+	case *pb.GetDocumentRequest:
+		if document != nil {
+			return s.shown(document), nil
+		}
+		return nil, missing(name)
+	case *pb.DeleteDocumentRequest:
+		if delete(s.there, name); document != nil {
+			return &emptypb.Empty{}, nil
+		}
+		return nil, missing(name)
 	}
 	return nil, &Error{http.StatusNotImplemented, "UNIMPLEMENTED", string(request.ProtoReflect().Descriptor().Name())}
 }
@@ -71,9 +68,7 @@ func (s *Server) update(r *pb.UpdateDocumentRequest) (proto.Message, *Error) {
 	id := d.GetName()[strings.LastIndexByte(d.GetName(), '/')+1:]
 	var object map[string]json.RawMessage
 	_, isJSON := d.GetData().(*pb.Document_JsonData)
-	switch err := s.exists(d.GetName()); {
-	case err != nil:
-		return nil, err
+	switch {
 	case len(d.GetName()) > 1024, !label.MatchString(id):
 		return nil, invalid("the id %q is not a name of RFC 1034 with at most 63 characters", id)
 	case d.GetId() != "" && d.GetId() != id:
@@ -124,9 +119,6 @@ func (s *Server) under(parent string) []*pb.Document {
 }
 
 func (s *Server) list(r *pb.ListDocumentsRequest) (proto.Message, *Error) {
-	if err := s.exists(r.GetParent()); err != nil {
-		return nil, err
-	}
 	size := int(cmp.Or(min(r.GetPageSize(), 1000), 100))
 	from := 0
 	if token := r.GetPageToken(); token != "" {
@@ -153,9 +145,6 @@ func (s *Server) list(r *pb.ListDocumentsRequest) (proto.Message, *Error) {
 
 // search finds the documents whose text has every word. The service is cleverer.
 func (s *Server) search(r *pb.SearchRequest) (proto.Message, *Error) {
-	if err := s.exists(r.GetServingConfig()); err != nil {
-		return nil, err
-	}
 	store, config, _ := strings.Cut(r.GetServingConfig(), "/servingConfigs/")
 	if config != "default_search" {
 		return nil, missing(r.GetServingConfig())
