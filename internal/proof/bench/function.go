@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/release"
 )
 
 // Binary is a function as it is deployed.
@@ -25,23 +26,27 @@ type Binary struct {
 	Bytes int64 // for arm64
 }
 
-// build builds a function as the Makefile does.
-func build(t testing.TB, root, name, arch, out string) {
+// weighed are the functions whose size the page shows.
+var weighed = []string{"receive", "index/opensearch", "prune", "dlq"}
+
+// build has the Makefile build functions, and returns their folder.
+func build(t testing.TB, root, arch string, functions ...string) (dist string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc",
-		"-ldflags", "-s -w -buildid=", "-o", out, "./functions/"+name)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	dist = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "make", "build", "ARCH="+arch, "DIST="+dist,
+		"functions="+strings.Join(functions, " "))
+	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v: %s", name, err, text)
+		t.Fatalf("build %q: %v: %s", functions, err, text)
 	}
+	return dist
 }
 
 // Binaries builds the functions for arm64 and weighs them.
 func Binaries(t testing.TB, root string) (list []Binary) {
-	for _, name := range []string{"receive", "index", "prune", "dlq"} {
-		out := filepath.Join(t.TempDir(), name)
-		build(t, root, name, "arm64", out)
-		info, err := os.Stat(out)
+	dist := build(t, root, "arm64", weighed...)
+	for _, name := range weighed {
+		info, err := os.Stat(filepath.Join(dist, name, release.Program))
 		check(t, err)
 		list = append(list, Binary{name, info.Size()})
 	}
@@ -57,8 +62,7 @@ type Start struct {
 // FirstAnswer starts the function several times beside a runtime API and an account of this
 // process, on this machine's architecture.
 func FirstAnswer(t testing.TB, root, arch string, times int) Start {
-	dir := t.TempDir()
-	build(t, root, "receive", arch, filepath.Join(dir, "bootstrap"))
+	dir := filepath.Join(build(t, root, arch, "receive"), "receive")
 	vars := lambdatest.NewAccount(t).Environment()
 	settings, err := json.Marshal(lambdatest.Setup("receive", vars, io.Discard).Config)
 	check(t, err)
@@ -69,7 +73,7 @@ func FirstAnswer(t testing.TB, root, arch string, times int) Start {
 	}
 	var walls, cpus []time.Duration
 	for range times {
-		wall, cpu := firstAnswer(t, filepath.Join(dir, "bootstrap"), vars, lambdatest.Batch(t, liveQueue, bodies...))
+		wall, cpu := firstAnswer(t, filepath.Join(dir, release.Program), vars, lambdatest.Batch(t, liveQueue, bodies...))
 		walls, cpus = append(walls, wall), append(cpus, cpu)
 	}
 	slices.Sort(walls)

@@ -155,7 +155,9 @@ func TestSmoke(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	n.Measure(t, Size{Events: 400, Rounds: 1, Intake: 1000}, map[string]sink.Sink{"in memory": inMemory()})
+	size := Size{Events: 400, Rounds: 1, Intake: 1000, Starts: 1}
+	n.Measure(t, size, map[string]sink.Sink{"in memory": inMemory()})
+	n.Build(t, size, repository)
 	docs := t.TempDir()
 	put(t, docs, n)
 	page, err := os.ReadFile(filepath.Join(docs, "numbers.md"))
