@@ -135,8 +135,6 @@ func (l launcher) Start(ctx context.Context, s flight.State) error {
 // starts is how often an execution starts whose start was reported.
 func (w *World) starts() int {
 	switch {
-	case w.mix == nil:
-		return 1
 	case w.mix.Chance(w.mix.Rates.FlightLost):
 		return 0
 	case w.mix.Chance(w.mix.Rates.FlightTwice):

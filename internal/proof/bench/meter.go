@@ -41,7 +41,7 @@ func (c Counts) QueueCalls() int { return c.Receives + c.Deletes + c.Holds }
 type Meter struct {
 	clk  clock.Clock
 	lat  *latency
-	next fault.Injector // nil for none
+	next fault.Injector
 
 	mu     sync.Mutex
 	counts Counts
@@ -66,9 +66,6 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	d, requests := m.lat.of(op)
 	// A wait that ends with the invocation's time is noticed by what follows.
 	_ = m.clk.Sleep(ctx, m.compute(v, time.Duration(requests)*requestCPU)+d)
-	if m.next == nil {
-		return fault.OK
-	}
 	return m.next.Decide(ctx, v, op)
 }
 

@@ -49,7 +49,7 @@ type World struct {
 
 	clk     clock.Clock
 	watch   *watched
-	mix     *fault.Mix // nil for none
+	mix     *fault.Mix
 	invoked atomic.Int64
 	running atomic.Int64 // invocations under way
 	busy    func() int   // executions that have not ended; nil for none
@@ -68,15 +68,17 @@ func newWorld(t testing.TB, s Scenario, trace *Trace, c Contender) *World {
 	cfg := s.config(t)
 	w := &World{t: t, Scenario: s, Trace: trace, Config: cfg, clk: clock.System{}}
 	w.reconcile, w.newEpoch, w.stop = func(context.Context) error { return nil }, func() {}, func() {}
-	w.Meter = newMeter(w.clk, newLatency(s.Shape.Seed), nil)
-	set := memory.QueueSettings{Name: "live", Visibility: 6 * peerTimeout, Retention: cfg.Queues.Retention}
+	var rates fault.Rates
+	if s.Faults {
+		rates = fault.Standard()
+	}
+	w.mix = fault.NewMix(rates, s.Shape.Seed)
+	w.Meter = newMeter(w.clk, newLatency(s.Shape.Seed), w.mix)
+	set := memory.QueueSettings{
+		Name: "live", Visibility: 6 * peerTimeout, Retention: cfg.Queues.Retention, Deliver: w.mix.Deliver,
+	}
 	if c.Visibility != nil {
 		set.Visibility = c.Visibility(cfg)
-	}
-	if s.Faults {
-		w.mix = fault.NewMix(fault.Standard(), s.Shape.Seed)
-		w.Meter.next = w.mix
-		set.Deliver = w.mix.Deliver
 	}
 	w.Queue = memory.NewQueue(w.clk, set)
 	engine := memory.NewSink(w.clk, memory.SinkSettings{Versions: c.Fenced, ForgetAfter: forgetAfter})
@@ -100,7 +102,7 @@ func (w *World) image() (restore func()) {
 
 // report takes the errors of what runs on its own. Under injected failures there are many.
 func (w *World) report(err error) {
-	if w.mix == nil {
+	if !w.Scenario.Faults {
 		w.t.Error(err)
 	}
 }
@@ -158,11 +160,8 @@ func (w *World) invoke(ctx context.Context, name string, megabytes int, timeout 
 		return err
 	}
 	v := fault.NewInvocation(w.Meter, name, w.invoked.Add(1))
-	clk := w.clk
-	if w.mix != nil {
-		w.mix.Begin(v)
-		clk = clock.Skewed{Clock: clk, By: w.mix.Between(w.mix.Rates.Skew)}
-	}
+	w.mix.Begin(v)
+	clk := clock.Skewed{Clock: w.clk, By: w.mix.Between(w.mix.Rates.Skew)}
 	began := w.clk.Now()
 	w.Meter.begin(v, megabytes)
 	alive, cancel := w.clk.Deadline(ctx, timeout)
@@ -170,9 +169,7 @@ func (w *World) invoke(ctx context.Context, name string, megabytes int, timeout 
 	f(alive, v, clk)
 	cancel()
 	w.Meter.end(v, w.clk.Now().Sub(began), megabytes)
-	if w.mix != nil {
-		w.mix.End(v)
-	}
+	w.mix.End(v)
 	if v.Killed() {
 		return killed{name}
 	}
