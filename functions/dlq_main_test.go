@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
 func TestDLQWiring(t *testing.T) {
@@ -13,7 +12,7 @@ func TestDLQWiring(t *testing.T) {
 		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
 		lambda.EnvDeadSenders,
 	}
-	lambdatest.Wiring(t, "dlq", wireDLQ, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
+	testWiring(t, "dlq", wireDLQ, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		q, ok := h.(*lambda.Queues)
 		if !ok || len(q.Handles) != 1 || q.Handles["lull-search-dead"] == nil {

@@ -22,7 +22,7 @@ func TestIndexWiring(t *testing.T) {
 		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
 		lambda.EnvExpress, lambda.EnvStandard,
 	}
-	lambdatest.Wiring(t, "index", wireIndex, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
+	testWiring(t, "index", wireIndex, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		turn, ok := h.(*lambda.Turn)
 		if !ok || turn.Limit != s.Config.Index.Timeout {

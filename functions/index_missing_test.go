@@ -25,7 +25,7 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	m := queue.Message{
-		ID: "message-0", Receipt: "receipt-0", Body: lambdatest.Put("a"), Sent: now, FirstReceived: now,
+		ID: "message-0", Receipt: "receipt-0", Body: put("a"), Sent: now, FirstReceived: now,
 		ReceiveCount: 1,
 	}
 	e := set.Decode(m)[0].Event
@@ -53,10 +53,10 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 func TestWhatIsMissingKeepsTheFlightAndIsNamed(t *testing.T) {
 	t.Parallel()
 	for missing, says := range map[string]string{
-		lambdatest.Table:  lambdatest.NoTable,
-		lambdatest.Bucket: lambdatest.NoBucket,
+		lambdatest.Table:  noTable,
+		lambdatest.Bucket: noBucket,
 	} {
-		lambdatest.Missing(t, "index", wireIndex, map[string]string{missing: says},
+		testMissing(t, "index", wireIndex, map[string]string{missing: says},
 			func(t *testing.T, s *lambda.Setup) ([]byte, func([]byte, error)) {
 				t.Helper()
 				payload, err := json.Marshal(hold(t, s))

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
 func TestPruneWiring(t *testing.T) {
@@ -13,7 +12,7 @@ func TestPruneWiring(t *testing.T) {
 		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvExpress,
 		lambda.EnvStandard,
 	}
-	lambdatest.Wiring(t, "prune", wirePrune, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
+	testWiring(t, "prune", wirePrune, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		task, ok := h.(*lambda.Task)
 		if !ok || task.Limit != s.Config.Lifecycle.PruneEvery {

@@ -9,8 +9,8 @@ import (
 
 func TestWhatIsMissingFailsTheRunAndIsNamed(t *testing.T) {
 	t.Parallel()
-	says := map[string]string{lambdatest.Table: lambdatest.NoTable, lambdatest.Bucket: lambdatest.NoBucket}
-	lambdatest.Missing(t, "prune", wirePrune, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
+	says := map[string]string{lambdatest.Table: noTable, lambdatest.Bucket: noBucket}
+	testMissing(t, "prune", wirePrune, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
 		t.Helper()
 		return []byte("{}"), func(answer []byte, err error) {
 			if err == nil {

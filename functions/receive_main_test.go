@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
 func TestReceiveWiring(t *testing.T) {
@@ -13,7 +12,7 @@ func TestReceiveWiring(t *testing.T) {
 		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
 		lambda.EnvExpress, lambda.EnvStandard,
 	}
-	lambdatest.Wiring(t, "receive", wireReceive, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
+	testWiring(t, "receive", wireReceive, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		q, ok := h.(*lambda.Queues)
 		if !ok || len(q.Handles) != 2 || q.Handles["lull-search-live"] == nil || q.Handles["lull-search-bulk"] == nil {

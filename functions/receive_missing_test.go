@@ -12,16 +12,16 @@ import (
 func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{
-		lambdatest.Table: lambdatest.NoTable, lambdatest.Bucket: lambdatest.NoBucket,
+		lambdatest.Table: noTable, lambdatest.Bucket: noBucket,
 		lambdatest.Machine: "state machine arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-express does not " +
 			"exist",
 		lambdatest.Queue: "", // held messages stay without asking the queue
 	}
-	lambdatest.Missing(t, "receive", wireReceive, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
+	testMissing(t, "receive", wireReceive, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
 		t.Helper()
-		return lambdatest.Batch(t, "lull-search-live", lambdatest.Put("a"), lambdatest.Put("b")),
+		return lambdatest.Batch(t, "lull-search-live", put("a"), put("b")),
 			func(answer []byte, err error) {
-				if err != nil || lambdatest.Failures(t, answer) != 2 {
+				if err != nil || failures(t, answer) != 2 {
 					t.Errorf("got %s, %v: want both messages kept", answer, err)
 				}
 			}
@@ -40,7 +40,7 @@ func TestADeadLetterWithoutAQueueKeepsTheMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := h.Invoke(t.Context(), lambdatest.Batch(t, "lull-search-live", "no event"))
-	if err != nil || lambdatest.Failures(t, answer) != 1 {
+	if err != nil || failures(t, answer) != 1 {
 		t.Errorf("got %s, %v: want the message kept", answer, err)
 	}
 	if says := "lull-search-dead does not exist"; !strings.Contains(log.String(), says) {

@@ -61,9 +61,9 @@ func (a *Account) Lose(resources ...string) {
 	a.missing = append(a.missing, resources...)
 }
 
-// calls counts the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch",
+// Calls counts the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch",
 // "S3.PUT /bucket/key".
-func (a *Account) calls(text string) int {
+func (a *Account) Calls(text string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := 0

@@ -28,24 +28,3 @@ func Batch(t testing.TB, queue string, bodies ...string) []byte {
 	}
 	return event
 }
-
-// Failures is how many messages an answer keeps.
-func Failures(t testing.TB, answer []byte) int {
-	t.Helper()
-	var a struct {
-		BatchItemFailures []struct{ ItemIdentifier string }
-	}
-	if err := json.Unmarshal(answer, &a); err != nil {
-		t.Fatalf("answer %q: %v", answer, err)
-	}
-	return len(a.BatchItemFailures)
-}
-
-// content stands for what is in a document, and in no log.
-const content = "hidden"
-
-// Put is the body of an event that puts a document.
-func Put(id string) string {
-	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":%q}}`,
-		id, content)
-}

@@ -1,4 +1,3 @@
-// Package lambdatest tests what is the same of every function: that it is wired from its names and
-// credentials and nothing else. It also shows what the function does in an account where something
-// that a name stands for is missing.
+// Package lambdatest is what tests and benchmarks of functions stand on: an environment, an account
+// behind it in which something may be missing, and events of SQS.
 package lambdatest

@@ -3,10 +3,6 @@ package lambdatest
 import (
 	"io"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
-	"testing"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/metrics"
@@ -40,48 +36,4 @@ func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup
 		Journal: lambda.NewJournal(out, slog.LevelInfo,
 			metrics.Base{Stack: "lull", Sink: "search", Function: function}),
 	}
-}
-
-// Wiring tests that a function is wired from a complete environment, says which names it needs, all
-// at once and no others, and needs credentials. wired looks at what a complete environment makes.
-func Wiring(t *testing.T, function string, wire lambda.Wire, needed []string,
-	wired func(t *testing.T, s *lambda.Setup, h lambda.Handler),
-) {
-	t.Run("ItIsWiredFromItsNames", func(t *testing.T) {
-		t.Parallel()
-		s := Setup(function, Environment(), io.Discard)
-		h, err := wire(s)
-		if err != nil || h == nil || s.Missing() != nil {
-			t.Fatalf("got %v, %v, missing %v", h, err, s.Missing())
-		}
-		wired(t, s, h)
-	})
-	t.Run("ItSaysWhichNamesItNeeds", func(t *testing.T) {
-		t.Parallel()
-		vars := Environment()
-		maps.DeleteFunc(vars, func(name, _ string) bool { return strings.HasPrefix(name, "LULL_") })
-		s := Setup(function, vars, io.Discard)
-		if _, err := wire(s); err != nil {
-			t.Fatalf("wire: %v", err)
-		}
-		err := s.Missing()
-		if err == nil {
-			t.Fatal("nothing is missing")
-		}
-		for name := range Environment() {
-			if strings.HasPrefix(name, "LULL_") && name != lambda.EnvSink &&
-				strings.Contains(err.Error(), name) != slices.Contains(needed, name) {
-				t.Errorf("%s: needed %v: %v", name, slices.Contains(needed, name), err)
-			}
-		}
-	})
-	t.Run("ItNeedsCredentials", func(t *testing.T) {
-		t.Parallel()
-		vars := Environment()
-		delete(vars, "AWS_ACCESS_KEY_ID")
-		if _, err := wire(Setup(function, vars, io.Discard)); err == nil ||
-			!strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
-			t.Errorf("got %v", err)
-		}
-	})
 }

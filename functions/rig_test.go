@@ -1,0 +1,118 @@
+package functions
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
+)
+
+// testWiring tests that a function is wired from a complete environment, says which names it needs,
+// all at once and no others, and needs credentials. wired looks at what a complete environment
+// makes.
+func testWiring(t *testing.T, function string, wire lambda.Wire, needed []string,
+	wired func(t *testing.T, s *lambda.Setup, h lambda.Handler),
+) {
+	t.Run("ItIsWiredFromItsNames", func(t *testing.T) {
+		t.Parallel()
+		s := lambdatest.Setup(function, lambdatest.Environment(), io.Discard)
+		h, err := wire(s)
+		if err != nil || h == nil || s.Missing() != nil {
+			t.Fatalf("got %v, %v, missing %v", h, err, s.Missing())
+		}
+		wired(t, s, h)
+	})
+	t.Run("ItSaysWhichNamesItNeeds", func(t *testing.T) {
+		t.Parallel()
+		vars := lambdatest.Environment()
+		maps.DeleteFunc(vars, func(name, _ string) bool { return strings.HasPrefix(name, "LULL_") })
+		s := lambdatest.Setup(function, vars, io.Discard)
+		if _, err := wire(s); err != nil {
+			t.Fatalf("wire: %v", err)
+		}
+		err := s.Missing()
+		if err == nil {
+			t.Fatal("nothing is missing")
+		}
+		for name := range lambdatest.Environment() {
+			if strings.HasPrefix(name, "LULL_") && name != lambda.EnvSink &&
+				strings.Contains(err.Error(), name) != slices.Contains(needed, name) {
+				t.Errorf("%s: needed %v: %v", name, slices.Contains(needed, name), err)
+			}
+		}
+	})
+	t.Run("ItNeedsCredentials", func(t *testing.T) {
+		t.Parallel()
+		vars := lambdatest.Environment()
+		delete(vars, "AWS_ACCESS_KEY_ID")
+		if _, err := wire(lambdatest.Setup(function, vars, io.Discard)); err == nil ||
+			!strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// testMissing tests what a function does in an account that lacks something that a name of its
+// environment stands for: a wrong ARN, another region, a table deleted by mistake. says is what the
+// log has to name, by what is missing; it never quotes a document, and nothing is ever deleted.
+// prepare runs before it is missing, and returns the event to invoke the function with and what to
+// check of its answer.
+func testMissing(t *testing.T, function string, wire lambda.Wire, says map[string]string,
+	prepare func(t *testing.T, s *lambda.Setup) (event []byte, check func(answer []byte, err error)),
+) {
+	for missing, want := range says {
+		t.Run(missing, func(t *testing.T) {
+			t.Parallel()
+			account := lambdatest.NewAccount(t)
+			var log bytes.Buffer
+			s := lambdatest.Setup(function, account.Environment(), &log)
+			event, check := prepare(t, s)
+			account.Lose(missing)
+			h, err := wire(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(h.Invoke(t.Context(), event))
+			if !strings.Contains(log.String(), want) || strings.Contains(log.String(), content) {
+				t.Errorf("want %q and no content in the log:\n%s", want, &log)
+			}
+			if n := account.Calls("Delete") + account.Calls("DELETE"); n != 0 {
+				t.Errorf("%d requests to delete", n)
+			}
+		})
+	}
+}
+
+// What the log says of a table or a bucket that is not there.
+const (
+	noTable  = "table lull-shards or its index waiting does not exist"
+	noBucket = "bucket lull-123456789012-eu-west-1 does not exist"
+)
+
+// failures is how many messages an answer keeps.
+func failures(t testing.TB, answer []byte) int {
+	t.Helper()
+	var a struct {
+		BatchItemFailures []struct{ ItemIdentifier string }
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		t.Fatalf("answer %q: %v", answer, err)
+	}
+	return len(a.BatchItemFailures)
+}
+
+// content stands for what is in a document, and in no log.
+const content = "hidden"
+
+// put is the body of an event that puts a document.
+func put(id string) string {
+	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":%q}}`,
+		id, content)
+}
