@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -51,6 +52,41 @@ func Transport(allowed func(netip.Addr) bool) *http.Transport {
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
 	}
+}
+
+// Rules say what the answers of a kind of host mean.
+type Rules struct {
+	Unanswered func(error) error          // the error of a request without a whole answer
+	Judge      func(*http.Response) error // nil where the body is what was asked for
+	Most       int64                      // bytes of a body
+	TooLarge   error                      // of a body with more
+}
+
+// Ask sends a request as it is, once, and returns the body of the answer.
+func (r Rules) Ask(client interface {
+	Do(r *http.Request) (*http.Response, error)
+}, req *http.Request,
+) ([]byte, error) {
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, r.Unanswered(err)
+	}
+	defer res.Body.Close()
+	if err := r.Judge(res); err != nil {
+		return nil, err
+	}
+	if res.ContentLength > r.Most {
+		return nil, r.TooLarge
+	}
+	// The transport unpacks as it reads, so a small answer that unpacks to much costs no more.
+	body, err := io.ReadAll(io.LimitReader(res.Body, r.Most+1))
+	switch {
+	case err != nil:
+		return nil, r.Unanswered(err)
+	case int64(len(body)) > r.Most:
+		return nil, r.TooLarge
+	}
+	return body, nil
 }
 
 // Silence is why a request of a [Client] has no answer.

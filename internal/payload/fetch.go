@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -119,34 +118,15 @@ func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
 		}
 	}
 	req.Header.Set("Accept", "application/json")
-	res, err := p.client.Do(req)
-	if err != nil {
-		return nil, unanswered(err)
+	of := Rules{Unanswered: unanswered, Judge: judge, Most: int64(p.settings.MaxBytes), TooLarge: p.tooLarge()}
+	body, err := of.Ask(p.client, req)
+	if err == nil && !json.Valid(body) { // empty, cut off where nothing announced its length, or a page for people
+		return nil, &source.Unavailable{Problem: notJSON}
 	}
-	defer res.Body.Close()
-	if err := judge(res); err != nil {
-		return nil, err
-	}
-	limit := int64(p.settings.MaxBytes)
-	if res.ContentLength > limit {
-		return nil, p.tooLarge()
-	}
-	// The transport unpacks as it reads, so a small answer that unpacks to much costs no more.
-	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
-	switch {
-	case err != nil:
-		return nil, unanswered(err)
-	case int64(len(body)) > limit:
-		return nil, p.tooLarge()
-	case !json.Valid(body): // empty, cut off where nothing announced its length, or a page for people
-		return nil, &source.Unavailable{Problem: answeredNoJSON(res)}
-	}
-	return body, nil
+	return body, err
 }
 
-func answeredNoJSON(res *http.Response) string {
-	return fmt.Sprintf("the source answered %d with something other than JSON", res.StatusCode)
-}
+const notJSON = "the source answered 200 with something other than JSON"
 
 // unanswered is the error of a request without an answer.
 func unanswered(err error) error { return &source.Unavailable{Problem: silences[WhySilent(err)]} }
@@ -169,7 +149,7 @@ func judge(res *http.Response) error {
 	case status == http.StatusOK:
 		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		if err != nil || media != "application/json" && media != "text/json" && !strings.HasSuffix(media, "+json") {
-			return &source.Unavailable{Problem: answeredNoJSON(res)}
+			return &source.Unavailable{Problem: notJSON}
 		}
 		return nil
 	case status == http.StatusNotFound, status == http.StatusGone:

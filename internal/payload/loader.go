@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -73,50 +72,41 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		return nil, invalid("the reference is not an address")
 	}
 	req.Header.Set("Accept", "application/json")
-	res, err := l.client.Do(req)
+	return Rules{
+		Unanswered: unloaded, Judge: judgeReference, Most: l.limit,
+		TooLarge: invalid(fmt.Sprintf("it has more than %d bytes", l.limit)),
+	}.Ask(l.client, req)
+}
+
+// judgeReference says what an answer means for a reference.
+func judgeReference(res *http.Response) error {
+	status := res.StatusCode
+	says := fmt.Sprintf("the host answered %d", status)
 	switch {
-	case errors.Is(err, ErrForbidden):
-		return nil, invalid("its host has an address that is not public")
-	case err != nil:
-		return nil, fmt.Errorf("load reference: %w", withoutURL(err))
-	}
-	defer res.Body.Close()
-	switch status := res.StatusCode; {
 	case status == http.StatusOK:
+		return nil
 	case status >= 300 && status < 400:
-		return nil, invalid(fmt.Sprintf("the host answered %d: redirects are not followed", status))
+		return invalid(says + ": redirects are not followed")
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= 500:
-		return nil, fmt.Errorf("load reference: the host answered %d", status)
+		return errors.New("load reference: " + says)
 	case status == http.StatusNotFound, status == http.StatusGone:
-		return nil, missing(fmt.Sprintf("the host answered %d", status))
-	default:
-		return nil, invalid(fmt.Sprintf("the host answered %d", status))
+		return missing(says)
 	}
-	if res.ContentLength > l.limit {
-		return nil, l.tooLarge()
-	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, l.limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("load reference: %w", err)
-	}
-	if int64(len(body)) > l.limit {
-		return nil, l.tooLarge()
-	}
-	return body, nil
+	return invalid(says)
 }
 
-// withoutURL takes the address off an error of the client: the query of a signed one is a secret.
-func withoutURL(err error) error {
+// unloaded is the error of a reference without an answer. It has no address: the query of a signed
+// one is a secret.
+func unloaded(err error) error {
 	var with *url.Error
-	if errors.As(err, &with) {
-		return with.Err
+	switch {
+	case errors.Is(err, ErrForbidden):
+		return invalid("its host has an address that is not public")
+	case errors.As(err, &with):
+		err = with.Err
 	}
-	return err
-}
-
-func (l *Loader) tooLarge() error {
-	return invalid(fmt.Sprintf("it has more than %d bytes", l.limit))
+	return fmt.Errorf("load reference: %w", err)
 }
 
 // Missing says that an object is not there: a delete may be on its way.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -65,22 +64,8 @@ func Do(client interface {
 	Do(r *http.Request) (*http.Response, error)
 }, req *http.Request,
 ) ([]byte, error) {
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, unsent(err)
-	}
-	defer res.Body.Close()
-	if f := judge(res); f != nil {
-		return nil, f
-	}
-	if res.ContentLength > enrich.MaxAnswer {
-		return nil, enrich.TooLarge()
-	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, enrich.MaxAnswer+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err) // its reason is not shown: see enrich.Ask
-	}
-	return body, nil
+	of := payload.Rules{Unanswered: unsent, Judge: judge, Most: enrich.MaxAnswer, TooLarge: enrich.TooLarge()}
+	return of.Ask(client, req)
 }
 
 // unsent judges a request without an answer.
@@ -104,7 +89,7 @@ var silences = map[payload.Silence]enrich.Failure{
 	payload.TooLate:     {Late: true, Reason: "no answer in time"},
 }
 
-func judge(res *http.Response) *enrich.Failure {
+func judge(res *http.Response) error {
 	status := res.StatusCode
 	f := &enrich.Failure{Reason: fmt.Sprintf("it answered %d", status), RetryAfter: backoff.After(res.Header, time.Now())}
 	switch {
