@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -37,9 +36,7 @@ func run(args []string, out io.Writer) error {
 		s := &http.Server{Addr: *at, Handler: http.HandlerFunc(enrichHandler), ReadTimeout: 10 * time.Second}
 		return s.ListenAndServe()
 	case flags.Arg(0) == "search" && flags.NArg() == 2:
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		found, err := search(ctx, "http://"+*at+"/", *index, flags.Arg(1), *knn)
+		found, err := search("http://"+*at+"/", *index, flags.Arg(1), *knn)
 		for _, f := range found {
 			fmt.Fprintf(out, "%.3f  %s\n", f.score, f.title)
 		}
@@ -104,9 +101,9 @@ const (
 )
 
 // search asks the enricher for the vector of a text, and the index for the documents nearest to it.
-func search(ctx context.Context, enricher, index, text string, knn bool) ([]hit, error) {
+func search(enricher, index, text string, knn bool) ([]hit, error) {
 	var made documents
-	err := post(ctx, enricher, documents{[]document{{ID: "query", Inputs: map[string]string{"/title": text}}}}, &made)
+	err := post(enricher, documents{[]document{{ID: "query", Inputs: map[string]string{"/title": text}}}}, &made)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +127,7 @@ func search(ctx context.Context, enricher, index, text string, knn bool) ([]hit,
 			} `json:"hits"`
 		} `json:"hits"`
 	}
-	if err := post(ctx, index+"/_search", query, &answer); err != nil {
+	if err := post(index+"/_search", query, &answer); err != nil {
 		return nil, err
 	}
 	var found []hit
@@ -141,17 +138,14 @@ func search(ctx context.Context, enricher, index, text string, knn bool) ([]hit,
 	return found[:min(len(found), most)], nil
 }
 
-func post(ctx context.Context, url string, body, answer any) error {
+var client = http.Client{Timeout: 30 * time.Second}
+
+func post(url string, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Post(url, "application/json", bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

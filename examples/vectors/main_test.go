@@ -58,7 +58,7 @@ func TestTheNearestDocumentComesFirst(t *testing.T) {
 	}))
 	defer index.Close()
 	for _, knn := range []bool{false, true} {
-		found, err := search(context.Background(), enricher.URL, index.URL, "history of viennas", knn)
+		found, err := search(enricher.URL, index.URL, "history of viennas", knn)
 		if err != nil || len(found) != 3 || found[0].title != "The history of Vienna" || found[0].score < 0.5 {
 			t.Errorf("got %v, %v, want Vienna first", found, err)
 		}
@@ -66,7 +66,7 @@ func TestTheNearestDocumentComesFirst(t *testing.T) {
 			t.Errorf("asked for %s", asked)
 		}
 	}
-	if _, err := search(context.Background(), enricher.URL, index.URL, "...", false); err == nil {
+	if _, err := search(enricher.URL, index.URL, "...", false); err == nil {
 		t.Error("a text without words has a vector")
 	}
 }
