@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/lullhq/lull/internal/release"
@@ -81,14 +82,14 @@ func prepare(ctx context.Context, root, version string) (*making, error) {
 			fmt.Errorf("CHANGELOG.md has no section ## %s: rename ## Unreleased and commit", version),
 		)
 	}
-	dirty, err := git(ctx, root, "status", "--porcelain")
+	dirty, err := r.git(ctx, "status", "--porcelain")
 	if dirty != "" {
 		err = fmt.Errorf("the tree has changes: commit them\n%s", dirty)
 	}
-	head, headErr := git(ctx, root, "show", "-s", "--format=%H %ct", "HEAD")
+	head, headErr := r.git(ctx, "show", "-s", "--format=%H %ct", "HEAD")
 	faults = append(faults, err, headErr)
 	_, _ = fmt.Sscan(head, &r.commit, &r.seconds)
-	if tagged, err := git(ctx, root, "rev-parse", "--verify", "--quiet", version+"^{commit}"); err == nil &&
+	if tagged, err := r.git(ctx, "rev-parse", "--verify", "--quiet", version+"^{commit}"); err == nil &&
 		tagged != r.commit {
 		faults = append(faults, fmt.Errorf("the tag %s is another commit, %s: check it out, or choose another version",
 			version, tagged))
@@ -103,17 +104,11 @@ func section(changelog, version string) string {
 	if release.IsCandidate(version) {
 		heading = "Unreleased"
 	}
-	var body strings.Builder
-	inside := false
-	for line := range strings.Lines(changelog) {
-		if title, ok := strings.CutPrefix(line, "## "); ok {
-			name, _, _ := strings.Cut(strings.TrimSpace(title), " ") // a date may follow
-			inside = strings.Trim(name, "[]") == heading
-			continue
-		}
-		if inside {
-			body.WriteString(line)
-		}
+	// A date may follow the version, which may be in brackets.
+	found := regexp.MustCompile(`(?ms)^## \[?` + regexp.QuoteMeta(heading) + `\]?(?: [^\n]*)?$(.*?)(?:^## |\z)`).
+		FindStringSubmatch(changelog)
+	if found == nil {
+		return ""
 	}
-	return strings.TrimSpace(body.String())
+	return strings.TrimSpace(found[1])
 }

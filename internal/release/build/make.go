@@ -253,11 +253,10 @@ func (r *making) bom(ctx context.Context, path, name string) error {
 		return fmt.Errorf("bill of materials of %s: no metadata: %w", name, err)
 	}
 	meta["timestamp"] = r.time().Format(time.RFC3339)
-	if tools, ok := meta["tools"].([]any); ok {
-		for _, tool := range tools {
-			if t, ok := tool.(map[string]any); ok {
-				delete(t, "hashes")
-			}
+	tools, _ := meta["tools"].([]any)
+	for _, tool := range tools {
+		if t, ok := tool.(map[string]any); ok {
+			delete(t, "hashes")
 		}
 	}
 	text, err = json.MarshalIndent(doc, "", "  ")
@@ -311,12 +310,7 @@ func (r *making) run(ctx context.Context, env []string, command ...string) ([]by
 }
 
 // git answers one question about the tree.
-func git(ctx context.Context, root string, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, "git", args...)
-	c.Dir = root
-	out, err := c.Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w", args[0], err)
-	}
-	return strings.TrimSpace(string(out)), nil
+func (r *making) git(ctx context.Context, question ...string) (string, error) {
+	out, err := r.run(ctx, nil, append([]string{"git"}, question...)...)
+	return strings.TrimSpace(string(out)), err
 }
