@@ -9,13 +9,11 @@
 package contract
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"regexp"
-	"strings"
 	"sync"
 
 	pb "cloud.google.com/go/discoveryengine/apiv1/discoveryenginepb"
@@ -38,12 +36,34 @@ type Server struct {
 	// Token is what requests must have; empty for none.
 	Token string
 
+	*runtime.ServeMux
 	mu    sync.Mutex
 	there map[string]*pb.Document // by name
 }
 
-// New returns a server without documents.
-func New() *Server { return &Server{there: map[string]*pb.Document{}} }
+// New returns a server without documents, with the methods and the paths of the definition.
+func New() *Server {
+	s := &Server{there: map[string]*pb.Document{}}
+	s.ServeMux = runtime.NewServeMux(runtime.WithRoutingErrorHandler(
+		func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, _ int) {
+			reply(w, nil, &Error{http.StatusNotFound, "NOT_FOUND", "Method not found."})
+		}))
+	for _, file := range []protoreflect.FileDescriptor{
+		pb.File_google_cloud_discoveryengine_v1_document_service_proto,
+		pb.File_google_cloud_discoveryengine_v1_search_service_proto,
+	} {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				rule, _ := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
+				for _, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
+					s.bind(methods.Get(j), r)
+				}
+			}
+		}
+	}
+	return s
+}
 
 // An Error is one of Google's canonical errors.
 type Error struct {
@@ -57,64 +77,27 @@ func invalid(format string, args ...any) *Error {
 	return &Error{http.StatusBadRequest, "INVALID_ARGUMENT", fmt.Sprintf(format, args...)}
 }
 
-// A binding is one way to call a method over HTTP.
-type binding struct {
-	method   protoreflect.MethodDescriptor
-	verb     string
-	path     *regexp.Regexp
-	variable string // the field that the path fills
-	body     string // the field that the body fills, * for the whole request
-}
-
-var bindings = bound(
-	pb.File_google_cloud_discoveryengine_v1_document_service_proto,
-	pb.File_google_cloud_discoveryengine_v1_search_service_proto)
-
-// bound reads the bindings from the definition.
-func bound(files ...protoreflect.FileDescriptor) (all []binding) {
-	for _, file := range files {
-		for i := range file.Services().Len() {
-			methods := file.Services().Get(i).Methods()
-			for j := range methods.Len() {
-				rule, _ := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
-				for _, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
-					verb, path := pattern(r)
-					field, expression := compiled(path)
-					all = append(all, binding{methods.Get(j), verb, expression, field, r.GetBody()})
-				}
-			}
+// bind takes requests for a method in one of the ways that its definition allows.
+func (s *Server) bind(method protoreflect.MethodDescriptor, r *annotations.HttpRule) {
+	for verb, path := range map[string]string{
+		http.MethodGet: r.GetGet(), http.MethodPatch: r.GetPatch(), http.MethodDelete: r.GetDelete(),
+		http.MethodPost: r.GetPost(),
+	} {
+		if path == "" {
+			continue
+		}
+		err := s.HandlePath(verb, path, func(w http.ResponseWriter, in *http.Request, variables map[string]string) {
+			answer, err := s.serve(in, method, r.GetBody(), variables)
+			reply(w, answer, err)
+		})
+		if err != nil {
+			panic(err) // a path that Google has, and the router does not know
 		}
 	}
-	return all
 }
 
-func pattern(r *annotations.HttpRule) (verb, path string) {
-	switch p := r.GetPattern().(type) {
-	case *annotations.HttpRule_Get:
-		return http.MethodGet, p.Get
-	case *annotations.HttpRule_Patch:
-		return http.MethodPatch, p.Patch
-	case *annotations.HttpRule_Delete:
-		return http.MethodDelete, p.Delete
-	case *annotations.HttpRule_Post:
-		return http.MethodPost, p.Post
-	}
-	panic("a binding of another kind: " + r.String())
-}
-
-var variable = regexp.MustCompile(`\{([a-z_.]+)=([^}]+)\}`)
-
-// compiled makes an expression of a template such as /v1/{name=projects/*/documents/*}.
-func compiled(template string) (field string, expression *regexp.Regexp) {
-	m := variable.FindStringSubmatchIndex(template)
-	before, inside, after := template[:m[0]], template[m[4]:m[5]], template[m[1]:]
-	inside = strings.ReplaceAll(regexp.QuoteMeta(inside), `\*`, `[^/]+`)
-	return template[m[2]:m[3]], regexp.MustCompile("^" + regexp.QuoteMeta(before) + "(" + inside + ")" + regexp.QuoteMeta(after) + "$")
-}
-
-// ServeHTTP answers as the service would.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer, err := s.serve(r)
+// reply answers as the service would.
+func reply(w http.ResponseWriter, answer proto.Message, err *Error) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	if err != nil {
 		w.WriteHeader(err.HTTP)
@@ -130,59 +113,54 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text) // the client has gone
 }
 
-func (s *Server) serve(r *http.Request) (proto.Message, *Error) {
-	if s.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.Token {
+// serve carries out a request whose path has the variables, of which there is one: a name.
+func (s *Server) serve(in *http.Request, method protoreflect.MethodDescriptor, body string,
+	variables map[string]string,
+) (proto.Message, *Error) {
+	if s.Token != "" && in.Header.Get("Authorization") != "Bearer "+s.Token {
 		return nil, &Error{http.StatusUnauthorized, "UNAUTHENTICATED", "Request had invalid authentication credentials."}
 	}
-	content, err := io.ReadAll(r.Body)
+	content, err := io.ReadAll(in.Body)
 	if err != nil {
 		return nil, invalid("the body cannot be read")
 	}
-	for _, b := range bindings {
-		m := b.path.FindStringSubmatch(r.URL.Path)
-		if m == nil || b.verb != r.Method {
-			continue
-		}
-		request, fault := b.request(m[1], r.URL.Query(), content)
-		if fault != nil {
-			return nil, fault
-		}
-		return s.call(m[1], request)
-	}
-	return nil, &Error{http.StatusNotFound, "NOT_FOUND", "Method not found."}
-}
-
-// request transcodes an HTTP request, strictly.
-func (b binding) request(name string, query url.Values, content []byte) (proto.Message, *Error) {
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(b.method.Input().FullName())
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName())
 	if err != nil {
 		panic(err)
 	}
 	request := kind.New().Interface()
 	switch {
-	case b.body == "" && len(content) > 0:
+	case body == "" && len(content) > 0:
 		return nil, invalid("the request has a body")
-	case b.body != "":
+	case body != "":
 		text := content
-		if b.body != "*" {
-			text = fmt.Appendf(nil, `{%q:%s}`, b.body, content)
+		if body != "*" {
+			text = fmt.Appendf(nil, `{%q:%s}`, body, content)
 		}
 		if err := protojson.Unmarshal(text, request); err != nil {
 			return nil, invalid("Invalid JSON payload received: %v", err)
 		}
 	}
+	query := in.URL.Query()
 	for key, values := range query {
-		if request.ProtoReflect().Descriptor().Fields().ByJSONName(key) == nil || len(values) != 1 {
+		if method.Input().Fields().ByJSONName(key) == nil || len(values) != 1 {
 			return nil, invalid("Invalid query parameter %q", key)
 		}
 	}
 	if err := runtime.PopulateQueryParameters(request, query, utilities.NewDoubleArray(nil)); err != nil {
 		return nil, invalid("Invalid query parameter: %v", err)
 	}
-	if err := runtime.PopulateFieldFromPath(request, b.variable, name); err != nil {
-		return nil, invalid("Invalid path: %v", err)
+	name := ""
+	for field, value := range variables {
+		if err := runtime.PopulateFieldFromPath(request, field, value); err != nil {
+			return nil, invalid("Invalid path: %v", err)
+		}
+		name = value
 	}
-	return request, behaves(request.ProtoReflect())
+	if fault := behaves(request.ProtoReflect()); fault != nil {
+		return nil, fault
+	}
+	return s.call(name, request)
 }
 
 // behaves holds a request to what its definition says of each field.
