@@ -59,7 +59,10 @@ func run(lookup func(string) (string, bool)) error {
 		return err
 	}
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: &dir})
-	lull := o.build(app)
+	lull, err := o.build(app)
+	if err != nil {
+		return err
+	}
 	out := app.Synth(nil)
 	if !o.props.StateOnly {
 		return nil
@@ -91,8 +94,8 @@ func writeTemplate(path string, lookup func(string) (string, bool)) error {
 }
 
 // build makes the stack. What only CDK can make of the options is made here, after they were found
-// to be good.
-func (o *options) build(app awscdk.App) *infra.Lull {
+// to be good; the upstreams among it are judged then.
+func (o *options) build(app awscdk.App) (*infra.Lull, error) {
 	c := o.props.Config
 	stack := awscdk.NewStack(app, jsii.String(c.Stack), &awscdk.StackProps{
 		StackName:             jsii.String(c.Stack),
@@ -101,7 +104,10 @@ func (o *options) build(app awscdk.App) *infra.Lull {
 		TerminationProtection: jsii.Bool(o.props.Protect),
 	})
 	o.complete(stack)
-	return infra.NewLull(stack, "Lull", o.props)
+	if err := o.props.Validate(); err != nil {
+		return nil, err
+	}
+	return infra.NewLull(stack, "Lull", o.props), nil
 }
 
 // report prints every fault on a line of its own.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -301,7 +302,9 @@ func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		app := awscdk.NewApp(&awscdk.AppProps{Outdir: &out})
-		o.build(app)
+		if _, err := o.build(app); err != nil {
+			t.Fatal(err)
+		}
 		app.Synth(nil)
 		file, err := os.Open(filepath.Join(out, "lull.template.json"))
 		if err != nil {
@@ -361,10 +364,21 @@ func programs(t *testing.T) (dist string) {
 	return dist
 }
 
-// Whoever runs the program itself finds its template where -help says.
+// Whoever runs the program itself finds its template where -help says. Upstreams that no queue can
+// take in are a fault like others.
 func TestItWritesToTheFolderThatHelpNames(t *testing.T) {
-	vars := map[string]string{"LULL_CONFIG": settings(t, good), "LULL_DIST": programs(t)}
+	vars := map[string]string{
+		"LULL_CONFIG": settings(t, good), "LULL_DIST": programs(t), "LULL_SENDERS": "100000000000",
+	}
 	t.Chdir(t.TempDir())
+	for account := 100000000001; account < 100000000020; account++ {
+		vars["LULL_SENDERS"] += fmt.Sprint(",", account)
+	}
+	err := run(environment(vars))
+	if err == nil || !strings.Contains(err.Error(), "would have a policy of 21 statements") {
+		t.Errorf("twenty senders: got %v", err)
+	}
+	delete(vars, "LULL_SENDERS")
 	if err := run(environment(vars)); err != nil {
 		t.Fatal(err)
 	}
