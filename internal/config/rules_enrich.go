@@ -16,17 +16,21 @@ const maxInputs = 20
 var enrichRules = []Rule{
 	{
 		"enrich-where", "An enricher has the address that its kind needs, encrypted unless its host is named as private.",
-		eachEnrich(checkEnrichWhere),
+		each((*Config).namedEnrichers, checkEnrichWhere),
 	},
-	{"enrich-inputs", "An enricher gets at least one part of the document, and at most 20.", eachEnrich(checkEnrichInputs)},
+	{
+		"enrich-inputs",
+		"An enricher gets at least one part of the document, and at most 20.",
+		each((*Config).namedEnrichers, checkEnrichInputs),
+	},
 	{
 		"enrich-time",
 		"enrich.timeout + the sink deadline + 2s < Ti: what was claimed can be enriched, written and committed.",
-		eachEnrich(checkEnrichTime),
+		each((*Config).namedEnrichers, checkEnrichTime),
 	},
 	{
 		"enrich-outage", "Where the table's outage is open, documents are written at once, so they cannot be enriched.",
-		eachEnrich(checkEnrichOutage),
+		each((*Config).namedEnrichers, checkEnrichOutage),
 	},
 }
 
@@ -36,15 +40,14 @@ type namedEnrich struct {
 	path string
 }
 
-// eachEnrich is a rule for every enricher, alone.
-func eachEnrich(check func(c *Config, f *checker, e namedEnrich)) func(*Config, *checker) {
-	return func(c *Config, f *checker) {
-		for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
-			if e := c.Collections[name].Enrich; e != nil {
-				check(c, f, namedEnrich{*e, "collections." + printable(name) + ".enrich"})
-			}
+// namedEnrichers returns every enricher, by its collection.
+func (c *Config) namedEnrichers() (all []namedEnrich) {
+	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
+		if e := c.Collections[name].Enrich; e != nil {
+			all = append(all, namedEnrich{*e, "collections." + printable(name) + ".enrich"})
 		}
 	}
+	return all
 }
 
 func checkEnrichWhere(_ *Config, f *checker, e namedEnrich) {

@@ -35,10 +35,12 @@ var loadRules = []Rule{
 		"The sum over a sink's collections of rate x hold <= 80,000: a queue that holds more stops delivering. hold = W + " +
 			"3s + quiet (or minInterval) where superseded messages leave their flights early, W + 5s + twice that + Ti <= V. " +
 			"Else it is W + 3s + max wait (or minInterval) + cap grace.",
-		eachSink(checkInFlight),
+		each((*Config).namedSinks, checkInFlight),
 	},
 	{
-		"expected-rates", "The rates of collections add up to queues.expectedRate at most.", eachSink(checkExpectedRates),
+		"expected-rates",
+		"The rates of collections add up to queues.expectedRate at most.",
+		each((*Config).namedSinks, checkExpectedRates),
 	},
 	{
 		"live-concurrency", "queues.live.maxConcurrency is 0 or at least 2: the mapping takes no less.",

@@ -14,7 +14,11 @@ var payloadRules = []Rule{
 		checkHTTPHosts,
 	},
 	{"tracing", "Spans go to a collector beside the function, or encrypted.", checkTracing},
-	{"bulk-reference", "A payload that travels inside its message fits into a bulk request.", eachSink(checkBulkReference)},
+	{
+		"bulk-reference",
+		"A payload that travels inside its message fits into a bulk request.",
+		each((*Config).namedSinks, checkBulkReference),
+	},
 }
 
 // checkHTTPHosts sees names only. The addresses behind a name are checked after resolution (design

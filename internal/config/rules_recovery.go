@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,17 +19,17 @@ var recoveryRules = []Rule{
 		"recovery-flight",
 		"V + W + 2s <= recovery, and 2 W + 2 Ti + 8s <= recovery (plus applyDelay without versions): the messages of a " +
 			"lost flight are back in time, those too that were held for longer than the visibility.",
-		eachUsed(checkRecoveryFlight),
+		each((*Config).used, checkRecoveryFlight),
 	},
 	{
 		"recovery-invocation",
 		"W + 1s + lease + 2s <= recovery (plus applyDelay without versions): a lost invocation is recovered in time. A " +
-			"longer ambiguous retry counts in place of the lease.", eachUsed(checkRecoveryInvocation),
+			"longer ambiguous retry counts in place of the lease.", each((*Config).used, checkRecoveryInvocation),
 	},
 	{
 		"flight-span",
 		"Unless flight.kind is standard, 2 leases < 240s and < continueAfter: a flight survives a lost invocation inside " +
-			"one execution.", eachUsed(checkFlightSpan),
+			"one execution.", each((*Config).used, checkFlightSpan),
 	},
 	{
 		"express-limit", "Unless flight.kind is standard, continueAfter + 2 Ti <= 300s: the last turn ends before Express " +
@@ -50,17 +51,14 @@ func (c *Config) raiseRecovery(by time.Duration) string {
 	return "raise recovery to at least " + words(c.Recovery+by)
 }
 
-// eachUsed is a rule for one timing of every sink that takes documents.
-func eachUsed(check func(c *Config, f *checker, t timing)) func(*Config, *checker) {
-	return func(c *Config, f *checker) {
-		seen := make(map[string]bool)
-		for _, t := range c.timings() {
-			if !seen[t.sink] {
-				seen[t.sink] = true
-				check(c, f, t)
-			}
+// used returns one timing of every sink that takes documents.
+func (c *Config) used() (all []timing) {
+	for _, t := range c.timings() {
+		if !slices.ContainsFunc(all, func(one timing) bool { return one.sink == t.sink }) {
+			all = append(all, t)
 		}
 	}
+	return all
 }
 
 // checkRecoveryFlight: what is held for longer than the visibility was extended to its turn, and

@@ -16,29 +16,35 @@ import (
 var sinkRules = []Rule{
 	{
 		"sink-url", "A sink that outlives the process has an address without a password in it; the other kinds have none.",
-		eachLinkedSink(checkSinkURL),
+		each((*Config).linkedSinks, checkSinkURL),
 	},
 	{
 		"sink-auth",
 		"Each kind of authentication has what it needs and nothing that it would ignore; passwords travel encrypted.",
-		eachSink(checkSinkAuth),
+		each((*Config).namedSinks, checkSinkAuth),
 	},
-	{"sink-kind", "The options of a sink's kind fit its other settings, and no request has more documents than the kind can send.", eachLinkedSink(checkSinkKind)},
+	{
+		"sink-kind",
+		"The options of a sink's kind fit its other settings, and no request has more documents than the kind can send.",
+		each((*Config).linkedSinks, checkSinkKind),
+	},
 	{
 		"sink-versions", "Only a sink that can compare versions has versions: true. A serverless collection cannot.",
-		eachLinkedSink(checkSinkVersions),
+		each((*Config).linkedSinks, checkSinkVersions),
 	},
 	{
 		"sink-apply-delay",
 		"A sink without versions applies requests after we hung up: the lease must cover that, or a late write is a " +
-			"silent loss.", eachSink(checkApplyDelay),
+			"silent loss.", each((*Config).namedSinks, checkApplyDelay),
 	},
 	{
 		"sink-index", "Two collections in one index would overwrite each other's documents under the same id.",
-		eachSink(checkSinkIndex),
+		each((*Config).namedSinks, checkSinkIndex),
 	},
 	{
-		"sink-ceiling", "maxDocumentsPerSecond is counted in the table. So nothing may write past it.", eachSink(checkCeiling),
+		"sink-ceiling",
+		"maxDocumentsPerSecond is counted in the table. So nothing may write past it.",
+		each((*Config).namedSinks, checkCeiling),
 	},
 	{
 		"sink-concurrency", "The reservations of all sinks leave 100 of the account's 1,000 invocations to other functions.",
@@ -46,7 +52,7 @@ var sinkRules = []Rule{
 	},
 	{
 		"sink-interval", "Where an engine takes a document only so often, minInterval does not send it more often.",
-		eachSink(checkInterval),
+		each((*Config).namedSinks, checkInterval),
 	},
 	{
 		"sink-unchanged", "unchanged: keep trusts the row about what the sink holds. So nothing may write past the row, " +
@@ -135,22 +141,9 @@ func (c *Config) namedSinks() []namedSink {
 	return all
 }
 
-// eachSink is a rule for every sink, alone.
-func eachSink(check func(c *Config, f *checker, s namedSink)) func(*Config, *checker) {
-	return func(c *Config, f *checker) {
-		for _, s := range c.namedSinks() {
-			check(c, f, s)
-		}
-	}
-}
-
-// eachLinkedSink leaves out sinks of a kind that is not registered in this program.
-func eachLinkedSink(check func(c *Config, f *checker, s namedSink)) func(*Config, *checker) {
-	return eachSink(func(c *Config, f *checker, s namedSink) {
-		if s.linked {
-			check(c, f, s)
-		}
-	})
+// linkedSinks leaves out sinks of a kind that is not registered in this program.
+func (c *Config) linkedSinks() []namedSink {
+	return slices.DeleteFunc(c.namedSinks(), func(s namedSink) bool { return !s.linked })
 }
 
 // checkSinkURL refuses what would be ignored or lost in silence, and passwords that would reach

@@ -13,18 +13,30 @@ import (
 
 // sourceRules are about one source each.
 var sourceRules = []Rule{
-	{"source-kind", "What the options of a kind say fits the source's other settings.", eachLinkedSource(checkSourceKind)},
-	{"source-class", "A kind whose messages all have versions of one class has that class.", eachLinkedSource(checkSourceClass)},
+	{
+		"source-kind",
+		"What the options of a kind say fits the source's other settings.",
+		each((*Config).linkedSources, checkSourceKind),
+	},
+	{
+		"source-class",
+		"A kind whose messages all have versions of one class has that class.",
+		each((*Config).linkedSources, checkSourceClass),
+	},
 	{
 		"source-arrival",
 		"The time of arrival is a version of the class time, a place in a stream one of int or lex, and one " +
 			"document's versions are all of one class: arrival and position need theirs, and are not for a kind whose " +
-			"messages all have versions.", eachLinkedSource(checkSourceArrival),
+			"messages all have versions.", each((*Config).linkedSources, checkSourceArrival),
 	},
-	{"source-max-version", "The greatest version is one of the source's class.", eachSource(checkSourceMaxVersion)},
+	{
+		"source-max-version",
+		"The greatest version is one of the source's class.",
+		each((*Config).namedSources, checkSourceMaxVersion),
+	},
 	{
 		"source-collections", "Where a source lists collections, its events that name none go to one of them.",
-		eachSource(checkSourceCollections),
+		each((*Config).namedSources, checkSourceCollections),
 	},
 	{
 		"source-match", "A rule that gives messages to a source says something, and no other rule says the same.",
@@ -35,21 +47,23 @@ var sourceRules = []Rule{
 		checkSourceReach,
 	},
 	{
-		"source-lines", "The source of an object's lines exists, and does not name objects of lines itself.", eachLinkedSource(checkSourceLines),
+		"source-lines",
+		"The source of an object's lines exists, and does not name objects of lines itself.",
+		each((*Config).linkedSources, checkSourceLines),
 	},
 	{
 		"source-projection", "A kind that decides itself what becomes the document has no projection, unless it is fetched.",
-		eachLinkedSource(checkSourceProjection),
+		each((*Config).linkedSources, checkSourceProjection),
 	},
 	{
 		"fetch",
 		"What is fetched has an address with {id} that nobody else chooses, and a version that can be compared with the " +
-			"event's.", eachLinkedSource(checkFetch),
+			"event's.", each((*Config).linkedSources, checkFetch),
 	},
 	{
 		"fetch-time",
 		"fetch.timeout + enrich.timeout + the sink deadline + 2s < Ti: what was claimed can be loaded, written and committed.",
-		eachLinkedSource(checkFetchTime),
+		each((*Config).linkedSources, checkFetchTime),
 	},
 }
 
@@ -72,22 +86,9 @@ func (c *Config) namedSources() []namedSource {
 	return all
 }
 
-// eachSource is a rule for every source, alone.
-func eachSource(check func(c *Config, f *checker, s namedSource)) func(*Config, *checker) {
-	return func(c *Config, f *checker) {
-		for _, s := range c.namedSources() {
-			check(c, f, s)
-		}
-	}
-}
-
-// eachLinkedSource leaves out sources of a kind that is not registered in this program.
-func eachLinkedSource(check func(c *Config, f *checker, s namedSource)) func(*Config, *checker) {
-	return eachSource(func(c *Config, f *checker, s namedSource) {
-		if s.linked {
-			check(c, f, s)
-		}
-	})
+// linkedSources leaves out sources of a kind that is not registered in this program.
+func (c *Config) linkedSources() []namedSource {
+	return slices.DeleteFunc(c.namedSources(), func(s namedSource) bool { return !s.linked })
 }
 
 func checkSourceKind(_ *Config, f *checker, s namedSource) {

@@ -39,7 +39,7 @@ var visibilityRules = []Rule{
 	{"sink-deadline", "The sink deadline + 2s < Ti: what the sink answered can still be committed.", checkSinkDeadline},
 	{
 		"ambiguous-retry", "The first ambiguous retry >= the lease: by then the lease of a lost invocation has ended.",
-		eachSink(checkAmbiguousRetry),
+		each((*Config).namedSinks, checkAmbiguousRetry),
 	},
 }
 

@@ -92,6 +92,15 @@ var rules = slices.Concat(
 	loadRules,
 )
 
+// each is a rule for every item of a list, alone.
+func each[T any](list func(*Config) []T, check func(c *Config, f *checker, item T)) func(*Config, *checker) {
+	return func(c *Config, f *checker) {
+		for _, item := range list(c) {
+			check(c, f, item)
+		}
+	}
+}
+
 // checker adds the faults of one rule.
 type checker struct {
 	faults *faults

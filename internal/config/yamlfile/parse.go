@@ -80,14 +80,8 @@ func node(n ast.Node, depth int) (tree.Node, error) {
 		return tree.Node{Kind: tree.Null, Line: at}, nil
 	case *ast.BoolNode:
 		return tree.Node{Kind: tree.Bool, Line: at, Text: fmt.Sprint(v.Value)}, nil
-	case *ast.IntegerNode:
-		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
-	case *ast.FloatNode:
-		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
-	case *ast.InfinityNode:
-		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
-	case *ast.NanNode:
-		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return tree.Node{Kind: tree.Number, Line: at, Text: n.GetToken().Value}, nil
 	case *ast.StringNode:
 		return tree.Node{Kind: tree.String, Line: at, Text: v.Value}, nil
 	case *ast.LiteralNode:
