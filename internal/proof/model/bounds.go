@@ -95,7 +95,7 @@ func (b Bounds) String() string {
 		{b.Fickle, "may be accepted or refused for good"},
 		{b.Gone, "is a state in which the source has nothing"},
 	} {
-		for n := range k.set.Up() {
+		for n := range k.set.All() {
 			out = append(out, m.version(n)+" "+k.text)
 		}
 	}

@@ -91,6 +91,14 @@ func TestStuckStatesAreFoundWithWhereTheyEnd(t *testing.T) {
 	}{
 		{"a settled state can be reached", graph{map[int][]int{0: {1, 2}, 1: {3}, 2: {1}}, 3, -1}, false, []int{0}, 0},
 		{"a dead end", graph{map[int][]int{0: {1, 2}, 1: {3}, 2: {4}}, 3, -1}, true, []int{0, 2, 4}, 0},
+		{"two dead ends", graph{map[int][]int{0: {1, 2}}, 3, -1}, true, []int{0, 1}, 0},
+		{
+			"a dead end behind an earlier state",
+			graph{map[int][]int{0: {1, 2}, 1: {4}, 2: {1}}, 3, -1},
+			true,
+			[]int{0, 1, 4},
+			0,
+		},
 		{"only a fault leads on", graph{map[int][]int{0: {1}, 1: {-3}}, 3, -1}, true, []int{0, 1}, 0},
 		{"a fault leads into a dead end", graph{map[int][]int{0: {3, -1}, 1: {2}}, 3, -1}, true, []int{0, 1, 2}, 0},
 		{"a circle", graph{map[int][]int{0: {3, -1}, 1: {2}, 2: {4}, 4: {2}}, 3, -1}, true, []int{0, 1, 2, 4, 2}, 3},

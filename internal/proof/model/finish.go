@@ -149,7 +149,7 @@ func (m *Model) recognised(f Exec) Key {
 func (x *step) mayGo(i int, done func(Key) bool) bool {
 	msg := x.Bounds.Messages[i]
 	all, one := !msg.Other || x.s.Other, false
-	for k := range msg.Keys.Up() {
+	for k := range msg.Keys.All() {
 		ok := done(k)
 		all = all && ok
 		one = one || ok

@@ -86,7 +86,7 @@ func (x *step) remove(e *Edge[State], set Set) {
 	t := &e.To
 	t.put(set, Gone)
 	carried := x.keys(t.notGone()) | 1<<t.Redrive
-	for k := range (x.keys(set) &^ carried).Up() {
+	for k := range (x.keys(set) &^ carried).All() {
 		if t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.DeadLetters[k] != Parked {
 			e.Broken |= Unjustified
 		}

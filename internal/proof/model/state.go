@@ -16,11 +16,14 @@ const (
 	MaxKey Key = 3
 )
 
-// KeySet is a set of versions: bit k is version k.
-type KeySet uint8
+// Bits is a set of small numbers: bit n is n.
+type Bits[E Key | int] uint8
 
-// Set is a set of messages: bit n is message n.
-type Set uint8
+// KeySet is a set of versions, Set one of messages.
+type (
+	KeySet = Bits[Key]
+	Set    = Bits[int]
+)
 
 // Keys makes a set of versions.
 func Keys(keys ...Key) KeySet {
@@ -31,15 +34,15 @@ func Keys(keys ...Key) KeySet {
 	return set
 }
 
-// Has reports whether k is in the set.
-func (s KeySet) Has(k Key) bool { return s>>k&1 == 1 }
+// Has reports whether e is in the set.
+func (s Bits[E]) Has(e E) bool { return s>>e&1 == 1 }
 
-// Newest is the highest version of the set, None for an empty one.
-func (s KeySet) Newest() Key { return Key(max(bits.Len8(uint8(s))-1, 0)) }
+// Newest is the highest of the set, 0 for an empty one.
+func (s Bits[E]) Newest() E { return E(max(bits.Len8(uint8(s))-1, 0)) }
 
-// Down are the versions of the set, the newest first.
-func (s KeySet) Down() iter.Seq[Key] {
-	return func(yield func(Key) bool) {
+// Down is the set, the newest first.
+func (s Bits[E]) Down() iter.Seq[E] {
+	return func(yield func(E) bool) {
 		for ; s != 0; s &^= 1 << s.Newest() {
 			if !yield(s.Newest()) {
 				return
@@ -48,25 +51,11 @@ func (s KeySet) Down() iter.Seq[Key] {
 	}
 }
 
-// Up are the versions of the set, the oldest first.
-func (s KeySet) Up() iter.Seq[Key] {
-	return func(yield func(Key) bool) {
-		for k := range Set(s).All() {
-			if !yield(Key(k)) {
-				return
-			}
-		}
-	}
-}
-
-// Has reports whether message n is in the set.
-func (s Set) Has(n int) bool { return s>>n&1 == 1 }
-
-// All are the messages of the set.
-func (s Set) All() iter.Seq[int] {
-	return func(yield func(int) bool) {
+// All is the set, the oldest first.
+func (s Bits[E]) All() iter.Seq[E] {
+	return func(yield func(E) bool) {
 		for ; s != 0; s &= s - 1 {
-			if !yield(bits.TrailingZeros8(uint8(s))) {
+			if !yield(E(bits.TrailingZeros8(uint8(s)))) {
 				return
 			}
 		}

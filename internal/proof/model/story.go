@@ -65,7 +65,7 @@ func (m Model) messages(set Set) string {
 			continue
 		}
 		var events []string
-		for k := range msg.Keys.Up() {
+		for k := range msg.Keys.All() {
 			events = append(events, m.version(k))
 		}
 		if msg.Other {

@@ -10,7 +10,12 @@ import "slices"
 // stuck looks for such an end and tells the story of the first one.
 func (x *explorer[S]) stuck() {
 	x.starts = append(x.starts, uint64(len(x.free)))
-	end, found := x.firstEnd(x.reachSettled())
+	fine := make([]bool, x.states.size())
+	for i := range fine {
+		fine[i] = x.m.Settled(*x.states.at(i))
+	}
+	x.leadTo(fine)
+	end, found := x.firstEnd(fine)
 	if !found {
 		return
 	}
@@ -22,67 +27,56 @@ func (x *explorer[S]) stuck() {
 	}
 }
 
-// reachSettled marks the states from which free edges lead to a settled one. Most edges lead to
+// leadTo marks the states as well from which free edges lead to a marked one. Most edges lead to
 // higher numbers. Going from the last state to the first therefore marks nearly all of them at
 // once.
-func (x *explorer[S]) reachSettled() []bool {
-	fine := make([]bool, x.states.size())
-	for i := range fine {
-		fine[i] = x.m.Settled(*x.states.at(i))
-	}
+func (x *explorer[S]) leadTo(marked []bool) {
 	for changed := true; changed; {
 		changed = false
-		for i := len(fine) - 1; i >= 0; i-- {
-			if !fine[i] && slices.ContainsFunc(x.ways(uint32(i)), func(to uint32) bool { return fine[to] }) {
-				fine[i], changed = true, true
+		for i := len(marked) - 1; i >= 0; i-- {
+			if !marked[i] && slices.ContainsFunc(x.ways(uint32(i)), func(to uint32) bool { return marked[to] }) {
+				marked[i], changed = true, true
 			}
 		}
 	}
-	return fine
 }
 
-// firstEnd is the lowest number in a strongly connected component that no free edge leaves, among
-// the states that are not fine: Tarjan's algorithm.
-func (x *explorer[S]) firstEnd(fine []bool) (first uint32, found bool) {
-	order, low := make([]uint32, len(fine)), make([]uint32, len(fine)) // 0: not seen
-	open := make([]bool, len(fine))                                    // on the stack
-	var stack []uint32
-	count := uint32(0)
-	var visit func(at uint32)
-	visit = func(at uint32) {
-		count++
-		order[at], low[at], open[at] = count, count, true
-		stack = append(stack, at)
-		for _, to := range x.ways(at) {
-			if order[to] == 0 {
-				visit(to)
-			}
-			if open[to] {
-				low[at] = min(low[at], low[to])
+// reach is what free edges lead to from a state, and by which state on a shortest way.
+func (x *explorer[S]) reach(from uint32) map[uint32]uint32 {
+	by := map[uint32]uint32{}
+	for queue := []uint32{from}; len(queue) > 0; queue = queue[1:] {
+		for _, to := range x.ways(queue[0]) {
+			if _, seen := by[to]; !seen {
+				by[to] = queue[0]
+				queue = append(queue, to)
 			}
 		}
-		if low[at] != order[at] {
-			return
-		}
-		from := len(stack) - 1
-		for stack[from] != at {
-			from--
-		}
-		component := stack[from:]
-		leaves := slices.ContainsFunc(component, func(n uint32) bool {
-			return slices.ContainsFunc(x.ways(n), func(to uint32) bool { return !open[to] })
-		})
-		if lowest := slices.Min(component); !leaves && (!found || lowest < first) {
-			first, found = lowest, true
-		}
-		for _, n := range component {
-			open[n] = false
-		}
-		stack = stack[:from]
 	}
-	for root := range uint32(len(fine)) {
-		if !fine[root] && order[root] == 0 {
-			visit(root)
+	return by
+}
+
+// firstEnd is the lowest state that everything leads back to that it leads to, among those that are
+// not fine. Whatever leads to an end is fine from then on.
+func (x *explorer[S]) firstEnd(fine []bool) (first uint32, found bool) {
+	for n := range fine {
+		for at := uint32(n); !fine[at]; {
+			back := slices.Clone(fine)
+			back[at] = true
+			x.leadTo(back)
+			out, end := at, at // out: the highest of those from which nothing leads back
+			for to := range x.reach(at) {
+				if end = min(end, to); !back[to] && (out == at || to > out) {
+					out = to
+				}
+			}
+			if out != at {
+				at = out
+				continue
+			}
+			if !found || end < first {
+				first, found = end, true
+			}
+			fine = back
 		}
 	}
 	return first, found
@@ -90,25 +84,15 @@ func (x *explorer[S]) firstEnd(fine []bool) (first uint32, found bool) {
 
 // circle is the shortest way by free edges from a state back to itself; nil where there is none.
 func (x *explorer[S]) circle(start uint32) []Step[S] {
-	came := map[uint32]uint32{}
-	for queue := []uint32{start}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		for _, to := range x.ways(at) {
-			if _, seen := came[to]; seen {
-				continue
-			}
-			came[to] = at
-			queue = append(queue, to)
-			if to == start {
-				chain := []uint32{start}
-				for n := at; n != start; n = came[n] {
-					chain = append(chain, n)
-				}
-				chain = append(chain, start)
-				slices.Reverse(chain)
-				return x.steps(chain, func(e Edge[S], _ bool) bool { return e.Free })
-			}
-		}
+	by := x.reach(start)
+	if _, round := by[start]; !round {
+		return nil
 	}
-	return nil
+	chain := []uint32{start}
+	for n := by[start]; n != start; n = by[n] {
+		chain = append(chain, n)
+	}
+	chain = append(chain, start)
+	slices.Reverse(chain)
+	return x.steps(chain, func(e Edge[S], _ bool) bool { return e.Free })
 }

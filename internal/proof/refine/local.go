@@ -104,7 +104,7 @@ func (l *local) put(m *message, at model.Place) int {
 // carry adds other messages of the queues, by what they carry: a version that one of them has is
 // not lost.
 func (l *local) carry(not *message) {
-	for k := range l.waiting(not).Up() {
+	for k := range l.waiting(not).All() {
 		l.put(&message{keys: model.Keys(k)}, model.HeldPlace)
 	}
 }

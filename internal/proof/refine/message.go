@@ -46,7 +46,7 @@ func (c *Checker) message(s sim.Step) {
 
 // mark notes where the dead letters of versions are.
 func (c *Checker) mark(keys model.KeySet, as model.DeadLetter) {
-	for k := range keys.Up() {
+	for k := range keys.All() {
 		c.letters[k] = as
 	}
 }
