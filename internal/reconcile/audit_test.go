@@ -31,8 +31,7 @@ func (b *bench) stranger(id string) {
 }
 
 func TestAnAuditNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.drifted()
 		b.stranger("by-hand")
 		b.row("over", 5, shard.Delete)
@@ -48,15 +47,15 @@ func TestAnAuditNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
 			"waiting waiting in_motion", "writing busy in_motion")
 		slices.Sort(want)
 		if got := b.told(); err != nil || !slices.Equal(got, want) {
-			t.Errorf("got\n%s\nwant\n%s (%v)", strings.Join(got, "\n"), strings.Join(want, "\n"), err)
+			b.Errorf("got\n%s\nwant\n%s (%v)", strings.Join(got, "\n"), strings.Join(want, "\n"), err)
 		}
 		if r.Waiting != 3 || r.Documents != 11 || len(seen) != 11 || r.Remaining() != 8 {
-			t.Errorf("got %+v, %d copies seen", r, len(seen))
+			b.Errorf("got %+v, %d copies seen", r, len(seen))
 		}
 		// A comparison of lull's own documents takes no notice of them, as before.
 		if _, err := b.run(func(o *reconcile.Order) { o.DryRun = true }); err != nil ||
 			slices.ContainsFunc(b.told(), func(l string) bool { return strings.Contains(l, "stranger") }) {
-			t.Errorf("without an audit: %v, %v", b.told(), err)
+			b.Errorf("without an audit: %v, %v", b.told(), err)
 		}
 	})
 }
@@ -77,19 +76,18 @@ func (b *bench) many(n int) {
 
 // Whenever it stops, what it does afterwards completes what it did before: nothing is left out.
 func TestAnAuditGoesOnWhereItStopped(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.many(450)
 		whole, err := b.run(audit(&reconcile.Audit{}))
 		want := b.told()
 		if err != nil || len(want) != whole.Remaining() || len(want) != 90+120 {
-			t.Fatalf("%d differences, %+v, %v", len(want), whole, err)
+			b.Fatalf("%d differences, %+v, %v", len(want), whole, err)
 		}
 		var places []reconcile.Place
 		if _, err := b.run(audit(&reconcile.Audit{
 			Reached: func(p reconcile.Place, _ reconcile.Report) { places = append(places, p) },
 		})); err != nil || len(places) < 4 {
-			t.Fatalf("reached %v, %v", places, err)
+			b.Fatalf("reached %v, %v", places, err)
 		}
 		for n := range places {
 			var before []string
@@ -101,42 +99,41 @@ func TestAnAuditGoesOnWhereItStopped(t *testing.T) {
 				}
 			}}))
 			if err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
 			if _, err := b.run(audit(&reconcile.Audit{From: stop})); err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
 			all := append(before, b.told()...)
 			slices.Sort(all)
 			if !slices.Equal(slices.Compact(all), want) {
-				t.Errorf("stopped at %+v: %d differences, want %d", stop, len(all), len(want))
+				b.Errorf("stopped at %+v: %d differences, want %d", stop, len(all), len(want))
 			}
 		}
 	})
 }
 
 func TestAnAuditOfSomeDocumentsLooksAtThese(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.many(450)
 		keys := []shard.DocID{"content#d003", "content#d004", "content#d005", "content#x"}
 		r, err := b.run(audit(&reconcile.Audit{Keys: keys}))
 		if got := b.told(); err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
 			r.Rows != 3 || r.Documents != 2 {
-			t.Errorf("got %v, %+v, %v", got, r, err)
+			b.Errorf("got %v, %+v, %v", got, r, err)
 		}
 		seen := map[string]bool{}
 		for seed := range 20 {
 			r, err := b.run(audit(&reconcile.Audit{Sample: 50, Seed: fmt.Sprint(seed)}))
 			if err != nil || r.Rows != 50 {
-				t.Fatalf("got %+v, %v", r, err)
+				b.Fatalf("got %+v, %v", r, err)
 			}
 			for _, l := range b.told() {
 				seen[l] = true
 			}
 		}
 		if len(seen) < 60 {
-			t.Errorf("20 samples of 50 found %d of 210 differences: they are not at random", len(seen))
+			b.Errorf("20 samples of 50 found %d of 210 differences: they are not at random", len(seen))
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -20,17 +19,7 @@ import (
 // bury writes the tombstone above every version of a document.
 func (b *bench) bury(id string) error {
 	b.Helper()
-	v := fault.NewInvocation(b.inject, "operator", 1)
-	tokens := 0
-	s := reconcile.Service{
-		Looker: reconcile.Looker{
-			Shards: v.Shards(b.Shards), Reader: b.sink, SinkName: "search", Config: &b.Config,
-			Clock: clock.Skewed{Clock: clock.System{}, By: b.skew}, Off: b.skew.Abs(),
-		},
-		Scanner: v.Scanner(b.Shards), Sink: v.Sink(b.sink), Journal: &b.Notes,
-		NewToken: func() shard.Token { tokens++; return shard.Token(fmt.Sprint("bury-", tokens)) },
-	}
-	return s.Bury(b.Context(), reconcile.Burial{
+	return b.service("bury-").Bury(b.Context(), reconcile.Burial{
 		Doc: usecasetest.Doc(id), By: "somebody", Why: "test",
 		Key: func(row shard.Row, _ shard.InSink) (shard.OrderKey, error) {
 			if row.Committed.IsFinal() {
@@ -45,20 +34,20 @@ func (b *bench) bury(id string) error {
 	})
 }
 
-func (b *bench) buried(t *testing.T, id string) {
-	t.Helper()
+func (b *bench) buried(id string) {
+	b.Helper()
 	row := b.Row(usecasetest.Doc(id))
 	if !row.Committed.IsFinal() || row.CommittedOp != shard.Delete || row.Owner != "" || row.Pending != "" ||
 		row.ExpiresAt == 0 || row.Content != "" {
-		t.Errorf("row %+v, want a settled tombstone", row)
+		b.Errorf("row %+v, want a settled tombstone", row)
 	}
 	if got := b.held(id); got != "" {
-		t.Errorf("the sink holds version %s", got)
+		b.Errorf("the sink holds version %s", got)
 	}
 	for _, version := range []string{"6", strings.Repeat("9", 40)} {
 		late := b.EventOf(fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%q,"data":{}}`, id, version))
 		if shard.Judge(row, late.Key, late.Class, false) != shard.Stale {
-			t.Errorf("version %s is not stale", version)
+			b.Errorf("version %s is not stale", version)
 		}
 	}
 }
@@ -91,25 +80,24 @@ func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
 	} {
 		for _, versions := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, versions %t", name, versions), func(t *testing.T) {
-				usecasetest.Story(t, func(t *testing.T) {
-					b := open(t, versions)
+				playIn(t, versions, func(b *bench) {
 					make(b)
 					if err := b.bury("a"); err != nil {
-						t.Fatal(err)
+						b.Fatal(err)
 					}
-					b.buried(t, "a")
+					b.buried("a")
 					b.Noted(journal.Removed, 1)
 					before := b.Row(usecasetest.Doc("a"))
 					if err := b.bury("a"); err != nil || b.Row(usecasetest.Doc("a")) != before {
-						t.Errorf("again: %v, row %+v", err, b.Row(usecasetest.Doc("a")))
+						b.Errorf("again: %v, row %+v", err, b.Row(usecasetest.Doc("a")))
 					}
 					time.Sleep(time.Hour)
 					b.stranger("a") // back, by somebody else's hand
 					time.Sleep(time.Second)
 					if err := b.bury("a"); err != nil {
-						t.Error(err)
+						b.Error(err)
 					}
-					b.buried(t, "a")
+					b.buried("a")
 				})
 			})
 		}
@@ -117,10 +105,11 @@ func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
 }
 
 func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
-	for name, tt := range map[string]struct {
+	type row struct {
 		make func(b *bench)
 		says string
-	}{
+	}
+	usecasetest.Table(t, play, map[string]row{
 		"leased": {func(b *bench) {
 			e := b.EventOf(usecasetest.Put("a", 6))
 			b.Admit(e)
@@ -135,22 +124,17 @@ func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
 		"a rebuild": {func(b *bench) {
 			b.Write(shard.Rebuild("search", "content", "new", usecasetest.Now()))
 		}, "being rebuilt"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
-				b.row("a", 5, shard.Put)
-				b.stored("a", 5, 10*time.Minute)
-				tt.make(b)
-				before := b.Row(usecasetest.Doc("a"))
-				err := b.bury("a")
-				if !errors.Is(err, reconcile.ErrMoving) || !strings.Contains(err.Error(), tt.says) ||
-					b.Row(usecasetest.Doc("a")) != before || b.held("a") != "5" {
-					t.Errorf("got %v, row %+v; want it left alone: %s", err, b.Row(usecasetest.Doc("a")), tt.says)
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		b.row("a", 5, shard.Put)
+		b.stored("a", 5, 10*time.Minute)
+		tt.make(b)
+		before := b.Row(usecasetest.Doc("a"))
+		err := b.bury("a")
+		if !errors.Is(err, reconcile.ErrMoving) || !strings.Contains(err.Error(), tt.says) ||
+			b.Row(usecasetest.Doc("a")) != before || b.held("a") != "5" {
+			b.Errorf("got %v, row %+v; want it left alone: %s", err, b.Row(usecasetest.Doc("a")), tt.says)
+		}
+	})
 }
 
 // Whatever call fails, before or after it is done, the next try completes what was begun. Nothing
@@ -159,21 +143,20 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 	for _, call := range []string{"ADMIT", "CLAIM", "_bulk", "COMMIT", "Read"} {
 		for what, verdict := range map[string]fault.Verdict{"before": fault.FailBefore, "after": fault.FailAfter} {
 			t.Run(call+" fails "+what, func(t *testing.T) {
-				usecasetest.Story(t, func(t *testing.T) {
-					b := open(t, true)
+				play(t, func(b *bench) {
 					b.row("a", 5, shard.Put)
 					b.stored("a", 5, 10*time.Minute)
 					b.inject = usecasetest.Fails(call, verdict, 100)
 					err := b.bury("a")
 					if err == nil && call != "_bulk" {
-						t.Errorf("%s failed, and nobody was told", call)
+						b.Errorf("%s failed, and nobody was told", call)
 					}
 					b.inject = usecasetest.Healthy
 					time.Sleep(time.Minute)
 					if err := b.bury("a"); err != nil {
-						t.Fatal(err)
+						b.Fatal(err)
 					}
-					b.buried(t, "a")
+					b.buried("a")
 				})
 			})
 		}
@@ -184,25 +167,24 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 func TestARepairCompletesABurialThatStopped(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("known %t", known), func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
+			play(t, func(b *bench) {
 				if known {
 					b.row("a", 5, shard.Put)
 				}
 				b.stored("a", 5, 10*time.Minute)
 				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the row does not know that it is gone
 				if err := b.bury("a"); err == nil || b.held("a") != "" {
-					t.Fatalf("buried: %v", err)
+					b.Fatalf("buried: %v", err)
 				}
 				b.inject = usecasetest.Healthy
 				time.Sleep(time.Hour)
 				for _, dry := range []bool{true, false, false} {
 					r, err := b.run(func(o *reconcile.Order) { o.DryRun = dry })
 					if err != nil || r.Remaining() != 0 || dry != (r.Waiting == 1) {
-						t.Errorf("dry run %t: %+v, %v", dry, r, err)
+						b.Errorf("dry run %t: %+v, %v", dry, r, err)
 					}
 				}
-				b.buried(t, "a")
+				b.buried("a")
 			})
 		})
 	}
@@ -211,8 +193,7 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 // By a clock that is ahead no lease looks over that somebody still writes under. By one that is
 // behind the fence is greater than that of what is there.
 func TestABurialByAClockThatIsOff(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, false)
+	playIn(t, false, func(b *bench) {
 		b.skew = 4 * time.Minute
 		b.row("a", 5, shard.Put, func(r *shard.Row) { r.LastWrite = usecasetest.Now() })
 		b.stored("a", 5, 0)
@@ -221,7 +202,7 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 		time.Sleep(time.Second)
 		b.Claim(e)
 		if err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
-			t.Errorf("ahead of a lease: %v", err)
+			b.Errorf("ahead of a lease: %v", err)
 		}
 		// Nor where the claim comes between its look and its own.
 		b.row("b", 5, shard.Put)
@@ -233,35 +214,34 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 		})
 		err := b.bury("b")
 		if !errors.Is(err, reconcile.ErrMoving) || !b.Row(usecasetest.Doc("b")).Leased(usecasetest.Now()) {
-			t.Errorf("ahead of a lease that came: %v, %+v", err, b.Row(usecasetest.Doc("b")))
+			b.Errorf("ahead of a lease that came: %v, %+v", err, b.Row(usecasetest.Doc("b")))
 		}
 		b.inject = usecasetest.Healthy
 		b.skew = -4 * time.Minute
 		b.row("c", 5, shard.Put, func(r *shard.Row) { r.LastWrite = usecasetest.Now() })
 		b.stored("c", 5, 0)
 		if err := b.bury("c"); err != nil {
-			t.Errorf("behind: %v", err)
+			b.Errorf("behind: %v", err)
 		}
-		b.buried(t, "c")
+		b.buried("c")
 	})
 }
 
 func TestABurialThatTheSinkRefusesGivesItsLeaseBack(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.row("a", 5, shard.Put)
 		b.stored("a", 5, 10*time.Minute)
 		b.sink.Script(usecasetest.Doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "told so"}})
 		if err := b.bury("a"); err == nil || !strings.Contains(err.Error(), "refused: told so") {
-			t.Errorf("got %v", err)
+			b.Errorf("got %v", err)
 		}
 		if row := b.Row(usecasetest.Doc("a")); row.Owner != "" || row.Committed != b.key("a", 5) {
-			t.Errorf("row %+v", row)
+			b.Errorf("row %+v", row)
 		}
 		time.Sleep(time.Second)
 		if err := b.bury("a"); err != nil {
-			t.Error(err)
+			b.Error(err)
 		}
-		b.buried(t, "a")
+		b.buried("a")
 	})
 }

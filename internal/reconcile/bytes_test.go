@@ -31,14 +31,15 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 		s.Generation = "2"
 		b.Config.Sinks["search"] = s
 	}
-	for name, tt := range map[string]struct {
+	type row struct {
 		version int    // in the sink, with the bytes x; the row is at 5
 		bytes   string // that the row knows; empty for none
 		op      shard.Operation
 		ago     time.Duration // since the copy was written; the row's last write was ten minutes ago
 		change  func(b *bench)
 		want    string
-	}{
+	}
+	usecasetest.Table(t, play, map[string]row{
 		"kept":                                {version: 3, bytes: same, want: ""},
 		"kept long after it was written":      {version: 3, bytes: same, ago: time.Hour, want: ""},
 		"an older copy with other bytes":      {version: 3, bytes: other, ago: time.Hour, want: "a older resync"},
@@ -54,45 +55,39 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 		"an index made anew": {version: 3, bytes: same, want: "a missing resync", change: func(b *bench) {
 			b.sink.Recreate()
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
-				if tt.ago == 0 {
-					tt.ago = 10*time.Minute + 2*time.Second // a request took so long
-				}
-				if tt.op == "" {
-					tt.op = shard.Put
-				}
-				b.stored("a", tt.version, tt.ago)
-				b.row("a", 5, tt.op, func(r *shard.Row) {
-					if tt.bytes != "" {
-						r.Content = b.content("a", 5, tt.bytes)
-					}
-				})
-				if tt.change != nil {
-					tt.change(b)
-				}
-				if _, err := b.run(); err != nil || strings.Join(b.told(), "; ") != tt.want {
-					t.Errorf("got %q (%v), want %q", b.told(), err, tt.want)
-				}
-			})
+	}, func(b *bench, tt row) {
+		if tt.ago == 0 {
+			tt.ago = 10*time.Minute + 2*time.Second // a request took so long
+		}
+		if tt.op == "" {
+			tt.op = shard.Put
+		}
+		b.stored("a", tt.version, tt.ago)
+		b.row("a", 5, tt.op, func(r *shard.Row) {
+			if tt.bytes != "" {
+				r.Content = b.content("a", 5, tt.bytes)
+			}
 		})
-	}
+		if tt.change != nil {
+			tt.change(b)
+		}
+		if _, err := b.run(); err != nil || strings.Join(b.told(), "; ") != tt.want {
+			b.Errorf("got %q (%v), want %q", b.told(), err, tt.want)
+		}
+	})
 }
 
 // What somebody changed in the sink, leaving lull's mark as it was, is found to the last one.
 func TestDocumentsThatWereChangedBehindLullAreFound(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		var want []string
 		for i := range 250 {
 			id := fmt.Sprintf("doc-%03d", i)
 			b.stored(id, 3, 10*time.Minute+time.Second)
 			b.row(id, 3, shard.Put, func(r *shard.Row) { r.Content = b.content(id, 3, `{"title":"x"}`) })
 			if i%50 == 7 {
-				s, _, _ := b.sink.Get(t.Context(), usecasetest.Doc(id))
-				b.sink.Write(t.Context(), []sink.Op{{
+				s, _, _ := b.sink.Get(b.Context(), usecasetest.Doc(id))
+				b.sink.Write(b.Context(), []sink.Op{{
 					Doc: s.Doc, Kind: shard.Put, Fence: s.Fence, Key: b.key(id, 3), Version: s.Version, At: s.Indexed,
 					Document: []byte(`{"title":"changed"}`),
 				}})
@@ -100,7 +95,7 @@ func TestDocumentsThatWereChangedBehindLullAreFound(t *testing.T) {
 			}
 		}
 		if _, err := b.run(); err != nil || !slices.Equal(b.told(), want) {
-			t.Errorf("got %v (%v), want %v", b.told(), err, want)
+			b.Errorf("got %v (%v), want %v", b.told(), err, want)
 		}
 	})
 }

@@ -36,6 +36,17 @@ type bench struct {
 
 const collection = "content"
 
+// playIn plays a story with a sink that has versions, or has none.
+func playIn(t *testing.T, versions bool, story func(b *bench)) {
+	t.Helper()
+	usecasetest.Story(t, func(t *testing.T) { story(open(t, versions)) })
+}
+
+func play(t *testing.T, story func(b *bench)) {
+	t.Helper()
+	playIn(t, true, story)
+}
+
 func open(t *testing.T, versions bool) *bench {
 	t.Helper()
 	b := &bench{
@@ -50,27 +61,31 @@ func open(t *testing.T, versions bool) *bench {
 	return b
 }
 
-// run compares with what the injector makes of the calls.
-func (b *bench) run(change ...func(*reconcile.Order)) (reconcile.Report, error) {
-	b.Helper()
+// service is a new one, with what the injector makes of its calls.
+func (b *bench) service(token string) *reconcile.Service {
 	v := fault.NewInvocation(b.inject, "operator", 1)
-	b.lines = nil
 	tokens := 0
-	s := reconcile.Service{
+	return &reconcile.Service{
 		Looker: reconcile.Looker{
 			Shards: v.Shards(b.Shards), Reader: b.sink, SinkName: "search", Config: &b.Config,
 			Clock: clock.Skewed{Clock: clock.System{}, By: b.skew}, Off: b.skew.Abs(),
 		},
 		Scanner: v.Scanner(b.Shards), Sink: v.Sink(b.sink), Journal: &b.Notes,
-		NewToken: func() shard.Token { tokens++; return shard.Token(fmt.Sprint("reconcile-", tokens)) },
+		NewToken: func() shard.Token { tokens++; return shard.Token(fmt.Sprint(token, tokens)) },
 	}
+}
+
+// run compares.
+func (b *bench) run(change ...func(*reconcile.Order)) (reconcile.Report, error) {
+	b.Helper()
+	b.lines = nil
 	o := reconcile.Order{
 		Collection: collection, By: "somebody", Found: func(l reconcile.Line) { b.lines = append(b.lines, l) },
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	return s.Run(b.Context(), o)
+	return b.service("reconcile-").Run(b.Context(), o)
 }
 
 // version is an order key and the operation of a version; 0 for none.
@@ -156,38 +171,37 @@ var everyKind = []string{
 func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 	for _, versions := range []bool{true, false} {
 		t.Run(fmt.Sprintf("versions %t", versions), func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, versions)
+			playIn(t, versions, func(b *bench) {
 				b.drifted()
 				r, err := b.run()
 				if err != nil {
-					t.Fatal(err)
+					b.Fatal(err)
 				}
 				if got := b.told(); !slices.Equal(got, everyKind) {
-					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(everyKind, "\n"))
+					b.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(everyKind, "\n"))
 				}
 				want := map[reconcile.Outcome]int{reconcile.Raised: 2, reconcile.Reasserted: 1, reconcile.Resync: 2}
 				if !maps.Equal(r.Outcomes, want) || r.Rows != 9 || r.Documents != 7 || r.Waiting != 2 ||
 					r.Remaining() != 2 {
-					t.Errorf("got %+v", r)
+					b.Errorf("got %+v", r)
 				}
 				row := b.Row(usecasetest.Doc("behind"))
-				copied, _, _ := b.sink.Get(t.Context(), row.Doc)
+				copied, _, _ := b.sink.Get(b.Context(), row.Doc)
 				if row.Committed != b.key("behind", 5) || row.LastWrite != shard.Micros(copied.Fence) ||
 					row.ExpiresAt == 0 {
-					t.Errorf("raised: %+v", row)
+					b.Errorf("raised: %+v", row)
 				}
 				if got := b.held("came-back"); got != "" {
-					t.Errorf("the deleted document is at version %s still", got)
+					b.Errorf("the deleted document is at version %s still", got)
 				}
 				if row := b.Row(usecasetest.Doc("came-back")); row.Owner != "" || row.LeaseUntil != 0 {
-					t.Errorf("a lease remains: %+v", row)
+					b.Errorf("a lease remains: %+v", row)
 				}
 				b.Noted(journal.Raised, 2)
 				b.Noted(journal.Reasserted, 1)
 				// A second time there is nothing to repair. What only the source has remains.
 				if _, err = b.run(); err != nil || !slices.Equal(b.told(), everyKind[2:4]) {
-					t.Errorf("again: %v, %v", b.told(), err)
+					b.Errorf("again: %v, %v", b.told(), err)
 				}
 			})
 		})
@@ -197,8 +211,7 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 // The machine of whoever asks has a clock of its own. By one that is ahead no lease looks over that
 // somebody still writes under: an older version would follow the one that the row was raised to.
 func TestAClockThatIsAheadRaisesNoRowUnderALease(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.stored("a", 5, 20*time.Minute)
 		b.row("a", 3, shard.Put, func(r *shard.Row) { // restored; the event of version 4 came again
 			r.Pending, r.Claimed, r.Owner = b.key("a", 4), b.key("a", 4), "index"
@@ -209,19 +222,18 @@ func TestAClockThatIsAheadRaisesNoRowUnderALease(t *testing.T) {
 		r, err := b.run()
 		if err != nil || r.Remaining() != 1 || !slices.Equal(b.told(), []string{"a behind later"}) ||
 			b.Row(usecasetest.Doc("a")) != before {
-			t.Errorf("got %+v, %v, row %+v: want it left for later", r, err, b.Row(usecasetest.Doc("a")))
+			b.Errorf("got %+v, %v, row %+v: want it left for later", r, err, b.Row(usecasetest.Doc("a")))
 		}
 		time.Sleep(10 * time.Minute)
 		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a behind raised"}) {
-			t.Errorf("later: got %v, %v", b.told(), err)
+			b.Errorf("later: got %v, %v", b.told(), err)
 		}
 	})
 }
 
 // By one that is behind, the lease of a delete is not over before its request is.
 func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, false)
+	playIn(t, false, func(b *bench) {
 		b.stored("a", 3, time.Hour)
 		b.row("a", 5, shard.Delete)
 		b.skew = -4 * time.Minute
@@ -229,11 +241,11 @@ func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
 		b.inject = usecasetest.At("_bulk", func() {
 			asked++
 			if r := b.Row(usecasetest.Doc("a")); !r.Leased(usecasetest.Now().Add(b.Config.Index.SinkDeadline)) {
-				t.Errorf("row %+v, want it leased for as long as the request may take", r)
+				b.Errorf("row %+v, want it leased for as long as the request may take", r)
 			}
 		})
 		if _, err := b.run(); err != nil || asked != 1 || b.held("a") != "" {
-			t.Errorf("got %v, %d requests, version %q", err, asked, b.held("a"))
+			b.Errorf("got %v, %d requests, version %q", err, asked, b.held("a"))
 		}
 	})
 }
@@ -242,14 +254,13 @@ func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
 func TestACopyThatCannotBeReadIsListed(t *testing.T) {
 	for _, op := range []shard.Operation{shard.Put, shard.Delete} {
 		t.Run(string(op), func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
+			play(t, func(b *bench) {
 				b.row("a", 5, op)
-				out := b.sink.Write(t.Context(), []sink.Op{{
+				out := b.sink.Write(b.Context(), []sink.Op{{
 					Doc: usecasetest.Doc("a"), Kind: shard.Put, Fence: 1, Key: "\xff hunter2", Document: []byte(`{}`),
 				}})
 				if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a other_class resync"}) {
-					t.Errorf("got %v, %v (%v)", b.told(), err, out)
+					b.Errorf("got %v, %v (%v)", b.told(), err, out)
 				}
 			})
 		})
@@ -257,22 +268,21 @@ func TestACopyThatCannotBeReadIsListed(t *testing.T) {
 }
 
 func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.drifted()
 		b.inject = usecasetest.Decide(func(op fault.Op) fault.Verdict {
 			switch op.Call {
 			case "_bulk", "RAISE", "REASSERT", "REASSERTED":
-				t.Errorf("a dry run calls %s", op.Call)
+				b.Errorf("a dry run calls %s", op.Call)
 			}
 			return fault.OK
 		})
 		r, err := b.run(func(o *reconcile.Order) { o.DryRun = true })
 		if err != nil || !slices.Equal(b.told(), everyKind) || r.Remaining() != 5 {
-			t.Errorf("got %v, %+v, %v", b.told(), r, err)
+			b.Errorf("got %v, %+v, %v", b.told(), r, err)
 		}
 		if len(b.Notes.All()) > 0 {
-			t.Errorf("noted %+v", b.Notes.All())
+			b.Errorf("noted %+v", b.Notes.All())
 		}
 	})
 }
@@ -280,28 +290,27 @@ func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
 // A late older version, which the restored row would have taken, is stale after RAISE: receive's
 // ADMIT and index's CLAIM are refused, and a claim of a newer one gets a greater fence.
 func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.row("a", 3, shard.Put)
 		b.stored("a", 5, -2*time.Second) // written by a clock that runs ahead
 		if _, err := b.run(); err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
 		late := b.EventOf(usecasetest.Put("a", 4))
-		_, err := b.Shards.Write(t.Context(), shard.Admit(shard.Admission{
+		_, err := b.Shards.Write(b.Context(), shard.Admit(shard.Admission{
 			Doc: late.Doc, Key: late.Key, Class: late.Class, Flight: "f", Now: usecasetest.Now(),
 		}))
 		refused, ok := shard.AsRefused(err)
 		if !ok || shard.Judge(refused.Row, late.Key, late.Class, false) != shard.Stale {
-			t.Errorf("version 4: %v, want it stale", err)
+			b.Errorf("version 4: %v, want it stale", err)
 		}
 		next := b.EventOf(usecasetest.Put("a", 6))
 		b.Admit(next)
-		_, err = b.Shards.Write(t.Context(), shard.Claim(shard.Bid{
+		_, err = b.Shards.Write(b.Context(), shard.Claim(shard.Bid{
 			Doc: next.Doc, Key: next.Key, Token: "t", Now: usecasetest.Now(), Until: usecasetest.Now() + 1,
 		}))
 		if _, ok := shard.AsRefused(err); !ok {
-			t.Errorf("claim before the sink's fence: %v, want a refusal", err)
+			b.Errorf("claim before the sink's fence: %v, want a refusal", err)
 		}
 		time.Sleep(3 * time.Second)
 		b.Claim(next)
@@ -309,11 +318,12 @@ func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
 }
 
 func TestRaiseIsTriedAnewWhereTheRowChanged(t *testing.T) {
-	for name, tt := range map[string]struct {
+	type row struct {
 		change func(b *bench)
 		want   string
 		row    int // the version committed in the end
-	}{
+	}
+	usecasetest.Table(t, play, map[string]row{
 		"a newer version became pending": {func(b *bench) {
 			b.Admit(b.EventOf(usecasetest.Put("a", 7)))
 		}, "a behind raised", 5},
@@ -329,33 +339,27 @@ func TestRaiseIsTriedAnewWhereTheRowChanged(t *testing.T) {
 			b.stored("a", 7, 0)
 			b.Commit(l, shard.Put)
 		}, "a behind later", 7},
-	} {
-		t.Run(name, func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
-				b.row("a", 3, shard.Put)
-				b.stored("a", 5, 5*time.Minute)
-				b.inject = usecasetest.At("RAISE", func() { tt.change(b) })
-				if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
-					t.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
-				}
-				if got, want := b.Row(usecasetest.Doc("a")).Committed, b.key("a", tt.row); got != want {
-					t.Errorf("committed %s, want %s", got, want)
-				}
-			})
-		})
-	}
+	}, func(b *bench, tt row) {
+		b.row("a", 3, shard.Put)
+		b.stored("a", 5, 5*time.Minute)
+		b.inject = usecasetest.At("RAISE", func() { tt.change(b) })
+		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
+			b.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
+		}
+		if got, want := b.Row(usecasetest.Doc("a")).Committed, b.key("a", tt.row); got != want {
+			b.Errorf("committed %s, want %s", got, want)
+		}
+	})
 }
 
 func TestLostAnswersAreNotFailures(t *testing.T) {
 	for _, call := range []string{"RAISE", "REASSERT", "REASSERTED", "Scan", "Read"} {
 		t.Run(call, func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
+			play(t, func(b *bench) {
 				b.drifted()
 				b.inject = usecasetest.Fails(call, fault.FailAfter, 1)
 				if _, err := b.run(); err != nil || !slices.Equal(b.told(), everyKind) {
-					t.Errorf("got %v, %v", b.told(), err)
+					b.Errorf("got %v, %v", b.told(), err)
 				}
 			})
 		})
@@ -366,42 +370,38 @@ func TestADeleteThatTheSinkDoesNotTakeRemains(t *testing.T) {
 	answer := func(kind sink.OutcomeKind) memory.Answer {
 		return memory.Answer{Outcome: sink.Outcome{Kind: kind, Reason: "told so"}}
 	}
-	for _, tt := range []struct {
-		name    string
+	type row struct {
 		answers []memory.Answer
 		want    string
 		leased  bool
-	}{
-		{"throttled once", []memory.Answer{answer(sink.Throttled)}, "a undone reasserted", false},
-		{"throttled for good", slices.Repeat([]memory.Answer{answer(sink.Throttled)}, 3), "a undone failed", false},
-		{"refused", []memory.Answer{answer(sink.Refused)}, "a undone failed", false},
-		{"without an answer", []memory.Answer{answer(sink.Unknown)}, "a undone failed", true},
-		{"a newer one is there", []memory.Answer{answer(sink.Newer)}, "a undone failed", true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
-				b.row("a", 5, shard.Delete)
-				b.stored("a", 3, 20*time.Minute)
-				b.sink.Script(usecasetest.Doc("a"), tt.answers...)
-				if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
-					t.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
-				}
-				if got := b.Row(usecasetest.Doc("a")).Leased(usecasetest.Now()); got != tt.leased {
-					t.Errorf("leased: %t, want %t", got, tt.leased)
-				}
-			})
-		})
 	}
+	usecasetest.Table(t, play, map[string]row{
+		"throttled once":       {[]memory.Answer{answer(sink.Throttled)}, "a undone reasserted", false},
+		"throttled for good":   {slices.Repeat([]memory.Answer{answer(sink.Throttled)}, 3), "a undone failed", false},
+		"refused":              {[]memory.Answer{answer(sink.Refused)}, "a undone failed", false},
+		"without an answer":    {[]memory.Answer{answer(sink.Unknown)}, "a undone failed", true},
+		"a newer one is there": {[]memory.Answer{answer(sink.Newer)}, "a undone failed", true},
+	}, func(b *bench, tt row) {
+		b.row("a", 5, shard.Delete)
+		b.stored("a", 3, 20*time.Minute)
+		b.sink.Script(usecasetest.Doc("a"), tt.answers...)
+		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
+			b.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
+		}
+		if got := b.Row(usecasetest.Doc("a")).Leased(usecasetest.Now()); got != tt.leased {
+			b.Errorf("leased: %t, want %t", got, tt.leased)
+		}
+	})
 }
 
 func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
-	for name, tt := range map[string]struct {
+	type row struct {
 		spoil func(b *bench)
 		order func(o *reconcile.Order)
 		want  string
 		is    error
-	}{
+	}
+	usecasetest.Table(t, play, map[string]row{
 		"the sink is away": {
 			func(b *bench) { b.sink.SetDown(errors.New("connection refused")) }, nil,
 			"sink search does not answer, nothing was changed: connection refused", nil,
@@ -414,37 +414,31 @@ func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
 			nil, func(o *reconcile.Order) { o.Collection = "contents" }, "contents: no such collection",
 			reconcile.ErrUnknown,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			usecasetest.Story(t, func(t *testing.T) {
-				b := open(t, true)
-				b.row("a", 3, shard.Put)
-				b.stored("a", 5, 5*time.Minute)
-				if tt.spoil != nil {
-					tt.spoil(b)
-				}
-				before := b.Row(usecasetest.Doc("a"))
-				_, err := b.run(func(o *reconcile.Order) {
-					if tt.order != nil {
-						tt.order(o)
-					}
-				})
-				if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
-					t.Errorf("got %v, want %s", err, tt.want)
-				}
-				if after := b.Row(usecasetest.Doc("a")); after != before {
-					t.Errorf("the row changed: %+v", after)
-				}
-			})
+	}, func(b *bench, tt row) {
+		b.row("a", 3, shard.Put)
+		b.stored("a", 5, 5*time.Minute)
+		if tt.spoil != nil {
+			tt.spoil(b)
+		}
+		before := b.Row(usecasetest.Doc("a"))
+		_, err := b.run(func(o *reconcile.Order) {
+			if tt.order != nil {
+				tt.order(o)
+			}
 		})
-	}
+		if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
+			b.Errorf("got %v, want %s", err, tt.want)
+		}
+		if after := b.Row(usecasetest.Doc("a")); after != before {
+			b.Errorf("the row changed: %+v", after)
+		}
+	})
 }
 
 // A collection of many documents is read a page at a time, at the rate that was asked for, beside
 // others.
 func TestALargeCollectionIsPagedAndPaced(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		const n = 350
 		for i := range n {
 			b.row(fmt.Sprintf("d%03d", i), 5, shard.Put)
@@ -454,35 +448,29 @@ func TestALargeCollectionIsPagedAndPaced(t *testing.T) {
 		}
 		for _, other := range []string{"a#1", "z#1"} {
 			b.Change(shard.DocID(other), func(r *shard.Row) { r.Committed, r.CommittedOp = "x", shard.Put })
-			b.sink.Write(t.Context(), []sink.Op{{
+			b.sink.Write(b.Context(), []sink.Op{{
 				Doc: shard.DocID(other), Kind: shard.Put, Key: b.key("x", 9), Document: []byte(`{}`), Fence: 1,
 			}})
 		}
 		began := time.Now()
 		r, err := b.run(func(o *reconcile.Order) { o.Rate = 10 })
 		if err != nil || r.Rows != n || r.Documents != n-7 || r.Outcomes[reconcile.Resync] != 7 || len(b.lines) != 7 {
-			t.Errorf("got %+v, %v", r, err)
+			b.Errorf("got %+v, %v", r, err)
 		}
 		if took, want := time.Since(began), time.Duration(2*n-7)*time.Second/10; took != want {
-			t.Errorf("took %s, want %s", took, want)
+			b.Errorf("took %s, want %s", took, want)
 		}
 	})
 }
 
 func TestReconcileEndsWithItsContext(t *testing.T) {
-	usecasetest.Story(t, func(t *testing.T) {
-		b := open(t, true)
+	play(t, func(b *bench) {
 		b.drifted()
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
-		s := reconcile.Service{
-			Looker: reconcile.Looker{
-				Shards: b.Shards, Reader: b.sink, SinkName: "search", Config: &b.Config, Clock: clock.System{},
-			},
-			Scanner: b.Shards, Sink: b.sink, Journal: &b.Notes,
-		}
-		if _, err := s.Run(ctx, reconcile.Order{Collection: collection}); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want the context's end", err)
+		_, err := b.service("reconcile-").Run(ctx, reconcile.Order{Collection: collection})
+		if !errors.Is(err, context.Canceled) {
+			b.Errorf("got %v, want the context's end", err)
 		}
 	})
 }
