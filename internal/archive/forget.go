@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // Forgetter takes a document out of an archive. It is safe for concurrent use.
 type Forgetter struct {
-	Store Store
-	// Decode makes the events of a message that lay in the queues of a sink.
-	Decode func(sink string, m queue.Message) []event.Result
+	Store   Store
+	Sources *source.Set
 }
 
 // Forgotten is what Forget did, or would do in a dry run.
@@ -80,7 +79,7 @@ func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun b
 // about reports whether a message has an event about the document, and whether it has one that
 // nobody can tell.
 func (f Forgetter) about(sink string, m queue.Message, doc shard.DocID) (about, undecoded bool) {
-	for _, r := range f.Decode(sink, m) {
+	for _, r := range f.Sources.At(sink).Decode(m) {
 		key := r.Event.Doc
 		if r.Invalid != nil {
 			key = r.Invalid.Doc

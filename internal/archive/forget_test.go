@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
@@ -36,9 +35,7 @@ func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
 	t.Parallel()
 	rig := usecasetest.Open(t, nil)
 	s := memory.NewArchive(clock.System{}, 24*time.Hour)
-	f := archive.Forgetter{Store: s, Decode: func(sink string, m queue.Message) []event.Result {
-		return rig.Sources.At(sink).Decode(m)
-	}}
+	f := archive.Forgetter{Store: s, Sources: rig.Sources}
 	a1, a2, b1 := usecasetest.Put("a", 1), usecasetest.Put("a", 2), usecasetest.Put("b", 1)
 	both := `{"eventSource":"aws:rmq","rmqMessagesByQueue":{"q::/":[{"basicProperties":{},"data":"` +
 		base64.StdEncoding.EncodeToString([]byte(a1)) + `"},{"basicProperties":{},"data":"` +

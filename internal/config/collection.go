@@ -173,6 +173,16 @@ func (c *Config) CollectionFor(name string) string {
 	return cmp.Or(c.Sources[name].Collection, c.DefaultCollection)
 }
 
+// SourcesOf returns the sources whose events go to a collection where they name none.
+func (c *Config) SourcesOf(collection string) (of []Source) {
+	for name, s := range c.Sources {
+		if c.CollectionFor(name) == collection {
+			of = append(of, s)
+		}
+	}
+	return of
+}
+
 // AllowFor returns the places in S3 that events of a source may refer to.
 func (c *Config) AllowFor(name string) []source.Place {
 	var allowed []source.Place

@@ -60,7 +60,7 @@ func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation,
 	}
 	e.now = shard.MicrosOf(o.Clock.Now())
 	if e.away = o.Config.Retry.Away(e.health, e.now); e.away || !e.row.Exists() {
-		e.undecoded = o.undecoded(ctx, name)
+		e.undecoded, _ = o.waiting(ctx, name, "") // as far as the queues can be asked
 	}
 	e.ahead = o.farAhead(e.row.Committed)
 	x = Explanation{
@@ -134,18 +134,15 @@ func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, 
 	return a
 }
 
-// undecoded counts the messages that nobody has decoded yet: 0 where the queues cannot be asked.
-func (o *Operator) undecoded(ctx context.Context, sink string) (n int) {
+// waiting counts the messages of a sink that nobody has decoded yet: of one lane, or of all.
+func (o *Operator) waiting(ctx context.Context, sink string, lane flight.Lane) (n int, err error) {
 	counts, err := o.Counts(ctx)
-	if err != nil {
-		return 0
-	}
 	for _, q := range counts {
-		if q.Sink == sink {
+		if q.Sink == sink && strings.HasSuffix(q.Queue, string(lane)) {
 			n += q.Visible + q.InFlight + q.Delayed
 		}
 	}
-	return n
+	return n, err
 }
 
 // farAhead says why a committed version leaves every later one behind; empty where it does not. It

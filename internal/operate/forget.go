@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
@@ -165,14 +163,7 @@ func (g *forgetting) newest(row shard.Row, c shard.InSink) (shard.Version, error
 		(row.VersionClass == 0 || p.Version.Class() == row.VersionClass) {
 		return p.Version, nil
 	}
-	class := row.VersionClass
-	if class == 0 {
-		var err error
-		if class, err = g.classOf(g.Key.Collection()); err != nil {
-			return shard.Version{}, err
-		}
-	}
-	return shard.FirstVersion(class)
+	return g.firstVersion(g.Key.Collection(), row.VersionClass)
 }
 
 // elsewhere reports whether anything but row and sink knows the document, or another sink's row: a
@@ -347,9 +338,7 @@ func (g *forgetting) archived(ctx context.Context, _ string) error {
 		return nil
 	}
 	s := ForgetStep{Place: "archive"}
-	f := archive.Forgetter{Store: g.Archive, Decode: func(sink string, m queue.Message) []event.Result {
-		return g.Sources.At(sink).Decode(m)
-	}}
+	f := archive.Forgetter{Store: g.Archive, Sources: g.Sources}
 	done, err := f.Forget(ctx, g.Key, g.DryRun)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
@@ -69,23 +68,15 @@ func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
 	s := &rebuild.Service{
 		Shards: o.Shards, Sink: r, SinkName: name, Config: o.Config, Clock: o.Clock, Journal: o.Journal,
 		NewToken: rows.NewToken,
-		Idle:     func(ctx context.Context) (bool, error) { return o.bulkIsEmpty(ctx, name) },
+		Idle: func(ctx context.Context) (bool, error) {
+			n, err := o.waiting(ctx, name, flight.Bulk)
+			return n == 0 && err == nil, err
+		},
 	}
 	if o.Off > 0 { // a stack elsewhere, whose table is DynamoDB's
 		s.Stale = eventual
 	}
 	return s, nil
-}
-
-// bulkIsEmpty reports whether nothing waits in the bulk lane of a sink.
-func (o *Operator) bulkIsEmpty(ctx context.Context, name string) (bool, error) {
-	counts, err := o.Counts(ctx)
-	for _, q := range counts {
-		if q.Sink == name && strings.HasSuffix(q.Queue, string(flight.Bulk)) && q.Visible+q.InFlight+q.Delayed > 0 {
-			return false, err
-		}
-	}
-	return err == nil, err
 }
 
 // Rebuild begins, resumes or aborts a rebuild, and returns when that has ended.

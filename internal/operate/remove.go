@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
@@ -127,11 +130,7 @@ func (o *Operator) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, ru
 // delete is below every event.
 func (o *Operator) removalKey(c shard.Collection, was shard.OrderKey, run shard.Run) (shard.OrderKey, error) {
 	if was == "" {
-		class, err := o.classOf(c)
-		if err != nil {
-			return "", err
-		}
-		first, err := shard.FirstVersion(class)
+		first, err := o.firstVersion(c, 0)
 		if err != nil {
 			return "", err
 		}
@@ -149,14 +148,25 @@ func (o *Operator) removalKey(c shard.Collection, was shard.OrderKey, run shard.
 	return k, err
 }
 
+// firstVersion is the first version of a class, or of that of the collection.
+func (o *Operator) firstVersion(c shard.Collection, class shard.Class) (v shard.Version, err error) {
+	if class == 0 {
+		class, err = o.classOf(c)
+	}
+	if err != nil {
+		return v, err
+	}
+	return shard.FirstVersion(class)
+}
+
 // classOf is the class that the versions of a collection have, where the settings leave no doubt.
 func (o *Operator) classOf(c shard.Collection) (shard.Class, error) {
 	var found shard.Class
-	for _, own := range []bool{true, false} { // the sources of the collection first, then all
-		for name, s := range o.Config.Sources {
-			if own && o.Config.CollectionFor(name) != string(c) {
-				continue
-			}
+	// The sources of the collection first, then all.
+	for _, sources := range [][]config.Source{
+		o.Config.SourcesOf(string(c)), slices.Collect(maps.Values(o.Config.Sources)),
+	} {
+		for _, s := range sources {
 			class, err := shard.ParseClass(string(s.Class))
 			if err != nil || found != 0 && class != found {
 				return 0, fmt.Errorf("nothing says which versions collection %s has: its sources have several classes", c)

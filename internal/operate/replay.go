@@ -73,7 +73,7 @@ func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 		Send: func(ctx context.Context, sink string, out []queue.Outgoing) []error {
 			return o.send(ctx, sink, flight.Bulk, out)
 		},
-		Sources: func(sink string) replay.Sources { return o.Sources.At(sink) },
+		Sources: o.Sources,
 	}
 	return s.Step(ctx, replay.Order{
 		From: r.From, To: r.To, Collection: r.Collection, Source: r.Source, Run: run, DryRun: r.DryRun,

@@ -122,10 +122,8 @@ func resetFloor(row shard.Row, r ResetOrder, now shard.Micros) (shard.OrderKey, 
 
 // newestEpoch is the newest epoch of the sources whose events may be of a collection.
 func (o *Operator) newestEpoch(c shard.Collection) (epoch uint32) {
-	for name, s := range o.Config.Sources {
-		if o.Config.CollectionFor(name) == string(c) {
-			epoch = max(epoch, s.Epoch)
-		}
+	for _, s := range o.Config.SourcesOf(string(c)) {
+		epoch = max(epoch, s.Epoch)
 	}
 	return epoch
 }

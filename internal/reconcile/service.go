@@ -119,15 +119,8 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 
 // known reports whether the settings name a collection.
 func (s *Service) known(c shard.Collection) bool {
-	if _, named := s.Config.Collections[string(c)]; named || s.Config.DefaultCollection == string(c) {
-		return true
-	}
-	for name := range s.Config.Sources {
-		if s.Config.CollectionFor(name) == string(c) {
-			return true
-		}
-	}
-	return false
+	_, named := s.Config.Collections[string(c)]
+	return named || s.Config.DefaultCollection == string(c) || len(s.Config.SourcesOf(string(c))) > 0
 }
 
 // run is one comparison.

@@ -16,20 +16,14 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
-
-// Sources decodes the messages of a sink's queues, and marks them as those of a resync run.
-type Sources interface {
-	Decode(m event.Message) []event.Result
-	SourceOf(m event.Message) string
-	Resync(m event.Message, run event.Run, collection string) (event.Message, error)
-}
 
 // Service replays. All fields are required. It is safe for concurrent use.
 type Service struct {
 	Store   archive.Store
 	Shards  shard.Store
-	Sources func(sink string) Sources
+	Sources *source.Set
 	// Send sends to the bulk queue of a sink, one error or nil for each message, nil for none.
 	Send   func(ctx context.Context, sink string, out []queue.Outgoing) []error
 	Config *config.Config
@@ -159,7 +153,7 @@ type part struct {
 	*Service
 	order   Order
 	sink    string
-	sources Sources
+	sources *source.Set // of the sink
 	object  archive.Name
 	docs    []shard.DocID // of the events that are wanted
 	rows    map[shard.DocID]shard.Row
@@ -189,7 +183,7 @@ func (p *part) replay(ctx context.Context, msgs []queue.Message) error {
 		p.fault(Refused, "", fmt.Sprintf("sinks.%s: there is no such sink any more", p.sink))
 		return nil
 	}
-	p.sources = p.Sources(p.sink)
+	p.sources = p.Sources.At(p.sink)
 	list := make([]message, len(msgs))
 	for i, m := range msgs {
 		list[i] = p.decode(m)

@@ -48,7 +48,7 @@ func play(t *testing.T, story func(b *bench)) {
 		b.order = Order{From: time.Now().Add(-60 * 24 * time.Hour), To: time.Now().Add(time.Hour), Run: run}
 		b.Service = Service{
 			Store: b.store, Shards: b.Rig.Shards, Config: &b.Rig.Config, Clock: clock.System{},
-			Sources: func(sink string) Sources { return b.Rig.Sources.At(sink) },
+			Sources: b.Rig.Sources,
 			Send: func(_ context.Context, sink string, out []queue.Outgoing) []error {
 				if b.fails > 0 {
 					b.fails--
@@ -314,7 +314,7 @@ func TestOfAMessageOnlyTheEventsThatAreWantedGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Service.Config, b.Service.Sources = &c, func(sink string) Sources { return set.At(sink) }
+		b.Service.Config, b.Service.Sources = &c, set
 		b.archived(time.Now(), `{"Records":[`+changed("a", 1)+","+changed("b", 1)+","+changed("c", 1)+"]}")
 		newer := set.Decode(queue.Message{Body: `{"Records":[` + changed("b", 2) + "]}"})[0].Event
 		docs := func() (got []string) {
@@ -380,7 +380,7 @@ func TestEveryKindCanBeReplayed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b.Service.Config, b.Service.Sources = &c, func(sink string) Sources { return set.At(sink) }
+				b.Service.Config, b.Service.Sources = &c, set
 				e, err := set.Encode("example", source.Change{
 					Collection: c.DefaultCollection, ID: "a", Op: event.Put, Version: kind.Example.Change.Version,
 					Time: time.Now(), Data: `{"title":"x"}`, Bucket: kind.Example.Change.Bucket,
