@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -41,15 +42,15 @@ type Options struct {
 	Send bool
 	// By names who asks, for the audit of what changes something.
 	By string
-	// Config is the stack's settings; nil where they are not known.
+	// Config is the stack's settings.
 	Config *config.Config
 	// Clock is the stack's: times in answers are of this clock.
 	Clock clock.Clock
 	// Speed is how many times faster than real time the clock runs; 0 is 1.
 	Speed float64
 
-	Meter     Meter     // what became of events; nil where nobody counts
-	Simulator Simulator // for What if; nil for no such view
+	Meter     Meter     // what became of events
+	Simulator Simulator // for What if
 	Breaker   Breaker   // for Break it; nil for no such view
 }
 
@@ -82,7 +83,7 @@ type console struct {
 // New serves the console at / and under /console/. Put a [Guard] in front of it.
 func New(o Options) http.Handler {
 	c := &console{Options: o, boot: NewToken()[:8], streams: make(chan struct{}, maxStreams), can: map[string]bool{
-		"dead": true, "search": true,
+		"dead": true, "search": true, "whatif": true,
 	}}
 	c.live = &live{every: o.Mode.every(), ask: c.tick}
 	mux := http.NewServeMux()
@@ -121,17 +122,10 @@ type about struct {
 }
 
 func (c *console) about() about {
-	a := about{
-		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: c.Speed,
-		Can: c.can, Views: views,
+	return about{
+		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: cmp.Or(c.Speed, 1),
+		Can: c.can, Views: views, Collections: slices.Sorted(maps.Keys(c.Config.Collections)),
 	}
-	if a.Speed == 0 {
-		a.Speed = 1
-	}
-	if c.Config != nil {
-		a.Collections = slices.Sorted(maps.Keys(c.Config.Collections))
-	}
-	return a
 }
 
 // views are the names of the files in assets/views, in the order of the navigation.

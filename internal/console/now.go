@@ -76,22 +76,12 @@ type DollarItem struct {
 //	GET /console/now   what became of events, and what the settings promise
 func (c *console) nowRoutes() routes {
 	return routes{"GET /console/now": answered(reader, func(r *http.Request) (any, error) {
-		var a struct {
-			*Measured
+		m, err := c.Meter.Measure(r.Context())
+		return struct {
+			Measured
 			Promise  time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet: the longest
 			Promises []promise     `json:"promises,omitempty"`   // the same by collection, the shortest first
-		}
-		if c.Config != nil {
-			a.Promise, a.Promises = c.Config.LongestFresh(), promises(c.Config)
-		}
-		if c.Meter != nil {
-			m, err := c.Meter.Measure(r.Context())
-			if err != nil {
-				return nil, err
-			}
-			a.Measured = &m
-		}
-		return a, nil
+		}{m, c.Config.LongestFresh(), promises(c.Config)}, err
 	})}
 }
 

@@ -54,7 +54,7 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 		Counts:  func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
 		Readers: map[string]sink.Reader{"search": s.index}, Sinks: map[string]sink.Sink{"search": s.index},
 	}
-	s.options = Options{API: s.Operator, Mode: Dev, Send: true, By: "tester", Clock: clock.System{}}
+	s.options = Options{API: s.Operator, Mode: Dev, Send: true, By: "tester", Clock: clock.System{}, Config: s.Config}
 	return s
 }
 

@@ -23,10 +23,6 @@ const maxQuestion = 256 << 10
 // GET  /console/whatif   {"settings": the text of the settings that run} POST /console/whatif
 // {"settings", "load"}: lines of JSON, until the comparison is done or the request ends
 func (c *console) whatifRoutes() routes {
-	if c.Simulator == nil {
-		return nil
-	}
-	c.can["whatif"] = true
 	return routes{
 		"GET /console/whatif": answered(reader, func(*http.Request) (any, error) {
 			return map[string]string{"settings": c.Simulator.Settings()}, nil

@@ -71,9 +71,6 @@ func TestWhatIfHandsTheQuestionOnAndItsAnswerBack(t *testing.T) {
 		http.StatusRequestEntityTooLarge {
 		t.Errorf("a large question: %d", status)
 	}
-	if status, _ := asked(t, Options{}, http.MethodPost, "/console/whatif", "{}"); status != http.StatusNotFound {
-		t.Errorf("a console without a simulator: %d", status)
-	}
 }
 
 // A page that goes away ends its comparison.
