@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,21 +22,12 @@ func lines(events ...ground.Event) string {
 	return text.String()
 }
 
-func writeFile(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // What a publisher and an operator do with a stack, by the command line: publish, wait, get,
 // status, explain.
 func TestCommandsPublishWaitAndShow(t *testing.T) {
 	s := express(t)
 	c := s.Collection("commands")
-	file := writeFile(t, "events.ndjson", lines(
+	file := ground.File(t, "events.ndjson", lines(
 		ground.Event{Collection: c, ID: "a", Version: 1}, ground.Event{Collection: c, ID: "a", Version: 2},
 		ground.Event{Collection: c, ID: "b", Version: 1},
 	))
@@ -91,7 +81,7 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 		ground.Event{Collection: c, ID: "newer", Version: 5})
 	s.Settled(t, c, map[string]int{"same": 2, "newer": 5})
 	writes := s.Search.Writes(t, s.Index(c))
-	file := writeFile(t, "all.ndjson", lines(
+	file := ground.File(t, "all.ndjson", lines(
 		ground.Event{Collection: c, ID: "same", Version: 2, Data: map[string]any{"title": "again"}},
 		ground.Event{Collection: c, ID: "newer", Version: 4}, ground.Event{Collection: c, ID: "missing", Version: 1},
 	))
@@ -114,7 +104,7 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 // cancel makes the pending version a dead letter before it is written, and says so in the audit.
 func TestCancel(t *testing.T) {
 	s := express(t)
-	flights := len(s.FlightIDs(t))
+	flights := len(flightIDs(t, s))
 	c := s.Collection("cancel")
 	key := ground.Key(c, "doc")
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
@@ -133,7 +123,7 @@ func TestCancel(t *testing.T) {
 	deadLetters(t, s, c, 0)
 	// The flight waits on for the version that was cancelled: the next test must not meet it.
 	ground.Until(t, "the flights of this test have ended", func() (bool, string) {
-		n := len(s.FlightIDs(t)) - flights
+		n := len(flightIDs(t, s)) - flights
 		return n <= 0, fmt.Sprint(n, " are left")
 	})
 }
@@ -143,7 +133,7 @@ func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 	s := express(t)
 	c := s.Collection("wrong")
 	before := s.Counts(t)
-	elsewhere := writeFile(t, "lull.yaml",
+	elsewhere := ground.File(t, "lull.yaml",
 		"stack: not-deployed\nsources: {events: {kind: native}}\nsinks: {search: {kind: opensearch, url: "+
 			"'http://127.0.0.1:1', index: 'x-{collection}'}}\n")
 	for name, ask := range map[string]struct {

@@ -26,11 +26,11 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s.PruneRule(t, false) // its samples are executions that die too
 	c := s.Collection("dead-flight")
 	before := s.Counts(t)
-	flights := s.FlightIDs(t)
-	restore := s.BreakAlias(t, names.Index)
+	flights := flightIDs(t, s)
+	restore := breakAlias(t, s, names.Index)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 
-	s.Dies(t, flights)
+	dies(t, s, flights)
 	if row := s.Row(t, ground.Key(c, "doc")); row.Committed != "" || row.Claimed != "" {
 		t.Fatalf("committed %q, claimed %q while index is broken", row.Committed, row.Claimed)
 	}
@@ -41,7 +41,7 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s.Wrote(t, c, 0, 1)
 	// The dead flight's manifest stays for prune, which takes it when it is older than any flight;
 	// that of the flight that ended is gone.
-	if got := len(s.FlightIDs(t)) - len(flights); got != 1 {
+	if got := len(flightIDs(t, s)) - len(flights); got != 1 {
 		t.Errorf("%d manifests remain, want the dead flight's only", got)
 	}
 }
@@ -52,21 +52,21 @@ func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // its samples are executions that die too
 	c := s.Collection("rescued")
-	before, known := s.Counts(t), s.FlightIDs(t)
-	restore := s.BreakAlias(t, names.Index)
+	before, known := s.Counts(t), flightIDs(t, s)
+	restore := breakAlias(t, s, names.Index)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 	var id flight.ID
 	ground.Until(t, "a flight has its manifest", func() (bool, string) {
-		for _, f := range s.FlightIDs(t) {
+		for _, f := range flightIDs(t, s) {
 			if !slices.Contains(known, f) {
 				id = f
 			}
 		}
 		return id != "", fmt.Sprint(len(known), " flights, none of them new")
 	})
-	s.Lose(t, id)
+	lose(t, s, id)
 	s.Drained(t)
-	s.Dies(t, known)
+	dies(t, s, known)
 	restore()
 	s.Says(t, 0, "", "rescue", string(id))
 	s.Settled(t, c, map[string]int{"doc": 1})
@@ -91,7 +91,7 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 		row := s.Row(t, key)
 		return row.Owner != "", fmt.Sprintf("pending %q", row.Pending.VersionText())
 	})
-	if n := s.KillFunction(t, s.Names.Function(ground.Sink, names.Index)); n == 0 {
+	if n := killFunction(t, s.Names.Function(ground.Sink, names.Index)); n == 0 {
 		t.Fatal("no process of index was found to kill")
 	}
 	if row := s.Row(t, key); row.Owner == "" || row.Committed != "" {
@@ -163,7 +163,7 @@ func TestBadSettingsLoseNothing(t *testing.T) {
 	s := express(t)
 	c := s.Collection("configuration-errors")
 	before := s.Counts(t)
-	restore := s.BreakAlias(t, names.Receive)
+	restore := breakAlias(t, s, names.Receive)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1},
 		ground.Event{Collection: c, ID: "gone", Version: 1, Delete: true})
 	s.Grows(t, before, "ConfigurationErrors")

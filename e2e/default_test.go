@@ -38,9 +38,7 @@ func page(id string, version int, kind string) string {
 func withDefaults(t *testing.T) *ground.Stack {
 	t.Helper()
 	s, err := defaultStack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	return s
 }
 
@@ -61,7 +59,7 @@ func TestDefaultSettings(t *testing.T) {
 		s.Committed(t, ground.Key(c, id), version)
 	}
 	s.Holds(t, c, want)
-	s.Timely(t, c, len(want))
+	timely(t, s, c, len(want))
 }
 
 // GOV.UK's messages come through a topic that wraps them, in bursts and out of order. What

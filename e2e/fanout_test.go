@@ -52,9 +52,7 @@ var fannedOutStack = sync.OnceValues(func() (*ground.Stack, error) {
 func TestOneOfTwoSinksIsDownAndTheOtherIsFresh(t *testing.T) {
 	ground.Long(t)
 	s, err := fannedOutStack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	const c, documents = "pages", 5
 	id := func(i int) string { return fmt.Sprintf("doc-%d", i) }
 	vectors := func(i int) shard.DocID { return ground.Key(c, id(i)).In("vectors") }

@@ -50,7 +50,7 @@ func TestAThousandMessages(t *testing.T) {
 	}
 	t.Logf("all committed after %s", time.Since(began).Round(time.Millisecond))
 	s.Holds(t, c, want)
-	s.Timely(t, c, documents+1)
+	timely(t, s, c, documents+1)
 	t.Logf("%d documents, %d of them deleted, %d writes: %v", documents, documents+1-len(want),
 		s.Search.Writes(t, s.Index(c)), s.Counts(t).Since(before))
 	s.Never(t, before, "DeadLettered", "Rejected", "LeaseLost", "SinkNewer", "UnknownSchema", "Panics")

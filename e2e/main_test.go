@@ -49,9 +49,7 @@ func standard(t *testing.T) *ground.Stack { t.Helper(); return ready(t, standard
 func ready(t *testing.T, stack func() (*ground.Stack, error)) *ground.Stack {
 	t.Helper()
 	s, err := stack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	s.Drained(t)
 	return s
 }

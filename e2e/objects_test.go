@@ -35,9 +35,7 @@ func TestEveryLineOfAnObjectIsWrittenThoughReceiveIsKilled(t *testing.T) {
 		}
 	}
 	_, err := io.WriteString(w, "not a document\n")
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, errors.Join(err, w.Close()))
 	s.ObjectIn(t, c, "monday/export.ndjson.gz", packed.String())
 
 	key := shard.ObjectRow(ground.Sink, s.Config.Stack+"-"+c, "monday/export.ndjson.gz")
@@ -45,11 +43,9 @@ func TestEveryLineOfAnObjectIsWrittenThoughReceiveIsKilled(t *testing.T) {
 	ground.Until(t, "the object is read to its end", func() (bool, string) {
 		row := s.Row(t, key)
 		p, err := objects.Parse(row.Cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ground.Must(t, err)
 		if killed < kills && p.Part > 0 {
-			killed += min(s.KillFunction(t, s.Names.Function(ground.Sink, names.Receive)), 1)
+			killed += min(killFunction(t, s.Names.Function(ground.Sink, names.Receive)), 1)
 		}
 		return p.Done, row.Cursor
 	})

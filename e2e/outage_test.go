@@ -84,7 +84,7 @@ func TestFrozenTableLosesNothing(t *testing.T) {
 	s.NeedServers(t)
 	c := s.Collection("frozen-table")
 	before := s.Begun(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
-	thaw := s.FreezeTable(t)
+	thaw := freezeTable(t)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc-0", Version: 2},
 		ground.Event{Collection: c, ID: "doc-1", Version: 1},
 		ground.Event{Collection: c, ID: "doc-2", Version: 1, Delete: true})

@@ -73,9 +73,7 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	if err != nil || len(items) != 1 || items[0].Doc != ground.Key(c, "later") {
 		t.Fatalf("scheduled: %+v, %v", items, err)
 	}
-	if err := s.Schedule.Delete(t.Context(), items[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, s.Schedule.Delete(t.Context(), items[0].ID))
 }
 
 // An event that is due within the longest delay of a queue waits in the queue, and is not written

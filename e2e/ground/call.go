@@ -12,10 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/lullhq/lull/internal/names"
 )
 
 // The services that lull itself never calls are called by hand, signed: their SDKs would be
@@ -24,8 +27,8 @@ import (
 // caller bounds every request of the tests: an emulator that hangs must not hang the tests.
 var caller = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// query asks a service of the query protocol (SNS, IAM, CloudFormation, STS) and returns the XML.
-func (g *Ground) query(ctx context.Context, service, version, action string, form url.Values) ([]byte, error) {
+// Query asks a service of the query protocol (SNS, IAM, CloudFormation, STS) and returns the XML.
+func (g *Ground) Query(ctx context.Context, service, version, action string, form url.Values) ([]byte, error) {
 	all := url.Values{"Action": {action}, "Version": {version}}
 	maps.Copy(all, form)
 	return g.send(ctx, service, http.MethodPost, "/", []byte(all.Encode()),
@@ -38,9 +41,12 @@ func (g *Ground) target(ctx context.Context, service, target string, in, out any
 		http.Header{"Content-Type": {"application/x-amz-json-1.1"}, "X-Amz-Target": {target}})
 }
 
-// rest asks Lambda.
-func (g *Ground) rest(ctx context.Context, method, path string, in, out any) error {
-	return g.json(ctx, "lambda", method, path, in, out, http.Header{"Content-Type": {"application/json"}})
+// Lambda asks Lambda for something of a function, also when the test has ended.
+func (s *Stack) Lambda(t testing.TB, f names.Function, method, path string, in, out any) {
+	t.Helper()
+	path = "/2015-03-31/functions/" + s.Names.Function(Sink, f) + path
+	Must(t, s.json(context.WithoutCancel(t.Context()), "lambda", method, path, in, out,
+		http.Header{"Content-Type": {"application/json"}}))
 }
 
 // json sends in as JSON and decodes the answer into out. Either may be nil.

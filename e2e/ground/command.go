@@ -51,9 +51,9 @@ type Who []string
 func (s *Stack) Role(t testing.TB, what string) Who {
 	t.Helper()
 	role := "arn:aws:iam::" + AccountID + ":role/" + s.Names.Role(what, s.Account.Region)
-	answer, err := s.query(t.Context(), "sts", "2011-06-15", "AssumeRole",
+	answer, err := s.Query(t.Context(), "sts", "2011-06-15", "AssumeRole",
 		url.Values{"RoleArn": {role}, "RoleSessionName": {"e2e"}})
-	must(t, err)
+	Must(t, err)
 	return Who{
 		"AWS_ACCESS_KEY_ID=" + element(answer, "AccessKeyId"),
 		"AWS_SECRET_ACCESS_KEY=" + element(answer, "SecretAccessKey"),
@@ -67,7 +67,7 @@ func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answ
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"),
+	cmd := exec.CommandContext(ctx, filepath.Join(s.Work, "lull"),
 		append([]string{"--aws", "--config", s.settings}, args...)...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), who...), strings.NewReader(input)
 	var out, errs bytes.Buffer
@@ -90,6 +90,14 @@ func (s *Stack) JSON(t testing.TB, into any, args ...string) {
 	if err := json.Unmarshal([]byte(a.Out), into); err != nil {
 		t.Fatalf("lull %s: %v in %s", strings.Join(args, " "), err, a.Out)
 	}
+}
+
+// File writes a file for the command line, and returns where it is.
+func File(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	Must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }
 
 // SameBody says whether a parked body is what was sent: byte for byte, and by value on servers

@@ -33,8 +33,6 @@ func (c Counts) Since(before Counts) Counts {
 // arrive after the invocation has ended: wait for what must come.
 func (s *Stack) Counts(t testing.TB) Counts {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, f := range names.Functions() {
 		if err := s.readLogs(t.Context(), s.Names.FunctionLog(Sink, f)); err != nil {
 			t.Fatalf("read the log of %s: %v", f, err)
@@ -123,7 +121,7 @@ func (s *Stack) readStream(ctx context.Context, group, stream string) error {
 		}
 		for _, e := range page.Events {
 			s.sums.add(aws.ToString(e.Message))
-			s.decided.add(aws.ToString(e.Message))
+			s.Decisions.Add(aws.ToString(e.Message))
 		}
 		if len(page.Events) == 0 || aws.ToString(page.NextForwardToken) == aws.ToString(in.NextToken) {
 			return nil

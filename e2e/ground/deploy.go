@@ -34,7 +34,7 @@ func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := filepath.Join(g.work, settings.Stack+".out")
+	out := filepath.Join(g.Work, settings.Stack+".out")
 	env := append(s.options, "LULL_DIST="+g.now.dist)
 	return s, s.deploy(ctx, env, "--app", g.now.infra, "--output", out)
 }
@@ -44,14 +44,14 @@ func (s *Stack) deploy(ctx context.Context, env []string, args ...string) error 
 	if err := s.cdk(ctx, env, append([]string{"deploy", "--require-approval", "never"}, args...)...); err != nil {
 		return err
 	}
-	return s.find(ctx, map[string]*string{
+	return s.Find(ctx, map[string]*string{
 		s.Names.Queue(Sink, flight.Live): &s.Live, s.Names.Queue(Sink, flight.Bulk): &s.Bulk,
 		s.Names.DeadQueue(Sink): &s.Dead,
 	})
 }
 
-// find asks for the addresses of queues, by their names.
-func (s *Stack) find(ctx context.Context, addresses map[string]*string) error {
+// Find asks for the addresses of queues, by their names.
+func (s *Stack) Find(ctx context.Context, addresses map[string]*string) error {
 	for name, to := range addresses {
 		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 		if err != nil {
@@ -92,18 +92,18 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 		s.options = append(s.options, "LULL_SENDERS="+AccountID)
 	}
 	// As an operator does before the first document.
-	return s, errors.Join(g.bus(ctx, s.Bus), run(ctx, "", nil, filepath.Join(g.work, "lull"), "init", "--config", here))
+	return s, errors.Join(g.bus(ctx, s.Bus), Run(ctx, "", nil, filepath.Join(g.Work, "lull"), "init", "--config", here))
 }
 
 // cdk runs the pinned command line.
 func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
 	// In the caller's folder cdk.json and cdk.context.json would count.
-	return run(ctx, g.work, env, "cdk", args...)
+	return Run(ctx, g.Work, env, "cdk", args...)
 }
 
-// run runs a program in a folder, the caller's where it is empty, with more variables. What it
+// Run runs a program in a folder, the caller's where it is empty, with more variables. What it
 // prints is shown where it fails.
-func run(ctx context.Context, folder string, env []string, name string, args ...string) error {
+func Run(ctx context.Context, folder string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -114,7 +114,7 @@ func run(ctx context.Context, folder string, env []string, name string, args ...
 
 // topic makes an SNS topic, or finds it.
 func (g *Ground) topic(ctx context.Context, name string) (string, error) {
-	answer, err := g.query(ctx, "sns", "2010-03-31", "CreateTopic", url.Values{"Name": {name}})
+	answer, err := g.Query(ctx, "sns", "2010-03-31", "CreateTopic", url.Values{"Name": {name}})
 	if err != nil {
 		return "", err
 	}

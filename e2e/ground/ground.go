@@ -30,7 +30,7 @@ type Ground struct {
 	Account aws.Config // the account, as its owner
 	Search  *Search
 
-	root, work string
+	Root, Work string // the folders of the repository and of this run
 	sinkURL    string
 	now        build
 	ours       bool
@@ -60,8 +60,8 @@ func Open() (*Ground, error) {
 			Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 			BaseEndpoint: &endpoint, HTTPClient: caller,
 		},
-		Search: &Search{url: search, root: root},
-		root:   root, work: work, now: build{filepath.Join(work, "infra"), dist},
+		Search: &Search{url: search},
+		Root:   root, Work: work, now: build{filepath.Join(work, "infra"), dist},
 		sinkURL: search, ours: os.Getenv(envServers) == "ours",
 	}
 	if url := os.Getenv(envSinkURL); url != "" {

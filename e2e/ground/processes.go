@@ -1,11 +1,9 @@
 package ground
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,26 +16,27 @@ import (
 func (s *Search) Stop(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() { s.Start(t) })
-	s.script(t, "stop.sh", "opensearch")
+	Script(t, "stop.sh", "opensearch")
 }
 
 // Start starts OpenSearch where it does not run, with the data it had.
 func (s *Search) Start(t testing.TB) {
 	t.Helper()
-	s.script(t, "start.sh", "opensearch", s.url[strings.LastIndex(s.url, ":")+1:])
+	Script(t, "start.sh", "opensearch", s.url[strings.LastIndex(s.url, ":")+1:])
 }
 
-func (s *Search) script(t testing.TB, name string, args ...string) {
+// Script runs a script of localstack/.
+func Script(t testing.TB, name string, args ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // the scripts have limits of their own
-	must(t, run(ctx, "", nil, filepath.Join(s.root, "localstack", name), args...))
+	Must(t, Run(ctx, "", nil, filepath.Join(os.Getenv(envRoot), "localstack", name), args...))
 }
 
 // Freeze halts OpenSearch's process in the middle of whatever it does, until the function that it
 // returns is called or the test ends: it accepts connections and answers nothing.
 func (s *Search) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
-	return freeze(t, s.process(t))
+	return Halt(t, Process(t, "opensearch", "pid"))
 }
 
 // Kill kills OpenSearch in the middle of whatever it does. Start starts it again; otherwise the end
@@ -45,39 +44,22 @@ func (s *Search) Freeze(t testing.TB) (thaw func()) {
 func (s *Search) Kill(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() { s.Start(t) })
-	must(t, syscall.Kill(s.process(t), syscall.SIGKILL))
+	Must(t, syscall.Kill(Process(t, "opensearch", "pid"), syscall.SIGKILL))
 }
 
-func (s *Search) process(t testing.TB) int {
+// Process is the process of one of the servers, by the file that it writes.
+func Process(t testing.TB, server, file string) int {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(os.Getenv("LULL_E2E_RUN"), "opensearch", "pid"))
+	text, err := os.ReadFile(filepath.Join(os.Getenv("LULL_E2E_RUN"), server, file))
 	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err := errors.Join(err, bad); err != nil {
-		t.Fatalf("find OpenSearch's process: %v", err)
+		t.Fatalf("find the process of %s: %v", server, err)
 	}
 	return pid
 }
 
-// FreezeTable halts LocalStack's table in the middle of whatever it does, as Freeze does the sink.
-func (g *Ground) FreezeTable(t testing.TB) (thaw func()) {
-	t.Helper()
-	ours := []byte("LULL_E2E_SERVER=" + filepath.Join(os.Getenv("LULL_E2E_RUN"), "localstack") + "\x00")
-	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	must(t, err)
-	for _, path := range environments {
-		environment, _ := os.ReadFile(path) // a process that has ended, or another user's
-		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		if bytes.Contains(append(environment, 0), ours) && bytes.Contains(command, []byte("DynamoDBLocal")) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			must(t, err)
-			return freeze(t, pid)
-		}
-	}
-	t.Fatal("find the process of the table: there is none")
-	return nil
-}
-
-func freeze(t testing.TB, pid int) (thaw func()) {
+// Halt halts a process until the function that it returns is called or the test ends.
+func Halt(t testing.TB, pid int) (thaw func()) {
 	t.Helper()
 	signal := func(sig syscall.Signal) {
 		if err := syscall.Kill(pid, sig); err != nil {
@@ -88,26 +70,6 @@ func freeze(t testing.TB, pid int) (thaw func()) {
 	thaw = sync.OnceFunc(func() { signal(syscall.SIGCONT) })
 	t.Cleanup(thaw)
 	return thaw
-}
-
-// KillFunction kills every running process of a function, and reports how many there were.
-func (g *Ground) KillFunction(t testing.TB, name string) int {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(g.root, "localstack", "functions.sh"), name).Output()
-	if err != nil {
-		t.Fatalf("find processes of %s: %v", name, err)
-	}
-	killed := 0
-	for _, line := range strings.Fields(string(out)) {
-		pid, err := strconv.Atoi(line)
-		if err != nil {
-			t.Fatalf("find processes of %s: %v", name, err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
-			killed++
-		}
-	}
-	return killed
 }
 
 // NeedServers skips a test that stops or kills servers where they are not ours to stop.

@@ -3,19 +3,14 @@ package ground
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/shard"
 )
 
 // rights is the name of the one policy that a role of lull has.
@@ -85,7 +80,7 @@ func (s *Stack) TakeAway(t testing.TB, f names.Function, rights ...Right) (giveB
 	}
 	after.Statement = slices.DeleteFunc(after.Statement, func(st statement) bool { return len(st.Action) == 0 })
 	text, err := json.Marshal(after)
-	must(t, err)
+	Must(t, err)
 	s.setPolicy(t, role, string(text))
 	giveBack = sync.OnceFunc(func() { s.setPolicy(t, role, before) })
 	t.Cleanup(giveBack)
@@ -103,16 +98,15 @@ func (s *Stack) statements(t testing.TB, role string) (p policy) {
 func (s *Stack) roleOf(t testing.TB, f names.Function) string {
 	t.Helper()
 	var settings struct{ Role string }
-	path := functionsPath + s.Names.Function(Sink, f) + "/configuration"
-	must(t, s.rest(t.Context(), http.MethodGet, path, nil, &settings))
+	s.Lambda(t, f, http.MethodGet, "/configuration", nil, &settings)
 	return settings.Role[strings.LastIndex(settings.Role, "/")+1:]
 }
 
 func (s *Stack) policy(t testing.TB, role string) string {
 	t.Helper()
-	answer, err := s.query(t.Context(), "iam", iamVersion, "GetRolePolicy",
+	answer, err := s.Query(t.Context(), "iam", iamVersion, "GetRolePolicy",
 		url.Values{"RoleName": {role}, "PolicyName": {rights}})
-	must(t, err)
+	Must(t, err)
 	document, err := url.QueryUnescape(element(answer, "PolicyDocument"))
 	if err != nil {
 		t.Fatalf("read the policy of %s: %v", role, err)
@@ -123,8 +117,8 @@ func (s *Stack) policy(t testing.TB, role string) string {
 func (s *Stack) setPolicy(t testing.TB, role, document string) {
 	t.Helper()
 	form := url.Values{"RoleName": {role}, "PolicyName": {rights}, "PolicyDocument": {document}}
-	_, err := s.query(context.WithoutCancel(t.Context()), "iam", iamVersion, "PutRolePolicy", form)
-	must(t, err)
+	_, err := s.Query(context.WithoutCancel(t.Context()), "iam", iamVersion, "PutRolePolicy", form)
+	Must(t, err)
 }
 
 // Both makes a role that may do what two of the stack's roles for operators may.
@@ -136,14 +130,14 @@ func (s *Stack) Both(t testing.TB, one, other string) Who {
 		all.Statement = append(all.Statement, st)
 	}
 	text, err := json.Marshal(all)
-	must(t, err)
+	Must(t, err)
 	what := one + "-" + other
 	role := s.Names.Role(what, s.Account.Region)
-	_, err = s.query(t.Context(), "iam", iamVersion, "CreateRole", url.Values{
+	_, err = s.Query(t.Context(), "iam", iamVersion, "CreateRole", url.Values{
 		"RoleName": {role}, "AssumeRolePolicyDocument": {`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
 			`"Principal":{"AWS":"arn:aws:iam::` + AccountID + `:root"},"Action":"sts:AssumeRole"}]}`},
 	})
-	must(t, err)
+	Must(t, err)
 	s.setPolicy(t, role, string(text))
 	return s.Role(t, what)
 }
@@ -153,29 +147,4 @@ func element(answer []byte, name string) string {
 	_, rest, _ := strings.Cut(string(answer), "<"+name+">")
 	text, _, _ := strings.Cut(rest, "<")
 	return text
-}
-
-// Prune runs prune now, whenever it ran last, and returns the error that it ends with, nil for
-// none. The rule must be off.
-func (s *Stack) Prune(t testing.TB) error {
-	t.Helper()
-	s.Forget(t, shard.RunRow("prune-"+Sink))
-	s.Forget(t, shard.RunRow("rows"))
-	var answer struct{ ErrorType, ErrorMessage string }
-	path := functionsPath + s.Names.Function(Sink, names.Prune) + "/invocations?Qualifier=" + names.Alias
-	must(t, s.rest(t.Context(), http.MethodPost, path, map[string]any{}, &answer))
-	if answer.ErrorMessage != "" {
-		return fmt.Errorf("prune: %s: %s", answer.ErrorType, answer.ErrorMessage)
-	}
-	return nil
-}
-
-// LettersReturnAfter sets how long a dead letter that dlq could not park stays invisible. As
-// deployed it is three minutes.
-func (s *Stack) LettersReturnAfter(t testing.TB, d time.Duration) {
-	t.Helper()
-	_, err := s.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
-		QueueUrl: &s.Dead, Attributes: map[string]string{"VisibilityTimeout": fmt.Sprint(int(d / time.Second))},
-	})
-	must(t, err)
 }

@@ -15,7 +15,7 @@ import (
 
 // Search is OpenSearch, asked behind lull's back.
 type Search struct {
-	url, root string
+	url string
 }
 
 // Hit is a document as OpenSearch holds it.
@@ -39,7 +39,7 @@ func (s *Search) Must(t testing.TB, method, path string, body any) gjson.Result 
 func (s *Search) ask(t testing.TB, method, path string, body any) (answer gjson.Result, found bool) {
 	t.Helper()
 	answer, found, err := s.send(context.WithoutCancel(t.Context()), method, path, body)
-	must(t, err)
+	Must(t, err)
 	return answer, found
 }
 
@@ -68,13 +68,13 @@ func (s *Search) send(ctx context.Context, method, path string, body any) (answe
 // Documents is everything that an index holds, by id; nothing where the index does not exist.
 func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 	t.Helper()
-	all, err := s.look(context.WithoutCancel(t.Context()), index)
-	must(t, err)
+	all, err := s.Look(context.WithoutCancel(t.Context()), index)
+	Must(t, err)
 	return all
 }
 
-// look is Documents for whoever can bear an error. The map is nil where the index does not exist.
-func (s *Search) look(ctx context.Context, index string) (map[string]Hit, error) {
+// Look is Documents for whoever can bear an error. The map is nil where the index does not exist.
+func (s *Search) Look(ctx context.Context, index string) (map[string]Hit, error) {
 	if _, found, err := s.send(ctx, http.MethodPost, "/"+index+"/_refresh", nil); err != nil || !found {
 		return nil, err
 	}

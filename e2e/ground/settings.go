@@ -53,7 +53,7 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		name string
 		url  string
 	}{{&deployed, "deployed", g.sinkURL}, {&here, "lull", g.Search.url}} {
-		*f.path = filepath.Join(g.work, s.Stack+"-"+f.name+".yaml")
+		*f.path = filepath.Join(g.Work, s.Stack+"-"+f.name+".yaml")
 		text := settingsText
 		if s.Default {
 			text = defaultText

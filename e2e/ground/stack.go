@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -40,14 +39,13 @@ type Stack struct {
 	Schedule *dynamodb.Schedule
 	Flights  *s3.Flights
 
-	settings string              // for the command line
-	options  []string            // what its template is made from, as variables
-	alarms   map[string][]string // kind -> the metrics that it watches; of DeployPlain
+	Decisions Decisions // what the functions logged, as far as Counts has read
 
-	mu      sync.Mutex
-	seen    map[string]*string // log stream -> where to read on
-	sums    Counts
-	decided decisions
+	settings string   // for the command line
+	options  []string // what its template is made from, as variables
+
+	seen map[string]*string // log stream -> where to read on
+	sums Counts
 }
 
 // Collection is the name of a collection that no other test has, whatever ran on these servers

@@ -2,24 +2,21 @@ package ground
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -50,7 +47,7 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	version := map[string]any{
 		"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String", "Overwrite": true,
 	}
-	err = errors.Join(g.bucket(ctx, "cdk-hnb659fds-assets-"+AccountID+"-"+g.Account.Region),
+	err = errors.Join(g.Bucket(ctx, "cdk-hnb659fds-assets-"+AccountID+"-"+g.Account.Region),
 		g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil))
 	if err != nil {
 		return nil, err
@@ -68,116 +65,51 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 }
 
 // Upgrade deploys today's build over whatever is deployed.
-func (s *Stack) Upgrade(t testing.TB) { t.Helper(); must(t, s.plain(t.Context(), s.now)) }
+func (s *Stack) Upgrade(t testing.TB) { t.Helper(); Must(t, s.plain(t.Context(), s.now)) }
 
 // RollBack deploys the earlier build over whatever is deployed.
-func (s *Stack) RollBack(t testing.TB) { t.Helper(); must(t, s.plain(t.Context(), earlier())) }
+func (s *Stack) RollBack(t testing.TB) { t.Helper(); Must(t, s.plain(t.Context(), earlier())) }
 
 // plain synthesises a build's template, and deploys it without what the emulator does not know.
-func (s *Stack) plain(ctx context.Context, b build) (err error) {
-	out := filepath.Join(s.work, s.Config.Stack+".out")
+func (s *Stack) plain(ctx context.Context, b build) error {
+	out := filepath.Join(s.Work, s.Config.Stack+".out")
 	env := slices.Concat(s.options, []string{"LULL_DIST=" + b.dist, "LULL_PLAIN_HTTP=true", "CDK_OUTDIR=" + out})
-	if err := run(ctx, s.work, env, b.infra); err != nil {
+	if err := Run(ctx, s.Work, env, b.infra); err != nil {
 		return fmt.Errorf("synthesise: %w", err)
 	}
-	template := filepath.Join(out, s.Config.Stack+".template.json")
-	if s.alarms, err = watched(template, s.Names.Alarm(Sink, "")); err != nil {
-		return err
-	}
-	if err := leaveOut(template, "AWS::CloudWatch::"); err != nil {
-		return err
+	if err := leaveOut(filepath.Join(out, s.Config.Stack+".template.json"), "AWS::CloudWatch::"); err != nil {
+		return fmt.Errorf("change the template: %w", err)
 	}
 	return s.deploy(ctx, nil, "--app", out)
 }
 
-// watched reads from a template which metrics its alarms watch: by what follows a prefix of their
-// names, each metric with its namespace before it.
-func watched(path, prefix string) (map[string][]string, error) {
-	type metric struct{ Namespace, MetricName string }
-	var template struct {
-		Resources map[string]struct {
-			Type       string
-			Properties struct {
-				AlarmName string
-				metric
-				Metrics []struct{ MetricStat struct{ Metric metric } }
-			}
-		}
-	}
-	if err := readTemplate(path, &template); err != nil {
-		return nil, err
-	}
-	all := make(map[string][]string)
-	for _, r := range template.Resources {
-		kind, ours := strings.CutPrefix(r.Properties.AlarmName, prefix)
-		if r.Type != "AWS::CloudWatch::Alarm" || !ours {
-			continue
-		}
-		metrics := []metric{r.Properties.metric}
-		for _, m := range r.Properties.Metrics {
-			metrics = append(metrics, m.MetricStat.Metric)
-		}
-		for _, m := range metrics {
-			if m.MetricName != "" && !slices.Contains(all[kind], m.Namespace+" "+m.MetricName) {
-				all[kind] = append(all[kind], m.Namespace+" "+m.MetricName)
-			}
-		}
-	}
-	return all, nil
-}
-
 // Watches fails the test unless the alarm of a kind watches the metric, which is "NAMESPACE NAME".
+// The infrastructure makes its alarms of these.
 func (s *Stack) Watches(t testing.TB, kind, metric string) {
 	t.Helper()
-	if !slices.Contains(s.alarms[kind], metric) {
-		t.Errorf("the alarm %s watches %q, want %s", kind, s.alarms[kind], metric)
+	all := alarms.Sink{Config: s.Config, Name: Sink}.Alarms()
+	if !slices.ContainsFunc(all, func(a alarms.Alarm) bool {
+		return a.Kind == kind && slices.ContainsFunc(slices.Concat(a.Of, a.Minus), func(m alarms.Metric) bool {
+			return m.Namespace+" "+m.Name == metric
+		})
+	}) {
+		t.Errorf("the alarm %s does not watch %s", kind, metric)
 	}
-}
-
-// Errors is how many invocations of a function the platform counted as failed.
-func (s *Stack) Errors(t testing.TB, f names.Function) int {
-	t.Helper()
-	answer, err := s.query(t.Context(), "monitoring", "2010-08-01", "GetMetricStatistics", url.Values{
-		"Namespace": {"AWS/Lambda"}, "MetricName": {"Errors"}, "Period": {"86400"},
-		"Statistics.member.1":       {"Sum"},
-		"Dimensions.member.1.Name":  {"FunctionName"},
-		"Dimensions.member.1.Value": {s.Names.Function(Sink, f)},
-		"StartTime":                 {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)},
-		"EndTime":                   {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
-	})
-	must(t, err)
-	sum := 0
-	for _, part := range strings.Split(string(answer), "<Sum>")[1:] {
-		n, err := strconv.ParseFloat(part[:strings.Index(part, "<")], 64)
-		must(t, err)
-		sum += int(n)
-	}
-	return sum
 }
 
 // leaveOut removes the resources of a kind from a template. Nothing may refer to them.
 func leaveOut(path, kind string) error {
-	var template map[string]any
-	if err := readTemplate(path, &template); err != nil {
+	text, err := os.ReadFile(path)
+	if err != nil {
 		return err
 	}
-	resources, _ := template["Resources"].(map[string]any)
-	maps.DeleteFunc(resources, func(_ string, r any) bool {
-		resource, _ := r.(map[string]any)
-		is, _ := resource["Type"].(string)
-		return strings.HasPrefix(is, kind)
-	})
-	text, err := json.Marshal(template)
-	return errors.Join(err, os.WriteFile(path, text, 0o644))
-}
-
-func readTemplate(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, into)
+	for name, resource := range gjson.GetBytes(text, "Resources").ForEach {
+		if !strings.HasPrefix(resource.Get("Type").Str, kind) {
+			continue
+		}
+		if text, err = sjson.DeleteBytes(text, "Resources."+name.Str); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("read the template: %w", err)
-	}
-	return nil
+	return os.WriteFile(path, text, 0o644)
 }

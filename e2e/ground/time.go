@@ -59,7 +59,7 @@ func (s *Stack) Forget(t testing.TB, key shard.DocID) {
 	_, err := sdk.NewFromConfig(s.Account).DeleteItem(t.Context(), &sdk.DeleteItemInput{
 		TableName: aws.String(s.Names.Table()), Key: item(key),
 	})
-	must(t, err)
+	Must(t, err)
 }
 
 // ForgetPass lets the next run of prune pass over the rows again, as it does once a day. The rule

@@ -1,7 +1,6 @@
 package ground
 
 import (
-	"context"
 	"testing"
 	"time"
 )
@@ -17,7 +16,7 @@ const Patience = 2 * time.Minute
 // seen last.
 func Until(t testing.TB, what string, ask func() (yes bool, saw string)) {
 	t.Helper()
-	if saw, ok := wait(t.Context(), Patience, ask); !ok {
+	if saw, ok := wait(Patience, ask); !ok {
 		t.Fatalf("not within %s: %s; last seen: %s", Patience, what, saw)
 	}
 }
@@ -26,7 +25,7 @@ func Until(t testing.TB, what string, ask func() (yes bool, saw string)) {
 func During(t testing.TB, length time.Duration, what string, ask func() (yes bool, saw string)) {
 	t.Helper()
 	asked := 0
-	saw, changed := wait(t.Context(), length, func() (bool, string) {
+	saw, changed := wait(length, func() (bool, string) {
 		asked++
 		yes, saw := ask()
 		return !yes, saw
@@ -37,18 +36,15 @@ func During(t testing.TB, length time.Duration, what string, ask func() (yes boo
 }
 
 // wait asks until the answer is yes or the time is over, and returns what was seen last.
-func wait(ctx context.Context, limit time.Duration, ask func() (yes bool, saw string)) (saw string, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
+func wait(limit time.Duration, ask func() (yes bool, saw string)) (saw string, ok bool) {
+	over, tick := time.After(limit), time.Tick(pace)
 	for {
 		if ok, saw = ask(); ok {
 			return saw, true
 		}
 		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		case <-tick:
+		case <-over:
 			return saw, false
 		}
 	}

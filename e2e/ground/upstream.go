@@ -68,33 +68,33 @@ const batch = 10
 // Direct sends events to the live queue.
 func (s *Stack) Direct(t testing.TB, events ...Event) {
 	t.Helper()
-	must(t, s.direct(t.Context(), events))
+	Must(t, s.Send(t.Context(), events))
 }
 
 // DirectBodies sends messages to the live queue, whatever they hold.
 func (s *Stack) DirectBodies(t testing.TB, bodies ...string) {
 	t.Helper()
-	must(t, s.send(t.Context(), s.Live, bodies))
+	Must(t, s.send(t.Context(), s.Live, bodies))
 }
 
 // Undeliverable sends a message to the dead-letter queue, as a service does that cannot deliver it.
 func (s *Stack) Undeliverable(t testing.TB, body string) {
 	t.Helper()
-	must(t, s.send(t.Context(), s.Dead, []string{body}))
+	Must(t, s.send(t.Context(), s.Dead, []string{body}))
 }
 
 // Store puts an event where receive stores those that are not due for long.
 func (s *Stack) Store(t testing.TB, e Event) {
 	t.Helper()
 	sources, err := source.New(s.Config)
-	must(t, err)
+	Must(t, err)
 	m := queue.Message{ID: "stored-by-a-test", Body: e.Body(), Sent: time.Now()}
 	decoded := sources.Decode(m)
 	if len(decoded) != 1 || decoded[0].Invalid != nil {
 		t.Fatalf("decode %s: %+v", m.Body, decoded)
 	}
 	ev := decoded[0].Event
-	must(t, s.Schedule.Put(t.Context(), schedule.Item{
+	Must(t, s.Schedule.Put(t.Context(), schedule.Item{
 		ID: deadletter.ID(ev.Doc, ev.Key, ""), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: Sink,
 		Lane: flight.Live, FirstSent: m.Sent, MessageID: m.ID, Body: m.Body,
 	}))
@@ -103,16 +103,16 @@ func (s *Stack) Store(t testing.TB, e Event) {
 // Publish sends events to the SNS topic.
 func (s *Stack) Publish(t testing.TB, events ...Event) {
 	t.Helper()
-	must(t, s.publish(t.Context(), events))
+	Must(t, s.publish(t.Context(), events))
 }
 
 // Put sends events to the EventBridge bus.
-func (s *Stack) Put(t testing.TB, events ...Event) { t.Helper(); must(t, s.put(t.Context(), events)) }
+func (s *Stack) Put(t testing.TB, events ...Event) { t.Helper(); Must(t, s.put(t.Context(), events)) }
 
 // Spread sends events by all three ways at the same time, each a third of them.
 func (s *Stack) Spread(t testing.TB, events ...Event) {
 	t.Helper()
-	ways := []func(context.Context, []Event) error{s.direct, s.publish, s.put}
+	ways := []func(context.Context, []Event) error{s.Send, s.publish, s.put}
 	parts, errs := make([][]Event, len(ways)), make([]error, len(ways))
 	for i, e := range events {
 		parts[i%len(ways)] = append(parts[i%len(ways)], e)
@@ -122,7 +122,7 @@ func (s *Stack) Spread(t testing.TB, events ...Event) {
 		all.Go(func() { errs[i] = send(t.Context(), parts[i]) })
 	}
 	all.Wait()
-	must(t, errors.Join(errs...))
+	Must(t, errors.Join(errs...))
 }
 
 // Wrapped publishes texts to an SNS topic. It wraps what it delivers to the live queue in an
@@ -130,14 +130,14 @@ func (s *Stack) Spread(t testing.TB, events ...Event) {
 func (s *Stack) Wrapped(t testing.TB, topic string, texts ...string) {
 	t.Helper()
 	arn, err := s.topic(t.Context(), s.Config.Stack+"-"+topic)
-	must(t, err)
-	_, err = s.query(t.Context(), "sns", "2010-03-31", "Subscribe", url.Values{
+	Must(t, err)
+	_, err = s.Query(t.Context(), "sns", "2010-03-31", "Subscribe", url.Values{
 		"TopicArn": {arn}, "Protocol": {"sqs"}, "Endpoint": {s.liveARN()},
 	})
-	must(t, err)
+	Must(t, err)
 	for _, text := range texts {
-		_, err := s.query(t.Context(), "sns", "2010-03-31", "Publish", url.Values{"TopicArn": {arn}, "Message": {text}})
-		must(t, err)
+		_, err := s.Query(t.Context(), "sns", "2010-03-31", "Publish", url.Values{"TopicArn": {arn}, "Message": {text}})
+		Must(t, err)
 	}
 }
 
@@ -149,8 +149,8 @@ func (s *Stack) liveARN() string {
 func (s *Stack) Notify(t testing.TB, name string) {
 	t.Helper()
 	bucket := s.Config.Stack + "-" + name
-	made := s.bucket(t.Context(), bucket) // for the first object
-	_, err := s.files().PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+	made := s.Bucket(t.Context(), bucket) // for the first object
+	_, err := s.Files().PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
 		Bucket: &bucket, NotificationConfiguration: &types.NotificationConfiguration{
 			QueueConfigurations: []types.QueueConfiguration{{
 				QueueArn: aws.String(s.liveARN()), Events: []types.Event{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
@@ -166,8 +166,8 @@ func (s *Stack) Notify(t testing.TB, name string) {
 func (s *Stack) ToArchive(t testing.TB, events ...Event) {
 	t.Helper()
 	var live string
-	must(t, s.find(t.Context(), map[string]*string{s.Names.Queue(Archive, flight.Live): &live}))
-	must(t, s.send(t.Context(), live, bodies(events)))
+	Must(t, s.Find(t.Context(), map[string]*string{s.Names.Queue(Archive, flight.Live): &live}))
+	Must(t, s.send(t.Context(), live, bodies(events)))
 }
 
 // Object puts a file into a bucket of its own and returns its s3:// address.
@@ -180,22 +180,34 @@ func (s *Stack) Object(t testing.TB, key, text string) string {
 func (s *Stack) ObjectIn(t testing.TB, name, key, text string) string {
 	t.Helper()
 	bucket := s.Config.Stack + "-" + name
-	made := s.bucket(t.Context(), bucket) // for the first of them
-	if _, err := s.files().PutObject(t.Context(),
+	made := s.Bucket(t.Context(), bucket) // for the first of them
+	if _, err := s.Files().PutObject(t.Context(),
 		&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
 		t.Fatal("put an export: ", errors.Join(err, made))
 	}
 	return "s3://" + bucket + "/" + key
 }
 
-func must(t testing.TB, err error) {
+// Files is a client of the account's buckets.
+func (g *Ground) Files() *s3.Client {
+	return s3.NewFromConfig(g.Account, func(o *s3.Options) { o.UsePathStyle = true })
+}
+
+// Bucket makes a bucket. Where it is there already the error means nothing, unless its use fails.
+func (g *Ground) Bucket(ctx context.Context, name string) error {
+	_, err := g.Files().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
+	return err
+}
+
+// Must ends the test where a step of it failed.
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *Stack) direct(ctx context.Context, events []Event) error {
+func (s *Stack) Send(ctx context.Context, events []Event) error {
 	return s.send(ctx, s.Live, bodies(events))
 }
 
@@ -225,7 +237,7 @@ func (s *Stack) publish(ctx context.Context, events []Event) error {
 			form.Set(entry+"Id", strconv.Itoa(i))
 			form.Set(entry+"Message", e.Body())
 		}
-		if _, err := s.query(ctx, "sns", "2010-03-31", "PublishBatch", form); err != nil {
+		if _, err := s.Query(ctx, "sns", "2010-03-31", "PublishBatch", form); err != nil {
 			return err
 		}
 	}

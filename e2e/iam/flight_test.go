@@ -26,7 +26,7 @@ func TestAFlightThatOutlivesItsExecution(t *testing.T) {
 		t.Helper()
 		since := time.Now()
 		giveBack := s.TakeAway(t, names.Index, ground.Right{Statement: statement, Action: action})
-		s.Decided(t, since, step, detail)
+		decided(t, s, since, step, detail)
 		giveBack()
 	}
 	without("HoldAndDelete", "sqs:ChangeMessageVisibility", journal.CallFailed, "change visibility")

@@ -74,7 +74,7 @@ type withheld struct {
 func TestOneActionLess(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
-	s.LettersReturnAfter(t, 5*time.Second)
+	lettersReturnAfter(t, s, 5*time.Second)
 
 	change := func(c string) { s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}) }
 	written := func(c string) { s.Committed(t, ground.Key(c, "doc"), 1) }
@@ -290,7 +290,7 @@ func TestPruneWithOneActionLess(t *testing.T) {
 	}
 	var asked []of
 	row("warm")
-	if err := s.Prune(t); err != nil {
+	if err := runPrune(t, s); err != nil {
 		t.Fatalf("with all its actions: %v", err)
 	}
 	for _, w := range []struct {
@@ -318,17 +318,17 @@ func TestPruneWithOneActionLess(t *testing.T) {
 			if w.prepare != nil {
 				w.prepare(id)
 			}
-			errors := s.Errors(t, names.Prune)
+			errors := platformErrors(t, s, names.Prune)
 			giveBack := s.TakeAway(t, names.Prune, ground.Right{Statement: w.statement, Action: w.action})
-			err := s.Prune(t)
+			err := runPrune(t, s)
 			if err == nil || !strings.Contains(err.Error(), w.says) {
 				t.Errorf("without %s: %v, want an error of %s", w.action, err, w.says)
 			}
-			if n := s.Errors(t, names.Prune) - errors; n != 1 {
+			if n := platformErrors(t, s, names.Prune) - errors; n != 1 {
 				t.Errorf("the platform counts %d errors, want 1", n)
 			}
 			giveBack()
-			if err := s.Prune(t); err != nil {
+			if err := runPrune(t, s); err != nil {
 				t.Errorf("given back: %v", err)
 			}
 			if w.after != nil {

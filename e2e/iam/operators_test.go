@@ -3,8 +3,6 @@
 package iam
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -67,10 +65,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 	}
 	reconcile(publisher, reader, "nothing was changed", "--dry-run")
 	s.SaysTo(t, reader, "", 0, "version 1", "get", key("doc")) // asks the sink, whose rights are its own
-	file := filepath.Join(t.TempDir(), "all.ndjson")
-	if err := os.WriteFile(file, []byte(event("doc", 1)+event("resynced", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := ground.File(t, "all.ndjson", event("doc", 1)+event("resynced", 1))
 	run(reader, publisher, "", "2 messages sent in resync run", "resync", file)
 	s.Committed(t, ground.Key(c, "resynced"), 1)
 	s.Drained(t)

@@ -26,9 +26,7 @@ var openStack = sync.OnceValues(func() (*ground.Stack, error) {
 func today(t *testing.T) *ground.Stack {
 	t.Helper()
 	s, err := openStack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	return s
 }
 
@@ -83,13 +81,13 @@ func TestKilledSinkLosesNothing(t *testing.T) {
 	s.NeedServers(t)
 	c := s.Collection("killed-sink")
 	before := s.Counts(t)
-	l := s.Load(t, c)
-	l.Commits(t, 2)
+	l := startLoad(t, s, c)
+	l.commits(t, 2)
 	s.Search.Kill(t)
 	s.Grows(t, before, "CircuitOpened")
 	s.Search.Start(t)
-	l.Commits(t, 2)
-	s.Holds(t, c, l.Stop(t))
+	l.commits(t, 2)
+	s.Holds(t, c, l.stop(t))
 	s.Never(t, before, "DeadLettered", "Rejected", "SinkNewer")
-	t.Logf("%d versions: %v", l.Sent, s.Counts(t).Since(before))
+	t.Logf("%d versions: %v", l.sent, s.Counts(t).Since(before))
 }

@@ -36,16 +36,16 @@ func TestUpgradeAndRollBackUnderLoad(t *testing.T) {
 		s.JSON(t, &letters, "dead", "list")
 		return len(letters) == 1, fmt.Sprint(len(letters))
 	})
-	l := s.Load(t, c)
+	l := startLoad(t, s, c)
 	// Sent by the earlier build's receive to its queue again, with a delay: today's gets it.
 	due := time.Now().Add(25 * time.Second)
 	s.Direct(t, ground.Event{Collection: c, ID: "later", Version: 1, NotBefore: due})
 	s.Counted(t, before, "Scheduled", 1)
 
-	l.Commits(t, 3)
+	l.commits(t, 3)
 	t.Log("upgrade")
 	s.Upgrade(t)
-	l.Commits(t, 3)
+	l.commits(t, 3)
 	s.Committed(t, ground.Key(c, "later"), 1)
 	s.Direct(t, ground.Event{Collection: c, ID: "deleted", Version: 4},
 		ground.Event{Collection: c, ID: "deleted-later", Version: 5, Delete: true})
@@ -59,17 +59,17 @@ func TestUpgradeAndRollBackUnderLoad(t *testing.T) {
 
 	t.Log("roll back")
 	s.RollBack(t)
-	l.Commits(t, 3)
+	l.commits(t, 3)
 	s.Direct(t, ground.Event{Collection: c, ID: "deleted-later", Version: 4})
 	t.Log("upgrade once more")
 	s.Upgrade(t)
-	l.Commits(t, 3)
+	l.commits(t, 3)
 
-	want := l.Stop(t)
+	want := l.stop(t)
 	want["later"] = 1
 	s.Holds(t, c, want)
 	got := s.Counts(t).Since(before)
-	t.Logf("%d versions of %d documents: %v", l.Sent, len(want)-1, got)
+	t.Logf("%d versions of %d documents: %v", l.sent, len(want)-1, got)
 	s.Never(t, before, "SinkNewer", "Rejected", "Panics", "ConfigurationErrors", "UnknownSchema", "InvalidEvents")
 	if got["Parked"] != 1 {
 		t.Errorf("%d dead letters, want the one that was sent before", got["Parked"])

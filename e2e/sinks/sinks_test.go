@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/e2e/ground"
 )
 
 // page is a message as GOV.UK's publishing system sends it: the parts that lull looks at.
@@ -74,9 +76,7 @@ func TestLullDevEndsEqualToSorting(t *testing.T) {
 	lines, want := bursts(7)
 	var events bytes.Buffer
 	for _, l := range lines {
-		if err := json.NewEncoder(&events).Encode(l); err != nil {
-			t.Fatal(err)
-		}
+		ground.Must(t, json.NewEncoder(&events).Encode(l))
 	}
 	dump := filepath.Join(t.TempDir(), "dump")
 	c := exec.CommandContext(t.Context(), os.Getenv("LULL_E2E_LULL"), "dev", "--events", "-", "--source", "govuk", "--sink", sink,
@@ -86,9 +86,7 @@ func TestLullDevEndsEqualToSorting(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	file, err := os.Open(dump)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	defer file.Close()
 	got := map[string]string{}
 	for s := bufio.NewScanner(file); s.Scan(); {
@@ -97,9 +95,7 @@ func TestLullDevEndsEqualToSorting(t *testing.T) {
 			Version  string `json:"version"`
 			Document page   `json:"document"`
 		}
-		if err := json.Unmarshal(s.Bytes(), &d); err != nil {
-			t.Fatal(err)
-		}
+		ground.Must(t, json.Unmarshal(s.Bytes(), &d))
 		id := strings.TrimSuffix(d.ID, ":en")
 		got[id] = d.Version
 		if !strings.HasSuffix(d.Document.Title, "version "+d.Version) {

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -65,9 +66,7 @@ func java(t testing.TB, folder string, args ...string) (*process, io.ReadCloser)
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	p.cleanup(t, args[0])
 	return p, out
 }
@@ -84,9 +83,7 @@ func newConnect(t testing.TB, d database, kafka string, prefixes map[string]stri
 	c := &connect{folder: t.TempDir(), rest: free(t)}
 	write := func(name string, lines ...string) string {
 		file := filepath.Join(c.folder, name+".properties")
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ground.Must(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
 		return file
 	}
 	const converter = "org.apache.kafka.connect.json.JsonConverter"
@@ -303,9 +300,7 @@ sinks:
 				"begin;\nupdate pages set title = 'changed while the snapshot read it' where id = 7777;\n",
 		)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	until(t, "the transaction is open", time.Minute, func() bool {
 		return strings.TrimSpace(d.run(t, "select count(*) from pg_stat_activity where state = 'idle in transaction' "+
 			"and query like 'update pages%' and datname = current_database()")) == "1"
@@ -319,9 +314,7 @@ sinks:
 	if _, err := io.WriteString(in, "commit;\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(in.Close(), open.Wait()); err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, errors.Join(in.Close(), open.Wait()))
 	d.run(t, changes(r, 50)+fmt.Sprintf("insert into pages values (%d, 'the last', '', 1, '2026-11-22 10:00:00');",
 		sentinel))
 	each("the last change is in Kafka", func(p *piped) bool { return p.last.Load() })
@@ -334,9 +327,7 @@ sinks:
 	want := map[int]row{}
 	var table []row
 	all := d.run(t, "select json_agg(p) from (select id, title, body, price from pages) p")
-	if err := json.Unmarshal([]byte(all), &table); err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, json.Unmarshal([]byte(all), &table))
 	for _, p := range table {
 		want[p.ID] = p
 	}

@@ -11,13 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/internal/operate"
 )
 
@@ -61,9 +61,7 @@ func lull(t testing.TB, also []string, args ...string) *process {
 	p := &process{exec.Command(filepath.Join(env(t, "LULL_E2E_WORK"), "lull"), args...), &output{}}
 	p.cmd.Env = append(os.Environ(), also...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, p.cmd.Start())
 	p.cleanup(t, "lull "+args[0])
 	return p
 }
@@ -106,39 +104,11 @@ func until(t testing.TB, what string, limit time.Duration, holds func() bool) {
 	}
 }
 
-// server starts, or restarts, one of localstack's servers.
-func server(t testing.TB, name string, port int) {
-	t.Helper()
-	root := env(t, "LULL_E2E_ROOT")
-	out, err := exec.Command(filepath.Join(root, "localstack", "start.sh"), name, strconv.Itoa(port)).CombinedOutput()
-	if err != nil {
-		t.Fatalf("start %s: %v\n%s", name, err, out)
-	}
-}
-
-// pidOf is the process of a server, by the file that it writes.
-func pidOf(t testing.TB, name, file string) int {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(env(t, "LULL_E2E_RUN"), name, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
-}
-
 // dev starts a `lull dev` with these settings, and returns how to ask it.
 func dev(t testing.TB, settings string) (url string, api *operate.Client) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "lull.yaml")
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	address := free(t)
-	p := lull(t, nil, "dev", "--local", "--config", file, "--listen", address)
+	p := lull(t, nil, "dev", "--local", "--config", ground.File(t, "lull.yaml", settings), "--listen", address)
 	url = "http://" + address
 	until(t, "lull dev listens", time.Minute, func() bool {
 		if strings.HasPrefix(p.out.String(), "lull:") {
@@ -153,9 +123,7 @@ func dev(t testing.TB, settings string) (url string, api *operate.Client) {
 func free(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	defer l.Close()
 	return fmt.Sprint(l.Addr())
 }

@@ -22,6 +22,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -35,9 +36,7 @@ type rabbit struct {
 func rabbitmq(t testing.TB) rabbit {
 	t.Helper()
 	port, err := strconv.Atoi(env(t, "LULL_E2E_RABBITMQ"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	return rabbit{port, fmt.Sprintf("127.0.0.1:%d", port)}
 }
 
@@ -47,17 +46,13 @@ func address(at string) string { return "amqp://guest:guest@" + at + "/" }
 func (r rabbit) with(t testing.TB, f func(*amqp.Channel) error) {
 	t.Helper()
 	c, err := amqp.Dial(address(r.at))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 	defer c.Close()
 	ch, err := c.Channel()
 	if err == nil {
 		err = f(ch)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ground.Must(t, err)
 }
 
 // queues declares empty, durable queues; all but the parks are bound to GOV.UK's exchange.
@@ -120,10 +115,8 @@ func (r rabbit) count(t testing.TB, name string) (n int) {
 // kill ends RabbitMQ as a power cut does, and starts it again.
 func (r rabbit) kill(t testing.TB) {
 	t.Helper()
-	if err := syscall.Kill(pidOf(t, "rabbitmq", "erlang-pid"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	server(t, "rabbitmq", r.port)
+	ground.Must(t, syscall.Kill(ground.Process(t, "rabbitmq", "erlang-pid"), syscall.SIGKILL))
+	ground.Script(t, "start.sh", "rabbitmq", strconv.Itoa(r.port))
 }
 
 // sqs stands in for SQS. It fails whole calls, entries, and answers.

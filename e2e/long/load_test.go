@@ -1,4 +1,6 @@
-package ground
+//go:build e2elong
+
+package long
 
 import (
 	"context"
@@ -8,14 +10,16 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
 )
 
-// Load changes documents all the time, and watches what the sink holds meanwhile: no version is
+// load changes documents all the time, and watches what the sink holds meanwhile: no version is
 // ever replaced by an older one, and no document goes.
-type Load struct {
-	Sent int // versions; read it after Stop
+type load struct {
+	sent int // versions; read it after stop
 
-	s    *Stack
+	s    *ground.Stack
 	c    string
 	end  context.CancelFunc
 	done sync.WaitGroup
@@ -27,43 +31,43 @@ type Load struct {
 // loadDocuments are those that a load changes in turn.
 const loadDocuments = 20
 
-// Load begins to send: ten versions a second, some of them late and twice. It ends with the test.
-func (s *Stack) Load(t *testing.T, collection string) *Load {
+// startLoad begins to send: ten versions a second, some of them late and twice. It ends with the test.
+func startLoad(t *testing.T, s *ground.Stack, collection string) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &Load{s: s, c: collection, end: cancel, newest: make(map[string]int)}
+	l := &load{s: s, c: collection, end: cancel, newest: make(map[string]int)}
 	t.Cleanup(cancel)
-	l.done.Go(func() { l.send(ctx, t) })
+	l.done.Go(func() { l.change(ctx, t) })
 	l.done.Go(func() { l.watch(ctx, t) })
 	return l
 }
 
-func (l *Load) send(ctx context.Context, t *testing.T) {
+func (l *load) change(ctx context.Context, t *testing.T) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for ; ctx.Err() == nil; <-tick.C {
-		id := "doc-" + strconv.Itoa(l.Sent%loadDocuments)
+		id := "doc-" + strconv.Itoa(l.sent%loadDocuments)
 		l.mu.Lock()
 		version := l.newest[id] + 1
 		l.newest[id] = version
 		l.mu.Unlock()
-		events := []Event{{Collection: l.c, ID: id, Version: version}}
-		if l.Sent%7 == 0 {
-			events = append(events, events[0], Event{Collection: l.c, ID: id, Version: max(version-1, 1)})
+		events := []ground.Event{{Collection: l.c, ID: id, Version: version}}
+		if l.sent%7 == 0 {
+			events = append(events, events[0], ground.Event{Collection: l.c, ID: id, Version: max(version-1, 1)})
 		}
-		if err := l.s.direct(context.WithoutCancel(ctx), events); err != nil {
+		if err := l.s.Send(context.WithoutCancel(ctx), events); err != nil {
 			t.Errorf("send version %d of %s: %v", version, id, err)
 		}
-		l.Sent++
+		l.sent++
 	}
 }
 
-func (l *Load) watch(ctx context.Context, t *testing.T) {
+func (l *load) watch(ctx context.Context, t *testing.T) {
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
 	seen := make(map[string]int)
 	for ; ctx.Err() == nil; <-tick.C {
-		hits, err := l.s.Search.look(ctx, l.s.Index(l.c))
+		hits, err := l.s.Search.Look(ctx, l.s.Index(l.c))
 		if err != nil || hits == nil {
 			continue // away, or there is no index yet
 		}
@@ -83,11 +87,11 @@ func (l *Load) watch(ctx context.Context, t *testing.T) {
 	}
 }
 
-// Commits waits until each document had so many more commits.
-func (l *Load) Commits(t *testing.T, more int) {
+// commits waits until each document had so many more commits.
+func (l *load) commits(t *testing.T, more int) {
 	t.Helper()
 	before := l.versions(t)
-	Until(t, fmt.Sprintf("%d more versions of every document", more), func() (bool, string) {
+	ground.Until(t, fmt.Sprintf("%d more versions of every document", more), func() (bool, string) {
 		var waiting []string
 		for id, now := range l.versions(t) {
 			if now < before[id]+more {
@@ -98,25 +102,25 @@ func (l *Load) Commits(t *testing.T, more int) {
 	})
 }
 
-func (l *Load) versions(t *testing.T) map[string]int {
+func (l *load) versions(t *testing.T) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
 	for i := range loadDocuments {
 		id := "doc-" + strconv.Itoa(i)
-		all[id], _ = strconv.Atoi(l.s.Row(t, Key(l.c, id)).Committed.VersionText()) // 0 for none yet
+		all[id], _ = strconv.Atoi(l.s.Row(t, ground.Key(l.c, id)).Committed.VersionText()) // 0 for none yet
 	}
 	return all
 }
 
-// Stop ends the load, waits until all that was sent is committed, and returns the newest version of
+// stop ends the load, waits until all that was sent is committed, and returns the newest version of
 // each document.
-func (l *Load) Stop(t *testing.T) map[string]int {
+func (l *load) stop(t *testing.T) map[string]int {
 	t.Helper()
 	l.end()
 	l.done.Wait()
 	l.s.Drained(t)
 	for id, version := range l.newest {
-		l.s.Committed(t, Key(l.c, id), version)
+		l.s.Committed(t, ground.Key(l.c, id), version)
 	}
 	l.s.Drained(t)
 	return l.newest
