@@ -14,22 +14,21 @@ func TestBodiesAreShownEscapedAndByteForByteAsJSON(t *testing.T) {
 	s := start(t, strings.NewReader(bad+"\n"+good+"\n"), "--events", "-", "--speed", "100")
 	s.out.await(t, "everything has settled")
 	ask := func(args ...string) answer { return lull(t, "", append(args, "--dev", s.url)...) }
-	var letters []operate.Letter
-	ask("dead", "list", "-o", "json").into(t, &letters)
+	letters := parsed[[]operate.Letter](t, ask("dead", "list", "-o", "json"))
 	if len(letters) != 1 {
 		t.Fatalf("dead letters %+v, want one", letters)
 	}
 	id := letters[0].ID
 	ask("dead", "show", id).want(t, "a letter", exitOK, "\n\n"+strings.ReplaceAll(strings.ReplaceAll(bad, "\xff", `\xff`), "\xfe", `\xfe`)+"\n")
-	var l operate.Letter
-	if ask("dead", "show", id, "-o", "json").into(t, &l); l.Body != bad {
+	if l := parsed[operate.Letter](t, ask("dead", "show", id, "-o", "json")); l.Body != bad {
 		t.Errorf("as JSON: %q, want %q", l.Body, bad)
 	}
-	var plain struct {
+	type raw struct {
 		Body   *string
 		Base64 []byte `json:"body_base64"`
 	}
-	if ask("dead", "show", id, "-o", "json").into(t, &plain); plain.Body != nil || string(plain.Base64) != bad {
+	if plain := parsed[raw](t, ask("dead", "show", id, "-o",
+		"json")); plain.Body != nil || string(plain.Base64) != bad {
 		t.Errorf("for people: %+v, want the body in base64", plain)
 	}
 	// JSON on the wire: no white space, every digit

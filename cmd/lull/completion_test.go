@@ -29,8 +29,7 @@ func TestShellsComplete(t *testing.T) {
 	t.Parallel()
 	s := settled(t, "--events", write(t, put("vienna", "1", "{}"), put("graz", "x", "{}"), put("$(rm)", "1", "{}"),
 		put("a b", "1", "{}"), put("`rm`", "x", "{}")), "--speed", "100")
-	var letters []operate.Letter
-	s.ask("dead", "list", "--key", "content#graz", "-o", "json").into(t, &letters)
+	letters := parsed[[]operate.Letter](t, s.ask("dead", "list", "--key", "content#graz", "-o", "json"))
 	settings := write(t, "sources: {cms: {kind: native}, pages: {kind: govuk}}\ndefaultSource: cms\ncollections: {news: {}}\n")
 	for _, tt := range []struct {
 		line []string

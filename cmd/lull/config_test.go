@@ -24,13 +24,11 @@ func TestConfigDiffSaysWhatADeployDoes(t *testing.T) {
 		"replaced",
 		"move the senders",
 	)
-	var found []transition.Finding
 	a := lull(t, "", "config", "diff", older, other, "-o", "json")
 	if a.code != exitWrong {
 		t.Errorf("JSON: got %+v", a)
 	}
-	a.code = exitOK
-	if a.into(t, &found); len(found) != 1 || !found[0].Serious {
+	if found := parsed[[]transition.Finding](t, a); len(found) != 1 || !found[0].Serious {
 		t.Errorf("got %+v", found)
 	}
 	lull(t, "", "config", "diff", older, write(t, "queues: {visibility: 1s}\n")).
@@ -55,9 +53,9 @@ func TestConfigCheckNamesEveryFaultWithItsLine(t *testing.T) {
 			t.Errorf("got %s, want %q in it", a.out, line)
 		}
 	}
-	var answer checked
 	a = lull(t, "", "config", "check", path, "-o", "json")
-	if a.into(t, &answer); a.code != exitUsage || answer.OK || len(answer.Faults) != 6 || answer.Faults[2].Line != 3 {
+	answer := parsed[checked](t, a)
+	if a.code != exitUsage || answer.OK || len(answer.Faults) != 6 || answer.Faults[2].Line != 3 {
 		t.Errorf("got %+v", answer)
 	}
 	lull(t, "", "config", "check", write(t, "a: [b")).want(t, "no YAML", exitUsage, "parse settings", "line 1")
@@ -76,8 +74,7 @@ func TestConfigCheckSaysWhatFollows(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "lull.yaml")
 	lull(t, "", "config", "check", path).want(t, "settings", exitOK, "the settings are valid", "newsroom    native  news",
 		"news        search  6s     40s       10s", "search  opensearch  13s", "costs about $8 a month")
-	var answer checked
-	lull(t, "", "config", "check", path, "-o", "json").into(t, &answer)
+	answer := parsed[checked](t, lull(t, "", "config", "check", path, "-o", "json"))
 	if !answer.OK || answer.Deployable || len(answer.Follows) == 0 || answer.Idle < 1 {
 		t.Errorf("got %+v", answer)
 	}
@@ -95,8 +92,8 @@ func TestConfigShowSaysWhereASettingComesFrom(t *testing.T) {
 		"    url: https://search.example.org\n    index: lull-{collection}\n"+
 		"sources: {pages: {kind: govuk, govuk: {locales: [en, cy]}}}\n")
 	rows := func(args ...string) map[string]config.Value {
-		var all []config.Value
-		lull(t, "", append([]string{"config", "show", path, "-o", "json"}, args...)...).into(t, &all)
+		all := parsed[[]config.Value](t, lull(t, "", append([]string{"config", "show", path, "-o", "json"},
+			args...)...))
 		of := make(map[string]config.Value)
 		for _, v := range all {
 			if _, twice := of[v.Setting]; twice {
@@ -206,8 +203,7 @@ defaultSink: search
 	alarming(t, check(`{"attributes":{"lull-source":"pages"},"body":`+native+`}`, "-"),
 		"dead letter contract: ", "may not name source pages")
 	check(`{"attributes":{"content_type":"application/x-heartbeat"},"body":"beat"}`, "-").want(t, "a heartbeat", exitOK, "skipped: heartbeat")
-	var all checked
-	check(native+"\n"+native, "-", "-o", "json").into(t, &all)
+	all := parsed[checked](t, check(native+"\n"+native, "-", "-o", "json"))
 	if len(all.Messages) != 2 || all.Messages[1].Rule != "defaultSource" || all.Messages[1].Where != "line 2" ||
 		len(all.Messages[1].Missed) != 4 || all.Messages[1].Events[0].Key != "content#a" {
 		t.Errorf("got %+v", all.Messages)

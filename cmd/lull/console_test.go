@@ -105,11 +105,10 @@ func TestTheConsoleOfADevelopersStackCountsWhatHappened(t *testing.T) {
 	s.ask("wait", "content#a", "--version", "2").want(t, "wait", exitOK)
 	d := &deployed{T: t, url: s.url}
 	_, text := d.ask("/console/now", "")
-	var got struct {
+	got := decode[struct {
 		console.Measured
 		Promise time.Duration `json:"promise_ns"`
-	}
-	decode(t, text, &got)
+	}](t, text)
 	if got.Total.Events != 2 || got.Total.Written != 1 || len(got.Points) == 0 || got.Total.P50 <= 0 ||
 		got.Promise != 9*time.Second {
 		t.Errorf("got %s", text)

@@ -10,8 +10,7 @@ func TestCostEstimatesTheBillOfTheSettings(t *testing.T) {
 	t.Parallel()
 	a := lull(t, "", "cost", "--json", "--load", "0.5")
 	a.want(t, "cost", exitOK)
-	var e cost.Estimate
-	a.into(t, &e)
+	e := parsed[cost.Estimate](t, a)
 	if e.Floor.Total <= 0 || e.Ceiling.Total <= e.Floor.Total || e.Events != 0.5*3600*24*30 {
 		t.Errorf("%v events for $%v to %v", e.Events, e.Floor.Total, e.Ceiling.Total)
 	}

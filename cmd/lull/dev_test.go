@@ -172,8 +172,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 func TestDevSettlesPublishingMessages(t *testing.T) {
 	t.Parallel()
 	s := settled(t, "--events", "testdata/govuk", "--source", "govuk", "--speed", "100")
-	var found struct{ Hits []dumped }
-	get(t, s.url+"/search?field=title&q="+url.QueryEscape("Vienna"), &found)
+	found := get[struct{ Hits []dumped }](t, s.url+"/search?field=title&q="+url.QueryEscape("Vienna"))
 	if len(found.Hits) != 1 || !strings.Contains(string(found.Hits[0].Document), `"locale":"en"`) {
 		t.Errorf("titles with Vienna: %+v, want one, in English", found.Hits)
 	}
@@ -193,9 +192,9 @@ func TestDevSettlesPublishingMessages(t *testing.T) {
 	}
 }
 
-func get(t *testing.T, address string, into any) {
+func get[A any](t *testing.T, address string) A {
 	t.Helper()
-	do(t, ask(t, http.MethodGet, address, ""), http.StatusOK, into)
+	return decode[A](t, do(t, ask(t, http.MethodGet, address, ""), http.StatusOK))
 }
 
 func ask(t *testing.T, method, address, body string) *http.Request {
@@ -207,8 +206,8 @@ func ask(t *testing.T, method, address, body string) *http.Request {
 	return req
 }
 
-// do sends a request on a connection of its own.
-func do(t *testing.T, req *http.Request, status int, into any) {
+// do sends a request on a connection of its own. The answer is JSON.
+func do(t *testing.T, req *http.Request, status int) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
@@ -217,12 +216,10 @@ func do(t *testing.T, req *http.Request, status int, into any) {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != status {
+	if err != nil || resp.StatusCode != status || !json.Valid(text) {
 		t.Fatalf("%s: %s, error %v: %s", req.URL, resp.Status, err, text)
 	}
-	if err := json.Unmarshal(text, into); into != nil && err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
+	return string(text)
 }
 
 func TestDevPutsBadMessagesAsideAndNothingElse(t *testing.T) {
@@ -275,7 +272,7 @@ func TestNestingEndsNoCommand(t *testing.T) {
 	s := start(t, strings.NewReader(""), "--events", "-", "--speed", "100")
 	s.ask("publish", events).want(t, "publish", exitFailed, "message 2: ", "message 3: ", "nests more than 256")
 	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitFailed, "message 2: ", "nests more than 256")
-	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusRequestEntityTooLarge, &struct{}{})
+	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusRequestEntityTooLarge)
 	config := filepath.Join(t.TempDir(), "lull.yaml")
 	save(t, config, open)
 	lull(t, "", "dev", "--config", config).want(t, "settings", exitUsage, "--config")
@@ -569,7 +566,7 @@ func TestTheServerAnswersToNoNameThatSomebodyElseOwns(t *testing.T) {
 	} {
 		req := ask(t, http.MethodGet, s.url+"/status", "")
 		req.Host = host
-		do(t, req, status, &struct{}{})
+		do(t, req, status)
 	}
 }
 
@@ -580,57 +577,46 @@ func TestPublishTakesASource(t *testing.T) {
 	text := "sources: {pages: {kind: govuk}, events: {kind: native, match: [{named: true}]}}\ndefaultSource: pages\n"
 	save(t, settings, text)
 	s := start(t, nil, "--config", settings, "--speed", "100")
-	do(t, ask(t, http.MethodPost, s.url+"/publish?source=events", put("a", "1", "{}")), http.StatusOK, &struct{}{})
+	do(t, ask(t, http.MethodPost, s.url+"/publish?source=events", put("a", "1", "{}")), http.StatusOK)
 	s.ask("wait", "content#a", "--version", "1").want(t, "wait", exitOK)
-	do(t, ask(t, http.MethodPost, s.url+"/publish?source=event", put("b", "1", "{}")), http.StatusBadRequest, &struct{}{})
+	do(t, ask(t, http.MethodPost, s.url+"/publish?source=event", put("b", "1", "{}")), http.StatusBadRequest)
 }
 
 func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--source", "native", "--speed", "100", "--events",
 		write(t, put("a", "1", `{"title":"One tree"}`)))
-	post := func(path, body string, status int, into any, header ...string) {
+	post := func(path, body string, status int, header ...string) string {
 		t.Helper()
 		req := ask(t, http.MethodPost, s.url+path, body)
 		for i := 0; i+1 < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
-		do(t, req, status, into)
+		return do(t, req, status)
 	}
-	var sent struct{ Messages int }
-	post("/publish", put("b", "1", `{"title":"Two trees"}`)+"\n\n"+put("c", "1", `{"title":"Three"}`), http.StatusOK,
-		&sent)
-	if sent.Messages != 2 {
-		t.Errorf("%d messages of two lines", sent.Messages)
+	for body, want := range map[string]int{
+		put("b", "1", `{"title":"Two trees"}`) + "\n\n" + put("c", "1", `{"title":"Three"}`): 2,
+		strings.ReplaceAll(put("d", "1", `{"title":"Four trees"}`), ",", ",\n"):              1,
+	} {
+		if got := decode[struct{ Messages int }](t, post("/publish", body, http.StatusOK)).Messages; got != want {
+			t.Errorf("%d messages, want %d, of %s", got, want, body)
+		}
 	}
-	post("/publish", strings.ReplaceAll(put("d", "1", `{"title":"Four trees"}`), ",", ",\n"), http.StatusOK, &sent)
-	if sent.Messages != 1 {
-		t.Errorf("%d messages of one on many lines", sent.Messages)
-	}
-	post("/publish", `{"after_ms":-1}`, http.StatusBadRequest, &struct{}{})
-	post("/publish", put("e", "1", "{}"), http.StatusForbidden, nil, "Sec-Fetch-Site", "cross-site", "Origin",
+	post("/publish", `{"after_ms":-1}`, http.StatusBadRequest)
+	post("/publish", put("e", "1", "{}"), http.StatusForbidden, "Sec-Fetch-Site", "cross-site", "Origin",
 		"http://elsewhere.example")
 	for _, id := range []string{"a", "b", "c", "d"} {
 		s.ask("wait", "content#"+id, "--version", "1").want(t, "wait", exitOK)
 	}
-	var found struct{ Hits []dumped }
-	get(t, s.url+"/search?q=tree", &found)
-	if len(found.Hits) != 3 {
-		t.Errorf("found %+v", found.Hits)
-	}
-	get(t, s.url+"/search?q=tree&limit=1&collection=content&field=title", &found)
-	if len(found.Hits) != 1 {
-		t.Errorf("found %+v", found.Hits)
+	for query, want := range map[string]int{"q=tree": 3, "q=tree&limit=1&collection=content&field=title": 1} {
+		if found := get[struct{ Hits []dumped }](t, s.url+"/search?"+query); len(found.Hits) != want {
+			t.Errorf("%s: found %+v, want %d", query, found.Hits, want)
+		}
 	}
 	for _, wrong := range []string{"/search", "/search?q=x&limit=0", "/search?q=x&limit=many"} {
-		do(t, ask(t, http.MethodGet, s.url+wrong, ""), http.StatusBadRequest, &struct{}{})
+		do(t, ask(t, http.MethodGet, s.url+wrong, ""), http.StatusBadRequest)
 	}
-	var state struct {
-		Report struct{ Written int }
-		Idle   bool
-	}
-	get(t, s.url+"/status", &state)
-	if state.Report.Written != 4 {
+	if state := get[struct{ Report struct{ Written int } }](t, s.url+"/status"); state.Report.Written != 4 {
 		t.Errorf("status %+v", state)
 	}
 }

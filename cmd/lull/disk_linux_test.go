@@ -36,10 +36,9 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 				fmt.Fprintf(&words, "w%x ", uint32(i)*2654435761)
 			}
 			large := put("a", "1", `{"title":"`+words.String()+`"}`)
-			do(t, ask(t, http.MethodPost, url+"/publish", large), http.StatusOK, &struct{}{})
+			do(t, ask(t, http.MethodPost, url+"/publish", large), http.StatusOK)
 			out.await(t, "ALARM: .*(large|space)")
-			var state struct{ Trouble string }
-			if get(t, url+"/status", &state); !strings.Contains(state.Trouble, data) {
+			if state := get[struct{ Trouble string }](t, url+"/status"); !strings.Contains(state.Trouble, data) {
 				t.Errorf("status %+v, want it to name the folder", state)
 			}
 			if again {

@@ -32,8 +32,7 @@ func TestForgetLeavesNothingButATombstone(t *testing.T) {
 	s.ask("forget", "content#p").want(t, "without --yes", exitOK, "tombstone", "sink search", "dead letters",
 		"nothing was changed")
 	s.ask("get", "content#p").want(t, "nothing was changed", exitOK, personal)
-	var f operate.Forgotten
-	s.ask("forget", "content#p", "--yes", "-o", "json").into(t, &f)
+	f := parsed[operate.Forgotten](t, s.ask("forget", "content#p", "--yes", "-o", "json"))
 	if f.Remaining != 0 || f.Until.IsZero() {
 		t.Errorf("forgotten: %+v", f)
 	}

@@ -135,16 +135,14 @@ func TestResyncWorksWithEveryKindOfSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, nil, "--config", settings(t, sources), "--local", "--speed", "100", "--events", write(t))
-			var sent exampleSent
-			s.ask("publish", "--example", "-o", "json").into(t, &sent)
+			sent := parsed[exampleSent](t, s.ask("publish", "--example", "-o", "json"))
 			s.ask("wait", string(sent.Key), "--version", sent.Version).want(t, "wait", exitOK)
 			before := committed(t, s, sent.Key)
 			line, err := json.Marshal(map[string]any{"body": sent.Message.Body, "attributes": sent.Message.Attributes})
 			if err != nil {
 				t.Fatal(err)
 			}
-			var done resynced
-			s.ask("resync", write(t, string(line)), "-o", "json").into(t, &done)
+			done := parsed[resynced](t, s.ask("resync", write(t, string(line)), "-o", "json"))
 			if done.Messages != 1 || len(done.Refused) > 0 {
 				t.Fatalf("resync: %+v", done)
 			}
@@ -159,8 +157,7 @@ func TestResyncWorksWithEveryKindOfSource(t *testing.T) {
 
 func committed(t *testing.T, s *stack, key shard.DocID) string {
 	t.Helper()
-	var x operate.Explanation
-	s.ask("explain", string(key), "-o", "json").into(t, &x)
+	x := parsed[operate.Explanation](t, s.ask("explain", string(key), "-o", "json"))
 	return x.Committed
 }
 
@@ -194,8 +191,7 @@ queues: {elsewhere: `
 			save(t, config, "sources: {cms: {kind: native}}"+sinks+mode+"}\n")
 			lull(t, "", "dev", "--config", config, "--exit-when-idle", "--speed", "100", "--report", file, "--events",
 				write(t, both(of("news"), of("shop"))))
-			var got ledger.Report
-			decode(t, contents(t, file), &got)
+			got := decode[ledger.Report](t, contents(t, file))
 			if got.Messages != want.Messages || got.Events != want.Events || got.Written != want.Written ||
 				got.Dead != want.Dead || got.Skipped != want.Skipped {
 				t.Errorf("got %+v, want %+v", got, want)

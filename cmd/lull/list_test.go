@@ -14,8 +14,7 @@ func TestDocumentsAreListed(t *testing.T) {
 		`{"type":"doc.deleted","subject":"gone","collection":"news","sequence":"8"}`), "--speed", "100")
 	keys := func(args ...string) string {
 		t.Helper()
-		var page operate.DocumentPage
-		s.ask(append([]string{"list", "-o", "json"}, args...)...).into(t, &page)
+		page := parsed[operate.DocumentPage](t, s.ask(append([]string{"list", "-o", "json"}, args...)...))
 		var all []string
 		for _, d := range page.Documents {
 			all = append(all, string(d.Key)+" "+string(d.State))

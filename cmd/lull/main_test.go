@@ -81,18 +81,19 @@ func (a answer) want(t *testing.T, name string, code int, says ...string) {
 	}
 }
 
-// into decodes what -o json printed.
-func (a answer) into(t *testing.T, v any) {
+// parsed is what -o json printed.
+func parsed[A any](t *testing.T, a answer) A {
 	t.Helper()
-	decode(t, a.out, v)
+	return decode[A](t, a.out)
 }
 
 // decode reads JSON.
-func decode(t *testing.T, text string, v any) {
+func decode[A any](t *testing.T, text string) (v A) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), v); err != nil {
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatalf("%v in %q", err, text)
 	}
+	return v
 }
 
 // screen is an output on which a test waits for words.
@@ -173,6 +174,16 @@ func start(t *testing.T, in io.Reader, args ...string) *stack {
 	t.Cleanup(func() { s.stopped() })
 	s.url = s.out.await(t, `search on (http://[^/]+)/`)
 	return s
+}
+
+// until asks until the answer says something.
+func (s *stack) until(says string, args ...string) answer {
+	s.t.Helper()
+	a := s.ask(args...)
+	for !strings.Contains(a.out, says) && s.t.Context().Err() == nil {
+		a = s.ask(args...)
+	}
+	return a
 }
 
 // settled runs `lull dev` until nothing of its events waits.
@@ -264,13 +275,12 @@ func play(t *testing.T, in string, args ...string) played {
 	if p.code != exitOK && p.code != exitLetters {
 		t.Fatalf("exit %d: %s%s", p.code, p.out, p.errors)
 	}
-	decode(t, contents(t, report), &p.report)
+	p.report = decode[ledger.Report](t, contents(t, report))
 	if err := p.report.Check(); err != nil {
 		t.Error(err)
 	}
 	for line := range strings.Lines(contents(t, dump)) {
-		var d dumped
-		decode(t, line, &d)
+		d := decode[dumped](t, line)
 		p.dump = append(p.dump, d)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {

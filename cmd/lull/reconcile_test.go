@@ -40,9 +40,7 @@ func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
 	file := write(t, put("a", "6", `{"resynced":6}`), put("new", "1", `{"resynced":1}`))
 	s.ask("resync", file).want(t, "resync", exitOK)
 	for _, doc := range []string{"content#a", "content#new"} {
-		for a.out = ""; !strings.Contains(a.out, `{"resynced":`) && t.Context().Err() == nil; {
-			a = s.ask("get", doc)
-		}
+		s.until(`{"resynced":`, "get", doc)
 	}
 	again := s.ask("reconcile", "content")
 	for again.code == exitWrong && t.Context().Err() == nil { // what was just written: it says so
@@ -75,8 +73,7 @@ func TestReconcileHasAnExitCodeForWhatIsBeingWritten(t *testing.T) {
 func (a answer) outcomes(t *testing.T) (out []string) {
 	t.Helper()
 	for line := range strings.Lines(a.out) {
-		var l operate.ReconcileLine
-		decode(t, line, &l)
+		l := decode[operate.ReconcileLine](t, line)
 		if l.Key != "" {
 			out = append(out, string(l.Key)+" "+l.Difference+" "+l.Outcome)
 		}

@@ -59,7 +59,7 @@ func (s *tape) run(t *testing.T, f replayFlags) (r replayed, said string, err er
 	f.rate = 1e6
 	err = a.replay(t.Context(), s, f)
 	if out.Len() > 0 {
-		decode(t, out.String(), &r)
+		r = decode[replayed](t, out.String())
 	}
 	return r, errs.String(), err
 }

@@ -17,9 +17,8 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 	open.out.await(t, "everything has settled")
 	open.ask("wait", "content#a", "--version", nines).want(t, "the absurd delete", exitOK)
 	open.publish(put("a", "5", `{"t":5}`))
-	var seen struct{ Report struct{ Stale int } }
-	for seen.Report.Stale == 0 { // before it is judged, a reset would make it new
-		get(t, open.url+"/status", &seen)
+	for get[struct{ Report struct{ Stale int } }](t, open.url+"/status").Report.Stale == 0 {
+		continue // before it is judged, a reset would make it new
 	}
 	open.ask("get", "content#a").want(t, "a later version", exitMissing, "not found")
 	explained := func(says string) {
@@ -44,8 +43,7 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 		open.ask(append([]string{"reset", "--yes"}, tt.args...)...).want(t, name, tt.code, tt.says)
 	}
 	open.ask("reset", "content#a", "--to", "5").want(t, "nobody to ask", exitUsage, "a reset cannot be taken back", "--yes")
-	var r operate.Resetted
-	open.ask("reset", "content#a", "--to", "5", "--yes", "-o", "json").into(t, &r)
+	r := parsed[operate.Resetted](t, open.ask("reset", "content#a", "--to", "5", "--yes", "-o", "json"))
 	if r.Key != "content#a" || r.Version != nines || r.To != "5" {
 		t.Errorf("reset: %+v", r)
 	}

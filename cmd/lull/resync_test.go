@@ -62,10 +62,9 @@ type marks struct {
 	Data                                           json.RawMessage
 }
 
-func marked(t *testing.T, out queue.Outgoing) (m marks) {
+func marked(t *testing.T, out queue.Outgoing) marks {
 	t.Helper()
-	decode(t, out.Body, &m)
-	return m
+	return decode[marks](t, out.Body)
 }
 
 // many are lines of events.
@@ -87,7 +86,7 @@ func (d *keeper) resync(t *testing.T, from string, f resyncFlags) (resynced, str
 	err := a.resync(t.Context(), d.api(t), from, f)
 	var r resynced
 	if out.Len() > 0 {
-		decode(t, out.String(), &r)
+		r = decode[resynced](t, out.String())
 	}
 	return r, errs.String(), err
 }
@@ -357,17 +356,8 @@ func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
 		t.Errorf("said %q, and %q; want no bar where nobody looks", a.out, a.errors)
 	}
 	s.ask("wait", "content#missing", "--version", "1").want(t, "wait", exitOK)
-	for { // the equal version is written a moment later, or was already
-		if a := s.ask("get", "content#same"); strings.Contains(a.out, "again") {
-			break
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("it was not written")
-		}
-	}
+	s.until("again", "get", "content#same") // the equal version is written a moment later, or was already
 	s.ask("get", "content#newer").want(t, "a newer version", exitOK, "version    5")
-	var before struct{ Report struct{ Written int } }
-	get(t, s.url+"/status", &before)
 	s.ask("resync", write(t, put("same", "2", `{"t":"again"}`)), "--run", run)
 	s.publish(put("end", "1", "{}"))
 	s.ask("wait", "content#end", "--version", "1").want(t, "wait", exitOK)

@@ -15,8 +15,7 @@ func simulated(t *testing.T, args ...string) (string, sim.Summary) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	a := lull(t, "", append([]string{"simulate", "--report", file}, args...)...)
 	a.want(t, strings.Join(args, " "), exitOK)
-	var s sim.Summary
-	decode(t, contents(t, file), &s)
+	s := decode[sim.Summary](t, contents(t, file))
 	return a.out, s
 }
 

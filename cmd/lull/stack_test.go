@@ -19,9 +19,8 @@ import (
 func TestCommandsPublishWaitAndShow(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t), "--speed", "100")
-	var sent operate.Published
-	lull(t, put("a", "1", `{"t":1}`)+"\n"+put("a", "2", `{"t":2}`), "publish", "--dev", s.url, "-o", "json").into(t,
-		&sent)
+	sent := parsed[operate.Published](t, lull(t, put("a", "1", `{"t":1}`)+"\n"+put("a", "2", `{"t":2}`), "publish",
+		"--dev", s.url, "-o", "json"))
 	if sent.Messages != 2 || sent.Events != 2 || len(sent.Refused) != 0 {
 		t.Errorf("publish: %+v", sent)
 	}
@@ -31,8 +30,8 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	if !strings.Contains(a.out, "1 messages with 1 events sent, 2 refused") {
 		t.Errorf("publish said %q", a.out)
 	}
-	var refused operate.Published
-	lull(t, "not JSON\n"+put("c", "1", "[]"), "publish", "--dev", s.url, "-o", "json").into(t, &refused)
+	refused := parsed[operate.Published](t, lull(t, "not JSON\n"+put("c", "1", "[]"), "publish", "--dev", s.url,
+		"-o", "json"))
 	if len(refused.Refused) != 2 || refused.Refused[0].Message != 1 || refused.Refused[1].Message != 2 {
 		t.Errorf("refused %+v, want messages 1 and 2, as on standard error", refused.Refused)
 	}
@@ -43,21 +42,18 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	s.ask("wait", "content#a", "--version", "3", "--timeout", "1ms").want(t, "wait for what does not come", exitMissing,
 		"was not committed within 1ms")
 	s.ask("wait", "content#a", "--version", "latest").want(t, "wait for no version", exitUsage, "--version", "latest")
-	var doc operate.Document
-	s.ask("get", "content#a", "-o", "json").into(t, &doc)
+	doc := parsed[operate.Document](t, s.ask("get", "content#a", "-o", "json"))
 	if doc.Version != "2" || doc.ID != "a" || doc.Collection != "content" || doc.Fence == 0 {
 		t.Errorf("get: %+v", doc)
 	}
 	s.ask("get", "content#a").want(t, "get", exitOK, "version    2", `{"t":2}`)
 	s.ask("get", "content#nothing").want(t, "get what is not there", exitMissing, "content#nothing", "not found")
-	var status operate.Status
-	s.ask("status", "-o", "json").into(t, &status)
+	status := parsed[operate.Status](t, s.ask("status", "-o", "json"))
 	if len(status.Queues) != 3 || len(status.Sinks) != 1 || status.Sinks[0].Open {
 		t.Errorf("status: %+v", status)
 	}
 	s.ask("status").want(t, "status", exitOK, "search-live", "healthy", "0 dead letters parked")
-	var x operate.Explanation
-	s.ask("explain", "content#a", "-o", "json").into(t, &x)
+	x := parsed[operate.Explanation](t, s.ask("explain", "content#a", "-o", "json"))
 	if !x.Known || x.Version != "2" || x.InSink != "2" || len(x.Decisions) == 0 {
 		t.Errorf("explain: %+v", x)
 	}
@@ -74,17 +70,9 @@ func TestExplainShowsWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	s := start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v")
 	s.out.await(t, `HOLD +content#a v1`)
-	for { // the row is written before the manifest
-		if a := s.ask("explain", "content#a"); strings.Contains(a.out, "HELD in flight") {
-			a.want(t, "explain", exitOK, "v1", "put", "live", "Version 1 waits for the lull")
-			break
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("nothing is held")
-		}
-	}
-	var letter operate.Letter
-	s.ask("cancel", "content#a", "-o", "json").into(t, &letter)
+	s.until("HELD in flight", "explain", "content#a"). // the row is written before the manifest
+								want(t, "explain", exitOK, "v1", "put", "live", "Version 1 waits for the lull")
+	letter := parsed[operate.Letter](t, s.ask("cancel", "content#a", "-o", "json"))
 	if letter.Version != "1" || letter.Reason != "cancelled" {
 		t.Errorf("cancel: %+v", letter)
 	}
@@ -102,9 +90,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	s.out.await(t, "everything has settled")
 	list := func(args ...string) []operate.Letter {
 		t.Helper()
-		var out []operate.Letter
-		s.ask(append([]string{"dead", "list", "-o", "json"}, args...)...).into(t, &out)
-		return out
+		return parsed[[]operate.Letter](t, s.ask(append([]string{"dead", "list", "-o", "json"}, args...)...))
 	}
 	for name, want := range map[string]struct {
 		args []string
@@ -126,8 +112,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	s.ask("dead", "list").want(t, "list", exitOK, "REASON", "version_invalid", "content#b")
 	id := list("--key", "content#a")[0].ID
 	s.ask("dead", "show", id).want(t, "show", exitOK, put("a", "1", "[]"), "contract")
-	var shown operate.Letter
-	s.ask("dead", "show", id, "-o", "json").into(t, &shown)
+	shown := parsed[operate.Letter](t, s.ask("dead", "show", id, "-o", "json"))
 	if shown.Body != put("a", "1", "[]") || shown.State != deadletter.Parked {
 		t.Errorf("show: %+v", shown)
 	}
@@ -178,8 +163,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		"nothing was changed")
 	s.ask("dead", "redrive", "--all", "--rate", "1000").want(t, "redrive", exitOK, id, "content#a", "message ",
 		"sent: 3")
-	var res operate.LetterResult
-	s.ask("dead", "drop", "--key", "content#b", "--yes", "-o", "json").into(t, &res)
+	res := parsed[operate.LetterResult](t, s.ask("dead", "drop", "--key", "content#b", "--yes", "-o", "json"))
 	if res.Outcomes["dropped"] != 1 || len(res.Lines) != 1 {
 		t.Errorf("drop: %+v", res)
 	}
@@ -190,8 +174,7 @@ func TestDoctorSendsAnEventThrough(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t), "--speed", "100")
 	s.ask("doctor").want(t, "doctor", exitOK, "it is committed", "the sink holds it", "the delete is committed")
-	var checks []check
-	s.ask("doctor", "-o", "json", "--collection", "other", "--source", "native").into(t, &checks)
+	checks := parsed[[]check](t, s.ask("doctor", "-o", "json", "--collection", "other", "--source", "native"))
 	for _, c := range checks {
 		if !c.OK {
 			t.Errorf("%+v", c)
@@ -254,12 +237,8 @@ func TestUnknownFlightsAreNotRescued(t *testing.T) {
 	s := start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v", "--quiet", "10s")
 	s.ask("rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV").want(t, "rescue", exitMissing, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	s.out.await(t, `HOLD +content#a v1`)
-	var x operate.Explanation
-	for x.Held == nil && t.Context().Err() == nil {
-		s.ask("explain", "content#a", "-o", "json").into(t, &x)
-	}
-	var rescued struct{ Flight string }
-	s.ask("rescue", x.Flight, "-o", "json").into(t, &rescued)
+	x := parsed[operate.Explanation](t, s.until(`"held"`, "explain", "content#a", "-o", "json"))
+	rescued := parsed[struct{ Flight string }](t, s.ask("rescue", x.Flight, "-o", "json"))
 	if rescued.Flight == "" || rescued.Flight == x.Flight {
 		t.Errorf("rescue: %+v, want a new flight", rescued)
 	}

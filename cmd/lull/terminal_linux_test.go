@@ -116,8 +116,7 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 	t.Parallel()
 	s := settled(t, "--events", write(t, put("a", "4", "{}"), put("b", "x", "{}"), put("c", "x", "{}"), put("d", "x", "{}"),
 		put("e", "x", "{}")), "--speed", "100")
-	var letters []operate.Letter
-	s.ask("dead", "list", "-o", "json").into(t, &letters)
+	letters := parsed[[]operate.Letter](t, s.ask("dead", "list", "-o", "json"))
 	for _, tt := range []struct {
 		name    string
 		args    []string
@@ -152,8 +151,7 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 				t.Errorf("%s: said %q", tt.name, p)
 			}
 		}
-		var left []operate.Letter
-		if s.ask("dead", "list", "-o", "json").into(t, &left); len(left) != tt.letters {
+		if left := parsed[[]operate.Letter](t, s.ask("dead", "list", "-o", "json")); len(left) != tt.letters {
 			t.Errorf("%s: %d dead letters remain, want %d", tt.name, len(left), tt.letters)
 		}
 	}

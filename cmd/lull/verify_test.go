@@ -20,11 +20,10 @@ import (
 )
 
 // last is the last line of verify -o json.
-func (a answer) last(t *testing.T) (r verified) {
+func (a answer) last(t *testing.T) verified {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(a.out), "\n")
-	decode(t, lines[len(lines)-1], &r)
-	return r
+	return decode[verified](t, lines[len(lines)-1])
 }
 
 // verify runs a verification whose answer is JSON.

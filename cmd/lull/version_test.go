@@ -10,8 +10,7 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	lull(t, "", "--version").want(t, "--version", exitOK, "lull "+version.Of().String())
 	lull(t, "", "version").want(t, "version", exitOK, "lull "+version.Of().String())
-	var b version.Build
-	if lull(t, "", "version", "-o", "json").into(t, &b); b != version.Of() {
+	if b := parsed[version.Build](t, lull(t, "", "version", "-o", "json")); b != version.Of() {
 		t.Errorf("got %+v, want %+v", b, version.Of())
 	}
 	lull(t, "", "version", "-o", "yaml").want(t, "another format", exitUsage, "-o yaml")

@@ -9,27 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
 )
-
-func TestIndexWiring(t *testing.T) {
-	t.Parallel()
-	needed := []string{
-		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
-		lambda.EnvExpress, lambda.EnvStandard,
-	}
-	testWiring(t, "index", wireIndex, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
-		t.Helper()
-		turn, ok := h.(*lambda.Turn)
-		if !ok || turn.Limit != s.Config.Index.Timeout {
-			t.Errorf("got %+v, want turns of index.timeout", h)
-		}
-	})
-}
 
 func TestTheSinkIsWhatTheSettingsSay(t *testing.T) {
 	t.Parallel()

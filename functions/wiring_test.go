@@ -1,0 +1,53 @@
+package functions
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/lullhq/lull/internal/aws/lambda"
+)
+
+// queues reports whether a handler has one for each of these queues, and no other.
+func queues(names ...string) func(*lambda.Setup, lambda.Handler) bool {
+	return func(_ *lambda.Setup, h lambda.Handler) bool {
+		q, ok := h.(*lambda.Queues)
+		return ok && slices.Equal(slices.Sorted(maps.Keys(q.Handles)), names)
+	}
+}
+
+func TestWiring(t *testing.T) {
+	t.Parallel()
+	own := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue}
+	for function, tt := range map[string]struct {
+		wire  lambda.Wire
+		needs []string // beside own
+		fits  func(s *lambda.Setup, h lambda.Handler) bool
+	}{
+		"receive": {
+			wireReceive,
+			[]string{lambda.EnvDeadQueue, lambda.EnvExpress, lambda.EnvStandard},
+			queues("lull-search-bulk", "lull-search-live"),
+		},
+		"index": {
+			wireIndex,
+			[]string{lambda.EnvDeadQueue, lambda.EnvExpress, lambda.EnvStandard},
+			func(s *lambda.Setup, h lambda.Handler) bool {
+				turn, ok := h.(*lambda.Turn)
+				return ok && turn.Limit == s.Config.Index.Timeout
+			},
+		},
+		"prune": {
+			wirePrune, []string{lambda.EnvExpress, lambda.EnvStandard}, func(s *lambda.Setup, h lambda.Handler) bool {
+				task, ok := h.(*lambda.Task)
+				return ok && task.Limit == s.Config.Lifecycle.PruneEvery
+			},
+		},
+		"dlq": {wireDLQ, []string{lambda.EnvDeadQueue, lambda.EnvDeadSenders}, queues("lull-search-dead")},
+	} {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			testWiring(t, function, tt.wire, slices.Concat(own, tt.needs), tt.fits)
+		})
+	}
+}
