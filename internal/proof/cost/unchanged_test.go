@@ -3,7 +3,6 @@ package cost
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -154,21 +154,8 @@ func TestARepublishOfUnchangedDocumentsWritesWhatChanged(t *testing.T) {
 		}
 		last = sum
 	}
-	const from, to = "<!-- unchanged: go test ./internal/proof/cost -run TestARepublish -update -->\n",
-		"<!-- end of unchanged -->"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(text), from)
-	_, tail, ends := strings.Cut(rest, to)
-	if !ok || !ends {
-		t.Fatal("the page has no place for the figures")
-	}
 	t.Log(b.String())
 	if *update {
-		if err := os.WriteFile(page, []byte(head+from+b.String()+to+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		tree.Generated(t, page, "unchanged", b.String(), true)
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +22,8 @@ type catalogue struct {
 
 // survey reads every Go file and every testdata folder, whatever the build tags: the end-to-end
 // tests count too.
-func survey(files []string) (catalogue, error) {
+func survey(t *testing.T, files []string) catalogue {
+	t.Helper()
 	c := catalogue{tests: make(map[string]string), parts: make(map[string]bool)}
 	for _, name := range files {
 		if strings.Contains(name, "/testdata/") {
@@ -33,22 +32,17 @@ func survey(files []string) (catalogue, error) {
 		if path.Ext(name) != ".go" {
 			continue
 		}
-		source, err := os.ReadFile(filepath.Join(tree.Root, name))
-		if err == nil {
-			err = c.add(name, source)
-		}
-		if err != nil {
-			return c, err
-		}
+		c.add(t, name, tree.Text(t, name))
 	}
-	return c, nil
+	return c
 }
 
 // add takes in one Go file.
-func (c *catalogue) add(path string, source []byte) error {
+func (c *catalogue) add(t *testing.T, path, source string) {
+	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -59,7 +53,7 @@ func (c *catalogue) add(path string, source []byte) error {
 		return true
 	})
 	if !strings.HasSuffix(path, "_test.go") {
-		return nil
+		return
 	}
 	for _, decl := range file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
@@ -70,7 +64,6 @@ func (c *catalogue) add(path string, source []byte) error {
 			c.tests[f.Name.Name] = flaw(f)
 		}
 	}
-	return nil
 }
 
 // takesT reports whether f has the one parameter *testing.T.
@@ -136,12 +129,8 @@ func TestCatalogueKnowsTests(t *testing.T) {
 		func (s suite) TestMethod(t *testing.T) { check(t) }
 		// func TestComment(t *testing.T) { check(t) }
 	`
-	if err := c.add("a_test.go", []byte(source)); err != nil {
-		t.Fatalf("add: %v", err)
-	}
-	if err := c.add("b.go", []byte("package a\nfunc TestOutside(t *testing.T) { check(t) }")); err != nil {
-		t.Fatalf("add: %v", err)
-	}
+	c.add(t, "a_test.go", source)
+	c.add(t, "b.go", "package a\nfunc TestOutside(t *testing.T) { check(t) }")
 	tests := []struct{ name, want string }{
 		{"TestGood", ""},
 		{"TestSuite/a part of it", ""},

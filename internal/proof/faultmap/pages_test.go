@@ -3,9 +3,7 @@
 package faultmap
 
 import (
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,32 +18,26 @@ const security = "SECURITY.md"
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	files := tree.Files(t)
-	c, err := survey(files)
-	if err != nil {
-		t.Fatalf("read the sources: %v", err)
-	}
+	c := survey(t, files)
 	for _, page := range files {
 		if page != security && (path.Dir(page) != "docs" || path.Ext(page) != ".md") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(tree.Root, page))
-		if err != nil {
-			t.Fatalf("read %s: %v", page, err)
-		}
-		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+		text := tree.Text(t, page)
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			if why := c.known(m[1]); why != "" && m[1] != "TestName/part" { // how a test is named
 				t.Errorf("%s: %s %s", page, m[1], why)
 			}
 		}
 		if page == security {
-			for line := range strings.Lines(string(text)) {
+			for line := range strings.Lines(text) {
 				if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| a sender") && !named.MatchString(line) {
 					t.Errorf("%s: %.60s... names no test", page, line)
 				}
 			}
 		}
 		if page == "docs/faults.md" {
-			for _, m := range missing(strings.Split(string(text), "\n"), lines) {
+			for _, m := range missing(strings.Split(text, "\n"), lines) {
 				t.Error(m)
 			}
 		}

@@ -1,9 +1,7 @@
 package layering
 
 import (
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,15 +17,12 @@ func TestOnlyBubblesSleep(t *testing.T) {
 		if !strings.HasSuffix(name, "_test.go") || path.Base(name) == "sleep_test.go" {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(tree.Root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "time.Sleep(") {
+		text := tree.Text(t, name)
+		if strings.Contains(text, "time.Sleep(") {
 			sleeps[path.Dir(name)] = name
 		}
 		for _, sign := range []string{`"testing/synctest"`, "usecasetest.Story("} { // a story is a bubble
-			bubbles[path.Dir(name)] = bubbles[path.Dir(name)] || strings.Contains(string(text), sign)
+			bubbles[path.Dir(name)] = bubbles[path.Dir(name)] || strings.Contains(text, sign)
 		}
 	}
 	for dir, name := range sleeps {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/proof/tree"
 )
 
 var (
@@ -25,8 +29,6 @@ var (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const root = "../../.."
 
 // core is what is edited.
 var core = []string{
@@ -72,20 +74,13 @@ func TestEditsAreSmallAndBuildAgain(t *testing.T) {
 // all are the edits of the core, in one order.
 func all(t *testing.T) (edits []Edit) {
 	t.Helper()
+	files := tree.Files(t)
 	for _, dir := range core {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, error %v", dir, len(files), err)
-		}
-		for _, f := range files {
-			if strings.HasSuffix(f, "_test.go") {
+		for _, name := range files {
+			if path.Dir(name) != dir || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			src, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			some, err := Edits(filepath.Join(dir, filepath.Base(f)), src)
+			some, err := Edits(name, []byte(tree.Text(t, name)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,11 +114,7 @@ func sound(t *testing.T) {
 // try runs the tests with an edit, and says which package's failed.
 func try(t *testing.T, e Edit, judges ...[]string) (f fate, by string) {
 	t.Helper()
-	top, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, err := os.ReadFile(filepath.Join(top, e.File))
+	top, err := filepath.Abs(tree.Root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +123,7 @@ func try(t *testing.T, e Edit, judges ...[]string) (f fate, by string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(edited, e.Apply(src), 0o600); err != nil {
+	if err := os.WriteFile(edited, e.Apply([]byte(tree.Text(t, e.File))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
@@ -173,7 +164,7 @@ func TestSample(t *testing.T) {
 			break
 		}
 		e := edits[i]
-		own := []string{"./" + filepath.ToSlash(filepath.Dir(e.File))}
+		own := []string{"./" + path.Dir(e.File)}
 		f, judge := try(t, e, append([][]string{own}, judges...)...)
 		if f == unbuilt {
 			continue
@@ -207,12 +198,8 @@ func (e Edit) excuse() string {
 // equivalent reads the edits that make no difference, each with its reason.
 func equivalent(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "equivalent.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	excuses := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(tree.Text(t, "internal/proof/mutate/testdata/equivalent.txt")) {
 		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
 			continue
 		}
@@ -228,26 +215,11 @@ func equivalent(t *testing.T) map[string]string {
 // report writes the page. Only the part between its marks is generated.
 func report(t *testing.T, of, judged, dead, same int, by map[string]int, lives []string) {
 	t.Helper()
-	page := filepath.Join(root, "docs", "mutants.md")
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, _ := strings.Cut(string(text), "<!-- sample: begin -->\n")
-	_, tail, ok := strings.Cut(rest, "<!-- sample: end -->")
-	if !ok {
-		t.Fatal("docs/mutants.md has lost its marks")
-	}
 	var b strings.Builder
 	const sum = "Seed %d: %d of %d edits. %d were killed (%.0f %%), %d are equivalent, %d survived.\n\n"
 	fmt.Fprintf(&b, sum, *seed, judged, of, dead, 100*float64(dead)/float64(max(judged-same, 1)), same, len(lives))
 	b.WriteString("| killed by the tests of | edits |\n|---|---|\n")
-	var names []string
-	for name := range by {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(by)) {
 		fmt.Fprintf(&b, "| `%s` | %d |\n", strings.TrimPrefix(name, "./"), by[name])
 	}
 	b.WriteString("\n| survived |\n|---|\n")
@@ -255,8 +227,5 @@ func report(t *testing.T, of, judged, dead, same int, by map[string]int, lives [
 		fmt.Fprintf(&b, "| %s |\n", strings.ReplaceAll(strings.Join(strings.Fields(l), " "), "|", "\\|"))
 	}
 	b.WriteString("\n")
-	whole := head + "<!-- sample: begin -->\n" + b.String() + "<!-- sample: end -->" + tail
-	if err := os.WriteFile(page, []byte(whole), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	tree.Generated(t, "docs/mutants.md", "sample", b.String(), true)
 }

@@ -1,17 +1,13 @@
 package prose
 
 import (
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lullhq/lull/internal/proof/tree"
 )
-
-const root = "../../.."
 
 // files calls f for each file below the root that the repository owns.
 func files(t *testing.T, f func(path string)) {
@@ -23,27 +19,29 @@ func files(t *testing.T, f func(path string)) {
 	}
 }
 
+// findings are those of a document or of a source file.
+func findings(t *testing.T, name, text string) []Finding {
+	t.Helper()
+	if path.Ext(name) == ".md" {
+		return Markdown(name, text)
+	}
+	found, err := Go(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func TestEnglishIsPlain(t *testing.T) {
 	t.Parallel()
 	files(t, func(name string) {
 		if strings.HasPrefix(name, "internal/proof/prose/") { // whose rules and samples hold the words themselves
 			return
 		}
-		ext := filepath.Ext(name)
-		if ext != ".md" && ext != ".go" {
+		if ext := path.Ext(name); ext != ".md" && ext != ".go" {
 			return
 		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var found []Finding
-		if ext == ".md" {
-			found = Markdown(name, string(text))
-		} else if found, err = Go(name, text); err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range found {
+		for _, f := range findings(t, name, tree.Text(t, name)) {
 			t.Error(f)
 		}
 	})
@@ -71,13 +69,7 @@ func TestBadEnglishIsFound(t *testing.T) {
 		"long sentence in code":     {"a.go", "package a\n\n/*\n" + strings.Repeat("word\n", MaxWords+1) + "*/\nvar A int", "a sentence of 26"},
 		"error text":                {"a.go", "package a\n\nvar A = `the letter is gone`", "a.go:3: \"letter\""},
 	} {
-		found := Markdown(c.file, c.text)
-		if strings.HasSuffix(c.file, ".go") {
-			var err error
-			if found, err = Go(c.file, []byte(c.text)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		found := findings(t, c.file, c.text)
 		if len(found) != 1 || !strings.Contains(found[0].String(), c.want) {
 			t.Errorf("%s: found %v, want one: %s", name, found, c.want)
 		}
@@ -99,20 +91,16 @@ func TestGoodEnglishPasses(t *testing.T) {
 		}
 	}
 	source := "package a\n\n//go:generate mend\n\n// A is fine:\n//\n//\tmend it\nvar A = `mend`\n"
-	if found, err := Go("a.go", []byte(source)); found != nil || err != nil {
-		t.Errorf("%v, %v", found, err)
+	if found := findings(t, "a.go", source); found != nil {
+		t.Errorf("%v", found)
 	}
 }
 
 // ARCHITECTURE.md is the map: its table names every folder that holds Go files, and no other.
 func TestTheMapNamesEveryFolder(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var named []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(tree.Text(t, "ARCHITECTURE.md")) {
 		if first, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && strings.HasPrefix(line, "| `") {
 			named = append(named, strings.Split(strings.ReplaceAll(first, "`", ""), ", ")...)
 		}

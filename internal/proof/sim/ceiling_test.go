@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
@@ -165,7 +166,7 @@ func TestWriteCeiling(t *testing.T) {
 		fmt.Fprintf(&table, "| %g | %s | %.2f | %d | %s | %s | %.2f |\n", p.ceiling, p.what, of, most,
 			aged(all, 0.5).Round(time.Second), aged(all, 0.99).Round(time.Second), r.Summary(NoFaults).Bill.PerMillion)
 	}
-	insert(t, "lifecycles.md", "ceiling", table.String())
+	tree.Generated(t, "docs/lifecycles.md", "ceiling", table.String(), true)
 }
 
 // given is how much of the ceiling was used, and the most documents in one second.

@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
+	"path"
 	"regexp"
 	"runtime"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -88,24 +88,17 @@ func everyPoint(t testing.TB) map[point]bool {
 			all[point{aVerdict, string(s), v.String()}] = true
 		}
 	}
-	named := func(kind pointKind, pattern string, files ...string) {
-		t.Helper()
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, found := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
-				all[point{kind, string(found[1]), ""}] = true
-			}
+	named := func(kind pointKind, pattern, text string) {
+		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			all[point{kind, found[1], ""}] = true
 		}
 	}
-	named(aStep, `(?m)^\t\w+ +(?:Step )?= "(\w+)"`, filepath.Join("..", "..", "journal", "journal.go"))
-	sources, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	named(aStep, `(?m)^\t\w+ +(?:Step )?= "(\w+)"`, tree.Text(t, "internal/journal/journal.go"))
+	for _, name := range tree.Files(t) {
+		if path.Dir(name) == "internal/proof/sim" && path.Ext(name) == ".go" {
+			named(aFailure, `(?:strikes\(|point\{aFailure, )"([^"]+)"`, tree.Text(t, name))
+		}
 	}
-	named(aFailure, `(?:strikes\(|point\{aFailure, )"([^"]+)"`, sources...)
 	for p := range unreachable {
 		delete(all, p)
 	}
@@ -215,7 +208,7 @@ func TestTheSwarmComesByEveryPoint(t *testing.T) {
 	}
 	wanted, most := everyPoint(t), uint64(mostWorlds)
 	if testing.Short() { // what a twentieth of the worlds comes by
-		_, page, _ := section(t, "simulator.md", "coverage")
+		_, page, _ := tree.Part(t, "docs/simulator.md", "coverage")
 		most = 300
 		maps.DeleteFunc(wanted, func(p point, _ bool) bool { return p.stated(page) < coveredWorlds/20 })
 		if len(wanted) < 100 {
@@ -240,7 +233,7 @@ func TestTheSwarmComesByEveryPoint(t *testing.T) {
 		t.Errorf("%d worlds never came by %q", worlds, list)
 	}
 	if *update && !t.Failed() {
-		insert(t, "simulator.md", "coverage", coverageTables(wanted, count))
+		tree.Generated(t, "docs/simulator.md", "coverage", coverageTables(wanted, count), true)
 	}
 }
 

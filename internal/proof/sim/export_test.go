@@ -117,11 +117,5 @@ func Seeds(most int) uint64 { return seeds(most) }
 // Updating reports whether generated parts of the docs are to be written.
 func Updating() bool { return *update }
 
-// Section and Insert are for generated parts of the docs.
-var (
-	Section = section
-	Insert  = insert
-)
-
 // LongRun is for how long -for asks, and Seed is -seed.
 func LongRun() (long time.Duration, seed uint64) { return *longRun, *oneSeed }

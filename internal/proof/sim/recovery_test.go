@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -228,5 +229,5 @@ func TestWriteRecovery(t *testing.T) {
 	row("refusals counted; dead letters; messages moved by SQS", "%d; %d; %d", r.Extremes.Refusals, r.Extremes.Letters,
 		r.Extremes.Moved)
 	row("promises broken", "%d", len(r.Violations))
-	insert(t, "lifecycles.md", "recovery", table.String())
+	tree.Generated(t, "docs/lifecycles.md", "recovery", table.String(), true)
 }

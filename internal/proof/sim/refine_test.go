@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/proof/refine"
 	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -105,20 +106,7 @@ func TestEveryStepOfADocumentIsAStepOfTheModel(t *testing.T) {
 	for step := range counts {
 		t.Errorf("%s is not in the table of steps", step)
 	}
-	page(t, "steps", table.String())
-}
-
-// page compares a generated part of docs/model.md, or writes it.
-func page(t *testing.T, name, text string) {
-	t.Helper()
-	if _, was, _ := sim.Section(t, "model.md", name); was == text {
-		return
-	}
-	if sim.Updating() {
-		sim.Insert(t, "model.md", name, text)
-		return
-	}
-	t.Errorf("docs/model.md: %s is out of date (go test ./internal/proof/sim -args -update writes it)", name)
+	tree.Generated(t, "docs/model.md", "steps", table.String(), sim.Updating())
 }
 
 // within are the numbers of worlds within which a mutant is said to be found, with room.
@@ -131,7 +119,7 @@ func TestMutantsLeaveTheModel(t *testing.T) {
 	if sim.Seeds(10) < 10 {
 		t.Skip("thousands of worlds")
 	}
-	_, stated, _ := sim.Section(t, "model.md", "left")
+	_, stated, _ := tree.Part(t, "docs/model.md", "left")
 	var lines []string
 	for _, m := range sim.Mutants() {
 		left, broken := uint64(0), uint64(0)
@@ -156,8 +144,9 @@ func TestMutantsLeaveTheModel(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", m.Name, m.Change, bound(left), bound(broken)))
 	}
 	if sim.Updating() {
-		page(t, "left", "| mutant | what it changes | leaves the model | breaks a promise |\n|---|---|---|---|\n"+
-			strings.Join(lines, ""))
+		tree.Generated(t, "docs/model.md", "left",
+			"| mutant | what it changes | leaves the model | breaks a promise |\n|---|---|---|---|\n"+strings.Join(lines, ""),
+			true)
 	} else if len(lines) < 20 {
 		t.Errorf("only %d mutants leave the model", len(lines))
 	}

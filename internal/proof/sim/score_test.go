@@ -3,11 +3,11 @@ package sim
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/proof/tree"
 )
 
 var update = flag.Bool("update", false, "write the table of mutants into docs/simulator.md")
@@ -56,7 +56,7 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 	if raceEnabled || testing.Short() {
 		t.Skip("thousands of worlds")
 	}
-	_, table, _ := section(t, "simulator.md", "mutants")
+	_, table, _ := tree.Part(t, "docs/simulator.md", "mutants")
 	lines := make([]string, len(mutants))
 	t.Run("hunt", func(t *testing.T) {
 		for i, m := range mutants {
@@ -77,32 +77,7 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 		t.Errorf("the page has %d mutants, there are %d", got, len(mutants))
 	}
 	if *update && !t.Failed() {
-		insert(t, "simulator.md", "mutants", "| mutant | what it changes | first caught as | within seeds |\n|---|---|---|---|\n"+
-			strings.Join(lines, ""))
-	}
-}
-
-// section cuts a page of docs/ at the two marks of a part that is written by a program.
-func section(t *testing.T, page, name string) (before, part, after string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(text), "<!-- "+name+": begin, ")
-	by, rest, _ := strings.Cut(rest, " -->\n")
-	part, tail, ended := strings.Cut(rest, "<!-- "+name+": end -->")
-	if !found || !ended {
-		t.Fatalf("docs/%s has lost its marks around %s", page, name)
-	}
-	return head + "<!-- " + name + ": begin, " + by + " -->\n", part, "<!-- " + name + ": end -->" + tail
-}
-
-// insert writes a part of a page anew.
-func insert(t *testing.T, page, name, text string) {
-	t.Helper()
-	before, _, after := section(t, page, name)
-	if err := os.WriteFile(filepath.Join("..", "..", "..", "docs", page), []byte(before+text+after), 0o644); err != nil {
-		t.Fatal(err)
+		tree.Generated(t, "docs/simulator.md", "mutants",
+			"| mutant | what it changes | first caught as | within seeds |\n|---|---|---|---|\n"+strings.Join(lines, ""), true)
 	}
 }

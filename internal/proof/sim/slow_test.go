@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/proof/tree"
 )
 
 const (
@@ -142,5 +143,5 @@ func TestWriteSlow(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %.2f | %.1f %% | %s | %s | %.2f |\n", s.name, of, 100*refused,
 			aged(all, 0.5).Round(time.Second), aged(all, 0.99).Round(time.Second), r.Summary(NoFaults).Bill.PerMillion)
 	}
-	insert(t, "lifecycles.md", "slow", table.String())
+	tree.Generated(t, "docs/lifecycles.md", "slow", table.String(), true)
 }

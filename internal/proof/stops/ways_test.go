@@ -1,8 +1,6 @@
 package stops
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
@@ -256,11 +255,7 @@ func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 // written from the templates.
 func permissionWays(t testing.TB) (all []way) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "functions.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "<!-- rights:")
+	_, table, _ := strings.Cut(tree.Text(t, "docs/functions.md"), "<!-- rights:")
 	table, _, _ = strings.Cut(table, "<!-- end of rights -->")
 	for line := range strings.SplitSeq(table, "\n") {
 		cells := strings.Split(line, " | ")

@@ -1,8 +1,10 @@
-// Package tree finds the repository's own files, for the tests that read them.
+// Package tree finds the repository's own files, for the tests that read them, and writes the parts
+// of its pages that tests make.
 package tree
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +13,46 @@ import (
 
 // Root is the repository's folder, for the tests of a package in internal/proof.
 const Root = "../../.."
+
+// Text is a file of the repository, by its path below the root.
+func Text(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Part is what a page shows between two marks:
+//
+//	<!-- NAME: begin, written by COMMAND -->
+//	<!-- NAME: end -->
+func Part(t testing.TB, page, name string) (before, part, after string) {
+	t.Helper()
+	head, rest, found := strings.Cut(Text(t, page), "<!-- "+name+": begin, ")
+	by, rest, _ := strings.Cut(rest, "\n")
+	part, tail, ended := strings.Cut(rest, "<!-- "+name+": end -->")
+	if !found || !ended {
+		t.Fatalf("%s has lost its marks around %s", page, name)
+	}
+	return head + "<!-- " + name + ": begin, " + by + "\n", part, "<!-- " + name + ": end -->" + tail
+}
+
+// Generated compares a part of a page with what a test has made of it, or writes it.
+func Generated(t testing.TB, page, name, text string, write bool) {
+	t.Helper()
+	before, part, after := Part(t, page, name)
+	switch {
+	case part == text:
+	case !write:
+		t.Errorf("%s: %s is out of date: its mark says what writes it", page, name)
+	default:
+		if err := os.WriteFile(filepath.Join(Root, page), []byte(before+text+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // built are the folders that tools write.
 var built = []string{"bin", "dist", "cdk.out", "out", "node_modules"}
