@@ -96,11 +96,13 @@ func (o *oracle) always(rule, detail string) {
 	}
 }
 
+// ledger is the account of a document. Of what names none, nothing is kept.
 func (o *oracle) ledger(doc shard.DocID) *ledger {
 	l := o.docs[doc]
 	if l == nil {
-		l = &ledger{}
-		o.docs[doc] = l
+		if l = (&ledger{}); doc != "" {
+			o.docs[doc] = l
+		}
 	}
 	return l
 }
