@@ -13,7 +13,7 @@ import (
 
 // option is a flag of a command.
 type option struct {
-	name  string // such as "dry-run", or with its letter "yes,y"
+	name  string // such as "dry-run", or with its short form "yes,y"
 	to    any    // what it is read into: its value there is the default
 	usage string
 	rules []rule

@@ -27,8 +27,8 @@ type Forgotten struct {
 }
 
 // Forget removes every message that is about the document: a message goes as a whole, because its
-// body holds all of its events. What was done before an error stays done, and it may be repeated. An
-// object that cannot be read is named, and stays. Reading the whole archive is what it costs.
+// body holds all of its events. What was done before an error stays done, and it may be repeated.
+// An object that cannot be read is named, and stays. Reading the whole archive is what it costs.
 func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, dryRun bool) (done Forgotten, err error) {
 	err = between(ctx, f.Store, "", "~", func(o Object) error {
 		err := f.object(ctx, doc, o.Name, dryRun, &done)

@@ -63,8 +63,8 @@ func (t Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return backoff.Get(ctx, t.Clock, func() (shard.Row, error) { return t.Store.Write(ctx, w) })
 }
 
-// Ensure is Write, but takes a refusal by a row for which so holds for success: only the answer to an
-// earlier try was lost. It returns that row.
+// Ensure is Write, but takes a refusal by a row for which so holds for success: only the answer to
+// an earlier try was lost. It returns that row.
 func (t Table) Ensure(ctx context.Context, w shard.Write, so func(shard.Row) bool) (shard.Row, error) {
 	old, err := t.Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok && so(refused.Row) {

@@ -1,5 +1,6 @@
-// Package storetest is what the conformance suites of the seams share: how a suite runs, how a list
-// is walked through, what callers do at once, and what a context that has ended does to each call.
+// Package storetest is what the conformance suites of the seams share: how a suite runs, and how a
+// list is walked through. It says what callers do at once, and what a context that has ended does
+// to each call.
 package storetest
 
 import (

@@ -3,8 +3,8 @@ package terminal
 import "strings"
 
 // Style is how a text looks where the reader has colours: the mark at which it begins. Marks are
-// control characters, which [Line] escapes in everybody else's text, so only [Printf] can write them.
-// They take no column of a terminal.
+// control characters, which [Line] escapes in everybody else's text, so only [Printf] can write
+// them. They take no column of a terminal.
 type Style string
 
 // The styles.

@@ -79,7 +79,7 @@ func Put(r shard.Row) shard.Write {
 	return w
 }
 
-// try carries out a write, which may be refused. The image is that of the row before it, either way.
+// try carries out a write, which may be refused. The image is that of the row before, either way.
 func (e *Env) try(w shard.Write) (image shard.Row, allowed bool) {
 	e.Helper()
 	image, err := e.Store.Write(e.Context(), w)
