@@ -31,7 +31,8 @@ type load struct {
 // loadDocuments are those that a load changes in turn.
 const loadDocuments = 20
 
-// startLoad begins to send: ten versions a second, some of them late and twice. It ends with the test.
+// startLoad begins to send: ten versions a second, some of them late and twice. It ends with the
+// test.
 func startLoad(t *testing.T, s *ground.Stack, collection string) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
