@@ -205,8 +205,6 @@ func TestTheDashboardShowsWhatTheRunbookLooksAt(t *testing.T) {
 	}
 }
 
-// A graph of dollars adds up what each metric is worth, by the list that `lull cost` uses; the
-// share of writes in time is judged by the promise that the alarm has.
 // A stack may have seven sinks with 27 alarms each. CloudWatch refuses a dashboard with more than
 // 100 alarms in a widget, and the deploy fails.
 func TestNoWidgetShowsMoreAlarmsThanCloudWatchTakes(t *testing.T) {
@@ -226,6 +224,8 @@ func TestNoWidgetShowsMoreAlarmsThanCloudWatchTakes(t *testing.T) {
 	}
 }
 
+// A graph of dollars adds up what each metric is worth, by the list that `lull cost` uses; the
+// share of writes in time is judged by the promise that the alarm has.
 func TestTheDashboardShowsDollarsAndThePromise(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)

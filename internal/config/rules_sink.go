@@ -25,7 +25,8 @@ var sinkRules = []Rule{
 	},
 	{
 		"sink-kind",
-		"The options of a sink's kind fit its other settings, and no request has more documents than the kind can send.",
+		"The options of a sink's kind fit its other settings, and no request has more documents than the kind can " +
+			"send.",
 		each((*Config).linkedSinks, checkSinkKind),
 	},
 	{
