@@ -47,21 +47,14 @@ func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
 		for _, body := range object {
 			msgs = append(msgs, queue.Message{ID: "m", Body: body})
 		}
-		packed, err := archive.Encode(msgs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		packed := usecasetest.Must(archive.Encode(msgs))(t)
 		names = append(names, archive.Parts{
 			Received: time.Now().Add(time.Duration(i) * time.Second), Lane: flight.Live, Sink: "search", ID: "ID",
 		}.Name())
-		if err := s.Put(t.Context(), names[i], packed); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, s.Put(t.Context(), names[i], packed))
 	}
 	broken := names[3] + "x"
-	if err := s.Put(t.Context(), broken, []byte("no object")); err != nil {
-		t.Fatal(err)
-	}
+	usecasetest.OK(t, s.Put(t.Context(), broken, []byte("no object")))
 	for _, dry := range []bool{true, false} {
 		got, err := f.Forget(t.Context(), usecasetest.Doc("a"), dry)
 		if err != nil || got.Messages != 5 || got.Undecoded != 1 ||

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -23,20 +24,12 @@ var hostile = []string{
 // commit puts a row into the table as a write leaves it.
 func (s *stack) commit(doc shard.DocID) {
 	s.Helper()
-	version, err := shard.ParseVersion(shard.ClassInt, "1")
-	if err != nil {
-		s.Fatal(err)
-	}
-	key, err := shard.NewOrderKey(shard.Parts{Version: version, Digest: shard.Digest{1}})
-	if err != nil {
-		s.Fatal(err)
-	}
+	version := usecasetest.Must(shard.ParseVersion(shard.ClassInt, "1"))(s)
+	key := usecasetest.Must(shard.NewOrderKey(shard.Parts{Version: version, Digest: shard.Digest{1}}))(s)
 	w := shard.Write{Doc: doc, Update: []shard.Action{
 		{Verb: shard.Set, Attr: shard.AttrCommitted, Val: shard.Value{Kind: shard.KindBinary, Text: string(key)}},
 	}}
-	if _, err := s.Shards.Write(s.Context(), w); err != nil {
-		s.Fatal(err)
-	}
+	usecasetest.Must(s.Shards.Write(s.Context(), w))(s)
 }
 
 type documentPage struct {

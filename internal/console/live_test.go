@@ -15,6 +15,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // pulse is a stack whose status counts how often it was asked.
@@ -172,9 +173,7 @@ func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pulse{}
 		sender, hangUp := serve(t, New(Options{API: p, Clock: clock.System{}}))
-		if _, err := io.WriteString(sender, "GET /console/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(io.WriteString(sender, "GET /console/events HTTP/1.1\r\nHost: localhost\r\n\r\n"))(t)
 		lines := make(chan string, 1000)
 		go func() {
 			for s := bufio.NewScanner(sender); s.Scan(); {

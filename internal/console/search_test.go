@@ -10,16 +10,14 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
 // write puts a document into the sink.
 func (s *stack) write(id, document string) {
 	s.Helper()
-	doc, err := shard.NewDocID("content", id)
-	if err != nil {
-		s.Fatal(err)
-	}
+	doc := usecasetest.Must(shard.NewDocID("content", id))(s)
 	out := s.index.Write(s.Context(), []sink.Op{{
 		Doc: doc, Kind: shard.Put, Fence: 7, Key: "", Version: "3", At: time.Now(), Document: []byte(document),
 	}})
@@ -91,9 +89,7 @@ func TestSearchIsBoundedAndSaysWhatIsWrong(t *testing.T) {
 	w := s.ask(searchPath("word"), "")
 	size := w.Body.Len()
 	var got found
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	usecasetest.OK(t, json.Unmarshal(w.Body.Bytes(), &got))
 	if size > 100<<10 || len(got.Hits) != 25 || !got.More {
 		t.Errorf("got %d bytes, %d hits, more %t; want a bounded answer of 25", size, len(got.Hits), got.More)
 	}

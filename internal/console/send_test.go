@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -36,10 +37,7 @@ type written struct{ Messages []draft }
 func (w written) sendable(t *testing.T, unchecked bool) string {
 	t.Helper()
 	p := map[string]any{"messages": w.Messages, "unchecked": unchecked}
-	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := usecasetest.Must(json.Marshal(p))(t)
 	return string(text)
 }
 
@@ -126,10 +124,7 @@ func TestVersionsOfATrialAreInTheirOrder(t *testing.T) {
 			}
 		}
 	})
-	forms, err := s.Forms(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	forms := usecasetest.Must(s.Forms(t.Context()))(t)
 	for _, form := range forms.Forms {
 		w, err := (&console{Options: s.options}).drafts(
 			t.Context(),

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/usecasetest"
+
 	"go.uber.org/goleak"
 )
 
@@ -76,9 +78,7 @@ func TestOneHalfSentRequestHoldsNothingUp(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sender, hangUp := serve(t, http.HandlerFunc(echo))
-			if _, err := io.WriteString(sender, sent); err != nil {
-				t.Fatal(err)
-			}
+			usecasetest.Must(io.WriteString(sender, sent))(t)
 			synctest.Wait()
 			if took := hangUp(); took > goodbye+time.Second {
 				t.Errorf("%s: it ended after %s, want %s at most", name, took, goodbye)
@@ -123,9 +123,7 @@ func TestAnAnswerMayTakeLongerThanARequest(t *testing.T) {
 				ended <- nil
 			}
 		}))
-		if _, err := io.WriteString(sender, half+" whole"); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(io.WriteString(sender, half+" whole"))(t)
 		go func() { _, _ = io.Copy(io.Discard, sender) }()
 		if err := <-ended; err != nil {
 			t.Errorf("the request's context ended: %v", err)

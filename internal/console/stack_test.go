@@ -101,9 +101,7 @@ func (s *stack) park(body string, reason deadletter.Reason, died time.Time) stri
 	}
 	l := deadletter.New(m, reason, "a detail", doc, key, 0, died)
 	l.Sink, l.Lane = "search", "live"
-	if _, err := s.rig.Letters.Park(s.Context(), l); err != nil {
-		s.Fatal(err)
-	}
+	usecasetest.Must(s.rig.Letters.Park(s.Context(), l))(s)
 	return l.ID
 }
 

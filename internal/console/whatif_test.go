@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // simulator tells lines until nobody reads, or once.
@@ -80,14 +81,8 @@ func TestWhatIfEndsWithItsRequest(t *testing.T) {
 	server := httptest.NewServer(New(Options{Simulator: s, Clock: clock.System{}}))
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/console/whatif", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := usecasetest.Must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/console/whatif", strings.NewReader("{}")))(t)
+	answer := usecasetest.Must(server.Client().Do(r))(t)
 	defer answer.Body.Close()
 	cancel()
 	if err := <-s.ended; !errors.Is(err, context.Canceled) {

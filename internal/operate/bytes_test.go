@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lullhq/lull/internal/usecasetest"
+
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
@@ -35,9 +37,7 @@ func TestDeadLetterIsShownByteForByteAlsoWhereItIsNotUTF8(t *testing.T) {
 			l := deadletter.New(queue.Message{ID: "m", Body: body, Sent: g.Clock.Now()}, deadletter.Undecodable, "", "",
 				"", 0, g.Clock.Now())
 			l.Sink, l.Lane = "search", "live"
-			if _, err := g.rig.Letters.Park(t.Context(), l); err != nil {
-				t.Fatal(err)
-			}
+			usecasetest.Must(g.rig.Letters.Park(t.Context(), l))(t)
 			got, err := api.Letter(t.Context(), l.ID)
 			if err != nil || got.Body != body {
 				t.Errorf("got %q, error %v; want %q", got.Body, err, body)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/usecasetest"
+
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
@@ -22,10 +24,7 @@ import (
 func listed(t *testing.T, api operate.API, f operate.DocumentFilter) (lines, notes []string) {
 	t.Helper()
 	for range 1000 {
-		p, err := api.Documents(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := usecasetest.Must(api.Documents(t.Context(), f))(t)
 		if f.Limit > 0 && len(p.Documents) > f.Limit {
 			t.Fatalf("a page of %d documents, want %d at most", len(p.Documents), f.Limit)
 		}
@@ -55,9 +54,7 @@ func (g *ground) documents() {
 	}
 	l := deadletter.New(queue.Message{ID: "m", Body: put("rowless", 7)}, deadletter.Contract, "data: missing",
 		"content#rowless", g.rig.EventOf(put("rowless", 7)).Key, 0, time.Now())
-	if _, err := g.rig.Letters.Park(g.Context(), l); err != nil {
-		g.Fatal(err)
-	}
+	usecasetest.Must(g.rig.Letters.Park(g.Context(), l))(g)
 }
 
 func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {

@@ -58,10 +58,7 @@ func TestAMessageGoesToEverySinkOfItsCollectionOrToTheOneThatIsNamed(t *testing.
 			{far, "search", 0, 0, "not for sink search"},
 		} {
 			before := []int{g.sent("search live"), g.sent("remote live")}
-			done, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(tt.body), Sink: tt.sink})
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := usecasetest.Must(api.Publish(t.Context(), operate.Publication{Messages: outgoing(tt.body), Sink: tt.sink}))(t)
 			got := []int{g.sent("search live") - before[0], g.sent("remote live") - before[1]}
 			if !slices.Equal(got, []int{tt.search, tt.remote}) {
 				t.Errorf("%s to %q: sent %v", tt.body, tt.sink, got)
@@ -81,10 +78,7 @@ func TestAMessageGoesToEverySinkOfItsCollectionOrToTheOneThatIsNamed(t *testing.
 // explained is what is said of a document, for each sink.
 func explained(t *testing.T, api operate.API, key shard.DocID) []operate.Explanation {
 	t.Helper()
-	x, err := api.Explain(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := usecasetest.Must(api.Explain(t.Context(), key))(t)
 	return append([]operate.Explanation{x}, x.Others...)
 }
 
@@ -143,15 +137,11 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 		}
 		g.hold("three", put("a", 200))
 		remote.hold("four", put("a", 200))
-		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: own, By: "ann"}); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(api.Cancel(t.Context(), operate.Cancellation{Key: own, By: "ann"}))(t)
 		if g.rig.Row(own).Pending != "" || g.rig.Row("content#a").Pending == "" {
 			t.Errorf("cancelled for one sink: %+v, %+v", g.rig.Row("content#a"), g.rig.Row(own))
 		}
-		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", By: "ann"}); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", By: "ann"}))(t)
 		if g.rig.Row("content#a").Pending != "" {
 			t.Errorf("cancelled for all: %+v", g.rig.Row("content#a"))
 		}
@@ -160,9 +150,7 @@ func TestAnOrderAboutADocumentIsAboutAllOfItsSinks(t *testing.T) {
 			t.Errorf("dead letters %+v, %v: want one of each sink", letters, err)
 		}
 		for _, id := range []flight.ID{"one", "two", "three", "four"} {
-			if err := g.flights.Delete(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
+			usecasetest.OK(t, g.flights.Delete(t.Context(), id))
 		}
 		forgotten, err := api.Forget(t.Context(), operate.ForgetOrder{Key: own, By: "ann"})
 		if err != nil || forgotten.Remaining != 0 {
@@ -201,9 +189,7 @@ func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
 		l := deadletter.New(queue.Message{ID: "m", Body: put("a", 2)}, deadletter.Cancelled, "", e.Doc.In("gone"), e.Key, 0,
 			time.Now())
 		l.Sink, l.Lane = "gone", string(flight.Live)
-		if _, err := g.rig.Letters.Park(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(g.rig.Letters.Park(t.Context(), l))(t)
 		g.die(put("b", 3), deadletter.RejectedBySink)
 		for key, want := range map[shard.DocID]int{
 			"content#a": 3, "content@search#a": 1, "content@remote#a": 1, "content@gone#a": 1, "content#c": 0,
@@ -310,9 +296,7 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 		if got, _ := fill(order); !maps.Equal(got, want) {
 			t.Errorf("once more: %v, want %v", got, want)
 		}
-		if _, err := api.Pause(t.Context(), operate.PauseOrder{Sink: "remote", By: "ann"}); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(api.Pause(t.Context(), operate.PauseOrder{Sink: "remote", By: "ann"}))(t)
 		order.Cursor = ""
 		step, err := api.Backfill(t.Context(), order)
 		if err == nil || !strings.Contains(err.Error(), "remote is paused") {
@@ -398,10 +382,7 @@ func backfilled(t *testing.T, api operate.API, order operate.BackfillOrder) (map
 	t.Helper()
 	got, lines := map[string]int{}, []operate.BackfillLine(nil)
 	for order.Cursor = ""; ; {
-		step, err := api.Backfill(t.Context(), order)
-		if err != nil {
-			t.Fatal(err)
-		}
+		step := usecasetest.Must(api.Backfill(t.Context(), order))(t)
 		for outcome, n := range step.Outcomes {
 			got[outcome] += n
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/usecasetest"
+
 	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -24,9 +26,7 @@ import (
 func (g *ground) everywhere(id string) {
 	g.Helper()
 	g.commit(g.hold("old-"+flight.ID(id), put(id, 3)), `{"title":"secret"}`)
-	if err := g.flights.Delete(g.Context(), "old-"+flight.ID(id)); err != nil {
-		g.Fatal(err)
-	}
+	usecasetest.OK(g, g.flights.Delete(g.Context(), "old-"+flight.ID(id)))
 	g.die(put(id, 4), deadletter.RejectedBySink)
 	e := g.hold("f-"+flight.ID(id), put(id, 5))
 	err := g.Schedule.Put(g.Context(), schedule.Item{
@@ -50,21 +50,14 @@ func TestForgetTakesADocumentOutOfTheArchive(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.Config.Debounce.MinInterval = 0
 		g.commit(g.hold("old-a", put("a", 3)), `{"title":"secret"}`)
-		if err := g.flights.Delete(t.Context(), "old-a"); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, g.flights.Delete(t.Context(), "old-a"))
 		store := memory.NewArchive(clock.System{}, 24*time.Hour)
 		g.Archive = store
 		msgs := []queue.Message{{ID: "1", Body: put("a", 3)}, {ID: "2", Body: put("b", 1)}}
-		object, err := archive.Encode(msgs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := usecasetest.Must(archive.Encode(msgs))(t)
 		name := archive.Parts{Received: time.Now(), Lane: flight.Live, Sink: "search", Messages: 2, ID: "ID"}.Name()
 		for n, b := range map[archive.Name][]byte{name: object, name + "x": []byte("broken")} {
-			if err := store.Put(t.Context(), n, b); err != nil {
-				t.Fatal(err)
-			}
+			usecasetest.OK(t, store.Put(t.Context(), n, b))
 		}
 		for _, dry := range []bool{true, false} {
 			got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", DryRun: dry, By: "ann"})
@@ -125,9 +118,7 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 			t.Errorf("listed as %+v, %v", list, err)
 		}
 		// Index ends the flight. Then nothing remains, however often it is asked.
-		if err := g.flights.Delete(t.Context(), "f-a"); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, g.flights.Delete(t.Context(), "f-a"))
 		for range 2 {
 			if got, err = api.Forget(t.Context(), order); err != nil || got.Remaining != 0 ||
 				g.rig.Row("content#a") != row {
@@ -140,9 +131,7 @@ func TestForgetRemovesADocumentFromEveryPlace(t *testing.T) {
 			t.Errorf("another document: %s, %v", places(got), err)
 		}
 		// An operator may take it back: the versions of the source count again.
-		if _, err := api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: "5", By: "ann"}); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: "5", By: "ann"}))(t)
 		g.commit(g.hold("g", put("a", 5)), `{"title":"back"}`)
 	})
 }
@@ -156,14 +145,10 @@ func TestForgetSaysWhatRemains(t *testing.T) {
 			e := g.rig.EventOf(put(id, 1))
 			l := deadletter.New(message(body), deadletter.RejectedBySink, "x", e.Doc, e.Key, 0, time.Now())
 			l.Sink, l.Lane = "search", string(flight.Live)
-			if _, err := g.rig.Letters.Park(t.Context(), l); err != nil {
-				t.Fatal(err)
-			}
+			usecasetest.Must(g.rig.Letters.Park(t.Context(), l))(t)
 		}
 		unclear := deadletter.New(message(`{"subject": "a`), deadletter.Undecodable, "x", "", "", 0, time.Now())
-		if _, err := g.rig.Letters.Park(t.Context(), unclear); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(g.rig.Letters.Park(t.Context(), unclear))(t)
 		got, err := api.Forget(t.Context(), operate.ForgetOrder{Key: "content#a", By: "ann"})
 		if err != nil || got.Remaining != 2 || got.Waits != 0 {
 			t.Fatalf("got %s, %+v, %v", places(got), got, err)

@@ -162,9 +162,7 @@ func (g *ground) die(body string, reason deadletter.Reason) string {
 	l := deadletter.New(queue.Message{ID: "m-" + e.Version, Body: body, Sent: time.Now()}, reason,
 		"mapper_parsing_exception", e.Doc, e.Key, 0, time.Now())
 	l.Sink, l.Lane = "search", string(flight.Live)
-	if _, err := g.rig.Letters.Park(g.Context(), l); err != nil {
-		g.Fatal(err)
-	}
+	usecasetest.Must(g.rig.Letters.Park(g.Context(), l))(g)
 	g.rig.Write(shard.Park(e.Doc, e.Key, micros(), time.Now().Add(time.Hour).Unix(), g.rig.Row(e.Doc)))
 	return l.ID
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/usecasetest"
+
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
@@ -27,9 +29,7 @@ func (g *ground) parkMany(n int) {
 		l := deadletter.New(queue.Message{ID: fmt.Sprint("m-", i), Body: fmt.Sprint("body ", i), Sent: began}, reason,
 			"detail", doc, "", 0, began.Add(time.Duration(i)*time.Microsecond))
 		l.Sink, l.Lane = "search", "live"
-		if _, err := g.rig.Letters.Park(g.Context(), l); err != nil {
-			g.Fatal(err)
-		}
+		usecasetest.Must(g.rig.Letters.Park(g.Context(), l))(g)
 	}
 }
 
@@ -99,9 +99,7 @@ func TestDeadLettersAreCountedByReasonUpToABound(t *testing.T) {
 		}
 		g.parkMany(1000)
 		redriven := g.die(put("a", 1), deadletter.Cancelled)
-		if err := g.rig.Letters.MarkRedriven(t.Context(), redriven, time.Now(), false); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, g.rig.Letters.MarkRedriven(t.Context(), redriven, time.Now(), false))
 		c, err := api.LetterGroups(t.Context(), operate.LetterFilter{})
 		if err != nil || len(c.Groups) != 4 || c.Capped {
 			t.Fatalf("got %+v, error %v; want four groups", c, err)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/usecasetest"
+
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/enrich"
@@ -79,10 +81,7 @@ func TestARefusedMessageSaysWhichOfSeveralSourcesWasTaken(t *testing.T) {
 		cfg.Sources["cms"] = config.Source{Kind: "govuk", Match: []source.Match{{Named: true}}}
 		cfg.DefaultSource = "native"
 		cfg.Complete()
-		sources, err := source.New(&cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sources := usecasetest.Must(source.New(&cfg))(t)
 		g.Config, g.Sources = &cfg, sources
 		content := `{"content_id":"a","payload_version":1}`
 		named := queue.Outgoing{
@@ -161,12 +160,8 @@ func TestStatusCountsQueuesFlightsAndDeadLetters(t *testing.T) {
 		g.hold("f", put("a", 7))
 		redriven := g.die(put("b", 1), deadletter.RejectedBySink)
 		g.die(put("c", 1), deadletter.RejectedBySink)
-		if err := g.rig.Letters.MarkRedriven(t.Context(), redriven, time.Now(), false); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("d", 1))}); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, g.rig.Letters.MarkRedriven(t.Context(), redriven, time.Now(), false))
+		usecasetest.Must(api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("d", 1))}))(t)
 		until := micros().Add(time.Minute)
 		g.rig.Write(shard.Trip("remote", micros(), until, 2))
 		s, err := api.Status(t.Context())
@@ -207,9 +202,7 @@ func TestExplainGathersRowSinkFlightDeadLettersAndDecisions(t *testing.T) {
 		if !strings.HasPrefix(x.Sentence, "Version 9 waits for the lull") {
 			t.Errorf("sentence %q", x.Sentence)
 		}
-		if err := g.flights.Delete(t.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, g.flights.Delete(t.Context(), "g"))
 		if x, err := api.Explain(t.Context(), "content#a"); err != nil || len(x.Held) != 0 {
 			t.Errorf("without its manifest: %+v, error %v", x.Held, err)
 		}
@@ -353,9 +346,7 @@ func TestAFailingDeadLetterIsNamedAndTheOthersAreDone(t *testing.T) {
 		stray := deadletter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, deadletter.Undecodable, "", "", "",
 			0, time.Now())
 		stray.Sink = "gone"
-		if _, err := g.rig.Letters.Park(t.Context(), stray); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.Must(g.rig.Letters.Park(t.Context(), stray))(t)
 		g.die(put("a", 1), deadletter.RejectedBySink)
 		res, err := api.Redrive(t.Context(), operate.LetterOrder{By: "ann", All: true})
 		if err == nil || res.Outcomes["sent"] != 1 || res.Outcomes["failed"] != 1 || len(res.Lines) != 2 ||
@@ -463,10 +454,7 @@ func TestTheHandlerRefusesWhatItCannotRead(t *testing.T) {
 		"nothing there":     {"/operate/letter", `{"id":"x"}`, http.StatusNotFound},
 		"no such question":  {"/operate/destroy", `{}`, http.StatusNotFound},
 	} {
-		resp, err := server.Client().Post(server.URL+tt.path, "application/json", strings.NewReader(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := usecasetest.Must(server.Client().Post(server.URL+tt.path, "application/json", strings.NewReader(tt.body)))(t)
 		text, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if resp.StatusCode != tt.status {
@@ -525,14 +513,8 @@ func TestExplanationsAndListsHoldNoContent(t *testing.T) {
 	secret := `{"type":"doc.changed","subject":"a","sequence":"1","data":{"title":"secret"}}`
 	g.hold("f", secret)
 	g.die(strings.Replace(secret, `"1"`, `"2"`, 1), deadletter.RejectedBySink)
-	x, err := g.Explain(t.Context(), "content#a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := g.Letters(t.Context(), operate.LetterFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := usecasetest.Must(g.Explain(t.Context(), "content#a"))(t)
+	list := usecasetest.Must(g.Letters(t.Context(), operate.LetterFilter{}))(t)
 	for _, v := range []any{x, list} {
 		text, err := json.Marshal(v)
 		if err != nil || bytes.Contains(text, []byte("secret")) {

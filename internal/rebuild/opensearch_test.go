@@ -68,15 +68,9 @@ func (e *engine) ask(method, path, body string) map[string]any {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.Context()), time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, e.url+path, strings.NewReader(body))
-	if err != nil {
-		e.Fatal(err)
-	}
+	req := usecasetest.Must(http.NewRequestWithContext(ctx, method, e.url+path, strings.NewReader(body)))(e)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-	if err != nil {
-		e.Fatal(err)
-	}
+	resp := usecasetest.Must((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(e)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	var answer map[string]any
@@ -129,9 +123,7 @@ func (e *engine) write(id, document string) error {
 func (e *engine) seed(n int) {
 	e.Helper()
 	for i := range n {
-		if err := e.write(fmt.Sprint("d", i), fmt.Sprintf(`{"n":"%d"}`, i)); err != nil {
-			e.Fatal(err)
-		}
+		usecasetest.OK(e, e.write(fmt.Sprint("d", i), fmt.Sprintf(`{"n":"%d"}`, i)))
 	}
 	e.ask(http.MethodPost, "/"+e.name+"/_refresh", "")
 }
@@ -178,10 +170,7 @@ func TestARealIndexIsRebuiltBesideWritersAndReaders(t *testing.T) {
 	if _, err := e.start(rebuild.Order{Mapping: []byte(mapping)}); !errors.Is(err, sink.ErrUnfit) {
 		t.Errorf("an index without an alias: %v, want it to ask for --drop-old", err)
 	}
-	first, err := e.start(rebuild.Order{Mapping: []byte(mapping), Drop: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := usecasetest.Must(e.start(rebuild.Order{Mapping: []byte(mapping), Drop: true}))(t)
 	go func() { // a reader, who counts what is never deleted
 		why := failed
 		defer func() { ended <- why }()
@@ -234,9 +223,7 @@ func TestARealMappingThatRefusesDocumentsNamesThem(t *testing.T) {
 	e := openEngine(t)
 	e.seed(20)
 	for _, id := range []string{"d3", "d7"} {
-		if err := e.write(id, `{"n":"secret"}`); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, e.write(id, `{"n":"secret"}`))
 	}
 	e.ask(http.MethodPost, "/"+e.name+"/_refresh", "")
 	p, err := e.start(rebuild.Order{Mapping: []byte(numbers), Drop: true})

@@ -671,9 +671,7 @@ func TestEarlierIndicesAreKeptAsManyAsWanted(t *testing.T) {
 		}
 		order := g.order()
 		order.Drop = true
-		if _, err := g.service().Start(g.Context(), order); err != nil {
-			g.Fatal(err)
-		}
+		usecasetest.Must(g.service().Start(g.Context(), order))(g)
 		g.clean("with --drop-old", 0)
 		g.settled("at the end")
 	})

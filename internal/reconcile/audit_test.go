@@ -101,9 +101,7 @@ func TestAnAuditGoesOnWhereItStopped(t *testing.T) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := b.run(audit(&reconcile.Audit{From: stop})); err != nil {
-				b.Fatal(err)
-			}
+			usecasetest.Must(b.run(audit(&reconcile.Audit{From: stop})))(b)
 			all := append(before, b.told()...)
 			slices.Sort(all)
 			if !slices.Equal(slices.Compact(all), want) {

@@ -82,9 +82,7 @@ func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, versions %t", name, versions), func(t *testing.T) {
 				playIn(t, versions, func(b *bench) {
 					make(b)
-					if err := b.bury("a"); err != nil {
-						b.Fatal(err)
-					}
+					usecasetest.OK(b, b.bury("a"))
 					b.buried("a")
 					b.Noted(journal.Removed, 1)
 					before := b.Row(usecasetest.Doc("a"))
@@ -153,9 +151,7 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 					}
 					b.inject = usecasetest.Healthy
 					time.Sleep(time.Minute)
-					if err := b.bury("a"); err != nil {
-						b.Fatal(err)
-					}
+					usecasetest.OK(b, b.bury("a"))
 					b.buried("a")
 				})
 			})

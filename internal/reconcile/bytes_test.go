@@ -16,10 +16,7 @@ import (
 // [bench.stored].
 func (b *bench) content(id string, version int, document string) shard.Content {
 	b.Helper()
-	made, err := b.sink.Generation(b.Context(), collection)
-	if err != nil {
-		b.Fatal(err)
-	}
+	made := usecasetest.Must(b.sink.Generation(b.Context(), collection))(b)
 	return shard.ContentOf(b.Config.Generation(collection, "search")+"\n"+made, b.key(id, version), []byte(document))
 }
 

@@ -173,10 +173,7 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 		t.Run(fmt.Sprintf("versions %t", versions), func(t *testing.T) {
 			playIn(t, versions, func(b *bench) {
 				b.drifted()
-				r, err := b.run()
-				if err != nil {
-					b.Fatal(err)
-				}
+				r := usecasetest.Must(b.run())(b)
 				if got := b.told(); !slices.Equal(got, everyKind) {
 					b.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(everyKind, "\n"))
 				}
@@ -200,7 +197,7 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 				b.Noted(journal.Raised, 2)
 				b.Noted(journal.Reasserted, 1)
 				// A second time there is nothing to repair. What only the source has remains.
-				if _, err = b.run(); err != nil || !slices.Equal(b.told(), everyKind[2:4]) {
+				if _, err := b.run(); err != nil || !slices.Equal(b.told(), everyKind[2:4]) {
 					b.Errorf("again: %v, %v", b.told(), err)
 				}
 			})
@@ -293,9 +290,7 @@ func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
 	play(t, func(b *bench) {
 		b.row("a", 3, shard.Put)
 		b.stored("a", 5, -2*time.Second) // written by a clock that runs ahead
-		if _, err := b.run(); err != nil {
-			b.Fatal(err)
-		}
+		usecasetest.Must(b.run())(b)
 		late := b.EventOf(usecasetest.Put("a", 4))
 		_, err := b.Shards.Write(b.Context(), shard.Admit(shard.Admission{
 			Doc: late.Doc, Key: late.Key, Class: late.Class, Flight: "f", Now: usecasetest.Now(),

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // Faults, line 51: neither by number nor by age.
@@ -43,9 +44,7 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 		third := b.letter(message(`{"type":"doc.changed","collection":"other","subject":"3","sequence":"1","data":{}}`),
 			deadletter.RejectedBySink)
 		b.letter(message(`not JSON`), deadletter.Undecodable)
-		if err := b.Letters.MarkRedriven(b.Context(), third, time.Now(), false); err != nil {
-			b.Fatal(err)
-		}
+		usecasetest.OK(b, b.Letters.MarkRedriven(b.Context(), third, time.Now(), false))
 		tests := []struct {
 			name string
 			s    redrive.Selection
@@ -176,9 +175,7 @@ func TestCampaignGoesOnAfterADeadLetterThatFails(t *testing.T) {
 		b.die(message(put("1", 1)))
 		stray := deadletter.New(message("x"), deadletter.Undecodable, "", "", "", 0, time.Now())
 		stray.Sink = "gone"
-		if _, err := b.Letters.Park(b.Context(), stray); err != nil {
-			b.Fatal(err)
-		}
+		usecasetest.Must(b.Letters.Park(b.Context(), stray))(b)
 		b.die(message(put("2", 1)))
 		tally, err := b.service.Redrive(b.Context(), redrive.Order{})
 		if err == nil || tally[redrive.Sent] != 2 || tally[redrive.Failed] != 1 {

@@ -143,9 +143,7 @@ func (b *bench) plan(version int) schedule.Item {
 		ID: deadletter.ID(e.Doc, e.Key, ""), Doc: e.Doc, Key: e.Key, Sink: "search", Lane: flight.Bulk, MessageID: m.ID,
 		NotBefore: time.Now().Add(time.Duration(version) * time.Hour), FirstSent: m.Sent, Body: m.Body,
 	}
-	if err := b.schedule.Put(b.Context(), it); err != nil {
-		b.Fatal(err)
-	}
+	usecasetest.OK(b, b.schedule.Put(b.Context(), it))
 	return it
 }
 

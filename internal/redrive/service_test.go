@@ -59,9 +59,7 @@ func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
 		b.die(m)
 		l := deadletter.New(m, deadletter.Contract, "", e.Doc, e.Key, 0, time.Now())
 		l.ID, l.Sink, l.Lane = deadletter.Astray("search", e.Doc, e.Key), "search", "live"
-		if _, err := b.Letters.Park(b.Context(), l); err != nil {
-			b.Fatal(err)
-		}
+		usecasetest.Must(b.Letters.Park(b.Context(), l))(b)
 		b.one(l.ID, redrive.How{By: "ann"}, redrive.Sent)
 		b.sent(b.live, 1)
 		if r := b.Row(e.Doc); r.Dead != e.Key {
@@ -82,9 +80,7 @@ func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
 		unknown := deadletter.New(torn, deadletter.Undecodable, "", "", "", 0, time.Now())
 		unknown.Sink, unknown.Lane = "other", "live"
 		for _, l := range []deadletter.Letter{stray, unknown} {
-			if _, err := b.Letters.Park(b.Context(), l); err != nil {
-				b.Fatal(err)
-			}
+			usecasetest.Must(b.Letters.Park(b.Context(), l))(b)
 		}
 		cms := b.Config.Sources["native"]
 		cms.Match = append(cms.Match, source.Match{Sink: "search"})
@@ -262,9 +258,7 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 				e := b.Event(m)
 				l := deadletter.New(m, deadletter.Refusals, "", e.Doc, e.Key, 0, time.Now())
 				l.Sink, l.Lane = "search", "bulk"
-				if _, err := b.Letters.Park(b.Context(), l); err != nil {
-					b.Fatal(err)
-				}
+				usecasetest.Must(b.Letters.Park(b.Context(), l))(b)
 				tt.row(b, m)
 				before := b.Row(e.Doc)
 				dry := tt.want
@@ -330,16 +324,12 @@ func TestDeadLetterThatCannotBeCopiedStays(t *testing.T) {
 		b.one(b.die(m), redrive.How{}, redrive.TooLarge)
 		empty := deadletter.New(message(""), deadletter.Undecodable, "", "", "", 0, time.Now())
 		empty.Sink = "search"
-		if _, err := b.Letters.Park(b.Context(), empty); err != nil {
-			b.Fatal(err)
-		}
+		usecasetest.Must(b.Letters.Park(b.Context(), empty))(b)
 		b.one(empty.ID, redrive.How{}, redrive.Empty)
 		b.one(empty.ID, redrive.How{DryRun: true}, redrive.Empty)
 		lost := deadletter.New(message("x"), deadletter.Undecodable, "", "", "", 0, time.Now())
 		lost.Sink = "gone"
-		if _, err := b.Letters.Park(b.Context(), lost); err != nil {
-			b.Fatal(err)
-		}
+		usecasetest.Must(b.Letters.Park(b.Context(), lost))(b)
 		if got, err := b.redrive(lost.ID); got != redrive.Failed || err == nil {
 			b.Errorf("no such sink: got %s, error %v", got, err)
 		}

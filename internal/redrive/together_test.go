@@ -84,9 +84,7 @@ func TestOnlyWhatMayBeSentGoesWithItsMessage(t *testing.T) {
 		newer := b.EventOf(put("one message 2", 2))
 		b.Admit(newer)
 		b.commit(newer)
-		if err := b.Letters.MarkRedriven(b.Context(), ids[3], time.Now(), false); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, b.Letters.MarkRedriven(b.Context(), ids[3], time.Now(), false))
 		late := message("one message ")
 		late.Sent = late.Sent.Add(time.Minute) // the same body, published again
 		b.SendLetter(b.dead, late, events[4], deadletter.RejectedBySink)

@@ -74,10 +74,7 @@ func (b *bench) archived(sent time.Time, bodies ...string) archive.Name {
 	for i, body := range bodies {
 		msgs = append(msgs, queue.Message{ID: fmt.Sprint("m", i), Sent: sent, Body: body})
 	}
-	object, err := archive.Encode(msgs)
-	if err != nil {
-		b.Fatal(err)
-	}
+	object := usecasetest.Must(archive.Encode(msgs))(b)
 	return b.object(object, len(msgs))
 }
 
@@ -86,9 +83,7 @@ func (b *bench) object(object []byte, n int) archive.Name {
 	name := archive.Parts{
 		Received: time.Now(), Lane: flight.Live, Sink: "search", Messages: n, ID: "ID",
 	}.Name()
-	if err := b.store.Put(b.Context(), name, object); err != nil {
-		b.Fatal(err)
-	}
+	usecasetest.OK(b, b.store.Put(b.Context(), name, object))
 	time.Sleep(time.Second)
 	return name
 }
@@ -124,17 +119,9 @@ func (b *bench) outcomes(want map[Outcome]int) {
 // inRun is a key as one of a resync run.
 func inRun(t *testing.T, k shard.OrderKey, run string) shard.OrderKey {
 	t.Helper()
-	p, err := k.Parts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.Run, err = shard.ParseRun(run); err != nil {
-		t.Fatal(err)
-	}
-	if k, err = shard.NewOrderKey(p); err != nil {
-		t.Fatal(err)
-	}
-	return k
+	p := usecasetest.Must(k.Parts())(t)
+	p.Run = usecasetest.Must(shard.ParseRun(run))(t)
+	return usecasetest.Must(shard.NewOrderKey(p))(t)
 }
 
 const (
@@ -261,14 +248,10 @@ func TestWhatCannotBeReplayedIsNamedAndTheRestGoesOn(t *testing.T) {
 			`{"type":"doc.changed","subject":"b","sequence":"1","data":{"title":"`+large+`"}}`)
 		broken := b.object([]byte("not gzip"), 7)
 		stranger := archive.Name("2026/odd:name")
-		if err := b.store.Put(b.Context(), stranger, nil); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, b.store.Put(b.Context(), stranger, nil))
 		gone := archive.Parts{Received: time.Now(), Lane: flight.Live, Sink: "gone", Messages: 1, ID: "ID"}.Name()
 		object, _ := archive.Encode([]queue.Message{{ID: "m", Body: usecasetest.Put("a", 1)}})
-		if err := b.store.Put(b.Context(), gone, object); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, b.store.Put(b.Context(), gone, object))
 		time.Sleep(time.Second)
 		b.archived(time.Now(), usecasetest.Put("c", 1))
 		b.order.To = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -310,10 +293,7 @@ func TestOfAMessageOnlyTheEventsThatAreWantedGo(t *testing.T) {
 		c.DefaultSource, c.Sources = "", map[string]config.Source{"files": {Kind: "s3"}}
 		c.Payload.Allow = []config.BucketPrefix{{Bucket: "docs"}}
 		c.Complete()
-		set, err := source.New(&c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := usecasetest.Must(source.New(&c))(t)
 		b.Service.Config, b.Service.Sources = &c, set
 		b.archived(time.Now(), `{"Records":[`+changed("a", 1)+","+changed("b", 1)+","+changed("c", 1)+"]}")
 		newer := set.Decode(queue.Message{Body: `{"Records":[` + changed("b", 2) + "]}"})[0].Event
@@ -376,10 +356,7 @@ func TestEveryKindCanBeReplayed(t *testing.T) {
 				c.Sources = map[string]config.Source{"example": kind.ExampleSettings()}
 				c.Payload.Allow = []config.BucketPrefix{{Bucket: cmp.Or(kind.Example.Change.Bucket, "none")}}
 				c.Complete()
-				set, err := source.New(&c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				set := usecasetest.Must(source.New(&c))(t)
 				b.Service.Config, b.Service.Sources = &c, set
 				e, err := set.Encode("example", source.Change{
 					Collection: c.DefaultCollection, ID: "a", Op: event.Put, Version: kind.Example.Change.Version,
@@ -388,10 +365,7 @@ func TestEveryKindCanBeReplayed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				object, err := archive.Encode([]queue.Message{{ID: "m", Sent: time.Now(), Body: e.Body, Attributes: e.Attributes}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				object := usecasetest.Must(archive.Encode([]queue.Message{{ID: "m", Sent: time.Now(), Body: e.Body, Attributes: e.Attributes}}))(t)
 				b.object(object, 1)
 				b.outcomes(map[Outcome]int{Sent: 1})
 			})

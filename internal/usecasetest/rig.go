@@ -71,6 +71,23 @@ func Open(t *testing.T, change func(*config.Config)) *Rig {
 	return r
 }
 
+// OK ends a test where a step fails that it stands on.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Must is OK for a step with a result: v := Must(step())(t).
+func Must[V any](v V, err error) func(t testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		OK(t, err)
+		return v
+	}
+}
+
 // Queue is a queue in memory with the configuration's visibility.
 func (r *Rig) Queue(name string, retention time.Duration) *memory.Queue {
 	return memory.NewQueue(clock.System{}, memory.QueueSettings{
