@@ -2,10 +2,10 @@ package sinktest
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/storetest"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -73,27 +73,23 @@ var fences = []duty{
 // order, a write is applied or refused as newer, and in the end the greatest fence is there.
 func greatestFenceStays(t *testing.T, b *bundle) {
 	const writers, documents = 8, 5
-	var wg sync.WaitGroup
-	for w := range writers {
-		wg.Go(func() {
-			ops := make([]sink.Op, documents)
-			for d := range ops {
-				fence := event.Fence(1 + (w*3+d)%writers)
-				ops[d] = put(docID("content", fmt.Sprint(d)), fence, fmt.Sprintf(`{"fence":%d}`, fence))
+	storetest.AtOnce(writers, func(w int) {
+		ops := make([]sink.Op, documents)
+		for d := range ops {
+			fence := event.Fence(1 + (w*3+d)%writers)
+			ops[d] = put(docID("content", fmt.Sprint(d)), fence, fmt.Sprintf(`{"fence":%d}`, fence))
+		}
+		outcomes := b.sink.Write(t.Context(), ops)
+		if len(outcomes) != len(ops) {
+			t.Errorf("%d outcomes for %d ops: %+v", len(outcomes), len(ops), outcomes)
+			return
+		}
+		for i, o := range outcomes {
+			if o.Kind != sink.Applied && (o.Kind != sink.Newer || ops[i].Fence == writers) {
+				t.Errorf("fence %d of %s: %s (%s)", ops[i].Fence, ops[i].Doc, o.Kind, o.Reason)
 			}
-			outcomes := b.sink.Write(t.Context(), ops)
-			if len(outcomes) != len(ops) {
-				t.Errorf("%d outcomes for %d ops: %+v", len(outcomes), len(ops), outcomes)
-				return
-			}
-			for i, o := range outcomes {
-				if o.Kind != sink.Applied && (o.Kind != sink.Newer || ops[i].Fence == writers) {
-					t.Errorf("fence %d of %s: %s (%s)", ops[i].Fence, ops[i].Doc, o.Kind, o.Reason)
-				}
-			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	for d := range documents {
 		b.holds(t, put(docID("content", fmt.Sprint(d)), writers, fmt.Sprintf(`{"fence":%d}`, writers)))
 	}

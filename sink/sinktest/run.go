@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,15 @@ func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []
 	got := outcomes(t.Context(), t, b.sink, ops)
 	kinds(t, got, want...)
 	return got
+}
+
+// rejects writes an op that must be rejected, for a reason that does not quote it.
+func (b *bundle) rejects(t *testing.T, op sink.Op) {
+	t.Helper()
+	o := b.write(t, []sink.Op{op}, sink.Rejected)[0]
+	if o.Reason == "" || strings.Contains(o.Reason, Secret) {
+		t.Errorf("reason for %q: %q", op.Document, o.Reason)
+	}
 }
 
 // kinds compares outcomes. A single want is that of all of them.
