@@ -1,6 +1,7 @@
 package transition
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,10 +147,11 @@ func to(value config.TableOutage) func(config.Change) bool {
 // older ones, by setting. Both must be complete and valid. It says nothing about the options of the
 // CDK app, nor about another version of lull: Templates does.
 func Settings(older, newer *config.Config) []Finding {
-	found := entries(older, newer)
+	whole := entries(older, newer)
+	found := slices.Clone(whole)
 	for _, c := range config.Changes(older, newer) {
-		if ofOneOnly(c.Name, older, newer) {
-			continue
+		if slices.ContainsFunc(whole, func(f Finding) bool { return strings.HasPrefix(c.Name+".", f.Setting+".") }) {
+			continue // it belongs to an entry that only one of them has
 		}
 		f := Finding{Stack: Updated, Does: "in place"}
 		for _, r := range rules {
@@ -158,10 +160,7 @@ func Settings(older, newer *config.Config) []Finding {
 				break
 			}
 		}
-		f.Setting, f.Old, f.New = c.Name, c.Old, c.New
-		if f.Stack == "" {
-			f.Stack = Updated
-		}
+		f.Setting, f.Old, f.New, f.Stack = c.Name, c.Old, c.New, cmp.Or(f.Stack, Updated)
 		found = append(found, f)
 	}
 	return append(found, moves(older, newer)...)
@@ -242,12 +241,7 @@ func moves(older, newer *config.Config) (found []Finding) {
 // moved is what another list of sinks does. The first has the rows that are named after the
 // collection alone. So a list may only change after its first (ADR 0049).
 func moved(name string, from, to []string) Finding {
-	var added []string
-	for _, sink := range to {
-		if !slices.Contains(from, sink) {
-			added = append(added, sink)
-		}
-	}
+	added := slices.DeleteFunc(slices.Clone(to), func(sink string) bool { return slices.Contains(from, sink) })
 	gone := slices.ContainsFunc(from, func(sink string) bool { return !slices.Contains(to, sink) })
 	switch {
 	case from[0] == to[0] && gone:
@@ -276,19 +270,6 @@ func moved(name string, from, to []string) Finding {
 		First: fmt.Sprintf("leave %s the first, and add others after it. To replace it: %s, deploy, and for each sink that "+
 			"stays `lull verify %s --sink NAME --repair --source EXPORT`", from[0], strings.TrimPrefix(drain, "first "), name),
 	}
-}
-
-// ofOneOnly reports whether a setting belongs to an entry that only one of them has.
-func ofOneOnly(name string, older, newer *config.Config) bool {
-	group, rest, _ := strings.Cut(name, ".")
-	entry, _, _ := strings.Cut(rest, ".")
-	return slices.Contains(map[string][]string{
-		"sinks":   slices.Concat(only(older.Sinks, newer.Sinks), only(newer.Sinks, older.Sinks)),
-		"sources": slices.Concat(only(older.Sources, newer.Sources), only(newer.Sources, older.Sources)),
-		"collections": slices.Concat(
-			only(older.Collections, newer.Collections), only(newer.Collections, older.Collections),
-		),
-	}[group], entry)
 }
 
 // only are the names that a has and b does not have.

@@ -122,14 +122,10 @@ var holders = []string{"AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQ
 // Serious reports whether somebody should read this before they deploy. A version of a function is
 // removed and made anew by every deploy that changes the function.
 func (c Change) Serious() bool {
-	switch c.Action {
-	case Refused, Lost, Replaced:
-		return true
-	case Removed:
+	if c.Action == Removed {
 		return c.Kept || slices.Contains(holders, c.Type)
-	case Created, Updated:
 	}
-	return false
+	return slices.Contains([]Action{Refused, Lost, Replaced}, c.Action)
 }
 
 // Templates lists what a deploy of the newer template does to a stack that was deployed from the
@@ -163,15 +159,12 @@ type difference struct {
 }
 
 func (d *difference) put(id string, r Resource, a Action, by ...string) {
-	c := Change{ID: id, Type: r.Type, Name: r.name(), Action: a, By: by}
-	switch o := d.older.Resources[id]; a {
-	case Removed:
-		c.Kept = strings.HasPrefix(o.DeletionPolicy, "Retain")
-	case Replaced:
-		c.Kept = o.UpdateReplacePolicy == "Retain" && r.UpdateReplacePolicy == "Retain"
-	case Created, Updated, Refused, Lost:
+	o := d.older.Resources[id]
+	d.changes[id] = Change{
+		ID: id, Type: r.Type, Name: r.name(), Action: a, By: by,
+		Kept: a == Removed && strings.HasPrefix(o.DeletionPolicy, "Retain") ||
+			a == Replaced && o.UpdateReplacePolicy == "Retain" && r.UpdateReplacePolicy == "Retain",
 	}
-	d.changes[id] = c
 }
 
 // spread finds what a property that differs does to its resource, and reports whether anything is
