@@ -183,30 +183,19 @@ func (b *Bridge) pump(ctx context.Context, s Session) {
 
 // gather waits for a message, and a moment for others. more is false once the session has ended.
 func (b *Bridge) gather(ctx context.Context, from <-chan Message) (batch []Message, more bool) {
-	add := func(m Message, ok bool) bool {
-		if ok {
-			b.status.received(m, b.o.Clock.Now())
-			batch = append(batch, m)
-		}
-		return ok
-	}
-	select {
-	case m, ok := <-from:
-		if !add(m, ok) {
-			return nil, false
-		}
-	case <-ctx.Done():
-		return nil, false
-	}
-	moment, done := b.o.Clock.Deadline(ctx, linger)
-	defer done()
+	until, done := ctx, func() {} // the end of the moment, once there is a message
+	defer func() { done() }()
 	for len(batch) < queue.MaxEntries {
 		select {
 		case m, ok := <-from:
-			if !add(m, ok) {
+			if !ok {
 				return batch, false
 			}
-		case <-moment.Done():
+			b.status.received(m, b.o.Clock.Now())
+			if batch = append(batch, m); len(batch) == 1 {
+				until, done = b.o.Clock.Deadline(ctx, linger)
+			}
+		case <-until.Done():
 			return batch, ctx.Err() == nil
 		}
 	}
