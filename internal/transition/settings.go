@@ -273,11 +273,9 @@ func moved(name string, from, to []string) Finding {
 }
 
 // only are the names that a has and b does not have.
-func only[V any](a, b map[string]V) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(a)) {
-		if _, ok := b[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	return names
+func only[V any](a, b map[string]V) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(name string) bool {
+		_, both := b[name]
+		return both
+	})
 }
