@@ -172,7 +172,7 @@ func TestFlagsMayComeFirst(t *testing.T) {
 }
 
 // No stack is asked: there is none.
-func TestFlagsAreJudgedBeforeACommandRuns(t *testing.T) {
+func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"backfill c":                                 "--sink: name the sink that shall be filled",
@@ -186,6 +186,16 @@ func TestFlagsAreJudgedBeforeACommandRuns(t *testing.T) {
 		"doctor --timeout 0s":                        "--timeout 0s: want a time above 0",
 		"explain c#a --logs 3h":                      "--logs reads the functions' logs",
 		"explain c#a --aws --logs 59s":               "--logs 59s: want 1m to 744h",
+		"list --limit 0":                             "--limit 0: want 1 to 100000",
+		"config check one two":                       "accepts at most 1 arg(s)",
+		"config diff one":                            "accepts 2 arg(s)",
+		"new":                                        "accepts 1 arg(s)",
+		"object s3://bucket/key --why x":             "--why: of what? Give --abort",
+		"pause":                                      "name one sink, or --all",
+		"pause search --all":                         "name one sink, or --all",
+		"reconcile":                                  "accepts 1 arg(s)",
+		"reconcile con#tent":                         "COLLECTION: ",
+		"reconcile content --rate -1":                "--rate -1: want documents a second",
 		"list --limit 100001":                        "--limit 100001: want 1 to 100000",
 		"publish --lane express":                     "--lane express: want live or bulk",
 		"rebuild c --dry-run --keep -1":              "--keep -1: want 0 or more",

@@ -42,6 +42,5 @@ func TestDocumentsAreListed(t *testing.T) {
 	}
 	s.ask("list", "--collection", "news").want(t, "a delete", exitOK, "news#gone   fresh  8 (deleted)")
 	s.ask("list", "--state", "tired").want(t, "no state", exitUsage, "tired", "waiting")
-	s.ask("list", "--limit", "0").want(t, "none", exitUsage, "--limit 0: want 1 to")
 	s.ask("list", "--collection", "A B").want(t, "no collection", exitUsage, "A B")
 }

@@ -41,7 +41,6 @@ func TestAnObjectOfManyDocumentsIsReadFromAFolder(t *testing.T) {
 	s.ask("object", object, "--abort", "-o", "json").want(t, "too late to abort", exitOK, `"done": true`)
 	s.ask("object", "s3://cms-exports/other").want(t, "another one", exitMissing, "nothing was read")
 	s.ask("object", "other").want(t, "no address", exitUsage, "s3://bucket/key")
-	s.ask("object", object, "--why", "x").want(t, "why without abort", exitUsage, "--abort")
 	if got := s.ask("dead", "list"); !strings.Contains(got.out, "1 of 3 lines") {
 		t.Errorf("dead letters: %s%s", got.out, got.errors)
 	}

@@ -113,9 +113,6 @@ func copyFolder(t *testing.T, from, to string) {
 func TestReconcileRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
-	s.ask("reconcile", "con#tent").want(t, "a name that is not one", exitUsage, "COLLECTION: ")
-	s.ask("reconcile", "content", "--rate", "-1").want(t, "rate", exitUsage, "--rate -1: want documents a second")
-	s.ask("reconcile").want(t, "no collection", exitUsage)
 	s.ask("reconcile", "contents").want(t, "unknown", exitMissing, "no such collection")
 	s.ask("reconcile", "content").want(t, "nothing differs", exitOK, "documents in the sink")
 }

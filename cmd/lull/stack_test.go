@@ -182,7 +182,6 @@ func TestDoctorSendsAnEventThrough(t *testing.T) {
 	}
 	s.ask("get", "content#lull-doctor").want(t, "the synthetic document", exitMissing)
 	s.ask("doctor", "--collection", "No").want(t, "doctor of no collection", exitFailed, "1 of")
-	s.ask("doctor", "--timeout", "0s").want(t, "doctor in no time", exitUsage, "--timeout")
 }
 
 func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
