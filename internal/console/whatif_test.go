@@ -81,7 +81,8 @@ func TestWhatIfEndsWithItsRequest(t *testing.T) {
 	server := httptest.NewServer(New(Options{Simulator: s, Clock: clock.System{}}))
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := usecasetest.Must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/console/whatif", strings.NewReader("{}")))(t)
+	r := usecasetest.Must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/console/whatif",
+		strings.NewReader("{}")))(t)
 	answer := usecasetest.Must(server.Client().Do(r))(t)
 	defer answer.Body.Close()
 	cancel()

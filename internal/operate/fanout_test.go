@@ -58,7 +58,8 @@ func TestAMessageGoesToEverySinkOfItsCollectionOrToTheOneThatIsNamed(t *testing.
 			{far, "search", 0, 0, "not for sink search"},
 		} {
 			before := []int{g.sent("search live"), g.sent("remote live")}
-			done := usecasetest.Must(api.Publish(t.Context(), operate.Publication{Messages: outgoing(tt.body), Sink: tt.sink}))(t)
+			p := operate.Publication{Messages: outgoing(tt.body), Sink: tt.sink}
+			done := usecasetest.Must(api.Publish(t.Context(), p))(t)
 			got := []int{g.sent("search live") - before[0], g.sent("remote live") - before[1]}
 			if !slices.Equal(got, []int{tt.search, tt.remote}) {
 				t.Errorf("%s to %q: sent %v", tt.body, tt.sink, got)

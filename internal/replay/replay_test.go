@@ -365,7 +365,8 @@ func TestEveryKindCanBeReplayed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				object := usecasetest.Must(archive.Encode([]queue.Message{{ID: "m", Sent: time.Now(), Body: e.Body, Attributes: e.Attributes}}))(t)
+				m := queue.Message{ID: "m", Sent: time.Now(), Body: e.Body, Attributes: e.Attributes}
+				object := usecasetest.Must(archive.Encode([]queue.Message{m}))(t)
 				b.object(object, 1)
 				b.outcomes(map[Outcome]int{Sent: 1})
 			})

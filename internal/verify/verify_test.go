@@ -77,10 +77,7 @@ func (b *bench) check(c shard.Collection, versions bool, bodies ...string) []str
 	for _, body := range bodies {
 		messages = append(messages, queue.Outgoing{Body: body})
 	}
-	got, err := checker.Check(b.Context(), messages)
-	if err != nil {
-		b.Fatal(err)
-	}
+	got := usecasetest.Must(checker.Check(b.Context(), messages))(b)
 	var told []string
 	for _, v := range got {
 		told = append(told, fmt.Sprint(v.Message, " ", v.State))

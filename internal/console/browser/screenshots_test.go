@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 var write = flag.Bool("write", false, "draw the pictures of the documents anew")
@@ -94,20 +96,12 @@ func TestScreenshots(t *testing.T) {
 			shot.before(p)
 		}
 		value[bool](p, "(document.activeElement?.blur(), true)")
-		raw, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		small, err := shrink(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := usecasetest.Must(chromedp.Run(p.ctx, chromedp.CaptureScreenshot()))(t)
+		small := usecasetest.Must(shrink(raw))(t)
 		if len(small) > maxPicture {
 			t.Errorf("%s: %d bytes, at most %d", shot.name, len(small), maxPicture)
 		}
-		if err := os.WriteFile(filepath.Join(pictures, "console-"+shot.name+".png"), small, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		usecasetest.OK(t, os.WriteFile(filepath.Join(pictures, "console-"+shot.name+".png"), small, 0o644))
 		p.quiet()
 	}
 }

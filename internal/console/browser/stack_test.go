@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // built is the program, built once.
@@ -53,26 +55,16 @@ func start(t *testing.T, events string, args ...string) *stack {
 
 func startAt(t *testing.T, address, events string, args ...string) *stack {
 	t.Helper()
-	program, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := usecasetest.Must(built())(t)
 	file := filepath.Join(t.TempDir(), "events.ndjson")
-	if err := os.WriteFile(file, []byte(events), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	usecasetest.OK(t, os.WriteFile(file, []byte(events), 0o600))
 	s := &stack{t: t, output: &strings.Builder{}, ended: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{
 		"dev", "--listen", address, "--events", file, "--quiet", "1s", "--max-wait", "5s",
 	}, args...)...)
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := usecasetest.Must(s.cmd.StdoutPipe())(t)
 	s.cmd.Stderr = s.cmd.Stdout
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	usecasetest.OK(t, s.cmd.Start())
 	found := make(chan string, 1)
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
