@@ -35,10 +35,7 @@ func below(t testing.TB, seed uint64, change ...func(*Options)) *World {
 	if seed%10 == 3 { // always more than the sink is given
 		o.Upstream = Steady(seed, 10, 100, 90*time.Second)
 	}
-	for _, c := range change {
-		c(&o)
-	}
-	return begin(t, o)
+	return begin(t, o, change...)
 }
 
 // In every one of these worlds the sink has a ceiling. Besides what holds in every world, no more

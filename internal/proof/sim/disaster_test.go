@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -84,7 +83,7 @@ var lapses = []struct {
 	within uint64 // seeds: with room
 }{
 	{"nothing raises the rows", Disaster{Loss: TableRestored, Reconcile: func(s *reconcile.Service) {
-		s.Shards = dropping{s.Shards}
+		s.Shards = ignoring{s.Shards, only(shard.RAISE)}
 	}}, 100},
 	{"the functions run while the table is restored", Disaster{Loss: TableRestored, Live: true, Strict: true}, 100},
 	{"the source does not send again what the table forgot", Disaster{Loss: TableRestored, Silent: true}, 300},
@@ -97,16 +96,6 @@ var lapses = []struct {
 		}},
 		3000,
 	},
-}
-
-// dropping says yes to RAISE and does nothing.
-type dropping struct{ shard.Store }
-
-func (d dropping) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if w.Transition == shard.RAISE {
-		return shard.Row{}, nil
-	}
-	return d.Store.Write(ctx, w)
 }
 
 func TestEveryLapseIsCaught(t *testing.T) {

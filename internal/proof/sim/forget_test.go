@@ -113,31 +113,13 @@ func TestATombstoneOfAnOperatorKeepsEveryPromise(t *testing.T) {
 	}
 }
 
-// claimless is a table that lets an operator take a lease that somebody has.
-type claimless struct{ shard.Store }
-
-func (c claimless) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if w.Transition.Base() == shard.CLAIM {
-		w.Cond = w.Cond[:3]
-	}
-	return c.Store.Write(ctx, w)
-}
-
-// uncommitted is a table that says yes to an operator's COMMIT and does nothing.
-type uncommitted struct{ shard.Store }
-
-func (u uncommitted) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if w.Transition.Base() == shard.COMMIT {
-		return shard.Row{}, nil
-	}
-	return u.Store.Write(ctx, w)
-}
-
 func TestATombstoneWithoutItsConditionsIsCaught(t *testing.T) {
 	t.Parallel()
 	for name, hook := range map[string]func(*operate.Operator){
-		"it takes the lease that somebody has": func(o *operate.Operator) { o.Shards = claimless{o.Shards} },
-		"it does not commit":                   func(o *operate.Operator) { o.Shards = uncommitted{o.Shards} },
+		"it takes the lease that somebody has": func(o *operate.Operator) {
+			o.Shards = editedStore{o.Shards, claims, func(w *shard.Write) { w.Cond = w.Cond[:3] }}
+		},
+		"it does not commit": func(o *operate.Operator) { o.Shards = ignoring{o.Shards, commits} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,14 +26,10 @@ func republishing(t testing.TB, seed uint64, level Level, change ...func(*Option
 			cfg.Payload.MissingWait = time.Minute
 		}
 	})
-	o := Options{
+	return begin(t, Options{
 		Config: cfg, Seed: seed, Faults: level,
 		Upstream: write(seed, sourcesOf(t, cfg), shape{again: true, more: 3, over: 4 * time.Minute}),
-	}
-	for _, c := range change {
-		c(&o)
-	}
-	return begin(t, o)
+	}, change...)
 }
 
 // Keep is the level of [republishing], which only tests have.

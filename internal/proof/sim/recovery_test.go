@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -167,23 +166,13 @@ func TestAHealthySinkCostsNoWriteOfItsHealthRow(t *testing.T) {
 	}
 }
 
-// deaf is a table that never hears that the sink is unhealthy.
-type deaf struct{ shard.Store }
-
-func (d deaf) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if w.Transition == shard.TRIP {
-		return shard.Row{}, nil
-	}
-	return d.Store.Write(ctx, w)
-}
-
 // The bounds above mean something only if they are the shared row's doing: without it every flight
 // goes on asking by itself.
 func TestWithoutTheSharedRowASinkIsAskedAllTheTime(t *testing.T) {
 	t.Parallel()
 	s := recovery{
 		versions: true, away: 5 * time.Minute,
-		hooks: Hooks{Index: func(h *index.Handler) { h.Shards = deaf{h.Shards} }},
+		hooks: Hooks{Index: func(h *index.Handler) { h.Shards = ignoring{h.Shards, only(shard.TRIP)} }},
 	}
 	r := s.run(t)
 	report(t, r, NoFaults)

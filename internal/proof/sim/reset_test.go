@@ -94,21 +94,13 @@ func TestAResetKeepsEveryPromise(t *testing.T) {
 		point{aWrite, shard.RESET.String(), howApplied})
 }
 
-// markless is a RESET that does not mark what it takes back as dead.
-type markless struct{ shard.Store }
-
-func (m markless) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if w.Transition == shard.RESET {
-		w.Update = w.Update[:1]
-	}
-	return m.Store.Write(ctx, w)
-}
-
 // A lost flight that still has the version would wait for it for ever. What the other conditions of
 // RESET keep away needs a version above the absurd one, which only the model has.
 func TestAResetThatLeavesNoMarkIsCaught(t *testing.T) {
 	t.Parallel()
 	caught(t, 100, func(seed uint64) *World {
-		return plagued(t, seed, func(o *operate.Operator) { o.Shards = markless{o.Shards} })
+		return plagued(t, seed, func(o *operate.Operator) {
+			o.Shards = editedStore{o.Shards, only(shard.RESET), func(w *shard.Write) { w.Update = w.Update[:1] }}
+		})
 	})
 }

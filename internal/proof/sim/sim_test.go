@@ -63,9 +63,12 @@ func sourcesOf(t testing.TB, cfg *config.Config) *source.Set {
 	return sources
 }
 
-// begin makes a world.
-func begin(t testing.TB, o Options) *World {
+// begin makes a world, of options that a test changes.
+func begin(t testing.TB, o Options, change ...func(*Options)) *World {
 	t.Helper()
+	for _, c := range change {
+		c(&o)
+	}
 	w, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -110,11 +113,7 @@ func plain(t testing.TB, seed uint64, change func(*config.Config)) *World {
 func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) { vary(seed, cfg) })
-	o := Options{Config: cfg, Seed: seed, Faults: level, Upstream: Write(seed, sourcesOf(t, cfg))}
-	for _, c := range change {
-		c(&o)
-	}
-	return begin(t, o)
+	return begin(t, Options{Config: cfg, Seed: seed, Faults: level, Upstream: Write(seed, sourcesOf(t, cfg))}, change...)
 }
 
 // Wide is the level of [wide], which only tests have.

@@ -100,10 +100,7 @@ func (b *breadth) world(t testing.TB, seed uint64, change ...func(*Options)) *Wo
 		absurd := Absurd{At: at, Looks: at + sometime()}
 		operator = func(w *World) { w.plague(absurd) }
 	}
-	for _, c := range change {
-		c(&o)
-	}
-	w := begin(t, o)
+	w := begin(t, o, change...)
 	operator(w)
 	r := &w.rates
 	for _, rate := range []*float64{&r.ClockStep, &r.Older, &r.Newer, &r.ManifestGone} {
