@@ -74,6 +74,10 @@ const (
 	maxHex    = 32
 	maxLex    = 64
 	maxMicros = 1<<56 - 1 // year 4253; times take seven bytes
+
+	digits   = "0123456789"
+	lower    = "abcdefghijklmnopqrstuvwxyz"
+	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
 // ParseVersion reads an upstream version of the given class. Nothing goes through a float: "1.0",
@@ -112,20 +116,11 @@ func TimeVersion(t time.Time) (Version, error) {
 }
 
 func parseInt(text string) (Version, error) {
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return Version{}, fmt.Errorf("version %q is not a non-negative integer", clip(text))
-		}
+	if strings.Trim(text, digits) != "" {
+		return Version{}, fmt.Errorf("version %q is not a non-negative integer", clip(text))
 	}
 	if len(text) > maxDigits {
 		return Version{}, fmt.Errorf("version has %d digits, at most %d are allowed", len(text), maxDigits)
-	}
-	if len(text) <= 19 {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return Version{}, fmt.Errorf("read version %q: %w", text, err)
-		}
-		return numeric(ClassInt, n), nil
 	}
 	n, _ := new(big.Int).SetString(text, 10)
 	return magnitude(ClassInt, n.Bytes()), nil
@@ -166,13 +161,8 @@ func parseLex(text string) (Version, error) {
 	if len(text) > maxLex {
 		return Version{}, fmt.Errorf("version has %d characters, at most %d are allowed", len(text), maxLex)
 	}
-	for i := range len(text) {
-		b := text[i]
-		switch {
-		case '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z', b == '_', b == '-':
-		default:
-			return Version{}, fmt.Errorf("version %q: only 0-9, A-Z, a-z, _ and - are allowed", clip(text))
-		}
+	if strings.Trim(text, digits+capitals+lower+"_-") != "" {
+		return Version{}, fmt.Errorf("version %q: only 0-9, A-Z, a-z, _ and - are allowed", clip(text))
 	}
 	return Version{string([]byte{ClassLex.about().tag << 5}) + foldLex(text) + "\x00"}, nil
 }
@@ -195,14 +185,10 @@ func isULID(s string) bool {
 }
 
 func isUUID(s string) bool {
-	for i := range len(s) {
-		b := s[i] | 0x20
-		dash := i == 8 || i == 13 || i == 18 || i == 23
-		if dash != (s[i] == '-') || !dash && !('0' <= s[i] && s[i] <= '9' || 'a' <= b && b <= 'f') {
-			return false
-		}
-	}
-	return true
+	parts := strings.Split(s, "-")
+	_, err := hex.DecodeString(strings.Join(parts, ""))
+	return err == nil && len(parts) == 5 && len(parts[0]) == 8 && len(parts[1]) == 4 && len(parts[2]) == 4 &&
+		len(parts[3]) == 4
 }
 
 func numeric(c Class, n uint64) Version {
