@@ -45,7 +45,9 @@ type Server struct {
 func New() *Server {
 	s := &Server{there: map[string]*pb.Document{}}
 	s.ServeMux = runtime.NewServeMux(runtime.WithRoutingErrorHandler(
-		func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, _ int) {
+		func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request,
+			_ int,
+		) {
 			reply(w, nil, &Error{http.StatusNotFound, "NOT_FOUND", "Method not found."})
 		}))
 	for _, file := range []protoreflect.FileDescriptor{
@@ -118,7 +120,8 @@ func (s *Server) serve(in *http.Request, method protoreflect.MethodDescriptor, b
 	variables map[string]string,
 ) (proto.Message, *Error) {
 	if s.Token != "" && in.Header.Get("Authorization") != "Bearer "+s.Token {
-		return nil, &Error{http.StatusUnauthorized, "UNAUTHENTICATED", "Request had invalid authentication credentials."}
+		const says = "Request had invalid authentication credentials."
+		return nil, &Error{http.StatusUnauthorized, "UNAUTHENTICATED", says}
 	}
 	content, err := io.ReadAll(in.Body)
 	if err != nil {
