@@ -9,7 +9,8 @@
 // Time is virtual (testing/synctest), so requests, writes and freshness hold for any machine. The
 // scheduler decides which of two things happens first within one instant, so the last digit may
 // differ from run to run. Processor time is this machine's, and is only given as a ratio of two
-// contenders measured in turns in the same run.
+// contenders measured in turns in the same run. What measures it is benchmarks, so it is in the
+// files of the tests.
 //
 // The package is a harness for tests: it takes a testing.TB and ends the test where something fails
 // that no run may meet.

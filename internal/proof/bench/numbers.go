@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"testing"
 	"time"
-
-	"github.com/lullhq/lull/sink"
 )
 
 // Numbers are everything that docs/numbers.md tells.
@@ -92,36 +89,3 @@ func (n *Numbers) All(key string) (all []Result, err error) {
 
 // Lull is lull's result in a scenario.
 func (n *Numbers) Lull(key string) Result { return n.Results[key]["lull"] }
-
-// Size says how much of a measurement in real time to do.
-type Size struct {
-	Events int // of a processor workload
-	Rounds int
-	Intake int // events
-	Starts int
-}
-
-// FullSize is what the documentation shows.
-func FullSize() Size { return Size{Events: 20_000, Rounds: 7, Intake: 90_000, Starts: 9} }
-
-// Measure does what needs this machine's own time: one thing after the other, nothing beside it.
-func (n *Numbers) Measure(t testing.TB, s Size, sinks map[string]sink.Sink) {
-	for _, p := range pairs {
-		n.Pairs = append(n.Pairs, p.compare(t, s))
-	}
-	n.Allocs = MessageAllocs(t)
-	for i, name := range []string{"in memory", "Bleve on disk"} {
-		for j, burst := range []int{10, 1} {
-			if to := sinks[name]; to != nil {
-				in := Intake{Sink: name, Burst: burst, Events: s.Intake}
-				n.Intakes = append(n.Intakes, EmbeddedIntake(t, in, to, (2*i+j)*s.Intake))
-			}
-		}
-	}
-}
-
-// Build builds the functions from the repository at root, weighs them and starts one.
-func (n *Numbers) Build(t testing.TB, s Size, root string) {
-	n.Binaries = Binaries(t, root)
-	n.Start = FirstAnswer(t, root, runtime.GOARCH, s.Starts)
-}

@@ -28,6 +28,39 @@ var (
 
 const repository = "../../.."
 
+// Size says how much of a measurement in real time to do.
+type Size struct {
+	Events int // of a processor workload
+	Rounds int
+	Intake int // events
+	Starts int
+}
+
+// fullSize is what the documentation shows.
+func fullSize() Size { return Size{Events: 20_000, Rounds: 7, Intake: 90_000, Starts: 9} }
+
+// measure does what needs this machine's own time: one thing after the other, nothing beside it.
+func (n *Numbers) measure(t testing.TB, s Size, sinks map[string]sink.Sink) {
+	for _, p := range pairs {
+		n.Pairs = append(n.Pairs, p.compare(t, s))
+	}
+	n.Allocs = MessageAllocs(t)
+	for i, name := range []string{"in memory", "Bleve on disk"} {
+		for j, burst := range []int{10, 1} {
+			if to := sinks[name]; to != nil {
+				in := Intake{Sink: name, Burst: burst, Events: s.Intake}
+				n.Intakes = append(n.Intakes, EmbeddedIntake(t, in, to, (2*i+j)*s.Intake))
+			}
+		}
+	}
+}
+
+// build builds the functions from the repository at root, weighs them and starts one.
+func (n *Numbers) build(t testing.TB, s Size, root string) {
+	n.Binaries = Binaries(t, root)
+	n.Start = FirstAnswer(t, root, runtime.GOARCH, s.Starts)
+}
+
 // collect runs jobs, two at a time or as many as there are processors.
 func collect(t *testing.T, n *Numbers, jobs []Job) {
 	var mu sync.Mutex
@@ -53,8 +86,8 @@ func TestNumbers(t *testing.T) {
 	onDisk, err := blevesink.Open(filepath.Join(t.TempDir(), "bleve"))
 	check(t, err)
 	t.Cleanup(func() { _ = onDisk.Close() })
-	n.Measure(t, FullSize(), map[string]sink.Sink{"in memory": inMemory(), "Bleve on disk": onDisk}) // nothing beside it
-	n.Build(t, FullSize(), repository)
+	n.measure(t, fullSize(), map[string]sink.Sink{"in memory": inMemory(), "Bleve on disk": onDisk}) // nothing beside it
+	n.build(t, fullSize(), repository)
 	collect(t, n, Jobs())
 	if t.Failed() {
 		return
@@ -156,8 +189,8 @@ func TestSmoke(t *testing.T) {
 		return
 	}
 	size := Size{Events: 400, Rounds: 1, Intake: 1000, Starts: 1}
-	n.Measure(t, size, map[string]sink.Sink{"in memory": inMemory()})
-	n.Build(t, size, repository)
+	n.measure(t, size, map[string]sink.Sink{"in memory": inMemory()})
+	n.build(t, size, repository)
 	docs := t.TempDir()
 	put(t, docs, n)
 	page, err := os.ReadFile(filepath.Join(docs, "numbers.md"))

@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -17,12 +16,6 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 )
-
-// Allocs are allocations a message.
-type Allocs struct {
-	Read   float64 // to read the SQS event
-	Handle float64 // to decode, collapse, judge, pack into the manifest and answer
-}
 
 // MessageAllocs counts the allocations of one more message of a burst. The difference of two
 // batches of one document leaves out what is paid once a document or once a batch.
@@ -67,28 +60,6 @@ func MessageAllocs(t testing.TB) Allocs {
 	return Allocs{Read: (b.Read - a.Read) / (many - few), Handle: (b.Handle - a.Handle) / (many - few)}
 }
 
-// Intake is how fast the embedded stack settles events on this machine: the newest version written
-// to the sink, committed in the row, its message deleted. Superseded messages come back later, and
-// are acknowledged then.
-type Intake struct {
-	Sink   string
-	Burst  int
-	Events int
-	Took   time.Duration // from the first event sent to the last document settled, without the quiet window between
-	CPU    time.Duration // an event, of all that the process did until nothing was left
-}
-
-// PerSecond is settled events a second.
-func (i Intake) PerSecond() int { return int(float64(i.Events) / i.Took.Seconds()) }
-
-// Name says what was measured.
-func (i Intake) Name() string {
-	if i.Burst == 1 {
-		return i.Sink + ", single events"
-	}
-	return fmt.Sprintf("%s, bursts of %d", i.Sink, i.Burst)
-}
-
 // EmbeddedIntake sends events as fast as the embedded stack takes them, in real time, and waits
 // until none is left: not in a queue, not in a flight, not in the sink's hands. The documents are
 // numbered from first on.
@@ -121,7 +92,8 @@ func EmbeddedIntake(t testing.TB, in Intake, to sink.Sink, first int) Intake {
 		check(t, err)
 		return r.Written
 	}
-	for ; written() < want && !e.Idle(); time.Sleep(5 * time.Millisecond) {
+	for written() < want && !e.Idle() {
+		check(t, clock.System{}.Sleep(ctx, 5*time.Millisecond))
 	}
 	in.Took = time.Since(began) - cfg.Debounce.Quiet
 	check(t, e.Settle(ctx))

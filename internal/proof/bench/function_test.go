@@ -20,12 +20,6 @@ import (
 	"github.com/lullhq/lull/internal/release"
 )
 
-// Binary is a function as it is deployed.
-type Binary struct {
-	Name  string
-	Bytes int64 // for arm64
-}
-
 // weighed are the functions whose size the page shows.
 var weighed = []string{"receive", "index/opensearch", "prune", "dlq"}
 
@@ -51,12 +45,6 @@ func Binaries(t testing.TB, root string) (list []Binary) {
 		list = append(list, Binary{name, info.Size()})
 	}
 	return list
-}
-
-// Start is a cold start of receive: from the process to its first answer, a batch of ten messages
-// that is admitted and held.
-type Start struct {
-	Wall, CPU time.Duration // medians
 }
 
 // FirstAnswer starts the function several times beside a runtime API and an account of this
