@@ -149,7 +149,8 @@ func TestIDsAreFreshAndSortByTime(t *testing.T) {
 	for n := range 1000 {
 		at = at.Add(time.Millisecond)
 		id, before := flight.NewID(at), flight.NewID(at.Add(-time.Millisecond))
-		if u, err := ulid.ParseStrict(string(id)); err != nil || !ulid.Time(u.Time()).Equal(at) || before >= id || seen[id] {
+		u, err := ulid.ParseStrict(string(id))
+		if err != nil || !ulid.Time(u.Time()).Equal(at) || before >= id || seen[id] {
 			t.Fatalf("id %d is %s after %s (%v), want a ULID of its time", n, id, before, err)
 		}
 		seen[id] = true

@@ -108,7 +108,8 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
 	// Three rounds bound the tries. A row that changes between all of them waits for the next turn.
 	for range 3 {
-		docs = each(t, docs, func(d *document) claimAnswer { return t.bid(ctx, d) }, func(d *document, a claimAnswer) bool {
+		bid := func(d *document) claimAnswer { return t.bid(ctx, d) }
+		docs = each(t, docs, bid, func(d *document, a claimAnswer) bool {
 			won, retry := t.claimed(d, a)
 			if won {
 				ours = append(ours, d)

@@ -145,7 +145,8 @@ func (b *bench) receive(lane flight.Lane) flight.State {
 	h := receive.Handler{
 		Shards: b.Shards, Flights: b.flights, Launcher: &b.launched, Ingest: q, Dead: b.dead,
 		Schedule: memory.NewSchedule(), Sources: b.Sources,
-		Config: &b.Config, Sink: "search", Lane: lane, Clock: clock.System{}, Journal: &b.Notes, NewID: func(time.Time) flight.ID {
+		Config: &b.Config, Sink: "search", Lane: lane, Clock: clock.System{}, Journal: &b.Notes,
+		NewID: func(time.Time) flight.ID {
 			b.ids++
 			return flight.ID(fmt.Sprintf("flight-%02d", b.ids))
 		},

@@ -535,7 +535,9 @@ func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
 // After a minute no flight waits for a sink that is paused, not even the one that opened its
 // circuit.
 func TestFlightsEndWhileTheirSinkIsPaused(t *testing.T) {
-	usecasetest.Table(t, stage{}.play, map[string]bool{"it opened the circuit": true, "another one": false}, func(b *bench, opened bool) {
+	usecasetest.Table(t, stage{}.play, map[string]bool{
+		"it opened the circuit": true, "another one": false,
+	}, func(b *bench, opened bool) {
 		s := b.hold(put("a", 1))
 		if opened {
 			b.sink.SetDown(errors.New("refused"))

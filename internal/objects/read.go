@@ -27,7 +27,8 @@ var errTooMuch = errors.New("its text is longer than allowed")
 
 // Final reports whether an error of [Open] or [Read] will be the same at the next try.
 func Final(err error) bool {
-	return errors.Is(err, errCorrupt) || errors.Is(err, errTooMuch) || errors.Is(err, ErrGone) || errors.Is(err, ErrRefused)
+	return errors.Is(err, errCorrupt) || errors.Is(err, errTooMuch) || errors.Is(err, ErrGone) ||
+		errors.Is(err, ErrRefused)
 }
 
 // Line is a line that may be a message.

@@ -39,7 +39,8 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		return "", err
 	}
 	m := &flight.Manifest{
-		Schema: flight.SchemaVersion, Flight: p.NewID(p.Clock.Now()), Sink: old.Sink, Lane: old.Lane, Received: p.Clock.Now(),
+		Schema: flight.SchemaVersion, Flight: p.NewID(p.Clock.Now()), Sink: old.Sink, Lane: old.Lane,
+		Received: p.Clock.Now(),
 	}
 	// ADMIT comes before the manifest, as in receive. After a crash in between, the old flight can
 	// be rescued again.

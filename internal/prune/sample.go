@@ -28,8 +28,9 @@ func (r *run) sample(ctx context.Context) error {
 	}
 	now := shard.MicrosOf(r.Clock.Now())
 	s := flight.State{
-		Schema: flight.SchemaVersion, Flight: r.NewID(r.Clock.Now()), WakeAt: flight.WakeText(now.Time()), VisibleUntil: now,
-		Sample: docs, Kind: r.Config.Flight.KindFor(0),
+		Schema: flight.SchemaVersion, Flight: r.NewID(r.Clock.Now()), WakeAt: flight.WakeText(now.Time()),
+		VisibleUntil: now,
+		Sample:       docs, Kind: r.Config.Flight.KindFor(0),
 	}
 	if err := r.try(ctx, func() error { return r.Launcher.Start(ctx, s) }); err != nil {
 		return fmt.Errorf("start the comparison: %w", err)
