@@ -105,8 +105,7 @@ func (t *turn) isAway(e *enricher) bool {
 // awaitsEnricher reports whether the flight ends because all that it holds waits for services that
 // are away for long. Its messages come back, and the first of them probes.
 func (t *turn) awaitsEnricher() bool {
-	held, _ := split(t.docs, func(d *document) bool { return d.newest() != nil })
-	return len(held) > 0 && !slices.ContainsFunc(held, func(d *document) bool { return !d.away })
+	return !slices.ContainsFunc(t.docs, func(d *document) bool { return d.newest() != nil && !d.away })
 }
 
 func suspected(d *document) bool { return strings.HasPrefix(d.row.LastError, enrichFailed) }
