@@ -82,8 +82,8 @@ func TestBodiesAreWhatLullDecodes(t *testing.T) {
 			t.Errorf("parse: %+v, want %+v", got, e)
 		}
 		r := set.Decode(queue.Message{Body: e.body()})[0]
-		if n, err := strconv.Atoi(r.Event.Version); r.Invalid != nil || docOf(r.Event.Doc.ID()) != e.Doc || err != nil ||
-			n != e.Version || r.Event.Op == event.Delete != e.Delete {
+		if n, err := strconv.Atoi(r.Event.Version); r.Invalid != nil || docOf(r.Event.Doc.ID()) != e.Doc ||
+			err != nil || n != e.Version || r.Event.Op == event.Delete != e.Delete {
 			t.Errorf("decode: document %s version %q, fault %v", r.Event.Doc, r.Event.Version, r.Invalid)
 		}
 	}
