@@ -207,6 +207,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Send is Direct for whoever can bear an error, and may send after the test has ended.
 func (s *Stack) Send(ctx context.Context, events []Event) error {
 	return s.send(ctx, s.Live, bodies(events))
 }
