@@ -114,34 +114,30 @@ func (c *Checker) leaves(s sim.Step) {
 		}
 	case m.dead:
 		c.buried(m)
-	case c.index:
-		c.deleted(m)
 	default:
-		c.acknowledged(m)
+		c.judged(m)
 	}
 }
 
-// deleted is DeleteMessage by index: what the row shows, or what its flight has seen.
-func (c *Checker) deleted(m *message) {
-	l := c.local()
-	l.s.Execs[0] = model.Exec{Messages: 1 << l.put(m, model.HeldPlace), Done: c.deleter.seen()}
-	l.carry(m)
-	c.judge(deletes, l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }),
-		"versions %b: not all are done, as far as the flight knows (%b)", m.keys, c.deleter.seen())
-}
-
-// acknowledged is what the mapping deletes because receive did not keep it: each event is done by
-// the row, as the invocation has seen it, or its dead letter is stored.
-func (c *Checker) acknowledged(m *message) {
-	known := c.deleter.seen() | c.dead()
-	l := c.local()
+// judged is a message that leaves an ingest queue: deleted by index for what the row shows, or what
+// its flight has seen; or by the mapping, because receive did not keep it. There, each event is done
+// by the row, as the invocation has seen it, or its dead letter is stored.
+func (c *Checker) judged(m *message) {
+	known, l := c.deleter.seen(), c.local()
 	n := model.Set(1 << l.put(m, model.HeldPlace))
 	l.carry(m)
-	if l.s.Receivers[0] = (model.Receiver{Ack: n}); m.keys&^known != 0 {
-		l.s.Receivers[0] = model.Receiver{Hold: n}
+	what, who := deletes, "the flight"
+	if c.index {
+		l.s.Execs[0] = model.Exec{Messages: n, Done: known}
+	} else {
+		what, who, known = acknowledges, "receive", known|c.dead()
+		l.s.Receivers[0] = model.Receiver{Ack: n}
+		if m.keys&^known != 0 {
+			l.s.Receivers[0] = model.Receiver{Hold: n}
+		}
 	}
-	c.judge(acknowledges, l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }),
-		"versions %b: not all are done, as far as receive knows (%b)", m.keys, known)
+	c.judge(what, l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }),
+		"versions %b: not all are done, as far as %s knows (%b)", m.keys, who, known)
 }
 
 // buried is a message that leaves the dead-letter queue: its dead letter is parked, superseded, or
