@@ -290,8 +290,8 @@ func (m Rebuild) step(x *leaving[RebuildState], s RebuildState) {
 	unaware := slices.ContainsFunc(s.Turns[:], func(w Turning) bool { return w.Phase > 0 && !w.Knows })
 	copying := s.Late != [2]Copying{}
 	switch {
-	case s.Step == stepAnnounced && !s.Named && s.Sealed && s.Calling && !m.Rules.UnsealedEarly: // ... it may still happen
-		return
+	case s.Step == stepAnnounced && !s.Named && s.Sealed && s.Calling && !m.Rules.UnsealedEarly:
+		return // the switch may still happen
 	case s.Step == stepFilling && !m.Rules.Unverified && (unaware && !m.Rules.NoWait || copying && !m.Rules.Hasty):
 		return
 	case s.Step == stepSwitch && s.Calling, s.Step == stepDone:

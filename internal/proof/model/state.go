@@ -19,11 +19,11 @@ const (
 // Bits is a set of small numbers: bit n is n.
 type Bits[E Key | int] uint8
 
-// KeySet is a set of versions, Set one of messages.
-type (
-	KeySet = Bits[Key]
-	Set    = Bits[int]
-)
+// KeySet is a set of versions.
+type KeySet = Bits[Key]
+
+// Set is a set of messages.
+type Set = Bits[int]
 
 // Keys makes a set of versions.
 func Keys(keys ...Key) KeySet {
