@@ -73,8 +73,13 @@ func ErrorAt(errs []error, i int) error {
 // Failed is what went wrong in a Queue method's answer, nil where nothing did. A handle that is
 // gone is expected: its message was deleted, or delivered again.
 func Failed(errs []error) error {
-	gone := func(err error) bool { return errors.Is(err, ErrGone) }
-	return errors.Join(slices.DeleteFunc(slices.Clone(errs), gone)...)
+	var failed []error
+	for _, err := range errs {
+		if !errors.Is(err, ErrGone) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // Answer is a Queue method's answer, of one error or nil for each entry: nil where every entry

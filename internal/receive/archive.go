@@ -2,7 +2,6 @@ package receive
 
 import (
 	"context"
-	"slices"
 
 	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/backoff"
@@ -49,10 +48,14 @@ func (b *batch) archive(ctx context.Context) {
 // firstTime are the messages that are received for the first time. A copy that lull sends says when
 // the first was sent: that one is in the archive.
 func firstTime(msgs []queue.Message) []queue.Message {
-	return slices.DeleteFunc(slices.Clone(msgs), func(m queue.Message) bool {
+	var first []queue.Message
+	for _, m := range msgs {
 		_, copied := m.Attributes[queue.AttrFirstSent]
 		_, letter := m.Attributes[deadletter.AttrLetter]
 		_, line := queue.LineOf(m.Attributes) // of an object, which is not in the archive
-		return m.ReceiveCount > 1 || copied && !line || letter
-	})
+		if m.ReceiveCount <= 1 && (!copied || line) && !letter {
+			first = append(first, m)
+		}
+	}
+	return first
 }
