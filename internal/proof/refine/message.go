@@ -119,9 +119,9 @@ func (c *Checker) leaves(s sim.Step) {
 	}
 }
 
-// judged is a message that leaves an ingest queue: deleted by index for what the row shows, or what
-// its flight has seen; or by the mapping, because receive did not keep it. There, each event is done
-// by the row, as the invocation has seen it, or its dead letter is stored.
+// judged is a message that leaves an ingest queue. Index deletes it for what the row shows, or what
+// its flight has seen. The mapping deletes it because receive did not keep it: each event is done by
+// the row, as the invocation has seen it, or its dead letter is stored.
 func (c *Checker) judged(m *message) {
 	known, l := c.deleter.seen(), c.local()
 	n := model.Set(1 << l.put(m, model.HeldPlace))
