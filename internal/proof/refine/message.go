@@ -120,8 +120,8 @@ func (c *Checker) leaves(s sim.Step) {
 }
 
 // judged is a message that leaves an ingest queue. Index deletes it for what the row shows, or what
-// its flight has seen. The mapping deletes it because receive did not keep it: each event is done by
-// the row, as the invocation has seen it, or its dead letter is stored.
+// its flight has seen. The mapping deletes it because receive did not keep it: each event is done
+// by the row, as the invocation has seen it, or its dead letter is stored.
 func (c *Checker) judged(m *message) {
 	known, l := c.deleter.seen(), c.local()
 	n := model.Set(1 << l.put(m, model.HeldPlace))
