@@ -253,8 +253,12 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 		g.hold("four", put("waits", 3)) // nobody has told the other sink of it
 		gone := g.rig.EventOf(`{"type":"doc.deleted","subject":"gone","sequence":"3"}`)
 		l := shard.Lease{Doc: gone.Doc, Key: gone.Key, Token: "delete", At: micros()}
-		g.rig.Write(shard.Admit(shard.Admission{Doc: l.Doc, Key: l.Key, Class: gone.Class, Flight: "five", Now: micros()}))
-		g.rig.Write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+		g.rig.Write(shard.Admit(shard.Admission{
+			Doc: l.Doc, Key: l.Key, Class: gone.Class, Flight: "five", Now: micros(),
+		}))
+		g.rig.Write(shard.Claim(shard.Bid{
+			Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second),
+		}))
 		g.rig.Write(shard.Commit(l, shard.Delete, micros(), time.Now().Add(time.Hour).Unix(), g.rig.Row(l.Doc)))
 		g.sink.Write(t.Context(), []sink.Op{{Doc: gone.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key}})
 		g.sink.Write(

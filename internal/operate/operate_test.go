@@ -454,8 +454,8 @@ func TestTheHandlerRefusesWhatItCannotRead(t *testing.T) {
 		"nothing there":     {"/operate/letter", `{"id":"x"}`, http.StatusNotFound},
 		"no such question":  {"/operate/destroy", `{}`, http.StatusNotFound},
 	} {
-		resp := usecasetest.Must(server.Client().Post(server.URL+tt.path, "application/json",
-			strings.NewReader(tt.body)))(t)
+		resp, err := server.Client().Post(server.URL+tt.path, "application/json", strings.NewReader(tt.body))
+		usecasetest.OK(t, err)
 		text, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if resp.StatusCode != tt.status {

@@ -64,7 +64,9 @@ func TestResetIsRefused(t *testing.T) {
 		g.hold("q", put("pending", 8))
 		g.commit(g.hold("l", put("leased", 7)), `{}`)
 		e := g.hold("m", put("leased", 8))
-		g.rig.Write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros().Add(1e10)}))
+		g.rig.Write(shard.Claim(shard.Bid{
+			Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros().Add(1e10),
+		}))
 		g.commit(g.hold("u", put("claimed", 7)), `{}`)
 		e = g.hold("v", put("claimed", 8))
 		g.rig.Write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros()}))

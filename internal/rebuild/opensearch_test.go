@@ -70,7 +70,8 @@ func (e *engine) ask(method, path, body string) map[string]any {
 	defer cancel()
 	req := usecasetest.Must(http.NewRequestWithContext(ctx, method, e.url+path, strings.NewReader(body)))(e)
 	req.Header.Set("Content-Type", "application/json")
-	resp := usecasetest.Must((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(e)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	usecasetest.OK(e, err)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	var answer map[string]any

@@ -113,7 +113,8 @@ func plain(t testing.TB, seed uint64, change func(*config.Config)) *World {
 func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) { vary(seed, cfg) })
-	return begin(t, Options{Config: cfg, Seed: seed, Faults: level, Upstream: Write(seed, sourcesOf(t, cfg))}, change...)
+	o := Options{Config: cfg, Seed: seed, Faults: level, Upstream: Write(seed, sourcesOf(t, cfg))}
+	return begin(t, o, change...)
 }
 
 // Wide is the level of [wide], which only tests have.

@@ -48,7 +48,7 @@ func Generated(t testing.TB, page, name, text string, write bool) {
 	case !write:
 		t.Errorf("%s: %s is out of date: its mark says what writes it", page, name)
 	default:
-		if err := os.WriteFile(filepath.Join(Root, page), []byte(before+text+after), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(Root, page), []byte(before+text+after), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
