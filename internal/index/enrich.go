@@ -415,9 +415,9 @@ func (t *turn) judgeEnricher(ctx context.Context, e *enricher, n tally) {
 
 // tripEnricher keeps all flights from asking for a while, longer at each level.
 func (t *turn) tripEnricher(ctx context.Context, e *enricher, after time.Duration) {
-	level, until, mine := t.open(ctx, &e.service, after)
+	level, until := t.opening(&e.service, after)
 	e.circuit, e.next, e.probing = shard.CircuitOpen, until+1, 0
-	if mine {
+	if t.open(ctx, &e.service, level, until) {
 		t.note(journal.Note{
 			Step: journal.EnrichAway, Count: int(level), Until: until.Time(), Detail: string(e.collection),
 		})

@@ -54,18 +54,21 @@ func (t *turn) closed(ctx context.Context, s *service, probe shard.Micros, pace 
 	return true
 }
 
-// open keeps all flights from asking for a while: longer at each level, or for as long as the
-// service asked. It reports whether this turn opened the circuit.
-func (t *turn) open(ctx context.Context, s *service, retryAfter time.Duration) (level int64, until shard.Micros,
-	mine bool,
-) {
-	level = shard.NextLevel(s.row, t.now(), t.h.Config.Retry.OpenFor)
-	until = t.now().Add(min(max(t.h.Config.Retry.OpenFor(level), retryAfter), shard.MaxOpen))
+// opening is the next level of an open circuit, and for how long: longer at each level, or for as
+// long as the service asked.
+func (t *turn) opening(s *service, retryAfter time.Duration) (level int64, until shard.Micros) {
+	retry := t.h.Config.Retry
+	level = shard.NextLevel(s.row, t.now(), retry.OpenFor)
+	return level, t.now().Add(min(max(retry.OpenFor(level), retryAfter), shard.MaxOpen))
+}
+
+// open keeps all flights from asking for a while. It reports whether this turn opened the circuit.
+func (t *turn) open(ctx context.Context, s *service, level int64, until shard.Micros) bool {
 	a := t.ask(ctx, shard.Trip(s.name, t.now(), until, level))
 	if !a.unknown() {
 		s.row = a.row
 	}
-	return level, until, a.err == nil || a.refused && a.row.OpenUntil == until // ours, and its answer was lost
+	return a.err == nil || a.refused && a.row.OpenUntil == until // ours, and its answer was lost
 }
 
 // slow takes the pace back for all flights, unless somebody has just done so. What others did to
@@ -195,9 +198,9 @@ func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
 
 // trip opens the sink's circuit.
 func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
-	level, until, mine := t.open(ctx, &t.sink, retryAfter)
+	level, until := t.opening(&t.sink, retryAfter)
 	t.tripped, t.sink.next = true, t.behindCircuit(until+1, level)
-	if mine {
+	if t.open(ctx, &t.sink, level, until) {
 		// Who opens the circuit probes when its time is over. The others may leave.
 		t.state.Probes, t.sink.next = until, until+1
 		t.note(journal.Note{Step: journal.CircuitOpened, Count: int(level), Until: until.Time()})
