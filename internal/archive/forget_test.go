@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"slices"
@@ -31,11 +32,18 @@ func bodies(t *testing.T, s archive.Store, n archive.Name) (all []string) {
 	return all
 }
 
+// pages is a store that lists two objects at a time.
+type pages struct{ archive.Store }
+
+func (p pages) List(ctx context.Context, after, before archive.Name, limit int) ([]archive.Object, bool, error) {
+	return p.Store.List(ctx, after, before, min(limit, 2))
+}
+
 func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
 	t.Parallel()
 	rig := usecasetest.Open(t, nil)
 	s := memory.NewArchive(clock.System{}, 24*time.Hour)
-	f := archive.Forgetter{Store: s, Sources: rig.Sources}
+	f := archive.Forgetter{Store: pages{s}, Sources: rig.Sources}
 	a1, a2, b1 := usecasetest.Put("a", 1), usecasetest.Put("a", 2), usecasetest.Put("b", 1)
 	both := `{"eventSource":"aws:rmq","rmqMessagesByQueue":{"q::/":[{"basicProperties":{},"data":"` +
 		base64.StdEncoding.EncodeToString([]byte(a1)) + `"},{"basicProperties":{},"data":"` +
