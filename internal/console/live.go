@@ -53,17 +53,18 @@ type live struct {
 	at   time.Time // of last
 }
 
-func (l *live) newest(ctx context.Context) tick {
+// newest is the newest tick, and for how long it is that: all who look ask again at one moment.
+func (l *live) newest(ctx context.Context) (tick, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) >= l.every {
 		t := l.ask(ctx)
 		if ctx.Err() != nil {
-			return t // its page has left: the others ask for themselves
+			return t, 0 // its page has left: the others ask for themselves
 		}
 		l.last, l.at = t, time.Now()
 	}
-	return l.last
+	return l.last, l.every - time.Since(l.at)
 }
 
 // watch returns the ticks from now on, until ctx ends.
@@ -71,11 +72,12 @@ func (l *live) watch(ctx context.Context) <-chan tick {
 	ticks := make(chan tick)
 	go func() {
 		for ctx.Err() == nil {
+			t, holds := l.newest(ctx)
 			select {
-			case ticks <- l.newest(ctx):
+			case ticks <- t:
 			case <-ctx.Done():
 			}
-			_ = clock.System{}.Sleep(ctx, l.every) // or ctx ends
+			_ = clock.System{}.Sleep(ctx, holds) // or ctx ends
 		}
 	}()
 	return ticks

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -123,6 +124,25 @@ func TestAStackIsAskedOnceForAllWhoLookAndNotWhileNobodyLooks(t *testing.T) {
 			synctest.Wait()
 		})
 	}
+}
+
+// A page reckons the stack's time from what it is told.
+func TestWhoBeganToLookLaterIsToldAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pulse{}
+		h := New(Options{API: p, Clock: clock.System{}})
+		first := look(t.Context(), h)
+		time.Sleep(time.Second / 2)
+		second := look(t.Context(), h)
+		time.Sleep(time.Second / 4)
+		p.letters.Store(1)
+		time.Sleep(time.Second / 2)
+		a, b := said(first), said(second)
+		if len(a) != 2 || !slices.Equal(a, b) {
+			t.Errorf("a quarter of a second after the change was seen: told %q, and %q who came later", a, b)
+		}
+	})
 }
 
 func TestALookThatIsDeniedSaysWhy(t *testing.T) {
