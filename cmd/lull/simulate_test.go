@@ -174,7 +174,12 @@ func TestSimulateSaysWhatDied(t *testing.T) {
 			}
 		})
 	}
-	a := lull(t, "", "simulate", "--config", settings(t, "sources: {media: {kind: s3}}"), "--load", "1")
+	dropping := settings(t, "deadLetters: none\ntableOutage: open")
+	a := lull(t, "", "simulate", "--config", dropping, "--events", write(t, put("a", "1", "{}"), bad))
+	if a.code != exitLetters || !strings.Contains(a.out, "no promise broken, but 1 dead letters") {
+		t.Errorf("settings that drop dead letters: exit %d, want %d: %s", a.code, exitLetters, a.out)
+	}
+	a = lull(t, "", "simulate", "--config", settings(t, "sources: {media: {kind: s3}}"), "--load", "1")
 	a.want(t, "a source that reads nothing", exitUsage, "payload.allow")
 }
 
