@@ -161,11 +161,11 @@ func With(attrs map[string]Attribute, name string, value Attribute) map[string]A
 
 // parseNumber reads up to 16 digits: what lull writes, a sender may write too.
 func parseNumber(s string) (int64, bool) {
-	n, err := strconv.ParseUint(s, 10, 63)
-	if err != nil || len(s) > 16 {
+	if s == "" || len(s) > 16 { // most messages have none: an error would be made for each
 		return 0, false
 	}
-	return int64(n), true
+	n, err := strconv.ParseUint(s, 10, 63)
+	return int64(n), err == nil
 }
 
 // WholeSeconds rounds up: SQS counts delays and visibility in seconds, and nothing may come back

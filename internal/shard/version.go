@@ -122,6 +122,9 @@ func parseInt(text string) (Version, error) {
 	if len(text) > maxDigits {
 		return Version{}, fmt.Errorf("version has %d digits, at most %d are allowed", len(text), maxDigits)
 	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil { // what nearly all are, on the way of every event
+		return numeric(ClassInt, n), nil
+	}
 	n, _ := new(big.Int).SetString(text, 10)
 	return magnitude(ClassInt, n.Bytes()), nil
 }
