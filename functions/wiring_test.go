@@ -12,7 +12,8 @@ import (
 func queues(names ...string) func(*lambda.Setup, lambda.Handler) bool {
 	return func(_ *lambda.Setup, h lambda.Handler) bool {
 		q, ok := h.(*lambda.Queues)
-		return ok && slices.Equal(slices.Sorted(maps.Keys(q.Handles)), names)
+		return ok && slices.Equal(slices.Sorted(maps.Keys(q.Handles)), names) &&
+			!slices.ContainsFunc(names, func(name string) bool { return q.Handles[name] == nil })
 	}
 }
 
