@@ -1,0 +1,20 @@
+package rows_test
+
+import (
+	"testing"
+
+	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Two leases with one token would each take the other's work for their own.
+func TestTokensAreFresh(t *testing.T) {
+	t.Parallel()
+	seen := map[shard.Token]bool{}
+	for range 1000 {
+		seen[rows.NewToken()] = true
+	}
+	if len(seen) != 1000 {
+		t.Errorf("got %d tokens of 1000", len(seen))
+	}
+}
