@@ -148,10 +148,11 @@ func TestIDsAreFreshAndSortByTime(t *testing.T) {
 	at, seen := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), map[flight.ID]bool{}
 	for n := range 1000 {
 		at = at.Add(time.Millisecond)
-		id, before := flight.NewID(at), flight.NewID(at.Add(-time.Millisecond))
+		id, same, before := flight.NewID(at), flight.NewID(at), flight.NewID(at.Add(-time.Millisecond))
 		u, err := ulid.ParseStrict(string(id))
-		if err != nil || !ulid.Time(u.Time()).Equal(at) || before >= id || seen[id] {
-			t.Fatalf("id %d is %s after %s (%v), want a ULID of its time", n, id, before, err)
+		if err != nil || !ulid.Time(u.Time()).Equal(at) || before >= id || seen[id] || id == same {
+			t.Fatalf("id %d is %s after %s, and %s (%v), want a ULID of its time that nobody else has", n, id, before,
+				same, err)
 		}
 		seen[id] = true
 	}
