@@ -320,6 +320,24 @@ func TestOnlyTheFirstConnectionEndsTheBridge(t *testing.T) {
 	}
 }
 
+// A message waits for others once: a stream of them that never pauses does not keep it back.
+func TestABatchWaitsForOneMomentOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGround(t)
+		stop := run(t, bridge.New(g.options()))
+		for range queue.MaxEntries {
+			time.Sleep(30 * time.Millisecond)
+			g.set(func() { g.waiting = append(g.waiting, late) })
+			g.session.poke()
+		}
+		stop()
+		if n := len(g.calls); n != queue.MaxEntries/2 {
+			t.Errorf("%d calls, want one for the two of each 50 ms: %q", n, g.calls)
+		}
+	})
+}
+
 func TestHealthSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -164,6 +164,13 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 			func(c *config.Config) { source(c, func(s *config.Source) { s.Class = config.ClassTime }) },
 			"sources.native.class",
 		},
+		"a class, beside a new source with the beginning of its name": {
+			func(c *config.Config) {
+				c.Sources["nat"] = c.Sources["native"]
+				source(c, func(s *config.Source) { s.Class = config.ClassTime })
+			},
+			"sources.native.class",
+		},
 		"a raised epoch": {func(c *config.Config) { source(c, func(s *config.Source) { s.Epoch = 6 }) }, ""},
 		"a lowered epoch": {
 			func(c *config.Config) { source(c, func(s *config.Source) { s.Epoch = 4 }) },
