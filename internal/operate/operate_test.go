@@ -449,6 +449,7 @@ func TestTheHandlerRefusesWhatItCannotRead(t *testing.T) {
 		"no JSON":           {"/operate/get", "{", http.StatusBadRequest},
 		"no key":            {"/operate/get", `{"key":"content"}`, http.StatusBadRequest},
 		"no key to explain": {"/operate/explain", `{}`, http.StatusBadRequest},
+		"no key that waits": {"/operate/unwritten", `{"key":"content"}`, http.StatusBadRequest},
 		"no key to cancel":  {"/operate/cancel", `{"key":"!health#search","by":"ann"}`, http.StatusBadRequest},
 		"no order":          {"/operate/redrive", "[]", http.StatusBadRequest},
 		"nothing there":     {"/operate/letter", `{"id":"x"}`, http.StatusNotFound},
