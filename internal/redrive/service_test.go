@@ -68,6 +68,20 @@ func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
 	})
 }
 
+// By its row it would be busy, and stay for ever.
+func TestRedriveOfWhatHasNoVersionYetIsLeftToReceive(t *testing.T) {
+	play(t, func(b *bench) {
+		e := b.Event(message(put("1", 1)))
+		b.Admit(e)
+		b.commit(e)
+		l := deadletter.New(message(put("1", 2)), deadletter.VersionInvalid, "", e.Doc, "", 0, time.Now())
+		l.Sink, l.Lane = "search", "live"
+		usecasetest.Must(b.Letters.Park(b.Context(), l))(b)
+		b.one(l.ID, redrive.How{By: "ann"}, redrive.Sent)
+		b.sent(b.live, 1)
+	})
+}
+
 // In the queue that it came from, receive would skip it, and nobody else may have it.
 func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
 	play(t, func(b *bench) {
