@@ -34,9 +34,7 @@ func (w *World) checkSettled() {
 			o.violate("every row settles", fmt.Sprintf("%s never expires: %+v", doc, row))
 		}
 		w.checkHeld(doc, l)
-		if doc != "" { // what nobody could decode has no document to explain
-			w.checkExplained(doc, l)
-		}
+		w.checkExplained(doc, l)
 	}
 }
 
