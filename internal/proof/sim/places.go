@@ -29,6 +29,7 @@ type event struct {
 	lost      bool // SQS itself lost it: lull is not to blame
 	seen      bool // committed, or a newer version was, at seenAt
 	died      bool // was a dead letter once
+	outdone   bool // its dead letter went, because a newer version was committed
 }
 
 // truth is what a message carries: an event that matters.
@@ -168,6 +169,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 			e.lost = true
 		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID):
 		case o.redriving && e.waiting > 0: // SQS has put it back itself
+		case o.w.loses && e.outdone: // a table that is restored may show it dead again: the newer one is sent too
 		default:
 			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor parked",
 				m.ID, q.Name, e.doc, e.key))
@@ -192,7 +194,7 @@ func (o *oracle) dropped(f deadletter.Facts) {
 		return
 	}
 	e.parked = false
-	if !o.done(e) {
+	if e.outdone = o.done(e); !e.outdone {
 		o.violate("a dead letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
 	}
 }
