@@ -2,16 +2,16 @@ package shard
 
 import "time"
 
-// MaxAhead is how far a time in a row may lie ahead of a reader's clock and still be waited for. A
-// time further ahead was written by a clock that was wrong. Fences never go back, so such a row
-// goes on from there, by a microsecond a claim, until the clocks have caught up (ADR 0025).
+// MaxAhead is how far ahead of a reader's clock a time in a row is believed, so that a claim waits
+// for it. Only a wrong clock writes a later time. Fences never decrease. So the next fences of such
+// a row grow by one microsecond a claim, until the clocks have caught up (ADR 0025).
 const MaxAhead = time.Minute
 
-// lastFence is the last moment that a fence may name, in the year 9999. It leaves room for all the
-// fences that follow one in an int64, which is what sinks take.
+// lastFence is the highest fence from which a claim is made: a moment in the year 9999. Sinks take
+// an int64, which leaves room for the fences after it.
 const lastFence Micros = 253_402_300_799_000_000
 
-// Ahead reports how far the row's fences lie ahead of now, 0 where that is within MaxAhead.
+// Ahead returns how far the row's fences lie ahead of now, or 0 if that is at most MaxAhead.
 func (r Row) Ahead(now Micros) time.Duration {
 	if last := r.fenced(); last > now.Add(MaxAhead) {
 		return last.Sub(now)
@@ -19,11 +19,11 @@ func (r Row) Ahead(now Micros) time.Duration {
 	return 0
 }
 
-// Spent reports whether the row's fences have reached their end: nothing can be claimed any more.
+// Spent reports whether the row's fences have reached [lastFence]: it cannot be claimed any more.
 func (r Row) Spent() bool { return r.fenced() >= lastFence }
 
-// fenced is the newest fence that the row remembers. lease_until is one where nobody has the lease:
-// RELEASE and REJECT leave it there.
+// fenced returns the newest fence that the row remembers. If the row has no owner, lease_until is a
+// fence too: RELEASE and REJECT leave it there.
 func (r Row) fenced() Micros {
 	if r.Owner == "" {
 		return max(r.LastWrite, r.LeaseUntil)
@@ -31,8 +31,8 @@ func (r Row) fenced() Micros {
 	return r.LastWrite
 }
 
-// NextFence is the fence of a claim that is made now: its time, or the next after the row's where
-// those lie too far ahead to wait for.
+// NextFence returns the fence of a claim that is made now: the time of the claim. If the row's
+// fences lie more than MaxAhead ahead, it is the row's newest fence plus one microsecond.
 func NextFence(r Row, now Micros) Micros {
 	if r.Ahead(now) == 0 {
 		return now
@@ -40,14 +40,14 @@ func NextFence(r Row, now Micros) Micros {
 	return r.fenced() + 1
 }
 
-// FenceAfter is the first fence from now on that is greater than every one that the row shows. It
-// is for a claim by a clock that nobody compares with the functions': [NextFence] waits where the
-// row is ahead of it.
+// FenceAfter returns the first fence from now on that is greater than every fence in the row. It is
+// for a claim by a machine whose clock may be behind the clocks of the functions. With [NextFence],
+// such a claim would have to wait.
 func FenceAfter(r Row, now Micros) Micros { return max(now, r.fenced()+1) }
 
-// fences are the clauses by which a new fence is greater than all before it, and nobody has the
-// lease. Where the fence is not the claim's time, lease_until is compared with the time only where
-// it is a lease.
+// fences returns the clauses that make a new fence greater than all fences before it, and that
+// demand that no lease is running. If the fence is later than now, lease_until is a lease only if
+// the row has an owner. Only then is it compared with now.
 func fences(now, fence Micros) []Clause {
 	if fence <= now {
 		return []Clause{
@@ -62,8 +62,8 @@ func fences(now, fence Micros) []Clause {
 	}
 }
 
-// remembered keeps a fence that is not the claim's time where the next claim finds it: its
-// lease_until is a time of the clock, and says nothing of the fence.
+// remembered stores a fence that is later than the claim's time in last_write, so that the next
+// claim finds it. lease_until cannot hold it: there it is a time of the clock.
 func remembered(now, fence Micros) []Action {
 	if fence <= now {
 		return nil

@@ -6,39 +6,41 @@ import (
 )
 
 // A sink that throttles has a budget, which all flights share in its health row (ADR 0022). The row
-// says how fast documents may go, and until when that speed is handed out already. How fast is a
-// function of time, so that growing costs no write. All speeds are thousandths of a document a
-// second.
+// holds the speed, and the time up to which this speed has been handed out to flights. The speed is
+// a function of time, so that its growth needs no write. All speeds are in thousandths of a
+// document a second.
 const (
-	slowestPace = 500 // below it, a sink counts as one that takes nothing
-	noLimit     = 1e8 // from here on nobody has to ask
+	slowestPace = 500 // the lowest speed: a slower sink counts as one that takes nothing
+	noLimit     = 1e8 // from this speed on, flights do not ask for a share
 
-	// ProbePace is the speed after a probe that nothing but documents can make.
+	// ProbePace is the speed after a probe of a sink that can be probed only with documents.
 	ProbePace = 1000
 	// RestartPace is the speed after a probe that succeeded, after a long outage: see [Restart].
-	RestartPace = 8000
+	RestartPace = 16000
 	// TripPace is the speed up to which a request of which nothing was applied opens the circuit.
 	TripPace = 2000
 
-	// slowStart is how long the speed takes to double, where nothing is known of what the sink
+	// slowStart is how long the speed takes to double, as long as lull does not know what the sink
 	// takes.
 	slowStart = 8 * time.Second
-	// cubicScale is the time in which the speed doubles that was reached before the last cut, once
-	// it has been reached again.
+	// cubicScale sets the time scale of the growth after a cut: the speed doubles in this time once
+	// it has reached the speed before the cut again.
 	cubicScale = 40 * time.Second
-	// forgotten is how long after its last cut a budget counts.
+	// forgotten is how long a budget counts after its last cut.
 	forgotten = 3 * time.Minute
-	// cutEvery is the shortest time between two cuts: requests under way still tell of the speed
-	// before the last one.
+	// cutEvery is the shortest time between two cuts. Running requests were sent at the speed
+	// before the last cut, so they do not show whether the new speed is too high.
 	cutEvery = 3 * time.Second
-	// A cut takes so many hundredths: cutMost where the whole request was throttled, at least
-	// cutLeast, and twice as much before the speed is back where the last cut was.
+	// A cut reduces the speed by a percentage: cutMost if the whole request was throttled, less if
+	// a part was, and at least cutLeast. It is doubled while the speed is below that of the last
+	// cut.
 	cutMost  = 20
 	cutLeast = 3
 )
 
-// Pace is how fast documents may go to the sink, 0 for no limit. After a cut it follows the curve
-// of TCP CUBIC (RFC 9438): quickly near to what was reached before, slowly past it, then quickly.
+// Pace returns how fast documents may go to the sink, 0 for no limit. After a cut it follows the
+// curve of TCP CUBIC (RFC 9438): fast up to the speed before the cut, slow near it, then fast
+// again.
 func Pace(r Row, now Micros) int64 {
 	t := now.Sub(r.RateAt)
 	if r.RateAt == 0 || t >= forgotten || t <= -forgotten {
@@ -59,7 +61,7 @@ func Pace(r Row, now Micros) int64 {
 	return max(int64(pace), slowestPace)
 }
 
-// Lesser is the lesser of two speeds, where 0 stands for any speed.
+// Lesser returns the lower of two speeds. 0 means any speed.
 func Lesser(a, b int64) int64 {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -67,37 +69,38 @@ func Lesser(a, b int64) int64 {
 	return a
 }
 
-// SlowStart reports whether the speed is the growing one after a pause or an outage: the sink has
-// not throttled since.
+// SlowStart reports whether the speed grows after a pause or an outage: the sink has not throttled
+// since then.
 func SlowStart(r Row, now Micros) bool { return r.RateTop == 0 && Pace(r, now) > 0 }
 
-// Restart is the speed after a probe that succeeded. After a long outage much has gathered, and a
-// sink is cold. A circuit that opened for a second is most often one request without an answer:
-// little has gathered, and who began at the slowest pace would be slow for half a minute for each.
-// A sink that throttled goes on no faster than before.
+// Restart returns the speed after a successful probe. After a long outage many documents wait, and
+// the sink has empty caches, so the speed is low. A circuit that opened for a second was most often
+// opened by one request without an answer. Then few documents wait, and the lowest speed would slow
+// the sink for half a minute each time. A sink that throttled before gets at most its earlier
+// speed, or RestartPace.
 func Restart(r Row, now Micros) int64 {
 	pace := int64(RestartPace)
 	if level := max(r.Level, 1); level <= 3 {
-		pace <<= 8 - 2*level // 64, 16 and 4 times as fast
+		pace <<= 7 - 2*level // 32, 8 and 2 times as fast
 	}
 	if known := Pace(r, now); known > 0 {
-		pace = min(pace, max(known, RestartPace))
+		pace = min(pace, max(known, RestartPace/2))
 	}
 	return pace
 }
 
-// Worth is how many documents may go in so much time at a pace.
+// Worth returns how many documents may go at a speed in a time.
 func Worth(long time.Duration, pace int64) float64 { return long.Seconds() * float64(pace) / 1000 }
 
-// Cost is the time that so many documents take at a pace.
+// Cost returns the time that documents take at a speed.
 func Cost(documents float64, pace int64) time.Duration {
 	return time.Duration(documents * 1000 / float64(pace) * float64(time.Second))
 }
 
-// Cut slows everybody down after the sink has throttled a request: it applied so many documents of
-// it, and throttled so many. r is the row as it was just read, and ceiling the speed that was never
-// exceeded, 0 for none. The write is refused where somebody has cut since. The second result is
-// false where the last cut is too young for another one.
+// Cut lowers the speed for all flights after the sink throttled a request. Of this request, the
+// sink applied some documents and throttled others. r is the row as it was just read. ceiling is
+// the highest speed allowed by the settings, 0 for none. The write is refused if another flight has
+// cut since r was read. The second result is false if the last cut is too recent for another one.
 func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) (Write, bool) {
 	since := now.Sub(r.RateAt)
 	if r.RateAt != 0 && since < cutEvery && since > -forgotten {
@@ -109,22 +112,22 @@ func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) 
 	}
 	pace := Pace(r, now)
 	if pace == 0 {
-		// The first cut: what went through is the best guess. Time that somebody had handed out
-		// long ago means nothing.
+		// This is the first cut: what the sink applied is the best guess. Time that was handed out
+		// long ago counts no more.
 		rate := Lesser(min(max(int64(applied)*1000, slowestPace), noLimit/2), ceiling)
 		w.Update = append(w.Update, set(AttrRate, numberValue(rate)))
 		w.Update = append(w.Update, remove(AttrRateTop, AttrPaidUntil)...)
 		return w, true
 	}
-	// A pace that was not used says nothing of the sink. The share of the time that was handed out
-	// does.
+	// If flights used only a part of the speed, the sink was throttling at that part. The share of
+	// the time that was handed out shows it.
 	pace = Lesser(pace, ceiling)
 	if used := float64(r.Paid) / float64((since + Ahead(r, now)).Microseconds()); r.Paid > 0 && used < 1 {
 		pace = max(int64(float64(pace)*used), slowestPace)
 	}
 	top, less := pace, max(int64(cutMost*throttled/max(applied+throttled, 1)), cutLeast)
 	if r.RateTop == 0 || pace < r.RateTop {
-		// The sink takes less than it did: twice as much, and aim lower.
+		// The sink takes less than at the last cut: cut twice as much, and aim lower.
 		less *= 2
 		top -= pace * less / 200
 	}
@@ -133,9 +136,9 @@ func Cut(sink string, r Row, now Micros, applied, throttled int, ceiling int64) 
 	return w, true
 }
 
-// Spend hands out the next time of the budget to the caller: from the old paid_until on, which the
-// image of a success shows. It is refused where nothing is handed out beyond now, or where more
-// than ahead is.
+// Spend hands out the next part of the budget to the caller. It begins at the old paid_until, which
+// the image of a successful write shows. It is refused if paid_until is in the past, or further
+// ahead than the caller allows.
 func Spend(sink string, now Micros, long, ahead time.Duration) Write {
 	return Write{Transition: SPEND, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -147,8 +150,8 @@ func Spend(sink string, now Micros, long, ahead time.Duration) Write {
 	}}
 }
 
-// SpendFirst hands out time from now on, where none is handed out, or where only a clock far ahead
-// can have done so.
+// SpendFirst hands out time from now on. It is refused if time is handed out already, unless only a
+// clock far ahead can have handed it out.
 func SpendFirst(sink string, now Micros, long time.Duration) Write {
 	return Write{Transition: SPENDFirst, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -159,9 +162,9 @@ func SpendFirst(sink string, now Micros, long time.Duration) Write {
 	}}
 }
 
-// Yield takes back time that was handed out and that nobody uses, so that it is handed out again:
-// from the end, because what is handed out in between belongs to others. It is refused where as
-// much is not handed out beyond now.
+// Yield returns time that was handed out and is not used. It takes the time from the end, because
+// other flights own the parts in between. It is refused if less than that time is handed out from
+// now on.
 func Yield(sink string, now Micros, long time.Duration) Write {
 	return Write{Transition: YIELD, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -172,15 +175,17 @@ func Yield(sink string, now Micros, long time.Duration) Write {
 	}}
 }
 
-// SendBurst is how much time's worth of documents may go at once to a sink with a ceiling, where
-// nothing went before. One document may go in any case.
+// SendBurst bounds a burst to a sink with a ceiling: the documents of this much time may go at
+// once, if none went before. One document may always go.
 const SendBurst = time.Second
 
-// Send counts documents that go to a sink with a ceiling, before they go: at the ceiling they fill
-// so much time. What went fills the time up to sent_until, which may be [SendBurst] ahead. So in
-// any time T goes what fills T and SendBurst, and no more. It is refused where the documents have
-// to wait. r is the row as it was read last, which says the form: one begins where nothing that
-// went fills the time beyond now, or where only a clock far ahead says so.
+// Send counts documents before they go to a sink with a ceiling. long is the time that they take at
+// the ceiling. Each write moves sent_until by this time, and sent_until may be [SendBurst] ahead of
+// now. So in any time T, at most the documents of T plus SendBurst go. The write is refused if the
+// documents have to wait.
+//
+// r is the row as it was last read, and decides the form. The count starts at now if sent_until is
+// in the past, or so far ahead that only a wrong clock can have written it.
 func Send(sink string, r Row, now Micros, long time.Duration) Write {
 	w := Write{Transition: SEND, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -194,19 +199,20 @@ func Send(sink string, r Row, now Micros, long time.Duration) Write {
 	return w
 }
 
-// SendAfter is how long documents that fill so much time have to wait.
+// SendAfter returns how long documents have to wait. long is the time that they take at the
+// ceiling.
 func SendAfter(r Row, now Micros, long time.Duration) time.Duration {
 	ahead := r.SentUntil.Sub(now)
 	if ahead > forgotten {
-		return 0 // a clock far ahead
+		return 0 // a clock far ahead wrote it
 	}
 	return max(ahead-max(SendBurst-long, 0), 0)
 }
 
-// Ahead is how much time of the budget is handed out from now on.
+// Ahead returns how much time of the budget is handed out from now on.
 func Ahead(r Row, now Micros) time.Duration {
 	if ahead := r.PaidUntil.Sub(now); ahead <= forgotten {
 		return max(ahead, 0)
 	}
-	return 0 // a clock far ahead
+	return 0 // a clock far ahead wrote it
 }

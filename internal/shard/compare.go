@@ -1,17 +1,17 @@
 package shard
 
-// InSink is what a sink holds of a document. The zero InSink is none.
+// InSink is what a sink holds of a document. The zero InSink means that it holds nothing.
 type InSink struct {
 	Key   OrderKey
-	Fence Fence // the claim's time with which it was written
-	Bytes Bytes // compared with the row's content
+	Fence Fence // the time of the claim that wrote it
+	Bytes Bytes // whether the bytes match the content in the row
 }
 
-// Bytes says how what a sink holds compares with what the row says of it.
+// Bytes says whether the bytes in a sink are those that the row committed.
 type Bytes byte
 
-// BytesUnknown is where nobody compared them: the row has no content, or that of another
-// generation.
+// BytesUnknown means that the bytes were not compared: the row has no content, or one of another
+// generation of the sink.
 const (
 	BytesUnknown Bytes = iota
 	BytesSame
@@ -24,15 +24,15 @@ type Difference byte
 // The differences. Only Behind and Undone can be repaired from the row and the sink alone.
 const (
 	NoDifference Difference = iota
-	Busy                    // somebody writes it, or did so a moment ago: look again later
-	Waiting                 // something newer than row and copy is pending, or must come after a reset
+	Busy                    // a flight writes it, or did so a moment ago: look again later
+	Waiting                 // a version newer than row and copy is pending, or must arrive after a reset
 	Behind                  // the copy is newer than the row: RAISE
 	Undone                  // the row committed a delete, and an older copy is there: REASSERT
 	Missing                 // the row committed a put, and there is no copy: resync
 	Older                   // the row committed a put, and the copy is older: resync
 	OtherClass              // the copy's versions do not compare with the row's: resync
-	Stranger                // lull did not write it, and no row holds it to be there
-	Changed                 // the copy has the committed version, and somebody changed its bytes: resync
+	Stranger                // lull did not write the copy, and no row expects one; Compare does not return it
+	Changed                 // the copy has the committed version, but other bytes: another program changed it; resync
 )
 
 // String is the word used in answers and logs.
@@ -42,13 +42,13 @@ func (d Difference) String() string {
 	}[d]
 }
 
-// Drift reports a difference that does not pass by itself.
+// Drift reports whether the difference stays until an operator repairs it.
 func (d Difference) Drift() bool { return d >= Behind }
 
-// Compare says how the sink's copy differs from the row. The row was read consistently, before the
-// copy. quiet lies so far back that whoever held a lease then writes no more, and that what was
-// committed then is visible. kept is the oldest moment of which rows are still kept: a row may be
-// gone, or know no commit, because the copy was written before it.
+// Compare returns how the sink's copy differs from the row. The caller reads the row consistently,
+// before the copy. quiet is a moment in the past: every lease that was held then has ended, and
+// what was committed then is visible in the sink. kept is the age limit of rows: for a copy that
+// was written before it, the row may have been deleted, or created again without a commit.
 func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	switch {
 	case r.Foreign(), r.LeaseUntil >= quiet && r.LeaseUntil != 0, r.LastWrite >= quiet && r.LastWrite != 0:
@@ -57,16 +57,16 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 		return Changed
 	case r.Committed == c.Key:
 		return NoDifference
-	case r.Committed.IsFloor() && Micros(c.Fence) <= r.LastWrite:
-		return Waiting // a reset gave up what was written before: the copy is not newer
+	case r.Committed.IsFloor() && (Micros(c.Fence) <= r.LastWrite || r.Took(c.Key)):
+		return Waiting // a reset made older writes count no more: the copy is not newer
 	case r.VersionClass != 0 && c.Key != "" && c.Key.Class() != r.VersionClass:
 		return OtherClass
 	case c.Key > r.Committed && r.Committed == "" && Micros(c.Fence) < kept:
 		return NoDifference
-	case c.Key > r.Committed:
+	case c.Key > r.Committed && !r.Took(c.Key):
 		return Behind
 	case r.CommittedOp == Put && c.Key != "" && c.Bytes == BytesSame:
-		return NoDifference // committed without a write: see Keep
+		return NoDifference // committed without a write to the sink: see Keep
 	case r.CommittedOp == Delete && c.Key == "":
 		return NoDifference
 	case r.Pending > r.Committed:
@@ -79,7 +79,7 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	return Older
 }
 
-// SameEvent reports whether two keys are of one event: they differ by their resync runs at most.
+// SameEvent reports whether two keys are of one event: they differ at most in their resync runs.
 func (k OrderKey) SameEvent(other OrderKey) bool {
 	a, errA := k.Parts()
 	b, errB := other.Parts()
@@ -87,17 +87,17 @@ func (k OrderKey) SameEvent(other OrderKey) bool {
 		a.Digest == b.Digest
 }
 
-// Beyond reports whether the row knows something newer than an event, in whatever run that is sent
-// again: a later version that was committed, or the same version with another content that came
-// after it. A later version that is only pending may still be refused for good: then this one is
-// the newest.
+// Beyond reports whether the row has a version newer than an event, whatever the event's resync
+// run. That is a later version that was committed, or the same version with other content that
+// arrived after it. A later version that is only pending does not count: the sink may still refuse
+// it, and then this event is the newest.
 func (r Row) Beyond(k OrderKey) bool {
 	beyond := func(known OrderKey) bool { return known > k && !known.SameEvent(k) }
 	return beyond(r.Committed) || beyond(r.Pending) && !LaterVersion(r.Pending, k) ||
 		beyond(r.Claimed) && !LaterVersion(r.Claimed, k)
 }
 
-// LaterVersion reports whether a key is of a greater epoch and version, whatever its run, time and
+// LaterVersion reports whether a has a greater epoch and version than b. It ignores run, time and
 // digest.
 func LaterVersion(a, b OrderKey) bool {
 	p, errP := a.Parts()

@@ -5,15 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// This file is the one home of every condition (design section 5). A condition is a conjunction of
-// clauses; CLAIM's "pending = k or (pending > k and burst_start <= cap)" stands here as two
-// clauses. (pending >= k) and (pending = k or burst_start <= cap) is the same.
+// This file holds the conditions of the writes of a document's row (design section 5), except RESET
+// in reset.go. A condition is a list of clauses that must all hold. CLAIM's "pending = k or
+// (pending > k and burst_start <= cap)" is written as two clauses: (pending >= k) and (pending = k
+// or burst_start <= cap), which is the same.
 
-// MaxLastError is the longest last_error kept, in bytes: a row above 1 KB doubles the cost of every
-// write.
+// MaxLastError is the greatest length of last_error in bytes. It is short because each write of a
+// row above 1 KB costs twice as much.
 const MaxLastError = 200
 
-// known leaves rows of a newer schema alone.
+// known requires a schema that this code understands.
 func known() Clause {
 	return Clause{{AttrSchema, Absent, Value{}}, {AttrSchema, AtMost, numberValue(SchemaVersion)}}
 }
@@ -30,7 +31,8 @@ func remove(attrs ...Attr) []Action {
 	return out
 }
 
-// settled ends a burst: nothing is pending any more, and the row expires (seconds) as a backstop.
+// settled ends a burst: no version is pending any more. The row gets a time to expire, in seconds,
+// in case prune does not delete it.
 func settled(expires int64) []Action {
 	expiry := set(AttrExpiresAt, numberValue(expires))
 	return append([]Action{expiry}, remove(AttrPending, AttrBurstStart, AttrFlight)...)
@@ -42,12 +44,13 @@ type Admission struct {
 	Key    OrderKey
 	Class  Class
 	Flight string
+	Group  string // the message group, a tenant; if empty, the row keeps its own
 	Now    Micros
 	Aged   bool // the message is older than retention - producerLateness: only a row with a commit can judge it
 }
 
-// Admit makes k the pending version if nothing shows that it is old, stored as a dead letter or of
-// another class.
+// Admit makes k the pending version. It is refused if k is old, stored as a dead letter, taken back
+// or of another class.
 func Admit(a Admission) Write {
 	k := keyValue(a.Key)
 	class := textValue(string(rune(a.Class)))
@@ -56,6 +59,7 @@ func Admit(a Admission) Write {
 		absentOr(AttrPending, Less, k),
 		absentOr(AttrCommitted, Less, k),
 		absentOr(AttrDead, NotEqual, k),
+		notTaken(a.Key),
 		absentOr(AttrVersionClass, Equal, class),
 	}}
 	if a.Aged {
@@ -67,6 +71,9 @@ func Admit(a Admission) Write {
 		{Verb: SetIfAbsent, Attr: AttrBurstStart, Val: timeValue(a.Now)},
 		set(AttrFlight, textValue(a.Flight)),
 	}, remove(AttrExpiresAt, AttrAttempts, AttrRefusals, AttrLastError)...)
+	if a.Group != "" {
+		w.Update = append(w.Update, set(AttrGroup, textValue(a.Group)))
+	}
 	return w
 }
 
@@ -74,17 +81,17 @@ func Admit(a Admission) Write {
 type Bid struct {
 	Doc         DocID
 	Key         OrderKey
-	Token       Token  // fresh for this claim
+	Token       Token  // new for this claim
 	Now         Micros // the claim's time
 	Fence       Micros // see NextFence; 0 for the claim's time
 	Until       Micros // >= the invocation's hard deadline + guard + applyDelay
-	Cap         Micros // a burst that began at or before it may be overridden: now - maxWait, or - capGrace too
+	Cap         Micros // an older version than pending may be claimed if the burst began by then
 	MinInterval time.Duration
-	Again       bool // the row shows claimed = k: an earlier claim of the same version got no commit
+	Again       bool // the row shows claimed = k: an earlier claim of the same version was not committed
 }
 
-// Claim takes the lease for writing k. A refused CLAIM is ours only if the row shows our token and
-// claimed = k.
+// Claim takes the lease for writing k. If a CLAIM is refused, the row shows whether this claim had
+// been applied before: see [OwnClaim].
 func Claim(b Bid) Write {
 	k := keyValue(b.Key)
 	claimed, was := absentOr(AttrClaimed, Less, k), Action{
@@ -104,6 +111,7 @@ func Claim(b Bid) Write {
 		absentOr(AttrCommitted, Less, k),
 		claimed,
 		absentOr(AttrDead, NotEqual, k),
+		notTaken(b.Key),
 		must(AttrPending, AtLeast, k),
 		{{AttrPending, Equal, k}, {AttrBurstStart, AtMost, timeValue(b.Cap)}},
 		paced,
@@ -113,29 +121,29 @@ func Claim(b Bid) Write {
 		was,
 		set(AttrClaimed, k),
 		{Verb: Add, Attr: AttrAttempts, Val: numberValue(1)},
-		remove(AttrContent)[0], // from now on the sink may have something else
+		remove(AttrContent)[0], // from now on the sink may hold other bytes
 	}, remembered(b.Now, b.Fence)...)}
 }
 
-// Lease is the lease that the claim gets.
+// Lease returns the lease that the claim gets.
 func (b Bid) Lease() Lease {
 	return Lease{Doc: b.Doc, Key: b.Key, Token: b.Token, At: max(b.Now, b.Fence), Ahead: b.Fence > b.Now}
 }
 
-// Lease is a claim that was granted: what COMMIT, RELEASE and REJECT need to know of it.
+// Lease is a claim that was granted: what COMMIT, RELEASE and REJECT need to know about it.
 type Lease struct {
 	Doc   DocID
 	Key   OrderKey
 	Token Token
 	At    Micros // the fence: the claim's time, unless Ahead
-	Ahead bool   // the row's fences lie ahead of the clock, and last_write remembers this one
+	Ahead bool   // the row's fences lie ahead of the clock, so last_write holds this one
 
-	Content Content // of what is put under it, where KEEP may recognise it; set by who writes it
+	Content Content // of the document written under this lease; empty if KEEP must not recognise it; the writer sets it
 }
 
-// Commit makes k the committed version. The form follows from the newest image of the row: where a
-// newer version is pending the burst goes on, from now; otherwise the row is settled and expires
-// (seconds) as a backstop.
+// Commit makes k the committed version. The newest image of the row decides the form. If a newer
+// version is pending, its burst starts now. Otherwise the burst has ended, and the row gets a time
+// to expire, in seconds.
 func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 	k := keyValue(l.Key)
 	w := Write{Transition: COMMIT, Doc: l.Doc, Cond: []Clause{
@@ -168,15 +176,15 @@ type Kept struct {
 	Doc        DocID
 	Key        OrderKey
 	Now        Micros
-	Cap        Micros // as a [Bid] has it
+	Cap        Micros // as in a [Bid]
 	Expires    int64  // seconds
-	Generation string // of the sink that the document is in: see [ContentOf]
-	Document   []byte // what the sink would get
+	Generation string // of the sink that holds the document: see [ContentOf]
+	Document   []byte // the bytes that the sink would get
 }
 
-// Keep commits k without a write to the sink, because the sink has these very bytes: they are those
-// of the committed version, and nothing was claimed since. last_write stays, because nothing is
-// written. ok is false where the image shows that there is nothing to recognise.
+// Keep commits k without writing to the sink, because the sink already holds these bytes. They are
+// the bytes of the committed version, and no version was claimed after it. last_write stays. ok is
+// false if the image shows other bytes or none.
 func Keep(n Kept, image Row) (w Write, ok bool) {
 	k, was := keyValue(n.Key), ContentOf(n.Generation, image.Committed, n.Document)
 	if image.Content != was || image.Committed >= n.Key {
@@ -190,6 +198,7 @@ func Keep(n Kept, image Row) (w Write, ok bool) {
 		must(AttrClaimed, Absent, Value{}),
 		absentOr(AttrLeaseUntil, Less, timeValue(n.Now)),
 		absentOr(AttrDead, NotEqual, k),
+		notTaken(n.Key),
 	}, Update: []Action{
 		set(AttrCommitted, k),
 		set(AttrContent, contentValue(ContentOf(n.Generation, n.Key, n.Document))),
@@ -205,7 +214,8 @@ func Keep(n Kept, image Row) (w Write, ok bool) {
 	return w, true
 }
 
-// ends is what RELEASE and REJECT make of lease_until: the next fence must be greater.
+// ends is how RELEASE and REJECT end the lease. lease_until becomes the fence, so that the next
+// fence must be greater. If last_write holds the fence already, lease_until is removed.
 func (l Lease) ends() Action {
 	if l.Ahead {
 		return remove(AttrLeaseUntil)[0]
@@ -213,9 +223,9 @@ func (l Lease) ends() Action {
 	return set(AttrLeaseUntil, timeValue(l.At))
 }
 
-// Release gives the lease back after every request made under it was definitely not applied.
-// claimed stays, and lease_until becomes the claim's time instead of vanishing: the next fence must
-// be greater. A refusal is counted only where the sink refused this very document.
+// Release returns the lease. The caller knows that the sink applied no request made under it.
+// claimed stays. lease_until becomes the claim's time, because the next fence must be greater.
+// refused says that the sink refused this document, which counts as a refusal.
 func Release(l Lease, lastError string, refused bool) Write {
 	w := Write{Transition: RELEASE, Doc: l.Doc, Cond: []Clause{
 		known(),
@@ -230,9 +240,9 @@ func Release(l Lease, lastError string, refused bool) Write {
 	return w
 }
 
-// Reject ends a version whose dead letter is stored: claimed goes back to what it was before this
-// version, so that the newest good one still held may be written. The forms follow from the newest
-// image.
+// Reject ends a version whose dead letter is stored. claimed returns to its value before this
+// version, so that the newest older version still held may be written. The newest image of the row
+// decides the form.
 func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	k := keyValue(l.Key)
 	w := Write{Transition: REJECT, Doc: l.Doc, Cond: []Clause{
@@ -259,9 +269,10 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	return w
 }
 
-// Park marks a version dead whose dead letter is stored and which nobody is writing: by dlq for
-// dead letters that SQS moved, by receive after a dead_deadline dead letter. Form two, for a row
-// where k is not pending, gives a row that it creates a time to expire.
+// Park marks a version as dead. Its dead letter is stored, and no flight writes it. dlq calls it
+// for messages that SQS moved to the dead-letter queue, receive for a dead letter with the reason
+// dead_deadline. The second form is for a row in which k is not pending. If that row is new, it
+// gets a time to expire.
 func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	key := keyValue(k)
 	w := Write{Transition: PARK, Doc: doc, Cond: []Clause{
@@ -282,9 +293,9 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	return w
 }
 
-// Redrive takes the mark of a dead letter away before the dead letter is sent again. It is refused
-// while anybody is still working on the version. A row whose dead is another key needs no write;
-// see [MayRedrive].
+// Redrive removes the mark of a dead letter before the dead letter is sent again. It is refused
+// while a flight works on the version. If the row's dead is another key, no write is needed: see
+// [MayRedrive].
 func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	key := keyValue(k)
 	return Write{Transition: REDRIVE, Doc: doc, Cond: []Clause{
@@ -295,11 +306,11 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	}, Update: remove(AttrDead)}
 }
 
-// Reassert takes the lease of a row whose delete a write without a claim may have undone
-// (`tableOutage: open`). index then deletes the document from the sink again. Nothing is claimed:
-// the version is committed already. It is refused where anything newer waits, which will be written
-// anyway, and its time is a fence like a claim's.
-// Of the bid it takes the document, the committed key, token and times.
+// Reassert takes the lease of a row whose version is a committed delete. A write without a claim
+// may have brought the document back (`tableOutage: open`), so index deletes it again. Nothing is
+// claimed, because the version is committed already. It is refused if a newer version is pending,
+// because that one will be written anyway. The time of the write is a fence, as for a claim. The
+// bid's document, key, token and times are used; the key is the committed one.
 func Reassert(b Bid) Write {
 	return Write{Transition: REASSERT, Doc: b.Doc, Cond: append([]Clause{
 		known(),
@@ -311,7 +322,7 @@ func Reassert(b Bid) Write {
 	}, remembered(b.Now, b.Fence)...)}
 }
 
-// Reasserted ends a reassertion whose delete was applied: the fence that it used is the last write.
+// Reasserted ends a reassertion after the sink applied the delete: its fence becomes last_write.
 func Reasserted(l Lease) Write {
 	return Write{Transition: REASSERTED, Doc: l.Doc, Cond: []Clause{
 		known(),
@@ -319,19 +330,21 @@ func Reasserted(l Lease) Write {
 	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
 }
 
-// Raise lifts a row to the put that the sink holds and that the row does not know. The table is
-// older than the sink then: see docs/runbook/losses/table-restored.md. The caller reads the row
-// first and the sink's copy after it. So where no claim came or went in between, the copy is what
-// the sink holds.
-// It is refused where the row's last lease ended at quiet or later: a request made under it may
-// still be applied. The next fence is greater than the copy's and than every fence that the row
-// shows. expires is in seconds.
+// Raise sets a row to the put that the sink holds and the row does not know. This happens after the
+// table was restored from a backup: see docs/runbook/losses/table-restored.md. The caller reads the
+// row first, and then the sink's copy. The write requires that no claim began or ended since the
+// row was read. So the copy is what the sink holds.
+//
+// It is refused if the row's last lease ended at quiet or later, because the sink may still apply a
+// request made under it. The next fence is greater than the copy's fence and all fences in the row.
+// expires is in seconds.
 func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 	k := keyValue(c.Key)
 	class := textValue(string(rune(c.Key.Class())))
 	w := Write{Transition: RAISE, Doc: read.Doc, Cond: append([]Clause{
 		known(),
 		absentOr(AttrCommitted, Less, k),
+		notTaken(c.Key),
 		absentOr(AttrVersionClass, Equal, class),
 		absentOr(AttrLeaseUntil, Less, timeValue(quiet)),
 	}, same(read, AttrPending, AttrClaimed, AttrOwner, AttrLeaseUntil, AttrLastWrite)...), Update: append([]Action{
@@ -340,40 +353,18 @@ func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 		set(AttrCommittedOp, textValue(string(Put))),
 		set(AttrLastWrite, timeValue(max(read.LastWrite, read.LeaseUntil, Micros(c.Fence)))),
 	}, remove(AttrOwner, AttrLeaseUntil, AttrAttempts, AttrRefusals, AttrLastError, AttrContent)...)}
-	// A newer version that was claimed keeps older ones out, as it did before.
+	// A newer version that was claimed still keeps out older ones.
 	if read.Claimed <= c.Key {
 		w.Update = append(w.Update, remove(AttrClaimed, AttrClaimedWas)...)
 	}
-	// A newer version that is pending has its burst and its flight.
+	// A newer version that is pending keeps its burst and its flight.
 	if read.Pending <= c.Key {
 		w.Update = append(w.Update, settled(expires)...)
 	}
 	return w
 }
 
-// Reset makes every version from a floor on new again, for a document whose committed version is
-// absurd (`lull reset`). Nobody works on the document, and committed is what the operator saw: a
-// newer one is never taken back. last_write stays, so that the next fence is greater than that of
-// what is in the sink. The row's age stays too. What is taken back counts as dead: a message or a
-// manifest which still has it does not bring it back. That of the version which the operator asks
-// for does not.
-func Reset(doc DocID, committed, floor OrderKey, now Micros) Write {
-	update := append([]Action{set(AttrCommitted, keyValue(floor))}, remove(AttrContent)...)
-	was, _ := committed.Parts()
-	if is, _ := floor.Parts(); is.Version != was.Version || is.Epoch != was.Epoch {
-		update = append(update, set(AttrDead, keyValue(committed)))
-	}
-	return Write{Transition: RESET, Doc: doc, Cond: []Clause{
-		known(),
-		must(AttrCommitted, Equal, keyValue(committed)),
-		must(AttrCommitted, Greater, keyValue(floor)),
-		must(AttrPending, Absent, Value{}),
-		must(AttrClaimed, Absent, Value{}),
-		absentOr(AttrLeaseUntil, Less, timeValue(now)),
-	}, Update: update}
-}
-
-// Collect deletes a row that nobody can need any more, if it is as prune read it: see
+// Collect deletes a row that is not needed any more, if it has not changed since prune read it: see
 // [Collectable].
 func Collect(read Row, now Micros) Write {
 	return Write{Transition: COLLECT, Doc: read.Doc, Drop: true, Cond: append([]Clause{
@@ -383,7 +374,7 @@ func Collect(read Row, now Micros) Write {
 		AttrExpiresAt)...)}
 }
 
-// same says that these attributes are as they were read.
+// same requires that these attributes have not changed since the row was read.
 func same(read Row, attrs ...Attr) []Clause {
 	out := make([]Clause, len(attrs))
 	for i, a := range attrs {
@@ -393,7 +384,7 @@ func same(read Row, attrs ...Attr) []Clause {
 	return out
 }
 
-// still says that an attribute has the value that was read, or is absent where that is zero.
+// still requires that an attribute has the value that was read, or is absent if that value is zero.
 func still(a Attr, v Value) Clause {
 	if v.Text == "" && v.Num == 0 {
 		return must(a, Absent, Value{})
@@ -401,8 +392,8 @@ func still(a Attr, v Value) Clause {
 	return must(a, Equal, v)
 }
 
-// cut shortens an error to MaxLastError bytes without breaking a character. An empty one becomes
-// "unknown": DynamoDB has no use for an empty reason.
+// cut shortens an error to MaxLastError bytes without breaking a character. An empty error becomes
+// "unknown", because a row does not store empty strings.
 func cut(s string) string {
 	if s == "" {
 		return "unknown"

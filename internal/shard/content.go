@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// Content recognises the bytes of a committed document in its sink: 8 bytes. A row whose document
-// may differ from them has none.
+// Content is a short hash, 8 bytes, that recognises the bytes of a committed document in its sink.
+// A row has none if the document in the sink may have other bytes.
 type Content string
 
-// ContentOf is the content of a document that was put into a sink as version k. The generation says
-// which sink that is, so that one which was made anew has nothing to recognise. The version is part
-// of it. So what an older build of lull commits, which leaves the attribute as it is, is never
-// taken for these bytes.
+// ContentOf returns the content of a document that was put into a sink as version k. The generation
+// names the index in the sink, so that the contents of an index that was created again do not
+// match. The hash includes the version. An older build of lull commits a version without changing
+// the attribute. Then the attribute does not match the new version.
 func ContentOf(generation string, k OrderKey, document []byte) Content {
 	h := sha256.New()
 	for _, part := range []string{generation, string(k)} {
@@ -26,8 +26,8 @@ func ContentOf(generation string, k OrderKey, document []byte) Content {
 	return Content(c)
 }
 
-// From reports whether the content is from this generation, by its first 12 bits: other bytes then
-// mean another document. One other generation in 4,096 is taken for this one.
+// From reports whether the content is from this generation, by its first 12 bits. Then a different
+// content means different bytes. One other generation in 4,096 is mistaken for this one.
 func (c Content) From(generation string) bool {
 	same := ContentOf(generation, "", nil)
 	return len(c) == len(same) && c[0] == same[0] && c[1]&0xf0 == same[1]&0xf0

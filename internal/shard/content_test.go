@@ -19,7 +19,7 @@ func TestContentSaysWhichGenerationItIsFrom(t *testing.T) {
 			taken++
 		}
 	}
-	if taken > 60 { // 24 are to be expected
+	if taken > 60 { // 24 are expected
 		t.Errorf("%d of 100,000 other generations are taken for this one", taken)
 	}
 }

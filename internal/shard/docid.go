@@ -12,7 +12,7 @@ const MaxIDBytes = 512
 // Collection names a set of documents that live in the same sinks: [a-z0-9][a-z0-9-]{0,31}.
 type Collection string
 
-// Validate says what is wrong with the name, or nil.
+// Validate returns an error that says what is wrong with the name, or nil.
 func (c Collection) Validate() error {
 	if len(c) == 0 || len(c) > 32 {
 		return fmt.Errorf("collection %q: 1 to 32 characters are allowed, got %d", clip(string(c)), len(c))
@@ -23,13 +23,12 @@ func (c Collection) Validate() error {
 	return nil
 }
 
-// DocID is the partition key of a row: "<collection>#<id>" for the first sink of the collection,
-// and "<collection>@<sink>#<id>" for each further one (ADR 0049). Rows that are not documents begin
-// with "!".
+// DocID is the partition key of a row. It is "<collection>#<id>" for the first sink of the
+// collection, and "<collection>@<sink>#<id>" for each further one (ADR 0049). Keys of rows that are
+// not documents begin with "!".
 type DocID string
 
-// NewDocID joins a collection and an id after checking both: the one place where the id of an event
-// is judged.
+// NewDocID joins a collection and an id after checking both. Ids of events are checked only here.
 func NewDocID(c Collection, id string) (DocID, error) {
 	if err := checkParts(c, id); err != nil {
 		return "", err
@@ -58,8 +57,9 @@ func checkParts(c Collection, id string) error {
 	return nil
 }
 
-// Control reports whether a character steers a terminal, or hides or reorders what stands around
-// it: C0, DEL, C1, separators of lines and paragraphs, and the controls of bidirectional text.
+// Control reports whether a character controls a terminal, or hides or reorders the text around it.
+// These are C0, DEL, C1, separators of lines and paragraphs, and the controls of bidirectional
+// text.
 func Control(r rune) bool {
 	switch {
 	case r < 0x20, 0x7f <= r && r <= 0x9f, r == 0x061c, r == 0x200e, r == 0x200f,
@@ -69,9 +69,9 @@ func Control(r rune) bool {
 	return false
 }
 
-// ParseDocID reads the printed form "<collection>#<id>", or "<collection>@<sink>#<id>", the KEY of
-// the commands. It takes control characters: rows of before they were refused can still be asked
-// for.
+// ParseDocID reads the printed form "<collection>#<id>", or "<collection>@<sink>#<id>", which the
+// commands take as KEY. It accepts control characters: earlier builds accepted such ids, and an
+// operator can still ask for their rows.
 func ParseDocID(s string) (DocID, error) {
 	place, id, ok := strings.Cut(s, "#")
 	if !ok {
@@ -87,7 +87,7 @@ func ParseDocID(s string) (DocID, error) {
 	return DocID(s), nil
 }
 
-// place is the part before the first #, taken apart.
+// place splits the part before the first # into collection and sink.
 func (d DocID) place() (collection, sink string) {
 	place, _, _ := strings.Cut(string(d), "#")
 	collection, sink, _ = strings.Cut(place, "@")
@@ -100,14 +100,13 @@ func (d DocID) Collection() Collection {
 	return Collection(c)
 }
 
-// Sink is the sink that the row is for, where that is not the first one of its collection; empty
-// for that one.
+// Sink is the sink that the row is for. It is empty for the first sink of the collection.
 func (d DocID) Sink() string {
 	_, sink := d.place()
 	return sink
 }
 
-// Plain is the key without the sink: what sources, senders and the sinks themselves know.
+// Plain is the key without the sink. Sources, senders and the sinks know a document by this key.
 func (d DocID) Plain() DocID {
 	if c, sink := d.place(); sink != "" {
 		return DocID(c + "#" + d.ID())
@@ -115,8 +114,8 @@ func (d DocID) Plain() DocID {
 	return d
 }
 
-// In is the key of the document's row for a sink that is not the first one of its collection. An
-// empty sink stands for the first one.
+// In is the key of the document's row for a sink. An empty sink means the first one of the
+// collection.
 func (d DocID) In(sink string) DocID {
 	if d = d.Plain(); sink == "" || !d.IsDocument() {
 		return d
@@ -130,8 +129,8 @@ func (d DocID) ID() string {
 	return id
 }
 
-// IsDocument reports whether the row of this key is a document's, not one of lull's own
-// ("!health#search").
+// IsDocument reports whether this is the key of a document's row, and not of one of lull's own rows
+// such as "!health#search".
 func (d DocID) IsDocument() bool { return !strings.HasPrefix(string(d), "!") }
 
 func clip(s string) string {

@@ -20,7 +20,7 @@ func TestIDsHoldNoControlCharacters(t *testing.T) {
 		if strings.Contains(shardError(id), string(r)) {
 			t.Errorf("%U: the error repeats it", r)
 		}
-		// a row of before can be asked for
+		// Rows with such ids, from before they were refused, can still be asked for.
 		if doc, err := shard.ParseDocID("content#" + id); err != nil || doc.ID() != id {
 			t.Errorf("%U: parsed %q, %v, want it", r, doc, err)
 		}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Expression is a write as DynamoDB takes it. Every attribute goes through Names (owner, schema and
-// others are reserved words).
+// Expression is a write in the form that DynamoDB takes. Every attribute is replaced by a name of
+// Names, because owner, schema and others are reserved words.
 type Expression struct {
 	Condition string
 	Update    string // empty for a DeleteItem
@@ -15,7 +15,7 @@ type Expression struct {
 	Values    []Value // by number, see ValueName
 }
 
-// ValueName is what the expressions call the value of that number.
+// ValueName is the name of the value with this number in the expressions.
 func ValueName(number int) string {
 	if number < len(valueNames) {
 		return valueNames[number]
@@ -23,7 +23,7 @@ func ValueName(number int) string {
 	return valueHead + strconv.Itoa(number)
 }
 
-// Names that are made once, and not for each write.
+// These names are made once, not for each write.
 var (
 	attrNames = func() map[Attr]string {
 		m := map[Attr]string{}
@@ -45,8 +45,8 @@ const (
 	valueHead = ":v"
 )
 
-// Expression renders the write. Every message of a document costs one, so it appends to buffers
-// that a usual write does not outgrow.
+// Expression renders the write. It runs for every message, so it appends to buffers that are large
+// enough for a usual write.
 func (w Write) Expression() Expression {
 	x := expressions{
 		attrs: make([]Attr, 0, usualAttrs),
@@ -80,14 +80,14 @@ const (
 
 type expressions struct {
 	e     Expression
-	attrs []Attr // that have a name
+	attrs []Attr // that have a name already
 }
 
 func (x *expressions) name(text []byte, a Attr) []byte {
 	if !slices.Contains(x.attrs, a) {
 		x.attrs = append(x.attrs, a)
 		n, ok := attrNames[a]
-		if !ok { // an attribute of a dead letter
+		if !ok { // an attribute of a dead letter, which is not in [Attrs]
 			n = nameHead + string(a)
 		}
 		x.e.Names[n] = string(a)
@@ -110,11 +110,15 @@ func (x *expressions) term(text []byte, t Term) []byte {
 		return append(x.name(append(text, "attribute_not_exists("...), t.Attr), ')')
 	case Exists:
 		return append(x.name(append(text, "attribute_exists("...), t.Attr), ')')
+	case Lacks:
+		text = append(x.name(append(text, "NOT contains("...), t.Attr), ", "...)
+		return append(x.value(text, t.Val), ')')
 	}
 	sign := [...]string{
 		Equal: " = ", NotEqual: " <> ", Less: " < ", AtMost: " <= ", Greater: " > ", AtLeast: " >= ",
 	}[t.Op]
-	// "x <> :v" is true for an absent x in DynamoDB, and false here: say it in full.
+	// DynamoDB says that "x <> :v" is true if x is absent. Here it is false, so the expression also
+	// requires that x exists.
 	if t.Op == NotEqual {
 		text = append(x.name(append(text, "(attribute_exists("...), t.Attr), ") AND "...)
 	}
@@ -126,7 +130,7 @@ func (x *expressions) term(text []byte, t Term) []byte {
 }
 
 func (x *expressions) update(text []byte, actions []Action) []byte {
-	// One list each, because the values are numbered in the order of the actions.
+	// There is one list for each verb, because the values are numbered in the order of the actions.
 	sets, removes, adds := make([]byte, 0, usualText), make([]byte, 0, usualText), make([]byte, 0, usualText)
 	for _, a := range actions {
 		switch a.Verb {
@@ -159,7 +163,7 @@ func (x *expressions) update(text []byte, actions []Action) []byte {
 	return text
 }
 
-// next puts a comma behind what a list holds.
+// next adds a comma after the last entry of a list.
 func next(list []byte) []byte {
 	if len(list) == 0 {
 		return list

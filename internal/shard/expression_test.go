@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// forms are the writes of the protocol in all their forms, each once.
+// forms lists the writes of the protocol in all their forms, each once.
 func forms() []shard.Write {
 	var all []shard.Write
 	seen := map[string]bool{}
@@ -51,11 +51,11 @@ var (
 	words       = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// grammar are the words that may stand in an expression by themselves. Everything else goes through
-// a placeholder: owner, schema and others are reserved.
+// grammar lists the words that may occur in an expression. All names and values are placeholders,
+// because owner, schema and others are reserved words.
 var grammar = map[string]bool{
 	"AND": true, "OR": true, "SET": true, "REMOVE": true, "ADD": true, "attribute_exists": true,
-	"attribute_not_exists": true, "if_not_exists": true,
+	"attribute_not_exists": true, "if_not_exists": true, "NOT": true, "contains": true,
 }
 
 func TestExpressionsAreWhatDynamoDBTakes(t *testing.T) {
@@ -140,8 +140,8 @@ func TestEveryWriteLeavesNewerSchemasAlone(t *testing.T) {
 	}
 }
 
-// TestExpressionsAsWritten keeps every expression as it goes to DynamoDB in a file, so that a
-// change of one is seen in review. -rewrite writes it.
+// TestExpressionsAsWritten compares every expression with a file, so that a reviewer sees each
+// change of what goes to DynamoDB. -rewrite updates the file.
 func TestExpressionsAsWritten(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -164,6 +164,8 @@ func TestExpressionsAsWritten(t *testing.T) {
 			switch v.Kind {
 			case shard.KindBinary:
 				fmt.Fprintf(&b, "  %s   B %s\n", p, shard.OrderKey(v.Text))
+			case shard.KindKeySet:
+				fmt.Fprintf(&b, "  %s   BS %s\n", p, shard.KeySet(v.Text).Keys())
 			case shard.KindNumber:
 				fmt.Fprintf(&b, "  %s   N %d\n", p, v.Num)
 			default:
@@ -173,7 +175,7 @@ func TestExpressionsAsWritten(t *testing.T) {
 		b.WriteString("\n")
 	}
 	path := filepath.Join("testdata", "expressions.txt")
-	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" { // datadriven's flag
+	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" { // the flag of datadriven
 		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func FuzzParseVersion(f *testing.F) {
 		if err != nil || p.Version != v {
 			t.Errorf("%q packs as %x, which has version %s, %v", text, string(k), p.Version, err)
 		}
-		// The twin reads what the parser lets through.
+		// plainVersion reads every text that the parser accepts.
 		number, canonical := plainVersion(c, text)
 		one := big.NewInt(1)
 		if number == nil || number.Cmp(new(big.Int).Exp(big.NewInt(10), big.NewInt(40), nil)) >= 0 {
@@ -96,7 +96,7 @@ func FuzzParseVersion(f *testing.F) {
 		}
 		next, err := shard.ParseVersion(c, new(big.Int).Add(number, one).String())
 		if err != nil {
-			return // 40 nines
+			return // 40 nines have no successor
 		}
 		after, err := shard.NewOrderKey(shard.Parts{Version: next})
 		if err != nil || after <= k {
@@ -118,7 +118,7 @@ func FuzzParseDocID(f *testing.F) {
 			t.Errorf("%q was read as %q, a document: %v", s, d, d.IsDocument())
 		}
 		if strings.ContainsFunc(s, shard.Control) || !utf8.ValidString(s) {
-			return // an earlier build took such ids of events, and their rows are still read
+			return // an earlier build accepted such ids in events, and their rows can still be read
 		}
 		if back, err := shard.NewDocID(d.Collection(), d.ID()); err != nil || back != d {
 			t.Errorf("%q is taken apart and put together as %q, %v", s, back, err)

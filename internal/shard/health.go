@@ -2,51 +2,53 @@ package shard
 
 import "time"
 
-// HealthRow is the key of the shared row that tells every flight how a sink is.
+// HealthRow is the key of the row that all flights to a sink share. It says whether the sink is
+// healthy, and how fast documents may go.
 func HealthRow(sink string) DocID { return DocID("!health#" + sink) }
 
-// RunRow is the key of the row that debounces a maintenance run.
+// RunRow is the key of the row that keeps a maintenance run from starting twice.
 func RunRow(name string) DocID { return DocID("!run#" + name) }
 
-// Circuit is what a health row says.
+// Circuit is the state of the circuit breaker in a health row.
 type Circuit byte
 
-// A closed circuit lets everything through, an open one nothing; after its time an open one lets
-// one prober ping.
+// A closed circuit lets every request through, an open one none. When its time is over, an open one
+// lets one caller probe the sink.
 const (
 	CircuitClosed Circuit = iota
 	CircuitOpen
 	CircuitProbe
 )
 
-// MaxOpen is the longest time for which a circuit opens, whatever settings and sink ask for.
+// MaxOpen is the longest time for which a circuit opens, even if the settings or the sink ask for
+// more.
 const MaxOpen = 2 * time.Hour
 
-// absurd is how far ahead a time in one of lull's own rows lies that only a wrong clock can have
-// written. It counts as over: a sink must not stay shut, nor a run stay away, until that clock is
-// right.
+// absurd is a distance: only a wrong clock writes a time that lies further ahead in one of lull's
+// own rows. Such a time counts as past. Otherwise a circuit would stay open, or a run would not
+// start, until that clock is right.
 const absurd = 2 * MaxOpen
 
 // Absurd reports whether only a wrong clock can have written this time in one of lull's own rows.
 func Absurd(m, now Micros) bool { return m > now.Add(absurd) }
 
-// over is the clause by which a time of lull's own rows is past. One that lies further ahead than
-// is believed counts too: only a wrong clock can have written it.
+// over requires that a time in one of lull's own rows is past. A time further ahead than believed
+// counts as past too: only a wrong clock can have written it.
 func over(a Attr, now Micros, believed time.Duration) Clause {
 	return Clause{{a, Less, timeValue(now)}, {a, Greater, timeValue(now.Add(believed))}}
 }
 
-// absentOrOver is the same where there may be none.
+// absentOrOver is [over] for an attribute that may be absent.
 func absentOrOver(a Attr, now Micros, believed time.Duration) Clause {
 	return append(must(a, Absent, Value{}), over(a, now, believed)...)
 }
 
-// pausedLook is when a flight looks again at a sink that is paused. A minute later its messages
-// wait in the queue alone.
+// pausedLook is how long a flight waits before it looks again at a paused sink. After a minute of
+// pause no flight holds the messages: they wait in the queue.
 const pausedLook = 10 * time.Second
 
-// Health reads the health row: what to do now, and when to look again where nothing may be claimed.
-// An operator's pause counts before all else: nobody probes a sink that is to be left alone.
+// Health reads the health row. It returns the state of the circuit, and when to look again if
+// nothing may be claimed. An operator's pause has priority: a paused sink is not probed either.
 func Health(r Row, now Micros) (Circuit, Micros) {
 	switch {
 	case r.PausedAt != 0:
@@ -61,12 +63,12 @@ func Health(r Row, now Micros) (Circuit, Micros) {
 	return CircuitProbe, 0
 }
 
-// Unavailable reports whether nothing goes to the sink of a health row: its circuit is not closed,
-// or an operator has paused it.
+// Unavailable reports whether lull keeps all writes from the sink: its circuit is not closed, or an
+// operator has paused it.
 func Unavailable(r Row) bool { return r.OpenUntil != 0 || r.PausedAt != 0 }
 
-// Pause keeps every claim for a sink back until [Resume], unless somebody has paused it already.
-// Who and why are cut. The circuit, its level and the budget stay as they are.
+// Pause forbids all claims for a sink until [Resume]. It is refused if the sink is paused already.
+// Who and why are cut to [MaxLastError] bytes. The circuit, its level and the budget do not change.
 func Pause(sink string, now Micros, who, why string) Write {
 	w := Write{Transition: PAUSE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -78,9 +80,10 @@ func Pause(sink string, now Micros, who, why string) Write {
 	return w
 }
 
-// Resume ends the pause that r shows, the health row as it was just read, and no other one. What
-// waited goes at a pace that soon grows, as after a circuit that was open for as long. The circuit
-// stays as it is. A level keeps what the sink had lost of it before the pause: see [NextLevel].
+// Resume ends the pause that r shows, and no other one. r is the health row as it was just read.
+// The waiting documents go at a speed that soon grows, as after a circuit that was open for as
+// long. The circuit does not change. The level is lowered by what it lost before the pause: see
+// [NextLevel].
 func Resume(sink string, r Row, now Micros, openFor func(level int64) time.Duration) Write {
 	w := Write{Transition: RESUME, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -95,7 +98,7 @@ func Resume(sink string, r Row, now Micros, openFor func(level int64) time.Durat
 	return w
 }
 
-// resumePace is [Restart] for a circuit that was open as long as the sink was paused.
+// resumePace returns [Restart] for a circuit that was open as long as the sink was paused.
 func resumePace(r Row, now Micros, openFor func(level int64) time.Duration) int64 {
 	paused := now.Sub(r.PausedAt)
 	r.Level = 1
@@ -105,7 +108,8 @@ func resumePace(r Row, now Micros, openFor func(level int64) time.Duration) int6
 	return Restart(r, now)
 }
 
-// Trip opens the circuit, one level higher, unless somebody has just done so.
+// Trip opens the circuit until the given time and at the given level. It is refused if another
+// flight has just opened it.
 func Trip(sink string, now, until Micros, level int64) Write {
 	return Write{Transition: TRIP, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -116,7 +120,7 @@ func Trip(sink string, now, until Micros, level int64) Write {
 	}, remove(AttrProbeUntil)...)}
 }
 
-// Probe makes the caller the one prober until the given time.
+// Probe makes the caller the only one that probes the sink, until the given time.
 func Probe(sink string, now, until Micros) Write {
 	return Write{Transition: PROBE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -125,9 +129,9 @@ func Probe(sink string, now, until Micros) Write {
 	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
 }
 
-// Close closes the circuit after a probe, and lets documents go at a pace that soon grows. The
-// level stays, because a ping proves little: see [NextLevel]. last_write keeps the
-// time: prune wants to know since when the sink is well.
+// Close closes the circuit after a probe, and lets documents go at a speed that soon grows. The
+// level stays, because one answered probe proves little: see [NextLevel]. last_write becomes now,
+// because prune needs to know since when the sink has been healthy.
 func Close(sink string, probe, now Micros, pace int64) Write {
 	return Write{Transition: CLOSE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -137,8 +141,8 @@ func Close(sink string, probe, now Micros, pace int64) Write {
 	}, remove(AttrOpenUntil, AttrProbeUntil, AttrPaidUntil, AttrPaid)...)}
 }
 
-// NextLevel is the level at which the circuit opens next. A sink that was well since has lost a
-// level for each quarter of the time for which its circuit was open at that level.
+// NextLevel returns the level at which the circuit opens next. A healthy sink loses one level for
+// each quarter of the time for which the circuit is open at that level.
 func NextLevel(r Row, now Micros, openFor func(level int64) time.Duration) int64 {
 	level := r.Level
 	if r.OpenUntil == 0 {
@@ -151,12 +155,14 @@ func NextLevel(r Row, now Micros, openFor func(level int64) time.Duration) int64
 	return level + 1
 }
 
-// HealthySince reports whether the circuit has been closed, and nothing paused, for at least d.
+// HealthySince reports whether, for at least d, the circuit has been closed and the sink not
+// paused.
 func HealthySince(r Row, now Micros, d time.Duration) bool {
 	return !Unavailable(r) && (r.LastWrite == 0 || r.LastWrite.Add(d) <= now)
 }
 
-// StartRun makes the caller the one that runs, at most once per interval, however many rules fire.
+// StartRun starts a maintenance run of the caller. Runs start at most once per interval, even if
+// several scheduled rules call for one.
 func StartRun(name string, token Token, now, until Micros, interval time.Duration) Write {
 	return Write{Transition: STARTRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
@@ -170,7 +176,7 @@ func StartRun(name string, token Token, now, until Micros, interval time.Duratio
 	}}
 }
 
-// SaveRun keeps where a run of ours goes on, and that it is ours until the given time.
+// SaveRun stores how far the caller's run has got, and extends its lease to the given time.
 func SaveRun(name string, token Token, until Micros, cursor string) Write {
 	return Write{Transition: SAVERUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
@@ -180,7 +186,7 @@ func SaveRun(name string, token Token, until Micros, cursor string) Write {
 	}}
 }
 
-// EndRun ends a run of ours and keeps where the next one goes on.
+// EndRun ends the caller's run and stores where the next one continues.
 func EndRun(name string, token Token, cursor string) Write {
 	w := Write{Transition: ENDRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
@@ -194,12 +200,12 @@ func EndRun(name string, token Token, cursor string) Write {
 	return w
 }
 
-// widest is how far an unhealthy sink widens a quiet window: a longer one saves nothing, and would
-// keep documents late for as long after the sink is back.
-const widest = time.Minute
+// widest bounds the quiet window for an unhealthy sink. A longer window would save nothing more,
+// and would delay documents by as much after the sink is healthy again.
+const widest = 10 * time.Second
 
-// Widen is the effective quiet window while a sink is throttling: doubled per level, at most
-// maxWait, and no further than a minute.
+// Widen returns the quiet window while a sink throttles: doubled for each level, at most maxWait
+// and at most 10 s. A window that is longer already stays.
 func Widen(t Timing, level int64) Timing {
 	for range level {
 		t.Quiet = max(t.Quiet, min(2*max(t.Quiet, time.Second/2), t.MaxWait, widest))

@@ -14,17 +14,17 @@ import (
 )
 
 // OrderKey is lull's byte string that sorts by (epoch, version, resync run, event time, digest): a
-// total order per document. Compare with < and ==. The empty key is none. A key for a version below
-// 16 million takes 21 bytes.
+// total order per document. Compare keys with < and ==. The empty key means none. A key for a
+// version below 16 million takes 21 bytes.
 //
-//	epoch       1 byte below 248, else 1 + n bytes      which life of the source's counter
-//	version     3 bits class, 5 bits length, the bytes  what the upstream says
-//	resync run  0, or 1 and 16 bytes of a ULID          the same version again, once per run
-//	event time  7 bytes, microseconds, 0 for none       same version, later time wins
-//	digest      8 bytes                                 same version and time: one winner in either order of arrival
+//	epoch       1 byte below 248, else 1 + n bytes      grows when the source's counter starts again
+//	version     3 bits class, 5 bits length, the bytes  the upstream's version
+//	resync run  0, or 1 and 16 bytes of a ULID          an equal version, accepted once per run
+//	event time  7 bytes, microseconds, 0 for none       same version: the later time wins
+//	digest      8 bytes                                 same version and time: the order of arrival does not matter
 type OrderKey string
 
-// Lowest is below every key: what claimed_was holds where nothing was claimed before.
+// Lowest is below every key. claimed_was holds it if no version was claimed before.
 const Lowest OrderKey = "\x00"
 
 // Digest is the first 8 bytes of SHA-256 over operation and data (or reference).
@@ -33,7 +33,7 @@ type Digest [8]byte
 // Run is a resync run: the 16 bytes of a ULID. The zero Run is none.
 type Run [16]byte
 
-// Parts is an order key taken apart.
+// Parts holds the parts of an order key.
 type Parts struct {
 	Epoch   uint32
 	Version Version
@@ -42,7 +42,8 @@ type Parts struct {
 	Digest  Digest
 }
 
-// NewOrderKey packs the parts. A missing version and times outside 1970 to 4253 are errors.
+// NewOrderKey packs the parts. It returns an error if the version is missing or the time is outside
+// 1970 to 4253.
 func NewOrderKey(p Parts) (OrderKey, error) {
 	if p.Version.packed == "" {
 		return "", fmt.Errorf("version is missing")
@@ -65,7 +66,7 @@ func NewOrderKey(p Parts) (OrderKey, error) {
 	return OrderKey(append(b, p.Digest[:]...)), nil
 }
 
-// appendEpoch writes small numbers in one byte and keeps the order.
+// appendEpoch writes small numbers in one byte. The bytes sort as the numbers do.
 func appendEpoch(b []byte, n uint32) []byte {
 	if n < 248 {
 		return append(b, byte(n))
@@ -76,7 +77,7 @@ func appendEpoch(b []byte, n uint32) []byte {
 	return append(append(b, byte(247+len(digits))), digits...)
 }
 
-// Parts takes a key apart. An error says that the bytes are not a key of ours.
+// Parts splits a key into its parts. It returns an error if the bytes are not an order key.
 func (k OrderKey) Parts() (Parts, error) {
 	p, ok := takeApart(string(k))
 	if !ok {
@@ -85,24 +86,25 @@ func (k OrderKey) Parts() (Parts, error) {
 	return p, nil
 }
 
-// Class is the class of the key's version, 0 where the key cannot be read.
+// Class is the class of the key's version, 0 if the key cannot be read.
 func (k OrderKey) Class() Class {
 	p, _ := k.Parts()
 	return p.Version.Class()
 }
 
-// VersionText is the upstream's version in the key, for people: empty where the key cannot be read.
+// VersionText is the upstream's version in the key, for people. It is empty if the key cannot be
+// read.
 func (k OrderKey) VersionText() string {
 	p, _ := k.Parts()
 	return p.Version.Text()
 }
 
-// takeApart reads the parts of a key that [NewOrderKey] has packed.
+// takeApart reads the parts of a key that [NewOrderKey] packed.
 func takeApart(k string) (p Parts, ok bool) {
 	if k == "" {
 		return p, false
 	}
-	more := max(int(k[0])-247, 0) // bytes of an epoch behind the first
+	more := max(int(k[0])-247, 0) // bytes of the epoch after the first
 	if len(k) < 1+more {
 		return p, false
 	}
@@ -128,19 +130,13 @@ func takeApart(k string) (p Parts, ok bool) {
 	return p, err == nil && string(packed) == k
 }
 
-// versionSize is how many bytes of s the version takes that it begins with, 0 where it begins with
-// none that [ParseVersion] makes.
+// versionSize returns the length of the version at the start of s, in bytes. It is 0 if s does not
+// start with a version that [ParseVersion] can return.
 func versionSize(s string) int {
 	if s == "" {
 		return 0
 	}
-	size := 1 + int(s[0]&31)
-	switch (Version{s}).Class() {
-	case ClassSeq:
-		size = 1 + maxHex/2
-	case ClassLex:
-		size = 1 + strings.IndexByte(s, 0)
-	}
+	size := versionEnd(s)
 	if len(s) < size {
 		return 0
 	}
@@ -150,12 +146,43 @@ func versionSize(s string) int {
 	return size
 }
 
-// String is the printed form, which sorts as the bytes do:
+// versionEnd returns where the version at the start of s ends. It checks no more than the class and
+// the length.
+func versionEnd(s string) int {
+	switch (Version{s}).Class() {
+	case ClassSeq:
+		return 1 + maxHex/2
+	case ClassLex:
+		return 1 + strings.IndexByte(s, 0)
+	}
+	return 1 + int(s[0]&31)
+}
+
+// Event returns the key of the same event without a resync run. Keys of one event differ only in
+// their runs. This runs for every message, so it parses only what it needs. A key that cannot be
+// read is returned unchanged.
+func (k OrderKey) Event() OrderKey {
+	const behind = 15 // time and digest
+	if k == "" {
+		return k
+	}
+	version := 1 + max(int(k[0])-247, 0)
+	if len(k) <= version {
+		return k
+	}
+	run := version + versionEnd(string(k[version:]))
+	if len(k) != run+1+len(Run{})+behind || k[run] != 1 {
+		return k
+	}
+	return k[:run] + "\x00" + k[len(k)-behind:]
+}
+
+// String returns the printed form, which sorts as the bytes do:
 //
 //	e010,i0512345,-,01763654400123456,9f86d081884c7d65
 //
-// epoch and version with the length of their digits before them, the run or -, microseconds, the
-// digest in hex.
+// These are epoch and version, each after the number of its digits, then the run or -,
+// microseconds, and the digest in hex.
 func (k OrderKey) String() string {
 	switch k {
 	case "":
@@ -175,7 +202,7 @@ func (k OrderKey) String() string {
 	return fmt.Sprintf("e%02d%s,%s,%s,%017d,%x", len(epoch), epoch, p.Version, run, MicrosOf(p.Time), p.Digest[:])
 }
 
-// ParseOrderKey reads the printed form back.
+// ParseOrderKey parses the printed form.
 func ParseOrderKey(s string) (OrderKey, error) {
 	f := strings.Split(s, ",")
 	bad := func(what string) (OrderKey, error) { return "", fmt.Errorf("order key %q: bad %s", clip(s), what) }
@@ -213,24 +240,24 @@ func ParseOrderKey(s string) (OrderKey, error) {
 	return NewOrderKey(p)
 }
 
-// Floor is below every key of the version in its epoch, and above every key of the versions before
-// it: what a reset leaves as committed.
+// Floor returns a key below every key of the version in its epoch, and above every key of earlier
+// versions. A reset sets committed to it.
 func Floor(epoch uint32, v Version) (OrderKey, error) {
 	return NewOrderKey(Parts{Epoch: epoch, Version: v})
 }
 
-// IsFloor reports whether the key is a [Floor]: no event's key has a digest of zeros.
+// IsFloor reports whether the key is a [Floor]. The digest of an event's key is never all zeros.
 func (k OrderKey) IsFloor() bool {
 	p, err := k.Parts()
 	return err == nil && p.Run == (Run{}) && p.Time.IsZero() && p.Digest == (Digest{})
 }
 
-// LastEpoch is above every epoch of a source: the settings refuse it. A key in it is the tombstone
-// of a document that was forgotten.
+// LastEpoch is above every epoch of a source, because the settings refuse it. A key with this epoch
+// is the tombstone of a document that was forgotten.
 const LastEpoch = math.MaxUint32
 
-// Final is above every key that an event of the document may have: the tombstone that is left of a
-// document that is forgotten. Its version is the one that the document had.
+// Final returns a key above every key that an event of the document may have. It is the tombstone
+// that remains of a forgotten document. v is the version that the document had.
 func Final(v Version) (OrderKey, error) {
 	return NewOrderKey(Parts{Epoch: LastEpoch, Version: v, Digest: Digest{7: 1}})
 }
@@ -241,11 +268,11 @@ func (k OrderKey) IsFinal() bool {
 	return err == nil && p.Epoch == LastEpoch
 }
 
-// FirstVersion is the lowest version of a class.
+// FirstVersion returns the lowest version of a class.
 func FirstVersion(c Class) (Version, error) { return ParseVersion(c, c.about().first) }
 
-// SameContent reports whether two keys name the same version, run and payload and differ in event
-// time only: writing the later one is a repetition ("rewritten").
+// SameContent reports whether two keys have the same version, run and payload and differ only in
+// event time. Then writing the later one repeats a write ("rewritten").
 func SameContent(a, b OrderKey) bool {
 	pa, errA := a.Parts()
 	pb, errB := b.Parts()
@@ -253,7 +280,7 @@ func SameContent(a, b OrderKey) bool {
 	return errA == nil && errB == nil && a != b && pa == pb
 }
 
-// VersionConflict reports whether two keys name one version of one run with different payloads.
+// VersionConflict reports whether two keys have one version of one run with different payloads.
 func VersionConflict(a, b OrderKey) bool {
 	pa, errA := a.Parts()
 	pb, errB := b.Parts()
@@ -261,7 +288,25 @@ func VersionConflict(a, b OrderKey) bool {
 		pa.Digest != pb.Digest
 }
 
-// ParseRun reads a ULID, 26 characters of Crockford's base 32, in either case.
+// The reasons why a version is not written. SameVersion means that the committed key has an equal
+// version with another payload or time, and sorts higher.
+const (
+	NewerVersion = "a newer version is committed"
+	SameVersion  = "the same version is committed with other content or at a later time"
+)
+
+// Behind returns the reason why k, which is less than the committed key, is not written:
+// [NewerVersion] or [SameVersion].
+func (k OrderKey) Behind(committed OrderKey) string {
+	ours, errOurs := k.Parts()
+	theirs, errTheirs := committed.Parts()
+	if errOurs == nil && errTheirs == nil && ours.Epoch == theirs.Epoch && ours.Version == theirs.Version {
+		return SameVersion
+	}
+	return NewerVersion
+}
+
+// ParseRun parses a ULID: 26 characters of Crockford's base 32, in upper or lower case.
 func ParseRun(s string) (Run, error) {
 	id, err := ulid.ParseStrict(s)
 	if err != nil {
@@ -273,7 +318,7 @@ func ParseRun(s string) (Run, error) {
 	return Run(id), nil
 }
 
-// Time is when the run began, by its ULID: zero for none.
+// Time is when the run began, as its ULID says. It is zero if there is none.
 func (r Run) Time() time.Time {
 	if r == (Run{}) {
 		return time.Time{}
@@ -281,5 +326,5 @@ func (r Run) Time() time.Time {
 	return ulid.ULID(r).Timestamp().UTC()
 }
 
-// String is the ULID in upper case.
+// String returns the ULID in upper case.
 func (r Run) String() string { return ulid.ULID(r).String() }

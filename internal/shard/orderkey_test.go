@@ -26,7 +26,7 @@ func TestPackedAndPrintedKeysSortAsTheirParts(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
 				a, b := anyKey(c).Draw(t, "a"), anyKey(c).Draw(t, "b")
-				if rapid.Bool().Draw(t, "same version") { // so that the parts behind it decide
+				if rapid.Bool().Draw(t, "same version") { // so that the later parts of the key decide
 					b.parts.Version, b.parts.Epoch, b.plain.number, b.plain.text, b.plain.epoch = a.parts.Version,
 						a.parts.Epoch, a.plain.number, a.plain.text, a.plain.epoch
 				}
@@ -86,6 +86,13 @@ func TestSameContentAndConflictsLookAtTheirPartsOnly(t *testing.T) {
 		}
 		if got, want := shard.VersionConflict(ka, kb), run && !digest; got != want {
 			t.Fatalf("%s and %s: conflict %v, want %v", ka, kb, got, want)
+		}
+		if got := ka.Behind(kb); got != shard.SameVersion {
+			t.Fatalf("%s behind %s: %s", ka, kb, got)
+		}
+		b.parts.Epoch++
+		if got := ka.Behind(pack(t, b.parts)); got != shard.NewerVersion {
+			t.Fatalf("%s behind another epoch: %s", ka, got)
 		}
 	})
 }
@@ -198,7 +205,7 @@ func TestBytesThatAreNotAKeyAreToldSo(t *testing.T) {
 	if _, err := shard.OrderKey(good + "\x00").Parts(); err == nil {
 		t.Error("a byte more was read")
 	}
-	const rest = "\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08" // no run, no time, a digest
+	const rest = "\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08" // no run, no time, and a digest
 	for name, begins := range map[string]string{
 		"a character that no version has": "\x00\xa0 \x00",
 		"a ULID in lower case":            "\x00\xa001arz3ndektsv4rrffq69g5fav\x00",
@@ -300,7 +307,7 @@ func TestDocIDsAreCheckedAndTakenApart(t *testing.T) {
 	}
 }
 
-// Only ULIDs and UUIDs mean the same in both cases.
+// Only in ULIDs and UUIDs do upper and lower case mean the same.
 func TestCaseCountsInWhatIsNotQuiteAUUID(t *testing.T) {
 	t.Parallel()
 	for text, counts := range map[string]bool{

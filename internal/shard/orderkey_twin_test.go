@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// plainKey is an order key as anybody would write it down: the parts, compared one after the other.
-// It is the slow and obvious twin of the packed bytes.
+// plainKey is an order key in plain form: its parts, compared one after the other. It is slow and
+// obvious, and the packed bytes must sort as it does.
 type plainKey struct {
 	epoch  uint32
 	class  shard.Class
@@ -34,7 +34,7 @@ func (k plainKey) compare(l plainKey) int {
 		cmp.Compare(k.micros, l.micros), bytes.Compare(k.digest[:], l.digest[:]))
 }
 
-// written is a key by its parts as they come from outside, and its twin.
+// written is a key by the parts that the upstream sends, and in plain form.
 type written struct {
 	parts shard.Parts
 	text  string // the upstream's version
@@ -46,7 +46,7 @@ var (
 	aUUID  = regexp.MustCompile(`^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$`)
 )
 
-// plainVersion reads a version that is in order, the obvious way.
+// plainVersion parses a valid version in the obvious way.
 func plainVersion(c shard.Class, text string) (number *big.Int, canonical string) {
 	number = new(big.Int)
 	switch c {
@@ -80,8 +80,8 @@ func plainVersion(c shard.Class, text string) (number *big.Int, canonical string
 
 var classes = []shard.Class{shard.ClassInt, shard.ClassSeq, shard.ClassTime, shard.ClassLSN, shard.ClassLex}
 
-// versionText draws a version of a class that is in order. Small numbers and shared beginnings come
-// often, so that keys meet.
+// versionText draws a valid version of a class. Small numbers and equal prefixes are frequent, so
+// that keys are often equal or close.
 func versionText(c shard.Class) *rapid.Generator[string] {
 	switch c {
 	case shard.ClassInt:
@@ -115,7 +115,7 @@ func versionText(c shard.Class) *rapid.Generator[string] {
 	}
 }
 
-// anyKey draws a key of a class and its twin.
+// anyKey draws a key of a class, with its plain form.
 func anyKey(c shard.Class) *rapid.Generator[written] {
 	return rapid.Custom(func(t *rapid.T) written {
 		w := written{text: versionText(c).Draw(t, "version")}

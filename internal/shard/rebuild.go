@@ -1,7 +1,8 @@
 package shard
 
-// Rebuild announces that writes of a collection go to a new index too (ADR 0031), unless something
-// is rebuilt in the sink already. at is what every other write of this rebuild knows it by.
+// Rebuild announces that a collection is being rebuilt: its writes go to a new index too (ADR
+// 0035). It is refused if the sink has a rebuild already. at identifies this rebuild in all its
+// later writes.
 func Rebuild(sink string, c Collection, index string, at Micros) Write {
 	return Write{Transition: REBUILD, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -13,9 +14,9 @@ func Rebuild(sink string, c Collection, index string, at Micros) Write {
 	}, remove(AttrRebuildMissed, AttrRebuildSeal)...)}
 }
 
-// Miss notes, before its COMMIT, that the new index does not have a write, or that nobody knows. It
-// is refused while the name is switched, and once the rebuild has ended: then nothing may be
-// committed. One that is repeated counts twice, which does no harm.
+// Miss counts a write that the new index lacks, or may lack. It is made before the COMMIT of that
+// write. It is refused during the switch to the new index, and after the rebuild has ended. Then
+// the write must not be committed. A repeated Miss counts twice, which does no harm.
 func Miss(sink string, at Micros) Write {
 	return Write{Transition: MISS, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -24,8 +25,8 @@ func Miss(sink string, at Micros) Write {
 	}, Update: []Action{{Verb: Add, Attr: AttrRebuildMissed, Val: numberValue(1)}}}
 }
 
-// Seal forbids that a write is missed from now on, for the time of the switch. It is refused
-// where one was since seen was read, so that what is compared is compared again.
+// Seal forbids [Miss] during the switch. It is refused if the count is not seen any more: then a
+// write was missed after the indexes were compared, and they have to be compared again.
 func Seal(sink string, at Micros, seen int64, now Micros) Write {
 	return Write{Transition: SEAL, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -35,8 +36,8 @@ func Seal(sink string, at Micros, seen int64, now Micros) Write {
 	}, Update: []Action{set(AttrRebuildSeal, timeValue(now))}}
 }
 
-// Unseal takes the seal away that was read. Only who knows that the name was not switched, and that
-// no call to do so is on its way, may do so.
+// Unseal removes the seal that was read. The caller must know that the switch was not made, and
+// that no request to make it is still running.
 func Unseal(sink string, at, seal Micros) Write {
 	return Write{Transition: UNSEAL, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -45,7 +46,7 @@ func Unseal(sink string, at, seal Micros) Write {
 	}, Update: remove(AttrRebuildSeal)}
 }
 
-// Rebuilt ends a rebuild, done or given up: no write goes to the new index any more.
+// Rebuilt ends a rebuild, finished or cancelled: writes go to the new index no more.
 func Rebuilt(sink string, at Micros) Write {
 	return Write{Transition: REBUILT, Doc: HealthRow(sink), Cond: []Clause{
 		known(),

@@ -2,14 +2,14 @@ package shard
 
 import "time"
 
-// SchemaVersion is the newest row schema this code understands. A row without the attribute has
-// schema 1. A row with a newer one is left alone, by condition.
+// SchemaVersion is the newest row schema that this code understands. A row without the attribute
+// has schema 1. The condition of every write refuses a row with a newer schema.
 const SchemaVersion = 1
 
-// Micros is a time in microseconds since 1970, by the writer's clock; 0 is none.
+// Micros is a time in microseconds since 1970, by the writer's clock. 0 means none.
 type Micros int64
 
-// MicrosOf cuts a time to microseconds; the zero time is 0.
+// MicrosOf cuts a time to microseconds. The zero time becomes 0.
 func MicrosOf(t time.Time) Micros {
 	if t.IsZero() {
 		return 0
@@ -17,7 +17,7 @@ func MicrosOf(t time.Time) Micros {
 	return Micros(t.UnixMicro())
 }
 
-// Time is the instant in UTC; the zero time for 0.
+// Time returns the instant in UTC, and the zero time for 0.
 func (m Micros) Time() time.Time {
 	if m == 0 {
 		return time.Time{}
@@ -25,10 +25,10 @@ func (m Micros) Time() time.Time {
 	return time.UnixMicro(int64(m)).UTC()
 }
 
-// Add moves the instant.
+// Add returns the instant d later.
 func (m Micros) Add(d time.Duration) Micros { return m + Micros(d.Microseconds()) }
 
-// Sub is the time from n to m.
+// Sub returns the time from n to m.
 func (m Micros) Sub(n Micros) time.Duration { return time.Duration(m-n) * time.Microsecond }
 
 // Operation is what a version does to its document.
@@ -40,20 +40,20 @@ const (
 	Delete Operation = "delete"
 )
 
-// Token is the owner of a lease: random and fresh for every claim, never an invocation's, flight's
-// or execution's id.
+// Token identifies the owner of a lease. It is random and new for every claim. It is never the id
+// of an invocation, a flight or an execution, because these can claim twice.
 type Token string
 
-// Fence is the time of a claim in microseconds: the external version that sinks with versions get.
-// It grows with every applied write of a document.
+// Fence is the time of a claim in microseconds. Sinks with versions store it as the external
+// version. It grows with every applied write of a document.
 type Fence int64
 
-// Row is the item of one document in the table `shards`, and the only arbiter of what is new. Zero
-// fields are absent attributes. An absent Pending or Claimed means the same as Committed. A Row is
-// a value: copies do not share state.
+// Row is the item of one document in the table `shards`. It alone decides which version is new. A
+// field with its zero value is an absent attribute. An absent Pending or Claimed means the same as
+// Committed. A Row is a value: copies do not share state.
 //
-// Rows that are not documents (see [DocID.IsDocument]) use the last group of fields only, besides
-// Owner and LeaseUntil.
+// Rows that are not documents (see [DocID.IsDocument]) use only the last group of fields, Owner,
+// LeaseUntil, LastWrite and ExpiresAt.
 type Row struct {
 	Doc          DocID
 	Schema       int64
@@ -61,33 +61,35 @@ type Row struct {
 	Pending      OrderKey // the newest key admitted
 	Committed    OrderKey // the newest key written to the sink
 	CommittedOp  Operation
-	Claimed      OrderKey // the highest key that any claim may have brought to the sink
+	Claimed      OrderKey // the highest key that any claim may have written to the sink
 	ClaimedWas   OrderKey // Claimed before this claim, Lowest for none
 	Dead         OrderKey // a dead letter with this key is stored
-	BurstStart   Micros   // first admission of the burst that waits
-	Flight       string   // the flight that admitted Pending: a hint for people
-	Owner        Token    // who holds, or held, the lease
+	TakenBack    KeySet   // events that an operator took back, at most MaxTakenBack: see [OrderKey.Event]
+	BurstStart   Micros   // when the first event of the waiting burst was admitted
+	Flight       string   // the flight that admitted Pending: information for people
+	Group        string   // the message group (a tenant) of the newest admitted version that had one
+	Owner        Token    // the token of the newest claim that has not ended; its lease may have expired
 	LeaseUntil   Micros
 	LastWrite    Micros  // the time of the last committed claim
-	Attempts     int64   // claims without an answer
-	Refusals     int64   // times the sink refused this very document
-	Content      Content // recognises the bytes of the committed version; "" where they may not be in the sink
-	LastError    string  // class, status and field: never content; at most 200 bytes
+	Attempts     int64   // claims without an answer from the sink
+	Refusals     int64   // how often the sink refused this document
+	Content      Content // recognises the bytes of the committed version; "" if the sink may hold others
+	LastError    string  // class, status and field, never content; at most 200 bytes
 	ExpiresAt    int64   // TTL, seconds
 
-	OpenUntil  Micros // health row: nothing is claimed before
-	Level      int64  // health row: how often it opened in a row
-	ProbeUntil Micros // health row: somebody probes until then
-	Rate       int64  // health row: documents a second after the last cut, in thousandths
-	RateTop    int64  // health row: the same before it; 0 where what the sink takes is not known yet
-	RateAt     Micros // health row: when that was
-	PaidUntil  Micros // health row: the time up to which documents are spoken for
-	Paid       int64  // health row: how much of the time from RateAt on was handed out, in microseconds
-	SentUntil  Micros // health row: up to when the documents that went fill the time, at the ceiling
-	PausedAt   Micros // health row: an operator paused the sink then; 0 where nobody has
-	PausedBy   string // health row: who; at most 200 bytes
+	OpenUntil  Micros // health row: nothing is claimed before this time
+	Level      int64  // health row: how often the circuit has opened, minus what healthy time has taken off
+	ProbeUntil Micros // health row: a caller probes the sink until then
+	Rate       int64  // health row: the speed after the last cut, in thousandths of a document a second
+	RateTop    int64  // health row: the speed before it; 0 if lull does not know yet what the sink takes
+	RateAt     Micros // health row: when Rate was set
+	PaidUntil  Micros // health row: the time up to which the budget is handed out
+	Paid       int64  // health row: how much time was handed out since RateAt, in microseconds
+	SentUntil  Micros // health row: up to when the documents sent so far fill the time, at the ceiling
+	PausedAt   Micros // health row: when an operator paused the sink; 0 if it is not paused
+	PausedBy   string // health row: who paused it; at most 200 bytes
 	PausedWhy  string // health row: why; at most 200 bytes
-	// Health row, empty where nothing is rebuilt: the collection, the new index, when that was
+	// Health row, empty if nothing is rebuilt: the collection, the new index, when the rebuild was
 	// announced, how many writes the new index missed, and since when none may be missed.
 	RebuildOf     string
 	RebuildInto   string
@@ -95,18 +97,18 @@ type Row struct {
 	RebuildMissed int64
 	RebuildSeal   Micros
 	RanAt         Micros // run row: the last start; object row: the last change
-	Cursor        string // run row, object row: where it goes on
+	Cursor        string // run row, object row: where the work continues
 }
 
-// Exists reports whether the row holds anything: an item that was written once has some attribute
-// besides its key.
+// Exists reports whether the table has an item for the row: an item always has an attribute besides
+// its key.
 func (r Row) Exists() bool { return r != (Row{Doc: r.Doc}) }
 
-// Foreign reports a row of a newer schema: hands off.
+// Foreign reports whether the row has a newer schema. This code must not change it.
 func (r Row) Foreign() bool { return r.Schema > SchemaVersion }
 
-// Leased reports whether somebody may be writing at now. The bound belongs to the lease: CLAIM
-// needs lease_until < now.
+// Leased reports whether a lease is running at now. LeaseUntil itself belongs to the lease: CLAIM
+// requires lease_until < now.
 func (r Row) Leased(now Micros) bool { return r.Owner != "" && r.LeaseUntil >= now }
 
 // Attr names an attribute of the item, spelt as in the table.
@@ -122,14 +124,16 @@ const (
 	AttrClaimed       Attr = "claimed"
 	AttrClaimedWas    Attr = "claimed_was"
 	AttrDead          Attr = "dead"
+	AttrTakenBack     Attr = "taken_back"
 	AttrBurstStart    Attr = "burst_start"
 	AttrFlight        Attr = "flight"
+	AttrGroup         Attr = "group"
 	AttrOwner         Attr = "owner"
 	AttrLeaseUntil    Attr = "lease_until"
 	AttrLastWrite     Attr = "last_write"
 	AttrAttempts      Attr = "attempts"
 	AttrRefusals      Attr = "refusals"
-	AttrContent       Attr = "c" // short: a settled row with a dead letter's mark has at most 200 bytes
+	AttrContent       Attr = "c" // a short name: a settled row with the mark of a dead letter must fit in 200 bytes
 	AttrLastError     Attr = "last_error"
 	AttrExpiresAt     Attr = "expires_at"
 	AttrOpenUntil     Attr = "open_until"
@@ -153,7 +157,7 @@ const (
 	AttrCursor        Attr = "cursor"
 )
 
-// Attrs lists every attribute but the key, in the order of [Row].
+// Attrs lists every attribute except the key, in the order of [Row].
 func Attrs() (names []Attr) {
 	for _, a := range new(Row).attributes() {
 		names = append(names, a.name)
@@ -164,21 +168,27 @@ func Attrs() (names []Attr) {
 // ValueKind is the DynamoDB type of a value.
 type ValueKind byte
 
-// Order keys are binary, names are strings, times and counts numbers.
+// Order keys are binary, names are strings, times and counts are numbers. A set of order keys is a
+// set of binaries.
 const (
 	KindBinary ValueKind = 'B'
+	KindKeySet ValueKind = 'K'
 	KindString ValueKind = 'S'
 	KindNumber ValueKind = 'N'
 )
 
-// Value is an attribute's value. Compare values of one kind only.
+// Value is the value of an attribute. Only values of one kind can be compared.
 type Value struct {
 	Kind ValueKind
-	Text string // B and S
+	Text string // B and S; a [KeySet]
 	Num  int64  // N
 }
 
 func keyValue(k OrderKey) Value { return Value{Kind: KindBinary, Text: string(k)} }
+func keySetValue(s KeySet) Value {
+	return Value{Kind: KindKeySet, Text: string(s)}
+}
+
 func contentValue(c Content) Value {
 	return Value{Kind: KindBinary, Text: string(c)}
 }
@@ -195,11 +205,13 @@ func (v Value) compare(w Value) int {
 	return 0
 }
 
-// Get is the value of an attribute and whether it is there.
+// Get returns the value of an attribute, and whether the attribute is there.
 func (r *Row) Get(a Attr) (Value, bool) {
 	switch p := r.field(a).(type) {
 	case *OrderKey:
 		return keyValue(*p), *p != ""
+	case *KeySet:
+		return keySetValue(*p), *p != ""
 	case *Content:
 		return contentValue(*p), *p != ""
 	case *string:
@@ -221,13 +233,15 @@ func (r *Row) Get(a Attr) (Value, bool) {
 	return Value{}, false
 }
 
-// Set puts a value into the attribute's field; the zero Value takes it away. A value of the wrong
-// kind is ignored and reported as false.
+// Set writes a value into the attribute's field. The zero Value removes it. Set returns false if
+// the row has no such attribute, or if the value is of the wrong kind.
 func (r *Row) Set(a Attr, v Value) bool {
 	kind := KindString
 	switch p := r.field(a).(type) {
 	case *OrderKey:
 		*p, kind = OrderKey(v.Text), KindBinary
+	case *KeySet:
+		*p, kind = KeySet(v.Text), KindKeySet
 	case *Content:
 		*p, kind = Content(v.Text), KindBinary
 	case *string:
@@ -260,14 +274,14 @@ func (r *Row) field(a Attr) any {
 	return nil
 }
 
-// attribute is one of a row: its name in the table, and where it is kept.
+// attribute is one attribute of a row: its name in the table, and a pointer to its field.
 type attribute struct {
 	name  Attr
 	field any
 }
 
-// attributes are all but the key, in the order of [Row].
-func (r *Row) attributes() [37]attribute {
+// attributes lists all attributes except the key, in the order of [Row].
+func (r *Row) attributes() [39]attribute {
 	return [...]attribute{
 		{AttrSchema, &r.Schema},
 		{AttrVersionClass, &r.VersionClass},
@@ -277,8 +291,10 @@ func (r *Row) attributes() [37]attribute {
 		{AttrClaimed, &r.Claimed},
 		{AttrClaimedWas, &r.ClaimedWas},
 		{AttrDead, &r.Dead},
+		{AttrTakenBack, &r.TakenBack},
 		{AttrBurstStart, &r.BurstStart},
 		{AttrFlight, &r.Flight},
+		{AttrGroup, &r.Group},
 		{AttrOwner, &r.Owner},
 		{AttrLeaseUntil, &r.LeaseUntil},
 		{AttrLastWrite, &r.LastWrite},

@@ -42,6 +42,7 @@ func TestRowsTakeValuesOfTheirKindOnly(t *testing.T) {
 		kinds := 0
 		for _, v := range []shard.Value{
 			{Kind: shard.KindBinary, Text: "k"},
+			{Kind: shard.KindKeySet, Text: "\x01k"},
 			{Kind: shard.KindString, Text: "s"},
 			{Kind: shard.KindNumber, Num: 7},
 		} {

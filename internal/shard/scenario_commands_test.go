@@ -11,21 +11,22 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// commands is the language of the stories.
+// commands lists the commands of the scenarios.
 //
 //	wait 5s | clock +5s                      time passes; the clock is set (a clock may go back)
 //	settings quiet=5s max-wait=30s ...       the settings of the debounce
 //	row                                      shows the row
-//	new                                      another story: no row, +0s
-//	admit v2 [sent=+0s] [aged] [class=time]  ADMIT, the judgement where it is refused, when the event is due where it is not
-//	judge v2 [aged]                          what the row makes of an event
-//	decide v2 [admitted=+0s] [eventual] ...  what index does next with the newest version it holds
+//	new                                      starts another scenario: no row, +0s
+//	admit v2 [sent=+0s] [aged] [class=time]  ADMIT, with the judgement if it is refused, and when the event is due
+//	judge v2 [aged]                          the judgement of an event
+//	decide v2 [admitted=+0s] [eventual] ...  the decision of index about the newest version it holds
 //	claim v2 by=A [again] [cap=...]          CLAIM under the token A
-//	commit by=A [delete] [image=claim]       COMMIT, in the form that the row asks for, or the row as it was after the claim
+//	commit by=A [delete] [image=claim]       COMMIT, in the form of the present row, or of the row after the claim
 //	release by=A [refused]                   RELEASE
 //	reject by=A [image=claim]                REJECT
 //	park v2, redrive v2                      PARK, REDRIVE
-//	read, collect                            what prune reads, and deletes where it is unchanged
+//	reset v2, give v2                        RESET committed to v2; accept v2 again
+//	read, collect                            prune reads the row; prune deletes it if it has not changed
 //	trip, probe by=A, close by=A, health     the circuit of a sink
 //	cut [applied=3], spend [long=1s], pace   the budget of a sink that throttles
 //	start by=A, end by=A                     a maintenance run
@@ -45,6 +46,8 @@ var commands = map[string]func(*testing.T, *story, *line) string{
 	"reject":   reject,
 	"park":     park,
 	"redrive":  redrive,
+	"reset":    reset,
+	"give":     give,
 	"read":     read,
 	"collect":  collect,
 	"trip":     trip,
@@ -85,7 +88,7 @@ func settings(_ *testing.T, s *story, l *line) string {
 	return "ok"
 }
 
-// setSchema does what a newer build would have done to the row.
+// setSchema changes the schema of the row, as a newer build would.
 func setSchema(t *testing.T, s *story, l *line) string {
 	r := s.row(t)
 	if _, err := fmt.Sscan(l.first(), &r.Schema); err != nil {
@@ -137,11 +140,11 @@ func decide(t *testing.T, s *story, l *line) string {
 		Now: s.micros(), Consistent: !l.flag("eventual"), Turn: l.number("turn", "0"),
 		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))),
 	}
-	returns := l.time("returns") // by when a newer version must be due for this one to leave
+	returns := l.time("returns") // when this version's message returns from the queue
 	h := shard.Hold{Admitted: l.time("admitted")}
 	h.Key = l.key(shard.ClassInt)
 	r := s.row(t)
-	if l.flag("absent") { // what a late replica shows
+	if l.flag("absent") { // as a late replica may show it
 		r = shard.Row{Doc: s.doc}
 	}
 	step := shard.Decide(r, h, v, s.timing)
@@ -190,7 +193,7 @@ func claim(t *testing.T, s *story, l *line) string {
 	return text
 }
 
-// held is the lease of a claimer and the image to form a write from.
+// held returns the lease of a claimer, and the image that decides the form of a write.
 func (s *story) held(t *testing.T, l *line) (shard.Lease, shard.Row) {
 	t.Helper()
 	by := l.text("by", "")
@@ -241,6 +244,27 @@ func redrive(t *testing.T, s *story, l *line) string {
 		may = "somebody works on it"
 	}
 	return may + "\n" + s.write(t, shard.Redrive(s.doc, k, s.micros()), "the mark is gone", nil)
+}
+
+func reset(t *testing.T, s *story, l *line) string {
+	return s.write(t, shard.Reset(s.row(t), l.floor(t), s.micros()), "reset", nil)
+}
+
+func give(t *testing.T, s *story, l *line) string {
+	return s.write(t, shard.GiveBack(s.row(t), l.floor(t)), "accepted again", nil)
+}
+
+// floor returns the floor of a version.
+func (l *line) floor(t *testing.T) shard.OrderKey {
+	p, err := l.key(shard.ClassInt).Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := shard.Floor(p.Epoch, p.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
 }
 
 func read(t *testing.T, s *story, _ *line) string {

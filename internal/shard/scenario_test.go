@@ -13,9 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// TestScenarios tells the protocol as stories: testdata/scenarios holds a file for each rule, named
-// after it. `go test ./internal/shard -run Scenarios -rewrite` writes what the code does into them;
-// read the difference as you would a change of the specification.
+// TestScenarios runs the files of testdata/scenarios: one for each rule, named after it. `go test
+// ./internal/shard -run Scenarios -rewrite` writes the present results into them. Review the
+// difference like a change of the specification.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
@@ -33,10 +33,10 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// noon is +0s of every story.
+// noon is +0s of every scenario.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// story is one document's row and everybody who works on it.
+// story is the state of a scenario: one document's row and the flights and operators that use it.
 type story struct {
 	store  *memory.Shards
 	doc    shard.DocID
@@ -44,11 +44,11 @@ type story struct {
 	timing shard.Timing
 	lease  time.Duration
 	retain time.Duration
-	before shard.Row // the row before the last admission
-	seen   shard.Row // what prune read
+	before shard.Row
+	seen   shard.Row // the row that prune read
 	leases map[string]shard.Lease
 	bids   map[string]shard.Bid
-	images map[string]shard.Row // the row after each claimer's claim
+	images map[string]shard.Row // each claimer's row after the claim
 	probes map[string]shard.Micros
 }
 
@@ -70,7 +70,8 @@ func at(d time.Duration) shard.Micros { return shard.MicrosOf(noon.Add(d)) }
 
 func (s *story) micros() shard.Micros { return at(s.now) }
 
-// expires is the expires_at that a write at now gives a settled row, in seconds.
+// expires returns the expires_at, in seconds, that a write at now gives a row without a pending
+// version.
 func (s *story) expires() int64 { return noon.Add(s.now + s.retain + ttlExtra).Unix() }
 
 func (s *story) row(t *testing.T) shard.Row { return s.rowOf(t, s.doc) }
@@ -84,8 +85,8 @@ func (s *story) rowOf(t *testing.T, doc shard.DocID) shard.Row {
 	return rows[0]
 }
 
-// write carries a write out and says what became of it: the outcome, then the row. recognised says
-// that a refusal shows our own lost answer.
+// write executes a write and prints the result and the row. recognised reports whether a refusal
+// shows that the same write had been applied before.
 func (s *story) write(t *testing.T, w shard.Write, done string, recognised func(shard.Row) bool) string {
 	t.Helper()
 	_, err := s.store.Write(t.Context(), w)
@@ -100,7 +101,8 @@ func (s *story) write(t *testing.T, w shard.Write, done string, recognised func(
 	return w.Transition.String() + ": " + done + "\n" + s.show(s.rowOf(t, w.Doc))
 }
 
-// line is a command's arguments. What is left at the end was not understood.
+// line holds the arguments of a command. A command removes those that it knows; the rest are an
+// error.
 type line struct {
 	t    *testing.T
 	d    *datadriven.TestData
@@ -113,7 +115,7 @@ func (l *line) done() {
 	}
 }
 
-// arg takes a named argument.
+// arg removes and returns a named argument.
 func (l *line) arg(key string) (value string, ok bool) {
 	for i, a := range l.left {
 		if a.Key == key && len(a.Vals) <= 1 {
@@ -129,7 +131,7 @@ func (l *line) flag(key string) bool {
 	return ok
 }
 
-// text is a named argument or what stands for it.
+// text returns a named argument, or a default.
 func (l *line) text(key, otherwise string) string {
 	if v, ok := l.arg(key); ok {
 		return v
@@ -137,7 +139,7 @@ func (l *line) text(key, otherwise string) string {
 	return otherwise
 }
 
-// number is a named argument that is a number.
+// number returns a named argument as a number.
 func (l *line) number(key, otherwise string) int {
 	n, err := strconv.Atoi(l.text(key, otherwise))
 	if err != nil {
@@ -146,7 +148,7 @@ func (l *line) number(key, otherwise string) int {
 	return n
 }
 
-// first takes the first argument that is a bare word.
+// first removes and returns the first argument without a value.
 func (l *line) first() string {
 	for i, a := range l.left {
 		if len(a.Vals) == 0 {
@@ -158,7 +160,7 @@ func (l *line) first() string {
 	return ""
 }
 
-// span reads a duration such as 5s, +5s, -1ms or 31d.
+// span parses a duration such as 5s, +5s, -1ms or 31d.
 func (l *line) span(text string) time.Duration {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(strings.TrimPrefix(days, "+"))
@@ -174,7 +176,7 @@ func (l *line) span(text string) time.Duration {
 	return d
 }
 
-// time is a named argument that is a time since noon, 0 for none.
+// time returns a named argument that counts from noon, 0 for none.
 func (l *line) time(key string) shard.Micros {
 	v, ok := l.arg(key)
 	if !ok {
@@ -191,11 +193,11 @@ func (l *line) class() shard.Class {
 	return c
 }
 
-// runs gives the resync runs of a story their names.
+// runs names the resync runs of a scenario.
 var runs = map[string]shard.Run{"first": {1}, "second": {2}}
 
-// key reads a version: v7, or with more of its order key: e2.v7 (epoch), v7.first (resync run),
-// v7@+3s (event time), v7/b (payload).
+// key parses a version such as v7. More parts of the order key may be given: e2.v7 (epoch),
+// v7.first (resync run), v7@+3s (event time), v7/b (payload).
 func (l *line) key(class shard.Class) shard.OrderKey {
 	text := l.first()
 	bad := func(err error) shard.OrderKey {
@@ -240,7 +242,7 @@ func (l *line) key(class shard.Class) shard.OrderKey {
 	return k
 }
 
-// version is key printed as it is written in a story.
+// version prints a key in the form that [line.key] parses.
 func version(k shard.OrderKey) string {
 	if k == shard.Lowest {
 		return "nothing"
@@ -272,7 +274,7 @@ func version(k shard.OrderKey) string {
 	return b.String()
 }
 
-// clockText is a time as a story writes it: +5s, +31d.
+// clockText prints a time as scenarios do: +5s, +31d.
 func clockText(m shard.Micros) string {
 	d := m.Sub(at(0))
 	if day := 24 * time.Hour; d >= 2*day {
@@ -287,7 +289,15 @@ func clockText(m shard.Micros) string {
 	return "+" + d.String()
 }
 
-// show prints a row as a story writes it.
+func versions(set shard.KeySet) string {
+	var out []string
+	for _, k := range set.Keys() {
+		out = append(out, version(k))
+	}
+	return strings.Join(out, " ")
+}
+
+// show prints a row as scenarios do.
 func (s *story) show(r shard.Row) string {
 	if !r.Exists() {
 		return "no row\n"
@@ -333,6 +343,7 @@ func (s *story) show(r shard.Row) string {
 		{"refusals", number(r.Refusals)},
 		{"last error", r.LastError},
 		{"dead", version(r.Dead)},
+		{"took back", versions(r.TakenBack)},
 		{"open", moment(r.OpenUntil)},
 		{"level", number(r.Level)},
 		{"probe", moment(r.ProbeUntil)},

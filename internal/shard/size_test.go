@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// sizedKey has a version below 16 million and no zero in its times or digest.
+// sizedKey returns a key with a version below 16 million, and without zeros in its time or digest.
 func sizedKey(t *testing.T) shard.OrderKey {
 	t.Helper()
 	v, err := shard.ParseVersion(shard.ClassInt, "16777215")
@@ -22,7 +22,7 @@ func sizedKey(t *testing.T) shard.OrderKey {
 	})
 }
 
-// settle takes a document with a 36-character id through ADMIT, CLAIM and COMMIT.
+// settle makes a document with a 36-character id pending, claimed and committed.
 func settle(t *testing.T, r shard.Row, k shard.OrderKey, op shard.Operation) shard.Row {
 	t.Helper()
 	const now = 1_777_888_812_345_671
@@ -59,7 +59,7 @@ func TestASettledRowHasAtMost200Bytes(t *testing.T) {
 	if got := shardtest.ItemSize(r); got > 200 {
 		t.Errorf("a settled row has %d bytes, want at most 200", got)
 	}
-	for _, op := range []shard.Operation{shard.Put, shard.Delete} { // a put has the digest of its bytes
+	for _, op := range []shard.Operation{shard.Put, shard.Delete} { // after a put, the row also has the content
 		parked := settle(t, shard.Row{Doc: longest, Dead: k[:len(k)-1] + "\x01"}, k, op)
 		if got := shardtest.ItemSize(parked); got > 200 {
 			t.Errorf("%s: with the mark of a dead letter it has %d bytes, want at most 200", op, got)
@@ -76,6 +76,8 @@ func TestTheFullestRowHasAtMostOneKilobyte(t *testing.T) {
 		Claimed: k, ClaimedWas: k,
 		Dead: k, BurstStart: now, Flight: "01JV0000000000000000000000", Owner: shard.Token(strings.Repeat("f", 32)),
 		LeaseUntil: now, LastWrite: now,
+		TakenBack: shard.KeySetOf(k, k[:len(k)-1]+"1", k[:len(k)-1]+"2", k[:len(k)-1]+"3", k[:len(k)-1]+"4",
+			k[:len(k)-1]+"5", k[:len(k)-1]+"6", k[:len(k)-1]+"7"),
 		Attempts: 1 << 40, Refusals: 1 << 40, ExpiresAt: 1_781_111_111,
 	}
 	l := shard.Lease{Doc: r.Doc, Key: k, Token: r.Owner, At: now}

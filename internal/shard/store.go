@@ -7,18 +7,19 @@ import (
 )
 
 // Store keeps the rows. It is safe for concurrent use. Every method may fail with an error for
-// which errors.Is(err, ErrThrottled) holds: nothing was applied, trying again after a back-off is
-// safe. After any other error than *Refused it is unknown whether a write was applied.
+// which errors.Is(err, ErrThrottled) holds: nothing was applied, and the caller may try again after
+// a back-off. After any other error except *Refused it is unknown whether a write was applied.
 type Store interface {
-	// Read returns one row for each document, in the order asked; a document without an item gives
-	// a Row with its Doc only. Duplicate documents are allowed. With Eventual the rows may be older
-	// than the last write; with Consistent they are not. "Row absent", "pending < k" and "dead = k"
-	// are believed only from a consistent read or from the image of a refused write.
+	// Read returns one row for each document, in the order of docs. For a document without an item
+	// it returns a Row with only its Doc. Duplicate documents are allowed. With Eventual the rows
+	// may be older than the last write, with Consistent they are not. A caller must not trust "row
+	// absent", "pending < k" or "dead = k" from an Eventual read. It needs a consistent read or the
+	// image of a refused write.
 	Read(ctx context.Context, docs []DocID, c Consistency) ([]Row, error)
 
-	// Write evaluates the condition and applies the update in one step and returns the row as it
-	// was before. A false condition changes nothing and returns *Refused with the row as it stands
-	// (one write unit is used all the same).
+	// Write evaluates the condition and applies the update in one step. It returns the row before
+	// the update. A false condition changes nothing and returns *Refused with the present row. It
+	// costs one write unit, as a write does.
 	Write(ctx context.Context, w Write) (old Row, err error)
 }
 
@@ -29,7 +30,7 @@ type Scanner interface {
 	Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []Row, next string, err error)
 }
 
-// Consistency of a read.
+// Consistency is the kind of a read.
 type Consistency bool
 
 // DynamoDB's two kinds of reads; the consistent one costs twice.
@@ -41,8 +42,8 @@ const (
 // ErrThrottled says that the store refused to work and applied nothing.
 var ErrThrottled = errors.New("table is throttling")
 
-// Refused is a write whose condition was false. Row is the item as it stood: as good as a
-// consistent read.
+// Refused is the error for a write whose condition was false. Row is the item at that moment, as
+// reliable as a consistent read.
 type Refused struct {
 	Write Transition
 	Row   Row
@@ -50,21 +51,22 @@ type Refused struct {
 
 func (r *Refused) Error() string { return fmt.Sprintf("%s refused for %s", r.Write, r.Row.Doc) }
 
-// AsRefused unwraps a refusal.
+// AsRefused returns the refusal in an error's chain, if there is one.
 func AsRefused(err error) (*Refused, bool) { return errors.AsType[*Refused](err) }
 
-// OwnClaim reports whether the row that refused a CLAIM shows that this very claim had been applied
-// and only its answer was lost.
+// OwnClaim reports whether the row that refused a CLAIM shows that this claim was applied before.
+// Then only its answer was lost.
 func OwnClaim(row Row, b Bid) bool { return row.Owner == b.Token && row.Claimed == b.Key }
 
-// Ended looks at the row that refused the end of a lease (see [Transition.EndsLease]). It reports
-// whether the same write had been applied before and its answer was lost.
+// Ended reports whether a write that ends a lease (see [Transition.EndsLease]) had been applied
+// before, and only its answer was lost. row is the row that refused it.
 func Ended(row Row, l Lease, w Write) bool {
 	switch w.Transition.Base() {
 	case COMMIT:
 		return row.Committed == l.Key
 	case RELEASE:
-		// What remembers the fence. The lock of a claim ahead is gone with its owner.
+		// This attribute holds the fence. If the claim lay ahead of the clock, lease_until was
+		// removed.
 		at := row.LeaseUntil
 		if l.Ahead {
 			at = row.LastWrite

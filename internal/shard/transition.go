@@ -1,19 +1,19 @@
 package shard
 
-// Transition names a write of the protocol, in one of its forms. The zero Transition is none: a
-// write that is not part of the protocol.
+// Transition names a write of the protocol, in one of its forms. The zero Transition means a write
+// that is not part of the protocol.
 type Transition byte
 
-// The transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow],
+// First the transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow],
 // [ObjectRow]).
 const (
 	ADMIT Transition = iota + 1
 	CLAIM
-	CLAIMAgain // of a version that was claimed before and has no commit
+	CLAIMAgain // the version was claimed before and not committed
 	COMMIT
-	COMMITNewerWaiting // a newer version is pending: the burst goes on
+	COMMITNewerWaiting // a newer version is pending: its burst starts now
 	KEEP
-	KEEPNewerWaiting // the same
+	KEEPNewerWaiting // as for COMMIT
 	RELEASE
 	REJECT
 	REJECTNotPending // another version is pending, or none
@@ -31,10 +31,10 @@ const (
 	CLOSE
 	CUT
 	SPEND
-	SPENDFirst // nothing is handed out beyond now
+	SPENDFirst // no time is handed out beyond now
 	YIELD
 	SEND
-	SENDFirst // nothing that went fills the time beyond now
+	SENDFirst // the documents sent so far fill no time beyond now
 	PAUSE
 	RESUME
 	REBUILD
@@ -47,7 +47,7 @@ const (
 	ENDRUN
 	ADVANCE
 
-	transitions // how many there are, the zero one included
+	transitions // the number of transitions, including the zero one
 )
 
 var transitionNames = [transitions]string{
@@ -74,7 +74,7 @@ func Transitions() []Transition {
 	return all
 }
 
-// String is the name in logs, stories and counts. Code compares transitions, never names.
+// String is the name in logs, scenarios and counts. Code compares transitions, never names.
 func (t Transition) String() string { return transitionNames[t] }
 
 // Base is the transition without its form: COMMIT for [COMMITNewerWaiting].
@@ -86,8 +86,8 @@ func (t Transition) Base() Transition {
 	return t
 }
 
-// EndsLease reports whether the transition gives the lease of a document back. One that comes late
-// must find that the lease is somebody else's.
+// EndsLease reports whether the transition ends the lease of a document. If it is late, it must be
+// refused, because another claim may have the lease.
 func (t Transition) EndsLease() bool {
 	switch t.Base() {
 	case COMMIT, RELEASE, REJECT, REASSERTED, RAISE:

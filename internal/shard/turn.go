@@ -1,31 +1,32 @@
 package shard
 
-// Act is what index does with the newest held version of a document in this turn.
+// Act is what index does in this turn with the newest version that a flight holds of a document.
 type Act byte
 
 // The acts of design section 8, step 1.
 const (
 	ActClaim Act = iota // try CLAIM
-	ActWait             // wake at Until; or leave the flight, where Newer says so
+	ActWait             // look again at Until; or leave the flight, if Newer allows it
 	ActDone             // committed >= k: delete the messages with this and older versions
-	// dead = k, read consistently: its dead letter is stored; delete this version's messages only
+	// dead = k, read consistently: the dead letter is stored; delete the messages of this version
+	// only
 	ActStored
-	ActAdmit     // a newer version died, and this is the next: ADMIT it here
-	ActLeave     // nobody admitted it, or a newer schema: leave the flight without deleting
-	ActReadAgain // what the row shows must not be believed from an eventually consistent read
+	ActAdmit     // a newer version is dead or taken back, and this is the next one: ADMIT it
+	ActLeave     // the version is not pending, or the row has a newer schema: leave the flight, delete nothing
+	ActReadAgain // an eventually consistent read is not enough here: read consistently
 )
 
 // Step is the decision for one version.
 type Step struct {
 	Act   Act
 	Until Micros // ActWait: when to look again
-	// Newer says of ActWait by when a newer version is due, 0 where none is pending. It should be
-	// written then. Where this one's message returns by itself later, this one may leave the flight
-	// undeleted: the row judges it when it returns (ADR 0028).
+	// Newer is set for ActWait if a newer version is pending: when that one should be written. If
+	// this version's message returns from the queue later than that, this version may leave the
+	// flight undeleted. The row judges it when it returns (ADR 0028).
 	Newer Micros
 	Again bool   // ActClaim: the row shows claimed = k
-	Cap   Micros // ActClaim: the :cap of the condition
-	Why   string // ActWait, ActLeave: in the words of the design, for people
+	Cap   Micros // ActClaim: the limit for burst_start, see [Bid]
+	Why   string // ActWait, ActLeave: the reason, for people
 }
 
 // Hold is a version that a flight holds.
@@ -42,8 +43,8 @@ type View struct {
 	Backoff    Micros
 }
 
-// Decide says what to do with the newest version that a flight holds of a document. It steers; the
-// conditions guard.
+// Decide returns what to do with the newest version that a flight holds of a document. The row that
+// it sees may be old: the conditions of the writes protect the document, not this function.
 func Decide(r Row, h Hold, v View, t Timing) Step {
 	k := h.Key
 	if r.Foreign() {
@@ -52,13 +53,13 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	if r.Committed >= k {
 		return Step{Act: ActDone}
 	}
-	if !v.Consistent && (r.Dead == k || r.Pending < k) {
+	if !v.Consistent && (r.Dead == k || r.Took(k) || r.Pending < k) {
 		return Step{Act: ActReadAgain}
 	}
-	if r.Dead == k {
+	if r.Dead == k || r.Took(k) {
 		return Step{Act: ActStored}
 	}
-	if r.Pending < k && r.Dead > k {
+	if r.Pending < k && r.behind(k) {
 		return Step{Act: ActAdmit}
 	}
 	if r.Pending < k {
@@ -66,8 +67,8 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	}
 	cap := v.Now.Add(-t.MaxWait - t.CapGrace)
 	if r.Pending > k {
-		// Nothing is claimed within minInterval of the last write. Where that ends later than the cap,
-		// the newest has its turn then, and first.
+		// Nothing is claimed within minInterval of the last write. If that ends later than the cap,
+		// the newest version has its turn at that time, before older ones.
 		from := max(r.BurstStart.Add(t.MaxWait), r.paced(v.Now, t))
 		late := h.Admitted >= from
 		until := from
@@ -80,7 +81,7 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 			until = until.Add(t.CapGrace)
 		}
 		if v.Now < until {
-			next := max(min(v.Now.Add(t.Quiet), from), r.paced(v.Now, t)) // by then a newer one is due
+			next := max(min(v.Now.Add(t.Quiet), from), r.paced(v.Now, t)) // by then the newer version is due
 			if v.Turn < t.Waits && v.Now < from {
 				until = next
 			}
@@ -98,7 +99,7 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	case r.Claimed > k:
 		return Step{Act: ActWait, Until: v.Backoff, Why: "a newer version was claimed and may be in the sink"}
 	case ahead && r.paced(v.Now, t) > v.Now:
-		// What remains of the pace is the last write, where that is not what lies ahead.
+		// The newest fence is not the last write here. The document still has to keep minInterval.
 		return Step{Act: ActWait, Until: r.paced(v.Now, t), Why: writtenNow}
 	case !ahead && r.LastWrite != 0 && (r.LastWrite >= v.Now || r.LastWrite.Add(t.MinInterval) > v.Now):
 		return Step{
@@ -109,8 +110,8 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	return Step{Act: ActClaim, Again: r.Claimed == k, Cap: cap}
 }
 
-// paced is when the document may be written again by its pace: minInterval after the last write,
-// unless that write lies so far ahead that a wrong clock made it.
+// paced returns when minInterval after the last write has passed. It is 0 if a wrong clock wrote
+// last_write far ahead.
 func (r Row) paced(now Micros, t Timing) Micros {
 	if r.LastWrite == 0 || r.LastWrite > now.Add(MaxAhead) {
 		return 0
@@ -118,12 +119,12 @@ func (r Row) paced(now Micros, t Timing) Micros {
 	return r.LastWrite.Add(t.MinInterval)
 }
 
-// writtenNow is why a version waits, in two places.
+// writtenNow is a reason why a version waits.
 const writtenNow = "written less than minInterval ago"
 
-// GroupSize says how many documents may share a request with one whose claims got no answer
-// `attempts` times: all, a quarter, none. So a document that kills requests or invocations is found
-// alone.
+// GroupSize returns how many documents may share a request with a document whose claims got no
+// answer `attempts` times: all, a quarter, or only itself. So a document that makes requests or
+// invocations fail is found alone in the end.
 func GroupSize(attempts int64, all int) int {
 	switch {
 	case attempts >= 3:

@@ -1,20 +1,22 @@
 package shard_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// twin is a row and the protocol as design section 5 words it, in ifs and assignments: slow,
-// obvious, and sharing no line with conditions.go. Pointers are attributes that may be absent.
-// Times are microseconds.
+// twin is the protocol as design section 5 describes it, in plain ifs and assignments on one row.
+// It is slow and obvious, and shares no code with conditions.go. Pointers are attributes that may
+// be absent. Times are in microseconds.
 type twin struct {
 	schema                   int64
 	class                    shard.Class
 	pending, committed, dead *plainKey
 	claimed, claimedWas      *plainKey
-	lowest                   bool // claimed_was = :lowest
+	taken                    []plainKey // what an operator took back, in order, without resync runs
+	lowest                   bool       // claimed_was = :lowest
 	op                       shard.Operation
 	burst, lease, last       *int64
 	flight                   string
@@ -39,8 +41,8 @@ func (r *twin) foreign() bool { return r.schema > 1 }
 func past(t *int64, now int64) bool { return t == nil || *t < now }
 
 func (r *twin) admit(k plainKey, class shard.Class, flight string, now int64, aged bool) bool {
-	if r.foreign() || !older(r.pending, k) || !older(r.committed, k) || equal(r.dead, k) || r.class != 0 &&
-		r.class != class || aged && r.committed == nil {
+	if r.foreign() || !older(r.pending, k) || !older(r.committed, k) || equal(r.dead, k) || r.took(k) ||
+		r.class != 0 && r.class != class || aged && r.committed == nil {
 		return false
 	}
 	r.class, r.pending, r.flight = class, &k, flight
@@ -53,7 +55,7 @@ func (r *twin) admit(k plainKey, class shard.Class, flight string, now int64, ag
 
 func (r *twin) claim(k plainKey, token string, now, until, limit, interval int64, again bool) bool {
 	switch {
-	case r.foreign(), !older(r.committed, k), equal(r.dead, k):
+	case r.foreign(), !older(r.committed, k), equal(r.dead, k), r.took(k):
 		return false
 	case again && !equal(r.claimed, k), !again && !older(r.claimed, k):
 		return false
@@ -93,7 +95,7 @@ func (r *twin) commit(k plainKey, token string, at int64, op shard.Operation, no
 	return true
 }
 
-// settle is what COMMIT, REJECT and PARK have in common where nothing waits any more.
+// settle is the part that COMMIT, REJECT and PARK share if no version is pending after them.
 func (r *twin) settle(expires int64) {
 	r.expires, r.pending, r.burst, r.flight = &expires, nil, nil, ""
 }
@@ -113,7 +115,7 @@ func (r *twin) reject(k plainKey, token string, at int64, reason string, expires
 	if r.foreign() || r.owner != token || equal(r.pending, k) != waits {
 		return false
 	}
-	r.claimed = r.claimedWas // nil where it was :lowest
+	r.claimed = r.claimedWas // nil if it was :lowest
 	r.dead, r.lease, r.lastError = &k, &at, reason
 	r.owner, r.claimedWas, r.lowest, r.attempts, r.refusals = "", nil, false, 0, 0
 	if waits {
@@ -152,6 +154,58 @@ func (r *twin) redrive(k plainKey, now int64) bool {
 	return true
 }
 
+// event is a key without its resync run.
+func (k plainKey) event() plainKey {
+	k.run = shard.Run{}
+	return k
+}
+
+// isFloor reports whether a reset made the key: an event has a digest.
+func (k plainKey) isFloor() bool { return k.digest == shard.Digest{} }
+
+func (r *twin) took(k plainKey) bool {
+	return slices.ContainsFunc(r.taken, func(t plainKey) bool { return t.compare(k.event()) == 0 })
+}
+
+// takeBack is what a reset to a floor remembers beside what was taken back before.
+func (r *twin) takeBack(floor plainKey) []plainKey {
+	all := slices.Clone(r.taken)
+	if c := *r.committed; !c.isFloor() && !r.took(c) && c.compare(floor) > 0 {
+		all = append(all, c.event())
+	}
+	all = slices.DeleteFunc(all, func(t plainKey) bool { return t.number.Cmp(floor.number) == 0 })
+	slices.SortFunc(all, plainKey.compare)
+	for len(all) > 8 && all[0].compare(floor) < 0 {
+		all = all[1:]
+	}
+	return all
+}
+
+// sees reports whether committed and taken_back are as somebody read them.
+func (r *twin) sees(read *twin) bool {
+	return (r.committed == nil) == (read.committed == nil) &&
+		(r.committed == nil || equal(r.committed, *read.committed)) &&
+		slices.EqualFunc(r.taken, read.taken, func(a, b plainKey) bool { return a.compare(b) == 0 })
+}
+
+func (r *twin) reset(read *twin, floor plainKey, now int64) bool {
+	if r.foreign() || !r.sees(read) || !newer(r.committed, floor) || r.pending != nil || r.claimed != nil ||
+		!past(r.lease, now) {
+		return false
+	}
+	r.taken = r.takeBack(floor)
+	r.committed = &floor
+	return true
+}
+
+func (r *twin) giveBack(read *twin, floor plainKey) bool {
+	if r.foreign() || !r.sees(read) {
+		return false
+	}
+	r.taken = slices.DeleteFunc(slices.Clone(r.taken), func(t plainKey) bool { return t.number.Cmp(floor.number) == 0 })
+	return true
+}
+
 // row is the twin in the model's form, to be compared field by field. The packed keys come from
 // their parts.
 func (r *twin) row(doc shard.DocID, packed map[string]shard.OrderKey) shard.Row {
@@ -175,6 +229,11 @@ func (r *twin) row(doc shard.DocID, packed map[string]shard.OrderKey) shard.Row 
 		Owner:  shard.Token(r.owner), LeaseUntil: micros(r.lease), LastWrite: micros(r.last), Attempts: r.attempts,
 		Refusals: r.refusals, LastError: r.lastError,
 	}
+	var taken []shard.OrderKey
+	for _, k := range r.taken {
+		taken = append(taken, packed[k.name()])
+	}
+	out.TakenBack = shard.KeySetOf(taken...)
 	if r.lowest {
 		out.ClaimedWas = shard.Lowest
 	}
@@ -184,7 +243,7 @@ func (r *twin) row(doc shard.DocID, packed map[string]shard.OrderKey) shard.Row 
 	return out
 }
 
-// name tells a twin's keys apart.
+// name identifies a key in the twin.
 func (k plainKey) name() string {
 	return k.number.String() + "@" + time.UnixMicro(k.micros).UTC().Format(time.RFC3339Nano) + "/" +
 		string(k.digest[:]) + string(k.run[:])

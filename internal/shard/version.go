@@ -13,11 +13,11 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Class says how versions of a source compare. It is fixed per source; the row keeps it, and ADMIT
-// refuses another one.
+// Class says how versions of a source are compared. It is fixed per source. The row stores it, and
+// ADMIT refuses another one.
 type Class byte
 
-// The five classes of docs/events.md. The byte begins the printed form.
+// The five classes of docs/events.md. The printed form of a version begins with this byte.
 const (
 	ClassInt  Class = 'i' // numeric, 1 to 40 digits: payload_version, Kafka offsets, DynamoDB Streams SequenceNumber
 	ClassSeq  Class = 's' // hex, right-padded to 32 digits: S3 sequencer
@@ -26,13 +26,13 @@ const (
 	ClassLex  Class = 'l' // bytewise text: ULID, UUIDv7, KSUID
 )
 
-// about is what is particular to a class.
+// about holds what differs between classes.
 type about struct {
 	class  Class
-	tag    byte   // packs the class in three bits; their order means nothing, one document has one class
+	tag    byte   // three bits that identify the class; their order means nothing, as a document has one class
 	name   string // used in configuration
 	first  string // the lowest version
-	widest int    // bytes of a number
+	widest int    // greatest length of a number in bytes
 }
 
 var classes = []about{
@@ -52,7 +52,7 @@ func (c Class) about() about {
 	return about{name: "none"}
 }
 
-// ParseClass reads the name used in configuration: int, seq, time, lsn, lex.
+// ParseClass parses the name used in configuration: int, seq, time, lsn, lex.
 func ParseClass(name string) (Class, error) {
 	for _, c := range classes {
 		if c.name == name {
@@ -65,23 +65,23 @@ func ParseClass(name string) (Class, error) {
 // String is the name used in configuration.
 func (c Class) String() string { return c.about().name }
 
-// Version is an upstream version in canonical form: packed bytes that sort as the class says. The
-// zero Version is none.
+// Version is an upstream version in canonical form: packed bytes that sort as the class defines.
+// The zero Version means none.
 type Version struct{ packed string }
 
 const (
 	maxDigits = 40 // longer integers are refused, never truncated
 	maxHex    = 32
 	maxLex    = 64
-	maxMicros = 1<<56 - 1 // year 4253; times take seven bytes
+	maxMicros = 1<<56 - 1 // in the year 4253: times take seven bytes
 
 	digits   = "0123456789"
 	lower    = "abcdefghijklmnopqrstuvwxyz"
 	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// ParseVersion reads an upstream version of the given class. Nothing goes through a float: "1.0",
-// "1e3", signs and spaces are refused.
+// ParseVersion parses an upstream version of the given class. Numbers are never converted to
+// floats: "1.0", "1e3", signs and spaces are refused.
 func ParseVersion(c Class, text string) (Version, error) {
 	if text == "" {
 		return Version{}, fmt.Errorf("version is missing")
@@ -122,7 +122,7 @@ func parseInt(text string) (Version, error) {
 	if len(text) > maxDigits {
 		return Version{}, fmt.Errorf("version has %d digits, at most %d are allowed", len(text), maxDigits)
 	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil { // what nearly all are, on the way of every event
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil { // the fast path: nearly all versions are such numbers
 		return numeric(ClassInt, n), nil
 	}
 	n, _ := new(big.Int).SetString(text, 10)
@@ -153,7 +153,7 @@ func parseSeq(text string) (Version, error) {
 	}
 	var b [1 + maxHex/2]byte
 	b[0] = ClassSeq.about().tag << 5
-	padded := text + strings.Repeat("0", maxHex-len(text)) // on the right: the S3 guide's present rule
+	padded := text + strings.Repeat("0", maxHex-len(text)) // on the right: the rule of today's S3 guide
 	if _, err := hex.Decode(b[1:], []byte(padded)); err != nil {
 		return Version{}, fmt.Errorf("sequencer %q is not hexadecimal", clip(text))
 	}
@@ -170,8 +170,8 @@ func parseLex(text string) (Version, error) {
 	return Version{string([]byte{ClassLex.about().tag << 5}) + foldLex(text) + "\x00"}, nil
 }
 
-// foldLex brings ULIDs and UUIDs to one case, because their producers do not agree on it. A KSUID
-// (27 characters, base62) stays as it is.
+// foldLex writes ULIDs in upper case and UUIDs in lower case, because producers differ. Other
+// texts, for example a KSUID (27 characters, base62), do not change.
 func foldLex(text string) string {
 	switch {
 	case len(text) == 26 && isULID(text):
@@ -200,14 +200,14 @@ func numeric(c Class, n uint64) Version {
 	return magnitude(c, b[:])
 }
 
-// magnitude packs a number: three bits of class, five of length, then the bytes, so that a longer
-// number is greater.
+// magnitude packs a number: three bits for the class, five for the length, then the bytes. So a
+// longer number sorts higher.
 func magnitude(c Class, b []byte) Version {
 	b = bytes.TrimLeft(b, "\x00")
 	return Version{string(append([]byte{c.about().tag<<5 | byte(len(b))}, b...))}
 }
 
-// Class is the class of the version, 0 for none.
+// Class is the class of the version, 0 if there is none.
 func (v Version) Class() Class {
 	if v.packed == "" {
 		return 0
@@ -221,7 +221,7 @@ func (v Version) Class() Class {
 }
 
 // String is the printed form: a character for the class and, for numbers, a two-digit length.
-// Printed versions sort as the packed ones do: i0512345.
+// Printed versions sort as the packed ones do. Example: i0512345.
 func (v Version) String() string {
 	if v.packed == "" {
 		return ""
@@ -239,7 +239,7 @@ func (v Version) String() string {
 	}
 }
 
-// parsePrinted is String read back.
+// parsePrinted parses the form that String returns.
 func parsePrinted(s string) (Version, error) {
 	if s == "" {
 		return Version{}, fmt.Errorf("version is missing")
@@ -268,7 +268,7 @@ func parsePrinted(s string) (Version, error) {
 	return Version{}, fmt.Errorf("printed version %q has no known class", clip(s))
 }
 
-// Text is the version for people: the digits, the text, the padded sequencer, an instant for times.
+// Text is the version for people: the digits, the text, the padded sequencer, or a time.
 func (v Version) Text() string {
 	s := v.String()
 	switch v.Class() {
@@ -283,6 +283,6 @@ func (v Version) Text() string {
 	return ""
 }
 
-// Compare is negative, zero or positive as v is older than, equal to or newer than w. Versions of
-// different classes do not compare in any useful way.
+// Compare is negative if v is older than w, zero if they are equal, and positive if v is newer.
+// Versions of different classes cannot be compared.
 func (v Version) Compare(w Version) int { return strings.Compare(v.packed, w.packed) }

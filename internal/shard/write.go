@@ -16,6 +16,7 @@ const (
 	AtMost
 	Greater
 	AtLeast
+	Lacks // the attribute is a set that does not contain the value
 )
 
 // Term is one comparison.
@@ -25,11 +26,11 @@ type Term struct {
 	Val  Value
 }
 
-// Clause is a list of terms of which one must hold. A condition is a list of clauses that must all
-// hold: the unit that a mutant takes away.
+// Clause is a list of terms, at least one of which must hold. A condition is a list of clauses that
+// must all hold. Mutation tests remove one clause at a time.
 type Clause []Term
 
-// Holds evaluates the term on a row.
+// Holds reports whether the term is true for a row.
 func (t Term) Holds(r *Row) bool {
 	v, ok := r.Get(t.Attr)
 	switch {
@@ -39,6 +40,8 @@ func (t Term) Holds(r *Row) bool {
 		return ok
 	case !ok:
 		return false
+	case t.Op == Lacks:
+		return !KeySet(v.Text).Has(OrderKey(t.Val.Text))
 	}
 	c := v.compare(t.Val)
 	return [...]bool{
@@ -46,7 +49,7 @@ func (t Term) Holds(r *Row) bool {
 	}[t.Op]
 }
 
-// Holds evaluates the clause on a row.
+// Holds reports whether one of the terms is true for a row.
 func (c Clause) Holds(r *Row) bool {
 	for _, t := range c {
 		if t.Holds(r) {
@@ -62,14 +65,13 @@ type Verb byte
 // The actions that the updates need.
 const (
 	Set         Verb = iota // attr = value
-	SetIfAbsent             // attr = if_not_exists(from, value); an empty from is attr itself
+	SetIfAbsent             // attr = if_not_exists(from, value); an empty from means attr
 	Copy                    // attr = from
 	Remove                  // REMOVE attr
 	Add                     // ADD attr value
 )
 
-// Action is one part of an update. Every action reads the row as it was before the update, as in
-// DynamoDB.
+// Action is one part of an update. Every action reads the row before the update, as in DynamoDB.
 type Action struct {
 	Verb Verb
 	Attr Attr
@@ -77,7 +79,7 @@ type Action struct {
 	Val  Value
 }
 
-// Write is one conditional write of one item: one UpdateItem, or one DeleteItem where Drop is set.
+// Write is one conditional write of one item: an UpdateItem, or a DeleteItem if Drop is set.
 type Write struct {
 	Transition Transition
 	Doc        DocID
@@ -86,7 +88,7 @@ type Write struct {
 	Drop       bool // delete the item instead of updating it
 }
 
-// Allowed evaluates the condition on the row as it stands.
+// Allowed reports whether the condition holds for the row.
 func (w Write) Allowed(r Row) bool {
 	for _, c := range w.Cond {
 		if !c.Holds(&r) {
@@ -96,8 +98,8 @@ func (w Write) Allowed(r Row) bool {
 	return true
 }
 
-// Apply is the row after the update: what a store keeps, and how a caller knows the new row from
-// the ALL_OLD image.
+// Apply returns the row after the update. A store in memory keeps it. A caller computes the new row
+// with it from the old one that the store returned.
 func (w Write) Apply(old Row) Row {
 	r := old
 	r.Doc = w.Doc

@@ -46,7 +46,8 @@ type Bounds struct {
 	Ahead       bool   // the row's fences lie ahead of every clock: each claim takes the next one; with Clocks
 	References  bool   // payloads are references to what the source has now, which changes
 	Gone        KeySet // states of the source in which it has nothing, as before its first; with References
-	Absurd      Key    // a version far above all good ones, which an operator resets once it is committed
+	Absurd      KeySet // versions far above all good ones: an operator resets each once it is committed
+	Floors      bool   // an operator resets to just above any older version, and a reset document again
 	MaxRefusals uint8  // item errors until the dead letter
 	Budget      Budget
 	Names       [MaxKey + 1]string // of versions, where v1, v2, v3 would not say it
@@ -89,7 +90,7 @@ func (b Bounds) String() string {
 	}{
 		{b.Poison, "is refused for good"},
 		{b.Stubborn, "always gets an item error"},
-		{Keys(b.Absurd) &^ 1, "is absurd"},
+		{b.Absurd, "is absurd"},
 		{b.Same, "has the bytes that others have"},
 		{b.Older, "is written by a build without KEEP"},
 		{b.Fickle, "may be accepted or refused for good"},
@@ -112,6 +113,7 @@ func (b Bounds) String() string {
 		{b.Clocks, "clocks apart"},
 		{b.Ahead, "the row's fences ahead of every clock"},
 		{b.References, "payloads are references whose content changes"},
+		{b.Floors, "a reset ends above any older version, and may be followed by a lower one"},
 		{b.LateAdmits, "an ADMIT may arrive at any later time"},
 		{b.Stopped, "nothing runs from the restore until rows are raised"},
 	} {

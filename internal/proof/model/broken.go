@@ -31,10 +31,12 @@ const (
 	ClaimedPaused // Breaker: a flight that looked after an operator had paused the sink may claim
 
 	OldContent // all is settled, and the sink holds a content that is older than the committed version
+
+	TakenBack // a version that an operator took back is in the sink or committed again
 )
 
 // Damage is what a user would see.
-const Damage = WentBack | Resurrected | Lost | OldStays | OldContent
+const Damage = WentBack | Resurrected | Lost | OldStays | OldContent | TakenBack
 
 // All are the damages and the rules, but the two that the design does not promise: see
 // docs/model.md.
@@ -58,6 +60,7 @@ var brokenText = []string{
 	"a row was raised to a version that the sink does not hold any more",
 	"a flight that looked after an operator had paused the sink may claim",
 	"everything is settled, and the sink holds a content that is older than the committed version",
+	"a version that an operator took back is there again",
 }
 
 // String says what is broken.
@@ -74,11 +77,14 @@ func (b Broken) String() string {
 // Check finds what a state violates.
 func (m Model) Check(s State) Broken {
 	b := m.lost(&s)
-	if m.Settled(s) && s.Sink.shows() < s.Row.Committed && !s.Listed {
+	if m.Settled(s) && s.Sink.shows() < s.Row.version() && !s.Listed {
 		b |= OldStays
 	}
 	if m.Bounds.References && m.Settled(s) && s.Sink.Body < s.Row.Committed && !m.Bounds.Deletes.Has(s.Sink.Content) {
 		b |= OldContent
+	}
+	if s.Forgotten&(Keys(s.Sink.Content, s.Row.version())&^Keys(None)) != 0 {
+		b |= TakenBack
 	}
 	return b
 }
@@ -97,7 +103,7 @@ func (m *Model) lost(s *State) Broken {
 		switch {
 		case carried.Has(k) || s.Sink.shows() >= k || s.Row.Committed >= k:
 			return b
-		case !m.sent(k) || s.DeadLetters[k] == Parked || s.Forgotten == k:
+		case !m.sent(k) || s.DeadLetters[k] == Parked || s.Forgotten != 0 && m.Bounds.Absurd.Has(k):
 		case s.DeadLetters[k] == Redriven:
 			b |= Hidden
 		default:

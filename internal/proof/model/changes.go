@@ -448,7 +448,7 @@ func resetting() []Change {
 			Name: "reset-deletes-the-row", What: "RESET deletes the row, and with it the time of the last write",
 			Rules: Rules{ResetDeletes: true}, Watch: SinkNewer,
 			Bounds: Bounds{
-				Messages: slices.Concat(One(1, 3), Spares(1)), Execs: 1, Batch: 1, Clocks: true, Absurd: 3,
+				Messages: slices.Concat(One(1, 3), Spares(1)), Execs: 1, Batch: 1, Clocks: true, Absurd: Keys(3),
 				Budget: Budget{Resets: 1, Crashes: 1},
 			},
 		},
@@ -456,7 +456,7 @@ func resetting() []Change {
 			Name: "reset-without-looking", What: "RESET does not ask whether the committed version is the one that was seen",
 			Rules: Rules{ResetBlindly: true}, Watch: WentBack,
 			Bounds: Bounds{
-				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Absurd: 2,
+				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Absurd: Keys(2),
 				Budget: Budget{Resets: 1},
 			},
 		},
@@ -464,8 +464,50 @@ func resetting() []Change {
 			Name: "reset-under-a-lease", What: "RESET does not ask for the lease, and ends it",
 			Rules: Rules{ResetUnderLease: true}, Watch: TwoWriters,
 			Bounds: Bounds{
-				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: 2,
+				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: Keys(2),
 				Budget: Budget{Resets: 1},
+			},
+		},
+		{
+			Name:  "reset-marks-dead",
+			What:  "RESET remembers what it takes back as dead, and the next dead letter overwrites that",
+			Rules: Rules{ResetMarksDead: true}, Watch: TakenBack, Held: All &^ Lost, // v1 was stale, and v2 dies
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 1, Batch: 1, Absurd: Keys(3), Poison: Keys(2),
+				Budget: Budget{Resets: 1, Duplicates: 1},
+			},
+		},
+		{
+			Name: "reset-remembers-one", What: "the row remembers only the version that was taken back last",
+			Rules: Rules{ResetRemembersOne: true}, Watch: TakenBack,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 2, 3), Spares(2, 3)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
+				Budget: Budget{Resets: 2, Duplicates: 2},
+			},
+		},
+		{
+			Name: "reset-drops-below", What: "RESET drops what was taken back below its floor: a lower reset brings it back",
+			Rules: Rules{ResetDropsBelow: true}, Watch: TakenBack,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 2, 3), Spares(1, 2)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
+				Floors: true,
+				Budget: Budget{Resets: 3, Duplicates: 1},
+			},
+		},
+		{
+			Name: "admit-ignores-taken", What: "ADMIT does not ask what was taken back; CLAIM does",
+			Rules: Rules{AdmitIgnoresTaken: true}, Stuck: true,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 3), Spares(3)), Execs: 1, Batch: 1, Absurd: Keys(3),
+				Budget: Budget{Resets: 1, Duplicates: 1},
+			},
+		},
+		{
+			Name: "index-ignores-taken", What: "index and CLAIM do not ask what was taken back; ADMIT does",
+			Rules: Rules{IndexIgnoresTaken: true}, Watch: TakenBack,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 2, 3), Spares(2)), Execs: 2, Batch: 1, Absurd: Keys(2),
+				Budget: Budget{Resets: 1, Duplicates: 1},
 			},
 		},
 	}

@@ -12,9 +12,11 @@ type Row struct {
 	Exists     bool
 	Pending    Key
 	Committed  Key
+	Floor      bool // a reset set Committed: all above it is new again, and nothing was committed since
 	Claimed    Key
 	ClaimedWas Key
 	Dead       Key
+	Taken      KeySet // versions that an operator took back
 	Owner      Token
 	Lease      bool
 	LeaseUntil Clock
@@ -30,7 +32,7 @@ func (r Row) admits(rl Rules, k Key, aged bool) bool {
 	if aged && !r.judges(rl) {
 		return false
 	}
-	return r.Pending < k && r.Committed < k && r.Dead != k
+	return r.Pending < k && r.Committed < k && r.Dead != k && (!r.Taken.Has(k) || rl.AdmitIgnoresTaken)
 }
 
 // judges says whether the row can tell an aged message's place: only a commit can.
@@ -55,7 +57,7 @@ func (r Row) admit(k Key) Row {
 // claims is CLAIM's condition, or CLAIM again's. capPast: burst_start <= :cap.
 func (r Row) claims(rl Rules, k Key, again, capPast bool, now Clock) bool {
 	switch {
-	case r.Committed >= k, r.Dead == k:
+	case r.Committed >= k, r.Dead == k, r.took(rl, k):
 		return false
 	case again && r.Claimed != k:
 		return false
@@ -68,6 +70,9 @@ func (r Row) claims(rl Rules, k Key, again, capPast bool, now Clock) bool {
 	}
 	return !r.Lease && r.LeaseUntil < now && r.LastWrite < now
 }
+
+// took reports whether index knows that an operator took k back.
+func (r Row) took(rl Rules, k Key) bool { return r.Taken.Has(k) && !rl.IndexIgnoresTaken }
 
 func (r Row) claim(rl Rules, k Key, again bool, t Token, now Clock) Row {
 	unanswered := r.Owner != 0
@@ -100,7 +105,7 @@ func (r Row) commits(rl Rules, k Key, t Token) bool {
 
 // commit is COMMIT. bytes are what is to be recognised as k, None for nothing.
 func (r Row) commit(rl Rules, k Key, claimed Clock, bytes Key) Row {
-	r.Committed = k
+	r.Committed, r.Floor = k, false
 	r.Content, r.Bytes = None, None
 	if bytes != None {
 		r.Content, r.Bytes = k, bytes
@@ -135,7 +140,7 @@ func (r Row) unclaimed() Row {
 func (r Row) keeps(rl Rules, k, was Key, capPast bool, same func(a, b Key) bool) bool {
 	bytes := r.shown(rl)
 	return r.Committed == was && was < k && bytes != None && same(bytes, k) &&
-		(r.Claimed == None || rl.KeepIgnoresClaimed) && !r.Lease && r.Dead != k &&
+		(r.Claimed == None || rl.KeepIgnoresClaimed) && !r.Lease && r.Dead != k && !r.took(rl, k) &&
 		(r.Pending == k || r.Pending > k && capPast)
 }
 
@@ -158,7 +163,7 @@ func (r Row) before(rl Rules) Key {
 
 // keep commits k without a write to the sink.
 func (r Row) keep(k Key) Row {
-	r.Committed, r.Content, r.Bytes = k, k, k
+	r.Committed, r.Floor, r.Content, r.Bytes = k, false, k, k
 	if r.Pending == k {
 		r = r.settled()
 	}
@@ -242,7 +247,7 @@ func (r Row) redrive(k Key) Row {
 
 // raises is RAISE's condition for the copy that was read after the row was.
 func (r Row) raises(rl Rules, read Row, c Sink) bool {
-	if r.Committed >= c.Content || r.Lease {
+	if r.Committed >= c.Content || r.Lease || r.Taken.Has(c.Content) {
 		return false
 	}
 	return rl.RaiseBlindly || r.Pending == read.Pending && r.Claimed == read.Claimed && r.Owner == read.Owner &&
@@ -251,7 +256,7 @@ func (r Row) raises(rl Rules, read Row, c Sink) bool {
 
 func (r Row) raise(read Row, c Sink) Row {
 	r.Exists = true
-	r.Committed = c.Content
+	r.Committed, r.Floor = c.Content, false
 	r.Content, r.Bytes = None, None
 	r.LastWrite = max(read.LastWrite, read.LeaseUntil, c.Fence)
 	r.Owner, r.Lease, r.LeaseUntil, r.Refusals = 0, false, 0, 0
@@ -275,18 +280,38 @@ func (r Row) resets(rl Rules, seen Key) bool {
 	return r.Pending == None && r.Claimed == None && !r.Lease
 }
 
-// reset makes every version above to new again. The last write stays: the next fence is greater.
+// reset makes every version above to new again, but for those that were taken back. The last write
+// stays: the next fence is greater.
 func (r Row) reset(rl Rules, to Key) Row {
 	if rl.ResetDeletes {
 		return Row{}
 	}
-	r.Committed, r.Dead = to, r.Committed
+	switch {
+	case rl.ResetMarksDead:
+		r.Dead = r.Committed
+	case rl.ResetRemembersOne:
+		r.Taken = Keys(r.Committed)
+	case !r.Floor:
+		r.Taken |= Keys(r.Committed)
+	}
+	if rl.ResetDropsBelow {
+		r.Taken &^= 1<<(to+1) - 1
+	}
+	r.Committed, r.Floor = to, to != None
 	r.Content, r.Bytes = None, None
 	if rl.ResetUnderLease {
 		r.Pending, r.Claimed, r.ClaimedWas = None, None, None
 		r.Owner, r.Lease = 0, false
 	}
 	return r
+}
+
+// version is the committed version: None where a reset took it back.
+func (r Row) version() Key {
+	if r.Floor {
+		return None
+	}
+	return r.Committed
 }
 
 // collectable is prune's view of a row, apart from its age.

@@ -30,14 +30,14 @@ type twin struct {
 	real  shard.Row
 }
 
-// orderKeys are those of the model's keys, which are the versions 9, 10 and 300 here.
+// orderKeys are those of the model's keys, which are the versions 9, 11 and 300 here.
 var orderKeys = func() (keys [MaxKey + 1]shard.OrderKey) {
-	for i, text := range []string{"9", "10", "300"} {
+	for i, text := range []string{"9", "11", "300"} {
 		v, err := shard.ParseVersion(class, text)
 		if err != nil {
 			panic(err)
 		}
-		if keys[i+1], err = shard.NewOrderKey(shard.Parts{Version: v}); err != nil {
+		if keys[i+1], err = shard.NewOrderKey(shard.Parts{Version: v, Digest: shard.Digest{1}}); err != nil {
 			panic(err)
 		}
 	}
@@ -65,8 +65,14 @@ func anyRow(random *rand.Rand) Row {
 	if random.IntN(4) == 0 {
 		r.ClaimedWas = Lowest
 	}
+	if random.IntN(3) == 0 {
+		r.Taken = Keys(key(), key()) &^ Keys(None)
+	}
 	if random.IntN(2) == 0 { // or KEEP would hardly ever be granted
 		r.Content, r.Claimed, r.Lease = r.Committed, None, false
+	}
+	if r.Committed != None && random.IntN(4) == 0 {
+		r.Floor, r.Content = true, None
 	}
 	r.Bytes = r.Content
 	return r
@@ -79,6 +85,28 @@ func (w *twin) key(k Key) shard.OrderKey {
 	return orderKeys[k]
 }
 
+// floors are what a reset to just above each of the model's keys commits.
+var floors = func() (keys [MaxKey + 1]shard.OrderKey) {
+	for i, text := range []string{"10", "12", "301"} {
+		v, err := shard.ParseVersion(class, text)
+		if err != nil {
+			panic(err)
+		}
+		if keys[i+1], err = shard.Floor(0, v); err != nil {
+			panic(err)
+		}
+	}
+	return keys
+}()
+
+func (w *twin) set(s KeySet) shard.KeySet {
+	var keys []shard.OrderKey
+	for k := range s.All() {
+		keys = append(keys, w.key(k))
+	}
+	return shard.KeySetOf(keys...)
+}
+
 // newTwin makes the real row of a model row.
 func newTwin(r Row) twin {
 	w := twin{model: r, real: shard.Row{Doc: theDoc}}
@@ -88,7 +116,11 @@ func newTwin(r Row) twin {
 	times := [3]shard.Micros{0, before, now}
 	w.real.VersionClass = class
 	w.real.Pending, w.real.Committed = w.key(r.Pending), w.key(r.Committed)
+	if r.Floor {
+		w.real.Committed = floors[r.Committed]
+	}
 	w.real.Claimed, w.real.ClaimedWas, w.real.Dead = w.key(r.Claimed), w.key(r.ClaimedWas), w.key(r.Dead)
+	w.real.TakenBack = w.set(r.Taken)
 	w.real.Owner = tokens[r.Owner]
 	w.real.LeaseUntil, w.real.LastWrite = times[r.LeaseUntil], times[r.LastWrite]
 	if r.Lease {
@@ -135,13 +167,18 @@ func (w *twin) back(r shard.Row) Row {
 		if k == shard.Lowest {
 			return Lowest
 		}
-		return Key(slices.Index(orderKeys[:], k))
+		return Key(max(slices.Index(orderKeys[:], k), slices.Index(floors[:], k)))
 	}
 	rank := func(m shard.Micros) Clock {
 		return map[shard.Micros]Clock{0: 0, before: 1, now: 2}[m]
 	}
+	var taken KeySet
+	for _, k := range r.TakenBack.Keys() {
+		taken |= Keys(name(k))
+	}
 	return Row{
-		Exists: true, Pending: name(r.Pending), Committed: name(r.Committed), Claimed: name(r.Claimed),
+		Exists: true, Taken: taken, Floor: r.Committed.IsFloor(),
+		Pending: name(r.Pending), Committed: name(r.Committed), Claimed: name(r.Claimed),
 		ClaimedWas: name(r.ClaimedWas), Dead: name(r.Dead), Lease: r.LeaseUntil == ahead,
 		LeaseUntil: rank(r.LeaseUntil), LastWrite: rank(r.LastWrite), Refusals: uint8(r.Refusals),
 		Expires: r.ExpiresAt != 0, Owner: Token(slices.Index(tokens, r.Owner)), Content: contentKey(r.Content),
@@ -217,8 +254,12 @@ func (w *twin) moves(k Key) []move {
 		after := r.raise(r, copied)
 		add("RAISE", r.raises(rl, r, copied), after,
 			shard.Raise(w.real, shard.InSink{Key: key, Fence: shard.Fence(now)}, now, expires))
-		if k > 1 {
-			add("RESET", r.resets(rl, k), r.reset(rl, k-1), shard.Reset(theDoc, key, w.key(k-1), now))
+		read := w.real
+		if read.Committed = key; r.Floor {
+			read.Committed = floors[k]
+		}
+		for to := Key(1); to < k; to++ {
+			add("RESET", r.resets(rl, k), r.reset(rl, to), shard.Reset(read, floors[to], now))
 		}
 	}
 	return out
@@ -304,7 +345,8 @@ func formClause(write shard.Transition, c shard.Clause) bool {
 	case shard.RAISE:
 		return len(c) == 1 // the same
 	case shard.RESET:
-		return c[0].Op == shard.Greater // the floor is below what was committed: see the suite of the stores
+		// The floor is below what was committed, and the image is the row: see the suite of the stores.
+		return c[0].Op == shard.Greater || c[0].Attr == shard.AttrTakenBack
 	}
 	return false
 }
@@ -376,9 +418,9 @@ func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 		switch {
 		case w.model.Committed >= k:
 			want = shard.ActDone
-		case w.model.Dead == k:
+		case w.model.Dead == k || w.model.Taken.Has(k):
 			want = shard.ActStored
-		case w.model.Pending < k && w.model.Dead > k:
+		case w.model.Pending < k && max(w.model.Dead, w.model.Taken.Newest()) > k:
 			want = shard.ActAdmit
 		case w.model.Pending < k:
 			want = shard.ActLeave

@@ -115,12 +115,26 @@ func Holdings() []Holding {
 			Budget: Budget{Restores: 1, Crashes: 1},
 		}},
 		{Name: "an absurd version reset", Bounds: Bounds{
-			Messages: slices.Concat(One(1, 3), Spares(1)), Execs: 2, Batch: 1, Clocks: true, Absurd: 3,
+			Messages: slices.Concat(One(1, 3), Spares(1)), Execs: 2, Batch: 1, Clocks: true, Absurd: Keys(3),
 			Budget: Budget{Resets: 1, Crashes: 1},
 		}},
 		{Name: "an absurd version reset beside a newer one, a sink without versions", Bounds: Bounds{
-			Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: 2,
+			Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: Keys(2),
 			Budget: Budget{Resets: 1, Crashes: 1},
+		}},
+		// Whatever came while v3 was committed was stale: the upstream has to send it again.
+		{Name: "an absurd version reset, and poison versions beside its copy", Watch: All &^ Lost, Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Absurd: Keys(3), Poison: Keys(2),
+			Budget: Budget{Resets: 1, Duplicates: 1, Redrives: 1},
+		}},
+		{Name: "two absurd versions reset", Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2, 3), Spares(1, 2, 3)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
+			Budget: Budget{Resets: 2, Crashes: 1, Duplicates: 1},
+		}},
+		{Name: "two absurd versions reset, up and down", Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2, 3), Spares(1, 2, 3)), Execs: 1, Batch: 1, Absurd: Keys(2, 3),
+			Floors: true,
+			Budget: Budget{Resets: 3, Crashes: 1, Duplicates: 1},
 		}},
 		{Name: "payloads by reference", Bounds: Bounds{
 			Messages: One(1, 2), Execs: 2, Batch: 1, References: true,

@@ -13,7 +13,7 @@ func (x *step) dead() {
 		rk := x.rowKey(k)
 		l := Label{Key: k, Messages: only}
 		switch {
-		case s.Row.Committed >= rk:
+		case s.Row.Committed >= rk || s.Row.Taken.Has(rk):
 			x.remove(x.free(*s, l.says("dlq: {m} is superseded: dropped")), only)
 		case s.Row.Lease:
 		case s.Row.Claimed < rk:
@@ -48,7 +48,7 @@ func (x *step) park() {
 	case s.Row.parks(rk, true) && !x.Rules.NoSecondPark:
 		*row = s.Row.park(x.Rules, rk, true)
 		l.Text = ": PARK {k}, form two: applied"
-	case s.Row.Committed >= rk:
+	case s.Row.Committed >= rk || s.Row.Taken.Has(rk):
 		l.Text = ": PARK {k}: refused, committed >= {k}"
 	case s.Row.Pending > rk: // whoever has the lease: nothing waits for this version, and its dead letter is stored
 		l.Text = ": PARK {k}: refused, a newer version is pending"
@@ -85,7 +85,7 @@ func (x *step) operator() {
 	live := x.live(s)
 	for k := Key(1); k <= MaxKey; k++ {
 		rk := x.rowKey(k)
-		if s.DeadLetters[k] == NoDeadLetter || !s.Row.redrives(x.Rules, rk) || x.unseen(k) == 0 {
+		if s.DeadLetters[k] == NoDeadLetter || s.Row.Taken.Has(rk) || !s.Row.redrives(x.Rules, rk) || x.unseen(k) == 0 {
 			continue
 		}
 		l := Label{Key: k, Text: "redrive {k}: takes `dead` away"}

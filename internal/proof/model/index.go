@@ -76,11 +76,14 @@ func (x *step) turn(e int) {
 		case s.Row.Dead == rk:
 			x.deleteDead(e, k, "index ({f}): dead = {k}: its dead letter is stored: deletes {m}")
 			continue
+		case s.Row.took(x.Rules, rk):
+			x.deleteDead(e, k, "index ({f}): {k} was taken back: deletes {m}")
+			continue
 		case x.Rules.DeadFromStaleRead && s.StaleDead == rk && s.Left[Stale] > 0:
 			x.deleteDead(e, k, "index ({f}): reads an older image, dead = {k}: deletes {m}")
 		}
 		if s.Row.Pending < rk {
-			if s.Row.Dead > rk && !x.Rules.LeaveBehindDead {
+			if max(s.Row.Dead, s.Row.Taken.Newest()) > rk && !x.Rules.LeaveBehindDead {
 				x.next(e, k)
 				continue
 			}

@@ -87,7 +87,7 @@ func (x *step) remove(e *Edge[State], set Set) {
 	t.put(set, Gone)
 	carried := x.keys(t.notGone()) | 1<<t.Redrive
 	for k := range (x.keys(set) &^ carried).All() {
-		if t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.DeadLetters[k] != Parked {
+		if !x.done(t.Row, k) && t.DeadLetters[k] != Parked {
 			e.Broken |= Unjustified
 		}
 	}
@@ -99,5 +99,5 @@ func (x *step) remove(e *Edge[State], set Set) {
 // done reports whether the row shows that the event is done.
 func (m *Model) done(r Row, k Key) bool {
 	rk := m.rowKey(k)
-	return r.Committed >= rk || r.Dead == rk
+	return r.Committed >= rk || r.Dead == rk || r.Taken.Has(rk)
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Rebuild is a new index that takes the place of the one in use (ADR 0031): one document with three
+// Rebuild is a new index that takes the place of the one in use (ADR 0035): one document with three
 // versions that are written to both, a copy of what was there before, a comparison, and the switch
 // of the name. Indices refuse what is older than what they know of, deletes too.
 type Rebuild struct {
 	Rules   RebuildRules
 	Deletes KeySet // versions that delete the document
 	Crashes uint8
-	Fails   uint8 // times that the new index does not take a write, or nobody knows
+	Fails   uint8 // writes of turns that the new index does not take, or that have no answer
 }
 
 // RebuildRules are changes to the design, which is the zero value.
@@ -26,13 +26,15 @@ type RebuildRules struct {
 	OneWay        bool // nobody looks for what only the new index has
 	Beside        bool // the new index is written beside the one in use, not after it
 	Hasty         bool // the comparison does not wait for copies that are on their way
+	MissedLate    bool // ... for missed writes that may still arrive
 	UnsealedEarly bool // the seal is broken while the call that switches the name may be on its way
+	GivenUpEarly  bool // ... or the rebuild is given up
 	FinishedFirst bool // writes end in the new index before the name is switched
 }
 
 // Turning is an invocation of index.
 type Turning struct {
-	Phase    uint8 // turnIdle to turnApplied
+	Phase    uint8 // TurnIdle to TurnApplied
 	Knows    bool  // it read that there is a rebuild
 	Key      Key
 	IntoNew, // the name stood for the new index when its request arrived
@@ -42,36 +44,39 @@ type Turning struct {
 	Committed bool
 }
 
-// The phases of a turn.
+// The phases of a turn. The first is that of a turn that has not begun.
 const (
-	turnIdle    uint8 = iota
-	turnBegun         // it read the health row
-	turnClaimed       // it has the lease
-	turnSent          // the engine has looked at what the name stands for
-	turnApplied
+	TurnIdle    uint8 = iota
+	TurnBegun         // it read the health row
+	TurnClaimed       // it has the lease
+	TurnSent          // the engine has looked at what the name stands for
+	TurnApplied
 )
 
-// Copying is a request of the rebuild's own.
+// Copying is a request to the new index that nobody waits for: a copy or a delete of the rebuild's,
+// or the write of a turn.
 type Copying struct {
 	Key    Key
 	Delete bool
+	Turn   bool // of a turn: it arrives before the new index forgets a newer delete
+	Early  bool // ... which sent it before the number of missed writes was read
 }
 
-// The phases of a rebuild.
+// The phases of a rebuild, and what was done last.
 const (
-	stepNone      uint8 = iota
-	stepAnnounced       // the health row names the new index
-	stepFilling         // the copy has read the index in use
-	stepPass            // the number of missed writes was read
-	stepOld             // the document was read in the index in use
-	stepCopy            // its copy was sent
-	stepNew             // the document was read in the new index
-	stepErase           // the delete of what only the new index has was sent
-	stepClean           // nothing differs
-	stepSeal            // no write may be noted as missed any more
-	stepSwitch          // the call that switches the name was sent
-	stepSwitched
-	stepDone
+	StepNone      uint8 = iota
+	StepAnnounced       // the health row names the new index
+	StepFilling         // the copy has read the index in use
+	StepPass            // the number of missed writes was read
+	StepOld             // the document was read in the index in use
+	StepCopy            // its copy was sent
+	StepNew             // the document was read in the new index
+	StepErase           // the delete of what only the new index has was sent
+	StepClean           // nothing differs
+	StepSeal            // no write may be noted as missed any more
+	StepSwitch          // the call that switches the name was sent
+	StepSwitched
+	StepDone
 )
 
 // RebuildState is everything at one moment.
@@ -85,7 +90,7 @@ type RebuildState struct {
 	Missed, Seen             uint8
 	Step                     uint8
 	Read                     Key
-	Late                     [2]Copying // requests that nobody waits for any more, or that the copy made; of three two
+	Late                     [3]Copying // requests that nobody waits for any more, or that the copy made
 	Calling                  bool       // a call that switches the name is on its way
 	Crashes, Fails           uint8
 }
@@ -104,9 +109,11 @@ func (m Rebuild) Canon(s RebuildState) RebuildState {
 }
 
 func (c Copying) rank() int {
-	n := 2 * int(c.Key)
-	if c.Delete {
-		n++
+	n := 8 * int(c.Key)
+	for i, is := range []bool{c.Delete, c.Turn, c.Early} {
+		if is {
+			n += 1 << i
+		}
 	}
 	return n
 }
@@ -138,7 +145,7 @@ func (m Rebuild) Check(s RebuildState) Broken {
 
 // Settled wants every version committed and the rebuild done.
 func (m Rebuild) Settled(s RebuildState) bool {
-	return s.Committed == MaxKey && s.Step == stepDone && s.Turns == [2]Turning{}
+	return s.Committed == MaxKey && s.Step == StepDone && s.Turns == [2]Turning{}
 }
 
 // Next appends what can happen: the turns, the rebuild, and requests of it that come late.
@@ -147,7 +154,7 @@ func (m Rebuild) Next(s RebuildState, edges []Edge[RebuildState]) []Edge[Rebuild
 	for i := range s.Turns {
 		m.turn(x, s, i)
 	}
-	if s.Step > stepAnnounced && s.Step < stepSwitched && s.Crashes > 0 {
+	if s.Step > StepAnnounced && s.Step < StepSwitched && s.Crashes > 0 {
 		m.killed(&x.edge(s, false, Label{Text: "the rebuild is killed, and resumed"}).To)
 	}
 	m.step(x, s)
@@ -158,14 +165,14 @@ func (m Rebuild) Next(s RebuildState, edges []Edge[RebuildState]) []Edge[Rebuild
 			t.take(m, c.Key, c.Delete)
 		}
 	}
-	if s.Gone != None {
+	if s.Gone != None && !s.remembers() {
 		x.free(s, Label{Text: "the new index forgets what it has deleted"}).To.Gone = None
 	}
 	if s.Calling {
 		t := &x.free(s, Label{Text: "the name stands for the new index"}).To
 		t.Calling, t.Named = false, true
-		if t.Step == stepSwitch {
-			t.Step = stepSwitched
+		if t.Step == StepSwitch {
+			t.Step = StepSwitched
 		}
 		x.free(s, Label{Text: "the call that switches the name fails"}).To.Calling = false
 	}
@@ -183,33 +190,56 @@ func (s *RebuildState) take(m Rebuild, k Key, erase bool) {
 	}
 }
 
+// remembers reports whether the new index still knows what it has deleted: the older write of a
+// turn is on its way.
+func (s *RebuildState) remembers() bool {
+	return slices.ContainsFunc(s.Late[:], func(c Copying) bool { return c.Turn && c.Key < s.Gone })
+}
+
+// late is a write of a turn to the new index without an answer.
+func (s *RebuildState) late(k Key) { add(s.Late[:], Copying{Key: k, Turn: true}) }
+
+// counted is the rebuild that reads the number of missed writes.
+func (s *RebuildState) counted() {
+	s.Seen = s.Missed
+	for i := range s.Late {
+		s.Late[i].Early = s.Late[i].Turn
+	}
+}
+
 // turn appends what one invocation of index can do next.
 func (m Rebuild) turn(x *leaving[RebuildState], s RebuildState, i int) {
 	me, owner := s.Turns[i], uint8(i)+1
 	l := Label{Exec: uint8(i), Key: me.Key}
-	if me.Phase != turnIdle && s.Crashes > 0 {
+	if me.Phase != TurnIdle && s.Crashes > 0 {
 		t := &x.edge(s, false, l.says("index {f} crashes")).To
 		t.Crashes--
 		t.Turns[i] = Turning{}
+		if me.Phase == TurnApplied && me.untried() {
+			t := &x.edge(s, false, l.says("index {f} crashes, and the new index may still get {k}")).To
+			t.Crashes--
+			t.Turns[i] = Turning{}
+			t.late(me.Key)
+		}
 	}
 	switch {
-	case me.Phase == turnIdle && s.Owner == owner:
+	case me.Phase == TurnIdle && s.Owner == owner:
 		x.free(s, l.says("the lease of index {f} runs out")).To.Owner = 0
-	case me.Phase == turnIdle && s.Committed < MaxKey:
-		x.free(s, l.says("index {f} reads the health row")).To.Turns[i] = Turning{Phase: turnBegun, Knows: s.Announced}
-	case me.Phase == turnBegun:
+	case me.Phase == TurnIdle && s.Committed < MaxKey:
+		x.free(s, l.says("index {f} reads the health row")).To.Turns[i] = Turning{Phase: TurnBegun, Knows: s.Announced}
+	case me.Phase == TurnBegun:
 		x.free(s, l.says("index {f} ends without a claim")).To.Turns[i] = Turning{}
 		for l.Key = max(s.Committed+1, s.Claimed); l.Key <= MaxKey && s.Owner == 0; l.Key++ {
 			t := &x.free(s, l.says("index {f}: CLAIM {k}")).To
 			t.Owner, t.Claimed = owner, l.Key
-			t.Turns[i] = Turning{Phase: turnClaimed, Knows: me.Knows, Key: l.Key}
+			t.Turns[i] = Turning{Phase: TurnClaimed, Knows: me.Knows, Key: l.Key}
 		}
-	case me.Phase == turnClaimed:
+	case me.Phase == TurnClaimed:
 		turn := &x.free(s, l.says("the request of index {f} about {k} arrives")).To.Turns[i]
-		turn.Phase, turn.IntoNew = turnSent, s.Named
-	case me.Phase == turnSent:
+		turn.Phase, turn.IntoNew = TurnSent, s.Named
+	case me.Phase == TurnSent:
 		t := &x.free(s, l.says("{k} is applied where its name stood for (index {f})")).To
-		if t.Turns[i].Phase = turnApplied; m.Deletes.Has(me.Key) {
+		if t.Turns[i].Phase = TurnApplied; m.Deletes.Has(me.Key) {
 			t.Erased = max(s.Erased, me.Key)
 		}
 		if me.IntoNew {
@@ -220,15 +250,18 @@ func (m Rebuild) turn(x *leaving[RebuildState], s RebuildState, i int) {
 		if m.Rules.Beside {
 			m.beside(x, s, i)
 		}
-	case me.Phase == turnApplied:
+	case me.Phase == TurnApplied:
 		m.applied(x, s, i)
 	}
 }
 
+// untried reports whether the turn must write to the new index, and has not tried it.
+func (t Turning) untried() bool { return t.Knows && !t.Copied && !t.Missed }
+
 // beside is a write of the new index by a turn that knows of it, and that has not tried it yet.
 func (m Rebuild) beside(x *leaving[RebuildState], s RebuildState, i int) (tried bool) {
 	me := s.Turns[i]
-	if !me.Knows || me.Copied || me.Missed {
+	if !me.untried() {
 		return false
 	}
 	t := &x.free(s, Label{Exec: uint8(i), Key: me.Key, Text: "the new index takes {k} (index {f})"}).To
@@ -246,6 +279,10 @@ func (m Rebuild) applied(x *leaving[RebuildState], s RebuildState, i int) {
 			t := &x.edge(s, false, l.says("the new index does not take {k} (index {f})")).To
 			t.Fails--
 			t.Turns[i].Missed = true
+			t = &x.edge(s, false, l.says("nobody knows whether the new index takes {k} (index {f})")).To
+			t.Fails--
+			t.Turns[i].Missed = true
+			t.late(me.Key)
 		}
 		return
 	}
@@ -278,23 +315,30 @@ func (m Rebuild) applied(x *leaving[RebuildState], s RebuildState, i int) {
 
 // killed is a rebuild that begins anew; what it had sent may still arrive.
 func (m Rebuild) killed(t *RebuildState) {
-	if t.Step == stepCopy || t.Step == stepErase {
-		add(t.Late[:], Copying{Key: t.Read, Delete: t.Step == stepErase})
+	if t.Step == StepCopy || t.Step == StepErase {
+		add(t.Late[:], Copying{Key: t.Read, Delete: t.Step == StepErase})
 	}
 	t.Crashes--
-	t.Step, t.Read = stepAnnounced, None
+	t.Step, t.Read = StepAnnounced, None
 }
 
 // step appends what the rebuild does next, unless it waits.
 func (m Rebuild) step(x *leaving[RebuildState], s RebuildState) {
 	unaware := slices.ContainsFunc(s.Turns[:], func(w Turning) bool { return w.Phase > 0 && !w.Knows })
-	copying := s.Late != [2]Copying{}
+	copying := slices.ContainsFunc(s.Late[:], func(c Copying) bool { return c.Key != None && !c.Turn })
+	early := slices.ContainsFunc(s.Late[:], func(c Copying) bool { return c.Early })
+	if s.Step == StepAnnounced && !s.Named && (!s.Sealed || m.Rules.GivenUpEarly) {
+		t := &x.edge(s, false, Label{Text: "rebuild: given up: the health row names no index any more"}).To
+		t.Announced, t.Sealed, t.Step = false, false, StepDone
+	}
 	switch {
-	case s.Step == stepAnnounced && !s.Named && s.Sealed && s.Calling && !m.Rules.UnsealedEarly:
+	case s.Step == StepAnnounced && !s.Named && s.Sealed && s.Calling && !m.Rules.UnsealedEarly:
 		return // the switch may still happen
-	case s.Step == stepFilling && !m.Rules.Unverified && (unaware && !m.Rules.NoWait || copying && !m.Rules.Hasty):
+	case s.Step == StepFilling && !m.Rules.Unverified && (unaware && !m.Rules.NoWait || copying && !m.Rules.Hasty):
 		return
-	case s.Step == stepSwitch && s.Calling, s.Step == stepDone:
+	case s.Step == StepPass && early && !m.Rules.MissedLate:
+		return
+	case s.Step == StepSwitch && s.Calling, s.Step == StepDone:
 		return
 	}
 	e := x.free(s, Label{})
@@ -311,60 +355,60 @@ func (m Rebuild) stepped(t *RebuildState) string {
 		return text
 	}
 	switch t.Step {
-	case stepNone:
+	case StepNone:
 		t.Announced = true
-		return to(stepAnnounced, None, "the health row names the new index")
-	case stepAnnounced:
+		return to(StepAnnounced, None, "the health row names the new index")
+	case StepAnnounced:
 		switch {
 		case t.Named: // killed at the switch
-			return to(stepSwitched, None, "the name stands for the new index already")
+			return to(StepSwitched, None, "the name stands for the new index already")
 		case t.Sealed:
 			t.Sealed = false
-			return to(stepAnnounced, None, "UNSEAL: the call that switches the name is over")
+			return to(StepAnnounced, None, "UNSEAL: the call that switches the name is over")
 		case old != None:
 			add(t.Late[:], Copying{Key: t.Old})
 		}
-		return to(stepFilling, None, "the copy reads the index in use")
-	case stepFilling:
-		t.Seen = t.Missed
+		return to(StepFilling, None, "the copy reads the index in use")
+	case StepFilling:
+		t.counted()
 		if m.Rules.Unverified {
-			return to(stepClean, None, "reads the number of missed writes")
+			return to(StepClean, None, "reads the number of missed writes")
 		}
-		return to(stepPass, None, "reads the number of missed writes")
-	case stepPass:
-		return to(stepOld, old, "reads the document in the index in use")
-	case stepOld:
+		return to(StepPass, None, "reads the number of missed writes")
+	case StepPass:
+		return to(StepOld, old, "reads the document in the index in use")
+	case StepOld:
 		switch {
 		case t.Read > fresh:
-			return to(stepCopy, t.Read, "the new index has less: sends a copy of {k}")
+			return to(StepCopy, t.Read, "the new index has less: sends a copy of {k}")
 		case m.Rules.OneWay:
-			return to(stepClean, t.Read, "the new index has no less")
+			return to(StepClean, t.Read, "the new index has no less")
 		}
-		return to(stepNew, fresh, "the new index has no less; reads it once more")
-	case stepCopy, stepErase:
-		t.take(m, t.Read, t.Step == stepErase)
-		return to(stepPass, None, "its request is answered: looks again")
-	case stepNew:
+		return to(StepNew, fresh, "the new index has no less; reads it once more")
+	case StepCopy, StepErase:
+		t.take(m, t.Read, t.Step == StepErase)
+		return to(StepPass, None, "its request is answered: looks again")
+	case StepNew:
 		switch {
 		case t.Read != None && old == None:
-			return to(stepErase, t.Read, "only the new index has {k}: sends a delete of it")
+			return to(StepErase, t.Read, "only the new index has {k}: sends a delete of it")
 		case t.Read != None && old != t.Read:
-			return to(stepPass, None, "the index in use has another version: looks again")
+			return to(StepPass, None, "the index in use has another version: looks again")
 		}
-		return to(stepClean, None, "nothing differs")
-	case stepClean:
+		return to(StepClean, None, "nothing differs")
+	case StepClean:
 		if t.Missed == t.Seen {
 			t.Sealed = !m.Rules.NoSeal
-			return to(stepSeal, t.Read, "SEAL: applied")
+			return to(StepSeal, t.Read, "SEAL: applied")
 		}
-		t.Seen = t.Missed
-		return to(stepPass, t.Read, "SEAL: refused: a write was missed: compares again")
-	case stepSwitch:
-		return to(stepSeal, t.Read, "the name does not stand for the new index yet")
-	case stepSeal:
+		t.counted()
+		return to(StepPass, t.Read, "SEAL: refused: a write was missed: compares again")
+	case StepSwitch:
+		return to(StepSeal, t.Read, "the name does not stand for the new index yet")
+	case StepSeal:
 		t.Calling, t.Announced = true, !m.Rules.FinishedFirst
-		return to(stepSwitch, t.Read, "the call that switches the name is sent")
+		return to(StepSwitch, t.Read, "the call that switches the name is sent")
 	}
 	t.Announced, t.Sealed = false, false
-	return to(stepDone, t.Read, "the health row names no index any more")
+	return to(StepDone, t.Read, "the health row names no index any more")
 }

@@ -77,35 +77,53 @@ func (x *step) reconcile() {
 // behind, an older one may have gone over it.
 func (x *step) republish(t *Edge[State]) {
 	newest := MaxKey
-	for newest > None && (!x.sent(newest) || newest == x.Bounds.Absurd) {
+	for newest > None && (!x.sent(newest) || x.Bounds.Absurd.Has(newest)) {
 		newest--
 	}
 	t.To.put(x.unseen(newest), Queued)
 	t.Label.Then = "; upstream sends the newest version again"
 }
 
-// reset is `lull reset` of a document whose committed version is absurd. The promises begin anew
-// with what was committed before it: the sink's content counts as nothing, whatever its fence. As
-// the command asks for, the newest good version is sent again.
+// reset is `lull reset` of a document whose committed version is absurd, or that was reset to too
+// high a version. The promises begin anew with what was committed before it: the sink's content
+// counts as nothing, whatever its fence. As the command asks for, the newest good version is sent
+// again.
 func (x *step) reset() {
 	s := x.s
-	l := Label{Key: x.Bounds.Absurd}
 	if s.Seen == None {
-		if s.Row.Committed == l.Key && l.Key != None {
+		l := Label{Key: s.Row.Committed}
+		switch {
+		case s.Row.Floor:
+			l.Text = "an operator sees that the document was reset to above {k}, which is too high"
+		case x.Bounds.Absurd.Has(l.Key):
 			l.Text = "an operator sees that {k} is committed, which is absurd"
-			x.fault(Resets, *s, l).To.Seen = l.Key
+		default:
+			return
 		}
+		x.fault(Resets, *s, l).To.Seen = l.Key
 		return
 	}
-	t := x.free(*s, l.says("RESET: refused"))
+	x.resetTo(None)
+	for to := Key(1); x.Bounds.Floors && to < s.Seen; to++ {
+		x.resetTo(to)
+	}
+}
+
+// resetTo resets the document: what is above to is new again.
+func (x *step) resetTo(to Key) {
+	s := x.s
+	t := x.free(*s, Label{Key: s.Seen, Text: "RESET: refused"})
 	t.To.Seen = None
 	if !s.Row.resets(x.Rules, s.Seen) {
 		return
 	}
 	t.Label.Text = "RESET to what was before {k}: applied"
-	t.To.Row = s.Row.reset(x.Rules, None)
-	if s.Row.Committed == s.Seen {
-		t.To.Forgotten = s.Seen
+	if to != None {
+		t.Label = Label{Key: to, Text: "RESET to above {k}: applied"}
+	}
+	t.To.Row = s.Row.reset(x.Rules, to)
+	if s.Row.version() == s.Seen {
+		t.To.Forgotten |= Keys(s.Seen)
 	}
 	if s.Sink.Content == s.Seen {
 		t.To.Sink.Content = None

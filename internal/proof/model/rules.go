@@ -90,6 +90,12 @@ type Rules struct {
 	ResetBlindly    bool // it does not ask whether the committed version is the one that the operator saw
 	ResetUnderLease bool // it does not ask for the lease, and ends it
 
+	ResetMarksDead    bool // what it takes back is remembered as dead, which the next dead letter overwrites
+	ResetRemembersOne bool // the row remembers only the version that was taken back last
+	ResetDropsBelow   bool // it drops versions below its floor, because they are stale: until a lower reset
+	AdmitIgnoresTaken bool // ADMIT does not ask what was taken back
+	IndexIgnoresTaken bool // index and CLAIM do not ask what was taken back
+
 	// Refusals.
 	RefusalsOfVersion bool // proposed: a version's refusals do not count against another one
 	ReleaseRestores   bool // proposed: RELEASE of a claim in the first form sets claimed back to claimed_was

@@ -119,6 +119,8 @@ func Cases() []Case {
 			Rebuild{Rules: RebuildRules{MarkRefused: true}, Fails: 1}),
 		rebuild("rebuild-unsealed-early", "the seal is broken while the call that switches the name may be on its way",
 			Rebuild{Rules: RebuildRules{UnsealedEarly: true}, Fails: 1, Crashes: 1}),
+		rebuild("rebuild-given-up-early", "a rebuild is given up while the call that switches the name may be on its way",
+			Rebuild{Rules: RebuildRules{GivenUpEarly: true}, Fails: 1, Crashes: 1}),
 		rebuild("rebuild-unverified", "the name is switched after the copy, without a comparison",
 			Rebuild{Rules: RebuildRules{Unverified: true}}),
 		rebuild("rebuild-one-way", "nobody looks for what only the new index has",
@@ -127,6 +129,8 @@ func Cases() []Case {
 			Rebuild{Rules: RebuildRules{Beside: true}, Deletes: Keys(1)}),
 		rebuild("rebuild-copies-late", "indices are compared while copies are on their way",
 			Rebuild{Rules: RebuildRules{Hasty: true}, Deletes: Keys(2)}),
+		rebuild("rebuild-missed-writes-late", "indices are compared while missed writes may still arrive",
+			Rebuild{Rules: RebuildRules{MissedLate: true}, Deletes: Keys(3), Fails: 2}),
 		rebuild("rebuild-finished-first", "writes end in the new index before the name is switched",
 			Rebuild{Rules: RebuildRules{FinishedFirst: true}}),
 	}

@@ -275,8 +275,8 @@ type State struct {
 	Backup      Row    // an earlier image of the row
 	Restored    bool   // the table was restored, and nobody has found the row right since
 	Look        Look
-	Seen        Key // an operator saw this version committed, and is about to reset the document
-	Forgotten   Key // a reset took this version back
+	Seen        Key    // an operator saw this version committed, and is about to reset the document
+	Forgotten   KeySet // resets took these versions back
 	Left        Budget
 }
 

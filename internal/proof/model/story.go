@@ -140,6 +140,9 @@ func (m Model) row(r Row) string {
 			out = append(out, a.name+" "+m.version(a.key))
 		}
 	}
+	if r.Floor {
+		out = append(out, "reset")
+	}
 	switch {
 	case r.Lease:
 		out = append(out, "leased")

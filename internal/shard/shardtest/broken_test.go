@@ -80,7 +80,7 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 				if !w.Allowed(old) {
 					return shard.Row{}, &shard.Refused{Write: w.Transition, Row: old}
 				}
-				runtime.Gosched() // what lies between is I/O
+				runtime.Gosched() // a real store would wait for the network here
 				_, err = s.Write(ctx, shardtest.Put(w.Apply(old)))
 				return old, err
 			},

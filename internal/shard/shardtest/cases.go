@@ -8,17 +8,21 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The constants of all cases. k2 is the key that the writes are about.
+// The constants of all cases. The writes are about k2.
 var (
+	k0 = key("0")
 	k1 = key("1")
 	k2 = key("2")
 	k3 = key("3")
+	// again is k2 in a resync run, and final is the key of a forgotten document.
+	again = run(k2)
+	final = tombstone()
 )
 
 const (
 	token   shard.Token  = "4f5c1d0e9b8a7766"
-	other   shard.Token  = "0123456789abcdef" // sorts before token
-	third   shard.Token  = "fedcba9876543210" // and this one after it
+	other   shard.Token  = "0123456789abcdef"
+	third   shard.Token  = "fedcba9876543210" // sorts after token, while other sorts before it
 	now     shard.Micros = 1_777_888_800_000_000
 	at                   = now - 700_000 // when the lease was claimed
 	until                = now + 13_000_000
@@ -30,7 +34,7 @@ const (
 func key(version string) shard.OrderKey {
 	v, err := shard.ParseVersion(shard.ClassInt, version)
 	if err != nil {
-		panic(err) // before any test: the constants above
+		panic(err) // only if a constant above is wrong
 	}
 	k, err := shard.NewOrderKey(shard.Parts{Version: v, Digest: shard.Digest{1, 2, 3, 4, 5, 6, 7, 8}})
 	if err != nil {
@@ -39,9 +43,33 @@ func key(version string) shard.OrderKey {
 	return k
 }
 
+func run(k shard.OrderKey) shard.OrderKey {
+	p, err := k.Parts()
+	if err != nil {
+		panic(err)
+	}
+	p.Run = shard.Run{7}
+	if k, err = shard.NewOrderKey(p); err != nil {
+		panic(err)
+	}
+	return k
+}
+
+func tombstone() shard.OrderKey {
+	p, err := k1.Parts()
+	if err != nil {
+		panic(err)
+	}
+	k, err := shard.Final(p.Version)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
 type change = func(*shard.Row)
 
-// with is a row with some changes.
+// with returns a copy of a row with some changes.
 func with(r shard.Row, changes ...change) shard.Row {
 	for _, c := range changes {
 		c(&r)
@@ -49,27 +77,31 @@ func with(r shard.Row, changes ...change) shard.Row {
 	return r
 }
 
-// text makes the changes of an attribute that is a text, a key or bytes.
+// text returns a change of an attribute that is a text, a key or bytes.
 func text[T ~string](a shard.Attr) func(T) change {
 	return func(v T) change { return func(r *shard.Row) { r.Set(a, shard.Value{Text: string(v)}) } }
 }
 
-// number makes those of an attribute that is a number or a time.
+// number returns a change of an attribute that is a number or a time.
 func number[T ~int64](a shard.Attr) func(T) change {
 	return func(v T) change { return func(r *shard.Row) { r.Set(a, shard.Value{Num: int64(v)}) } }
 }
 
-// The changes of each attribute.
+// These functions change one attribute each.
 var (
-	pending     = text[shard.OrderKey](shard.AttrPending)
-	committed   = text[shard.OrderKey](shard.AttrCommitted)
-	claimed     = text[shard.OrderKey](shard.AttrClaimed)
-	claimedWas  = text[shard.OrderKey](shard.AttrClaimedWas)
-	dead        = text[shard.OrderKey](shard.AttrDead)
+	pending    = text[shard.OrderKey](shard.AttrPending)
+	committed  = text[shard.OrderKey](shard.AttrCommitted)
+	claimed    = text[shard.OrderKey](shard.AttrClaimed)
+	claimedWas = text[shard.OrderKey](shard.AttrClaimedWas)
+	dead       = text[shard.OrderKey](shard.AttrDead)
+	taken      = func(keys ...shard.OrderKey) change {
+		return func(r *shard.Row) { r.TakenBack = shard.KeySetOf(keys...) }
+	}
 	operation   = text[shard.Operation](shard.AttrCommittedOp)
 	contents    = text[shard.Content](shard.AttrContent)
 	owner       = text[shard.Token](shard.AttrOwner)
 	flight      = text[string](shard.AttrFlight)
+	group       = text[string](shard.AttrGroup)
 	lastError   = text[string](shard.AttrLastError)
 	pausedBy    = text[string](shard.AttrPausedBy)
 	pausedWhy   = text[string](shard.AttrPausedWhy)
@@ -101,13 +133,13 @@ var (
 
 func class(c shard.Class) change { return func(r *shard.Row) { r.VersionClass = c } }
 
-// nothing makes a row that is not there.
+// nothing makes the row absent.
 func nothing(r *shard.Row) { *r = shard.Row{} }
 
-// row is what one row of a table of cases makes of a write, and of a row on which it is allowed.
+// row makes cases from a write and from a row on which that write is allowed.
 type row func(write shard.Write, base shard.Row) []Case
 
-// cases are those of one write, which is allowed on base.
+// cases returns the cases of one write, which is allowed on base.
 func cases(write shard.Write, base shard.Row, rows ...row) []Case {
 	var all []Case
 	for _, r := range rows {
@@ -116,7 +148,7 @@ func cases(write shard.Write, base shard.Row, rows ...row) []Case {
 	return all
 }
 
-// allowed says that the write succeeds on base with some changes and leaves after.
+// allowed is the case that the write succeeds on base with some changes, and leaves after.
 func allowed(name string, after shard.Row, changes ...change) row {
 	return func(write shard.Write, base shard.Row) []Case {
 		return []Case{{
@@ -125,14 +157,14 @@ func allowed(name string, after shard.Row, changes ...change) row {
 	}
 }
 
-// refused says that base with these changes, and nothing else, makes the difference.
+// refused is the case that the write is refused on base because of these changes.
 func refused(name string, changes ...change) row {
 	return func(write shard.Write, base shard.Row) []Case {
 		return []Case{{Name: "is refused " + name, Write: write, Before: with(base, changes...)}}
 	}
 }
 
-// foreign is the clause that every write begins with.
+// foreign tests the clause with which every condition begins.
 func foreign(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
 		refused("for a row of a newer schema", schema(shard.SchemaVersion+1)),
@@ -141,7 +173,16 @@ func foreign(write shard.Write, base shard.Row) []Case {
 	)
 }
 
-// leased are the cases of "no lease_until or lease_until < :now".
+// takenBack tests the clause "k is not in taken_back".
+func takenBack(write shard.Write, base shard.Row) []Case {
+	return cases(write, base,
+		refused("when an operator took it back", taken(k2)),
+		refused("when an operator took it back, beside others", taken(k1, k2, k3)),
+		allowed("where other versions were taken back", with(write.Apply(base), taken(k1, k3)), taken(k1, k3)),
+	)
+}
+
+// leased tests the clause "no lease_until or lease_until < :now".
 func leased(after func(...change) shard.Row) row {
 	return func(write shard.Write, base shard.Row) []Case {
 		return cases(write, base,
@@ -153,7 +194,7 @@ func leased(after func(...change) shard.Row) row {
 	}
 }
 
-// owned are the cases of "owner = :token".
+// owned tests the clause "owner = :token".
 func owned(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
 		refused("to a claim that lost its lease to another", owner(other)),
@@ -162,13 +203,14 @@ func owned(write shard.Write, base shard.Row) []Case {
 	)
 }
 
-// Cases are the writes of the protocol on the rows that tell them apart.
+// Cases returns, for all writes of the protocol, rows that they must accept and rows that they must
+// refuse.
 func Cases() []Case {
 	all := slices.Concat(
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
 		keepCases(), keepNewerCases(),
 		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
-		reassertCases(), reassertedCases(), raiseCases(), resetCases(),
+		reassertCases(), reassertedCases(), raiseCases(), resetCases(), giveBackCases(),
 		collectCases(), healthCases(), budgetCases(), rebuildCases(), runCases(), objectCases(),
 	)
 	seen := map[string]bool{}
@@ -183,8 +225,8 @@ func Cases() []Case {
 
 func admitCases(aged bool) []Case {
 	a := shard.Admission{Key: k2, Class: shard.ClassInt, Flight: "flight-2", Now: now, Aged: aged}
-	times := a
-	times.Class = shard.ClassTime
+	times, grouped := a, a
+	times.Class, grouped.Group = shard.ClassTime, "tenant-2"
 	base := shard.Row{
 		VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
 		BurstStart: begin,
@@ -204,7 +246,12 @@ func admitCases(aged bool) []Case {
 		allowed("in a row without a class, which it gets", after, class(0)),
 		allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
 			owner(other), lease(until)),
+		allowed("of a message without a group: the row keeps its own", with(after, group("tenant-1")), group("tenant-1")),
 	)
+	all = append(all, cases(shard.Admit(grouped), base,
+		allowed("of a message in a group: the row has it", with(after, group("tenant-2"))),
+		allowed("of a message in another group", with(after, group("tenant-2")), group("tenant-1")),
+	)...)
 	committedBefore := []row{
 		allowed("where nothing was committed", with(after, committed("")), committed("")),
 		allowed("where there is no row",
@@ -216,14 +263,21 @@ func admitCases(aged bool) []Case {
 		}
 		committedBefore = []row{refused("for an old message where nothing was committed", committed(""))}
 	}
+	inRun := a
+	inRun.Key = again
 	return slices.Concat(all, cases(shard.Admit(a), base, committedBefore...), cases(shard.Admit(a), base,
 		refused("when it is pending already", pending(k2)),
 		refused("when a newer version is pending", pending(k3)),
 		refused("when it was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
 		refused("when its dead letter is stored", dead(k2)),
+		takenBack,
 		refused("when the row's versions are of another class", class(shard.ClassSeq)),
 		foreign,
+	), cases(shard.Admit(inRun), base,
+		refused("in a resync run when an operator took its event back", taken(k2)),
+		allowed("in a resync run where the same one was taken back with other content",
+			with(shard.Admit(inRun).Apply(base), taken(k2[:len(k2)-1]+"\x09")), taken(k2[:len(k2)-1]+"\x09")),
 	), cases(shard.Admit(times), base,
 		refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)),
 	))
@@ -234,7 +288,7 @@ func claimCases(again bool) []Case {
 		Key: k2, Token: token, Now: now, Until: until, Cap: now - shard.Micros(30*second/time.Microsecond),
 		MinInterval: second, Again: again,
 	}
-	// Without a minimum interval the fence alone keeps writes apart.
+	// Without a minimum interval, only the fence orders the writes.
 	unpaced, far := bid, bid
 	unpaced.MinInterval, far.Fence = 0, fenceAhead
 	base := shard.Row{
@@ -282,6 +336,7 @@ func claimCases(again bool) []Case {
 		refused("when it was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
 		refused("when its dead letter is stored", dead(k2)),
+		takenBack,
 		refused("when nothing is pending", pending(""), burst(bid.Cap)),
 		refused("when only an older version is pending", pending(k1), burst(bid.Cap)),
 		refused("before the cap when a newer version is pending", pending(k3), burst(bid.Cap+1)),
@@ -308,13 +363,13 @@ func claimCases(again bool) []Case {
 	))
 }
 
-// Fences that a clock ahead of ours wrote, and the one that follows.
+// A fence that a clock ahead of this one wrote, and the next one.
 const (
 	ahead      = now + 30*24*3600*1_000_000
 	fenceAhead = ahead + 1
 )
 
-// aheadCases are those of a write that takes a lease on a row whose fences lie ahead of the clock.
+// aheadCases tests a write that takes a lease on a row whose fences lie ahead of the clock.
 func aheadCases(write shard.Write, base, after shard.Row) []Case {
 	base.LastWrite, after.LastWrite = ahead, fenceAhead
 	return cases(write, base,
@@ -330,7 +385,7 @@ func aheadCases(write shard.Write, base, after shard.Row) []Case {
 	)
 }
 
-// held is a row whose lease is ours.
+// held is a row that the lease ours belongs to.
 var held = shard.Row{
 	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k2, ClaimedWas: k1,
 	Dead: k1, BurstStart: begin,
@@ -391,12 +446,12 @@ func commitNewerCases() []Case {
 	)
 }
 
-// The documents that KEEP tells apart, in a sink's present generation.
+// A document that KEEP recognises, in this generation of the sink.
 const generation = "opensearch content 4f5c"
 
 var (
 	document = []byte(`{"title":"Vienna"}`)
-	content1 = shard.ContentOf(generation, k1, document) // of k1, with the bytes of k2
+	content1 = shard.ContentOf(generation, k1, document) // the content of k1, which had the same bytes as k2
 	content2 = shard.ContentOf(generation, k2, document)
 	kept     = shard.Kept{
 		Key: k2, Now: now, Cap: now - shard.Micros(30*second/time.Microsecond), Expires: expires,
@@ -408,16 +463,16 @@ var (
 	}
 )
 
-// keep is KEEP by an image whose content is recognised.
+// keep returns KEEP for an image whose content is recognised.
 func keep(image shard.Row) shard.Write {
 	w, ok := shard.Keep(kept, image)
 	if !ok {
-		panic("nothing is recognised") // before any test: the rows above
+		panic("nothing is recognised") // only if a row above is wrong
 	}
 	return w
 }
 
-// unchanged are the cases of both forms of KEEP.
+// unchanged tests the clauses that both forms of KEEP share.
 func unchanged(write shard.Write, base shard.Row) []Case {
 	done := write.Apply(base)
 	return cases(write, base,
@@ -438,6 +493,7 @@ func unchanged(write shard.Write, base shard.Row) []Case {
 		refused("while the row is leased", owner(other), lease(until)),
 		refused("in the last microsecond of a lease", owner(other), lease(now)),
 		refused("when its dead letter is stored", dead(k2)),
+		takenBack,
 		refused("when nothing is pending", pending("")),
 		refused("when only an older version is pending", pending(k1)),
 		foreign,
@@ -486,7 +542,7 @@ func releaseCases() []Case {
 	))
 }
 
-// oursAhead is a lease on a row whose fences lie ahead: last_write remembers its fence.
+// oursAhead is a lease on a row whose fences lie ahead: last_write holds its fence.
 var oursAhead = shard.Lease{Key: k2, Token: token, At: fenceAhead, Ahead: true}
 
 func rejectCases() []Case {

@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// waiting is a row on which nobody works.
+// waiting is a row without a lease, with k2 pending.
 var waiting = shard.Row{
 	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
 	BurstStart: begin,
@@ -131,6 +131,7 @@ func raiseCases() []Case {
 		refused("for versions of another class, which sorts before it", class(shard.Class('a'))),
 		refused("when the same version is committed", committed(k2)),
 		refused("when a newer version is committed", committed(k3)),
+		takenBack,
 		foreign,
 	), on(with(read, lease(until)),
 		refused("while the row is leased"),
@@ -158,8 +159,16 @@ func resetCases() []Case {
 		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, Dead: k3, LastWrite: at,
 		ExpiresAt: expires,
 	}
-	done := with(base, committed(k1), dead(k2))
-	return slices.Concat(cases(shard.Reset("", k2, k1, now), base,
+	done := with(base, committed(k1), taken(k2))
+	reset := func(read shard.Row) shard.Write { return shard.Reset(read, k1, now) }
+	higher, twice := with(base, taken(k1, k3)), with(base, committed(k3), taken(k2))
+	var below []shard.OrderKey // as many as a row remembers beside k3
+	for i := range shard.MaxTakenBack - 1 {
+		below = append(below, k0[:len(k0)-1]+shard.OrderKey(rune('a'+i)))
+	}
+	lower, full := with(base, taken(k0, k3)), with(base, taken(append(slices.Clone(below), k3)...))
+	tombstone := with(base, committed(final))
+	return slices.Concat(cases(reset(base), base,
 		allowed("where nobody works on the document: the last write stays, for the fence", done),
 		allowed("and forgets what the sink's bytes are", done, contents(content2)),
 		allowed("where a lease ended", with(done, lease(at)), lease(at)),
@@ -173,14 +182,42 @@ func resetCases() []Case {
 		refused("while a claim may be in the sink", claimed(k3)),
 		refused("while the row is leased", lease(until)),
 		refused("in the last microsecond of a lease", lease(now)),
+		refused("when a version was taken back since it was read", taken(k3)),
 		foreign,
-	), cases(shard.Reset("", k2, k3, now), base,
+	), cases(reset(higher), higher,
+		allowed("and remembers what was taken back before, but for the floor's version", with(done, taken(k2, k3))),
+	), cases(reset(lower), lower,
+		allowed("and remembers what is below the floor: the next one may be lower", with(done, taken(k0, k2, k3))),
+	), cases(reset(full), full,
+		allowed("and forgets the oldest one below the floor, where there is no room",
+			with(done, taken(append(below[1:], k2, k3)...))),
+	), cases(reset(twice), twice,
+		allowed("twice: both versions are remembered", with(done, taken(k2, k3))),
+	), cases(reset(tombstone), tombstone,
+		allowed("of a tombstone, which is not remembered: the document may be forgotten again", with(done, taken())),
+	), cases(shard.Reset(base, k3, now), base,
 		refused("to a version above the committed one"),
-	), cases(shard.Reset("", k2, k2, now), base,
+	), cases(shard.Reset(base, k2, now), base,
 		refused("to the committed version itself"),
-	), cases(shard.Reset("", k3, k1, now), base,
+	), cases(reset(with(base, committed(k3))), base,
 		refused("when a version between the two is committed"),
-	))
+	), changes(reset, higher, base, shard.AttrTakenBack))
+}
+
+func giveBackCases() []Case {
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put,
+		TakenBack: shard.KeySetOf(k2, k3),
+		Owner:     other, LeaseUntil: until,
+	}
+	give := func(read shard.Row) shard.Write { return shard.GiveBack(read, k2) }
+	alone := with(base, taken(k2))
+	return slices.Concat(cases(give(base), base,
+		allowed("where it gives a version back, also while the document is written", with(base, taken(k3))),
+		foreign,
+	), cases(give(alone), alone,
+		allowed("where it gives the only one back", with(base, taken())),
+	), changes(give, base, with(base, committed(""), taken()), shard.AttrCommitted, shard.AttrTakenBack))
 }
 
 func collectCases() []Case {
@@ -206,16 +243,21 @@ func collectCases() []Case {
 	))
 }
 
-// changes are the cases of attributes that must be as they were read: by a write that was made from
-// a row with them, and by one from a row without.
+// changes tests attributes that must not have changed since the row was read. read has a value for
+// each of them, bare has none.
 func changes(write func(read shard.Row) shard.Write, read, bare shard.Row, attrs ...shard.Attr) []Case {
 	var all []Case
 	for _, a := range attrs {
 		v, _ := read.Get(a)
 		more, less := v, v
-		if v.Kind == shard.KindNumber {
+		switch v.Kind {
+		case shard.KindNumber:
 			more.Num, less.Num = v.Num+1, v.Num-1
-		} else {
+		case shard.KindKeySet:
+			keys := shard.KeySet(v.Text).Keys()
+			more.Text = string(shard.KeySetOf(append(keys, "\xff")...))
+			less.Text = string(shard.KeySetOf(keys[:len(keys)-1]...))
+		default:
 			more.Text, less.Text = v.Text+"x", "\x00"
 		}
 		to := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }

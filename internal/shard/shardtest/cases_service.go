@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// absurd is how far ahead a time in a row of lull's own may lie and still be believed.
+// absurd is how far ahead a time in one of lull's own rows may lie and still be believed.
 const absurd = 4 * time.Hour
 
 func healthCases() []Case {
@@ -24,6 +24,9 @@ func healthCases() []Case {
 		refused("where somebody has opened it, by a clock that may be right", openUntil(now.Add(absurd))),
 		refused("in the last microsecond of its time", openUntil(now)),
 		foreign,
+	), cases(shard.Trip("sink", now, until, 3).Because("throttled: unreachable"), open,
+		allowed("and the row says why", with(tripped, lastError("throttled: unreachable"))),
+		allowed("in place of an earlier reason", with(tripped, lastError("throttled: unreachable")), lastError("unknown: interrupted")),
 	), cases(shard.Probe("sink", now, until), open,
 		allowed("when the circuit's time is over and the last prober's too", of()),
 		allowed("where nobody probed yet", of(), probeUntil(0)),
@@ -66,10 +69,10 @@ func healthCases() []Case {
 	))
 }
 
-// openFor is how long a circuit is open at a level.
+// openFor returns how long a circuit is open at a level.
 func openFor(level int64) time.Duration { return time.Duration(level) * second }
 
-// paused are the attributes of a pause that began then.
+// paused sets the attributes of a pause that began at this time.
 func paused(at shard.Micros) change {
 	return func(r *shard.Row) { *r = with(*r, pausedAt(at), pausedBy("ann"), pausedWhy("an index is moved")) }
 }
@@ -81,7 +84,7 @@ func paced(r *shard.Row) {
 
 func budgetCases() []Case {
 	limited := with(shard.Row{LastWrite: begin, Level: 2}, paced)
-	pace := shard.Pace(limited, now) // of which half was used
+	pace := shard.Pace(limited, now) // half of it was used
 	once, _ := shard.Cut("sink", shard.Row{}, now, 3, 5, 0)
 	anew, _ := shard.Cut("sink", limited, now, 3, 5, 0)
 	begun := shard.Row{LastWrite: begin, Rate: 3000, RateAt: now}
@@ -136,7 +139,8 @@ func budgetCases() []Case {
 	), sendCases())
 }
 
-// sendCases count documents that fill a quarter of a second each time: three quarters may be ahead.
+// sendCases sends documents that take a quarter of a second each time. So sent_until may be three
+// quarters of a second ahead.
 func sendCases() []Case {
 	const long = second / 4
 	going := with(shard.Row{LastWrite: begin, Level: 2}, paced, sentUntil(now.Add(long)))

@@ -1,13 +1,13 @@
-// Package shardtest is the conformance suite of [shard.Store]: what a table must do for the
-// protocol to hold, whatever it is made of. A store that passes may be trusted with documents.
+// Package shardtest is the conformance suite of [shard.Store]. A table that passes it keeps the
+// promises that the protocol needs, whatever database it uses.
 //
-// [Cases] walks through every write of the protocol in all its forms: for each comparison in its
-// condition there is a row that the write must accept because of it, and a row that it must refuse.
-// For each part of its update there is a row in which that part shows. The suite's own test takes
-// every comparison and every part away, or bends it by one, and demands that some case notices.
-// [Duties] are the rest: atomicity under 40 claimers, images on success and refusal, absent rows,
+// [Cases] tests every write of the protocol in all its forms. For each comparison in a condition,
+// it has a row that the write must accept because of it, and one that it must refuse. For each part
+// of an update, it has a row on which that part makes a difference. The suite's own test removes
+// each comparison and each part, or changes it slightly, and requires that some case fails.
+// [Duties] tests the rest: 40 claimers at once, the images of success and refusal, absent rows, and
 // reads.
 //
-// The suite looks at a store through its seam only, takes its times from constants and uses
-// documents of its own. So it may run beside others against a shared table.
+// The suite uses only the interface of a store, constant times, and documents of its own. So it may
+// run at the same time as others against a shared table.
 package shardtest

@@ -5,14 +5,14 @@ import (
 	"math"
 	"strings"
 
+	"github.com/lullhq/lull/internal/seam/storetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/storetest"
 )
 
-// Duty is something that every store does, besides the [Cases].
+// Duty is a promise that every store keeps, in addition to the [Cases].
 type Duty struct {
 	Name  string
-	Scan  bool // of a [shard.Scanner]
+	Scan  bool // only for a [shard.Scanner]
 	Check func(e *Env)
 }
 
@@ -45,7 +45,7 @@ func readNothing(e *Env) {
 	e.read(shard.Consistent)
 }
 
-// readOrder asks for more than one batch call takes.
+// readOrder asks for more rows than one batch call returns.
 func readOrder(e *Env) {
 	const n = 130
 	rows := make([]shard.Row, n)
@@ -65,7 +65,7 @@ func readOrder(e *Env) {
 	consistent, eventual := e.read(shard.Consistent, docs...), e.read(shard.Eventual, docs...)
 	for i := range want {
 		e.same(fmt.Sprintf("row %d", i), consistent[i], want[i])
-		if eventual[i].Doc != docs[i] { // what else it says may be old
+		if eventual[i].Doc != docs[i] { // its attributes may be old
 			e.Errorf("row %d of an eventual read is %s, want %s", i, eventual[i].Doc, docs[i])
 		}
 	}
@@ -79,23 +79,25 @@ func readYourWrites(e *Env) {
 	}
 }
 
-// holds sets a row up and reads it back.
+// holds writes a row and reads it back.
 func (e *Env) holds(r shard.Row) {
 	e.Helper()
 	e.put(r)
 	e.expect(r)
 }
 
-// extremes has in every attribute what is hardest to carry.
+// extremes returns a row with values that are hard to store in every attribute.
 func extremes(doc shard.DocID) shard.Row {
 	return shard.Row{
 		Doc: doc, Schema: math.MaxInt64, VersionClass: shard.ClassLSN, Pending: "\x00\x00\xff\xfe", Committed: k3,
 		CommittedOp: shard.Delete,
 		Claimed:     shard.OrderKey(strings.Repeat("\xff", 108)), ClaimedWas: shard.Lowest, Dead: "\x80",
 		BurstStart: math.MaxInt64,
-		Flight:     "01JV0000000000000000000000", Owner: "\"token\"", LeaseUntil: 1, LastWrite: 1<<53 + 1, Attempts: -1,
-		Refusals: math.MinInt64,
-		Content:  "\x00\xffcontent", LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5,
+		Flight:     "01JV0000000000000000000000", Group: "größer ✓", Owner: "\"token\"",
+		LeaseUntil: 1, LastWrite: 1<<53 + 1, Attempts: -1,
+		Refusals:  math.MinInt64,
+		TakenBack: shard.KeySetOf(k1, k3, "\x00", "\xff\xfe"),
+		Content:   "\x00\xffcontent", LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5,
 		Rate: 6, RateTop: 7, RateAt: 8, PaidUntil: 9, Paid: 10,
 		SentUntil: 12, PausedAt: 11, PausedBy: "ann", PausedWhy: "größer",
 		RebuildOf: "content", RebuildInto: "content.r2", RebuildAt: 12, RebuildMissed: 13, RebuildSeal: 14,
@@ -106,7 +108,7 @@ func extremes(doc shard.DocID) shard.Row {
 func roundTrip(e *Env) {
 	r := extremes(e.Doc())
 	e.holds(r)
-	for _, a := range shard.Attrs() { // each attribute alone, and gone again
+	for _, a := range shard.Attrs() { // each attribute alone, then removed again
 		v, ok := r.Get(a)
 		if !ok {
 			e.Fatalf("%s is not set in the sample", a)
@@ -163,7 +165,7 @@ func scan(e *Env) {
 			for _, r := range storetest.Walk(e, split.limit, page) {
 				w, mine := want[r.Doc]
 				if !mine {
-					continue // of a test beside this one
+					continue // of a test that runs at the same time
 				}
 				if seen[r.Doc] {
 					e.Fatalf("%s was seen twice in %d segments", r.Doc, split.segments)

@@ -4,7 +4,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// again repeats a write whose answer was lost and returns the image of its refusal.
+// again executes a write twice, as after a lost answer, and returns the image of the refusal.
 func (e *Env) again(w shard.Write) shard.Row {
 	e.Helper()
 	if _, allowed := e.try(w); !allowed {
@@ -13,7 +13,7 @@ func (e *Env) again(w shard.Write) shard.Row {
 	return e.refused(w, "again")
 }
 
-// refused is the image with which a write is refused.
+// refused executes a write that must be refused, and returns the image of the refusal.
 func (e *Env) refused(w shard.Write, when string) shard.Row {
 	e.Helper()
 	image, allowed := e.try(w)
@@ -43,8 +43,8 @@ func lostClaim(e *Env) {
 	}
 }
 
-// lostEnd repeats every write that ends a lease: its own refusal is recognised, a refusal by
-// another owner is not.
+// lostEnd repeats every write that ends a lease. It must recognise the refusal by its own write,
+// and no refusal by another owner.
 func lostEnd(e *Env) {
 	newer := with(held, pending(k3))
 	for _, c := range []struct {

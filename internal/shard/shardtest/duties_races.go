@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lullhq/lull/internal/seam/storetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/storetest"
 )
 
 func claimRace(e *Env) {
@@ -38,8 +38,8 @@ func claimRace(e *Env) {
 	}
 }
 
-// fences lets claimers win, release and win again with clocks that are not in order: no fence may
-// repeat or go back.
+// fences lets claimers win, release and win again, although their clocks differ. No fence may
+// repeat or decrease.
 func fences(e *Env) {
 	doc := e.Doc()
 	e.put(shard.Row{Doc: doc, Pending: k2, BurstStart: begin})

@@ -19,10 +19,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A mutation changes one write; false where it does not concern it.
+// A mutation changes one write. It returns false if the write does not have the part that it
+// changes.
 type mutation func(shard.Write) (shard.Write, bool)
 
-// mutant is a store that carries out changed writes.
+// mutant is a store that executes changed writes.
 type mutant struct {
 	shard.Store
 	mutate mutation
@@ -35,7 +36,7 @@ func (m mutant) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return m.Store.Write(ctx, w)
 }
 
-// listener stands in for the test of the suite, which may fail.
+// listener replaces the testing.TB of the suite, so that the suite may fail.
 type listener struct {
 	testing.TB
 	mu   sync.Mutex
@@ -59,8 +60,8 @@ type check struct {
 	run  func(*shardtest.Env)
 }
 
-// killed is the first check that notices the fault of a store, and what it says; nothing where none
-// does.
+// killed returns the first check that notices the fault of a store, and its message. Both are empty
+// if no check does; by then names the last check.
 func killed(t *testing.T, s shard.Store, checks []check) (by, said string) {
 	t.Helper()
 	l := &listener{TB: t}
@@ -78,7 +79,7 @@ func killed(t *testing.T, s shard.Store, checks []check) (by, said string) {
 	return by, l.said
 }
 
-// casesOf are the cases of a write.
+// casesOf returns the cases of a write.
 func casesOf(write shard.Transition) (checks []check) {
 	for _, c := range shardtest.Cases() {
 		if c.Write.Transition == write {
@@ -111,7 +112,7 @@ var verbs = map[shard.Verb]string{
 
 func actionText(a shard.Action) string { return verbs[a.Verb] + " " + string(a.Attr) }
 
-// writes are the writes of all cases, by transition.
+// writes returns the writes of all cases, by transition.
 func writes() map[shard.Transition][]shard.Write {
 	forms := map[shard.Transition][]shard.Write{}
 	for _, c := range shardtest.Cases() {
@@ -120,8 +121,7 @@ func writes() map[shard.Transition][]shard.Write {
 	return forms
 }
 
-// inClause is a mutation of every clause that reads like text. change returns false to take the
-// clause away.
+// inClause changes every clause with this text. change returns false to remove the clause.
 func inClause(text string, change func(shard.Clause) (shard.Clause, bool)) mutation {
 	return func(w shard.Write) (_ shard.Write, hit bool) {
 		w.Cond, hit = mutated(w.Cond, text, clauseText, func(c shard.Clause) (shard.Clause, bool) {
@@ -131,7 +131,7 @@ func inClause(text string, change func(shard.Clause) (shard.Clause, bool)) mutat
 	}
 }
 
-// inUpdate is a mutation of every action that reads like text.
+// inUpdate changes every action with this text. change returns false to remove the action.
 func inUpdate(text string, change func(shard.Action) (shard.Action, bool)) mutation {
 	return func(w shard.Write) (_ shard.Write, hit bool) {
 		w.Update, hit = mutated(w.Update, text, actionText, change)
@@ -139,7 +139,8 @@ func inUpdate(text string, change func(shard.Action) (shard.Action, bool)) mutat
 	}
 }
 
-// mutated are the parts of a write, changed where they read like text, and whether any does.
+// mutated returns the parts of a write after changing those with this text. hit says whether there
+// was one.
 func mutated[P any](parts []P, text string, read func(P) string, change func(P) (P, bool)) (all []P, hit bool) {
 	for _, p := range parts {
 		keep := true
@@ -154,7 +155,7 @@ func mutated[P any](parts []P, text string, read func(P) string, change func(P) 
 	return all, hit
 }
 
-// bends are comparisons that are nearly the same.
+// bends lists, for each comparison, others that are nearly the same.
 var bends = map[shard.Op][]shard.Op{
 	shard.Absent: {shard.Exists}, shard.Exists: {shard.Absent},
 	shard.Equal:    {shard.AtMost, shard.AtLeast, shard.NotEqual},
@@ -229,7 +230,7 @@ func mutants() []named {
 	return all
 }
 
-// equivalent are changes after which a CLAIM means the same. Each says why.
+// equivalent lists changes after which a CLAIM means the same, each with the reason.
 var equivalent = map[string]string{
 	`"last_write <" made "<>" in (last_write absent or last_write <)`: "a last write after now is refused by " +
 		"last_write <= now - minInterval as well",

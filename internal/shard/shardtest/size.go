@@ -7,9 +7,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ItemSize is the size of a row's item by DynamoDB's published rules ("Item sizes and formats" in
-// its developer guide): names and texts in UTF-8, binary as it is, numbers a byte for every two
-// significant digits, one more, and one for a sign. An absent row has none.
+// ItemSize returns the size of a row's item in bytes, by DynamoDB's published rules ("Item sizes
+// and formats" in its developer guide). Names and texts count in UTF-8, binary values by their
+// length. A number takes a byte, one more for every two significant digits, and one for a minus
+// sign. An absent row takes 0.
 func ItemSize(r shard.Row) int {
 	if !r.Exists() {
 		return 0
@@ -21,16 +22,19 @@ func ItemSize(r shard.Row) int {
 			continue
 		}
 		n += len(a)
-		if v.Kind == shard.KindNumber {
+		switch v.Kind {
+		case shard.KindNumber:
 			n += NumberSize(v.Num)
-		} else {
+		case shard.KindKeySet:
+			n += 3 + len(v.Text) // 3 for the set, and 1 for each key, which Text holds as its length
+		default:
 			n += len(v.Text)
 		}
 	}
 	return n
 }
 
-// NumberSize is the size of a number in an item.
+// NumberSize returns the size of a number in an item, in bytes.
 func NumberSize(v int64) int {
 	n := 1
 	if v < 0 {

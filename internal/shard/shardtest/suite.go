@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lullhq/lull/internal/seam/storetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/storetest"
 )
 
-// Capabilities say what to expect of a store, and how much to ask of it.
+// Capabilities describe a store, and set how much the suite asks of it.
 type Capabilities struct {
-	Scan     bool // it is a [shard.Scanner] too
-	Claimers int  // who race for one document, 0 for 40
-	Rounds   int  // of that race, 0 for 25
+	Scan     bool // the store is a [shard.Scanner] too
+	Claimers int  // how many claimers race for one document, 0 for 40
+	Rounds   int  // how often they race, 0 for 25
 }
 
-// Run is the suite.
+// Run runs the suite.
 func Run(t *testing.T, s shard.Store, c Capabilities) {
 	t.Helper()
 	check := func(name string, check func(*Env)) {
@@ -36,7 +36,7 @@ func Run(t *testing.T, s shard.Store, c Capabilities) {
 	}
 }
 
-// Env is a store under test, and the test to which its faults are told.
+// Env is a store under test, and the test that reports its faults.
 type Env struct {
 	testing.TB
 	Store shard.Store
@@ -51,20 +51,20 @@ func NewEnv(t testing.TB, s shard.Store, c Capabilities) *Env {
 	return &Env{TB: t, Store: s, Capabilities: c, run: "shardtest#" + rand.Text()[:12] + "-"}
 }
 
-// Doc names a document that nobody else uses.
+// Doc returns the key of a document that no other test uses.
 func (e *Env) Doc() shard.DocID {
 	e.seq++
 	return shard.DocID(fmt.Sprintf("%s%04d", e.run, e.seq))
 }
 
-// put makes the row of its document what r says, by a write that is always allowed.
+// put writes a row, whatever the store held before.
 func (e *Env) put(r shard.Row) {
 	e.Helper()
 	_, err := e.Store.Write(e.Context(), Put(r))
 	storetest.OK(e, "set the row up", err)
 }
 
-// Put is a write that makes the row of r's document what r says, whatever it was.
+// Put returns a write that replaces a row by r. Its condition is always true.
 func Put(r shard.Row) shard.Write {
 	w := shard.Write{Doc: r.Doc, Cond: []shard.Clause{{
 		{Attr: shard.AttrSchema, Op: shard.Absent}, {Attr: shard.AttrSchema, Op: shard.Exists},
@@ -79,7 +79,7 @@ func Put(r shard.Row) shard.Write {
 	return w
 }
 
-// try carries out a write, which may be refused. The image is that of the row before, either way.
+// try executes a write, which may be refused. The image is the row before the write in both cases.
 func (e *Env) try(w shard.Write) (image shard.Row, allowed bool) {
 	e.Helper()
 	image, err := e.Store.Write(e.Context(), w)
@@ -95,7 +95,7 @@ func (e *Env) try(w shard.Write) (image shard.Row, allowed bool) {
 	return image, err == nil
 }
 
-// read reads rows, which must be as many as were asked for.
+// read reads rows, and checks that there is one for each document.
 func (e *Env) read(c shard.Consistency, docs ...shard.DocID) []shard.Row {
 	e.Helper()
 	rows, err := e.Store.Read(e.Context(), docs, c)
@@ -106,13 +106,12 @@ func (e *Env) read(c shard.Consistency, docs ...shard.DocID) []shard.Row {
 	return rows
 }
 
-// row is one consistent read.
+// row reads one row consistently.
 func (e *Env) row(doc shard.DocID) shard.Row { e.Helper(); return e.read(shard.Consistent, doc)[0] }
 
-// expect reads a row and compares it.
 func (e *Env) expect(want shard.Row) { e.Helper(); e.same("row", e.row(want.Doc), want) }
 
-// same says in which attributes two rows differ.
+// same reports the attributes in which two rows differ.
 func (e *Env) same(what string, got, want shard.Row) {
 	e.Helper()
 	if got == want {
@@ -134,6 +133,8 @@ func show(v shard.Value, ok bool) string {
 		return "nothing"
 	case v.Kind == shard.KindBinary:
 		return shard.OrderKey(v.Text).String()
+	case v.Kind == shard.KindKeySet:
+		return fmt.Sprint(shard.KeySet(v.Text).Keys())
 	case v.Kind == shard.KindString:
 		return fmt.Sprintf("%q", v.Text)
 	}
@@ -142,14 +143,14 @@ func show(v shard.Value, ok bool) string {
 
 // Case is one write on one row.
 type Case struct {
-	Name    string // goes on after the write's name: "is refused while the row is leased"
+	Name    string // follows the write's name: "is refused while the row is leased"
 	Write   shard.Write
 	Before  shard.Row
 	Allowed bool
-	After   shard.Row // where Allowed
+	After   shard.Row // only if Allowed
 }
 
-// Title is the name of the case with its write.
+// Title returns the name of the write and the name of the case.
 func (c Case) Title() string { return c.Write.Transition.String() + " " + c.Name }
 
 // Check runs the case on a document of its own.

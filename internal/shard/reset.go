@@ -1,0 +1,129 @@
+package shard
+
+import (
+	"slices"
+	"strings"
+)
+
+// MaxTakenBack is how many versions of a document a row remembers as taken back. It bounds the
+// row's size.
+const MaxTakenBack = 8
+
+// KeySet is a set of order keys: each with its length before it, sorted. Equal sets are equal
+// strings.
+type KeySet string
+
+// KeySetOf is the set of these keys. The empty key, and a key that no event can have because of its
+// length, are left out.
+func KeySetOf(keys ...OrderKey) KeySet {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k OrderKey) bool { return k == "" || len(k) > maxKeyBytes })
+	slices.Sort(keys)
+	var b strings.Builder
+	for _, k := range slices.Compact(keys) {
+		b.WriteByte(byte(len(k)))
+		b.WriteString(string(k))
+	}
+	return KeySet(b.String())
+}
+
+const maxKeyBytes = 255
+
+// KeySetValue is the value of an attribute that is a set of order keys, as a store returned it.
+func KeySetValue(items [][]byte) Value {
+	keys := make([]OrderKey, len(items))
+	for i, item := range items {
+		keys[i] = OrderKey(item)
+	}
+	return keySetValue(KeySetOf(keys...))
+}
+
+// Keys lists the set, the oldest first.
+func (s KeySet) Keys() (keys []OrderKey) {
+	for len(s) > 0 {
+		n := min(1+int(s[0]), len(s))
+		keys = append(keys, OrderKey(s[1:n]))
+		s = s[n:]
+	}
+	return keys
+}
+
+// Has reports whether the key is in the set.
+func (s KeySet) Has(k OrderKey) bool { return s != "" && slices.Contains(s.Keys(), k) }
+
+// Took reports whether an operator took the event with this key back, in whatever resync run it
+// comes again.
+func (r Row) Took(k OrderKey) bool { return r.TakenBack != "" && r.TakenBack.Has(k.Event()) }
+
+// TookVersion reports whether an operator took the version of a floor back, with any content.
+func (r Row) TookVersion(floor OrderKey) bool {
+	return slices.ContainsFunc(r.TakenBack.Keys(), func(k OrderKey) bool { return sameVersion(k, floor) })
+}
+
+// behind reports whether a newer version than k is dead or was taken back: then this one may be the
+// newest good one.
+func (r Row) behind(k OrderKey) bool {
+	return r.Dead > k || slices.ContainsFunc(r.TakenBack.Keys(), func(t OrderKey) bool { return t > k })
+}
+
+// TakeBack is what a row remembers as taken back after a reset to a floor. The version of the floor
+// is the one that the operator asks for, so it is accepted. No source sends floors or tombstones.
+//
+// Versions below the floor are remembered too: a later reset may go below them. If the set has more
+// than MaxTakenBack keys, it loses the oldest ones below the floor. They are stale now, and of all
+// versions they need the lowest reset to come back. A caller refuses a set that is still too large.
+func (r Row) TakeBack(floor OrderKey) KeySet {
+	keys := r.TakenBack.Keys()
+	if floor < r.Committed && !r.Committed.IsFloor() && !r.Committed.IsFinal() {
+		keys = append(keys, r.Committed.Event())
+	}
+	keys = slices.DeleteFunc(keys, func(k OrderKey) bool { return sameVersion(k, floor) })
+	keys = KeySetOf(keys...).Keys()
+	for len(keys) > MaxTakenBack && keys[0] < floor {
+		keys = keys[1:]
+	}
+	return KeySetOf(keys...)
+}
+
+// Reset makes every version from a floor on new again, for a document whose committed version is
+// absurd (`lull reset`). Nobody works on the document, and committed is what the operator saw: a
+// newer one is never taken back. last_write stays, so that the next fence is greater than that of
+// what is in the sink. The row's age stays too. The row remembers what is taken back: see
+// [Row.TakeBack].
+func Reset(read Row, floor OrderKey, now Micros) Write {
+	return Write{Transition: RESET, Doc: read.Doc, Cond: append([]Clause{
+		known(),
+		must(AttrCommitted, Equal, keyValue(read.Committed)),
+		must(AttrCommitted, Greater, keyValue(floor)),
+		must(AttrPending, Absent, Value{}),
+		must(AttrClaimed, Absent, Value{}),
+		absentOr(AttrLeaseUntil, Less, timeValue(now)),
+	}, same(read, AttrTakenBack)...), Update: []Action{
+		set(AttrCommitted, keyValue(floor)), remembers(read.TakeBack(floor)), remove(AttrContent)[0],
+	}}
+}
+
+// GiveBack accepts a version again that an operator took back: that of the floor. Nothing else
+// changes. It is refused if the row was reset since it was read.
+func GiveBack(read Row, floor OrderKey) Write {
+	keys := slices.DeleteFunc(read.TakenBack.Keys(), func(k OrderKey) bool { return sameVersion(k, floor) })
+	return Write{Transition: RESET, Doc: read.Doc, Cond: append([]Clause{known()},
+		same(read, AttrCommitted, AttrTakenBack)...), Update: []Action{remembers(KeySetOf(keys...))}}
+}
+
+// remembers is the action that leaves these keys as taken back.
+func remembers(taken KeySet) Action {
+	if taken == "" {
+		return remove(AttrTakenBack)[0]
+	}
+	return set(AttrTakenBack, keySetValue(taken))
+}
+
+// notTaken says that the event with this key was not taken back.
+func notTaken(k OrderKey) Clause { return absentOr(AttrTakenBack, Lacks, keyValue(k.Event())) }
+
+// sameVersion reports whether two keys are of one epoch and version.
+func sameVersion(a, b OrderKey) bool {
+	p, errP := a.Parts()
+	q, errQ := b.Parts()
+	return errP == nil && errQ == nil && p.Epoch == q.Epoch && p.Version == q.Version
+}
