@@ -32,8 +32,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // core is what is edited.
 var core = []string{
-	"internal/shard", "internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive",
-	"internal/reconcile", "internal/rows", "internal/flight",
+	"internal/shard", "internal/pipeline/receive", "internal/pipeline/index", "internal/pipeline/prune", "internal/pipeline/dlq", "internal/pipeline/redrive",
+	"internal/pipeline/reconcile", "internal/seam/rows", "internal/seam/flight",
 }
 
 // judges are asked after the package's own tests: the model's statement of the conditions, the
@@ -43,7 +43,7 @@ var judges = [][]string{
 	{"./internal/local/memory"},
 	{
 		"-run", "^(TestEveryPromiseHoldsInEveryWorld|TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept|" +
-			"TestEveryStepOfADocumentIsAStepOfTheModel)$", "./internal/proof/sim",
+			"TestEveryStepOfADocumentIsAStepOfTheModel)$", "./internal/simulation/sim",
 	},
 }
 

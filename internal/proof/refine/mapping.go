@@ -1,5 +1,11 @@
 package refine
 
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
 // Step is a real step, in the words of the design.
 type Step string
 
@@ -47,6 +53,16 @@ type Line struct {
 	Action string // of the model; empty for none: a stutter
 	Note   string // how it is matched, or why it has none
 	Never  bool   // it does not happen in the worlds of package sim's tests
+}
+
+// Table is the part of docs/model.md that shows lines.
+func Table(lines []Line) string {
+	var b strings.Builder
+	b.WriteString("| what happens | in the model | how |\n|---|---|---|\n")
+	for _, l := range lines {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.Step, cmp.Or(l.Action, "-"), l.Note)
+	}
+	return b.String()
 }
 
 // Mapping is the table of docs/model.md: every step that a [Checker] may count.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/proof/model"
-	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
 func (c *Checker) message(s sim.Step) {

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/proof/model"
-	"github.com/lullhq/lull/internal/proof/sim"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/source"
 )
 
@@ -201,6 +201,7 @@ func (c *Checker) See(s sim.Step) {
 				c.observe(s.By, r)
 			}
 		}
+	case sim.Glanced: // of such an image only hints are taken
 	case sim.Sent, sim.Answered, sim.Landed:
 		c.request(s)
 	case sim.Batched:

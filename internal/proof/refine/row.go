@@ -4,8 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/lullhq/lull/internal/proof/model"
-	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
 // wrote is a write of the row, applied or refused.

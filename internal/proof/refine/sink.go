@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/proof/model"
-	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/sink"
 )
 

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
-	_ "github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/proof/tree"
+	"github.com/lullhq/lull/internal/simulation/price"
+	_ "github.com/lullhq/lull/sink/memorysink"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -37,7 +37,8 @@ func defaults(sinks ...string) *config.Config {
 	return &c
 }
 
-// nothing is the load of a stack that nobody uses, peak GOV.UK's, fast the one of docs/numbers.md.
+// nothing is the load of an unused stack, peak the load of GOV.UK, and fast the load of
+// docs/numbers.md.
 func nothing() Load { return Load{Burst: 3, Spread: 2 * time.Second, Hours: 24, Bytes: 700} }
 
 func peak() Load {
@@ -209,7 +210,7 @@ func TestALoadThatCannotBeIsNamed(t *testing.T) {
 
 const page = "docs/cost.md"
 
-// figures are what docs/cost.md shows.
+// figures are the figures in docs/cost.md.
 func figures(t *testing.T) string {
 	t.Helper()
 	idle, month := estimate(t, defaults(), nothing()), estimate(t, defaults(), peak())
@@ -242,8 +243,8 @@ func figures(t *testing.T) string {
 
 var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// The page shows what the command prints. Its figures move a little with the code, and a page that
-// shows others than a tenth beside the truth is wrong.
+// The page shows what the command prints. The figures change a little with the code. The page is
+// wrong if a figure differs by more than a tenth.
 func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

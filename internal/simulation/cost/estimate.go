@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/proof/price"
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/simulation/price"
+	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// Estimate is the bill of a month, twice: with as few pollers and requests as AWS may use, and with
-// as many as it begins with. More come under load.
+// Estimate is two bills of a month: one with the fewest pollers and requests that AWS may use, one
+// with the number with which AWS begins. AWS adds more under load.
 type Estimate struct {
 	Prices  string  `json:"prices"`
 	Load    Load    `json:"load"`
@@ -42,7 +42,7 @@ const (
 	coreGB        = 1769.0 / 1024
 )
 
-// measured is what a run used.
+// measured is the usage of a run.
 type measured struct {
 	usage  price.Usage
 	counts sim.Counts
@@ -70,20 +70,20 @@ func Of(ctx context.Context, c *config.Config, load Load) (e Estimate, err error
 	return e, err
 }
 
-// Native are settings with one source, which simulated events are for: what a format costs to
-// decode does not show.
+// Native are the settings with one source, for the simulated native events. So the estimate does
+// not show how expensive it is to decode another format.
 func Native(c *config.Config) *config.Config {
 	own := *c
 	own.Sources = map[string]config.Source{"native": {Kind: "native", Class: config.ClassInt}}
 	own.DefaultSource = "native"
 	own.Complete()
 	if own.DefaultCollection == "" {
-		own.DefaultCollection = slices.Sorted(maps.Keys(own.Collections))[0] // there are several
+		own.DefaultCollection = slices.Sorted(maps.Keys(own.Collections))[0] // there are several collections
 	}
 	return &own
 }
 
-// idling is what one run of prune uses, and what goes with it: the difference of two runs of a
+// idling is the usage of one run of prune and its side effects: the difference of two runs of a
 // stack in which nothing happens.
 func idling(ctx context.Context, c *config.Config) (idle measured, err error) {
 	const begin = 15 * time.Minute
@@ -123,8 +123,8 @@ func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, fr
 	return m, nil
 }
 
-// bill is one of the two bills. full counts ten messages for each request of a poller, otherwise
-// they are received as they come.
+// bill is one of the two bills. If full is set, each request of a poller counts for ten messages;
+// otherwise messages are received as they arrive.
 func bill(ctx context.Context, c *config.Config, load Load, idle measured, pollers int, full bool) (b Bill, err error) {
 	b.Pollers = pollers
 	prunes := float64(month / c.Lifecycle.PruneEvery)
@@ -174,15 +174,15 @@ func bill(ctx context.Context, c *config.Config, load Load, idle measured, polle
 const (
 	gigabyte = 1 << 30
 	rowBytes = 600 // at most a unit of writing; most have less than half of it
-	// longPoll is how long a poller waits where there is nothing to receive, the most that SQS allows.
-	// AWS says that it polls so, and that with little traffic a batch may wait for 20 s.
+	// longPoll is how long a poller waits at an empty queue: the most that SQS allows. AWS says
+	// that it polls so, and that with little traffic a batch may wait for 20 s.
 	longPoll = 20 * time.Second
 )
 
-// standing is what does not follow from the functions' requests.
+// standing are the costs that do not depend on the functions' requests.
 func standing(c *config.Config, load Load, pollers int) []price.Item {
 	l, sinks := price.USEast1, float64(len(c.Sinks))
-	// A poller of the live queue asks in vain when nothing came for the whole of its wait.
+	// A poll of the live queue is empty if nothing arrives during the whole wait.
 	polls := float64(month / longPoll)
 	busy := load.Hours / 24
 	quiet := (1 - busy) + busy*math.Exp(-load.Rate*longPoll.Seconds()/float64(pollers))
@@ -210,6 +210,7 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 	return items
 }
 
-// keyRequests of a sink. SQS asks once an hour for each of three queues and both sides. DynamoDB
-// asks every five minutes for each of four functions, and S3 about once an hour for each.
+// keyRequests is the number of KMS requests of a sink in a month. SQS makes one an hour for each of
+// three queues and both sides. DynamoDB makes one every five minutes for each of four functions,
+// and S3 about one an hour for each.
 const keyRequests = 30*24*(3*2+4) + 30*24*12*4

@@ -10,23 +10,23 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // lineBytes is what CloudWatch Logs adds to each line:
 // https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html
 const lineBytes = 26
 
-// listener writes what the functions would write, and weighs it.
+// listener writes the functions' log lines and metrics, and counts their bytes.
 type listener struct {
 	stack, sink string
 	running     map[int64]*output
-	from        time.Time // what is written earlier makes no metric
+	from        time.Time // lines before that time make no metric
 	bytes       int
 	metrics     map[string]bool
 }
 
-// output is that of one invocation.
+// output is the output of one invocation.
 type output struct {
 	text    bytes.Buffer
 	metrics *metrics.Counters
@@ -37,7 +37,7 @@ func newListener(stack, sink string) *listener {
 	return &listener{stack: stack, sink: sink, running: map[int64]*output{}, metrics: map[string]bool{}}
 }
 
-// hear takes a note, or the end of an invocation.
+// hear gets a note, or the end of an invocation.
 func (l *listener) hear(function string, invocation int64, at time.Time, n *journal.Note) {
 	o := l.running[invocation]
 	if o == nil {
@@ -58,7 +58,7 @@ func (l *listener) hear(function string, invocation int64, at time.Time, n *jour
 		return
 	}
 	for _, of := range []string{metrics.RowReads, metrics.RowWrites, metrics.RowRefusals} {
-		o.metrics.Count(of, 10) // how many does not change the size
+		o.metrics.Count(of, 10) // the number does not change the size
 	}
 	o.log.Flush()
 	o.metrics.Flush(at, request(invocation))
@@ -85,7 +85,7 @@ func (l *listener) weigh(o *output, names bool) {
 			for _, m := range d.Metrics {
 				for _, dimensions := range d.Dimensions {
 					name := m.Name
-					if len(dimensions) > 2 { // beside stack and sink
+					if len(dimensions) > 2 { // more than stack and sink
 						name += " " + embedded.Lane
 					}
 					l.metrics[name] = true

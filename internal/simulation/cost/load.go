@@ -8,31 +8,32 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/proof/sim"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// Load is what arrives.
+// Load describes the events that arrive.
 type Load struct {
 	Rate      float64       `json:"eventsPerSecond"`
 	Burst     int           `json:"eventsPerBurst"`
 	Spread    time.Duration `json:"-"`             // within which the events of a burst are sent
 	Hours     float64       `json:"hoursPerDay"`   // for how many hours of a day
-	Documents int           `json:"documents"`     // that change within the row retention: what the table holds
+	Documents int           `json:"documents"`     // documents that change within the row retention: the table holds their rows
 	Bytes     int           `json:"bytesPerEvent"` // of a message
-	Key       bool          `json:"key"`           // a KMS key of yours encrypts table, queues and bucket
+	Key       bool          `json:"key"`           // your own KMS key encrypts table, queues and bucket
+	Most      int           `json:"-"`             // the most events to simulate, because they stay in memory; 0 for no limit
 }
 
 // Bounds of a Load.
 const (
-	MaxRate   = 1_000 // events a second: more do not fit into a simulation
+	MaxRate   = 1_000 // events a second: a simulation cannot hold more
 	MaxBurst  = 100
 	minHours  = 0.02 // about a minute
 	maxBytes  = 64 << 10
 	maxSpread = time.Minute
 )
 
-// Validate says what is wrong with a load: it names the first fault.
+// Validate returns the first fault of a load.
 func (l Load) Validate() error {
 	return cmp.Or(
 		want(l.Rate >= 0 && l.Rate <= MaxRate, "%g events a second: want 0 to %d", l.Rate, MaxRate),
@@ -45,7 +46,7 @@ func (l Load) Validate() error {
 	)
 }
 
-// want is an error unless it holds.
+// want returns an error unless the condition holds.
 func want(holds bool, format string, args ...any) error {
 	if holds {
 		return nil
@@ -56,7 +57,7 @@ func want(holds bool, format string, args ...any) error {
 // A month has 30 days.
 const month = 30 * 24 * time.Hour
 
-// events is how many there are in a month.
+// events is the number of events in a month.
 func (l Load) events() float64 { return l.Rate * l.Hours * 3600 * 30 }
 
 const (
@@ -64,15 +65,18 @@ const (
 	// longest.
 	sample            = 6_000
 	shortest, longest = time.Minute, 7 * 24 * time.Hour
-	rows              = 100 // documents of a stack where nothing happens
+	rows              = 100 // documents of a stack in which nothing happens
 	minBytes          = 200
 )
 
-// upstream sends the load for a while: bursts begin at random, the first at
-// once, each of another document. The same
-// load gives the same messages.
+// upstream sends the load for a while: bursts begin at random, the first at once, and each burst is
+// of another document. The same load gives the same messages.
 func (l Load) upstream() sim.Upstream {
-	lasting := max(min(time.Duration(sample/l.Rate*float64(time.Second)), longest), shortest)
+	of := func(events float64) time.Duration { return time.Duration(events / l.Rate * float64(time.Second)) }
+	lasting := max(min(of(sample), longest), shortest)
+	if l.Most > 0 {
+		lasting = min(lasting, of(float64(l.Most)))
+	}
 	up := sim.Upstream{Calm: lasting + l.Spread}
 	r := rand.New(rand.NewPCG(1, 0x636f7374))
 	gap := func() time.Duration {

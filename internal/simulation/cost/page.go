@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // String is the estimate as a table, no wider than a hundred columns.
@@ -45,7 +45,7 @@ func (e Estimate) String() string {
 	return trailing.ReplaceAllString(b.String(), "")
 }
 
-// trailing blanks are what the table fills its last column with.
+// trailing matches the blanks with which the table fills its last column.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
 // pair is one line of both bills: of the floor, and of the ceiling.
@@ -54,7 +54,7 @@ type pair struct {
 	bills [2]price.Item
 }
 
-// pairs puts the lines of the two bills beside each other, service by service.
+// pairs joins the lines of the two bills, service by service.
 func pairs(floor, ceiling []price.Item) (all []pair) {
 	lines, services := map[string]int{}, map[string]int{} // their places
 	for bill, items := range [...][]price.Item{floor, ceiling} {
@@ -77,7 +77,7 @@ func pairs(floor, ceiling []price.Item) (all []pair) {
 	return all
 }
 
-// priced is a price with what it is for.
+// priced is a price with its unit.
 func priced(i price.Item) string {
 	if i.Per == 1 {
 		return fmt.Sprintf("%g", i.Price)

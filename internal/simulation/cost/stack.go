@@ -8,8 +8,7 @@ import (
 // Dashboards is how many a stack has.
 const Dashboards = 1
 
-// AlarmMetrics is how many metrics the alarms of a stack look at. AWS bills an alarm for each of
-// them.
+// AlarmMetrics is how many metrics the alarms of a stack use. AWS bills an alarm for each of them.
 func AlarmMetrics(c *config.Config) (n int) {
 	all := alarms.OfStack(c)
 	machines := []string{string(config.FlightExpress), string(config.FlightStandard)} // a stack has both
@@ -22,7 +21,7 @@ func AlarmMetrics(c *config.Config) (n int) {
 	return n
 }
 
-// secrets is how many of them sinks read their passwords from.
+// secrets is the number of secrets from which the sinks read their passwords.
 func secrets(c *config.Config) int {
 	seen := map[string]bool{}
 	for _, s := range c.Sinks {
@@ -40,7 +39,7 @@ const (
 	FirstPollers  = 5
 )
 
-// fewest is the least that AWS polls a lane with.
+// fewest is the smallest number of pollers that AWS uses for a lane.
 func fewest(l config.Lane) int {
 	if l.MaxConcurrency == 0 {
 		return FewestPollers

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/proof/price"
-	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/internal/proof/tree"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/price"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -48,7 +48,7 @@ func passes(docs, burst int, rate float64, twice bool, changed func(doc int) boo
 	return up
 }
 
-// republish is what the second pass uses: the difference of two runs.
+// republish is the usage of the second pass: the difference of two runs.
 func republish(t *testing.T, unchanged sink.Unchanged, docs, burst int, rate float64, changed func(doc int) bool) (
 	u price.Usage, writes map[string]int64, items int64,
 ) {
@@ -80,7 +80,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// dollars are those of requests and time.
+// dollars is the cost of requests and time.
 func dollars(u price.Usage) (sum float64) {
 	for _, i := range price.USEast1.Items(u) {
 		sum += i.Dollars
@@ -88,7 +88,8 @@ func dollars(u price.Usage) (sum float64) {
 	return sum
 }
 
-// Of a republish only what changed is written. What did not costs ADMIT and one KEEP a burst.
+// A republish writes only changed documents. An unchanged document costs ADMIT and one KEEP a
+// burst.
 func TestARepublishOfUnchangedDocumentsWritesWhatChanged(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -6,38 +6,45 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/proof/cost"
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/simulation/cost"
+	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// Bounds of one comparison. It takes up to some 150 MB and a processor.
+// Bounds of one comparison. It takes a processor and, with one sink, at most 512 MB; each further
+// sink of a document takes as much again.
 const (
 	MaxEvents   = 20_000 // of each simulation
 	MaxLasting  = 24 * time.Hour
 	MaxSettings = 64 << 10 // bytes of text: the YAML parser takes quadratic time
+	MaxSinks    = 32       // of the settings
+	MaxCopies   = 4        // sinks of a collection: each event is simulated for each of them
 	within      = 2 * time.Minute
 	messageSize = 700 // bytes, as `lull cost` has it by default
 	points      = 120 // of a chart
+	memory      = 512 // MB
+	simulating  = 0.8 // of the time for a comparison is for simulations, the rest is for bills
 )
 
-// Question is what a comparison is asked.
+// Question is the input of a comparison.
 type Question struct {
 	Settings string `json:"settings"` // the text of a lull.yaml
 	Load     Load   `json:"load"`
 }
 
-// Line is one line of an answer: what is being done, then the outcomes, or what is wrong with the
+// Line is one line of an answer: first the progress, then the outcomes, or the faults of the
 // question.
 type Line struct {
 	Doing  string   `json:"doing,omitempty"`
-	Share  float64  `json:"share"` // of all that has to be done, from 0 to 1
+	Share  float64  `json:"share"` // the share of the work that is done, from 0 to 1
 	Today  *Outcome `json:"today,omitempty"`
 	Yours  *Outcome `json:"yours,omitempty"`
 	Error  string   `json:"error,omitempty"`
@@ -53,17 +60,20 @@ type Wrong struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Outcome is what one of the two settings makes of the load.
+// Outcome is the result of the load with one of the two settings.
 type Outcome struct {
-	// Sources are those in whose form the events were; empty where lull can write none of theirs, and
-	// the events were native.
-	Sources    []string   `json:"sources"`
-	Events     int        `json:"events"`
-	Bursts     int        `json:"bursts"`
-	Virtual    Span       `json:"virtual"`    // until everything was written
+	// Sources are the sources whose formats the events had. It is empty if lull cannot write any of
+	// the settings' formats: then the events were native.
+	Sources []string `json:"sources"`
+	Events  int      `json:"events"`
+	Bursts  int      `json:"bursts"`
+	Virtual Span     `json:"virtual"` // until everything was written, or it was stopped
+	// Stopped says that the simulation ran out of time. The outcome then covers only the virtual
+	// time, and the writes, until that moment.
+	Stopped    bool       `json:"stopped,omitempty"`
 	PromiseMS  int64      `json:"promise_ms"` // quiet + window + 1 s
 	Freshness  sim.Spread `json:"freshness_ms"`
-	Writes     int64      `json:"writes"` // documents that the sinks took
+	Writes     int64      `json:"writes"` // documents that the sinks accepted
 	PerBurst   float64    `json:"writes_per_burst"`
 	Requests   int64      `json:"sink_requests"`
 	Letters    int        `json:"dead_letters"`
@@ -72,8 +82,8 @@ type Outcome struct {
 	Points     []Point    `json:"points"`
 }
 
-// Month is what a month of the load costs, in dollars: with as few pollers as AWS may use, and with
-// as many as it begins with. The sinks' own price is not in it.
+// Month is the cost of a month of the load, in dollars: with the fewest pollers that AWS may use,
+// and with the number with which AWS begins. It does not include the sinks' own price.
 type Month struct {
 	Prices     string  `json:"prices"`
 	Floor      float64 `json:"floor"`
@@ -92,7 +102,7 @@ type Point struct {
 	Waiting   int     `json:"waiting"`
 }
 
-// ErrBusy says that a comparison runs: there is one at a time.
+// ErrBusy says that another comparison runs: only one runs at a time.
 var ErrBusy = errors.New("another simulation runs: wait for its end, or stop it")
 
 // Comparer compares settings with those that run. It is safe for concurrent use.
@@ -100,12 +110,15 @@ type Comparer struct {
 	running config.Config
 	text    string
 	busy    *semaphore.Weighted
-	// patience is how long a comparison waits for the end of another one, which may have been stopped.
+	// patience is how long a comparison waits for the end of another one, which may just have been
+	// stopped.
 	patience time.Duration
-	within   time.Duration // a comparison that takes longer is given up
+	within   time.Duration // a comparison that takes longer is cancelled
+	// simulating is the share of within that simulations may take; one that takes longer is stopped.
+	simulating float64
 }
 
-// NewComparer returns one for the settings that run, which must be valid.
+// NewComparer returns a Comparer for the running settings, which must be valid.
 func NewComparer(running *config.Config) (*Comparer, error) {
 	text, err := yamlfile.Text(*running)
 	if err != nil {
@@ -113,16 +126,17 @@ func NewComparer(running *config.Config) (*Comparer, error) {
 	}
 	return &Comparer{
 		running: *running, text: string(text), busy: semaphore.NewWeighted(1), patience: 5 * time.Second,
-		within: within,
+		within: within, simulating: simulating,
 	}, nil
 }
 
-// Settings is the text of the settings that run.
+// Settings is the text of the running settings.
 func (c *Comparer) Settings() string { return c.text }
 
-// Compare reads a [Question] and tells its answer, a [Line] at a time. What is wrong with the
-// question is a line too: the error is ErrBusy, or the context's. A comparison that takes longer
-// than two minutes is given up.
+// Compare reads a [Question] and calls tell with its answer, a [Line] at a time. Faults of the
+// question are a line, too; the error is only ErrBusy or the context's. A simulation that takes too
+// long is stopped, and its Outcome says so. A comparison that takes longer than two minutes is
+// cancelled.
 func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line any)) error {
 	if !c.room(ctx) {
 		return ErrBusy
@@ -170,8 +184,28 @@ func (c *Comparer) read(question []byte) (l Load, yours *config.Config, err erro
 		want(lasting <= MaxLasting, "for", l.Lasting, "want at most %s", MaxLasting),
 		want(!(events > MaxEvents), "load", l.Rate,
 			"%.0f events in %s: want at most %d, so fewer a second or a shorter time", events, lasting, MaxEvents))
-	yours, err = parse(q.Settings)
+	if yours, err = parse(q.Settings); err == nil {
+		err = fewSinks(yours)
+	}
 	return l, yours, errors.Join(load, err)
+}
+
+// fewSinks refuses settings with more sinks than a comparison has memory for.
+func fewSinks(c *config.Config) error {
+	var all []error
+	few := func(n, most int, setting string) {
+		if n > most {
+			all = append(all, &config.Fault{
+				Setting: setting, Value: fmt.Sprintf("%d sinks", n), Problem: "are too many to simulate",
+				Fix: fmt.Sprintf("leave at most %d", most),
+			})
+		}
+	}
+	few(len(c.Sinks), MaxSinks, "sinks")
+	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
+		few(len(c.SinksFor(name)), MaxCopies, "collections."+name+".sinks")
+	}
+	return errors.Join(all...)
 }
 
 func parse(text string) (*config.Config, error) {
@@ -186,7 +220,7 @@ func parse(text string) (*config.Config, error) {
 	return &c, c.Validate()
 }
 
-// wrong takes an error apart for a page. Text that is not YAML is one sentence.
+// wrong splits an error into faults for a page. Text that is not YAML is one sentence.
 func wrong(err error) []Wrong {
 	var all []Wrong
 	for _, f := range Faults(err) {
@@ -198,7 +232,7 @@ func wrong(err error) []Wrong {
 	return all
 }
 
-// both runs the settings that run, and the others where they differ.
+// both simulates the running settings, and the question's settings if they differ.
 func (c *Comparer) both(ctx context.Context, l Load, yours *config.Config, tell func(Line)) error {
 	running := c.running
 	sides := []struct {
@@ -214,7 +248,8 @@ func (c *Comparer) both(ctx context.Context, l Load, yours *config.Config, tell 
 	}
 	for i, side := range sides {
 		part := func(share float64) float64 { return (float64(i) + share) / float64(len(sides)) }
-		o, err := outcome(ctx, side.of, l, func(doing string, share float64) {
+		most := time.Duration(float64(c.within) * c.simulating / float64(len(sides)))
+		o, err := outcome(ctx, side.of, l, time.Now().Add(most), func(doing string, share float64) {
 			tell(Line{Doing: side.name + ": " + doing, Share: part(share)})
 		})
 		if err != nil {
@@ -227,10 +262,13 @@ func (c *Comparer) both(ctx context.Context, l Load, yours *config.Config, tell 
 	return nil
 }
 
-// simulating is about which share of the work the simulation is: the rest is the bill.
-const simulating = 0.5
+// simulated is about which share of the work the simulation is: the rest is the bill.
+const simulated = 0.5
 
-func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing string, share float64)) (*Outcome, error) {
+// outcome simulates until the time is over, and makes the bill.
+func outcome(ctx context.Context, c *config.Config, l Load, over time.Time, tell func(doing string, share float64)) (
+	*Outcome, error,
+) {
 	own, up, formats := events(c, l)
 	strain, err := l.Sim(up.Calm)
 	if err != nil {
@@ -238,15 +276,15 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 	}
 	r, err := Run(ctx, sim.Options{
 		Config: own, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: cost.FirstPollers, Strain: strain,
-		Timeline: true,
-	}, func(share float64) { tell("events", share*simulating) })
+		Timeline: true, GoOn: func(time.Duration) bool { return time.Now().Before(over) },
+	}, func(share float64) { tell("events", share*simulated) })
 	if err != nil {
 		return nil, err
 	}
-	tell("the bill of a month", simulating)
+	tell("the bill of a month", simulated)
 	bill, err := cost.Of(ctx, c, cost.Load{
 		Rate: l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Hours: 24, Documents: l.Documents,
-		Bytes: messageSize,
+		Bytes: messageSize, Most: MaxEvents,
 	})
 	if err != nil {
 		return nil, err
@@ -254,7 +292,7 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 	s := r.Summary(sim.NoFaults)
 	o := &Outcome{
 		Sources: formats, Events: r.Counts.Events, Bursts: (r.Counts.Events + l.Burst - 1) / l.Burst,
-		Virtual:   Span(len(r.Timeline)) * Span(time.Second),
+		Virtual: Span(len(r.Timeline)) * Span(time.Second), Stopped: r.Stopped,
 		PromiseMS: promise(own).Milliseconds(),
 		Freshness: s.Freshness, Writes: r.Counts.Applied, Requests: r.Counts.Requests, Letters: r.Extremes.Letters,
 		Violations: s.Violations,
@@ -274,8 +312,8 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 	return o, nil
 }
 
-// events is what the load sends: in the form of the settings' sources, or, where lull can write
-// none of theirs, as native events. All else of such settings can be simulated.
+// events are the load's events in the form of the settings' sources. If lull cannot write any of
+// these forms, the events are native. Everything else of such settings can be simulated.
 func events(c *config.Config, l Load) (own *config.Config, up sim.Upstream, formats []string) {
 	up, formats, err := l.Of(1, c)
 	if err != nil {
@@ -284,7 +322,7 @@ func events(c *config.Config, l Load) (own *config.Config, up sim.Upstream, form
 	return c, up, formats
 }
 
-// promise is how fresh a document of the default collection is at p99, while its sink is well.
+// promise is the p99 freshness of a document of the default collection, while its sink is healthy.
 func promise(c *config.Config) time.Duration {
 	return c.For(c.DefaultCollection).Quiet + c.Queues.Live.Window + time.Second
 }

@@ -4,14 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/proof/sim"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/source"
 )
@@ -68,7 +69,7 @@ func TestSettingsAreComparedWithThoseThatRun(t *testing.T) {
 	}
 	for _, o := range []*Outcome{today, yours} {
 		if len(o.Violations) > 0 || o.Letters > 0 || o.Events < 300 || o.PerBurst < 0.5 || o.PerBurst > 1.2 ||
-			o.Month.Floor < 1 || o.Month.Ceiling < o.Month.Floor || o.PromiseMS < 9000 {
+			o.Stopped || o.Month.Floor < 1 || o.Month.Ceiling < o.Month.Floor || o.PromiseMS < 9000 {
 			t.Errorf("%+v", o)
 		}
 		worst := slices.MaxFunc(o.Points, func(a, b Point) int { return int(a.P99 - b.P99) })
@@ -159,8 +160,12 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 		"no duration":     {`{"load":{"load":1,"for":"soon"}}`, "", "not a duration"},
 		"no JSON":         {`]`, "", "read the question"},
 		"unknown field":   {`{"loud":{}}`, "", "loud"},
-		"a bomb":          {string(must(json.Marshal(Question{bomb, minutes(1)}))), "", "anchors"},
-		"a long text":     {`{"settings":"` + strings.Repeat("#", MaxSettings+1) + `","load":{"load":1}}`, "", "at most 65536"},
+		"many sinks":      {string(must(json.Marshal(Question{manySinks(33, 1), minutes(1)}))), "sinks", "at most 32"},
+		"many sinks of a collection": {
+			string(must(json.Marshal(Question{manySinks(5, 5), minutes(1)}))), "collections.content.sinks", "at most 4",
+		},
+		"a bomb":      {string(must(json.Marshal(Question{bomb, minutes(1)}))), "", "anchors"},
+		"a long text": {`{"settings":"` + strings.Repeat("#", MaxSettings+1) + `","load":{"load":1}}`, "", "at most 65536"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,6 +184,44 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 				t.Errorf("faults of %s, want %s", got, tt.fields)
 			}
 		})
+	}
+}
+
+// manySinks are settings with n sinks, of which a collection has some.
+func manySinks(n, of int) string {
+	var sinks, copies []string
+	for i := range n {
+		sinks = append(sinks, fmt.Sprintf("s%d: {kind: memory}", i))
+		copies = append(copies, fmt.Sprint("s", i))
+	}
+	return fmt.Sprintf("sinks: {%s}\ndefaultSink: s0\ncollections: {content: {sinks: [%s]}}\n"+
+		"defaultCollection: content\n", strings.Join(sinks, ", "), strings.Join(copies[:of], ", "))
+}
+
+// As many sinks as are allowed are compared. When the time is over, the answer is of what was
+// simulated until then, and says so.
+func TestASimulationThatTakesTooLongIsStoppedAndSaysSo(t *testing.T) {
+	t.Parallel()
+	c := comparer(t)
+	c.simulating = 0
+	lines := ask(t, c, Question{Settings: manySinks(32, 4), Load: minutes(1)})
+	got := 0
+	for _, l := range lines {
+		if l.Error != "" {
+			t.Fatalf("%+v", l)
+		}
+		for _, o := range []*Outcome{l.Today, l.Yours} {
+			if o == nil {
+				continue
+			}
+			if got++; !o.Stopped || o.Virtual > Span(2*time.Second) || o.Writes > 0 || o.Month.Ceiling == 0 ||
+				len(o.Violations) > 0 {
+				t.Errorf("got %+v", o)
+			}
+		}
+	}
+	if got != 2 {
+		t.Errorf("%d outcomes: %+v", got, lines)
 	}
 }
 

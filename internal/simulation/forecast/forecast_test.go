@@ -12,9 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
-	_ "github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/proof/cost"
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/simulation/cost"
+	"github.com/lullhq/lull/internal/simulation/sim"
+	_ "github.com/lullhq/lull/sink/memorysink"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 

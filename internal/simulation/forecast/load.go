@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/source"
 )
 
-// Load is what arrives, and what the sinks are put to. Its names are those of the flags of `lull
-// simulate`.
+// Load describes the events that arrive and the strain on the sinks. Its fields have the names of
+// the flags of `lull simulate`.
 type Load struct {
 	Rate      float64 `json:"load"` // events a second
 	Burst     int     `json:"burst"`
@@ -22,7 +22,7 @@ type Load struct {
 	Strain
 }
 
-// Strain is what the sinks are put to.
+// Strain is the planned outage and the limits of the sinks.
 type Strain struct {
 	Down      string `json:"sink-down,omitempty"`      // FROM-TO, counted from the beginning; empty for never
 	Takes     int    `json:"sink-takes,omitempty"`     // documents a second; 0 for no limit
@@ -38,7 +38,7 @@ const (
 	minRate      = 1.0 / 3600 // below it a month has hardly any events to bill
 )
 
-// Steady is the load that `lull simulate` begins with: no events, of no bursts.
+// Steady is the default load of `lull simulate`: no events and no bursts.
 func Steady() Load {
 	return Load{Burst: 1, Spread: Span(2 * time.Second), Documents: 1000, Lasting: Span(time.Hour)}
 }
@@ -53,7 +53,7 @@ type Fault struct {
 // Error returns the fault as one line.
 func (f *Fault) Error() string { return fmt.Sprintf("--%s %s: %s", f.Field, f.Value, f.Problem) }
 
-// Faults returns every Fault that an error is made of, in their order.
+// Faults returns every Fault in an error, in order.
 func Faults(err error) (all []*Fault) {
 	for _, e := range config.Apart(err) {
 		if f, ok := errors.AsType[*Fault](e); ok {
@@ -75,7 +75,7 @@ func (l Load) Validate() error {
 	)
 }
 
-// want is a fault unless it holds. A nil error must not be a nil *Fault.
+// want returns a fault unless the condition holds. A nil error must not be a nil *Fault.
 func want(holds bool, field string, value any, problem string, args ...any) error {
 	if holds {
 		return nil
@@ -83,11 +83,11 @@ func want(holds bool, field string, value any, problem string, args ...any) erro
 	return &Fault{field, fmt.Sprint(value), fmt.Sprintf(problem, args...)}
 }
 
-// Upstream is what the load sends, as native events.
+// Upstream returns the load's messages as native events.
 func (l Load) Upstream(seed uint64) sim.Upstream { return l.load().Upstream(seed) }
 
-// Of is what the load sends in the form of the settings' sources, and the names of these. The error
-// is that lull can write no message that they decode.
+// Of returns the load's messages in the form of the settings' sources, and the names of these
+// sources. The error is that lull can write no message that they decode.
 func (l Load) Of(seed uint64, cfg *config.Config) (up sim.Upstream, names []string, err error) {
 	sources, err := source.New(cfg)
 	if err != nil {

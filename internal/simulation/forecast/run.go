@@ -4,25 +4,27 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
 // maxPollers is more than any event source mapping of SQS has: the lane's concurrency bounds them.
 const maxPollers = 1000
 
 // Run simulates, with as many pollers under load as a lane may have. It ends early with the
-// context's error. progress hears a few times how much of it is done, from 0 to 1; nil for nobody.
+// context's error, or without an error when o.GoOn says false. progress is called a few times with
+// the share that is done, from 0 to 1; it may be nil.
 func Run(ctx context.Context, o sim.Options, progress func(share float64)) (sim.Result, error) {
 	o.MostPollers = maxPollers
-	told := time.Duration(-1)
+	told, before := time.Duration(-1), o.GoOn
 	o.GoOn = func(now time.Duration) bool {
-		// After the events comes the time that the last of them take: nobody knows how long that is.
+		// After the last event is sent, the run continues until all are done. That time is not
+		// known in advance.
 		const steps = 50
 		if step := o.Upstream.Calm/steps + 1; progress != nil && now/step > told && now <= o.Upstream.Calm {
 			told = now / step
 			progress(float64(now) / float64(o.Upstream.Calm))
 		}
-		return true
+		return before == nil || before(now)
 	}
 	return sim.Simulate(ctx, o)
 }

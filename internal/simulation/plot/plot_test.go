@@ -66,7 +66,7 @@ func TestLogarithmsSpreadEvenly(t *testing.T) {
 	}
 }
 
-// A scale of its own for every chart: what is flat in one must not be flattened by another.
+// Every chart has a separate scale: a chart with large values must not flatten another.
 func TestAStackDrawsEveryChartWhole(t *testing.T) {
 	t.Parallel()
 	small := Plot{Title: "small", Series: []Series{line("a", 1, 2)}}
@@ -95,7 +95,7 @@ func TestAStretchFarFromZeroFillsTheChart(t *testing.T) {
 	}
 }
 
-// A chart of nothing, or of one value, has an axis all the same.
+// A chart without values, or with one value, also has an axis.
 func TestAFlatLineHasAScale(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Plot{{Series: []Series{line("", 0, 0)}}, {Series: []Series{line("", 7)}}} {

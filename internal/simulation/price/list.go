@@ -16,7 +16,7 @@ type List struct {
 	ObjectWrites    float64 // S3 PUT, POST, LIST, a million
 	ObjectReads     float64 // S3 GET, a million; deletions cost nothing
 
-	// What a stack costs beside its requests, a month unless said otherwise.
+	// These are costs that do not depend on requests, per month unless said otherwise.
 	LogGB       float64 // CloudWatch Logs, a GB that is taken in: the first tier of Lambda's logs
 	LogStored   float64 // a GB that is kept
 	Metric      float64 // CloudWatch, a custom metric, by the hours in which it is written

@@ -2,7 +2,7 @@ package price
 
 import "time"
 
-// Usage is what a stack used, in billed units. The zero Usage is nothing.
+// Usage is a stack's usage in billed units. The zero Usage is nothing.
 type Usage struct {
 	WriteUnits      float64
 	ReadUnits       float64
@@ -39,7 +39,7 @@ func NewItem(service, what string, count, price, per float64) Item {
 
 const million = 1e6
 
-// Items is what the usage costs, line by line, in the order of the services of [List.Bill].
+// Items returns the cost of the usage, line by line, in the order of the services of [List.Bill].
 func (l List) Items(u Usage) []Item {
 	return []Item{
 		NewItem("DynamoDB writes", "write units", u.WriteUnits, l.WriteUnits, million),
@@ -104,11 +104,11 @@ const (
 
 func units(bytes, unit int) float64 { return float64(max((bytes+unit-1)/unit, 1)) }
 
-// WriteUnits is what one write of an item uses, by the larger of its sizes before and after; an
-// absent one has 0 bytes.
+// WriteUnits is the write units of one write of an item, by the larger of its sizes before and
+// after. An absent item has 0 bytes.
 func WriteUnits(bytes int) float64 { return units(bytes, writeUnitBytes) }
 
-// ReadUnits is what reading one item uses, an absent one too.
+// ReadUnits is the read units of reading one item, even an absent item.
 func ReadUnits(bytes int, consistent bool) float64 {
 	if consistent {
 		return units(bytes, readUnitBytes)
@@ -116,16 +116,17 @@ func ReadUnits(bytes int, consistent bool) float64 {
 	return units(bytes, readUnitBytes) / 2
 }
 
-// QueueRequests is what one call with that payload is billed as.
+// QueueRequests is how many requests AWS bills for one call with that payload.
 func QueueRequests(bytes int) float64 { return units(bytes, requestBytes) }
 
-// ExpressGBSeconds is what one Express execution that took d is billed, beside its start.
+// ExpressGBSeconds is the billed time of one Express execution that took d. Its start is billed
+// separately.
 func ExpressGBSeconds(d time.Duration) float64 {
 	steps := max((d+expressStep-1)/expressStep, 1)
 	return (steps * expressStep).Seconds() * expressGB
 }
 
-// LambdaGBSeconds is what one invocation that took d is billed: time in whole milliseconds.
+// LambdaGBSeconds is the billed time of one invocation that took d, in whole milliseconds.
 func LambdaGBSeconds(d time.Duration, megabytes int) float64 {
 	ms := max((d+time.Millisecond-1)/time.Millisecond, 1)
 	return (ms * time.Millisecond).Seconds() * float64(megabytes) / 1024

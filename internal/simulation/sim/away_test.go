@@ -45,3 +45,38 @@ func TestThreeDaysAwayMoveNoMessageByItsReceiveCount(t *testing.T) {
 		})
 	}
 }
+
+// Four hours away at 5 events a second cost less than four hours of work, and what waited all the
+// time is written within minutes.
+func TestFourHoursAwayCostLessThanFourHoursOfWork(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || raceEnabled {
+		t.Skip("four hours")
+	}
+	const from, to, lasting = 5 * time.Minute, 245 * time.Minute, 265 * time.Minute
+	run := func(s Strain) Result {
+		r := begin(t, Options{
+			Config: settings(t, true, func(*config.Config) {}), Seed: 1, Faults: NoFaults, Pollers: 2, Timeline: true,
+			Upstream: Steady(1, 5, recoveryDocuments, lasting), Strain: s,
+		}).Run()
+		report(t, r, NoFaults)
+		return r
+	}
+	away, usual := run(Strain{DownFrom: from, DownTo: to}), run(Strain{})
+	if cost, without := away.Summary(NoFaults).Bill.Total, usual.Summary(NoFaults).Bill.Total; cost > without {
+		t.Errorf("$%.3f, want at most the $%.3f without an outage", cost, without)
+	} else {
+		t.Logf("$%.3f, without an outage $%.3f: %.2f; %d receives of a message at most", cost, without, cost/without,
+			away.Extremes.Receives)
+	}
+	if away.Extremes.Moved+away.Extremes.Letters+away.Extremes.Refusals > 0 {
+		t.Errorf("%+v, want nothing moved, refused or dead", away.Extremes)
+	}
+	back := returned{}
+	back.add(away, Strain{DownFrom: from, DownTo: to})
+	if waited, limit := at(back.waited, 1), 6*time.Minute; waited > limit {
+		t.Errorf("what waited was written %s after the return, want %s at most", waited, limit)
+	} else {
+		t.Logf("what waited was written %s after the return", waited)
+	}
+}

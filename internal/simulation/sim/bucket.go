@@ -5,16 +5,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// These are the bucket, and the tables beside it: the stores in memory. They count what is paid for
-// and tell the oracles what happens.
+// These are the bucket and the tables: the stores in memory. They count the billed requests and
+// report each change to the oracles.
 type (
 	flights struct {
 		*memory.Flights
@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// background is the context of what services do: nobody calls it off.
+// background is the context of the services' own work: it is never cancelled.
 var background = context.Background()
 
 func (f flights) Put(ctx context.Context, m *flight.Manifest) error {
@@ -74,7 +74,7 @@ func (s letters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Park
 	return parking, err
 }
 
-// facts are those of every dead letter that is parked.
+// facts are the facts of every stored dead letter.
 func (s letters) facts() []deadletter.Facts {
 	all, _, _ := s.List(background, deadletter.Filter{}, "", math.MaxInt32) // fails only with its context
 	return all

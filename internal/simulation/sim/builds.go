@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// This file puts other builds of lull beside this one, as in a deploy and in one that is rolled
-// back. An older one leaves out of a state what it does not know. A newer one leaves manifests,
-// states and rows whose schema this one does not know.
+// This file runs other builds of lull together with this one, as during a deploy or a rollback. An
+// older build drops the fields of a state that it does not know. A newer build writes manifests,
+// states and rows whose schema this build does not know.
 
-// byOlder is a state as an older build hands it on: without the fields that were added later.
+// byOlder is a state as an older build writes it: without the fields that were added later.
 func byOlder(s flight.State) flight.State {
 	s.Kind, s.Panicked, s.Sample = "", flight.Remaining{}, nil
 	s.Slot, s.SlotEnd, s.Probes = 0, 0, 0
@@ -30,15 +30,15 @@ func (w *World) handed(s flight.State) flight.State {
 	return s
 }
 
-// keep stores the manifest, which a newer build may have written, or somebody may delete: a rule of
-// the bucket that is too eager, or a hand.
+// keep stores the manifest. A newer build may have written it. It may be deleted too early, by a
+// lifecycle rule or by a person.
 func (f flights) keep(m *flight.Manifest) {
 	w := f.w
 	open := slices.ContainsFunc(m.Records, func(r flight.Record) bool {
 		return slices.ContainsFunc(r.Events, flight.Entry.Open)
 	})
 	if open {
-		return // what it wrote nobody could list for a resync
+		return // without the manifest, prune could not list its documents for a resync
 	}
 	if w.strikes("manifest of a newer build", w.rates.Newer) {
 		w.foreign[m.Flight] = true

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/proof/plot"
+	"github.com/lullhq/lull/internal/simulation/plot"
 )
 
-// points is about how many points a line of a chart has: more cannot be seen.
+// points is about how many points a line of a chart has: more would not be visible.
 const points = 180
 
-// Point is what happened in a stretch of a timeline, for a chart.
+// Point sums up a stretch of a timeline, for a chart.
 type Point struct {
 	From               time.Duration
 	Written, Throttled float64 // documents a second
@@ -21,7 +21,7 @@ type Point struct {
 	P50, P99, Oldest   time.Duration
 }
 
-// Points are n stretches of a timeline, or as many as it has seconds.
+// Points divides a timeline into n stretches, or into seconds if it has fewer than n.
 func Points(timeline []Second, n int) (all []Point) {
 	step := max((len(timeline)+n-1)/n, 1)
 	for i := 0; i < len(timeline); i += step {
@@ -37,9 +37,8 @@ func Points(timeline []Second, n int) (all []Point) {
 	return all
 }
 
-// Chart draws the stretch of a timeline from one moment to another as SVG: what the sinks were
-// asked for and took, how fresh it was, and what waited. Where the stretch is long several seconds
-// share a point.
+// Chart draws a timeline between two moments as SVG: the requests to the sinks, the documents they
+// took, freshness, and waiting messages. If the time is long, several seconds share a point.
 func Chart(timeline []Second, rate int, from, to time.Duration) string {
 	first := min(max(int(from/time.Second), 0), len(timeline))
 	last := min(max(int(to/time.Second), first), len(timeline))
@@ -98,7 +97,7 @@ func peak(stretch []Second, f func(Second) int) (n int) {
 	return n
 }
 
-// aged is the quantile of the ages of what was committed in a stretch, 0 where nothing was.
+// aged is a quantile of the ages of the versions committed in a stretch; 0 if there are none.
 func aged(stretch []Second, q float64) time.Duration {
 	var all []time.Duration
 	for _, s := range stretch {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// epoch is when every simulation begins.
+// epoch is the time at which every simulation begins.
 var epoch = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
 
-// trueClock is the services' own clock. It is never off and nobody sleeps by it.
+// trueClock is the services' own clock. It is always right, and no invocation sleeps with it.
 type trueClock struct{ s *scheduler }
 
 var (
@@ -21,15 +21,15 @@ var (
 
 func (c trueClock) Now() time.Time { return epoch.Add(c.s.now) }
 
-// Sleep is for the halves in memory, whose latency is none here.
+// Sleep returns at once: the stores in memory call it, and they have no latency here.
 func (c trueClock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 func (c trueClock) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return limit(ctx, c.s, c.s.now+d)
 }
 
-// skewed is the clock of one invocation: off by a constant. The next invocation's may be off by
-// another, so that what a fleet of them sees is a clock that steps.
+// skewed is the clock of one invocation: wrong by a constant. The next invocation may have another
+// constant, so all invocations together see a clock that steps.
 type skewed struct {
 	inv *invocation
 	by  time.Duration
@@ -52,8 +52,8 @@ func (c *skewed) Deadline(ctx context.Context, d time.Duration) (context.Context
 // Jitter gives package backoff its jitter.
 func (c *skewed) Jitter() float64 { return c.inv.w.dice.Float64() }
 
-// limited is a context that ends at a moment of virtual time. Nobody can wait for it other than by
-// parking: Done is nil.
+// limited is a context that ends at a moment of virtual time. Done is nil, so a caller can wait
+// only by parking.
 type limited struct {
 	context.Context
 	s        *scheduler
@@ -66,7 +66,7 @@ func limit(ctx context.Context, s *scheduler, at time.Duration) (context.Context
 	return c, func() { c.canceled = true }
 }
 
-// Deadline is the earlier of its own and its parent's.
+// Deadline is the earlier of the context's and its parent's deadline.
 func (c *limited) Deadline() (time.Time, bool) {
 	at := epoch.Add(c.at)
 	if parent, ok := c.Context.Deadline(); ok && parent.Before(at) {
@@ -85,8 +85,8 @@ func (c *limited) Err() error {
 	return c.Context.Err()
 }
 
-// await parks the running coroutine until a moment, at the longest until ctx ends. The error says
-// why it did not last: the invocation was killed, or ctx ended first.
+// await parks the running coroutine until a moment, or until ctx ends. The error says why it ended
+// early: the invocation was killed, or ctx ended first.
 func (v *invocation) await(ctx context.Context, until time.Duration) error {
 	if v.Killed() {
 		return fault.ErrKilled

@@ -4,14 +4,14 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 // occasion is something that happens at a moment of virtual time: a step of a service, or a
-// coroutine that goes on. Occasions of one moment happen in the order in which they were made.
+// coroutine that continues. Occasions of one moment happen in the order of their creation.
 type occasion struct {
 	do   func()
-	co   *coroutine // goes on, in place of do, if it is still in that park
+	co   *coroutine // continues, in place of do, if it is still in that park
 	park uint64
 }
 
@@ -46,7 +46,7 @@ func (s *scheduler) after(d time.Duration, do func()) {
 }
 
 // start runs a job as a coroutine until it parks for the first time or ends. after is called when
-// it has ended, by whoever sees it.
+// the job has ended, by the code that notices the end.
 func (s *scheduler) start(owner *invocation, job, after func()) {
 	var c *coroutine
 	if n := len(s.idle); n > 0 {
@@ -86,10 +86,10 @@ func (s *scheduler) resume(c *coroutine) {
 	after()
 }
 
-// wait parks the running coroutine until somebody resumes it.
+// wait parks the running coroutine until resume is called.
 func (s *scheduler) wait() { s.cur.yield(struct{}{}) }
 
-// waitUntil parks the running coroutine until a moment, or until somebody resumes it before.
+// waitUntil parks the running coroutine until a moment, or until an earlier resume.
 func (s *scheduler) waitUntil(at time.Duration) {
 	c := s.cur
 	s.parks++
@@ -98,7 +98,7 @@ func (s *scheduler) waitUntil(at time.Duration) {
 	c.yield(struct{}{})
 }
 
-// each is the fanout.Runner of an invocation: the parts are coroutines of their own.
+// each is the fanout.Runner of an invocation: each part is a separate coroutine.
 func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
 	if n == 1 {
 		f(0)

@@ -4,11 +4,11 @@ import (
 	"maps"
 	"time"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// Counts say what a stack asked of its services: what costs money.
+// Counts are the requests of a stack to its services that cost money.
 type Counts struct {
 	Messages   int              `json:"messages"`
 	Events     int              `json:"events"`
@@ -22,9 +22,9 @@ type Counts struct {
 	Puts       int64            `json:"bucketPuts"`
 	Gets       int64            `json:"bucketGets"`
 	QueueCalls int64            `json:"queueCalls"`
-	// of the queue calls: ReceiveMessage, as the messages came and as they are billed
+	// the queue calls that are ReceiveMessage, as the messages arrived and as they are billed
 	Polls int64 `json:"polls"`
-	// what the same batches need at least: ten messages, or 64 KB, each
+	// the fewest calls for the same batches: ten messages, or 64 KB, each
 	FullPolls   int64            `json:"fullPolls"`
 	Executions  int64            `json:"executions"`
 	Standard    int64            `json:"standardExecutions,omitempty"` // of them; the others are Express
@@ -36,19 +36,18 @@ type Counts struct {
 	// times that a dead version of unknown outcome kept older ones out
 	Blocked int64 `json:"blocked"`
 
-	usage price.Usage // what no count above is already
+	usage price.Usage // the usage that no count above covers
 }
 
-// Usage is the same in billed units, of Lambda, DynamoDB, SQS, S3 and Step Functions. A write of a
-// row is one unit: rows stay below its size, last_error is cut for that.
+// Usage is the counts in billed units of Lambda, DynamoDB, SQS, S3 and Step Functions. A write of a
+// row is one unit: last_error is cut so that a row never exceeds a unit.
 func (c Counts) Usage() price.Usage {
 	u := c.usage
 	u.WriteUnits, u.ObjectWrites, u.ObjectReads = float64(c.RowWrites()), float64(c.Puts), float64(c.Gets)
 	return u
 }
 
-// ran bills an invocation, of a function with the memory that a stack gives it unless told
-// otherwise.
+// ran bills an invocation, with the function's default memory.
 func (c *Counts) ran(name string, took time.Duration) {
 	if name == "operator" {
 		return // no function
@@ -73,7 +72,7 @@ func newCounts() Counts {
 	return Counts{Writes: map[string]int64{}, Invocations: map[string]int64{}}
 }
 
-// RowWrites is all of them.
+// RowWrites is the number of all row writes.
 func (c Counts) RowWrites() int64 {
 	var n int64
 	for _, m := range c.Writes {

@@ -3,41 +3,42 @@ package sim
 import (
 	"errors"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// point is something that a world can come by. A rule of what no world comes by is not checked.
+// point is something that can happen in a world. If it happens in no world, no test checks the
+// rules about it.
 type point struct {
 	kind pointKind
 	what string
 	how  string
 }
 
-// pointKind is what a point is about.
+// pointKind is the kind of a point.
 type pointKind string
 
 // The kinds of points.
 const (
-	aWrite   pointKind = "write"   // of a row, by its name, and what became of it
+	aWrite   pointKind = "write"   // a row's write, by its name, and its outcome
 	aStep    pointKind = "step"    // of the journal
 	aVerdict pointKind = "verdict" // on an I/O, by its service
 	aFailure pointKind = "failure" // that the simulator adds, by its name
-	aLoad    pointKind = "load"    // of what an event refers to, that does not show it
+	aLoad    pointKind = "load"    // a load that does not return the object that an event refers to
 )
 
 // step is the point of a step of the journal.
 func step(s journal.Step) point { return point{aStep, string(s), ""} }
 
-// What becomes of a row's write.
+// These are the outcomes of a row's write.
 const (
 	howApplied   = "applied"
 	howRefused   = "refused"
 	howThrottled = "throttled"
-	howLost      = "answer lost" // it was applied, and its caller never heard
+	howLost      = "answer lost" // it was applied, and its caller got no answer
 )
 
-// coverage is how often a world came by each point.
+// coverage is how often each point happened in a world.
 type coverage map[point]int
 
 // strikes draws whether a failure happens, and counts it.
@@ -49,7 +50,8 @@ func (w *World) strikes(failure string, p float64) bool {
 	return true
 }
 
-// fate sees what becomes of one write: whether it was carried out, and whether its caller heard.
+// fate records the outcome of one write: whether it was carried out, and whether its caller got the
+// answer.
 type fate struct {
 	coverage
 	op      shard.Transition
@@ -78,7 +80,7 @@ func (f *fate) done(err error) {
 	}
 }
 
-// silent notes that the caller hears nothing, whenever the write is carried out.
+// silent records that the caller gets no answer, whenever the write is carried out.
 func (f *fate) silent() {
 	if !f.unheard {
 		f.unheard = true

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -36,8 +36,6 @@ var unreachable = map[point]string{
 	{aStep, "stuck", ""}:               "forbidden: an oracle says so",
 	{aStep, "sink_newer", ""}:          "forbidden: nobody else writes to the sink here",
 	{aStep, "untrusted", ""}:           "nobody else sends dead letters here",
-	{aStep, "rebuild", ""}:             "rebuilds have tests of their own, see package rebuild",
-	{aStep, "missed", ""}:              "the same",
 	{aWrite, "COLLECT", howRefused}:    "a row that changes between two I/Os after days of rest",
 	{aWrite, "REASSERT", howLost}:      "about one world in 10,000: an operator writes it seldom",
 	{aWrite, "REASSERTED", howLost}:    "less than one world in 10,000: an operator writes it seldom",
@@ -56,10 +54,6 @@ func init() {
 		why    string
 		writes []shard.Transition
 	}{
-		{
-			"no rebuild here: package rebuild's tests kill one at every call, and the model has a machine",
-			[]shard.Transition{shard.REBUILD, shard.REBUILT, shard.SEAL, shard.UNSEAL, shard.MISS, shard.SAVERUN},
-		},
 		{"no objects here: package receive's tests kill it at every call", only(shard.ADVANCE)},
 		{
 			"no ceiling here: see TestEveryPromiseHoldsBelowACeiling",
@@ -93,9 +87,9 @@ func everyPoint(t testing.TB) map[point]bool {
 			all[point{kind, found[1], ""}] = true
 		}
 	}
-	named(aStep, `(?m)^\t\w+ +(?:Step )?= "(\w+)"`, tree.Text(t, "internal/journal/journal.go"))
+	named(aStep, `(?m)^\t\w+ +(?:Step )?= "(\w+)"`, tree.Text(t, "internal/seam/journal/journal.go"))
 	for _, name := range tree.Files(t) {
-		if path.Dir(name) == "internal/proof/sim" && path.Ext(name) == ".go" {
+		if path.Dir(name) == "internal/simulation/sim" && path.Ext(name) == ".go" {
 			named(aFailure, `(?:strikes\(|point\{aFailure, )"([^"]+)"`, tree.Text(t, name))
 		}
 	}
@@ -113,7 +107,7 @@ func worldOf(t testing.TB, seed uint64) *World {
 		w.options.Upstream.Calm += 4 * time.Minute // so that the operator meets it
 		return lossy(w)
 	case 2:
-		return lossy(plagued(t, seed, nil))
+		return lossy(plagued(t, seed, Absurd{}))
 	case 3:
 		return opened(t, seed)
 	case 4:
@@ -136,6 +130,11 @@ func worldOf(t testing.TB, seed uint64) *World {
 		}
 		if seed%500 == 46 { // these take seconds each
 			return resting(t, seed)
+		}
+	case 7:
+		if seed%20 == 7 {
+			w, _ := rebuilding(t, seed, rebuildEdits{})
+			return lossy(w)
 		}
 	}
 	return wide(t, seed)

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // engine is a search engine. The half in memory holds the documents; here it is slow, refuses,
@@ -17,15 +17,14 @@ import (
 type engine struct {
 	w    *World
 	name string // of the sink
-	kind memory.SinkSettings
-	docs *memory.Sink
-	// how long after we hung up it may still apply a request; it has no versions where this is not
-	// 0
+	kind memorysink.Settings
+	docs *memorysink.Sink
+	// how long it may still apply a request after lull hung up; if not 0, the sink has no versions
 	settle  time.Duration
 	applied map[shard.DocID]time.Duration
 	refuses map[version]int // how often it still refuses a version
 	room    capacity
-	through time.Duration // when it is through with what it has taken
+	through time.Duration // when it has finished everything that it accepted
 	made    int           // how many indices of its name there were
 }
 
@@ -35,8 +34,8 @@ type version struct {
 	key shard.OrderKey
 }
 
-// lateness bounds a request to a sink with versions, whose fences bear any; it stays below the time
-// after which deletes are forgotten.
+// lateness bounds how late a sink with versions applies a request. Fences allow any lateness, but
+// it must be shorter than the time for which the sink remembers deletes.
 const lateness = 20 * time.Second
 
 // row is the row of a document, as the oracle and the store here know it. Clients of the engine
@@ -50,19 +49,19 @@ func newEngine(w *World, name string, versions bool, settle, forget time.Duratio
 	e := &engine{
 		w: w, name: name, settle: settle, room: newCapacity(w.options.Strain, w.dice),
 		applied: map[shard.DocID]time.Duration{},
-		refuses: map[version]int{}, kind: memory.SinkSettings{Versions: versions, ForgetAfter: forget},
+		refuses: map[version]int{}, kind: memorysink.Settings{Versions: versions, ForgetAfter: forget},
 	}
 	e.docs = e.newDocs()
 	return e
 }
 
-func (e *engine) newDocs() *memory.Sink {
+func (e *engine) newDocs() *memorysink.Sink {
 	e.made++
 	e.kind.Generation = fmt.Sprint("index-", e.made)
-	return memory.NewSink(trueClock{&e.w.scheduler}, e.kind)
+	return memorysink.New(trueClock{&e.w.scheduler}, e.kind)
 }
 
-// answer is what becomes of one item, now.
+// answer applies or refuses one item, now, and returns its outcome.
 func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	w, r := e.w, &e.w.rates
 	v := version{op.Doc, op.Key}
@@ -104,8 +103,8 @@ func (e *engine) takes() bool {
 	return ok
 }
 
-// hot says that the document was written too short a time ago, of engines that allow so many
-// updates of one.
+// hot reports whether the document was written too recently, for engines that limit the updates of
+// one document.
 func (e *engine) hot(doc shard.DocID) bool {
 	at, written := e.applied[doc]
 	return written && e.w.now-at < e.w.rates.DocumentPause
@@ -153,12 +152,12 @@ func (c engineClient) Ping(ctx context.Context) error {
 	return err
 }
 
-// spaced is how many items of a request are applied one after the other; of a larger one all at
-// once.
+// spaced is the largest request whose items are applied one after the other; the items of a larger
+// request are applied at once.
 const spaced = 16
 
 // Write is one bulk request. Its items are applied one after the other. Some may be applied
-// although the answer does not say so, and all of them long after nobody waits for them any more.
+// although the answer does not say so. All may be applied long after the caller stopped waiting.
 func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	c.v.w.oracle.counted(c.v, len(ops))
 	return c.write(ctx, ops)
@@ -204,7 +203,7 @@ func (c engineClient) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	}
 	fails := len(ops)
 	if w.strikes("sink error", r.SinkError) {
-		fails = w.dice.IntN(len(ops) + 1) // what comes from here on is not applied
+		fails = w.dice.IntN(len(ops) + 1) // this item and all later items are not applied
 	}
 	if w.killers(ops) {
 		fails = 0
@@ -241,7 +240,7 @@ func (c engineClient) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	switch {
 	case err != nil:
 		return out
-	case fails < len(ops) && w.dice.chance(0.5): // an answer worth nothing: 5xx, a body cut short
+	case fails < len(ops) && w.dice.chance(0.5): // a useless answer: 5xx, a body cut short
 		return out[:oneOf(w.dice, len(out), fails)]
 	}
 	for i := range answers {

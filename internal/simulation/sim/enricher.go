@@ -8,14 +8,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// echoField is what the enricher of a world adds: what it was asked about. So the oracle sees which
-// document's fields stand in the sink.
+// echoField is the field that a world's enricher adds: the document that it was asked about. So the
+// oracle sees which document's fields are in the sink.
 const echoField = "echo"
 
 // enrichers are the services of a sink's collections as one invocation reaches them.
@@ -29,8 +29,8 @@ func (w *World) enrichers(v *invocation, p *pipe) map[shard.Collection]enrich.Ca
 
 type enrichClient struct{ v *invocation }
 
-// Call answers as docs/enrich.md says, or fails as a service may. It is away when S3 is: it has a
-// network of its own, and nothing else does.
+// Call answers as docs/enrich.md says, or fails as a service may. It does not answer while S3 does
+// not answer: no other service shares that network.
 func (c enrichClient) Call(ctx context.Context, body []byte) (answer []byte, err error) {
 	w := c.v.w
 	if w.away(fault.Bucket) {
@@ -43,7 +43,7 @@ func (c enrichClient) Call(ctx context.Context, body []byte) (answer []byte, err
 	return answer, err
 }
 
-// away reports whether a service is away now.
+// away reports whether a service does not answer now.
 func (w *World) away(s fault.Service) bool {
 	return slices.ContainsFunc(w.outages, func(o outage) bool {
 		return o.service == s && o.from <= w.now && w.now < o.to

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // heldReader reads what an engine holds.
 type heldReader struct {
-	*memory.Sink
+	*memorysink.Sink
 	e *engine
 }
 

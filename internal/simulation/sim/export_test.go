@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
@@ -119,3 +119,40 @@ func Updating() bool { return *update }
 
 // LongRun is for how long -for asks, and Seed is -seed.
 func LongRun() (long time.Duration, seed uint64) { return *longRun, *oneSeed }
+
+// RebuiltOne makes a world of one document whose collection is rebuilt, with a mutant or none.
+// Watch sees each of its steps.
+func RebuiltOne(t testing.TB, seed uint64, mutant string, watch func(Step)) (w *World, switched func() bool) {
+	t.Helper()
+	edits := editsOf(mutant)
+	edits.one, edits.watch = true, watch
+	w, b := rebuilding(t, seed, edits)
+	return w, func() bool { return b.phases["switched"] }
+}
+
+// RebuiltWith makes a world of several documents whose collection is rebuilt, with a mutant.
+func RebuiltWith(t testing.TB, seed uint64, mutant string) *World {
+	t.Helper()
+	w, _ := rebuilding(t, seed, editsOf(mutant))
+	return w
+}
+
+func editsOf(mutant string) (edits rebuildEdits) {
+	for _, m := range rebuildMutants {
+		if m.name == mutant {
+			edits = m.edits
+		}
+	}
+	return edits
+}
+
+// RebuildMutants are the mutants of a rebuild, without what makes them.
+func RebuildMutants() (all []Mutant) {
+	for _, m := range rebuildMutants {
+		all = append(all, Mutant{Name: m.name, Change: m.change})
+	}
+	return all
+}
+
+// UpstreamOf is what is sent to a world, and what decodes it.
+func UpstreamOf(w *World) (Upstream, *source.Set) { return w.options.Upstream, w.sources }

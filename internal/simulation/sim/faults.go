@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 )
 
-// Level says how much goes wrong.
+// Level says how many failures are injected.
 type Level string
 
 // The levels: nothing, the standard fault mix of docs/faults.md, or rates that the seed draws, far
@@ -34,8 +34,8 @@ func ParseLevel(s string) (Level, error) {
 type Rates struct {
 	fault.Rates
 
-	// per invocation of receive, index and prune: its clock is off by ten minutes to forty days. receive's
-	// is ahead by more than messages are kept: less does not show in what was delivered before.
+	// per invocation of receive, index and prune: its clock is wrong by ten minutes to forty days.
+	// The clock of receive is ahead by more than the queue's retention: receive cannot notice less.
 	WrongClock float64
 
 	LateKill time.Duration // how much later than its time-out an invocation may be killed
@@ -44,21 +44,21 @@ type Rates struct {
 	LateEnd  float64       // per COMMIT, RELEASE and REJECT: it arrives up to StallBy late
 	// per sink request: it lands after we hung up, within applyDelay where the sink has no versions
 	SinkLate      float64
-	SinkError     float64       // per sink request: no answer worth the name, a part of the items applied
-	NotSent       float64       // per sink request: the last items are not sent for want of time
+	SinkError     float64       // per sink request: no useful answer, and a part of the items applied
+	NotSent       float64       // per sink request: the last items are not sent because time runs out
 	ItemThrottle  float64       // per item: 429
 	ItemRefused   float64       // per item: an error of no known class
 	Enricher      float64       // per request to an enricher: it throttles, fails, leaves out, adds and repeats
 	DocumentPause time.Duration // items for a document written more recently: 429
 	StaleRead     float64       // per eventually consistent read of a row: an older one
 	StaleBy       time.Duration // how old
-	Deaf          bool          // the health row never hears of throttles and outages: nobody slows down
+	Deaf          bool          // the health row never records throttles and outages, so no turn slows down
 	TableBudget   int           // writes a second and document, 0 for no limit
 	InFlight      int           // messages in flight at most, 0 for SQS's own limit
-	// receives before a message moves to the dead-letter queue, 0 for what the settings ask for
+	// receives before a message moves to the dead-letter queue; 0 for the number in the settings
 	Receives     int
 	EntryFails   float64       // per entry of a batch call to SQS
-	StaleReceipt float64       // per use of an old receipt handle: it is honoured all the same
+	StaleReceipt float64       // per use of an old receipt handle: the service accepts it
 	Undelete     float64       // per deleted message: delivered once more
 	EarlyAgain   float64       // per received message: delivered again although it is invisible
 	AnswerLost   float64       // per answer of receive or dlq: the mapping never gets it
@@ -70,7 +70,7 @@ type Rates struct {
 	ClockStep    float64
 	Older        float64 // per turn: an older build made the state that it gets
 	Newer        float64 // per manifest and per turn: a newer build made the manifest or the state
-	ManifestGone float64 // per manifest: somebody deletes it within a minute
+	ManifestGone float64 // per manifest: it is deleted within a minute
 	Slow         float64 // how many times slower than usual every service is; 0 is 1
 }
 
@@ -92,11 +92,11 @@ func quietRates() Rates {
 type outage struct {
 	service  fault.Service
 	from, to time.Duration
-	of       *pipe // the only sink that is away; nil for all
+	of       *pipe // the only sink that does not answer; nil for all
 }
 
-// swarm draws rates: each failure is missing in some worlds and common in others, so that none
-// hides behind another. guard and versions bound what the design's promises bound.
+// swarm draws rates. Each failure is missing in some worlds and common in others, so that no
+// failure hides another. guard and versions set the limits that the design's promises assume.
 func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r := Rates{Rates: fault.Standard()}
 	rate := func(high float64) float64 {
@@ -118,7 +118,7 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r.Skew = long(guard / 2)
 	r.LateKill = d.upTo(max(guard-2*r.Skew, 0))
 	if versions && d.chance(0.15) {
-		r.Skew = d.upTo(20 * time.Second) // beyond the guard: the fence bears it
+		r.Skew = d.upTo(20 * time.Second) // beyond the guard: the fence still protects the sink
 	}
 	r.Stall, r.StallBy = rate(0.2), 100*time.Millisecond+d.upTo(30*time.Second)
 	r.SinkLate, r.SinkError, r.ItemThrottle, r.ItemRefused = rate(0.3), rate(0.3), rate(0.2), rate(0.1)
@@ -138,7 +138,7 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r.StopFlight, r.InvokeRefuse = rate(0.1), rate(0.2)
 	r.Slow = d.logUniform(0.3, 5)
 	r.LateEnd = rate(0.2)
-	if d.chance(0.25) { // a world of zombies: whoever hangs goes on as late as it may
+	if d.chance(0.25) { // a world of zombies: an invocation that hangs continues as late as possible
 		r.StallBy, r.SinkLate = 10*time.Second+d.upTo(20*time.Second), 0.3*d.Float64()
 		r.Stall, r.LateEnd = oneOf(d, 0.05, 0.2, 0.4)*d.Float64(), 0.5*d.Float64()
 		r.LateKill = max(guard-2*r.Skew, 0)
@@ -147,9 +147,9 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 		r.SinkError, r.SinkLate, r.ItemRefused, r.SinkThrottle = 0.2+0.4*d.Float64(), 0.4*d.Float64(), 0.2*d.Float64(),
 			0
 	}
-	// The health row steers and guards nothing. Without it more is claimed at a time.
+	// The health row only steers; no promise depends on it. Without it, turns claim more at a time.
 	r.Deaf = d.chance(0.4)
-	r.Enricher = r.SinkError // a draw of its own would change every seed's world
+	r.Enricher = r.SinkError // a separate draw would change every seed's world
 	return r
 }
 

@@ -9,8 +9,8 @@ import (
 
 	docevent "github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/index"
 	"github.com/lullhq/lull/source"
 )
 

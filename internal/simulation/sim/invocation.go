@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -30,7 +30,7 @@ type invocation struct {
 	// the fences of the documents that it has read back from a sink
 	copies  map[shard.DocID]shard.Fence
 	verdict fault.Verdict // on the I/O that it is about to make
-	open    bool          // a turn of a flight that writes without rows while the table is away
+	open    bool          // a turn of a flight that writes without rows during a table outage
 	failed  error         // what the function answered in place of a result
 }
 
@@ -74,7 +74,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 		defer w.caught(v)
 		job(ctx, v)
 	}, func() {
-		if v.doom > 0 { // it did less I/O than that: killed before its answer
+		if v.doom > 0 { // it did fewer I/Os than that: it is killed before its answer
 			v.Kill()
 			w.trace.mark("kill", name, v.ID)
 		}
@@ -90,8 +90,8 @@ func (w *World) listen(v *invocation, n *journal.Note) {
 	}
 }
 
-// caught makes a panic of a use case a violation: on the platform it fails the invocation, and the
-// next, and the one after that.
+// caught records a panic of a use case as a violation: on AWS it would fail this invocation and
+// every retry.
 func (w *World) caught(v *invocation) {
 	if r := recover(); r != nil { //nolint:revive // deferred by its callers
 		w.oracle.violate("no use case panics", fmt.Sprintf("%s: %v\n%s", v.Name, r, debug.Stack()))
@@ -140,7 +140,7 @@ func (w *World) kill(v *invocation, why string) {
 // changes nothing.
 func (w *World) reap(v *invocation) {
 	if !v.Killed() || v.over || w.cur != nil && w.cur.owner == v {
-		return // it lives, or is told by itself; then its caller reaps
+		return // it runs, or notices the kill itself; then its caller reaps it
 	}
 	for !v.over {
 		c := v.parked()
@@ -160,17 +160,17 @@ func (v *invocation) parked() *coroutine {
 	return nil
 }
 
-// leave takes a coroutine whose job has ended off the list.
+// leave removes a coroutine whose job has ended from the list.
 func (v *invocation) leave(c *coroutine) {
 	v.coroutines = slices.DeleteFunc(v.coroutines, func(other *coroutine) bool { return other == c })
 }
 
-// parallel runs parts of the invocation beside each other.
+// parallel runs parts of the invocation concurrently.
 func (v *invocation) parallel() fanout.Runner {
 	return func(limit, n int, f func(int)) { v.w.each(v, limit, n, f) }
 }
 
-// Note is the journal of an invocation: what a killed one says, nobody reads.
+// Note is the journal of an invocation. Notes of a killed invocation are dropped.
 func (v *invocation) Note(n journal.Note) {
 	if !v.Killed() {
 		v.w.noted(v, n)

@@ -5,15 +5,15 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/pipeline/index"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// This file is about documents that are published again with the bytes that they had: what the sink
-// says of its index, what the oracle knows of bytes, and what may happen to both.
+// This file is about documents that are published again with the same bytes. It has the sink's name
+// for its index and the oracle's knowledge of the bytes.
 
 // keeps reports whether any document may be committed without a write.
 func (w *World) keeps() bool {
@@ -31,7 +31,7 @@ func (r engineReader) Generation(ctx context.Context, of shard.Collection) (name
 	return name, err
 }
 
-// said remembers the bytes of what was published.
+// said records the bytes of the published events.
 func (o *oracle) said(to feed.Route) {
 	for _, r := range to.Events {
 		if plain, bad := sink.Plain([]byte(r.Event.Data)); r.Invalid == nil && bad == nil && o.w.keeps() {
@@ -49,11 +49,11 @@ func (o *oracle) shows(doc shard.DocID, k shard.OrderKey) bool {
 	return there && known && want == string(stored.Document)
 }
 
-// shown is the newest version that the sink has: the one that was written, or one with its bytes
-// that was committed without a write.
+// shown is the newest version that the sink has: the written version, or a newer version with the
+// same bytes that was committed without a write.
 func (l *ledger) shown() shard.OrderKey { return max(l.inSink, l.same) }
 
-// kept checks that what is committed without a write is in the sink, to the last byte.
+// kept checks that a version committed without a write is in the sink, byte for byte.
 func (o *oracle) kept(doc shard.DocID, l *ledger, row shard.Row) {
 	k := row.Committed
 	if k < l.committed {
@@ -67,16 +67,16 @@ func (o *oracle) kept(doc shard.DocID, l *ledger, row shard.Row) {
 	o.fresh(doc, k)
 }
 
-// loaded is a COMMIT of a payload that was loaded under the lease and needed no write. What the
-// sink shows is compared with its object in the end.
+// loaded is a COMMIT of a payload that was loaded under the lease and needed no write. The sink's
+// document is compared with its object in the end.
 func (o *oracle) loaded(l *ledger, k shard.OrderKey) {
 	if len(o.w.objects) > 0 && o.w.keeps() && l.inSinkOp == shard.Put {
 		l.same = k
 	}
 }
 
-// content is what an object shows as this version. Two versions in a row have the same where
-// documents are published again.
+// content is an object's content at this version. If documents are published again, two consecutive
+// versions have the same content.
 func (w *World) content(version int) int {
 	if w.options.Upstream.Again {
 		return version / 2

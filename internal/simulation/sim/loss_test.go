@@ -10,10 +10,11 @@ import (
 
 	changes "github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // Loss is something that only an operator can repair.
@@ -50,7 +51,7 @@ const stillness = time.Minute
 // backup is what can be restored.
 type backup struct {
 	rows  *memory.Shards
-	sinks map[*pipe]*memory.Sink
+	sinks map[*pipe]*memorysink.Sink
 }
 
 // await plans a disaster.
@@ -58,7 +59,7 @@ func (w *World) await(d *Disaster) {
 	var b backup
 	w.loses = true
 	w.after(d.Backup, func() {
-		b.rows, b.sinks = w.table.rows.Copy(), map[*pipe]*memory.Sink{}
+		b.rows, b.sinks = w.table.rows.Copy(), map[*pipe]*memorysink.Sink{}
 		for _, p := range w.pipes {
 			b.sinks[p] = p.engine.docs.Copy()
 		}

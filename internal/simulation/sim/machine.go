@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // machine drives [emulation.Execution]s: their starts are lost or doubled, their waits end early,
@@ -78,7 +78,7 @@ func (m *machine) run(rules emulation.Execution) {
 	e.hold()
 }
 
-// end ends the execution. A turn that runs goes on; what it answers is lost.
+// end ends the execution. A running turn continues; its answer is lost.
 func (e *execution) end(why string) {
 	if e.ended {
 		return

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/proof/price"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // mapping is an event source mapping with ReportBatchItemFailures: pollers that gather batches and
@@ -40,7 +40,7 @@ const (
 	growth  = 5                     // pollers added each second
 )
 
-// newMapping gives a mapping its first pollers, and lets its queue tell it what comes.
+// newMapping gives a mapping its first pollers, and subscribes it to its queue's messages.
 func newMapping(m *mapping, pollers int) *mapping {
 	m.add(max(pollers, 1))
 	m.q.Visible = m.look
@@ -85,7 +85,7 @@ func (m *mapping) look() {
 	}
 }
 
-// grow adds pollers while there is more to receive than they can carry, as the service does: a few
+// grow adds pollers while there are more messages than they can receive, as the service does: a few
 // each second.
 func (m *mapping) grow() {
 	if m.growing || len(m.pollers) >= m.most {
@@ -136,8 +136,8 @@ func (m *mapping) receive(p *poller) {
 	}
 }
 
-// invoke hands the batch to the function. What it does not report as failed is deleted, unless the
-// answer never arrives.
+// invoke gives the batch to the function. Messages that it does not report as failed are deleted,
+// unless the answer never arrives.
 func (m *mapping) invoke(p *poller) {
 	batch := p.held.Messages
 	p.held = emulation.NewBatch(m.batch, m.window)
@@ -164,8 +164,8 @@ func (m *mapping) invoke(p *poller) {
 	})
 }
 
-// settle deletes what succeeded. An answer that names what was not in the batch keeps all of it,
-// and breaks a promise of the function.
+// settle deletes the messages that succeeded. An answer that names a message outside the batch
+// keeps the whole batch, and breaks a promise of the function.
 func (m *mapping) settle(batch []queue.Message, failed []string) {
 	done, err := emulation.Succeeded(batch, failed)
 	if failed == nil || err != nil {

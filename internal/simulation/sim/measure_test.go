@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // bursts is an upstream of exact bursts: each document gets ten versions within two seconds,

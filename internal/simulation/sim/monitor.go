@@ -4,18 +4,18 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/sink"
 )
 
-// Monitor looks at a world from outside, as CloudWatch does, and breaks parts of it for good. The
-// methods that break something are asked at each occasion.
+// Monitor looks at a world from outside, as CloudWatch does, and breaks parts of it permanently.
+// The world calls the methods that break something each time.
 type Monitor interface {
 	// Call breaks a call that a function makes: with an error it fails so, and changes nothing.
 	Call(function string, op fault.Op) error
-	// Fate says what becomes of an invocation that is about to begin.
+	// Fate decides what happens to an invocation that is about to begin.
 	Fate(function string) Fate
 	// Write breaks a write of the sink: with true, the outcome is the sink's answer.
 	Write(op sink.Op) (sink.Outcome, bool)
@@ -23,16 +23,16 @@ type Monitor interface {
 	Polls(queue string) bool
 	Deletes(queue string) bool
 
-	// Note is what a function noted, by the number of its invocation.
+	// Note gets each note of a function, with the number of its invocation.
 	Note(invocation int64, n journal.Note)
-	// Ended is told of each invocation's end. The error is why it failed or was killed, nil for an
-	// invocation that answered.
+	// Ended is called at each invocation's end. The error says why it failed or was killed; nil for
+	// an invocation that answered.
 	Ended(function string, invocation int64, began time.Time, err error)
-	// Flight is told how an execution ended that did not succeed.
+	// Flight is called with the end of each execution that did not succeed.
 	Flight(end FlightEnd)
 }
 
-// Fate is what becomes of an invocation.
+// Fate is what happens to an invocation.
 type Fate byte
 
 // The fates.
@@ -58,7 +58,7 @@ const (
 // errBroken is the error of an invocation that its fate did not let run.
 var errBroken = errors.New("the invocation did not run")
 
-// fate is what the monitor says of an invocation, if there is one.
+// fate is the monitor's decision about an invocation, if there is a monitor.
 func (w *World) fate(function string) Fate {
 	if w.options.Monitor == nil {
 		return Runs
@@ -71,8 +71,7 @@ func (w *World) polls(q *sqsQueue) bool {
 	return !w.halted && (w.options.Monitor == nil || w.options.Monitor.Polls(q.Name))
 }
 
-// broken ends an invocation as its fate wants it, and reports whether it did. A hanging one ends
-// later.
+// broken ends an invocation by its fate, and reports whether it did. A hanging one ends later.
 func (w *World) broken(name string, timeout time.Duration, ended func(error)) bool {
 	fate, began := w.fate(name), epoch.Add(w.now)
 	fail := func(why error) {
@@ -92,9 +91,9 @@ func (w *World) broken(name string, timeout time.Duration, ended func(error)) bo
 	return true
 }
 
-// Observe runs the world for a time, calling look at each minute's end, and returns the promises
-// that it broke. Nothing ends the injected failures, and nobody waits until everything has settled.
-// Observe may be called once, in place of Run.
+// Observe runs the world for a time, calls look at each minute's end, and returns the broken
+// promises. The injected failures do not end, and Observe does not wait until everything has
+// settled. Call it once, in place of Run.
 func (w *World) Observe(lasting time.Duration, look func(now time.Time)) []Violation {
 	defer w.close()
 	w.begin()
@@ -112,12 +111,12 @@ func (w *World) Observe(lasting time.Duration, look func(now time.Time)) []Viola
 func (w *World) Sends(name string, at time.Duration, m queue.Outgoing) {
 	for _, q := range w.queues {
 		if q.Name == name {
-			w.after(at, func() { _ = q.send(m) }) // what a queue refuses is not sent
+			w.after(at, func() { _ = q.send(m) }) // a message that the queue refuses is not sent
 		}
 	}
 }
 
-// QueueState is what SQS tells of a queue.
+// QueueState holds SQS's metrics of a queue.
 type QueueState struct {
 	Name     string
 	InFlight int
@@ -140,7 +139,7 @@ func (w *World) Queues() []QueueState {
 // Now is the world's true time.
 func (w *World) Now() time.Time { return epoch.Add(w.now) }
 
-// ErrKilled is why an invocation ended that the platform killed.
+// ErrKilled is the error of an invocation that the platform killed.
 var ErrKilled = errKilled
 
 // call asks the monitor about a call.

@@ -9,25 +9,25 @@ import (
 	"time"
 
 	docevent "github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
-// place is the bucket of the objects that events refer to, where the settings allow it.
+// place is the bucket of the objects that events refer to, if the settings allow it.
 const place = "s3://open/"
 
-// Object is a change of what a reference shows: the upstream changes its object before it sends the
-// event.
+// Object is a change of an object that events refer to: the upstream changes the object before it
+// sends the event.
 type Object struct {
 	At      time.Duration
 	Doc     string // its id
 	Version int
 	Removed bool
-	Ref     string // where it is; empty for the place of its id
+	Ref     string // its address; empty for the default address of its id
 }
 
 // ref is where the object is.
@@ -44,7 +44,7 @@ func touched(id string, version int, extra string) string {
 	return fmt.Sprintf(`{"type":"doc.touched","subject":%q,"sequence":"%d"%s,"dataref":%q}`, id, version, extra, place+id)
 }
 
-// change makes an object what its newest version says, in whichever order the changes come.
+// change sets an object to its newest version, in whichever order the changes arrive.
 func (w *World) change(o Object) {
 	if o.Version >= w.objects[o.ref()].Version {
 		w.objects[o.ref()] = o
@@ -65,15 +65,14 @@ func (c objectClient) Load(ctx context.Context, ref string) ([]byte, error) {
 	})
 }
 
-// Fetch shows what the source has of a document.
+// Fetch returns the source's state of a document.
 func (c objectClient) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
 	return c.show(ctx, ref, "fetch", "the source answered 404", func(version int) []byte {
 		return c.v.w.answer(from, version)
 	})
 }
 
-// show is a request for an object, and what it answers: of the newest version, or that nothing is
-// there.
+// show requests an object. The answer is its newest version, or an error that it does not exist.
 func (c objectClient) show(ctx context.Context, ref, field, missing string, say func(version int) []byte) (
 	body []byte, err error,
 ) {
@@ -90,7 +89,7 @@ func (c objectClient) show(ctx context.Context, ref, field, missing string, say 
 	return body, err
 }
 
-// notThere is what is said of an object that is not there: in which field, and how.
+// notThere is the error for a missing object, with the field and the problem.
 func (w *World) notThere(field, problem string) error {
 	w.coverage[point{aLoad, "missing", ""}]++
 	return &docevent.Invalid{Reason: deadletter.Payload, Field: field, Problem: problem, Missing: true}
@@ -99,7 +98,7 @@ func (w *World) notThere(field, problem string) error {
 // state is where the version of an answer is in the worlds of the tests.
 const state = "/state"
 
-// answer is what a source shows of a version, with the version where the settings look for it.
+// answer is a source's answer for a version. The version is in the place that the settings name.
 func (w *World) answer(from string, version int) []byte {
 	body, settings := fmt.Sprintf(`{"state":%d}`, version), w.cfg.Sources[from]
 	p, err := source.ParsePointer(settings.Fetch.Version)
@@ -109,8 +108,8 @@ func (w *World) answer(from string, version int) []byte {
 	return []byte(body)
 }
 
-// contents sees what an applied write put into the sink: never an older content of its object after
-// a newer one.
+// contents checks the content of each applied write: an older content of an object must never
+// follow a newer one.
 func (o *oracle) contents(op sink.Op, l *ledger) {
 	state, ok := stateOf(op.Document)
 	if len(o.w.objects) == 0 || op.Kind == shard.Delete || !ok {

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/sink"
 )
 

@@ -2,14 +2,15 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// This file is what the oracle knows of operators: rows that were raised, reset or paused.
+// This file has the oracle's checks of operators' actions: rows that were raised, reset or paused.
 
-// raised checks that a row is raised only to what the sink holds.
+// raised checks that a row is raised only to the version in the sink.
 func (o *oracle) raised(l *ledger, row shard.Row) {
 	// A late request may have brought a newer version since: the next comparison finds it.
 	if l.inSink < row.Committed || l.inSinkOp != shard.Put {
@@ -19,7 +20,8 @@ func (o *oracle) raised(l *ledger, row shard.Row) {
 	l.committed = max(l.committed, row.Committed)
 }
 
-// resets takes a version out of the count that an operator gave up. Nobody may be writing then.
+// resets removes a version that an operator took back from the oracle's records. No invocation may
+// be writing then.
 func (o *oracle) resets(l *ledger, old, row shard.Row) {
 	for _, g := range l.grants {
 		if g.alive() && !o.w.beyondGuard {
@@ -28,14 +30,17 @@ func (o *oracle) resets(l *ledger, old, row shard.Row) {
 		}
 	}
 	l.forgot, l.committed, l.resetAt = old.Committed, row.Committed, o.w.now
-	l.marked = row.Dead == old.Committed
+	l.took = append(l.took, old.Committed)
 }
 
-// doneBeforeReset reports whether an event was done by what an operator took back: it is that
-// version itself, or an older one that an invocation judged just before.
+// tookBack reports whether an operator took the event with this key back, in whatever resync run.
+func (l *ledger) tookBack(k shard.OrderKey) bool { return slices.Contains(l.took, k.Event()) }
+
+// doneBeforeReset reports whether an event was done by a version that an operator took back: it is
+// that version, or an older one that an invocation judged just before.
 func (o *oracle) doneBeforeReset(e *event) bool {
 	l := o.ledger(e.doc)
-	return l.forgot != "" && (e.key == l.forgot || e.key < l.forgot && o.w.now-l.resetAt < time.Minute)
+	return l.forgot != "" && (l.tookBack(e.key) || e.key < l.forgot && o.w.now-l.resetAt < time.Minute)
 }
 
 // halted sees every write of a health row: since when it shows a pause.
@@ -47,8 +52,8 @@ func (o *oracle) halted(row shard.Row) {
 	}
 }
 
-// claimed checks that nobody claims for a sink that was paused before the invocation began. An
-// eventual read may show the row as it was a little earlier.
+// claimed checks that no invocation claims for a sink that was paused before the invocation began.
+// An eventual read may show the row as it was a little earlier.
 func (o *oracle) claimed(v *invocation, doc shard.DocID) {
 	row := shard.HealthRow(o.w.pipeOf(doc).name)
 	if since, paused := o.pauses[row]; paused && v.began > since+o.w.drawn.StaleBy {

@@ -6,25 +6,26 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// oracle watches what the world does and says where it breaks a promise. It knows the truth: what
-// was sent, what the sink holds, who is alive. It decides nothing.
+// oracle watches the world and reports broken promises. It knows the truth: the sent events, the
+// sink's documents, and which invocations are alive. It decides nothing.
 type oracle struct {
 	pauses map[shard.DocID]time.Duration // since when a sink is paused, by its health row
 	w      *World
 	docs   map[shard.DocID]*ledger
 	events map[string]*event // by the id that a dead letter of it would have
 	found  []Violation
-	bytes  map[version]string // of what was published, where anything may be kept
+	bytes  map[version]string // the bytes of published versions, if documents may be committed without a write
 
-	lastDue time.Duration // when the last of what lull made wait, or scheduled, comes back
+	lastDue time.Duration // when the last message that lull delayed or scheduled is due
 	lenient bool          // the table was restored while the functions ran
 	purging bool          // what leaves a queue is lost
-	// redriving is set while SQS takes out of a dead-letter queue what its own redrive has put back.
+	// redriving is set while SQS removes messages from a dead-letter queue that its own redrive has
+	// sent back.
 	redriving bool
 }
 
@@ -50,8 +51,8 @@ type ledger struct {
 	listed    bool // ... and lull said that the sink may hold an older version
 	writes    int  // applied
 	commits   int
-	forgot    shard.OrderKey // what an operator took back
-	marked    bool           // ... and the row said that it is dead
+	forgot    shard.OrderKey   // what was committed before the last reset
+	took      []shard.OrderKey // all of them: none may be admitted, claimed or committed again
 	resetAt   time.Duration
 	keys      []shard.OrderKey
 }
@@ -65,7 +66,7 @@ type grant struct {
 	until    shard.Micros
 	inFlight int // requests of its that the sink may still apply
 	ended    bool
-	copy     bool // of what is committed, to ask whose fault a refusal is
+	copy     bool // of the committed version, to find out whether a refusal is the document's fault
 	open     bool // there was none: written in a table outage (`tableOutage: open`)
 }
 
@@ -88,7 +89,7 @@ func (o *oracle) violate(rule, detail string) {
 	}
 }
 
-// always is a violation whatever an operator did.
+// always records a violation that no action of an operator excuses.
 func (o *oracle) always(rule, detail string) {
 	o.w.trace.tell("VIOLATION %s: %s", rule, detail)
 	if len(o.found) < most {
@@ -96,7 +97,7 @@ func (o *oracle) always(rule, detail string) {
 	}
 }
 
-// ledger is the account of a document. Of what names none, nothing is kept.
+// ledger is the account of a document; for an empty id it is not kept.
 func (o *oracle) ledger(doc shard.DocID) *ledger {
 	l := o.docs[doc]
 	if l == nil {
@@ -121,6 +122,11 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 			old.Committed, row.Committed))
 	}
 	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
+	for _, k := range []shard.OrderKey{row.Pending, row.Claimed, row.Committed} {
+		if w.Transition != shard.RESET && l.tookBack(k) {
+			o.violate("a reset stays a reset", fmt.Sprintf("%s: %s of %s, which an operator took back", w.Doc, w.Transition, k))
+		}
+	}
 	switch w.Transition.Base() {
 	case shard.CLAIM:
 		o.claimed(v, row.Doc)
@@ -162,7 +168,7 @@ func (o *oracle) granted(v *invocation, l *ledger, row shard.Row, key shard.Orde
 	l.grants = append(l.grants, g)
 }
 
-// committed checks that what is committed is in the sink.
+// committed checks that the committed version is in the sink.
 func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	k := row.Committed
 	if k < l.committed {
@@ -185,8 +191,8 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	o.fresh(w.Doc, k)
 }
 
-// ended sees a claim that is given back: the newest of this invocation, and of this time where the
-// write names one. Nobody else's.
+// ended ends a claim that is given back: the newest claim of this invocation, and of this time if
+// the write names one. It never ends another invocation's claim.
 func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros) {
 	for i := len(l.grants) - 1; i >= 0; i-- {
 		if g := l.grants[i]; g.v == v && !g.ended && (at == 0 || g.at == 0 || g.at == at) {
@@ -254,9 +260,9 @@ func (l *ledger) newest(v *invocation, key shard.OrderKey) *grant {
 	return nil
 }
 
-// copied sees the copy of a document, by the fence that this invocation has read. Without
-// versions it goes under the lease of another version of the document, and nobody may write that
-// while the copy is on its way.
+// copied sees the copy of a document, by the fence that this invocation has read. In a sink without
+// versions, the copy is sent under the lease of another version of the document. No invocation may
+// write that version while the copy is on its way.
 func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
 	l, n := o.ledger(op.Doc), len(o.ledger(op.Doc).grants)
 	leased := n > 0 && l.grants[n-1].v == v && l.grants[n-1].alive() &&
@@ -282,7 +288,7 @@ func (o *oracle) landed(under []*grant) {
 	}
 }
 
-// answered sees what the sink did with an item.
+// answered records the sink's outcome of an item.
 func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 	o.w.trace.item(op, out)
 	l := o.ledger(op.Doc)
@@ -293,7 +299,7 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 		}
 	case sink.Applied:
 		l.open = l.open || g.open // the setting suspends promise 1
-		if op.Key < l.shown() && op.Key != l.inSink && l.inSink != l.forgot && !o.isDead(op.Doc, l.inSink) && !l.open {
+		if op.Key < l.shown() && op.Key != l.inSink && !l.tookBack(l.inSink) && !o.isDead(op.Doc, l.inSink) && !l.open {
 			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink,
 				l.inSinkOp, op.Key, op.Kind))
 		}
@@ -311,18 +317,18 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 	}
 }
 
-// waits notes that a message may be away for so long from now on: nothing settles before.
+// waits records that a message may stay invisible for the time d: the world cannot settle before.
 func (o *oracle) waits(d time.Duration) { o.lastDue = max(o.lastDue, o.w.now+d) }
 
-// keptAway notes that receive keeps messages away for so long at most. Once the injected failures
-// have ended it has no reason to.
+// keptAway records that receive holds messages back for at most this time. It has no reason to
+// after the injected failures have ended.
 func (w *World) keptAway(v *invocation, most time.Duration) {
 	if v.began < w.options.Upstream.Calm {
 		w.oracle.waits(most)
 	}
 }
 
-// noted sees what the use cases say.
+// noted gets the notes of the use cases.
 func (w *World) noted(v *invocation, n journal.Note) {
 	w.coverage[step(n.Step)]++
 	if w.options.Monitor != nil {
@@ -345,18 +351,15 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	case journal.DeadLettered:
 		w.oracle.buried(n)
 	case journal.Stuck:
-		if !w.oracle.ledger(n.Doc).excuses(n.Key) {
-			w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
-		}
+		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
 	}
 	if w.options.Journal != nil {
 		w.options.Journal.Note(n)
 	}
 }
 
-// drifted checks that drift is only called where something was lost. The sink does differ where it
-// was written open. So it does where a dead letter whose write got no answer is in it, or keeps it
-// so.
+// drifted checks that drift is reported only if something was lost. The sink may differ after an
+// outage write. It may also differ if a write without an answer became a dead letter.
 func (o *oracle) drifted(n journal.Note) {
 	l := o.ledger(n.Doc)
 	blocked := o.isDead(n.Doc, l.inSink) || o.isDead(n.Doc, o.w.table.row(n.Doc).Claimed)

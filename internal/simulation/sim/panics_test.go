@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	lull "github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )

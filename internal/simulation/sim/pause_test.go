@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/index"
 	"github.com/lullhq/lull/internal/shard"
 )
 

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -32,7 +32,7 @@ type event struct {
 	outdone   bool // its dead letter went, because a newer version was committed
 }
 
-// truth is what a message carries: an event that matters.
+// truth is an event of a message that must not be lost.
 type truth struct {
 	*event
 	id string
@@ -71,7 +71,7 @@ func (e *event) elsewhere(id string) bool {
 	return false
 }
 
-// carries decodes a message, independently of whoever handles it.
+// carries decodes a message, independently of the code that handles it.
 func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 	if q.dead == nil {
 		if l, err := deadletter.Read(m); err == nil {
@@ -84,7 +84,7 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 			return []truth{o.event(l.ID, l.Doc, l.Key, "", m)}
 		}
 	}
-	m, _ = deadletter.Inside(m)
+	m, _, _ = deadletter.Inside(m)
 	var list []truth
 	for _, r := range o.w.sources.At(q.sink).Decode(m) {
 		switch {
@@ -149,7 +149,7 @@ func (o *oracle) isDead(doc shard.DocID, k shard.OrderKey) bool {
 	return e != nil && (e.dying > 0 || e.parked)
 }
 
-// left checks that a message's events may do without it.
+// left checks that a message that leaves its queue is not needed for its events.
 func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 	if o.purging {
 		why = emulation.Expired
@@ -187,7 +187,7 @@ func (o *oracle) parked(f deadletter.Facts) {
 	o.violate("a dead letter belongs to an event", fmt.Sprintf("dead letter %s of %s", f.ID, f.Doc))
 }
 
-// dropped checks that a dead letter that goes is not needed.
+// dropped checks that a dropped dead letter is not needed.
 func (o *oracle) dropped(f deadletter.Facts) {
 	e := o.events[f.ID]
 	if e == nil {

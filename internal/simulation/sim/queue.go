@@ -5,9 +5,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // sqsQueue drives an [emulation.Queue] at its least helpful: it delivers late, out of order, twice,
@@ -18,7 +18,7 @@ type sqsQueue struct {
 	w       *World
 	sink    string        // whose queue it is
 	dead    *sqsQueue     // nil for no redrive policy
-	armed   time.Duration // when it looks for what becomes visible
+	armed   time.Duration // when it next looks for messages that become visible
 	carried map[*message][]truth
 	entered int
 	left    int
@@ -29,7 +29,7 @@ type message = emulation.Message
 
 var _ queue.Queue = (*sqsQueue)(nil)
 
-// newQueue returns a queue whose redrive policy is to move messages to dead, where that is one.
+// newQueue returns a queue. If dead is not nil, its redrive policy moves messages to dead.
 func newQueue(w *World, sink, name string, dead *sqsQueue, retention time.Duration) *sqsQueue {
 	q := &sqsQueue{w: w, sink: sink, dead: dead, carried: map[*message][]truth{}}
 	set := emulation.QueueSettings{
@@ -81,7 +81,7 @@ func (q *sqsQueue) leave(m *message, why emulation.Departure) {
 	delete(q.carried, m)
 }
 
-// arm sees to it that what becomes visible does so in time.
+// arm schedules a look at the moment when the next message becomes visible.
 func (q *sqsQueue) arm() {
 	at, ok := q.Next()
 	if !ok || q.armed > q.w.now && q.armed <= at {
@@ -154,7 +154,7 @@ func (q *sqsQueue) remove(receipt string) error {
 	return nil
 }
 
-// QueueName tells a call's failure which queue it is about.
+// QueueName is the queue's name, for the failures of calls.
 func (q *sqsQueue) QueueName() string { return q.Name }
 
 // total is every message that the queue has.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 )
 
 // pace is how long a service usually takes: half of a request's time at least, up to all of it.
@@ -27,7 +27,11 @@ func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	w.trace.decision(v, op, verdict)
 	switch verdict {
 	case fault.FailBefore, fault.Throttle, fault.CrashBefore:
-		_ = inv.await(ctx, w.now+w.travel(op.Service)) // no time is too short to die in
+		answer := w.now + w.travel(op.Service) // no time is too short to die in
+		if op.Service == fault.Search {
+			answer = max(answer, w.options.Strain.silentUntil(w.now))
+		}
+		_ = inv.await(ctx, answer)
 	}
 	return verdict
 }
@@ -38,8 +42,8 @@ func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
 			return oneOf(w.dice, fault.CrashBefore, fault.CrashAfter)
 		}
 	}
-	// A turn that writes open has few I/Os, most of them tries of its read: where a kill comes is
-	// drawn for others.
+	// A turn that makes outage writes has few I/Os, mostly retries of its read. The usual draw
+	// would rarely kill it at a write, so it has a separate draw here.
 	if inv.open && op.Service == fault.Search && w.strikes("kill of an open turn", w.rates.Kill) {
 		return fault.CrashAfter
 	}
@@ -87,10 +91,11 @@ func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Con
 	return answer
 }
 
-// carriedOut finds in a request's context who is told that a part of it is being carried out.
+// carriedOut is the context key of the function that is called when a part of a request is carried
+// out.
 type carriedOut struct{}
 
-// carried tells it of the n-th part.
+// carried calls that function for the n-th part.
 func carried(ctx context.Context, n int) {
 	if tell, ok := ctx.Value(carriedOut{}).(func(int)); ok {
 		tell(n)
@@ -98,9 +103,14 @@ func carried(ctx context.Context, n int) {
 }
 
 // request is one request of an invocation to a service, which needs so much longer on its way: it
-// is carried out at one moment and answered at another. Once sent, it is carried out whatever
-// becomes of the caller. The error is for a caller that heard nothing.
+// is carried out at one moment and answered at another. Once sent, it is carried out even if the
+// caller dies. The error is for a caller that got no answer.
 func (v *invocation) request(ctx context.Context, s fault.Service, late time.Duration, do func()) error {
+	return v.send(ctx, s, late, func() {}, do)
+}
+
+// send is a request that also tells when it is sent.
+func (v *invocation) send(ctx context.Context, s fault.Service, late time.Duration, sent, do func()) error {
 	w := v.w
 	if err := ctx.Err(); err != nil {
 		return err
@@ -118,6 +128,7 @@ func (v *invocation) request(ctx context.Context, s fault.Service, late time.Dur
 			back += by
 		}
 	}
+	sent()
 	w.after(there, do)
 	return v.await(ctx, w.now+there+back)
 }

@@ -3,13 +3,14 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -18,6 +19,9 @@ import (
 type Absurd struct {
 	At    time.Duration // of the absurd version; the good ones come around it
 	Looks time.Duration // when the operator begins to look
+
+	Dies  bool // after the reset two more versions become dead letters, and the absurd one is sent again
+	Waves bool // two absurd versions, with a high reset and a low one after the second
 
 	Operate func(*operate.Operator) // changes what the operator runs with; nil for nothing
 }
@@ -31,6 +35,24 @@ const (
 	resetTries    = 60
 )
 
+// resetStep is one reset: of an absurd version that is sent before it, or of the reset before it.
+type resetStep struct{ absurd, to string }
+
+var (
+	nines   = strings.Repeat("9", 40)
+	lowest  = strconv.Itoa(middleVersion)
+	oneStep = []resetStep{{nines, lowest}}
+	// The second reset is to a version above the first absurd one, and the last one to a version below.
+	waves = []resetStep{{"900", lowest}, {nines, "950"}, {"", lowest}}
+)
+
+func (a *Absurd) steps() []resetStep {
+	if a.Waves {
+		return waves
+	}
+	return oneStep
+}
+
 func absurdBody(version string) queue.Outgoing {
 	return queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%q,"data":{"title":%q}}`,
 		absurdID, version, version)}
@@ -38,60 +60,138 @@ func absurdBody(version string) queue.Outgoing {
 
 // plague sends the versions, and plans the operator.
 func (w *World) plague(a Absurd) {
-	w.after(a.At, func() { w.publish(absurdBody(strings.Repeat("9", 40))) })
+	w.after(a.At, func() { w.publish(absurdBody(a.steps()[0].absurd)) })
 	for v := 1; v <= goodVersions; v++ {
 		at := a.At + time.Duration(v-middleVersion)*w.dice.upTo(20*time.Second)
 		w.after(max(at, 0), func() { w.publish(absurdBody(strconv.Itoa(v))) })
 	}
-	w.after(a.Looks, func() {
-		w.operator++ // the world is not at rest before the operator has gone
-		w.reset(a, resetTries)
-	})
+	w.operator++ // the world is not at rest before the operator has gone
+	w.after(a.Looks, func() { w.reset(a, a.steps(), resetTries) })
 }
 
-// reset runs the command until it is done, or the absurd version does not come any more. Then the
-// source sends its good versions again: those that came meanwhile were stale.
-func (w *World) reset(a Absurd, tries int) {
+// reset runs the command until each step is done, or the absurd version does not come any more.
+// Then the source sends its good versions again: those that came in the meantime were stale.
+func (w *World) reset(a Absurd, steps []resetStep, tries int) {
 	doc := shard.DocID(w.cfg.DefaultCollection + "#" + absurdID)
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, a.Operate)
-		if k := w.table.row(doc).Committed; k == "" || !strings.HasPrefix(k.VersionText(), "999") {
+		if k := w.table.row(doc).Committed; k == "" || steps[0].absurd != "" && k.VersionText() != steps[0].absurd {
 			return // nothing absurd yet
 		}
-		order := operate.ResetOrder{Key: doc, To: strconv.Itoa(middleVersion), By: "the simulator"}
+		order := operate.ResetOrder{Key: doc, To: steps[0].to, By: "the simulator"}
 		_, _ = o.Reset(ctx, order) // what is busy is tried again
 	}, func(error) {
+		// A reset without an answer may be applied later.
+		done := len(w.oracle.ledger(doc).took) > len(a.steps())-len(steps)
 		switch {
-		case w.oracle.ledger(doc).forgot != "":
+		case done && len(steps) > 1:
+			if next := steps[1].absurd; next != "" {
+				w.publish(absurdBody(next))
+			}
+			w.after(5*time.Second, func() { w.reset(a, steps[1:], resetTries) })
+			return
+		case done:
 			// As the command says: a few seconds later. An eventual read may still show what was committed.
 			w.after(w.drawn.StaleBy, func() {
 				for v := 1; v <= goodVersions; v++ {
 					w.publish(absurdBody(strconv.Itoa(v)))
 				}
-				w.operator--
+				if a.Dies {
+					w.sendDying()
+				}
+				if a.Waves {
+					w.sendAbsurd(20*time.Second, "900")
+					w.sendAbsurd(60*time.Second, nines)
+				}
+				w.after(2*time.Minute, func() { w.operator-- }) // all is sent by then
 			})
 			return
 		case tries > 0:
-			w.after(5*time.Second, func() { w.reset(a, tries-1) })
+			w.after(5*time.Second, func() { w.reset(a, steps, tries-1) })
 			return
 		}
 		w.operator--
 	})
 }
 
+// sendAbsurd sends an absurd version again: as it was, and in a resync run.
+func (w *World) sendAbsurd(at time.Duration, version string) {
+	absurd := absurdBody(version)
+	again := absurd
+	const run = `"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S3",`
+	again.Body = strings.Replace(again.Body, `"data"`, run+`"data"`, 1)
+	w.after(at, func() { w.publish(absurd) })
+	w.after(at+5*time.Second, func() { w.publish(again) })
+}
+
+// sendDying sends versions that the sink refuses, each followed by copies of the absurd one.
+func (w *World) sendDying() {
+	for v := goodVersions + 1; v <= goodVersions+2; v++ {
+		dies := absurdBody(strconv.Itoa(v))
+		for _, r := range w.sources.Decode(queue.Message{Body: dies.Body}) {
+			w.poisons[version{r.Event.Doc, r.Event.Key}] = rejected
+		}
+		at := time.Duration(v-goodVersions) * 40 * time.Second
+		w.after(at, func() { w.publish(dies) })
+		w.sendAbsurd(at+20*time.Second, nines)
+	}
+}
+
 // plagued is the world of a seed with a document that an operator resets.
-func plagued(t testing.TB, seed uint64, operate func(*operate.Operator)) *World {
+func plagued(t testing.TB, seed uint64, a Absurd) *World {
 	t.Helper()
 	w, d := build(t, seed, Swarm), newDice(seed, 0x72657365)
-	at := d.upTo(w.options.Upstream.Calm)
-	w.plague(Absurd{At: at, Looks: at + d.upTo(w.options.Upstream.Calm), Operate: operate})
+	a.At = d.upTo(w.options.Upstream.Calm)
+	a.Looks = a.At + d.upTo(w.options.Upstream.Calm)
+	w.plague(a)
 	return w
 }
 
 func TestAResetKeepsEveryPromise(t *testing.T) {
 	t.Parallel()
-	reach(t, 300, Swarm, func(seed uint64) *World { return plagued(t, seed, nil) },
+	reach(t, 300, Swarm, func(seed uint64) *World { return plagued(t, seed, Absurd{}) },
 		point{aWrite, shard.RESET.String(), howApplied})
+}
+
+// However many dead letters follow, and in whatever run the version is sent again.
+func TestAResetStaysAReset(t *testing.T) {
+	t.Parallel()
+	reach(t, 100, Swarm, func(seed uint64) *World { return plagued(t, seed, Absurd{Dies: true}) },
+		point{aWrite, shard.RESET.String(), howApplied})
+}
+
+// A high reset forgets nothing that a lower one after it would bring back.
+func TestResetsUpAndDownStayResets(t *testing.T) {
+	t.Parallel()
+	reach(t, 100, Swarm, func(seed uint64) *World { return plagued(t, seed, Absurd{Waves: true}) },
+		point{aWrite, shard.RESET.String(), howApplied})
+}
+
+func TestAResetThatForgetsWhatIsBelowItsFloorIsCaught(t *testing.T) {
+	t.Parallel()
+	caught(t, 100, func(seed uint64) *World {
+		return plagued(t, seed, Absurd{Waves: true, Operate: func(o *operate.Operator) {
+			o.Shards = editedStore{o.Shards, only(shard.RESET), func(w *shard.Write) {
+				keys := shard.KeySet(w.Update[1].Val.Text).Keys()
+				floor := shard.OrderKey(w.Update[0].Val.Text)
+				keys = slices.DeleteFunc(keys, func(k shard.OrderKey) bool { return k < floor })
+				w.Update[1].Val.Text = string(shard.KeySetOf(keys...))
+			}}
+		}})
+	})
+}
+
+func TestAResetThatOnlyMarksAVersionDeadIsCaught(t *testing.T) {
+	t.Parallel()
+	caught(t, 100, func(seed uint64) *World {
+		return plagued(t, seed, Absurd{Dies: true, Operate: func(o *operate.Operator) {
+			o.Shards = editedStore{o.Shards, only(shard.RESET), func(w *shard.Write) {
+				taken := shard.KeySet(w.Update[1].Val.Text).Keys()[0]
+				dead := shard.Value{Kind: shard.KindBinary, Text: string(taken)}
+				w.Update[1] = shard.Action{Attr: shard.AttrDead, Val: dead}
+			}}
+		}})
+	})
 }
 
 // A lost flight that still has the version would wait for it for ever. What the other conditions of
@@ -99,8 +199,8 @@ func TestAResetKeepsEveryPromise(t *testing.T) {
 func TestAResetThatLeavesNoMarkIsCaught(t *testing.T) {
 	t.Parallel()
 	caught(t, 100, func(seed uint64) *World {
-		return plagued(t, seed, func(o *operate.Operator) {
+		return plagued(t, seed, Absurd{Operate: func(o *operate.Operator) {
 			o.Shards = editedStore{o.Shards, only(shard.RESET), func(w *shard.Write) { w.Update = w.Update[:1] }}
-		})
+		}})
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Result is what a run came to.
+// Result is the result of a run.
 type Result struct {
 	Seed       uint64
 	Violations []Violation
@@ -24,14 +24,14 @@ type Result struct {
 	Rates      Rates
 	Extremes   Extremes         // until everything had settled
 	Letters    []lines.DeadLine // parked when everything had settled, before they are redriven
-	Timeline   []Second         // where the options ask for it, of the same time
+	Timeline   []Second         // if the options ask for it, of the same time
 	Stopped    bool             // by the options' GoOn: everything else is of an unfinished run
 }
 
-// How long a run goes on, in virtual time.
+// These bound a run, in virtual time.
 const (
 	lookEvery    = time.Second
-	landing      = time.Minute // after everything has settled: requests that nobody waits for land
+	landing      = time.Minute // after everything has settled: requests without a waiting caller land
 	settleWithin = 12 * time.Minute
 	redriveTries = 8
 )
@@ -148,9 +148,9 @@ func (w *World) settle(within time.Duration) bool {
 	return w.run(landing) && len(w.oracle.found) == 0
 }
 
-// blocked reports whether nothing waits but versions that a newer one keeps out: it may be in the
-// sink, is a dead letter now, and has to be redriven first (alarm BlockedByUnknown). That is the
-// known remainder of the protocol, and for an operator.
+// blocked reports whether only versions wait that a newer version keeps out. The newer version may
+// be in the sink, is a dead letter now, and must be redriven first (alarm BlockedByUnknown). The
+// protocol leaves this case to an operator.
 func (w *World) blocked() bool {
 	for _, q := range w.queues {
 		for _, events := range q.carried {
@@ -172,7 +172,7 @@ func (w *World) blocks(e *event) bool {
 	return claimed > e.key && w.oracle.isDead(e.doc, claimed)
 }
 
-// run lets time pass, and reports whether it did: not where something is broken.
+// run lets time pass. It is false if a promise was broken.
 func (w *World) run(d time.Duration) bool {
 	end := w.now + d
 	w.after(d, func() {}) // something to step to
@@ -233,17 +233,18 @@ func (w *World) lastOrders() {
 	}
 	w.run(w.hold() + 10*time.Minute + 2*w.cfg.Queues.Visibility +
 		2*w.cfg.Lifecycle.PruneEvery)
-	// A run of prune looks at a hundred flights or so: those that were lost in days are more.
+	// A run of prune looks at about a hundred flights; days may have lost more.
 	for before, n := 0, len(w.unfinished()); n > 0 && n != before; before, n = n, len(w.unfinished()) {
 		w.run(3 * w.cfg.Lifecycle.PruneEvery)
 	}
-	// What a dead letter keeps out that is too old to be redriven waits for somebody who forces it.
+	// Some versions wait behind a dead letter that is too old to be redriven: an operator must
+	// force it.
 	if w.settle(settleWithin) && w.idle() {
 		w.checkEnd()
 	}
 }
 
-// lying are the dead letters that are parked, without those of versions that were superseded since.
+// lying are the parked dead letters, without the dead letters of superseded versions.
 func (w *World) lying() []lines.DeadLine {
 	all := []lines.DeadLine{}
 	for _, f := range w.letters.facts() {
@@ -261,7 +262,7 @@ func (w *World) lying() []lines.DeadLine {
 func (w *World) parked() (n int) {
 	for _, f := range w.letters.facts() {
 		l := w.oracle.ledger(f.Doc)
-		if f.Key != "" && f.ID == idOf(f.Doc, f.Key) && l.committed < f.Key && f.Key != l.forgot &&
+		if f.Key != "" && f.ID == idOf(f.Doc, f.Key) && l.committed < f.Key && !l.tookBack(f.Key) &&
 			!w.oracle.tooOld(f.Doc, f.Key) {
 			n++
 		}

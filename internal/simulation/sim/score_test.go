@@ -67,7 +67,7 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 					within, ok = bounds[len(bounds)-1], true
 				}
 				if !ok {
-					t.Fatal("docs/simulator.md has no such line (go test ./internal/proof/sim -args -update)")
+					t.Fatal("docs/simulator.md has no such line (go test ./internal/simulation/sim -args -update)")
 				}
 				lines[i] = m.line(hunt(t, m, within))
 			})

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
@@ -19,7 +19,8 @@ type Scribe struct {
 	ways   []feed.Writer
 }
 
-// NewScribe finds the ways. An error names for each source the setting that is in the way.
+// NewScribe finds how to write each source. An error names, for each source, the setting that
+// prevents it.
 func NewScribe(cfg *config.Config, sources *source.Set) (*Scribe, error) {
 	ways, why := feed.Writers(cfg, sources, epoch)
 	if len(ways) == 0 {
@@ -28,8 +29,8 @@ func NewScribe(cfg *config.Config, sources *source.Set) (*Scribe, error) {
 	return &Scribe{cfg, ways}, nil
 }
 
-// Native reports whether the plain native events of [Write] and [Load] are what the settings
-// decode, and all that they have.
+// Native reports whether the settings decode the plain native events of [Write] and [Load], and
+// have no other source.
 func (s *Scribe) Native(sources *source.Set) bool {
 	m := queue.Message{Body: `{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`, Sent: epoch}
 	return len(s.config.Sources) == 1 && len(s.ways) == 1 && !s.ways[0].Refers && sources.Decode(m)[0].Event.Doc != ""

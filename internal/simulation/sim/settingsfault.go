@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// settingsFault is a time in which somebody has changed the engine's settings for the worse. No
-// document is at fault, whatever the engine says.
+// settingsFault is a time in which the engine's settings are wrong. No document is at fault,
+// whatever the engine answers.
 type settingsFault struct {
 	from, to time.Duration
 	says     sink.Outcome
@@ -24,8 +24,8 @@ type settingsFault struct {
 // misjudged begins the reasons of answers that an engine also gives to documents at fault.
 const misjudged = "illegal_argument_exception: settings"
 
-// settingsFaults are what engines say of their own faults: in words that are known, and in words
-// that sound as if the document were to blame.
+// settingsFaults are engines' answers if their settings are wrong: in known words, and in words
+// that seem to blame the document.
 var settingsFaults = []settingsFault{
 	{
 		says: sink.Outcome{Kind: sink.Configuration, Status: 404, Apart: true, Reason: "index_not_found_exception"},
@@ -40,8 +40,8 @@ var settingsFaults = []settingsFault{
 	{says: sink.Outcome{Kind: sink.Refused, Status: 400, Reason: misjudged}, puts: true, deletes: true},
 }
 
-// drawAnswers draws what an engine says beside its usual failures, from dice of its own: the worlds
-// of before stay as they were.
+// drawAnswers draws additional answers of an engine. It has separate dice, so that the worlds of
+// older seeds do not change.
 func (w *World) drawAnswers() {
 	d := newDice(w.options.Seed, 0x616e7377)
 	if d.chance(0.2) {
@@ -63,10 +63,10 @@ func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
 	return f.puts && op.Kind == shard.Put || f.deletes && op.Kind == shard.Delete
 }
 
-// buried checks that a document that lull gave up was at fault. The fault of the settings must have
-// lasted for the whole invocation: one that passes between an answer and the question about it
-// fools anybody. Without a document that the index took before nobody can tell: the document
-// itself, or any other where the sink has versions.
+// buried checks that a document that became a dead letter was at fault. The fault of the settings
+// must have lasted for the whole invocation: lull cannot notice a shorter one. lull also needs a
+// document that the index accepted before: the same document or, if the sink has versions, any
+// other.
 func (o *oracle) buried(n journal.Note) {
 	f, turn := o.w.settings, o.w.cfg.Index.Timeout+2*o.w.cfg.Index.Guard
 	if !strings.Contains(n.Detail, misjudged) || f == nil || o.w.now >= f.to || o.w.now < f.from+turn {

@@ -20,9 +20,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/source"
 )
 
@@ -128,6 +128,9 @@ func world(t testing.TB, seed uint64, level Level, change ...func(*Options)) *Wo
 		return wide(t, seed, change...)
 	case Keep:
 		return republishing(t, seed, Swarm, change...)
+	case Rebuilt:
+		w, _ := rebuilding(t, seed, rebuildEdits{}, change...)
+		return w
 	}
 	if _, err := ParseLevel(string(level)); err != nil {
 		t.Fatal(err)
@@ -142,7 +145,7 @@ func report(t *testing.T, r Result, level Level) {
 		t.Errorf("seed %d: %s", r.Seed, v)
 	}
 	if len(r.Violations) > 0 {
-		t.Errorf("again: go test ./internal/proof/sim -run 'TestSeed$' -v -args -seed %d -faults %s\nrates: %s", r.Seed,
+		t.Errorf("again: go test ./internal/simulation/sim -run 'TestSeed$' -v -args -seed %d -faults %s\nrates: %s", r.Seed,
 			level, r.Rates)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	_ "github.com/lullhq/lull/source/builtin"
 )

@@ -6,24 +6,35 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Strain is what the sinks are put to by plan, besides whatever Faults and the seed do to them. It
+// Strain is the planned load limit and outage of the sinks, in addition to Faults and the seed. It
 // does not end with the injected failures, except for an outage.
 type Strain struct {
 	DownFrom, DownTo time.Duration // no request is answered between the two, pings neither; equal for never
-	// documents a second that a sink takes; what is beyond is answered with 429, item by item. 0
-	// for any number
+	// DownSilent makes a sink that is down keep each request until its caller hangs up. Otherwise the
+	// sink refuses it within milliseconds.
+	DownSilent bool
+	// documents a second that a sink accepts; it answers each further item with 429. 0 for any
+	// number
 	Rate int
 	// how it does so; the zero Throttling is a bucket
 	Throttling Throttling
-	PingDenied bool // the sink lets nobody ping it; it answers documents as ever
+	PingDenied bool // the sink refuses pings; it still answers documents
 }
 
-// Throttling is how a sink that takes so many documents a second answers what is beyond.
+// silentUntil is when a sink that is silent now will answer again; 0 if it is not silent.
+func (s Strain) silentUntil(now time.Duration) time.Duration {
+	if s.DownSilent && s.DownFrom <= now && now < s.DownTo {
+		return s.DownTo
+	}
+	return 0
+}
+
+// Throttling is how a sink with a rate answers further documents.
 type Throttling byte
 
 // The ways of engines.
@@ -53,14 +64,14 @@ func (w *World) plan(s Strain) {
 // queueLength is how long documents wait at most in a sink that queues.
 const queueLength = 3 * time.Second
 
-// capacity is what a sink still takes.
+// capacity is how much a sink still accepts.
 type capacity struct {
 	rate  int
 	how   Throttling
 	dice  dice
 	left  float64       // of a bucket
 	busy  time.Duration // until when a queue has work
-	asked float64       // documents a second that it was given of late
+	asked float64       // documents a second that it got in the last seconds
 	since time.Duration
 }
 
@@ -68,7 +79,7 @@ func newCapacity(s Strain, d dice) capacity {
 	return capacity{rate: s.Rate, how: s.Throttling, dice: d, left: float64(s.Rate)}
 }
 
-// rateAt is what the sink takes now, in documents a second.
+// rateAt is how many documents a second the sink accepts now.
 func (c *capacity) rateAt(now time.Duration) float64 {
 	if c.how != ThrottleDrift {
 		return float64(c.rate)
@@ -120,7 +131,7 @@ func Steady(seed uint64, perSecond float64, docs int, lasting time.Duration) Ups
 	return Load{Rate: perSecond, Burst: 1, Documents: docs, Lasting: lasting}.Upstream(seed)
 }
 
-// Upstream is what the load sends, as native events. The same seed gives the same events.
+// Upstream returns the load's messages as native events. The same seed gives the same events.
 func (l Load) Upstream(seed uint64) Upstream {
 	up, _ := l.upstream(seed, func(n, version int, _ time.Duration) (said, error) {
 		body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"version %d"}}`, n,
@@ -130,7 +141,7 @@ func (l Load) Upstream(seed uint64) Upstream {
 	return up
 }
 
-// By is what the load sends in the form of the sources.
+// By returns the load's messages in the form of the sources.
 func (l Load) By(seed uint64, s *Scribe) (Upstream, error) {
 	return l.upstream(seed, func(n, version int, at time.Duration) (said, error) {
 		return s.write(n, version, false, at)
@@ -162,7 +173,7 @@ func (l Load) upstream(seed uint64, write func(n, version int, at time.Duration)
 	return up, nil
 }
 
-// add sends a message, and changes before it what it refers to.
+// add changes the object that a message refers to, and then sends the message.
 func (up *Upstream) add(at time.Duration, p said) {
 	up.Arrivals = append(up.Arrivals, Arrival{At: at, Message: p.Outgoing})
 	if p.object != nil {
@@ -170,7 +181,7 @@ func (up *Upstream) add(at time.Duration, p said) {
 	}
 }
 
-// gap is the time to the next of events that come so often and know nothing of each other.
+// gap is the time to the next event, if independent events come at this rate.
 func (d dice) gap(perSecond float64) time.Duration {
 	return time.Duration(d.ExpFloat64() / perSecond * float64(time.Second))
 }

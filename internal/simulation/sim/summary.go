@@ -8,7 +8,7 @@ import (
 	"time"
 
 	lines "github.com/lullhq/lull/internal/local/ledger"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/simulation/price"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -41,7 +41,7 @@ type Spread struct {
 	Max   int64 `json:"max"`
 }
 
-// Bill is what the counts cost, by list prices.
+// Bill is the cost of the counts, by list prices.
 type Bill struct {
 	Prices     string             `json:"prices"`
 	Lines      map[string]float64 `json:"lines"`
@@ -71,7 +71,7 @@ func spread(all []time.Duration) Spread {
 	}
 }
 
-// at is the quantile of some durations, 0 of none.
+// at is a quantile of some durations; 0 if there are none.
 func at(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -81,7 +81,7 @@ func at(all []time.Duration, q float64) time.Duration {
 }
 
 func bill(c Counts) Bill {
-	// The report keeps its line for KMS: the simulator encrypts nothing with a key of its own.
+	// The report has a line for KMS, although the simulator uses no KMS key.
 	b := Bill{Prices: price.USEast1.Region + " " + price.USEast1.Date, Lines: map[string]float64{"KMS": 0}}
 	for _, l := range price.USEast1.Bill(c.Usage()) {
 		b.Lines[l.Name] = l.Dollars
@@ -96,7 +96,7 @@ func bill(c Counts) Bill {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	var b strings.Builder
-	_ = page.Execute(&b, s) // a Builder takes everything; a test of cmd/lull reads the page
+	_ = page.Execute(&b, s) // a Builder takes everything; a test of package command reads the page
 	return b.String()
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// table is the table `shards` with what a half in memory does not have: reads of older rows, and a
-// budget per partition.
+// table is the table `shards` with two things that the store in memory lacks: reads of older rows,
+// and a budget per partition.
 type table struct {
 	w     *World
 	rows  *memory.Shards
@@ -74,11 +74,11 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 		past = past[len(past)-kept:]
 	}
 	t.past[w.Doc] = past
+	row := t.row(w.Doc)
+	t.w.watch(v, Step{What: Wrote, Write: w, Old: old, New: row})
 	if !w.Doc.IsDocument() {
-		t.w.oracle.halted(t.row(w.Doc))
+		t.w.oracle.halted(row)
 	} else {
-		row := t.row(w.Doc)
-		t.w.watch(v, Step{What: Wrote, Write: w, Old: old, New: row})
 		t.w.oracle.wrote(v, w, old, row)
 	}
 	return old, nil
@@ -140,10 +140,11 @@ var (
 )
 
 func (c tableClient) Read(_ context.Context, docs []shard.DocID, how shard.Consistency) ([]shard.Row, error) {
-	rows := c.read(docs, how)
+	rows, what := c.read(docs, how), Glanced
 	if how == shard.Consistent {
-		c.w.watch(c.v, Step{What: Read, Rows: rows})
+		what = Read
 	}
+	c.w.watch(c.v, Step{What: what, Rows: rows})
 	return rows, nil
 }
 

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 )
 
-// Second is what happened in one second of a run.
+// Second sums up one second of a run.
 type Second struct {
 	Requests  int // bulk requests sent to a sink
 	Pings     int // questions whether it is back
-	Failed    int // of both, those that it did not answer: it was away, or an injected failure throttled it
+	Failed    int // of both, those without an answer: the sink was down, or an injected failure throttled it
 	Written   int // documents applied
 	Throttled int // documents answered with 429
 	Waiting   int // messages in the live and bulk queues at its beginning, held ones too
@@ -44,7 +44,7 @@ func (t *timeline) begin() {
 	t.w.after(time.Second, t.begin)
 }
 
-// now is this second. Where nobody wants a timeline it is one that nobody reads.
+// now is this second. Without a timeline in the options it is a dummy.
 func (t *timeline) now() *Second {
 	if !t.on {
 		return &Second{}
@@ -79,7 +79,7 @@ func (t *timeline) decided(op fault.Op, verdict fault.Verdict) {
 	}
 }
 
-// told is the timeline so far.
+// told returns the timeline so far.
 func (t *timeline) told() []Second {
 	for i := range t.seconds {
 		slices.Sort(t.seconds[i].Ages)

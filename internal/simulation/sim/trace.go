@@ -7,12 +7,13 @@ import (
 	"hash/fnv"
 	"io"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// trace hashes everything that happens, in order, and tells it as a story where somebody listens.
+// trace hashes everything that happens, in order, and writes it as a story if the options ask for
+// one.
 type trace struct {
 	w     *World
 	hash  hash.Hash64

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 )
 
@@ -34,17 +34,17 @@ type Upstream struct {
 	poisons map[version]poison
 }
 
-// poison is what is wrong with a version.
+// poison is how the sink fails at a version.
 type poison byte
 
 const (
 	rejected poison = iota + 1 // the sink refuses it for good
 	refused                    // the sink refuses it every time, for no known reason
-	kills                      // every request that carries it goes without an answer
+	kills                      // every request that contains it gets no answer
 )
 
-// author writes what an upstream sends. It draws from dice of its own, so that the same seed sends
-// the same events whatever fails.
+// author writes what an upstream sends. It has separate dice, so that the same seed sends the same
+// events whatever fails.
 type author struct {
 	dice
 	list    []Arrival
@@ -56,8 +56,8 @@ type author struct {
 	shape
 }
 
-// shape is what an upstream has more than a few documents of one collection. The zero shape has
-// nothing more.
+// shape is what an upstream sends in addition to a few documents of one collection. The zero shape
+// adds nothing.
 type shape struct {
 	docs        int           // more documents, each in its bursts
 	collections []string      // further ones; a document's is drawn
@@ -162,7 +162,7 @@ type subject struct {
 
 // document writes the bursts of one document, from a moment on.
 func (a *author) document(doc *subject, from, span time.Duration) {
-	at, own := a.upTo(span/2), false // a later time begins with a version of its own
+	at, own := a.upTo(span/2), false // a later time begins with a new version
 	for range 1 + a.IntN(4) {
 		spread, versions := a.upTo(2*time.Second), 1+a.IntN(6)
 		if a.chance(0.3) { // never quiet
@@ -235,7 +235,7 @@ func (a *author) change(doc *subject, at time.Duration) {
 			o.Ref = e.DataRef // a delete has none: it is that of the puts
 		}
 		if a.objects = append(a.objects, o); e.Fetch != "" && a.quiet && a.chance(0.5) {
-			body = touched(id, v, extra) // nobody says that it is a delete
+			body = touched(id, v, extra) // the message does not say that it is a delete
 		}
 	}
 	a.send(at, body)
@@ -252,7 +252,7 @@ func (a *author) send(at time.Duration, body string) {
 	a.list = append(a.list, Arrival{At: at, Message: queue.Outgoing{Body: body}})
 }
 
-// join packs some neighbours into one message, in an envelope that carries several events.
+// join packs some consecutive events into one message, in an envelope.
 func (a *author) join() {
 	if !a.chance(0.4) {
 		return
@@ -265,7 +265,7 @@ func (a *author) join() {
 			n = min(2+a.IntN(2), len(a.list)-i)
 		}
 		if a.more > 0 && a.list[i+n-1].At > a.list[i].At+time.Minute {
-			n = 1 // nobody waits for hours to fill a message
+			n = 1 // an upstream does not wait for hours to fill a message
 		}
 		var bodies []string
 		for _, one := range a.list[i : i+n] {

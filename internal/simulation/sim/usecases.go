@@ -8,21 +8,21 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/receive"
-	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/pipeline/dlq"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Hooks put something between the use cases and the world: how the protocol's mutants are made,
-// without a flag in the product. They see each invocation's handler before it runs and may change
-// every seam of it. Nil fields do nothing.
+// Hooks change the use cases of a world. The tests make mutants of the protocol with them, without
+// a flag in the product. They see each invocation's handler before it runs and may change every
+// seam of it. Nil fields do nothing.
 type Hooks struct {
 	Receive func(*receive.Handler)
 	Index   func(*index.Handler)

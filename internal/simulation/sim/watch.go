@@ -3,16 +3,16 @@ package sim
 import (
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Step is something that happened, as [Options.Watch] hears of it, at the moment at which a service
-// carried it out: whether its caller lives, and hears of it, is another matter. Which fields are
-// set follows from What.
+// Step is something that happened, as [Options.Watch] gets it, at the moment at which a service
+// carried it out. The caller may be dead, or may never get the answer. What decides which fields
+// are set.
 type Step struct {
 	At   time.Duration
 	What StepKind
@@ -25,6 +25,7 @@ type Step struct {
 
 	Op      sink.Op
 	Outcome sink.Outcome
+	Beside  bool // it is about the new index of a rebuild
 
 	Message  *emulation.Message
 	Keys     []shard.OrderKey // of its events
@@ -45,6 +46,7 @@ const (
 	Wrote        StepKind = "a write of a row is applied"
 	Refused      StepKind = "a write of a row is refused"
 	Read         StepKind = "a row is read consistently"
+	Glanced      StepKind = "a row is read, perhaps as it was"
 	Sent         StepKind = "a request goes to the sink"
 	Answered     StepKind = "the sink decides on an item"
 	Landed       StepKind = "nothing of a request is applied any more"
@@ -60,9 +62,15 @@ const (
 	Parked       StepKind = "a dead letter is parked"
 	Redriven     StepKind = "a dead letter is marked as redriven"
 	Dropped      StepKind = "a parked dead letter is deleted"
+	Copies       StepKind = "the engine begins to copy a document"
+	Copied       StepKind = "the engine copies no more"
+	Compared     StepKind = "a rebuild reads a document's version in an index"
+	Calls        StepKind = "a call that switches the name is sent"
+	Called       StepKind = "such a call is over"
+	Switched     StepKind = "the name stands for the new index"
 )
 
-// watch tells whoever watches of a step.
+// watch calls the watcher with a step.
 func (w *World) watch(v *invocation, s Step) {
 	if w.options.Watch == nil {
 		return
@@ -73,14 +81,14 @@ func (w *World) watch(v *invocation, s Step) {
 	w.options.Watch(s)
 }
 
-// watchOps tells of each item of a request.
+// watchOps calls the watcher for each item of a request.
 func (w *World) watchOps(v *invocation, what StepKind, ops []sink.Op) {
 	for _, op := range ops {
 		w.watch(v, Step{What: what, Op: op})
 	}
 }
 
-// watchMessage tells of a message of a queue.
+// watchMessage calls the watcher for a message of a queue.
 func (w *World) watchMessage(q *sqsQueue, m *message, s Step) {
 	if w.options.Watch == nil {
 		return

@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
-// Options are what a World is made of.
+// Options are the settings and the parts of a World.
 type Options struct {
 	Config   *config.Config // must be valid
 	Seed     uint64
@@ -33,16 +33,16 @@ type Options struct {
 	MostPollers int
 	Strain      Strain
 	Timeline    bool            // keep what happened second by second, see [Result.Timeline]
-	Journal     journal.Journal // hears every note of the use cases; nil for nobody
-	Story       io.Writer       // is told what happens, step by step; nil for nobody
-	Watch       func(Step)      // hears what happens to rows, messages and the sink; nil for nobody
+	Journal     journal.Journal // gets every note of the use cases; may be nil
+	Story       io.Writer       // gets the story of the run, step by step; may be nil
+	Watch       func(Step)      // is called for each change of rows, messages and the sink; may be nil
 	Hooks       Hooks
-	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
-	// its metrics are made of. Nil for nobody.
+	// Listen is called with the notes of each invocation by its number, and with nil at its end, to
+	// make its log and its metrics. May be nil.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
 	Monitor Monitor // nil for none
-	// GoOn hears every second of virtual time how late it is; false ends the run there. Nil for a run
-	// to its end.
+	// GoOn is called every second of virtual time; if it returns false, the run stops. If GoOn is
+	// nil, the run continues to its end.
 	GoOn func(now time.Duration) bool
 }
 
@@ -79,7 +79,7 @@ type World struct {
 	live      map[int64]*invocation
 	decisions int
 	operator  int  // commands of the operator that run
-	loses     bool // what only an operator brings back
+	loses     bool // data may be lost that only an operator restores
 	halted    bool
 	halts     int // how often the functions were stopped
 	named     int // ids and tokens drawn
@@ -99,7 +99,7 @@ type World struct {
 	stopped  bool // by Options.GoOn
 }
 
-// pipe is what one sink has for itself.
+// pipe holds the queues, the executions and the functions of one sink.
 type pipe struct {
 	name             string
 	versions         bool
@@ -164,7 +164,7 @@ func New(o Options) (*World, error) {
 	return w, nil
 }
 
-// ask asks whether to go on.
+// ask calls GoOn.
 func (w *World) ask() {
 	w.stopped = !w.options.GoOn(w.now)
 	w.after(time.Second, w.ask)

@@ -1,0 +1,346 @@
+package refine
+
+import (
+	"slices"
+
+	"github.com/lullhq/lull/internal/proof/model"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/sim"
+	"github.com/lullhq/lull/sink"
+)
+
+// turning is an invocation of index.
+type turning struct {
+	read, knows, ended bool
+	at                 shard.Micros // of the rebuild that it knows of
+	turn               model.Turning
+}
+
+// onWay is a request to the new index that was sent, and is not over.
+type onWay struct {
+	by    int64
+	turn  bool
+	early bool
+	key   model.Key
+	erase bool
+}
+
+// Rebuild follows the one document of a world whose collection is rebuilt: see [Checker]. What it
+// knows of the program that rebuilds is what that has read, and in which order. A program that
+// reads more than the model's does is taken for one that begins its comparison anew.
+type Rebuild struct {
+	*Checker
+
+	health       shard.Row
+	committed    model.Key
+	old, fresh   model.Key // of the indices; a delete is None
+	gone, erased model.Key
+	named        bool
+	fences       map[shard.Fence]model.Key
+	turns        map[int64]*turning
+	onWay        []onWay
+	copying      []model.Key // by the engine
+	calling      int
+	driver       int64 // the invocation that drives the rebuild
+	step         uint8 // of the rebuild
+	readKey      model.Key
+	readFence    shard.Fence
+	seen         int64
+	why          string // the comparison has not begun
+}
+
+// NewRebuild returns one for a world with this upstream.
+func NewRebuild(s Settings) (*Rebuild, error) {
+	c, err := New(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Rebuild{Checker: c, fences: map[shard.Fence]model.Key{}, turns: map[int64]*turning{}}, nil
+}
+
+func (r *Rebuild) machine() model.Rebuild {
+	return model.Rebuild{Deletes: r.deletes, Crashes: 1, Fails: 1}
+}
+
+// state is the part of the world that every step concerns.
+func (r *Rebuild) state() model.RebuildState {
+	s := model.RebuildState{
+		Old: r.old, New: r.fresh, Gone: r.gone, Committed: r.committed, Erased: r.erased,
+		Announced: r.health.RebuildAt != 0, Sealed: r.health.RebuildSeal != 0, Named: r.named, Calling: r.calling > 0,
+		Step: r.step, Read: r.readKey, Crashes: 1, Fails: 1,
+	}
+	if r.health.RebuildMissed > r.seen {
+		s.Missed = 1
+	}
+	return s
+}
+
+// take looks for an edge, and returns where it leads.
+func (r *Rebuild) take(s model.RebuildState, leads func(t *model.RebuildState) bool) (model.RebuildState, bool) {
+	for _, e := range r.machine().Next(s, nil) {
+		if leads(&e.To) {
+			return e.To, true
+		}
+	}
+	return s, false
+}
+
+// has judges a step by its edge.
+func (r *Rebuild) has(what Step, s model.RebuildState, leads func(t *model.RebuildState) bool) bool {
+	_, ok := r.take(s, leads)
+	r.judge(what, ok, "the model has no such step from %+v%s", s, r.why)
+	return ok
+}
+
+// See takes in one step of the world.
+func (r *Rebuild) See(s sim.Step) {
+	r.now, r.said = s.At, false
+	switch s.What {
+	case sim.Read, sim.Glanced:
+		for _, row := range s.Rows {
+			if row.Doc == shard.HealthRow("search") {
+				r.looks(s, row)
+			}
+		}
+	case sim.Wrote:
+		r.wrote(s)
+	case sim.Refused:
+		r.refused(s)
+	case sim.Sent, sim.Landed, sim.Answered:
+		switch {
+		case s.Op.Doc != r.doc:
+		case s.Beside:
+			r.beside(s)
+		case s.What == sim.Answered && s.Outcome.Kind == sink.Applied:
+			r.applied(s)
+		}
+	case sim.Copies:
+		if s.Op.Doc == r.doc {
+			r.copying = append(r.copying, r.key(s.Op.Key))
+		}
+	case sim.Copied:
+		r.copying = nil
+	case sim.Compared:
+		if (s.Op.Doc == r.doc || s.Op.Doc == "") && s.By == r.driver { // or no document is there
+			r.compared(s)
+		}
+	case sim.Calls:
+		r.calls(s)
+	case sim.Called:
+		r.calling--
+	case sim.Switched:
+		if r.has(switches, r.state(), func(t *model.RebuildState) bool { return t.Named }) {
+			r.named = true
+		}
+	case sim.Ended:
+		r.turnOf(s.By).ended = true
+	default:
+	}
+}
+
+// looks is the health row as somebody reads it.
+func (r *Rebuild) looks(s sim.Step, row shard.Row) {
+	switch {
+	case s.Name == "index":
+		if t := r.turnOf(s.By); !t.read {
+			t.read, t.knows, t.at = true, row.RebuildAt != 0, row.RebuildAt
+		}
+	case s.By == r.driver && s.What == sim.Read && row.RebuildAt != 0 && row.RebuildSeal == 0:
+		r.counts()
+	}
+}
+
+func (r *Rebuild) turnOf(by int64) *turning {
+	if r.turns[by] == nil {
+		r.turns[by] = &turning{}
+	}
+	return r.turns[by]
+}
+
+// counts is the program that reads how many writes were missed. Its comparison may begin, where no
+// copy is on its way and every turn knows of the rebuild.
+func (r *Rebuild) counts() {
+	l := r.state()
+	l.Step, r.why = model.StepFilling, ""
+	for _, t := range r.turns {
+		if t.read && !t.ended && t.at != r.health.RebuildAt {
+			l.Turns[1] = model.Turning{Phase: model.TurnBegun}
+			r.why = "; a turn does not know of the rebuild"
+		}
+	}
+	for i, k := range r.copying {
+		if i < len(l.Late) {
+			l.Late[i] = model.Copying{Key: k}
+			r.why = "; the engine copies"
+		}
+	}
+	for _, o := range r.onWay {
+		if !o.turn {
+			l.Late[len(l.Late)-1] = model.Copying{Key: o.key, Delete: o.erase}
+			r.why = "; a copy is on its way"
+		}
+	}
+	r.step = model.StepFilling
+	if _, ok := r.take(l, func(t *model.RebuildState) bool { return t.Step == model.StepPass }); ok {
+		r.count(reads)
+		r.step, r.seen, r.why = model.StepPass, r.health.RebuildMissed, ""
+		for i := range r.onWay {
+			r.onWay[i].early = true
+		}
+	}
+}
+
+// compared is the program that reads the document in one of the indices.
+func (r *Rebuild) compared(s sim.Step) {
+	if r.step < model.StepPass || r.step >= model.StepClean {
+		return
+	}
+	l := r.state()
+	for _, o := range r.onWay {
+		if o.turn && o.early {
+			l.Late[0] = model.Copying{Key: o.key, Delete: o.erase, Turn: true, Early: true}
+		}
+	}
+	inOld := func(t *model.RebuildState) bool { return t.Step == model.StepOld }
+	if !s.Beside {
+		if r.step == model.StepNew {
+			_, clean := r.take(l, func(t *model.RebuildState) bool { return t.Step == model.StepClean })
+			if clean && s.Op.Fence == r.readFence {
+				r.reaches(model.StepClean, r.readKey, s.Op.Fence)
+				return
+			}
+		}
+		l.Step, l.Read = model.StepPass, model.None
+		if t, ok := r.take(l, inOld); ok {
+			r.reaches(model.StepOld, t.Read, s.Op.Fence)
+		} else {
+			r.step, r.why = model.StepPass, "; a missed write may still arrive"
+		}
+		return
+	}
+	from := l
+	if r.step != model.StepOld {
+		from.Step, from.Read = model.StepPass, model.None
+		from, _ = r.take(from, inOld)
+	}
+	inNew := func(t *model.RebuildState) bool { return t.Step == model.StepNew || t.Step == model.StepCopy }
+	t, ok := r.take(from, inNew)
+	switch {
+	case !ok:
+		r.step, r.why = model.StepPass, "; a missed write may still arrive"
+	case t.Step == model.StepNew && t.Read == model.None:
+		r.reaches(model.StepClean, t.Read, 0)
+	default:
+		r.reaches(t.Step, t.Read, s.Op.Fence)
+	}
+}
+
+func (r *Rebuild) reaches(step uint8, read model.Key, fence shard.Fence) {
+	r.step, r.readKey, r.readFence, r.why = step, read, fence, ""
+	r.count(compares)
+}
+
+// calls is a program that sends the call which switches the name.
+func (r *Rebuild) calls(s sim.Step) {
+	l := r.state()
+	if s.By != r.driver {
+		r.part(calls, "another program drives the rebuild, or none")
+	} else if r.has(calls, l, func(t *model.RebuildState) bool { return t.Step == model.StepSwitch }) {
+		r.step = model.StepSwitch
+	}
+	r.calling++
+}
+
+// applied is a version in the index that its name stands for.
+func (r *Rebuild) applied(s sim.Step) {
+	k := r.key(s.Op.Key)
+	r.fences[s.Op.Fence] = k
+	t := r.turnOf(s.By)
+	t.turn = model.Turning{Phase: model.TurnApplied, Knows: t.knows, Key: k, IntoNew: r.named}
+	if r.deletes.Has(k) {
+		r.erased = max(r.erased, k)
+	}
+	switch {
+	case !r.named:
+		r.old = k
+	case r.deletes.Has(k):
+		r.fresh, r.gone = model.None, k
+	default:
+		r.fresh, r.gone = k, model.None
+	}
+}
+
+// beside is a request to the new index.
+func (r *Rebuild) beside(s sim.Step) {
+	k, turn := r.fences[s.Op.Fence], s.Name == "index"
+	if s.Op.Key != "" {
+		k = r.key(s.Op.Key)
+	}
+	switch s.What {
+	case sim.Sent:
+		if turn {
+			l := r.state()
+			l.Turns[0] = r.turnOf(s.By).turn
+			r.has(mirrors, l, func(t *model.RebuildState) bool { return t.Turns[0].Copied })
+		}
+		r.onWay = append(r.onWay, onWay{by: s.By, turn: turn, key: k, erase: s.Op.Kind == shard.Delete})
+	case sim.Landed:
+		i := slices.IndexFunc(r.onWay, func(o onWay) bool { return o.by == s.By && o.turn == turn && o.key == k })
+		if i >= 0 {
+			r.onWay = slices.Delete(r.onWay, i, i+1)
+		}
+	default:
+		r.taken(s, k, turn)
+	}
+}
+
+// taken is what the new index makes of an item.
+func (r *Rebuild) taken(s sim.Step, k model.Key, turn bool) {
+	if s.Outcome.Kind != sink.Applied && s.Outcome.Kind != sink.Newer {
+		return
+	}
+	erase := s.Op.Kind == shard.Delete
+	l, what := r.state(), arrivesLate
+	if s.Outcome.Kind == sink.Applied && k < r.gone {
+		forgets := func(t *model.RebuildState) bool { return t.Gone == model.None && t.New == r.fresh }
+		var ok bool
+		if l, ok = r.take(l, forgets); !ok {
+			r.part(arrivesLate, "the new index has forgotten the delete of version %d", r.gone)
+		}
+	}
+	over := func(t *model.RebuildState) bool { return t.Late[0] == model.Copying{} }
+	t := r.turns[s.By]
+	switch {
+	case turn && t != nil && !t.ended && t.turn.Phase == model.TurnApplied && t.turn.Key == k && !t.turn.Missed:
+		what, l.Turns[0] = mirrors, t.turn
+		l.Turns[0].Copied = false
+		t.turn.Copied = true
+		over = func(t *model.RebuildState) bool { return t.Turns[0].Copied }
+	case !turn && s.By != 0 && s.By == r.driver && r.step >= model.StepPass && r.step < model.StepClean:
+		what, l.Step, l.Read = repairs, model.StepCopy, k
+		if erase {
+			l.Step = model.StepErase
+		}
+		r.step = model.StepPass
+		over = func(t *model.RebuildState) bool { return t.Step == model.StepPass }
+	default:
+		l.Late[0] = model.Copying{Key: k, Delete: erase, Turn: turn}
+	}
+	to, ok := r.take(l, over)
+	if s.Outcome.Kind == sink.Newer { // by fences; a version that is written twice has two
+		to.New, to.Gone = r.fresh, r.gone
+	}
+	r.judge(what, ok, "the model has no such step from %+v", l)
+	if want := r.shows(k, erase); ok && s.Outcome.Kind == sink.Applied && to.New != want {
+		r.part(what, "the model's new index holds version %d, and the real one %d", to.New, want)
+	}
+	r.fresh, r.gone = to.New, to.Gone
+}
+
+// shows is what an index shows once it took an item.
+func (r *Rebuild) shows(k model.Key, erase bool) model.Key {
+	if erase || r.deletes.Has(k) {
+		return model.None
+	}
+	return k
+}

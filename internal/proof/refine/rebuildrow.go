@@ -1,0 +1,155 @@
+package refine
+
+import (
+	"fmt"
+
+	"github.com/lullhq/lull/internal/proof/model"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/sim"
+)
+
+// wrote is a write of a row that was applied.
+func (r *Rebuild) wrote(s sim.Step) {
+	switch s.Write.Doc {
+	case r.doc:
+		if s.Write.Transition.Base() == shard.COMMIT {
+			r.commits(s)
+		}
+		r.committed = r.key(s.New.Committed)
+	case shard.HealthRow("search"):
+		r.ofHealth(s)
+		r.health = s.New
+	case shard.RunRow("rebuild-search"):
+		r.ofRun(s)
+	}
+}
+
+func (r *Rebuild) commits(s sim.Step) {
+	k, t := r.key(s.New.Committed), r.turns[s.By]
+	if t == nil || t.turn.Key != k {
+		return // what it is worth is up to the model of a document
+	}
+	l := r.state()
+	l.Turns[0], l.Owner = t.turn, 1
+	ends := func(to *model.RebuildState) bool { return to.Turns[0] == model.Turning{} && to.Committed >= k }
+	if r.has(commits, l, ends) {
+		t.turn = model.Turning{}
+	}
+}
+
+func (r *Rebuild) ofHealth(s sim.Step) {
+	l := r.state()
+	switch s.Write.Transition {
+	case shard.REBUILD:
+		if r.named {
+			r.old = max(r.fresh, r.gone)
+		}
+		r.named, r.fresh, r.gone, r.copying, r.step = false, model.None, model.None, nil, model.StepAnnounced
+		l = r.state()
+		l.Step = model.StepNone
+		r.has(announces, l, func(t *model.RebuildState) bool { return t.Announced })
+	case shard.MISS:
+		r.missed(s)
+	case shard.SEAL:
+		sealed := func(t *model.RebuildState) bool { return t.Sealed && t.Step == model.StepSeal }
+		if r.has(seals, l, sealed) && r.drives(seals, s) {
+			r.step = model.StepSeal
+		}
+	case shard.UNSEAL:
+		l.Step = model.StepAnnounced
+		r.has(unseals, l, func(t *model.RebuildState) bool { return !t.Sealed && t.Announced })
+		r.step = model.StepAnnounced
+	case shard.REBUILT:
+		what := givenUp
+		if l.Step = model.StepAnnounced; r.named {
+			what, l.Step = rebuilt, model.StepSwitched
+		}
+		r.has(what, l, func(t *model.RebuildState) bool { return !t.Announced && t.Step == model.StepDone })
+		r.step = model.StepDone
+	default:
+		r.same(s)
+	}
+}
+
+// same fails where another write of the health row changes what it says of a rebuild.
+func (r *Rebuild) same(s sim.Step) {
+	a, b := s.Old, s.New
+	if a.RebuildAt != b.RebuildAt || a.RebuildMissed != b.RebuildMissed || a.RebuildSeal != b.RebuildSeal ||
+		a.RebuildInto != b.RebuildInto {
+		r.part(Step(fmt.Sprintf("health: %s", s.Write.Transition)), "it changes what the row says of a rebuild")
+	}
+}
+
+// drives fails where the program that writes is not the one that drives the rebuild.
+func (r *Rebuild) drives(what Step, s sim.Step) bool {
+	return s.By == r.driver || r.part(what, "another program drives the rebuild, or none")
+}
+
+// missed is a turn that notes what the new index does not have.
+func (r *Rebuild) missed(s sim.Step) {
+	t, l := r.turns[s.By], r.state()
+	if s.New.RebuildMissed != s.Old.RebuildMissed+1 {
+		r.part(misses, "%d missed writes become %d", s.Old.RebuildMissed, s.New.RebuildMissed)
+		return
+	}
+	if t == nil || t.ended || t.turn.Marked {
+		r.count(missesLate)
+		return
+	}
+	t.turn.Missed, t.turn.Copied = true, false
+	l.Turns[0], l.Missed = t.turn, 0
+	if r.has(misses, l, func(to *model.RebuildState) bool { return to.Turns[0].Marked && to.Missed == 1 }) {
+		t.turn.Marked = true
+	}
+}
+
+// refused is a write that was refused.
+func (r *Rebuild) refused(s sim.Step) {
+	l := r.state()
+	switch s.Write.Transition {
+	case shard.MISS:
+		t := r.turns[s.By]
+		if t == nil || t.ended {
+			return
+		}
+		t.turn.Missed, t.turn.Copied = true, false
+		l.Turns[0] = t.turn
+		if t.at != r.health.RebuildAt {
+			l.Announced = false
+		}
+		r.has(missRefused, l, func(to *model.RebuildState) bool { return to.Turns[0] == model.Turning{} })
+	case shard.SEAL:
+		if l.Step == model.StepClean && !l.Sealed &&
+			r.has(sealRefused, l, func(t *model.RebuildState) bool { return t.Step == model.StepPass }) {
+			r.step = model.StepFilling
+		}
+	default:
+	}
+}
+
+// ofRun is a write of the row that says who drives the rebuild.
+func (r *Rebuild) ofRun(s sim.Step) {
+	switch s.Write.Transition.Base() {
+	case shard.STARTRUN:
+		l := r.state()
+		if l.Step > model.StepAnnounced && l.Step < model.StepSwitched {
+			killed := func(t *model.RebuildState) bool { return t.Step == model.StepAnnounced && t.Crashes == 0 }
+			r.has(takesOver, l, killed)
+			r.step = model.StepAnnounced
+		} else {
+			r.count(takesOver)
+		}
+		r.driver = s.By
+	case shard.SAVERUN:
+		if r.drives(saves, s) {
+			r.count(saves)
+		}
+	case shard.ENDRUN:
+		if r.drives(givesBack, s) {
+			r.count(givesBack)
+		}
+		r.driver = 0
+	default:
+		r.part(Step("run: "+s.Write.Transition.String()), "the row of a rebuild has no such write")
+	}
+}

@@ -1,0 +1,32 @@
+package forecast
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// What a comparison holds includes the simulations of the bill, which have events of their own.
+func TestAComparisonIsBoundedInMemory(t *testing.T) { // not parallel: it measures memory
+	if testing.Short() {
+		t.Skip("three simulations of 20,000 events")
+	}
+	l := Steady()
+	l.Rate, l.Documents, l.Lasting = MaxRate, MaxDocuments, Span(MaxEvents/MaxRate*time.Second)
+	c := comparer(t)
+	held := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapSys // never falls
+	}
+	before := held()
+	lines := ask(t, c, Question{Settings: c.Settings(), Load: l})
+	if last := lines[len(lines)-1]; last.Today == nil || last.Today.Events < MaxEvents*9/10 {
+		t.Fatalf("got %+v, want an outcome of %d events", last, MaxEvents)
+	}
+	if got := int64(held()-before) >> 20; got > memory {
+		t.Errorf("it held %d MB, want at most %d", got, memory)
+	} else {
+		t.Logf("it held %d MB", got)
+	}
+}
