@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // billedRows is lull's table with a meter: what AWS would have applied is billed, by the sizes of

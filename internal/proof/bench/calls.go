@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/proof/price"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // received counts what the batch cost to receive, and how many documents it has.

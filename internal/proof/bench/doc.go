@@ -3,8 +3,9 @@
 // that nobody types a figure there. The pages are the templates beside the code.
 //
 // Every contender gets the same messages at the same times, the same simulated latencies and the
-// same prices. lull is the real code of internal/receive, internal/index and internal/prune. The
-// peers are small honest programs, written here from what their documentation says they do.
+// same prices. lull is the real code of internal/pipeline/receive, internal/pipeline/index and
+// internal/pipeline/prune. The peers are small honest programs, written here from what their
+// documentation says they do.
 //
 // Time is virtual (testing/synctest), so requests, writes and freshness hold for any machine. The
 // scheduler decides which of two things happens first within one instant, so the last digit may

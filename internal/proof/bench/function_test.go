@@ -16,8 +16,8 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // weighed are the functions whose size the page shows.

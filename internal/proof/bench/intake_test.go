@@ -9,11 +9,11 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/sink"
 )
 

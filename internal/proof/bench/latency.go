@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // The simulated latencies, means of one request. A draw is half of its mean for certain and

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // Counts are what a contender asked for.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/blevesink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 var (
@@ -113,7 +113,7 @@ func put(t *testing.T, docs string, n *Numbers) {
 	}
 }
 
-func inMemory() sink.Sink { return memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}) }
+func inMemory() sink.Sink { return memorysink.New(clock.System{}, memorysink.Settings{Versions: true}) }
 
 // load is the load average of the last minute, as the kernel says it.
 func load() string {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/price"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // watched is the sink that every contender writes to: a search engine in memory, and who looks at
@@ -23,7 +23,7 @@ type watched struct {
 	meter *Meter
 
 	mu        sync.Mutex
-	engine    *memory.Sink
+	engine    *memorysink.Sink
 	docs      []watchedDoc
 	deletes   map[removal]int // their ranks: a delete has no content to carry one
 	fresh     []time.Duration
@@ -47,7 +47,7 @@ type waiting struct {
 	sent time.Time
 }
 
-func newWatched(clk clock.Clock, meter *Meter, engine *memory.Sink, trace *Trace) *watched {
+func newWatched(clk clock.Clock, meter *Meter, engine *memorysink.Sink, trace *Trace) *watched {
 	w := &watched{
 		clk: clk, meter: meter, engine: engine, docs: make([]watchedDoc, trace.Docs), deletes: map[removal]int{},
 	}
@@ -73,7 +73,7 @@ func (w *watched) arrive(e Event) {
 }
 
 // now is the engine at this moment.
-func (w *watched) now() *memory.Sink {
+func (w *watched) now() *memorysink.Sink {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.engine

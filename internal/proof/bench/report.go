@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/proof/plot"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/simulation/plot"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // The pages are templates: what a reader sees stands there, and the figures are asked for by name.

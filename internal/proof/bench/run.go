@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // Result is what one contender did with one scenario.

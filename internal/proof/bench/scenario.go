@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/proof/plot"
+	"github.com/lullhq/lull/internal/simulation/plot"
 )
 
 // Scenario is one run's circumstances: what arrives and how the stack is set. The zero values of

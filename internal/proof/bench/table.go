@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 // record is an item of a peer's table.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/proof/plot"
+	"github.com/lullhq/lull/internal/simulation/plot"
 )
 
 // Target is a line of the table of targets.

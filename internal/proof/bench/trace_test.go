@@ -8,7 +8,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 

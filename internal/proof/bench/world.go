@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/proof/price"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/simulation/price"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // Memory of the functions, as infra gives it to lull's; the peers' functions have receive's.
@@ -81,7 +82,7 @@ func newWorld(t testing.TB, s Scenario, trace *Trace, c Contender) *World {
 		set.Visibility = c.Visibility(cfg)
 	}
 	w.Queue = memory.NewQueue(w.clk, set)
-	engine := memory.NewSink(w.clk, memory.SinkSettings{Versions: c.Fenced, ForgetAfter: forgetAfter})
+	engine := memorysink.New(w.clk, memorysink.Settings{Versions: c.Fenced, ForgetAfter: forgetAfter})
 	w.watch = newWatched(w.clk, w.Meter, engine, trace)
 	w.Sink = w.watch
 	return w

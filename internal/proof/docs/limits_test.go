@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/tree"
-	"github.com/lullhq/lull/internal/payload"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 )
 

@@ -15,24 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-func TestEveryPackageHasALayerAndImportsNothingFurtherOut(t *testing.T) {
-	t.Parallel()
-	linked := list(t)
-	for _, path := range ours(linked) {
-		at, ok := layerOf(path)
-		if !ok {
-			t.Errorf("%s belongs to no layer: place it in layers", path)
-			continue
-		}
-		for _, imported := range linked[path].Imports {
-			if further, known := layerOf(imported); known && further > at {
-				t.Errorf("%s imports %s: %s must not know %s", path, imported, layers[at].name, layers[further].name)
-			}
-		}
-	}
-}
-
-func TestNoPackageLinksWhatItsLayerMustNot(t *testing.T) {
+func TestNoPackageLinksWhatItMustNot(t *testing.T) {
 	t.Parallel()
 	linked := list(t)
 	for _, r := range rules {
@@ -107,42 +90,28 @@ func TestRulesFindFaults(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"internal/shard": "protocol", "internal/shard/shardtest": "proof", "internal/config": "seams",
-		"internal/config/yamlfile": "wings", "internal/new": "",
+		module + "/internal/shard": "internal/shard", module + "/internal/seam/queue": "internal/seam", module + "/event": "event",
+		module + "/sink/internal/exchange": "sink", "github.com/aws/aws-sdk-go-v2/internal/x": "", module + "x/event": "",
 	} {
-		got := ""
-		if at, ok := layerOf(module + "/" + path); ok {
-			got = layers[at].name
-		}
-		if got != want {
-			t.Errorf("%s is in layer %q, want %q", path, got, want)
+		if got := folderOf(path); got != want {
+			t.Errorf("%s is in folder %q, want %q", path, got, want)
 		}
 	}
-}
-
-// layerOf is a package's layer, by its number.
-func layerOf(path string) (at int, ok bool) {
-	folder, found := strings.CutPrefix(path, module+"/")
-	if found && strings.HasSuffix(folder, "test") {
-		folder = "internal/proof"
-	}
-	longest := 0
-	for i, l := range layers {
-		for _, f := range l.folders {
-			if found && under(folder, []string{f}) && len(f) > longest {
-				at, ok, longest = i, true, len(f)
-			}
-		}
-	}
-	return at, ok
 }
 
 // holds reports whether the rule is about a package.
 func (r rule) holds(path string) bool {
-	at, ok := layerOf(path)
 	folder := strings.TrimPrefix(path, module+"/")
-	return ok && !under(folder, r.but) &&
-		(slices.Contains(r.of, layers[at].name) || under(folder, r.of) && !strings.HasSuffix(path, "test"))
+	return under(path, []string{module}) && under(folder, r.of) && !under(folder, r.but) && !isSuite(path)
+}
+
+// below is the folders of packages of ours.
+func below(paths []string) []string {
+	folders := make([]string, len(paths))
+	for i, path := range paths {
+		folders[i] = strings.TrimPrefix(path, module+"/")
+	}
+	return folders
 }
 
 // faults lists what a package links against the rule, each with the shortest chain of imports that

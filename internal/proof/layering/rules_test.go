@@ -5,35 +5,10 @@ import "slices"
 // module is the import path that everything of ours begins with.
 const module = "github.com/lullhq/lull"
 
-// layers are the packages' places, from the inside out, by folder. The longest folder counts; a
-// package whose name ends with "test" is a conformance suite, and belongs to the proof wing.
-var layers = []struct {
-	name    string
-	folders []string
-}{
-	{"protocol", []string{"internal/shard"}},
-	{"seams", []string{
-		"event", "source", "sink", "setting", "internal/archive", "internal/backoff", "internal/clock",
-		"internal/commitfeed", "internal/config", "internal/deadletter", "internal/enrich", "internal/exchange", "internal/fanout", "internal/flight", "internal/journal", "internal/names", "internal/objects",
-		"internal/queue", "internal/rows", "internal/schedule", "internal/terminal",
-		"internal/transition", "internal/version",
-	}},
-	{"use cases", []string{
-		"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive", "internal/feed",
-		"internal/operate", "internal/rebuild", "internal/reconcile", "internal/replay", "internal/verify",
-	}},
-	{"wings", []string{
-		"internal/aws", "internal/bridge", "internal/console", "internal/enrich/httpcall", "internal/local", "internal/payload", "internal/config/yamlfile",
-		"sink/blevesink", "sink/elasticsearch", "sink/opensearch", "sink/postgres", "sink/typesense", "sink/vertex", "sink/webhook", "sink/builtin", "internal/release",
-	}},
-	{"proof", []string{"internal/proof"}},
-	{"wiring", []string{"functions", "cmd", "infra", "e2e", "localstack", "examples", "internal/release/build"}},
-}
-
-// A rule says what some packages must not link, whatever the layers say.
+// A rule says what some packages must not link, whatever lies between.
 type rule struct {
 	name   string
-	of     []string // layers, or folders below the module
+	of     []string // folders below the module
 	but    []string // folders that it is not about
 	forbid []string // import paths, each with everything below it
 	direct []string // as forbid, but direct imports only: fmt itself links os
@@ -43,7 +18,10 @@ type rule struct {
 var (
 	aws   = []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-lambda-go"}
 	cdk   = []string{"github.com/aws/aws-cdk-go", "github.com/aws/constructs-go", "github.com/aws/jsii-runtime-go"}
-	local = []string{module + "/internal/local", module + "/internal/proof"}
+	local = []string{
+		module + "/internal/local", module + "/internal/fault", module + "/internal/simulation", module + "/internal/proof",
+		module + "/sink/memorysink",
+	}
 	bolt  = []string{"go.etcd.io/bbolt"}
 	heavy = []string{
 		"github.com/blevesearch", "github.com/spf13", "github.com/goccy/go-yaml", "github.com/rabbitmq",
@@ -53,20 +31,35 @@ var (
 		"testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine",
 		"github.com/cockroachdb/datadriven",
 	}
-	kinds = []string{module + "/sink/elasticsearch", module + "/sink/opensearch", module + "/sink/postgres", module + "/sink/typesense", module + "/sink/vertex", module + "/sink/webhook", module + "/sink/blevesink", module + "/sink/builtin"}
+	kinds = []string{
+		module + "/sink/elasticsearch", module + "/sink/opensearch", module + "/sink/postgres", module + "/sink/typesense",
+		module + "/sink/vertex", module + "/sink/webhook", module + "/sink/blevesink", module + "/sink/memorysink",
+		module + "/sink/builtin",
+	}
 )
 
 var rules = []rule{
 	{
-		name: "the protocol is pure", of: []string{"protocol"},
+		name: "the protocol is pure", of: []string{"internal/shard"},
 		forbid: slices.Concat(aws, cdk, heavy, bolt, testOnly), direct: []string{"log", "os", "net", "database"},
 	},
 	{
-		name: "seams and use cases know no vendor", of: []string{"seams", "use cases"},
+		name: "seams and use cases know no vendor",
+		of: []string{
+			"event", "source", "sink", "setting", "internal/terminal", "internal/seam", "internal/config", "internal/deploy",
+			"internal/pipeline", "internal/operator",
+		},
+		but: append([]string{
+			"internal/config/yamlfile", "internal/deploy/release", "internal/operator/bridge/rabbitmq",
+		}, below(kinds)...),
 		forbid: slices.Concat(aws, cdk, heavy, bolt, testOnly),
 	},
 	{
-		name: "the local half runs without AWS", of: []string{"internal/local"},
+		name: "use cases know neither half of a seam", of: []string{"internal/pipeline", "internal/operator"},
+		forbid: append([]string{module + "/internal/aws"}, slices.Concat(local, kinds)...),
+	},
+	{
+		name: "the local half runs without AWS", of: []string{"internal/local", "internal/fault"},
 		forbid: slices.Concat(aws, cdk, heavy, testOnly, []string{module + "/internal/aws"}),
 	},
 	{
@@ -81,11 +74,11 @@ var rules = []rule{
 	},
 	{name: "settings know kinds by their registration", of: []string{"internal/config"}, forbid: kinds},
 	{
-		name: "the simulator is not lull dev", of: []string{"internal/proof/sim"},
+		name: "the simulator is not lull dev", of: []string{"internal/simulation/sim"},
 		forbid: []string{module + "/internal/local/dev", module + "/internal/local/server"},
 	},
 	{
-		name: "the command line provisions nothing", of: []string{"cmd"},
+		name: "the command line provisions nothing", of: []string{"cmd", "command"},
 		forbid: append(cdk, module+"/infra"),
 	},
 }

@@ -10,17 +10,17 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/proof/sim"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/receive"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -39,6 +39,7 @@ type breaks struct {
 	undeleted []string
 	unlogged  string // a function
 	payloads  bool   // payloads by reference cannot be loaded
+	feed      bool   // the commit feed's pipe cannot tell a commit
 	off       string // the function whose clock is off
 	by        time.Duration
 	from      time.Duration // in place of stopAt
@@ -65,6 +66,7 @@ func newStack(t testing.TB, o sim.Options, b breaks) (*stack, *sim.World) {
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
 	cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}}
 	cfg.Archive.Keep = 14 * 24 * time.Hour
+	cfg.CommitFeed = true
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
@@ -167,6 +169,11 @@ func (s *stack) Note(id int64, n journal.Note) {
 	if n.Step == journal.Committed && s.now().Sub(sim.Begin()) >= stopAt {
 		s.wrote++
 	}
+	// ExecutionFailed is "the number of executions of a pipe that failed" (eventbridge/latest/userguide,
+	// "Monitoring Amazon EventBridge"). A pipe tries again: one failure a commit is the least.
+	if n.Step == journal.Committed && s.feed && s.stopped() {
+		s.put(s.now(), alarms.OnPipe("ExecutionFailed", names.Of(s.cfg).Feed()), 1)
+	}
 }
 
 func (s *stack) lambda(function, metric string) alarms.Metric {
@@ -214,7 +221,9 @@ func (s *stack) look(w *sim.World, now time.Time) {
 }
 
 // alarmsOf are all alarms of the stack.
-func (s *stack) alarms() []alarms.Alarm { return append(s.sink.Alarms(), alarms.OfStack(s.cfg)...) }
+func (s *stack) alarms() []alarms.Alarm {
+	return slices.Concat(s.sink.Alarms(), alarms.OfStack(s.cfg), alarms.OfPipe(names.Of(s.cfg).Feed(), 0))
+}
 
 // ring is an alarm that went off.
 type ring struct {

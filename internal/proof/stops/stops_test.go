@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/proof/sim"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"go.uber.org/goleak"
 )
 
@@ -69,7 +69,7 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 		for _, w := range section.ways {
 			// Many permissions stop the same calls.
 			alike := fmt.Sprintf(
-				"%s %p %v %p %v %v %v %v %v %v",
+				"%s %p %v %p %v %v %v %v %v %v %v",
 				w.traffic,
 				w.breaks.fails,
 				w.breaks.fates,
@@ -78,6 +78,7 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 				w.breaks.undeleted,
 				w.breaks.unlogged,
 				w.breaks.payloads,
+				w.breaks.feed,
 				w.breaks.off,
 				w.limit,
 			)

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/proof/tree"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -366,7 +366,9 @@ func otherWays() []way {
 			breaks: breaks{fates: map[string]sim.Fate{"prune": sim.Denied}},
 			limit:  threes,
 		},
+		{name: "the commit feed's function or its bus refuses every call", breaks: breaks{feed: true}},
 	}
+	named := len(all)
 	for _, f := range []string{"receive", "index", "prune", "dlq"} {
 		w := way{traffic: live, limit: hot}
 		if f == "prune" || f == "dlq" {
@@ -399,6 +401,6 @@ func otherWays() []way {
 			all[i].limit = hot
 		}
 	}
-	slices.SortStableFunc(all[18:], func(a, b way) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(all[named:], func(a, b way) int { return strings.Compare(a.name, b.name) })
 	return all
 }
