@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// MetaField is the member that lull writes beside a document's own, so that an operator can verify
-// from the sink's side.
+// MetaField is the member that lull adds to a document, so that an operator can verify the sink
+// from its side.
 const MetaField = "_lull"
 
 // Meta is the content of MetaField.
@@ -26,7 +26,7 @@ type Meta struct {
 	Indexed time.Time   `json:"indexed_at"` // UTC, microseconds
 }
 
-// Meta is what a sink stores beside the op's document.
+// Meta is what a sink stores with the op's document.
 func (op Op) Meta() Meta {
 	return Meta{
 		Version: op.Version, Key: op.Key.String(), Fence: op.Fence,
@@ -37,7 +37,7 @@ func (op Op) Meta() Meta {
 // JSON is the text of a Meta.
 func (m Meta) JSON() []byte {
 	text, err := json.Marshal(m)
-	if err != nil { // a year beyond 9999, which no clock of ours says
+	if err != nil { // a year beyond 9999, which our clocks never show
 		m.Indexed = time.Time{}
 		text, _ = json.Marshal(m)
 	}
@@ -68,22 +68,29 @@ type DocumentError struct {
 	Field string // a field's name, "" where none is to blame
 }
 
-// Error is what an Outcome gives as its reason.
+// Error returns the reason for an Outcome.
 func (e *DocumentError) Error() string { return Reason(e.Class, e.Field) }
 
-// Outcome is the answer for an op whose document is at fault: Rejected.
+// Outcome is the answer for an op whose document is to blame: Rejected.
 func (e *DocumentError) Outcome() Outcome { return Outcome{Kind: Rejected, Reason: e.Error()} }
 
-// plainField is a field name that may be printed. Names come from documents too: one that looks
-// like anything but a name is content.
+// plainField matches a field name that may be printed. Documents can contain any name, so an
+// unusual name counts as content.
 var plainField = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,64}$`)
 
-// Reason joins a class and a field's name, "" for none. A name that might be content is left out.
-func Reason(class, field string) string {
-	if field == "" || !plainField.MatchString(field) {
+// PlainName reports whether a field's name may be printed, because it looks like a name and not
+// like content.
+func PlainName(name string) bool { return plainField.MatchString(name) }
+
+// Reason joins a class and a field's name, "" for none. It omits a name that might be content.
+func Reason(class, field string) string { return Named(class, "field", field) }
+
+// Named is Reason of a name that is something else than a field, such as a table.
+func Named(class, what, name string) string {
+	if name == "" || !PlainName(name) {
 		return class
 	}
-	return class + ": field " + field
+	return class + ": " + what + " " + name
 }
 
 // Plain checks that a document is a JSON object that a sink can hold, and returns a copy on one
@@ -138,7 +145,8 @@ func Unseal(sealed []byte) (m Meta, plain []byte, ok bool, err error) {
 	return m, plain, true, nil
 }
 
-// Detach is Unseal for a sink whose meta is other JSON than Meta's; nil where there is none.
+// Detach is Unseal for a sink that stores its own form of meta as JSON. meta is nil if there is
+// none.
 func Detach(sealed []byte) (meta, plain []byte, err error) {
 	b := bytes.NewBuffer(make([]byte, 0, len(sealed)))
 	if err := json.Compact(b, sealed); err != nil || b.Bytes()[0] != '{' {
@@ -150,7 +158,7 @@ func Detach(sealed []byte) (meta, plain []byte, err error) {
 		return nil, plain, nil
 	}
 	begin, end := name.Index, value.Index+len(value.Raw)
-	switch { // one of its commas goes, too
+	switch { // one of the commas around it is removed, too
 	case plain[end] == ',':
 		end++
 	case plain[begin-1] == ',':

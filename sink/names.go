@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// Placeholder stands for the collection's name in [Settings].Index.
+// Placeholder is replaced by the collection's name in [Settings].Index.
 const Placeholder = "{collection}"
 
 // Names turns collections into the names of their indices and back.
@@ -16,8 +16,8 @@ type Names struct {
 	only           event.Collection // of an index without placeholder
 }
 
-// NewNames reads [Settings].Index. Without [Placeholder] it is one index, and collections must be
-// the one that is written there.
+// NewNames reads [Settings].Index. Without [Placeholder] the pattern is one index, and collections
+// must be the one collection that is written there.
 func NewNames(pattern string, collections []event.Collection) (Names, error) {
 	prefix, suffix, found := strings.Cut(pattern, Placeholder)
 	if strings.Contains(suffix, Placeholder) {
@@ -58,7 +58,8 @@ func (n Names) Collection(index string) (event.Collection, bool) {
 	return c, ok && c.Validate() == nil
 }
 
-// Wildcard matches every index that may be one of them, and others: * stands for a collection.
+// Wildcard is a pattern that matches all these indices, and may match others. * is in the place of
+// the collection.
 func (n Names) Wildcard() string {
 	if n.only != "" {
 		return n.prefix
@@ -66,5 +67,5 @@ func (n Names) Wildcard() string {
 	return n.prefix + "*" + n.suffix
 }
 
-// Distinct reports whether the wildcard says more than "every index".
+// Distinct reports whether the wildcard is narrower than "every index".
 func (n Names) Distinct() bool { return n.prefix != "" || n.suffix != "" }

@@ -22,44 +22,49 @@ type Mirror interface {
 type Rebuilder interface {
 	Mirror
 
-	// Standing says what the name of a collection's index stands for. An error that is ErrUnfit says
-	// why it cannot be rebuilt as it is, and what to do.
+	// Standing returns the index behind the name of a collection. An ErrUnfit says why the index
+	// cannot be rebuilt as it is, and what to do.
 	Standing(ctx context.Context, c event.Collection) (Standing, error)
-	// Create makes an empty index that no reader finds. Its settings and mapping are those of
-	// n.Like, with what n has in their place.
+	// Create makes an empty index that no reader finds. It has the settings and mapping of n.Like,
+	// except for what n replaces.
 	Create(ctx context.Context, n NewIndex) error
-	// Fill copies every document of f.From that f.Into does not have, or has in an older version, by
-	// the engine itself. It goes on with a copy that is under way, and returns once it has ended. A
-	// context that ends leaves it under way. ErrNoCopy says that the engine cannot do it.
+	// Fill lets the engine copy each document of f.From that f.Into lacks or has in an older
+	// version. If a copy is already running, Fill waits for that one. It returns when the copy has
+	// ended. If the context ends, the copy keeps running. ErrNoCopy says that the engine cannot
+	// copy.
 	Fill(ctx context.Context, f Fill) (Filled, error)
-	// StopFill ends copies into an index that are under way, and returns when they have ended.
+	// StopFill stops running copies into an index, and returns when they have ended.
 	StopFill(ctx context.Context, into string) error
-	// Walk calls f with every document that the index held when it began, some at a time.
+	// Walk calls f with every document that the index held at the start, several at a time.
 	Walk(ctx context.Context, index string, f func([]Versioned) error) error
-	// VersionsOf are those of documents as they are now, in the order asked; -1 for one that is missing.
+	// VersionsOf returns the current versions of documents, in the order asked; -1 for a missing
+	// document.
 	VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error)
-	// Transfer writes documents as they are now in one index to the other, unless that has them as
-	// new. One outcome for each, in their order: Applied also for one that the first lacks.
+	// Transfer writes the current documents of one index to another, unless the other has a version
+	// at least as new. It returns one outcome for each, in their order. If the first index lacks a
+	// document, its outcome is Applied, too.
 	Transfer(ctx context.Context, c event.Collection, from, into string, ids []string) ([]Outcome, error)
 	// Erase deletes documents from an index, unless that has a newer version.
 	Erase(ctx context.Context, c event.Collection, index string, docs []Versioned) []Outcome
-	// Switch lets the name of the collection, and every other name of from, stand for into. It is one
-	// step for readers and writers. Where from has the name itself it is deleted in the same step.
+	// Switch moves the name of the collection, and every other name of from, to into. Readers and
+	// writers see one step. If from itself has the name, it is deleted in the same step. After the
+	// deadline of ctx by the time of day, Switch sends nothing: a timer does not run while a
+	// machine is suspended.
 	Switch(ctx context.Context, c event.Collection, from, into string) error
-	// Settle takes away what an index that was switched to needs no more.
+	// Settle removes what an index no longer needs after the switch to it.
 	Settle(ctx context.Context, index string) error
-	// Earlier names the indices that rebuilds of the collection have left, and that no name stands
-	// for, the newest first.
+	// Earlier returns the indices that rebuilds of the collection have left and that have no name,
+	// the newest first.
 	Earlier(ctx context.Context, c event.Collection) ([]string, error)
-	// Drop deletes an index. One that is missing is deleted already.
+	// Drop deletes an index. A missing index counts as deleted.
 	Drop(ctx context.Context, index string) error
 }
 
-// Standing is what the name of a collection's index stands for.
+// Standing is the index behind the name of a collection.
 type Standing struct {
-	Name      string // that readers and lull use
-	Index     string // the index that it stands for
-	Alias     bool   // false where the index has that name itself
+	Name      string // the name that readers and lull use
+	Index     string // the index behind the name
+	Alias     bool   // false if the index itself has that name
 	Documents int64
 }
 
@@ -67,9 +72,9 @@ type Standing struct {
 type NewIndex struct {
 	Collection event.Collection
 	Name       string
-	Like       string // the index whose settings and mapping it has
-	Mapping    []byte // JSON of the engine, in place of the mapping; nil for the same
-	Settings   []byte // JSON of the engine, over the settings; nil for the same
+	Like       string // the index whose settings and mapping it copies
+	Mapping    []byte // JSON of the engine, instead of the mapping; nil to copy it
+	Settings   []byte // JSON of the engine, merged over the settings; nil to copy them
 }
 
 // Fill is an order to copy one index into another.
@@ -93,7 +98,8 @@ type RefusedCopy struct {
 	Reason string // class and field, never content
 }
 
-// Versioned is a document's id in its index, and its version there: the fence, of what lull wrote.
+// Versioned is a document's id in its index, and its version there. For documents of lull the
+// version is the fence.
 type Versioned struct {
 	ID      string
 	Version int64
@@ -102,6 +108,6 @@ type Versioned struct {
 var (
 	// ErrUnfit says that a collection's index cannot be rebuilt as it is.
 	ErrUnfit = errors.New("cannot be rebuilt as it is")
-	// ErrNoCopy says that an engine cannot copy an index by itself, or does not let us.
+	// ErrNoCopy says that an engine cannot copy an index itself, or does not allow it.
 	ErrNoCopy = errors.New("the engine cannot copy an index")
 )

@@ -6,16 +6,15 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Settings are what lull.yaml says about one sink: what every kind has, and the options of its
-// kind.
+// Settings are the settings of one sink: those that every kind has, and the options of its kind.
 type Settings struct {
 	// Kind names what the sink is; required.
 	Kind string `json:"kind"`
 	// URL is the address of a sink that outlives the process; required for a kind with
 	// [Kind.Schemes], empty for the others.
 	URL string `json:"url"`
-	// Index is the name of the index; {collection} stands for the collection's name. Required
-	// where [Kind.NeedsIndex]; default for the others: "lull-{collection}".
+	// Index is the name of the index; {collection} is replaced by the collection's name. Required
+	// if [Kind.NeedsIndex]; default for other kinds: "lull-{collection}".
 	Index string `json:"index"`
 	// LiveQueue is the name of an SQS queue that exists already and becomes the sink's live queue
 	// (docs/deploy.md says what it must be like). Empty means that the stack makes one.
@@ -23,13 +22,13 @@ type Settings struct {
 	// Versions says whether the sink compares the fence itself. Nil means what its kind can do.
 	Versions *bool `json:"versions"`
 	// ApplyDelay is how long the sink may still apply a request after we hung up. Nil means 0s with
-	// versions, otherwise what its kind says.
+	// versions, otherwise the default of its kind.
 	ApplyDelay *time.Duration `json:"applyDelay"`
-	// Unchanged says what becomes of a document whose bytes the sink has already: "write" or "keep".
-	// Default "write".
+	// Unchanged says what happens to a document whose bytes the sink already has: "write" or
+	// "keep". Default "write".
 	Unchanged Unchanged `json:"unchanged"`
-	// Generation is a text that an operator changes to have every document written anew: what was
-	// committed under another one is not recognised. Default none.
+	// Generation is a text that an operator changes to have every document written again. A commit
+	// under another generation does not count as unchanged. Default none.
 	Generation string `json:"generation"`
 	// Auth is how requests are authenticated.
 	Auth Auth `json:"auth"`
@@ -39,23 +38,23 @@ type Settings struct {
 	// BulkBytes is the most bytes of one bulk request; a larger document goes alone. Default 5MB.
 	BulkBytes setting.Size `json:"bulkBytes"`
 	// MaxDocumentsPerSecond is the most documents that all flights together send to the sink, in
-	// thousandths a second. Nil for no ceiling.
+	// thousandths a second. Nil means that there is no limit.
 	MaxDocumentsPerSecond *setting.Rate `json:"maxDocumentsPerSecond"`
-	// MaxConcurrency is the most invocations of its index function at once. Nil for what the stack
-	// says of all sinks.
+	// MaxConcurrency is the most invocations of its index function at once. Nil means the stack's
+	// setting for all sinks.
 	MaxConcurrency *int `json:"maxConcurrency"`
 
-	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the
+	// Options are the options of the kind, of the same struct type as [Kind.Options]. Nil means the
 	// defaults.
 	Options any `json:"-"`
 }
 
-// Unchanged is what becomes of a document whose bytes the sink has already.
+// Unchanged is what happens to a document whose bytes the sink already has.
 type Unchanged string
 
 // The values of Settings.Unchanged.
 const (
-	Write Unchanged = "write" // it is written all the same
+	Write Unchanged = "write" // it is written again
 	Keep  Unchanged = "keep"  // it is committed without a write
 )
 
@@ -94,7 +93,7 @@ type Auth struct {
 // Capabilities are what a sink can do. The protocol's times and the suite in package sinktest
 // follow from them.
 type Capabilities struct {
-	// Versions: a write whose fence is smaller than the one the sink holds is refused ([Newer]).
+	// Versions: a write whose fence is smaller than the sink's fence is refused ([Newer]).
 	Versions bool
 	// ApplyDelay is how long a sink without versions may still apply a request after the caller
 	// hung up. It is part of every lease. 0 means [DefaultApplyDelay].
@@ -102,8 +101,8 @@ type Capabilities struct {
 	// MaxDocuments is the most documents that one request can have: 1 for an engine that takes one
 	// document a call. 0 means that bulkDocuments alone bounds it.
 	MaxDocuments int
-	// MinInterval is the least time between two writes of one document that the engine takes. 0 is for
-	// any.
+	// MinInterval is the least time between two writes of one document that the engine accepts. 0
+	// means that there is no limit.
 	MinInterval time.Duration
 	// Generation: the sink is a [Generator]. Without it, unchanged: keep is refused.
 	Generation bool
@@ -113,8 +112,8 @@ type Capabilities struct {
 const DefaultApplyDelay = 30 * time.Second
 
 // Capabilities are what the sink can do with these settings. A kind that is not registered in this
-// process counts as one without versions, unless the settings say otherwise: the longer lease is
-// the safe one.
+// process counts as one without versions, unless the settings say otherwise. The longer lease is
+// the safe choice.
 func (s Settings) Capabilities() Capabilities {
 	c := Capabilities{Versions: s.Versions != nil && *s.Versions}
 	if kind, ok := Lookup(s.Kind); ok {

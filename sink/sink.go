@@ -73,83 +73,106 @@ type Sink interface {
 	// no answer are Unknown; those that were certainly never sent are Throttled and Apart. Ops name
 	// distinct documents.
 	Write(ctx context.Context, ops []Op) []Outcome
-	// Ping asks whether the sink would work, without touching a document. An error that is ErrDenied
-	// says that the sink is there and does not let us ask. It may take writes all the same. After any
-	// other error the sink cannot be reached, or is not ready.
+	// Ping asks whether the sink works, without touching a document. ErrDenied means that the sink
+	// answers but does not allow the question. Writes may still succeed. After any other error the
+	// sink cannot be reached, or is not ready. ErrAway means that the sink itself says so.
 	Ping(ctx context.Context) error
 }
 
-// ErrDenied is the error of a sink that is there and denies what was asked: the credentials may not
-// do this. Match it with errors.Is. It says nothing about any other request.
+// ErrDenied is the error of a sink that answers, but denies the request: the credentials do not
+// allow it. Match it with errors.Is. It says nothing about any other request.
 var ErrDenied = errors.New("the sink denies access")
+
+// ErrAway is the error of a sink that answers, but cannot serve requests at the moment: it is
+// starting, overloaded or under maintenance. The same request may succeed later. Match it with
+// errors.Is.
+var ErrAway = errors.New("the sink is away for now")
 
 // Reader reads a sink back, for commands and tests.
 type Reader interface {
 	// Get returns the document, or false.
 	Get(ctx context.Context, doc event.DocID) (Stored, bool, error)
-	// All calls f for each document, sorted by collection and id, until it returns an error. A
-	// document whose mark cannot be read may have its Doc only.
+	// All calls f for each document, sorted by collection and id, until it returns an error. If a
+	// document's mark cannot be read, it may have only its Doc.
 	All(ctx context.Context, f func(Stored) error) error
-	// Search returns the documents that contain every word of the query's text, best first. What a
-	// word is, and which forms of it count as the same, is each engine's own. With Prefix the last word
-	// is also found where words begin with it, in whatever case.
+	// Search returns the documents that contain every word of the query's text, best first. Each
+	// engine decides what a word is, and which of its forms are equal. With Prefix, the last word
+	// may be the beginning of a word, in any case.
 	Search(ctx context.Context, q Query) ([]Stored, error)
 }
 
-// Sampler is a sink with versions that can name a document. Before documents that are all new die
-// of a refusal, one that is named is read back and written once more, with an older fence. So a
-// sink with versions refuses what is in a document before it compares fences.
+// Sampler is a sink with versions that can name an existing document. If the sink refuses documents
+// that are all new, lull tests it before they become dead letters. It reads the named document back
+// and writes it again with an older fence. For that test, a sink with versions must check a
+// document's contents before it compares fences.
 type Sampler interface {
-	// Sample names a document of the collection that lull wrote, any one, or returns false where there
-	// is none. It may be gone by now.
+	// Sample names any document of the collection that lull wrote, or returns false if there is
+	// none. The document may have been deleted since.
 	Sample(ctx context.Context, c event.Collection) (event.DocID, bool, error)
 }
 
-// Marker is a Reader that reads the marks of many documents at once. A Reader may be one, so that
+// Marker is a Reader that reads the marks of many documents at once. It is optional. With it,
 // comparing a collection with its rows takes one request for a hundred documents.
 type Marker interface {
-	// Marks returns what lull wrote beside each document, as it is now and without its content, in
-	// the order asked. A document that is missing, or is not lull's, is the zero Stored. One whose
-	// mark cannot be read has its Doc only.
+	// Marks returns the current mark of each document, without its content, in the order asked. The
+	// zero Stored means that the document is missing or is not lull's. If a mark cannot be read, it
+	// has only its Doc.
 	Marks(ctx context.Context, docs []event.DocID) ([]Stored, error)
 }
 
-// Auditor is a Reader that can be compared with a source document by document. A Reader may be one.
-// Then `lull verify` goes on where it stopped, and sees what lull did not write. A document that
-// lull did not write, or whose mark cannot be read, has its Doc and Document only.
+// Auditor is a Reader that can be compared with a source document by document. It is optional. With
+// it, `lull verify` continues where it stopped, and sees documents that lull did not write. Such a
+// document, or one whose mark cannot be read, has only its Doc and Document.
 type Auditor interface {
-	// Range calls f for each document of a collection whose id is greater than after, by id, until f
-	// returns an error. An empty after is before the first one.
+	// Range calls f for each document of a collection whose id is greater than after, by id, until
+	// f returns an error. An empty after means all documents.
 	Range(ctx context.Context, c event.Collection, after string, f func(Stored) error) error
-	// Documents returns documents as they are now, in the order asked. One that is missing is the zero
-	// Stored.
+	// Documents returns the current documents, in the order asked. The zero Stored means that a
+	// document is missing.
 	Documents(ctx context.Context, docs []event.DocID) ([]Stored, error)
 }
+
+// Omitter is a Reader whose engine may store a document without making all its values searchable.
+// An example is a text if the mapping requires a number.
+type Omitter interface {
+	// Omitted counts such documents of a collection, only among those that lull wrote.
+	Omitted(ctx context.Context, c event.Collection) (Omitted, error)
+}
+
+// Omitted are documents with values that searches do not find.
+type Omitted struct {
+	Documents int64
+	Some      []event.DocID // MaxOmitted at most
+	Fields    []string      // at most MaxOmitted of their fields, only plain names: see [PlainName]
+}
+
+// MaxOmitted is how many documents and fields Omitted names.
+const MaxOmitted = 10
 
 // Generator is a sink that tells its indices apart from others of the same name. Only such a sink
 // may have unchanged: keep. The row of a document says which generation has its bytes.
 type Generator interface {
-	// Generation names the index that holds the collection's documents now: never the same text for
-	// an index that was made anew under its name, and always the same while it stays. An empty text
-	// says that nothing can be recognised there. Examples are an alias of several indices, and an
-	// index that does not give documents back as they were written.
+	// Generation names the index that now holds the collection's documents. An index keeps its
+	// text, and an index that was created again under the same name gets another. An empty text
+	// means that unchanged documents cannot be recognised. Examples are an alias of several
+	// indices, and an index that returns documents differently from how they were written.
 	Generation(ctx context.Context, c event.Collection) (string, error)
 }
 
 // Query is a plain search.
 type Query struct {
 	Text       string
-	Field      string           // with dots between the names of nested ones; empty for all fields
+	Field      string           // with dots between the names of nested fields; empty for all fields
 	Collection event.Collection // empty for all collections
 	Limit      int              // how many documents at most; 0 or less finds none
 	// Prefix says that the last word may be the beginning of a word; see [Query.Parts].
 	Prefix bool
 }
 
-// Parts takes the text of a query apart: what holds whole words, and the last word where it may be
-// the beginning of one. A text that ends with white space holds whole words only. What is nothing
-// but punctuation is left out: engines take some of it for operators. Every engine uses Parts, so
-// that all of them agree.
+// Parts splits the text of a query: the whole words, and the last word if it may be the beginning
+// of one. A text that ends with white space has only whole words. Words of punctuation alone are
+// removed, because engines treat some of them as operators. Every engine uses Parts, so that all of
+// them agree.
 func (q Query) Parts() (whole, beginning string) {
 	whole = q.Text
 	if last, _ := utf8.DecodeLastRuneInString(whole); q.Prefix && !unicode.IsSpace(last) {

@@ -51,7 +51,8 @@ func documents(n, bodyWords int) []sink.Op {
 	return ops
 }
 
-// BenchmarkWrite writes batches of 500, from one writer and from two; docs/s is what matters.
+// BenchmarkWrite writes batches of 500, from one writer and from two. The important figure is
+// docs/s.
 func BenchmarkWrite(b *testing.B) {
 	for _, bodyWords := range []int{0, 500} {
 		for _, writers := range []int{1, 2, 4} {

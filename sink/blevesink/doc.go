@@ -1,30 +1,31 @@
-// Package blevesink is a sink with versions on the local disk: a Bleve index in a folder of its
-// own. lull dev writes to it.
+// Package blevesink is a sink with versions on the local disk: a Bleve index in its own folder.
+// lull dev writes to it.
 //
 // # What it promises
 //
-// Every document is written together with its fence and metadata in one Bleve batch per Write call.
-// Write answers when the batch is on disk. What was answered as applied is still there after a
-// crash; a batch that was not answered is there whole or not at all.
+// Every document is written together with its fence and metadata, in one Bleve batch per Write
+// call. Write returns when the batch is on disk. A document that was answered as applied is still
+// there after a crash. A batch without an answer is there completely or not at all.
 //
 // Fences are compared under a lock per document. A delete is written as a tombstone: the fence
-// without a document. Tombstones stay for as long as the folder does, so that a delete is never
-// forgotten (OpenSearch forgets after index.gc_deletes). They cost about a hundred bytes each; a
-// new folder, or a resync into one, gets rid of them.
+// without a document. Tombstones are kept as long as the folder, so that a delete is never
+// forgotten (OpenSearch forgets after index.gc_deletes). Each takes about a hundred bytes. To
+// remove them, start with a new folder, or resync into one.
 //
-// Documents are kept as they came, on one line, digit for digit. Beside that, text is indexed for
-// searching: strings, numbers and booleans under the path of their names ("details.body"), in
-// English: words are folded to lower case and to their stems. A document that Bleve can hold but no
-// search engine should is rejected, with a reason that does not quote it: see [MaxDocumentBytes].
+// Documents are kept as they arrived, on one line, digit for digit. In addition, text is indexed
+// for searches: strings, numbers and booleans under the path of their names ("details.body"), in
+// English. Words are folded to lower case and to their stems. Some documents fit into Bleve, but no
+// search engine should hold them. They are rejected, with a reason that does not quote them: see
+// [MaxDocumentBytes].
 //
-// Most of what a document costs is processor time. Of single events through lull dev, about a third
-// goes into taking text apart into words. A fifth goes into building segments, and a twelfth into
-// merging them. System calls, syncs among them, take about a hundredth. So fewer syncs would not
-// make it faster where the processors are busy, and every answered batch is on disk.
+// Most of a document's cost is processor time. For single events through lull dev, about a third is
+// for splitting text into words. A fifth is for building segments, and a twelfth for merging them.
+// System calls, including syncs, take about a hundredth. So fewer syncs would not make it faster
+// while the processors are busy. Every answered batch is on disk.
 //
-// Bleve analyses in goroutines of its own that live as long as the process: an Index cannot be used
-// inside testing/synctest.
+// Bleve analyses in background goroutines that live as long as the process. So an Index cannot be
+// used inside testing/synctest.
 //
-// One process opens a folder at a time. The folder is recognised by a file lull.json; one that
-// holds anything else is left alone.
+// One process opens a folder at a time. The file lull.json marks a folder as lull's. A folder with
+// anything else is not touched.
 package blevesink

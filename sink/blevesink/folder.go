@@ -1,6 +1,6 @@
 package blevesink
 
-import "github.com/lullhq/lull/internal/local/datafolder"
+import "github.com/lullhq/lull/internal/seam/datafolder"
 
 // ours is the marker of folders that this version understands.
 var ours = datafolder.Marker{Holds: "lull search index", Schema: 1}

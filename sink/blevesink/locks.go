@@ -8,16 +8,17 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// locks lets batches with different documents run side by side, and those that share one after
-// another: between reading a fence and writing a greater one nobody else may write the document.
+// locks lets batches with different documents run at the same time. Batches with a common document
+// run one after another. Otherwise another batch could write the document between reading its fence
+// and writing a greater one.
 type locks struct {
 	mu    sync.Mutex
 	busy  map[shard.DocID]struct{}
-	freed chan struct{} // closed at the next release; nil while nobody waits
+	freed chan struct{} // closed at the next release; nil while no batch waits
 }
 
-// acquire takes all of docs at once, so that two callers never wait for each other. It returns
-// ctx's error when that ends first.
+// acquire locks all of docs at once, so that two callers never wait for each other. If ctx ends
+// first, it returns ctx's error.
 func (l *locks) acquire(ctx context.Context, docs []shard.DocID) error {
 	for {
 		l.mu.Lock()

@@ -61,8 +61,8 @@ func TestLocksLetGoOfWhoNoLongerWaits(t *testing.T) {
 	})
 }
 
-// The document's lock is held, so that the batch cannot be written: Write must come back all the
-// same, and write nothing later.
+// The document's lock is held, so that the batch cannot be written: Write must still return, and
+// write nothing later.
 func TestWriteComesBackWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	x, err := Open(t.TempDir())
@@ -95,7 +95,7 @@ func TestWriteComesBackWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-// awaited reports whether anybody waits for a lock.
+// awaited reports whether a caller waits for a lock.
 func (l *locks) awaited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

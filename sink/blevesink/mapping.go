@@ -21,8 +21,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Limits on documents. What exceeds one is rejected for good: OpenSearch's defaults would, or
-// nobody could search it.
+// Limits on documents. A document above one is rejected for good. OpenSearch would reject it by
+// default, or it could not be searched.
 const (
 	MaxDocumentBytes = 10 << 20 // without insignificant space
 	MaxDepth         = 100      // objects and arrays inside one another
@@ -30,8 +30,8 @@ const (
 	MaxPathBytes     = 1_024    // of a path
 )
 
-// Names of Bleve's fields. A document's own have a prefix, so that none can pass for one of these
-// or for Bleve's _id.
+// Names of Bleve's fields. The fields of a document have a prefix, so that none is mistaken for one
+// of these or for Bleve's _id.
 const (
 	fieldMeta       = "meta"       // stored: sink.Meta as JSON
 	fieldSource     = "source"     // stored: the plain document; absent for a tombstone

@@ -41,7 +41,7 @@ type Index struct {
 
 	mu      sync.Mutex
 	closed  bool
-	writing sync.WaitGroup // batches under way, also those that nobody waits for any more
+	writing sync.WaitGroup // running batches, also those whose caller has stopped waiting
 }
 
 var (
@@ -51,9 +51,8 @@ var (
 	_ sink.Generator = (*Index)(nil)
 )
 
-// Open opens the index in dir, which is made if it does not exist. The error is a
-// *ForeignFolderError where the folder holds something else, and an *InUseError where somebody has
-// it open. Close it after use.
+// Open opens the index in dir, and makes dir if it does not exist. It returns a *ForeignFolderError
+// if the folder has other contents, and an *InUseError if it is already open. Close it after use.
 func Open(dir string) (*Index, error) {
 	marked, err := ours.Claim(dir)
 	if err != nil {
@@ -66,7 +65,7 @@ func Open(dir string) (*Index, error) {
 	path := filepath.Join(dir, indexName)
 	config := map[string]any{
 		"bolt_timeout": lockWait,
-		// One snapshot: nobody rolls back.
+		// One snapshot, because lull never rolls back.
 		"numSnapshotsToKeep": 1,
 	}
 	var b bleve.Index
@@ -94,11 +93,11 @@ func Open(dir string) (*Index, error) {
 	}, nil
 }
 
-// generationKey is where Bleve keeps the name of the index beside the documents.
+// generationKey is the key under which Bleve keeps the name of the index.
 var generationKey = []byte("lull_generation")
 
-// generationOf reads the name of an index, and gives one to an index without: a new one, or one of
-// an older build, whose documents no row recognises.
+// generationOf reads the name of an index. If it has none, it is new or from an older build, and
+// gets a name. No row recognises the documents of an older build.
 func generationOf(b bleve.Index) (string, error) {
 	name, err := b.GetInternal(generationKey)
 	if err == nil && len(name) == 0 {
@@ -119,9 +118,9 @@ func (x *Index) Generation(context.Context, shard.Collection) (string, error) {
 // unfinished begins the names of folders in which indices are made.
 const unfinished = "new-"
 
-// create makes an empty index at path. Bleve does that in steps, and after a crash between two of
-// them nobody could open what is there: so it is made beside and moved when it is whole. Where
-// somebody else has made one meanwhile the error is fs.ErrExist.
+// create makes an empty index at path. Bleve needs several steps, and a crash between two of them
+// would leave an index that cannot be opened. So create makes it elsewhere and moves it when it is
+// complete. If another process made one at the same time, the error is fs.ErrExist.
 func create(dir, path string, m mapping.IndexMapping) error {
 	room, err := os.MkdirTemp(dir, unfinished)
 	if err != nil {
@@ -145,8 +144,8 @@ func create(dir, path string, m mapping.IndexMapping) error {
 	return nil
 }
 
-// sweep removes what a crash while an index was made has left. The caller has the index open:
-// whoever is still making one is too late, and is told so.
+// sweep removes what is left of an index if a crash interrupted its creation. The caller has the
+// index open. A process that is still creating one is too late, and gets an error.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

@@ -50,7 +50,7 @@ func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bo
 	return s, found, err
 }
 
-// stored reads a document; false where there is none, or only a tombstone.
+// stored reads a document; false if there is none, or only a tombstone.
 func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {
 	rec, ok, err := load(r, doc)
 	if err != nil || !ok || rec.source == nil {
@@ -130,9 +130,9 @@ const microsPerMinute = 60_000_000
 
 func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, f)/microsPerMinute) }
 
-// Newest returns a fence that no fence in the index exceeds, a minute above the greatest at most; 0
-// for an empty index. A clock that ran ahead (lull dev --speed) must go on from there the next
-// time. Otherwise everything would be refused as older than what is there.
+// Newest returns a fence that no fence in the index exceeds: at most a minute above the greatest,
+// or 0 for an empty index. A clock that ran ahead (lull dev --speed) must continue from there the
+// next time. Otherwise every write would be refused as older.
 func (x *Index) Newest() (newest shard.Fence, err error) {
 	err = x.reading(func(r index.IndexReader) error {
 		return terms(r, fieldMinute, nil, nil, func(term string) error {
@@ -173,13 +173,14 @@ func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error)
 		if whole != "" {
 			wanted = query.NewConjunctionQuery([]query.Query{match(whole, field), begins})
 		}
-		// The word as it is goes along: the index holds stems, which may be shorter than what was typed.
+		// Also match the last word as a whole word. The index holds stems, and a stem may be
+		// shorter than the typed beginning.
 		matches = query.NewDisjunctionQuery([]query.Query{matches, wanted})
 	}
 	if q.Collection != "" {
 		in := query.NewTermQuery(string(q.Collection))
 		in.SetField(fieldCollection)
-		in.SetBoost(0) // a filter: it says nothing of how well a document matches
+		in.SetBoost(0) // a filter: it must not change how well a document matches
 		matches = query.NewConjunctionQuery([]query.Query{matches, in})
 	}
 	var found []sink.Stored
@@ -193,7 +194,7 @@ func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error)
 			if err != nil {
 				return err
 			}
-			if ok { // r may be a moment older than what the search saw
+			if ok { // r may be slightly older than the view of the search
 				found = append(found, s)
 			}
 		}

@@ -28,8 +28,8 @@ func (x *Index) Ping(context.Context) error {
 	return x.reading(func(index.IndexReader) error { return nil })
 }
 
-// Write writes the ops in one batch; see sink.Sink. When ctx ends first, the batch goes on by
-// itself and its ops are Unknown.
+// Write writes the ops in one batch; see sink.Sink. If ctx ends first, the batch continues in the
+// background and its ops are Unknown.
 func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	if ctx.Err() != nil {
 		return all(ops, sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: reasonNotSent})
@@ -79,7 +79,7 @@ func (x *Index) prepare(ops []sink.Op, outcomes []sink.Outcome) []item {
 	return work
 }
 
-// apply compares the fences and writes one batch while nobody else writes these documents.
+// apply compares the fences and writes one batch, while no other batch writes these documents.
 func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 	outcomes := make([]sink.Outcome, len(work))
 	docs := make([]shard.DocID, len(work))
@@ -143,13 +143,13 @@ func all[T any](ops []T, o sink.Outcome) []sink.Outcome {
 	return slices.Repeat([]sink.Outcome{o}, len(ops))
 }
 
-// record is what the index holds under one id.
+// record is the index's entry for one id.
 type record struct {
 	meta   sink.Meta
 	source []byte // nil for a tombstone
 }
 
-// load reads a record; false where the index never heard of the document.
+// load reads a record; false if the index has never had the document.
 func load(r index.IndexReader, doc shard.DocID) (record, bool, error) {
 	d, err := r.Document(string(doc))
 	if err != nil || d == nil {

@@ -25,7 +25,7 @@ func open(t *testing.T, kind, url string, key func(context.Context) (string, err
 	t.Helper()
 	k, _ := sink.Lookup(kind)
 	s, err := k.Open(t.Context(), sink.Settings{Kind: kind, URL: url, Index: "news-{collection}"},
-		sink.Environment{Stack: "news", Name: "search", Key: key})
+		sink.Environment{Stack: "news", Name: "search", Key: key, Collections: []event.Collection{"content"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
-package memory
+package memorysink
 
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
 )
@@ -15,7 +15,7 @@ func init() {
 			return sink.Capabilities{Versions: true, Generation: true}
 		},
 		Open: func(_ context.Context, s sink.Settings, _ sink.Environment) (sink.Sink, error) {
-			return NewSink(clock.System{}, SinkSettings{Versions: s.Capabilities().Versions}), nil
+			return New(clock.System{}, Settings{Versions: s.Capabilities().Versions}), nil
 		},
 	})
 }

@@ -1,4 +1,4 @@
-package memory
+package memorysink
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 	return copyOf(d.Stored), true, nil
 }
 
-// Marks returns what was written beside the documents.
+// Marks returns what lull wrote with the documents.
 func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
 	out, err := s.Documents(ctx, docs)
 	for i := range out {
@@ -114,8 +114,8 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found[:min(len(found), max(q.Limit, 0))], nil
 }
 
-// score is how often the wanted words stand in a value, the last one also as the beginning of a
-// word; 0 where one of them does not.
+// score counts how often the wanted words occur in a value. It also counts beginning as the
+// beginning of a word. It is 0 if one of them does not occur.
 func score(value gjson.Result, wanted []string, beginning string) int {
 	found := map[string]int{}
 	count(value, found)

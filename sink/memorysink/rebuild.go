@@ -1,4 +1,4 @@
-package memory
+package memorysink
 
 import (
 	"cmp"
@@ -14,20 +14,20 @@ import (
 
 var _ sink.Rebuilder = (*Sink)(nil)
 
-// indices are what a sink holds beside the index in use of each collection.
+// indices are a sink's indices that are not in use.
 type indices struct {
 	beside map[string]*Sink            // by name
-	inUse  map[shard.Collection]string // what a collection's index is called, where that is not the collection
+	inUse  map[shard.Collection]string // the name of a collection's index, if it differs from the collection
 }
 
-// Beside is an index that is not in use, nil for none: tests give it rules.
+// Beside returns an index that is not in use, or nil. Tests set rules on it.
 func (s *Sink) Beside(index string) *Sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.indices.beside[index]
 }
 
-// Into is the index as a sink.
+// Into returns the index as a sink.
 func (s *Sink) Into(c shard.Collection, index string) sink.Sink { return intoIndex{s, c, index} }
 
 type intoIndex struct {
@@ -94,7 +94,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 		s.indices.inUse[n.Collection] = n.Like
 	}
 	if s.indices.beside[n.Name] == nil && s.indices.inUse[n.Collection] != n.Name {
-		s.indices.beside[n.Name] = NewSink(s.clk, s.set)
+		s.indices.beside[n.Name] = New(s.clk, s.set)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]in
 	return out, nil
 }
 
-// collectionIn is the collection of an index beside or in use: names begin with it.
+// collectionIn returns the collection of an index, in use or not: the index name begins with it.
 func (s *Sink) collectionIn(index string) shard.Collection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *Sink) collectionIn(index string) shard.Collection {
 	return shard.Collection(index)
 }
 
-// Transfer writes what one index holds to another.
+// Transfer writes documents of one index to another.
 func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
 	error,
 ) {
@@ -224,7 +224,7 @@ func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs
 	return s.Into(c, index).Write(ctx, ops)
 }
 
-// Switch changes the documents of a collection for those of the index.
+// Switch replaces the documents of a collection by those of the index.
 func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string) error {
 	if err := cmp.Or(ctx.Err(), s.wait(ctx)); err != nil {
 		return fmt.Errorf("switch: %w", err)
@@ -240,7 +240,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	}
 	next.mu.Lock()
 	defer next.mu.Unlock()
-	old := NewSink(s.clk, s.set)
+	old := New(s.clk, s.set)
 	for doc, d := range s.docs {
 		if doc.Collection() == c {
 			old.docs[doc] = d
@@ -257,7 +257,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 // Settle has nothing to take away.
 func (s *Sink) Settle(ctx context.Context, _ string) error { return ctx.Err() }
 
-// Earlier are the indices beside.
+// Earlier returns the indices that are not in use.
 func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +272,7 @@ func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error
 	return names, ctx.Err()
 }
 
-// Drop deletes an index that is not in use.
+// Drop deletes an index, and one in use with all that readers find.
 func (s *Sink) Drop(ctx context.Context, index string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("drop: %w", err)
@@ -280,5 +280,10 @@ func (s *Sink) Drop(ctx context.Context, index string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.indices.beside, index)
+	for c, name := range s.indices.inUse {
+		if name == index {
+			maps.DeleteFunc(s.docs, func(doc shard.DocID, _ held) bool { return doc.Collection() == c })
+		}
+	}
 	return nil
 }

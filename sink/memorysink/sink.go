@@ -1,4 +1,4 @@
-package memory
+package memorysink
 
 import (
 	"cmp"
@@ -11,13 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// SinkSettings describe a search engine.
-type SinkSettings struct {
+// Settings describe a search engine.
+type Settings struct {
 	Versions     bool          // refuse smaller fences
 	ForgetAfter  time.Duration // how long the fence of a deleted document is remembered, 0 for always
 	Latency      time.Duration // of a request
@@ -26,20 +26,20 @@ type SinkSettings struct {
 	Generation   string        // the name of its first index; empty for a random one
 }
 
-// Answer is what a sink is told to say instead of doing its work.
+// Answer is what a sink returns instead of doing its work.
 type Answer struct {
 	Outcome sink.Outcome
-	Apply   bool // do the work all the same: a write that was applied and got no answer
+	Apply   bool // also do the work: a write that was applied and got no answer
 }
 
-// Rule answers an op for as long as it wants to: a poison document, an outage. False lets the op
-// through.
+// Rule answers an op, for example for a poison document or an outage. False lets the sink do its
+// work.
 type Rule func(op sink.Op) (Answer, bool)
 
 // Sink holds documents in memory. Scripted answers come first, then the rule, then the work.
 type Sink struct {
 	clk clock.Clock
-	set SinkSettings
+	set Settings
 
 	mu      sync.Mutex
 	docs    map[shard.DocID]held
@@ -48,8 +48,8 @@ type Sink struct {
 	rule    Rule
 	down    error
 	history map[shard.DocID][]sink.Op
-	counts  SinkCounts
-	made    int // how often its index was made anew
+	counts  Counts
+	made    int // how often its index was created again
 	indices indices
 }
 
@@ -60,8 +60,8 @@ type held struct {
 	at      time.Time
 }
 
-// SinkCounts say what a sink was asked for.
-type SinkCounts struct{ Requests, Ops, Applied, Newer, Pings int64 }
+// Counts are the numbers of calls to a sink.
+type Counts struct{ Requests, Ops, Applied, Newer, Pings int64 }
 
 var (
 	_ sink.Sink   = (*Sink)(nil)
@@ -73,8 +73,8 @@ var (
 	_ sink.Generator = (*Sink)(nil)
 )
 
-// NewSink returns an empty sink.
-func NewSink(clk clock.Clock, set SinkSettings) *Sink {
+// New returns an empty sink.
+func New(clk clock.Clock, set Settings) *Sink {
 	set.Generation = cmp.Or(set.Generation, rand.Text())
 	return &Sink{
 		clk: clk, set: set,
@@ -103,7 +103,7 @@ func (s *Sink) Recreate() {
 
 // Copy is the sink with the documents that it holds now: a snapshot to go back to.
 func (s *Sink) Copy() *Sink {
-	c := NewSink(s.clk, s.set)
+	c := New(s.clk, s.set)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.docs, c.made = maps.Clone(s.docs), s.made
@@ -146,13 +146,13 @@ func (s *Sink) SetDown(err error) {
 }
 
 // Counts returns what was asked for since the sink was made.
-func (s *Sink) Counts() SinkCounts {
+func (s *Sink) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts
 }
 
-// History returns the ops that were applied to a document, in order, where the settings keep them.
+// History returns the ops that were applied to a document, in order, if the settings keep them.
 func (s *Sink) History(doc shard.DocID) []sink.Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-package memory_test
+package memorysink_test
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 func put(doc shard.DocID, fence shard.Fence, body string) sink.Op {
@@ -30,7 +30,7 @@ func kinds(out []sink.Outcome) []sink.OutcomeKind {
 	return k
 }
 
-func expect(t *testing.T, s *memory.Sink, ops []sink.Op, want ...sink.OutcomeKind) {
+func expect(t *testing.T, s *memorysink.Sink, ops []sink.Op, want ...sink.OutcomeKind) {
 	t.Helper()
 	if got := kinds(s.Write(t.Context(), ops)); !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
@@ -40,7 +40,7 @@ func expect(t *testing.T, s *memory.Sink, ops []sink.Op, want ...sink.OutcomeKin
 func TestASinkForgetsDeletes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, ForgetAfter: time.Minute})
+		s := memorysink.New(clock.System{}, memorysink.Settings{Versions: true, ForgetAfter: time.Minute})
 		expect(t, s, []sink.Op{del("a#1", 10)}, sink.Applied)
 		time.Sleep(time.Minute - 1)
 		expect(t, s, []sink.Op{put("a#1", 9, `{}`)}, sink.Newer)
@@ -51,9 +51,9 @@ func TestASinkForgetsDeletes(t *testing.T) {
 
 func TestScriptedAnswersComeFirst(t *testing.T) {
 	t.Parallel()
-	s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true})
-	throttled := memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, RetryAfter: time.Second}}
-	lost := memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}, Apply: true}
+	s := memorysink.New(clock.System{}, memorysink.Settings{Versions: true, RememberOps: true})
+	throttled := memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, RetryAfter: time.Second}}
+	lost := memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}, Apply: true}
 	s.Script("a#1", throttled, lost)
 	ops := []sink.Op{put("a#1", 1, `{}`), put("a#2", 1, `{}`)}
 	expect(t, s, ops, sink.Throttled, sink.Applied)
@@ -67,8 +67,8 @@ func TestScriptedAnswersComeFirst(t *testing.T) {
 	expect(t, s, ops, sink.Applied, sink.Applied)
 	s.ScriptRequests(throttled)
 	expect(t, s, ops, sink.Throttled, sink.Throttled)
-	s.SetRule(func(op sink.Op) (memory.Answer, bool) {
-		return memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected}}, op.Doc == "a#2"
+	s.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
+		return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Rejected}}, op.Doc == "a#2"
 	})
 	expect(t, s, ops, sink.Applied, sink.Rejected)
 	s.SetDown(errors.New("down"))
@@ -87,7 +87,7 @@ func TestScriptedAnswersComeFirst(t *testing.T) {
 func TestAWriteWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.NewSink(clock.System{}, memory.SinkSettings{Latency: 2 * time.Second, MaxDocuments: 1})
+		s := memorysink.New(clock.System{}, memorysink.Settings{Latency: 2 * time.Second, MaxDocuments: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		got := kinds(s.Write(ctx, []sink.Op{put("a#1", 1, `{}`), put("a#2", 1, `{}`), put("a#3", 1, `{}`)}))

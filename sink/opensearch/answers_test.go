@@ -19,8 +19,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write docs/answers.md")
 
-// row is one answer of OpenSearch's: how the fake says it and, where that can be done, how a real
-// server is brought to say it.
+// row is one answer of OpenSearch. It says how the fake gives it and, if possible, how to get it
+// from a real server.
 type row struct {
 	sinktest.Answer
 	answer  handler // to a bulk request
@@ -94,7 +94,7 @@ func broken(do func(conn *net.TCPConn)) handler {
 	}
 }
 
-// Answers to what a name stands for.
+// Answers to a request for the index behind a name.
 const (
 	anIndex     = `{"indices":[{"name":"test-content","attributes":["open"]}],"aliases":[],"data_streams":[]}`
 	anAlias     = `{"indices":[],"aliases":[{"name":"test-content","indices":["test-content-1"]}],"data_streams":[]}`
@@ -253,7 +253,7 @@ func rows() []row {
 			Answer: answers(putOnly(sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "strict_dynamic_mapping_exception: field _lull"}), "maps strictly, and not `_lull`", "item 400 `strict_dynamic_mapping_exception` of `_lull`", "the mapping refuses every document of lull's: copy the mapping of `_lull` from the template"),
 			answer: each(400, 0, failure("strict_dynamic_mapping_exception", "mapping set to strict, dynamic introduction of [_lull] within [_doc] is not allowed")), resolve: anIndex,
 			real: func(t *testing.T, s *opensearch.Sink, index string) {
-				// Somebody's own template takes the place of lull's.
+				// A user's own template takes the place of lull's.
 				call(t, http.MethodPut, s.URL+"/_index_template/"+s.Options.Template, `{"index_patterns":["`+index+`"],"priority":50}`)
 				call(t, http.MethodPut, s.URL+"/"+index, `{"mappings":{"dynamic":"strict","properties":{"title":{"type":"text"}}}}`)
 			},
@@ -590,7 +590,7 @@ func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	sinktest.Page(t, answersPage, "go test ./sink/opensearch -run TestTheAnswersPage -rewrite", table(), *rewrite)
 }
 
-// What a name stands for is remembered for a minute. An index that is deleted meanwhile, behind
+// The index behind a name is remembered for a minute. An index that is deleted meanwhile, behind
 // lull's back, has no document to delete: the put beside it makes another one.
 func TestADeleteAsksAnewWhetherItsIndexIsThere(t *testing.T) {
 	t.Parallel()

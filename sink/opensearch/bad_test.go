@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/decisionlog"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/local/ledger"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
 	_ "github.com/lullhq/lull/source/native"
@@ -102,7 +102,7 @@ func (b *bad) applied() string {
 	return strings.Join(ids, " ")
 }
 
-// dial connects, where the engine is there. Nothing listens on the discard port of the loopback
+// dial connects, if the engine is there. Nothing listens on the discard port of the loopback
 // address.
 func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if b.refuse && !b.fixed.Load() {
@@ -111,8 +111,8 @@ func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// pipeline runs lull in front of the engine, in a bubble, for the length of a story. What the
-// functions log is in log.
+// pipeline runs lull in front of the engine, in a bubble, for the length of a story. log holds what
+// the functions log.
 func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 	}
 }
 
-// One document is at fault: it is a dead letter with the reason, and the other one is written.
+// If one document is to blame, it is a dead letter with the reason, and the other one is written.
 func TestABadDocumentIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	ofRequest := func(answer handler) func(*bad) handler {

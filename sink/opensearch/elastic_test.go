@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 	"github.com/lullhq/lull/sink/opensearch"
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-// documentParsing is what Elasticsearch calls most of what is wrong with a document.
+// documentParsing is Elasticsearch's type for most faults of a document.
 const documentParsing = "document_parsing_exception"
 
 // elasticRows is what Elasticsearch answers otherwise than OpenSearch does. The texts are those of
@@ -234,7 +234,7 @@ func TestRealElasticsearchGivesVectorsBack(t *testing.T) {
 	}
 }
 
-// What hostile senders write costs its own document, and no other.
+// A hostile document costs only itself, and no other document.
 func TestRealServerTakesHostileDocumentsApart(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
@@ -321,6 +321,7 @@ func TestATemplateIsInstalledOrSaysWhyNot(t *testing.T) {
 				respond(200, `{"version":{"number":"1"}}`)(w, r)
 			})
 			s := e.sink(t, func(o *opensearch.Options) {
+				o.Collections = []event.Collection{"content"}
 				if o.Product = tt.product; o.Product == opensearch.Elasticsearch {
 					o.Transport = named{exchange.NewTransport()}
 				}
@@ -329,10 +330,11 @@ func TestATemplateIsInstalledOrSaysWhyNot(t *testing.T) {
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
-			e.got(t, tt.asked+1) // and the greeting
-			inside := strings.Contains(e.seen()[1].body, "exclude_source_vectors")
+			const before = 3 // the greeting, and the templates that are there
+			e.got(t, tt.asked+before)
+			inside := strings.Contains(e.seen()[before].body, "exclude_source_vectors")
 			if inside != (tt.product == opensearch.Elasticsearch) {
-				t.Errorf("the template is %s", e.seen()[1].body)
+				t.Errorf("the template is %s", e.seen()[before].body)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"regexp"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Error says that a request other than a write failed. It holds no text of the answer: Class is the
@@ -60,8 +60,8 @@ func (f fault) class() string {
 	return ""
 }
 
-// fieldIn finds the name of a field in the texts that OpenSearch 2.x writes. What is found is
-// printed only if it looks like a name.
+// fieldIn finds the name of a field in the texts that OpenSearch 2.x writes. The name is printed
+// only if it looks like a name.
 var fieldIn = []*regexp.Regexp{
 	regexp.MustCompile(`\bfield \[([^\[\]]*)\]`), // failed to parse field [views] of type [long]
 	// dynamic introduction of [color] within [_doc] is not allowed
@@ -84,7 +84,7 @@ func (f fault) field() string {
 	return ""
 }
 
-// reason is what may be told of the error.
+// reason returns the parts of the error that may be printed.
 func (f fault) reason() string {
 	return sink.Reason(cmp.Or(f.class(), "unclassified"), f.field())
 }

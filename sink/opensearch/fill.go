@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 const (
@@ -65,7 +65,7 @@ func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
 	case len(going) > 0:
 		name = going[0]
 	case name != "":
-		if done, known, err := s.filled(ctx, name); known || err != nil { // it ended while nobody looked
+		if done, known, err := s.filled(ctx, name); known || err != nil { // it ended while no program watched
 			return done, err
 		}
 		fallthrough
@@ -191,7 +191,7 @@ func raw(f fault) json.RawMessage {
 func (s *Sink) StopFill(ctx context.Context, into string) error {
 	going, err := s.fills(ctx, into)
 	if errors.Is(err, sink.ErrDenied) {
-		return nil // then there is none of ours: see Fill
+		return nil // then no copy of ours is running: see Fill
 	}
 	if err != nil {
 		return err

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Whatever a bulk answer says: one outcome per op, none applied without a status that says so, no

@@ -8,21 +8,21 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// generationParts are what decides whether an index can be recognised: its UUID, and what makes it
-// give documents back otherwise than they were written.
+// generationParts are the settings that decide whether an index can be recognised. They are its
+// UUID, and the settings that make it return documents differently from how they were written.
 const generationParts = "*.settings.index.uuid,*.settings.index.derived_source,*.settings.index.default_pipeline," +
 	"*.settings.index.final_pipeline,*.settings.index.mode,*.mappings._source," +
 	"*.settings.index.mapping.source.mode,*.settings.index.mapping.exclude_source_vectors," +
 	"*.defaults.index.mapping.exclude_source_vectors"
 
-// Generation is the UUID of the index that the collection's name stands for. It asks the engine
-// each time: an answer that is kept would outlive an index that is made anew. It is empty for an
-// alias of several indices, and where there is no index yet. It is also empty for an index that
-// keeps a part of what is written, or lets a pipeline change it.
+// Generation is the UUID of the index behind the collection's name. It asks the engine each time,
+// because a cached answer would be wrong after the index is created again. It is empty for an alias
+// of several indices, and if there is no index yet. It is also empty for an index that keeps only a
+// part of each document, or lets a pipeline change it.
 func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, error) {
 	index, ok := s.names.Index(c)
 	if !ok || s.Serverless {

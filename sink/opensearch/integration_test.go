@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -35,23 +36,24 @@ func product() opensearch.Product {
 
 func server(t *testing.T) string {
 	t.Helper()
-	url := os.Getenv(openSearchVariable)
+	at := os.Getenv(openSearchVariable)
 	if product() == opensearch.Elasticsearch {
-		url = os.Getenv(elasticsearchVariable)
+		at = os.Getenv(elasticsearchVariable)
 	}
-	if url == "" {
+	if at == "" {
 		t.Skipf("neither %s nor %s is set: no server to test against", openSearchVariable, elasticsearchVariable)
 	}
-	return strings.TrimRight(url, "/")
+	return strings.TrimRight(at, "/")
 }
 
-// real returns a sink on the server with indices of its own, which are deleted afterwards.
+// real returns a sink on the server with separate indices, which are deleted afterwards.
 func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 	t.Helper()
 	prefix := "lull-test-" + strings.ToLower(rand.Text()[:12]) + "-"
 	o := opensearch.Options{
 		URL: server(t), Index: prefix + "{collection}", Versions: true,
 		Template: prefix + "template", Product: product(),
+		Collections: []shard.Collection{"content", "digits", "hostile", "news", "one", "other", "two"}, // of the suite
 	}
 	if change != nil {
 		change(&o)
@@ -73,27 +75,27 @@ func indexURL(s *opensearch.Sink, c string) string {
 }
 
 // call asks the server something that the sink has no method for.
-func call(t *testing.T, method, url, body string) map[string]any {
+func call(t *testing.T, method, at, body string) map[string]any {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, at, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, url, err)
+		t.Fatalf("%s %s: %v", method, at, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("%s %s: HTTP %d %s %v", method, url, resp.StatusCode, text, err)
+		t.Fatalf("%s %s: HTTP %d %s %v", method, at, resp.StatusCode, text, err)
 	}
 	var answer map[string]any
 	if err := json.Unmarshal(text, &answer); err != nil {
-		t.Fatalf("%s %s: %v", method, url, err)
+		t.Fatalf("%s %s: %v", method, at, err)
 	}
 	return answer
 }
@@ -199,6 +201,27 @@ func TestRealServerWithTheTemplate(t *testing.T) {
 	}
 	write(t, s, sink.Applied, put("content#5", 1, `{"mixed":1}`))
 	write(t, s, sink.Applied, put("content#4", 2, `{"mixed":[1,"x"]}`))
+}
+
+// The member keyword of a number finds its digits, and what is not a number. A field that were of
+// the type long could not take the first document.
+func TestRealServerFindsWhatANumberCannotHold(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	write(t, s, sink.Applied, put("content#place", 1, `{"v":[16,48.2]}`))
+	for id, v := range map[string]string{"even": "9007199254740992", "odd": "9007199254740993", "text": `"not a number"`} {
+		write(t, s, sink.Applied, put("content#"+id, 1, `{"v":`+v+`}`))
+	}
+	refresh(t, s)
+	for query, want := range map[string]string{
+		`v.keyword:9007199254740992`: "even", `v.keyword:9007199254740993`: "odd", `v.keyword:"not a number"`: "text",
+		`v:[48.1 TO 48.3]`: "place", `_ignored:v`: "text",
+	} {
+		answer := call(t, http.MethodGet, indexURL(s, "content")+"/_search?filter_path=hits.hits._id&q="+url.QueryEscape(query), "")
+		if got, _ := json.Marshal(answer); string(got) != `{"hits":{"hits":[{"_id":"`+want+`"}]}}` {
+			t.Errorf("%s finds %s, want %s", query, got, want)
+		}
+	}
 }
 
 func TestRealServerTakesTheFenceAsExternalVersion(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Name is what the settings call this kind of sink.
+// Name is the name of this kind of sink in the settings.
 const Name = "opensearch"
 
 // Settings are the options that only this kind has.
@@ -72,6 +72,6 @@ func open(_ context.Context, s sink.Settings, env sink.Environment) (sink.Sink, 
 	return New(Options{
 		URL: s.URL, Index: s.Index, Collections: env.Collections, BulkDocuments: s.BulkDocuments,
 		BulkBytes: int64(s.BulkBytes), Versions: s.Capabilities().Versions, Serverless: serverless(s),
-		Authenticate: env.Authenticate, Template: env.Stack + "-" + env.Name, // of its own: several may write to one cluster
+		Authenticate: env.Authenticate, Template: env.Stack + "-" + env.Name, // a separate template, because several sinks may write to one cluster
 	})
 }

@@ -9,10 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // private are settings that belong to one index.
@@ -26,6 +27,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	if err != nil {
 		return err
 	}
+	dynamic := n.Mapping != nil && fromTemplate(mapping)
 	if n.Mapping != nil {
 		var own object
 		if err := json.Unmarshal(n.Mapping, &own); err != nil {
@@ -49,7 +51,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 		}
 		merge(settings, own)
 	}
-	if err := addMeta(mapping); err != nil {
+	if err := addMeta(mapping, dynamic); err != nil {
 		return err
 	}
 	body := object{
@@ -70,8 +72,8 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	return fmt.Errorf("make the index %s: %w", n.Name, err)
 }
 
-// put makes an index or a template. What the engine refuses it for is said in its own words: they
-// quote names and the mapping, which the operator wrote, and no document.
+// put makes an index or a template. If the engine refuses it, the error has the engine's own words.
+// They quote names and the mapping, which the operator wrote, and no document.
 func (s *Sink) put(ctx context.Context, path string, text []byte) error {
 	a := s.client.Do(ctx, http.MethodPut, path, exchange.TypeJSON, text, exchange.MaxAnswer)
 	if f, ours := parseFault(a.Body); a.Err == nil && ours && a.Status == http.StatusBadRequest {
@@ -80,13 +82,13 @@ func (s *Sink) put(ctx context.Context, path string, text []byte) error {
 	return s.client.Read(a, nil)
 }
 
-// said is what the engine refuses an index or a template for.
+// said is why the engine refuses an index or a template.
 type said struct{ class, text string }
 
 func (e *said) Error() string        { return "the engine says: " + e.text }
 func (e *said) Is(target error) bool { return target == sink.ErrUnfit }
 
-// said is what the engine says of a mapping or of settings, its causes too.
+// said returns the engine's text about a mapping or about settings, with its causes.
 func (f fault) said() string {
 	text := f.Reason
 	for c := f.CausedBy; c != nil; c = c.CausedBy {
@@ -141,18 +143,39 @@ func flatten(flat object, name string, value any) {
 	flat[name] = value
 }
 
+// fromTemplate reports whether an index has its mapping of new fields from lull's template.
+func fromTemplate(mapping object) bool {
+	rules, _ := mapping[dynamicTemplates].([]any)
+	return slices.ContainsFunc(rules, func(rule any) bool {
+		named, _ := rule.(object)
+		_, has := named[templateMark]
+		return has
+	})
+}
+
+const (
+	dynamicTemplates = "dynamic_templates"
+	templateMark     = "whole_numbers" // a rule in lull's template
+)
+
 // addMeta adds lull's own member to a mapping that does not have it: a strict mapping would refuse
-// every document.
-func addMeta(mapping object) error {
+// every document. With dynamic it also adds how lull's template maps new fields, unless the mapping
+// says that itself: the template is not for the names of rebuilds.
+func addMeta(mapping object, dynamic bool) error {
 	var t struct {
 		Template struct {
-			Mappings struct {
-				Properties object `json:"properties"`
-			} `json:"mappings"`
+			Mappings object `json:"mappings"`
 		} `json:"template"`
 	}
 	if err := json.Unmarshal(templateText, &t); err != nil {
 		return fmt.Errorf("read template: %w", err)
+	}
+	if _, has := mapping[dynamicTemplates]; dynamic && !has {
+		for name, value := range t.Template.Mappings {
+			if _, has := mapping[name]; !has && name != "properties" {
+				mapping[name] = value
+			}
+		}
 	}
 	properties, ok := mapping["properties"].(object)
 	if !ok {
@@ -160,7 +183,8 @@ func addMeta(mapping object) error {
 		mapping["properties"] = properties
 	}
 	if _, has := properties[sink.MetaField]; !has {
-		properties[sink.MetaField] = t.Template.Mappings.Properties[sink.MetaField]
+		ours, _ := t.Template.Mappings["properties"].(object)
+		properties[sink.MetaField] = ours[sink.MetaField]
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Options say where a sink is and how to write to it.
@@ -16,14 +16,14 @@ type Options struct {
 	// URL is the engine's address, http or https, with a path where it is behind one, without
 	// credentials.
 	URL string
-	// Index is the name of a collection's index; {collection} stands for the collection's name.
+	// Index is the name of a collection's index; {collection} is replaced by the collection's name.
 	// Without it there is one index for one collection. Empty means "{collection}".
 	Index string
 	// Collections are the collections known to be written here. Prepare names their indices;
 	// without {collection} in Index it must be exactly one.
 	Collections []shard.Collection
-	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0
-	// means 500 and 5 MB.
+	// BulkDocuments and BulkBytes bound a request. A document larger than BulkBytes is sent alone.
+	// 0 means 500 and 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
 	// Versions sends fences as external versions.
@@ -33,8 +33,7 @@ type Options struct {
 	// Serverless leaves out what serverless collections do not offer. It excludes Versions.
 	Serverless bool
 	// Authenticate adds credentials to a request, by changing its headers. It is called for every
-	// request, and where it fails nothing is sent. Its errors must not quote secrets. Nil adds
-	// none.
+	// request. If it fails, nothing is sent. Its errors must not quote secrets. Nil adds none.
 	Authenticate func(*http.Request) error
 	// Template is the name of the index template. Empty means "lull".
 	Template string
@@ -50,9 +49,9 @@ type Sink struct {
 	client  *exchange.Client
 	targets *targets
 
-	vectorsInside atomic.Bool // the engine gives vectors back with their documents: see withVectors
+	vectorsInside atomic.Bool // the engine returns vectors with their documents: see withVectors
 
-	requireAlias bool // the index has an alias of its own, by which it is written: see Into
+	requireAlias bool // the index has an alias for writes only: see Into
 }
 
 var (

@@ -18,7 +18,7 @@ type smallest struct {
 	most  int
 	after string
 	kept  []string
-	bound string // where there were more than most: what is not smaller than this one is not kept
+	bound string // if more is set: this id and greater ones are not kept
 	more  bool   // some were not kept
 }
 
@@ -42,8 +42,9 @@ func (k *smallest) cut() {
 	}
 }
 
-// collected is allOf where the engine does not order by id, as Elasticsearch does not. It reads all
-// ids without bodies first, and then the documents, by id. What is deleted meanwhile is left out.
+// collected is allOf for an engine that does not order by id, such as Elasticsearch. It first reads
+// all ids without bodies, and then the documents, by id. Documents that are deleted in between are
+// omitted.
 func (s *Sink) collected(ctx context.Context, c shard.Collection, query object, after string,
 	f func(shard.DocID, []byte) error,
 ) error {

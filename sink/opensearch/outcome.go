@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Classes of outcomes that OpenSearch has no type for.
@@ -59,28 +59,29 @@ var configTexts = []string{
 	"pipeline with id [", // index.default_pipeline or index.final_pipeline does not exist
 }
 
-// configured reports whether a 400 is the cluster's or the index's fault by what it says. A mapping
-// that refuses lull's own member refuses every document.
+// configured reports whether the text of a 400 blames the cluster or the index. A mapping that
+// refuses lull's own member refuses every document.
 func configured(f fault) bool {
 	return configTypes[f.Type] || f.field() == sink.MetaField || strings.HasPrefix(f.field(), sink.MetaField+".") ||
 		slices.ContainsFunc(configTexts, func(text string) bool { return strings.HasPrefix(f.Reason, text) })
 }
 
-// typeConflict is part of what OpenSearch says, with the type illegal_argument_exception, where two
-// values bring a new field two types: in one document, or in two that arrive together. The second
-// of two succeeds once the first has made the mapping, so it is not for good yet.
+// typeConflict is part of a text of OpenSearch, with the type illegal_argument_exception. It means
+// that two values give a new field two types. The values are in one document, or in two that arrive
+// together. The second of two succeeds after the first has created the mapping, so the refusal is
+// not final yet.
 const typeConflict = "cannot be changed from type"
 
-// oneIndex is how OpenSearch begins to say that one index is blocked, not the cluster.
+// oneIndex begins OpenSearch's text if one index is blocked, not the cluster.
 const oneIndex = "index ["
 
-// itemOutcome judges the answer for one op. after is what the whole answer's Retry-After says.
+// itemOutcome judges the answer for one op. after is the Retry-After of the whole answer.
 func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) sink.Outcome {
 	f, failed := it.fault()
 	o := sink.Outcome{Status: it.Status, Reason: f.reason()}
 	switch status := it.Status; {
 	case status >= 200 && status < 300 && failed, status == http.StatusNotFound && !failed && it.Result != notFound:
-		o.Kind, o.Reason = sink.Unknown, classMismatch // it says two things
+		o.Kind, o.Reason = sink.Unknown, classMismatch // the status and the result contradict each other
 	case status >= 200 && status < 300, status == http.StatusNotFound && !failed && kind == shard.Delete:
 		return sink.Outcome{Kind: sink.Applied, Status: status}
 	case status == http.StatusConflict && s.Options.Versions && f.Type == "version_conflict_engine_exception":
@@ -104,9 +105,9 @@ func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) s
 	return o
 }
 
-// wholeOutcome judges an answer that is not an answer to a bulk request: what it says holds for
-// every op. split says that the request was refused for what is in it, so that a part of it may be
-// sent again; the outcome is then that of an op that was alone.
+// wholeOutcome judges an answer that is not an answer to a bulk request. Its outcome is that of
+// every op. split says that the contents of the request were refused, so that a part of it may be
+// sent again. The outcome then is for an op that was alone.
 func wholeOutcome(a exchange.Answer) (o sink.Outcome, split bool) {
 	f, ours := parseFault(a.Body)
 	o = sink.Outcome{Status: a.Status, Reason: f.class()}

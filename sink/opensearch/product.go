@@ -32,8 +32,8 @@ func (p Product) String() string {
 // kind is the kind of sink for the product.
 func (p Product) kind() string { return strings.ToLower(p.String()) }
 
-// check refuses an answer of the other product. What neither product has said passes: a proxy
-// answers for OpenSearch too.
+// check refuses an answer of the other product. An answer that comes from neither product passes,
+// because a proxy may answer for OpenSearch.
 func (p Product) check(h http.Header) error {
 	elastic := h.Get(productHeader) != ""
 	switch {

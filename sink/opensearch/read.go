@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // pageSize is how many documents All holds at a time.
@@ -44,8 +44,8 @@ func (s *Sink) greet(ctx context.Context) error {
 	other := s.Product.check(a.Header)
 	switch {
 	case s.Serverless && a.Status == http.StatusNotFound:
-		return nil // serverless collections have no greeting; this is what they say to those they let in
-	case s.Product == OpenSearch && other != nil, // whatever it says, it is not OpenSearch
+		return nil // serverless collections have no greeting; they answer 404 to clients with access
+	case s.Product == OpenSearch && other != nil, // whatever the error is, the other product answered
 		s.Product == Elasticsearch && a.Status == http.StatusMethodNotAllowed: // it lacks the module of the greeting
 		return other
 	}
@@ -65,8 +65,8 @@ func (s *Sink) greet(ctx context.Context) error {
 // severalIndices is part of what OpenSearch says where an alias names no one index to read from.
 const severalIndices = "has more than one index associated with it"
 
-// Get returns the document as it is now, refreshed or not; false also where the index is missing or
-// lull did not write the document.
+// Get returns the current document, refreshed or not. It returns false if the document or the index
+// is missing, or if lull did not write the document.
 func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
 	sources, err := s.sources(ctx, []shard.DocID{doc}, true)
 	if err != nil || sources[0] == nil {
@@ -75,7 +75,7 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 	return unseal(doc, sources[0])
 }
 
-// Marks returns what lull wrote beside documents, as it is now, refreshed or not.
+// Marks returns the current marks of documents, refreshed or not.
 func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
 	sources, err := s.sources(ctx, docs, []string{sink.MetaField})
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 	if len(asked) == 0 {
 		return out, nil
 	}
-	// _mget takes the id in the body, where no path cleaning can touch it.
+	// _mget takes the id in the body, where path cleaning cannot change it.
 	found, err := s.mget(ctx, asked, parts)
 	if err != nil {
 		return nil, fmt.Errorf("get document: %w", err)
@@ -151,7 +151,7 @@ type copied struct {
 	Error   *fault          `json:"error"`
 }
 
-// mget reads documents by id, as they are now, in the order asked. parts is what is wanted of each:
+// mget reads the current documents by id, in the order asked. parts selects the fields of each:
 // true for all of it.
 func (s *Sink) mget(ctx context.Context, docs []object, parts any) ([]copied, error) {
 	var answer struct {
@@ -207,7 +207,8 @@ func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection)
 	return nil
 }
 
-// refreshed is refresh where we may: an engine that answers with an error can be read all the same.
+// refreshed calls refresh. It ignores an error that the engine answers, because the engine can be
+// read without a refresh.
 func (s *Sink) refreshed(ctx context.Context, indices map[string]shard.Collection) error {
 	if err := s.refresh(ctx, indices); exchange.Status(err) == 0 {
 		return err
@@ -228,14 +229,15 @@ func (s *Sink) target(indices map[string]shard.Collection) string {
 	return pathOf(all)
 }
 
-// pathOf escapes the name of an index, keeping what separates and stands for names.
+// pathOf escapes the name of an index, but keeps commas and *.
 func pathOf(index string) string {
 	return strings.NewReplacer("%2A", "*", "%2C", ",").Replace(url.PathEscape(index))
 }
 
-// All calls f for each document that lull wrote, by collection and id. It pages by id, so that a
-// document is seen once however long f takes; what is written meanwhile is seen or not. OpenSearch
-// must permit to sort by _id (indices.id_field_data.enabled). It refreshes first where it may.
+// All calls f for each document that lull wrote, by collection and id. It pages by id, so each
+// document is seen once even if f is slow. It may or may not see documents that are written at the
+// same time. OpenSearch must permit sorting by _id (indices.id_field_data.enabled). All refreshes
+// first if it may.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	indices, err := s.indices(ctx)
 	if err != nil {
@@ -252,7 +254,7 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return nil
 }
 
-// hits is what a search answers.
+// hits is the answer to a search.
 type hits struct {
 	Hits struct {
 		Hits []struct {
@@ -298,7 +300,7 @@ func (s *Sink) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored
 	return out, nil
 }
 
-// opened is a document, whoever wrote it.
+// opened returns a document, even if lull did not write it.
 func opened(doc shard.DocID, source []byte) sink.Stored {
 	if stored, ok, err := unseal(doc, source); ok && err == nil {
 		return stored
@@ -306,8 +308,8 @@ func opened(doc shard.DocID, source []byte) sink.Stored {
 	return sink.Stored{Doc: doc, Document: source}
 }
 
-// allOf pages through the documents of one collection that a query matches, from an id on. Where it
-// matches others than lull's, they come too.
+// allOf pages through the documents of one collection that a query matches, after an id. If the
+// query also matches documents that lull did not write, allOf returns them, too.
 func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, after string,
 	f func(sink.Stored) error,
 ) error {
@@ -333,12 +335,16 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, afte
 	})
 }
 
+// byID sorts by id. An index to which nothing was written may have no mapping, not even of _id, and
+// the engine then fails a sort without unmapped_type.
+var byID = []object{{"_id": object{"order": "asc", "unmapped_type": "keyword"}}}
+
 // ordered is allOf by searches in the order of ids.
 func (s *Sink) ordered(ctx context.Context, c shard.Collection, query object, after string,
 	f func(shard.DocID, []byte) error,
 ) error {
 	index, _ := s.names.Index(c)
-	page := object{"size": pageSize, "sort": []object{{"_id": "asc"}}, "query": query, "track_total_hits": false}
+	page := object{"size": pageSize, "sort": byID, "query": query, "track_total_hits": false}
 	if after != "" {
 		page["search_after"] = []string{after}
 	}

@@ -74,7 +74,7 @@ func TestReadersFailLoudly(t *testing.T) {
 		200: "<html>secret</html>",
 	} {
 		e := start(t, respond(status, answer))
-		s := e.sink(t, nil)
+		s := e.sink(t, func(o *opensearch.Options) { o.Collections = []shard.Collection{"c"} })
 		_, _, get := s.Get(t.Context(), "c#a")
 		_, search := s.Search(t.Context(), sink.Query{Text: "secret", Limit: 1})
 		all := s.All(t.Context(), func(sink.Stored) error { return nil })
@@ -96,7 +96,7 @@ func TestReadersFailLoudly(t *testing.T) {
 	}
 }
 
-// Whoever may write into the index may break a document's mark. The others are read all the same.
+// A program that may write into the index may break a document's mark. The others are still read.
 func TestAMarkThatCannotBeReadHidesNoOtherDocument(t *testing.T) {
 	t.Parallel()
 	e := start(t, func(w http.ResponseWriter, r request) {
@@ -148,7 +148,7 @@ func TestGetKnowsTheKindsOfMissing(t *testing.T) {
 	}
 }
 
-// A fixed index holds one collection: another's documents would take the places of its own.
+// A fixed index holds one collection: documents of another would replace its documents.
 func TestAFixedIndexHoldsOneCollection(t *testing.T) {
 	t.Parallel()
 	e := start(t, applied)
@@ -174,17 +174,18 @@ func TestTemplateIsForOurIndicesOnly(t *testing.T) {
 		collections []shard.Collection
 		want        string
 	}{
-		{"lull-{collection}", nil, `["lull-*"]`},
-		{"{collection}_v1", []shard.Collection{"content"}, `["*_v1"]`},
+		{"lull-{collection}", []shard.Collection{"content"}, `["lull-content"]`},
+		{"{collection}_v1", []shard.Collection{"content"}, `["content_v1"]`},
 		{"{collection}", []shard.Collection{"content", "news"}, `["content","news"]`},
 		{"docs", []shard.Collection{"content"}, `["docs"]`},
 		{"{collection}", nil, ""},
+		{"lull-{collection}", nil, ""}, // lull-* would take an index lull-other that is not lull's
 	}
 	for _, tt := range tests {
 		s := newSink(t, opensearch.Options{URL: "http://127.0.0.1", Index: tt.index, Collections: tt.collections})
 		text, err := s.Template()
 		if tt.want == "" {
-			if err == nil || !strings.Contains(err.Error(), "name the collections") {
+			if err == nil || !strings.Contains(err.Error(), "list them under collections") {
 				t.Errorf("template for %s: %s, %v", tt.index, text, err)
 			}
 			continue

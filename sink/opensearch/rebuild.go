@@ -12,16 +12,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 var _ sink.Rebuilder = (*Sink)(nil)
 
 const (
-	// intoSuffix ends the alias by which a new index is written: a bulk request that asks for an alias
-	// never makes an index that was dropped meanwhile.
+	// intoSuffix ends the alias through which a new index is written. A bulk request that requires
+	// an alias never creates an index that was dropped in between.
 	intoSuffix = ".into"
 	// switchWait is how long the engine may take to switch a name.
 	switchWait = "10s"
@@ -31,14 +31,15 @@ const (
 // program may take the rebuild over.
 const slowCall = 20 * time.Second
 
-// slow is ask with a time of its own: a rebuild takes hours, and no request of it does.
+// slow is ask with its own time-out: a rebuild takes hours, but no single request does.
 func (s *Sink) slow(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
 	return s.client.Ask(ctx, method, path, body, into)
 }
 
-// madeName is how rebuilds name indices: the name of the collection's, and the time in UTC.
+// madeName matches the names that rebuilds give to indices: the name of the collection's index, and
+// the time in UTC.
 var madeName = regexp.MustCompile(`^(.+)\.r[0-9]{14}$`)
 
 // Into returns the sink of one collection that writes to the index of that name.
@@ -56,7 +57,7 @@ func (s *Sink) into(c shard.Collection, index string) *Sink {
 	}
 }
 
-// Standing asks what the name of a collection's index stands for.
+// Standing returns the index behind the name of a collection.
 func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing, error) {
 	at := sink.Standing{}
 	name, ok := s.names.Index(c)
@@ -100,7 +101,7 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	return at, nil
 }
 
-// aliases are the names of an index, each with what belongs to it.
+// aliases returns the aliases of an index, each with its definition.
 func (s *Sink) aliases(ctx context.Context, index string) (map[string]object, error) {
 	var has map[string]struct {
 		Aliases map[string]object `json:"aliases"`
@@ -204,7 +205,7 @@ func (s *Sink) Drop(ctx context.Context, index string) error {
 	err := s.slow(ctx, http.MethodDelete, "/"+url.PathEscape(index), nil, nil)
 	if exchange.Status(err) == http.StatusBadRequest {
 		if found, err := s.resolveNames(ctx, []string{index}); err == nil && found[index].lands != index {
-			return nil // the index has gone, and its name stands for another one
+			return nil // the index was deleted, and its name is now an alias of another index
 		}
 	}
 	if err != nil && exchange.Status(err) != http.StatusNotFound {

@@ -10,20 +10,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// target is what the name of an index stood for in the engine when we asked.
+// target is the index behind a name, at the time when we asked the engine.
 type target struct {
 	at      time.Time
-	lands   string // the one index that takes writes, "" where that is not known
-	fault   string // the class of what is wrong with the name, "" for nothing
-	missing bool   // neither an index nor an alias: a write makes an index of that name, where it may
+	lands   string // the one index that takes writes, "" if it is not known
+	fault   string // the class of the name's fault, "" for none
+	missing bool   // neither an index nor an alias: a write creates an index of that name, if it may
 }
 
-// targets are what is known of names. It is safe for concurrent use.
+// targets remembers the indices behind names. It is safe for concurrent use.
 type targets struct {
 	mu    sync.Mutex
 	known map[string]target
@@ -31,10 +31,11 @@ type targets struct {
 }
 
 const (
-	// targetFor is how long an answer is believed. What changes meanwhile shows in the answers to
-	// writes, which name the index that took them. An index that was deleted does not: see [needsIndex].
+	// targetFor is how long an answer is used again. The answers to writes show later changes,
+	// because they name the index that took the write. They do not show that an index was deleted:
+	// see [needsIndex].
 	targetFor = time.Minute
-	// maxTargets bounds what is remembered: names come from senders.
+	// maxTargets bounds how many names are remembered, because names come from senders.
 	maxTargets = 1_000
 )
 
@@ -58,14 +59,14 @@ func (t *targets) put(name string, known target) {
 	t.known[name] = known
 }
 
-// expect says that the name may stand for another index at any time.
+// expect says that the name may move to another index at any time.
 func (t *targets) expect(name, index string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next[name] = index
 }
 
-// moved reports whether the name was expected to stand for the index, and remembers that it does.
+// moved reports whether the name was expected to move to the index, and remembers that it did.
 func (t *targets) moved(name, index string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,12 +83,12 @@ func (t *targets) forget(name string) {
 	delete(t.known, name)
 }
 
-// place holds back what has no one index to go to. A document behind an alias of several indices
-// can be in each of them, and a write reaches one: a delete would leave the others. A delete of a
-// document that should be there needs an index to delete it from. Otherwise the engine would make
-// an empty one and find nothing.
+// place holds back an op without one index to go to. A document behind an alias of several indices
+// may be in each of them. A write reaches only one, so a delete would leave the others. The delete
+// of a document that should be there needs an existing index. Otherwise the engine would create an
+// empty one and find nothing.
 //
-// It also returns what the names of the entries stand for.
+// It also returns the index behind the name of each entry.
 func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.Entry) (
 	kept []exchange.Entry, found map[string]target,
 ) {
@@ -116,12 +117,12 @@ func (s *Sink) place(ctx context.Context, b *exchange.Batch, entries []exchange.
 	return kept, found
 }
 
-// needsIndex reports an op that is only applied where its index is: the delete of a document that
-// should be there. It asks anew what the name stands for.
+// needsIndex reports whether an op can only be applied if its index exists: the delete of a
+// document that should be there. For such an op, resolve asks the engine again.
 func needsIndex(e exchange.Entry) bool { return e.Present && e.Kind == shard.Delete }
 
-// resolve says what the names of the entries stand for. Where the engine does not tell, or we may
-// not ask, nothing is known of them. It also reports whether the engine is another product.
+// resolve returns the indices behind the names of the entries. If the engine does not answer, or we
+// may not ask, it knows nothing about them. It also reports whether the engine is another product.
 func (s *Sink) resolve(ctx context.Context, entries []exchange.Entry) (found map[string]target, other bool) {
 	found = map[string]target{}
 	var ask []string
@@ -173,7 +174,7 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string) (map[string]target
 	return some, err
 }
 
-// resolved is what the engine says that names stand for.
+// resolved is the engine's answer about the indices behind names.
 type resolved struct {
 	Indices []struct {
 		Name       string   `json:"name"`
@@ -188,8 +189,8 @@ type resolved struct {
 	} `json:"data_streams"`
 }
 
-// resolved asks the engine what names stand for, one or several with commas. Elasticsearch answers
-// 404 where one of them is missing, unless it is told to leave that out.
+// resolved asks the engine for the indices behind names: one, or several with commas. Elasticsearch
+// answers 404 if one of them is missing, unless the request says to ignore it.
 func (s *Sink) resolved(ctx context.Context, names string) (answer resolved, err error) {
 	path := "/_resolve/index/" + pathOf(names)
 	if s.Product == Elasticsearch {
@@ -199,7 +200,7 @@ func (s *Sink) resolved(ctx context.Context, names string) (answer resolved, err
 	return answer, err
 }
 
-// resolveNames asks the engine what each of the names stands for.
+// resolveNames asks the engine for the index behind each of the names.
 func (s *Sink) resolveNames(ctx context.Context, ask []string) (map[string]target, error) {
 	answer, err := s.resolved(ctx, strings.Join(ask, ","))
 	if err != nil {

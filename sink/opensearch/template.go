@@ -1,16 +1,21 @@
 package opensearch
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // template.json
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 //go:embed template.json
@@ -20,65 +25,91 @@ var templateText []byte
 // were written. By default it keeps their vectors apart.
 const vectorsInside = "index.mapping.exclude_source_vectors"
 
-// Template returns the index template that ships with lull, for the indices of this sink. It fails
-// where the name of an index has nothing but the collection and no collection is known: the
-// template would be for every index of the cluster.
-func (s *Sink) Template() ([]byte, error) { return s.template(s.Product == Elasticsearch, 0) }
+// Template returns the index template that ships with lull, only for the indices of this sink's
+// collections. If no collection is known it fails, because a pattern such as lull-* would match
+// indices that are not lull's.
+func (s *Sink) Template() ([]byte, error) {
+	names, err := s.prepared()
+	if err != nil {
+		return nil, err
+	}
+	return s.template(names, s.Product == Elasticsearch, 0)
+}
 
-// template is the template with vectorsInside or without, and its priority that much lower.
-func (s *Sink) template(inside bool, lower int) ([]byte, error) {
+// prepared returns the names of the indices that the template is for.
+func (s *Sink) prepared() (names []string, err error) {
+	for _, c := range s.Collections {
+		if index, ok := s.names.Index(c); ok && !slices.Contains(names, index) {
+			names = append(names, index)
+		}
+	}
+	if len(names) == 0 {
+		return nil, errors.New("index template: no collection is known: list them under collections, " +
+			"or name them with `lull init --collection NAME`")
+	}
+	return names, nil
+}
+
+// template is the template for indices of those names, with vectorsInside or without, and its
+// priority that much lower.
+func (s *Sink) template(names []string, inside bool, lower int) ([]byte, error) {
 	var t map[string]any
 	if err := json.Unmarshal(templateText, &t); err != nil {
 		return nil, fmt.Errorf("read template: %w", err)
 	}
-	var patterns []string
-	if s.names.Distinct() {
-		patterns = []string{s.names.Wildcard()}
-	} else {
-		for _, c := range s.Collections {
-			if index, ok := s.names.Index(c); ok && !slices.Contains(patterns, index) {
-				patterns = append(patterns, index)
-			}
-		}
-	}
-	if len(patterns) == 0 {
-		return nil,
-			errors.New("index template: name the collections, or give the sink's index a prefix, such as lull-" +
-				sink.Placeholder)
-	}
-	t["index_patterns"] = patterns
-	priority, _ := t["priority"].(float64)
-	t["priority"] = int(priority) - lower
+	t["index_patterns"] = names
+	t["priority"] = priority - lower
 	inner, _ := t["template"].(map[string]any)
 	if s.Serverless {
-		delete(inner, "settings") // a collection keeps no versions of what was deleted
+		delete(inner, "settings") // a serverless collection keeps no versions of deleted documents
 	} else if settings, has := inner["settings"].(map[string]any); has && inside {
 		settings[vectorsInside] = false
 	}
 	return json.Marshal(t)
 }
 
-// An engine does not take two templates of one priority where an index may match both: those of
-// lull-{collection} and lull-staging-{collection}, of two stacks or two sinks. What lull's
-// templates say is the same, so that it does not matter which of them an index gets.
+// An engine refuses two templates of one priority if an index may match both. That happens with two
+// sinks that write to the same index. lull's templates have the same content, so it does not matter
+// which of them an index gets.
 const (
+	priority     = 50
 	samePriority = "that have the same priority"
 	templates    = 20 // lull's, at most, whose names overlap
 )
 
-// Prepare installs the index template, or replaces it. Indices that exist keep their mapping.
+// Preparation is the request that installs the template.
+func (s *Sink) Preparation() (string, error) {
+	text, err := s.Template()
+	if err != nil {
+		return "", err
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, text, "", "  "); err != nil {
+		return "", fmt.Errorf("print the template: %w", err)
+	}
+	return "PUT " + s.templatePath() + "\n" + pretty.String() + "\n", nil
+}
+
+func (s *Sink) templatePath() string { return "/_index_template/" + url.PathEscape(s.Options.Template) }
+
+// Prepare installs the index template, or replaces it. Existing indices keep their mapping, and the
+// names from earlier calls stay in the template. It fails if one of the user's own templates would
+// lose an index to lull's.
 func (s *Sink) Prepare(ctx context.Context) error {
-	if _, err := s.Template(); err != nil {
+	names, err := s.prepared()
+	if err != nil {
 		return err
 	}
-	if err := s.greet(ctx); errors.Is(err, ErrProduct) { // whatever else is wrong, the request below finds out
+	if err := s.greet(ctx); errors.Is(err, ErrProduct) { // the request below reports any other problem
 		return err
 	}
-	path := "/_index_template/" + url.PathEscape(s.Options.Template)
+	if names, err = s.claim(ctx, names); err != nil {
+		return err
+	}
 	for inside, lower := s.Product == Elasticsearch, 0; ; {
-		t, err := s.template(inside, lower)
+		t, err := s.template(names, inside, lower)
 		if err == nil {
-			err = s.put(ctx, path, t)
+			err = s.put(ctx, s.templatePath(), t)
 		}
 		var refused *said
 		switch {
@@ -95,3 +126,108 @@ func (s *Sink) Prepare(ctx context.Context) error {
 		return fmt.Errorf("install index template: %w", err)
 	}
 }
+
+// standing is a template that the engine has.
+type standing struct {
+	name     string
+	patterns []string
+	priority int64
+	lulls    bool
+}
+
+// covers reports whether the template is for an index of that name. * matches any text.
+func (t standing) covers(index string) bool {
+	return slices.ContainsFunc(t.patterns, func(pattern string) bool {
+		parts := strings.Split(pattern, "*")
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(parts[i])
+		}
+		fits, err := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", index)
+		return fits && err == nil
+	})
+}
+
+// claim returns the names for lull's template: those given, and those that the installed template
+// already has. It fails if lull's template would replace a user's own template for one of the new
+// names: an index gets one template only. A user who may not read templates may still install one.
+func (s *Sink) claim(ctx context.Context, names []string) ([]string, error) {
+	own, others, err := s.standing(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("install index template: read those that are there: %w", err)
+	}
+	if !own.lulls && own.name != "" {
+		return nil, fmt.Errorf("install index template: there is a template %q that is not lull's: rename it", own.name)
+	}
+	all := slices.Clone(names)
+	for _, pattern := range own.patterns {
+		_, fits := s.names.Collection(pattern)
+		if !strings.Contains(pattern, "*") && fits && !slices.Contains(all, pattern) {
+			all = append(all, pattern)
+		}
+	}
+	slices.Sort(all)
+	for _, name := range names {
+		theirs := standing{priority: -2}
+		for _, t := range others {
+			if t.covers(name) && t.priority > theirs.priority {
+				theirs = t
+			}
+		}
+		if theirs.name != "" && !theirs.lulls && theirs.priority <= priority && !own.covers(name) {
+			return nil, fmt.Errorf("install index template: your template %q is for %s, and an index has one template "+
+				"only: give yours a priority above %d with the mapping of %s in it (`lull init --print` shows that), "+
+				"or patterns that leave %s out", theirs.name, name, priority, sink.MetaField, name)
+		}
+	}
+	return all, nil
+}
+
+// standing asks which templates there are: this sink's own, and the others. Legacy ones yield to
+// every other one.
+func (s *Sink) standing(ctx context.Context) (own standing, others []standing, err error) {
+	var composed struct {
+		Templates []struct {
+			Name string `json:"name"`
+			Is   struct {
+				Patterns []string `json:"index_patterns"`
+				Priority int64    `json:"priority"`
+				Meta     struct {
+					Description string `json:"description"`
+				} `json:"_meta"`
+			} `json:"index_template"`
+		} `json:"index_templates"`
+	}
+	const parts = "index_templates.name,index_templates.index_template.index_patterns," +
+		"index_templates.index_template.priority,index_templates.index_template._meta.description"
+	ask := func(path string, into any) error {
+		err := s.client.Ask(ctx, http.MethodGet, path, nil, into)
+		if status := exchange.Status(err); status >= 400 && status < 500 && status != http.StatusTooManyRequests {
+			return nil
+		}
+		return err
+	}
+	if err := ask("/_index_template?filter_path="+parts, &composed); err != nil {
+		return own, nil, err
+	}
+	for _, t := range composed.Templates {
+		one := standing{t.Name, t.Is.Patterns, t.Is.Priority, strings.HasPrefix(t.Is.Meta.Description, ourIndices)}
+		if t.Name == s.Options.Template {
+			own = one
+		} else {
+			others = append(others, one)
+		}
+	}
+	var legacy map[string]struct {
+		Patterns []string `json:"index_patterns"`
+	}
+	if err := ask("/_template?filter_path=*.index_patterns", &legacy); err != nil {
+		return own, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(legacy)) {
+		others = append(others, standing{name: name, patterns: legacy[name].Patterns, priority: -1})
+	}
+	return own, others, nil
+}
+
+// ourIndices begins the description of every template of lull's.
+const ourIndices = "Indices that lull writes"

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 const (
@@ -55,7 +55,7 @@ func (s *Sink) scroll(ctx context.Context, index string, query object, f func([]
 		if p.Scroll != "" {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchange.DialTimeout)
 			defer cancel()
-			// Where it fails, the scroll runs out by itself.
+			// If this fails, the scroll expires.
 			_ = s.client.Ask(ctx, http.MethodDelete, "/_search/scroll", object{"scroll_id": p.Scroll}, nil)
 		}
 	}()

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // typeNDJSON is the content type of bulk requests.
@@ -42,7 +42,7 @@ func actionName(kind shard.Operation) string {
 	return actionIndex
 }
 
-// actionLine is the first line of an op in the index of that name. A nil version is none.
+// actionLine is the first line of an op in the index of that name. A nil version sends none.
 func actionLine(op sink.Op, index string, version *shard.Fence) []byte {
 	a := action{Index: index, ID: op.Doc.ID(), Version: version}
 	if version != nil {
@@ -62,7 +62,7 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return b.Outcomes
 }
 
-// push sends entries. lands are the indices that their names stand for, where that is known.
+// push sends entries. lands are the known indices behind their names.
 func (s *Sink) push(ctx context.Context, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) {
 	most := exchange.NewBounds(s.BulkDocuments, s.BulkBytes)
 	b.Push(ctx, entries, most, func(part []exchange.Entry) (whole *sink.Outcome, ofOne bool) {
@@ -70,7 +70,7 @@ func (s *Sink) push(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	})
 }
 
-// encode makes an op's lines: action and document.
+// encode writes an op's lines: action and document.
 func (s *Sink) encode(e *exchange.Entry) *sink.DocumentError {
 	var version *shard.Fence
 	if s.Options.Versions {
@@ -100,9 +100,9 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return &o, ofOne
 }
 
-// bulkPath tells OpenSearch for how long to wait for a shard: a third of the time that we wait for
-// the answer. One shard without a primary then costs its own documents an answer, not every
-// document that is in a request with them.
+// bulkPath limits how long OpenSearch waits for a shard: a third of the time that we wait for the
+// answer. If one shard has no primary, only its own documents then lose their answer, not every
+// document of the request.
 func (s *Sink) bulkPath(ctx context.Context) string {
 	var options []string
 	if s.requireAlias {
@@ -140,8 +140,8 @@ func (i item) fault() (f fault, failed bool) {
 	return f, true
 }
 
-// read takes the outcomes from a bulk answer. One that does not fit the request, item by item, says
-// nothing of any of them.
+// read takes the outcomes from a bulk answer. If the answer does not match the request item by
+// item, it says nothing about any of them.
 func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry, lands map[string]target) {
 	var bulk struct {
 		Items []map[string]item `json:"items"`
@@ -161,7 +161,7 @@ func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Ent
 		o, expected := s.itemOutcome(e.Kind, it, after), lands[e.Index].lands
 		if o.Kind == sink.Applied && expected != "" && it.Index != "" && it.Index != expected &&
 			!s.targets.moved(e.Index, it.Index) {
-			// It was applied, but perhaps beside a copy in the index that the name stood for.
+			// It was applied, but there may be a copy in the index that the name pointed to before.
 			s.targets.forget(e.Index)
 			o = sink.Outcome{Kind: sink.Unknown, Status: it.Status, Reason: classElsewhere}
 		}

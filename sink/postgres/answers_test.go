@@ -24,8 +24,8 @@ var rewrite = flag.Bool("rewrite", false, "write docs/sinks/postgres.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// row is one answer of PostgreSQL's: how the fake says it and, where that can be done, how a real
-// server is brought to say it.
+// row is one answer of PostgreSQL. It says how the fake gives it and, if possible, how to get it
+// from a real server.
 type row struct {
 	sinktest.Answer
 	fake   *fake
@@ -112,7 +112,7 @@ const (
 	passes   = "nothing was applied, and it passes by itself"
 	again    = "it may have been applied: it is written again once its lease is over"
 	halved   = "the request is cut in halves until that document is alone; the others are written"
-	checks   = "ALTER TABLE % ADD CONSTRAINT short CHECK (length(document ->> 'title') < 3)"
+	checks   = "ALTER TABLE % ADD CONSTRAINT mine CHECK (length(document ->> 'title') < 3)"
 )
 
 func rows() []row {
@@ -127,36 +127,36 @@ func rows() []row {
 			real:   run(`INSERT INTO % (id, fence, version, order_key, indexed_at) VALUES ('a', 9, '', '', now()), ('b', 9, '', '', now())`),
 		},
 		{
-			Answer: says(sinktest.Answer{Delete: apart(sink.Configuration, "undefined_table").Delete}, "has no table, and lets us make it", "42P01", "a put makes the table. The delete of a document that should be there is not written: the table would be empty, and the delete called done"),
+			Answer: says(sinktest.Answer{Delete: apart(sink.Configuration, "undefined_table: table lull-content").Delete}, "has no table, and lets us make it", "42P01", "a put makes the table. The delete of a document that should be there is not written: the table would be empty, and the delete called done"),
 			fake:   once("42P01"), real: func(*testing.T, *postgres.Sink) {},
 		},
 		{
-			Answer: says(apart(sink.Configuration, "undefined_table"), "has no table, and does not let us make it", "42P01, then 42501", holds+": run `lull init` as a user who may"),
+			Answer: says(apart(sink.Configuration, "undefined_table: table lull-content"), "has no table, and does not let us make it", "42P01, then 42501", holds+": run `lull init` as a user who may"),
 			fake:   &fake{answer: always("42P01").answer, creates: "42501"}, real: onlyUse,
 		},
 		{
 			Answer: says(sinktest.Answer{
-				Put:    apart(sink.Configuration, "undefined_object").Put,
-				Delete: apart(sink.Configuration, "undefined_table").Delete,
+				Put:    apart(sink.Configuration, "undefined_object: table lull-content").Put,
+				Delete: apart(sink.Configuration, "undefined_table: table lull-content").Delete,
 			}, "has no table, and not the option language", "42P01, then 42704", holds+": correct the option"),
 			fake: &fake{answer: always("42P01").answer, creates: "42704"}, real: func(*testing.T, *postgres.Sink) {},
 			change: func(o *postgres.Options) { o.Language = "klingon" },
 		},
 		{
 			Answer: says(sinktest.Answer{
-				Put:    apart(sink.Configuration, "raise_exception").Put,
-				Delete: apart(sink.Configuration, "undefined_table").Delete,
+				Put:    apart(sink.Configuration, "raise_exception: table lull-content").Put,
+				Delete: apart(sink.Configuration, "undefined_table: table lull-content").Delete,
 			}, "has no table, and an event trigger that forbids to make one", "42P01, then P0001", holds+": make the table"),
 			fake: &fake{answer: always("42P01").answer, creates: "P0001"},
 		},
 		{
-			Answer: says(apart(sink.Configuration, "undefined_column"), "has a table of somebody else's", "42703", holds),
+			Answer: says(apart(sink.Configuration, "undefined_column: column fence: table lull-content"), "has a table of somebody else's", "42703", holds),
 			fake:   always("42703"), real: func(t *testing.T, s *postgres.Sink) {
 				s.Run(t, `CREATE TABLE `+s.Schema+`."lull-content" (id text PRIMARY KEY, name text)`)
 			},
 		},
 		{
-			Answer: says(apart(sink.Configuration, "insufficient_privilege"), "does not let the user write", "42501", holds),
+			Answer: says(apart(sink.Configuration, "insufficient_privilege: table lull-content"), "does not let the user write", "42501", holds),
 			fake:   always("42501"), real: func(t *testing.T, s *postgres.Sink) { run()(t, s); onlyUse(t, s) },
 		},
 		{
@@ -188,7 +188,7 @@ func rows() []row {
 			},
 		},
 		{
-			Answer: says(putOnly(sink.Rejected, "check_violation"), "has a check of yours that fails", "23514", itsFault),
+			Answer: says(putOnly(sink.Rejected, "check_violation: constraint mine"), "has a check of yours that fails", "23514", itsFault),
 			fake:   puts("23514"), real: run(checks),
 		},
 		{
@@ -196,8 +196,8 @@ func rows() []row {
 			fake:   puts("22P02"), real: run("ALTER TABLE % ADD COLUMN n int GENERATED ALWAYS AS ((document ->> 'title')::int) STORED"),
 		},
 		{
-			Answer: says(putOnly(sink.Refused, "unique_violation"), "has a unique index of yours that another document is in", "23505", "the other may change first: it is tried again, maxRefusals times"),
-			fake:   puts("23505"), real: run("CREATE UNIQUE INDEX ON % ((document ->> 'title'))",
+			Answer: says(putOnly(sink.Refused, "unique_violation: constraint mine"), "has a unique index of yours that another document is in", "23505", "the other may change first: it is tried again, maxRefusals times"),
+			fake:   puts("23505"), real: run("CREATE UNIQUE INDEX mine ON % ((document ->> 'title'))",
 				`INSERT INTO % (id, fence, version, order_key, indexed_at, document) VALUES ('x', 1, '', '', now(), '{"title":"secret"}')`),
 		},
 		{
@@ -206,10 +206,10 @@ func rows() []row {
 				"CREATE TRIGGER no BEFORE INSERT ON % FOR EACH ROW WHEN (NEW.document IS NOT NULL) EXECUTE FUNCTION %no()"),
 		},
 		{
-			Answer: says(putOnly(sink.Refused, "unique_violation"), "refuses the commit", "23505 after the rows", "a constraint that is deferred is checked at the end; nothing was applied"),
+			Answer: says(putOnly(sink.Refused, "unique_violation: constraint mine"), "refuses the commit", "23505 after the rows", "a constraint that is deferred is checked at the end; nothing was applied"),
 			fake:   &fake{commits: "23505"},
 			real: run("ALTER TABLE % ADD COLUMN title text GENERATED ALWAYS AS (document ->> 'title') STORED",
-				"ALTER TABLE % ADD UNIQUE (title) DEFERRABLE INITIALLY DEFERRED",
+				"ALTER TABLE % ADD CONSTRAINT mine UNIQUE (title) DEFERRABLE INITIALLY DEFERRED",
 				`INSERT INTO % (id, fence, version, order_key, indexed_at, document) VALUES ('x', 1, '', '', now(), '{"title":"secret"}')`),
 		},
 		{

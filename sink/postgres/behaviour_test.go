@@ -50,7 +50,7 @@ func applied(t *testing.T, s *postgres.Sink, ops ...sink.Op) {
 	}
 }
 
-// One document among many that is refused costs the others nothing, whoever it is.
+// If one document among many is refused, the others are still written.
 func TestTheOthersOfARefusedRequestAreWritten(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
@@ -177,7 +177,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	}
 }
 
-// Each connection logs in anew, so that a rotated password is taken up.
+// Each connection logs in again, so that a rotated password is used.
 func TestALoginIsForOneConnection(t *testing.T) {
 	t.Parallel()
 	var asked []string

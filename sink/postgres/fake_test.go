@@ -104,7 +104,7 @@ func (f *fake) serve(conn net.Conn) {
 		return
 	}
 	b.Send(&pgproto3.AuthenticationOk{})
-	b.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: 1})
+	b.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}})
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 	if b.Flush() != nil {
 		return
@@ -184,9 +184,16 @@ func (f *fake) respond(b *pgproto3.Backend, all []statement) {
 
 // failure is an error as PostgreSQL tells it, with content in its text.
 func failure(severity, code string) *pgproto3.ErrorResponse {
-	return &pgproto3.ErrorResponse{
+	e := &pgproto3.ErrorResponse{
 		Severity: severity, SeverityUnlocalized: severity, Code: code, Message: "it says secret",
 	}
+	switch {
+	case code == "42703":
+		e.Message = `column "fence" of relation "lull-content" does not exist, secret`
+	case code[:2] == "23":
+		e.ConstraintName = "mine"
+	}
+	return e
 }
 
 // texts reads an array of texts in binary, and counts those that are not NULL.

@@ -15,7 +15,7 @@ import (
 // postgres://127.0.0.1:5440/postgres; make e2e-sinks starts one.
 const serverVariable = "LULL_TEST_POSTGRES"
 
-// real returns a sink on the server with a schema of its own, which is dropped afterwards.
+// real returns a sink on the server with a separate schema, which is dropped afterwards.
 func real(t *testing.T, change func(*postgres.Options)) *postgres.Sink {
 	t.Helper()
 	url := os.Getenv(serverVariable)

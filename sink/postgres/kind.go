@@ -12,21 +12,21 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Name is what the settings call this kind of sink.
+// Name is the name of this kind of sink in the settings.
 const Name = "postgres"
 
 // Settings are the options that only this kind has.
 type Settings struct {
 	// Schema is where the tables are. Default "public".
 	Schema string `json:"schema"`
-	// User is who connects, where auth names nobody: with auth.kind none, and with sigv4. Empty means
-	// what the environment variable PGUSER says.
+	// User is the user who connects if auth names none: with auth.kind none, and with sigv4. Empty
+	// means the value of the environment variable PGUSER.
 	User string `json:"user"`
-	// TLS is "verify-full" or "off". Default "off" where the server is on this machine, otherwise
+	// TLS is "verify-full" or "off". Default "off" if the server is on this machine, otherwise
 	// "verify-full".
 	TLS string `json:"tls"`
-	// CAFile is a file of certificates, in the form PEM, that sign the server's. Empty means those
-	// that the system trusts.
+	// CAFile is a file of certificates, in the form PEM, that sign the server's. Empty means the
+	// certificates that the system trusts.
 	CAFile string `json:"caFile"`
 	// Language is the text search configuration, such as english. Default "simple".
 	Language string `json:"language"`
@@ -43,7 +43,8 @@ type Vector struct {
 	Field string `json:"field"`
 	// Dimensions is how many numbers each vector has.
 	Dimensions int `json:"dimensions"`
-	// Distance is what the index is for: "cosine", "l2" or "inner". Default "cosine".
+	// Distance is the distance that the index supports: "cosine", "l2" or "inner". Default
+	// "cosine".
 	Distance string `json:"distance"`
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Options say where a sink is and how to write to it.
@@ -26,19 +26,20 @@ type Options struct {
 	// URL is the server's address and the database: postgres://host:5432/database. It has no
 	// credentials and no query. Without a database it is the one that is named as the user.
 	URL string
-	// Index is the name of a collection's table; {collection} stands for the collection's name.
+	// Index is the name of a collection's table; {collection} is replaced by the collection's name.
 	// Without it there is one table for one collection. Empty means "{collection}".
 	Index string
 	// Collections are the collections known to be written here. Prepare makes their tables.
 	Collections []event.Collection
-	// BulkDocuments and BulkBytes bound a statement; a document larger than BulkBytes goes alone. 0
-	// means 500 and 5 MB.
+	// BulkDocuments and BulkBytes bound a statement. A document larger than BulkBytes is sent
+	// alone. 0 means 500 and 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
 	// Login gives the user and the password of a connection. Nil leaves them to User and to the
 	// environment: PGUSER, PGPASSWORD and the password file.
 	Login sink.Login
-	// Application is what the server's list of connections calls this one. Empty means "lull".
+	// Application is the name of this program in the server's list of connections. Empty means
+	// "lull".
 	Application string
 }
 
@@ -123,13 +124,13 @@ func (o *Options) tlsConfig(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// loginError says that no connection was tried for want of credentials.
+// loginError says that no connection was tried, because there were no credentials.
 type loginError struct{ err error }
 
 func (e *loginError) Error() string { return e.err.Error() }
 func (e *loginError) Unwrap() error { return e.err }
 
-// connect makes a connection with the credentials of this moment.
+// connect makes a connection with the current credentials.
 func (s *Sink) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	c := s.config
 	if s.Login != nil {

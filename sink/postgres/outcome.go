@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Classes of outcomes that PostgreSQL has no code for.
@@ -33,8 +35,8 @@ var conditions = map[string]string{
 	"57P01": "admin_shutdown", "57P03": "cannot_connect_now", "P0001": "raise_exception",
 }
 
-// reason is what an outcome says of an error: the condition, and the column where there is one.
-// PostgreSQL's text quotes documents.
+// reason is what an outcome says about an error: the condition, and the column if there is one. It
+// omits PostgreSQL's text, which quotes documents.
 func reason(e *pgconn.PgError) string {
 	class, ok := conditions[e.Code]
 	if !ok {
@@ -45,8 +47,24 @@ func reason(e *pgconn.PgError) string {
 			return -1
 		}, e.Code)
 	}
-	return sink.Reason(class, e.ColumnName)
+	switch of := ownColumn.FindStringSubmatch(e.Message); {
+	case e.ColumnName != "":
+		return sink.Named(class, "column", e.ColumnName)
+	case e.ConstraintName != "":
+		return sink.Named(class, "constraint", e.ConstraintName)
+	case e.Code == "42703" && of != nil && slices.Contains(written, of[1]):
+		return sink.Named(class, "column", of[1])
+	}
+	return class
 }
+
+// ownColumn finds the name of a column in a message about one that is missing. PostgreSQL gives it
+// nowhere else. It counts only if lull's statements name that column: a trigger may put content
+// there.
+var ownColumn = regexp.MustCompile(`column (?:held\.|excluded\.)?"?([a-z_]+)"? `)
+
+// written are the columns that lull's statements name.
+var written = append([]string{columnSearch, columnEmbedding}, columns...)
 
 // code is what PostgreSQL calls an error; empty for one that it did not tell.
 func code(err error) string {
@@ -60,24 +78,34 @@ func code(err error) string {
 // missing reports that the table does not exist.
 func missing(err error) bool { return code(err) == "42P01" }
 
+// unsent reports that nothing of a statement was sent. pgx also calls "conn closed" safe to retry,
+// which it returns if the connection breaks before the answer. That error alone has no cause.
+func unsent(err error) bool {
+	var e interface {
+		error
+		SafeToRetry() bool
+	}
+	return errors.As(err, &e) && e.SafeToRetry() && errors.Unwrap(e) != nil
+}
+
 // judge says what an error of a statement means for its documents. ofOne says that it is about one
 // of them: the others may be written.
 func judge(err error) (o sink.Outcome, ofOne bool) {
 	var e *pgconn.PgError
 	switch {
-	case !errors.As(err, &e) && pgconn.SafeToRetry(err):
+	case !errors.As(err, &e) && unsent(err):
 		return exchange.Late, false
 	case e == nil:
 		return sink.Outcome{Kind: sink.Unknown, Reason: exchange.ClassInterrupted}, false
 	case e.SeverityUnlocalized != "ERROR":
-		// The session ended. It may have been the commit's last step that it did not tell of.
+		// The session ended, perhaps in the commit's last step, so the write may have been applied.
 		return sink.Outcome{Kind: sink.Unknown, Reason: reason(e)}, false
 	}
 	m := meaningOf(e)
 	return sink.Outcome{Kind: m.kind, Apart: m.about != server, Reason: reason(e)}, m.about == document
 }
 
-// scope is what an error says something about.
+// scope is what an error is about.
 type scope byte
 
 const (
@@ -86,18 +114,18 @@ const (
 	server                // every table
 )
 
-// meaning is what an error with the severity ERROR says.
+// meaning is the meaning of an error with the severity ERROR.
 type meaning struct {
 	kind  sink.OutcomeKind
 	about scope
 }
 
-// meanings are those of codes, and of classes of codes: their first two characters.
+// meanings are the meanings of codes, and of classes of codes: their first two characters.
 var meanings = map[string]meaning{
-	"57014": {sink.Throttled, table}, // statement_timeout, or somebody canceled it
+	"57014": {sink.Throttled, table}, // statement_timeout, or a user canceled the statement
 	"55P03": {sink.Throttled, document},
 	"40":    {sink.Throttled, document},
-	// Too little of something, a server that became a replica, or a fault of its own.
+	// Too little of something, a server that became a replica, or a fault of the server.
 	"53": {sink.Throttled, server},
 	"57": {sink.Throttled, server},
 	"58": {sink.Throttled, server},

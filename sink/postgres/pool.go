@@ -43,7 +43,7 @@ func newPool(open func(context.Context) (*pgconn.PgConn, error)) pool {
 	return pool{open: open, slots: make(chan struct{}, maxConnections)}
 }
 
-// get returns a connection that works as far as anybody can tell. Give it back with put.
+// get returns a connection that seems to work. Give it back with put.
 func (p *pool) get(ctx context.Context) (*pgconn.PgConn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -78,7 +78,7 @@ func (p *pool) take() (last idle, ok bool) {
 	return last, ok
 }
 
-// put gives a connection back. One that broke is closed already, and is dropped.
+// put gives a connection back. A broken connection is already closed, and is dropped.
 func (p *pool) put(conn *pgconn.PgConn) {
 	p.mu.Lock()
 	keep := !p.closed && !conn.IsClosed()

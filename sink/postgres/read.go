@@ -74,14 +74,14 @@ type Error struct {
 	Err    error
 }
 
-// Error says what failed, why, and what helps.
+// Error says what failed, why, and what helps against it.
 func (e *Error) Error() string { return e.Doing + ": postgres: " + e.Reason }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// explain makes an error that an operator can read. What the server says of a statement may quote a
-// document, and only the condition is told.
+// explain makes an error that an operator can read. The server's text about a statement may quote a
+// document, so the error names only the condition.
 func (s *Sink) explain(doing string, err error) error {
 	var e *pgconn.PgError
 	text := err.Error()
@@ -128,7 +128,7 @@ func (s *Sink) Documents(ctx context.Context, docs []event.DocID) ([]sink.Stored
 	return s.pick(ctx, fields, docs)
 }
 
-// Marks returns what lull wrote beside documents.
+// Marks returns what lull wrote with the documents.
 func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
 	return s.pick(ctx, strings.TrimSuffix(fields, "document")+"NULL", docs)
 }
@@ -173,8 +173,8 @@ func (s *Sink) documents(ctx context.Context, c event.Collection, statement stri
 	return found, err
 }
 
-// All calls f for each document, by collection and id. It pages by id: what is written meanwhile is
-// seen or not.
+// All calls f for each document, by collection and id. It pages by id, and may or may not see
+// documents that are written at the same time.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	tables, err := s.tables(ctx)
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Sink) Range(ctx context.Context, c event.Collection, after string, f fu
 // tables are the collections that have a table of lull's, sorted.
 func (s *Sink) tables(ctx context.Context) ([]event.Collection, error) {
 	rows, err := s.query(ctx, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND (SELECT count(*) FROM pg_attribute a
+WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND (SELECT count(*) FROM pg_attribute a
   WHERE a.attrelid = c.oid AND NOT a.attisdropped AND a.attname = ANY ($2::text[])) = $3::int`,
 		s.Schema, "{"+strings.Join(columns, ",")+"}", fmt.Sprint(len(columns)))
 	if err != nil {
@@ -303,9 +303,9 @@ func (s *Sink) Sample(ctx context.Context, c event.Collection) (event.DocID, boo
 	return event.DocID(string(c) + "#" + unescape(string(rows[0][0]))), true, nil
 }
 
-// generation names a table: the database system, its history, which a restored backup leaves for
-// another, and the table's number and file, of which TRUNCATE makes a new one. It is empty for a
-// table that a crash empties, or in which somebody's trigger or rule may change what is written.
+// generation names a table by the database system, its history, and the table's number and file. A
+// restored backup has another history, and TRUNCATE makes a new file. It is empty for a table that
+// a crash empties, or in which a trigger or rule may change documents.
 const generation = `SELECT concat_ws('/', system.system_identifier, history.timeline_id, c.oid, pg_relation_filenode(c.oid))
 FROM pg_class c, pg_control_system() AS system, pg_control_checkpoint() AS history
 WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relhasrules

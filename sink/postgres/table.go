@@ -22,12 +22,12 @@ const (
 // kindsOfText are the values of a document that can be searched.
 const kindsOfText = `'["string", "numeric", "boolean"]'::jsonb`
 
-// words is the expression of what can be searched in a part of a document.
+// words is the expression for the searchable words in a part of a document.
 func (s *Sink) words(part string) string {
 	return "json_to_tsvector(" + literal(s.Language) + "::regconfig, " + part + ", " + kindsOfText + ")"
 }
 
-// vector is the expression of a document's vector.
+// vector is the expression for a document's vector.
 func (s *Sink) vector() string {
 	return fmt.Sprintf("(document #>> %s)::vector(%d)", path(strings.Split(s.Vector.Field, "/")[1:]), s.Vector.Dimensions)
 }
@@ -86,7 +86,7 @@ func (s *Sink) create(ctx context.Context, conn *pgconn.PgConn, index string) er
 			_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll()
 		}
 		if i == 2 && code(err) == "42P07" {
-			return nil // somebody else was first
+			return nil // another program made it first
 		}
 		if err != nil {
 			return err
@@ -95,10 +95,10 @@ func (s *Sink) create(ctx context.Context, conn *pgconn.PgConn, index string) er
 	return nil
 }
 
-// Prepare makes the tables of the collections that are known, and the extension of vectors where
-// the settings name a field for it. A table that is there keeps all it has. Where that does not fit
-// the settings, the error has the statement that changes it: on a large table it takes long, and
-// nobody can write meanwhile.
+// Prepare makes the tables of the known collections. If the settings name a field for vectors, it
+// also makes their extension. A table that exists keeps its contents. If it does not fit the
+// settings, the error has the statement that changes it. On a large table that statement takes
+// long, and blocks all writes.
 func (s *Sink) Prepare(ctx context.Context) error {
 	conn, err := s.pool.get(ctx)
 	if err != nil {
@@ -128,6 +128,20 @@ func (s *Sink) Prepare(ctx context.Context) error {
 	return nil
 }
 
+// Preparation are the statements that make the tables, for a migration of the operator's own.
+func (s *Sink) Preparation() (string, error) {
+	var all []string
+	if s.Vector.Field != "" {
+		all = append(all, "CREATE EXTENSION IF NOT EXISTS vector")
+	}
+	for _, c := range s.Collections {
+		if index, ok := s.names.Index(c); ok {
+			all = append(all, s.Table(index)...)
+		}
+	}
+	return strings.Join(all, ";\n") + ";\n", nil
+}
+
 // extend makes the extension of vectors unless it is there.
 func (s *Sink) extend(ctx context.Context, conn *pgconn.PgConn) error {
 	rows, err := rowsOf(ctx, conn, `SELECT 1 FROM pg_extension WHERE extname = 'vector'`)
@@ -145,9 +159,10 @@ var errNoTable = errors.New("the table does not exist")
 // fitting compares a table with the settings.
 func (s *Sink) fitting(ctx context.Context, conn *pgconn.PgConn, index string) error {
 	table := s.table(index)
-	rows, err := rowsOf(ctx, conn, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(pg_get_expr(d.adbin, d.adrelid), '')
-FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, table)
+	rows, err := rowsOf(ctx, conn, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(pg_get_expr(d.adbin, d.adrelid), ''), c.relkind
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+  LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, table)
 	switch {
 	case err != nil:
 		return s.explain("look at the table "+table, err)
@@ -156,7 +171,9 @@ WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, tab
 	}
 	has := func(name, of, expression string) (there, fits bool) {
 		at := slices.IndexFunc(rows, func(r [][]byte) bool { return string(r[0]) == name })
-		return at >= 0, at >= 0 && string(rows[at][1]) == of && strings.Contains(string(rows[at][2]), expression)
+		// A view shows the types of its columns, and not what they are made of.
+		return at >= 0, at >= 0 && string(rows[at][1]) == of &&
+			(string(rows[at][3]) == "v" || strings.Contains(string(rows[at][2]), expression))
 	}
 	for _, name := range columns {
 		if there, _ := has(name, "", ""); !there {
@@ -189,10 +206,10 @@ func (s *Sink) table(index string) string { return identifier(s.Schema) + "." + 
 
 func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// literal is a text in a statement. A backslash stands for itself, as by default since 9.1.
+// literal is a text in a statement. A backslash is an ordinary character, as by default since 9.1.
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// path is where a part of a document is, from the tokens of a JSON pointer.
+// path is the path to a part of a document, from the tokens of a JSON pointer.
 func path(tokens []string) string {
 	quoted := make([]string, len(tokens))
 	for i, t := range tokens {

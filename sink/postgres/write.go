@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Write sends the ops in as few statements as the bounds allow, one after another; see sink.Sink.
@@ -49,11 +49,12 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return nil
 }
 
-// halve writes entries in one statement. Where that is refused for what is in it, it writes them in
-// two, and so on until the document to blame is alone. What was refused has applied nothing.
+// halve writes entries in one statement. If the contents are refused, it writes them in two
+// statements, and so on until the document to blame is alone. A refused statement has applied
+// nothing.
 func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry) {
 	if ctx.Err() != nil || conn.IsClosed() {
-		return // they are as not sent
+		return // their outcome is that they were not sent
 	}
 	written, err := s.upsert(ctx, conn, entries)
 	if missing(err) {
@@ -75,20 +76,20 @@ func (s *Sink) halve(ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch
 		s.halve(ctx, conn, b, entries[half:])
 		return
 	}
-	b.All(entries, o)
+	b.All(entries, inTable(o, entries[0].Index))
 	if b.Saw(o) {
-		// Who was connected to is not who takes writes: the next connection may find another.
+		// The connected server may not take writes. The next connection may reach another server.
 		bye(conn)
 	}
 }
 
-// make makes a table that is missing, and writes what may be the first of it. A delete of a
-// document that should be there is not written: the table would be empty, and the delete called
-// done.
+// make creates a missing table, and writes the documents that may be its first. A delete of a
+// document that should be there is not written. Otherwise it would count as done in an empty table.
 func (s *Sink) make(
 	ctx context.Context, conn *pgconn.PgConn, b *exchange.Batch, entries []exchange.Entry, absent error,
 ) (rest []exchange.Entry, written map[string]bool, err error) {
 	gone, _ := judge(absent)
+	gone = inTable(gone, entries[0].Index)
 	for _, e := range entries {
 		if e.Plain == nil && e.Present {
 			b.Outcomes[e.Position] = gone
@@ -105,19 +106,27 @@ func (s *Sink) make(
 	}
 	switch o, ofOne := judge(err); {
 	case code(err) == "42501":
-		err = absent // somebody must make the table, or let us
+		err = absent // a user must make the table, or grant us the right
 	case ofOne: // but a table has no document yet
 		if o.Kind != sink.Throttled {
 			o.Kind = sink.Configuration
 		}
-		b.All(rest, o)
+		b.All(rest, inTable(o, entries[0].Index))
 		return nil, nil, nil
 	}
 	return rest, written, err
 }
 
-// upsert inserts or replaces the rows whose fence is not greater than the one that is written. It
-// returns the ids of those that were. It gives the server a little less time than we wait.
+// inTable adds the name of the table to an outcome, if a user must correct the table.
+func inTable(o sink.Outcome, index string) sink.Outcome {
+	if o.Kind == sink.Configuration && o.Apart {
+		o.Reason = sink.Named(o.Reason, "table", index)
+	}
+	return o
+}
+
+// upsert inserts or replaces the rows whose fence is not greater than the new one. It returns the
+// ids of the written rows. It gives the server a little less time than we wait.
 func (s *Sink) upsert(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) (map[string]bool, error) {
 	columns := make([][]*string, 6)
 	for _, e := range entries {
@@ -170,7 +179,7 @@ func limited(ctx context.Context, conn *pgconn.PgConn, statement string, values 
 // each transaction another session, so nothing is set for longer.
 const limits = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true)`
 
-// Bounds of a statement where the context has no end, and of waiting for somebody else's lock.
+// Bounds of a statement if the context has no deadline, and of waiting for another session's lock.
 const (
 	slowStatement = 30 * time.Second
 	longestLock   = 500 * time.Millisecond
@@ -185,8 +194,8 @@ func limitsOf(ctx context.Context) [][]byte {
 	return [][]byte{ms(left), ms(min(left/4, longestLock))}
 }
 
-// forget removes deletes that were remembered for long enough, about twice as many as were written:
-// so they never pile up. That it fails harms nobody.
+// forget removes old deletes whose time has passed, up to about twice as many as entries were
+// written. So old deletes never pile up. A failure is harmless.
 func (s *Sink) forget(ctx context.Context, conn *pgconn.PgConn, entries []exchange.Entry) {
 	if ctx.Err() != nil || conn.IsClosed() {
 		return

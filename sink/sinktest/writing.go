@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/storetest"
+	"github.com/lullhq/lull/internal/seam/storetest"
 	"github.com/lullhq/lull/sink"
 )
 

@@ -23,8 +23,8 @@ var rewrite = flag.Bool("rewrite", false, "write docs/sinks/typesense.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// row is one answer of Typesense's: how a fake says it and, where that can be done, how a real
-// server is brought to say it.
+// row is one answer of Typesense. It says how a fake gives it and, if possible, how to get it from
+// a real server.
 type row struct {
 	sinktest.Answer
 	imports, deletes http.HandlerFunc
@@ -221,6 +221,8 @@ func (r row) open(t *testing.T) sink.Sink {
 			answer = r.deletes
 		case q.Method == http.MethodDelete:
 			answer = says(200, deleted)
+		case strings.HasPrefix(q.URL.Path, "/aliases/"):
+			answer = says(404, noIndex)
 		case q.URL.Path == "/collections":
 			if answer = says(201, "{}"); strings.HasPrefix(r.Says, "404, then 401") {
 				answer = says(401, "{}")
@@ -276,7 +278,7 @@ func TestRealServerGivesTheAnswers(t *testing.T) {
 	}
 }
 
-// What a deployed function needs: the actions that docs/sinks/typesense.md lists.
+// A deployed function needs the actions that docs/sinks/typesense.md lists.
 func TestAKeyForDocumentsIsEnough(t *testing.T) {
 	t.Parallel()
 	s := limited(documents)(t, made(t, real(t, nil)))

@@ -21,7 +21,7 @@ const serverVariable = "LULL_TEST_TYPESENSE"
 
 func key(context.Context) (string, error) { return "lull", nil }
 
-// real returns a sink on the server with collections of its own, which are deleted afterwards.
+// real returns a sink on the server with separate collections, which are deleted afterwards.
 func real(t *testing.T, change func(*typesense.Options)) *typesense.Sink {
 	t.Helper()
 	address := os.Getenv(serverVariable)

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Name is what the settings call this kind of sink.
+// Name is the name of this kind of sink in the settings.
 const Name = "typesense"
 
 // Settings are the options that only this kind has.

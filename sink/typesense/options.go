@@ -10,28 +10,28 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Options say where a sink is and how to write to it.
 type Options struct {
 	// URL is the server's address, http or https.
 	URL string
-	// Index is the name of a collection's collection; {collection} stands for its name. Without it
-	// there is one for one collection. Empty means "{collection}".
+	// Index is the name of a collection in Typesense; {collection} is replaced by the name of
+	// lull's collection. Without it there is one for one collection. Empty means "{collection}".
 	Index string
 	// Collections are the collections known to be written here. Prepare makes theirs.
 	Collections []event.Collection
-	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0
-	// means 500 and 5 MB.
+	// BulkDocuments and BulkBytes bound a request. A document larger than BulkBytes is sent alone.
+	// 0 means 500 and 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
 	// Fields are those of Collection.
 	Fields []string
 	// Key gives the API key. Nil fails every request.
 	Key func(context.Context) (string, error)
-	// Transport sends requests. Nil means one of our own, which Close closes.
+	// Transport sends requests. Nil means a new transport, which Close closes.
 	Transport http.RoundTripper
 }
 
@@ -68,16 +68,34 @@ func New(o Options) (*Sink, error) {
 // Close closes idle connections.
 func (s *Sink) Close() error { return s.client.Close() }
 
-// Prepare makes the collections of those that are known. One that is there keeps its schema.
+// Prepare makes the collections of those that are known. A collection that exists keeps its schema,
+// and an alias keeps what it points to.
 func (s *Sink) Prepare(ctx context.Context) error {
 	for _, c := range s.Collections {
-		if index, ok := s.names.Index(c); ok {
-			if a := s.create(ctx, index); !a.OK() && a.Status != http.StatusConflict {
-				return fmt.Errorf("make the collection %s: %w", index, s.client.Fault(a))
-			}
+		index, ok := s.names.Index(c)
+		if !ok {
+			continue
+		}
+		found, err := s.ask(ctx, "look for the collection "+index, "/collections/"+url.PathEscape(index), nil)
+		if err == nil && !found {
+			err = s.create(ctx, index)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// Preparation are the requests that make the collections.
+func (s *Sink) Preparation() (string, error) {
+	var b strings.Builder
+	for _, c := range s.Collections {
+		if index, ok := s.names.Index(c); ok {
+			fmt.Fprintf(&b, "POST /collections\n%s\n", s.schema(index))
+		}
+	}
+	return b.String(), nil
 }
 
 // Fields of lull's own.
@@ -112,8 +130,24 @@ func (s *Sink) schema(index string) []byte {
 	return text
 }
 
-func (s *Sink) create(ctx context.Context, index string) exchange.Answer {
-	return s.client.Do(ctx, http.MethodPost, "/collections", exchange.TypeJSON, s.schema(index), maxError)
+// create makes a collection, and returns nil if it exists already. It refuses the name of an alias
+// whose collection is gone: Typesense would answer from the new collection from then on, even after
+// the alias is repaired. A key that may not read aliases cannot be checked.
+func (s *Sink) create(ctx context.Context, index string) error {
+	aliased, err := s.ask(ctx, "look for the alias "+index, "/aliases/"+url.PathEscape(index), nil)
+	denied := exchange.Status(err) == http.StatusUnauthorized || exchange.Status(err) == http.StatusForbidden
+	if err != nil && !denied {
+		return err
+	}
+	if aliased {
+		return fmt.Errorf("make the collection %s: an alias has this name, and its collection does not exist: "+
+			"let the alias name a collection that exists, or delete the alias", index)
+	}
+	a := s.client.Do(ctx, http.MethodPost, "/collections", exchange.TypeJSON, s.schema(index), maxError)
+	if !a.OK() && a.Status != http.StatusConflict {
+		return fmt.Errorf("make the collection %s: %w", index, s.client.Fault(a))
+	}
+	return nil
 }
 
 // maxError bounds what is read of an answer that has no documents.
@@ -134,7 +168,7 @@ func documentPath(index, id string) string {
 	return string(path)
 }
 
-// message is what an error says. It may quote content and stays in here.
+// message returns the text of an error. It may quote content, so it must not leave this package.
 func message(body []byte) string {
 	var m struct {
 		Message string `json:"message"`

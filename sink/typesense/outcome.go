@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Classes of outcomes.
@@ -54,7 +54,7 @@ type result struct {
 // ofField finds the field that Typesense names.
 var ofField = regexp.MustCompile("^Field `([^`]*)`")
 
-// outcome judges a line. What it says of a document may quote it.
+// outcome judges a line. The text of the line may quote the document.
 func (r result) outcome() sink.Outcome {
 	if *r.Success {
 		return sink.Outcome{Kind: sink.Applied, Status: http.StatusOK}
@@ -70,7 +70,7 @@ func (r result) outcome() sink.Outcome {
 	case strings.HasPrefix(r.Error, badJSON):
 		o.Reason = classBadJSON
 	default:
-		o.Kind = sink.Refused // nobody can tell: a later version may say it otherwise
+		o.Kind = sink.Refused // the reason is unknown, and a later version of the document may be accepted
 	}
 	return o
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
-	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Ping asks whether the server is ready, and whether it knows the key.
@@ -56,17 +56,17 @@ func (s *Sink) ask(ctx context.Context, doing, path string, into any) (found boo
 	return true, nil
 }
 
-// kept is what lull looks at of a document as Typesense holds it.
+// kept is the part that lull reads of a document in Typesense.
 type kept struct{ ID, Original string }
 
-// UnmarshalJSON takes members by their names exactly: a document may have others of any type whose
-// names differ in their case alone.
+// UnmarshalJSON takes members by their exact names. A document may have other members of any type
+// whose names differ only in case.
 func (k *kept) UnmarshalJSON(document []byte) error {
 	k.ID, k.Original = gjson.GetBytes(document, "id").String(), gjson.GetBytes(document, fieldOriginal).String()
 	return nil
 }
 
-// stored is a document of lull's; false for one of somebody else's.
+// stored returns a document that lull wrote; false for any other document.
 func (k kept) stored(c event.Collection) (sink.Stored, bool, error) {
 	if k.Original == "" {
 		return sink.Stored{}, false, nil
@@ -75,7 +75,7 @@ func (k kept) stored(c event.Collection) (sink.Stored, bool, error) {
 	return m.Stored(event.DocID(string(c)+"#"+k.ID), plain), ok, err
 }
 
-// Get returns the document; false also where lull did not write it.
+// Get returns the document, or false if it is missing or lull did not write it.
 func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
 	index, ok := s.names.Index(doc.Collection())
 	if !ok {
@@ -124,26 +124,48 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return nil
 }
 
-// collections are those that exist, sorted. Without permission to list them, those that are known.
+// collections are those that exist, sorted. A collection behind an alias has the name of the alias,
+// whatever its own name is. Without permission to list them, those that are known.
 func (s *Sink) collections(ctx context.Context) ([]event.Collection, error) {
 	var list []struct {
 		Name string `json:"name"`
+	}
+	var named struct {
+		Aliases []struct {
+			Name string `json:"name"`
+			Of   string `json:"collection_name"`
+		} `json:"aliases"`
 	}
 	_, err := s.ask(ctx, "list collections", "/collections?exclude_fields=fields", &list)
 	if errors.Is(err, sink.ErrDenied) && len(s.Collections) > 0 {
 		return slices.Sorted(slices.Values(s.Collections)), nil
 	}
-	var found []event.Collection
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.ask(ctx, "list aliases", "/aliases", &named); err != nil && !errors.Is(err, sink.ErrDenied) {
+		return nil, err
+	}
+	is := map[string]bool{} // the names in use, of collections and of aliases
 	for _, each := range list {
-		if c, ok := s.names.Collection(each.Name); ok {
+		is[each.Name] = true
+	}
+	for _, alias := range named.Aliases {
+		if _, ok := s.names.Collection(alias.Name); ok && is[alias.Of] {
+			is[alias.Of], is[alias.Name] = false, true
+		}
+	}
+	var found []event.Collection
+	for name, used := range is {
+		if c, ok := s.names.Collection(name); ok && used {
 			found = append(found, c)
 		}
 	}
 	slices.Sort(found)
-	return found, err
+	return found, nil
 }
 
-// ids are those of all documents of a collection, sorted.
+// ids returns the ids of all documents of a collection, sorted.
 func (s *Sink) ids(ctx context.Context, c event.Collection) (ids []string, err error) {
 	index, _ := s.names.Index(c)
 	path := collectionPath(index) + "/export?include_fields=id"
@@ -168,8 +190,8 @@ func (s *Sink) ids(ctx context.Context, c event.Collection) (ids []string, err e
 // maxPage is the most documents of one page of a search.
 const maxPage = 250
 
-// Search finds documents that contain every word of the text, best first. In a collection with one
-// field for all words, a field is looked for in what is found.
+// Search finds documents that contain every word of the text, best first. If a collection has one
+// field for all words, Search filters the results by the field afterwards.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	whole, beginning := q.Parts()
 	asked := strings.Join(append(split(whole), split(beginning)...), " ")

@@ -12,15 +12,15 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
-// parallel is how many deletes are under way at the same time: each is a request of its own.
+// parallel is how many deletes run at the same time. Each is a separate request.
 const parallel = 8
 
-// Write sends the ops in as few requests as the bounds allow; see sink.Sink. Deletes come first, so
-// that one finds out that its collection is missing before a put makes it.
+// Write sends the ops in as few requests as the bounds allow; see sink.Sink. Deletes are sent
+// first. So a delete notices that its collection is missing before a put creates it.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	b := exchange.Batch{Same: true}
 	var puts, deletes []exchange.Entry
@@ -104,8 +104,9 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	}
 	a := imports()
 	if missing(a) {
-		// Nothing was applied. Who may not make the collection sees in the outcome that it is missing.
-		if made := s.create(ctx, index); made.OK() || made.Status == http.StatusConflict {
+		// Nothing was applied. If lull may not make the collection, the outcome says that it is
+		// missing.
+		if s.create(ctx, index) == nil {
 			a = imports()
 		}
 	}
@@ -117,8 +118,8 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return &o, o.Reason == sink.TooLarge
 }
 
-// read takes the outcomes from the answer to an import, one line for each. One that does not fit
-// says nothing of any document.
+// read takes the outcomes from the answer to an import, one line for each. An answer that does not
+// match says nothing about any document.
 func read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry) {
 	lines := bytes.Split(bytes.TrimSuffix(a.Body, []byte("\n")), []byte("\n"))
 	results := make([]result, len(lines))

@@ -22,13 +22,13 @@ const (
 	tokenTimeout = 3 * time.Second
 )
 
-// waiting is a context in which tokens are asked for. A token serves many requests, so it is
-// nobody's own.
+// waiting returns a context for requests of tokens. A token serves many requests, so it does not
+// end with the context of one.
 func waiting() context.Context {
 	return context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: tokenTimeout})
 }
 
-// bearer adds a token of a source, and the project that pays for requests of a person.
+// bearer adds a token of a source, and the project that pays if the credentials belong to a person.
 func bearer(from oauth2.TokenSource, quota string, r *http.Request) error {
 	token, err := from.Token()
 	if err != nil {

@@ -6,10 +6,10 @@
 // has no versions, so lull's lease alone keeps the order of writes. Every document gets one
 // outcome, and nothing is sent again whose fate is unknown.
 //
-// The document goes as jsonData: its text, digit for digit, with the object _lull in it. What the
-// engine keeps of numbers is its own. Ids that are not names as RFC 1034 has them are replaced by a
-// digest. The id itself stands in _lull.
+// The document is sent as jsonData: its text, digit for digit, with the object _lull in it. The
+// engine may store numbers differently. An id that is not a name by RFC 1034 is replaced by a
+// digest. The original id is in _lull.
 //
-// Reasons hold the status of Google's error and the name of a field, never its message: that quotes
-// content.
+// Reasons contain the status of Google's error and the name of a field, never its message, because
+// the message quotes content.
 package vertex

@@ -14,19 +14,19 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // digestPrefix begins the ids that are digests.
 const digestPrefix = "lull-"
 
-// plainID is what an id may be as it is: a label of RFC 1034, which may begin with a digit since
-// RFC
-// 1123. Nobody says that the engine tells capitals from small letters, so there are none.
+// plainID matches an id that is used unchanged: a label of RFC 1034, which may begin with a digit
+// since RFC 1123. It allows no capital letters, because the engine does not document whether case
+// matters.
 var plainID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// documentID is the id of a document in its data store. No two documents have the same.
+// documentID is the id of a document in its data store. It is different for each document.
 func documentID(id string) string {
 	if plainID.MatchString(id) && !strings.HasPrefix(id, digestPrefix) {
 		return id
@@ -35,8 +35,8 @@ func documentID(id string) string {
 	return digestPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
 
-// mark is what lull writes beside a document. The fence is a text, because the engine may keep
-// numbers as doubles.
+// mark is what lull adds to a document. The fence is a text, because the engine may keep numbers as
+// doubles.
 type mark struct {
 	ID      string      `json:"id"`
 	Version string      `json:"version"`
@@ -45,12 +45,12 @@ type mark struct {
 	Indexed time.Time   `json:"indexed_at"`
 }
 
-// body is what stands in a request for a document.
+// body is a document in a request or an answer.
 type body struct {
 	ID      string          `json:"id"`
-	Name    string          `json:"name,omitempty"` // of an answer
+	Name    string          `json:"name,omitempty"` // only in an answer
 	Data    *string         `json:"jsonData,omitempty"`
-	Struct  json.RawMessage `json:"structData,omitempty"` // of an answer
+	Struct  json.RawMessage `json:"structData,omitempty"` // only in an answer
 	Content *content        `json:"content,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type content struct {
 	Bytes    string `json:"rawBytes,omitempty"`
 }
 
-// encode is the text of a request, or what is wrong with the document.
+// encode returns the text of a request, or why the document is rejected.
 func (s *Sink) encode(e exchange.Entry) ([]byte, *sink.DocumentError) {
 	m := e.Meta()
 	meta, err := json.Marshal(mark{e.Doc.ID(), m.Version, m.Key, m.Fence, m.Indexed})
@@ -78,7 +78,7 @@ func (s *Sink) encode(e exchange.Entry) ([]byte, *sink.DocumentError) {
 	return text, nil
 }
 
-// textAt is the text that a JSON pointer leads to; false where there is none.
+// textAt is the text at a JSON pointer; false if there is none.
 func textAt(document []byte, pointer string) (text string, ok bool) {
 	if pointer == "" {
 		return "", false
@@ -90,8 +90,8 @@ func textAt(document []byte, pointer string) (text string, ok bool) {
 	return at.Str, at.Type == gjson.String
 }
 
-// opened reads a document as the engine returns it. One that lull did not write has its Doc and
-// Document only, and ours is false.
+// opened reads a document as the engine returns it. If lull did not write it, it has only its Doc
+// and Document, and ours is false.
 func opened(c event.Collection, b body) (stored sink.Stored, ours bool, err error) {
 	text := []byte(cmp.Or(string(b.Struct), "{}"))
 	if b.Data != nil && *b.Data != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Name is what the settings call this kind of sink.
+// Name is the name of this kind of sink in the settings.
 const Name = "vertex"
 
 // Settings are the options that only this kind has, under sinks.<name>.vertex.
@@ -20,13 +20,13 @@ type Settings struct {
 	Vertex Store `json:"vertex"`
 }
 
-// Store says how documents are written, and who writes them.
+// Store says how documents are written, and with which account.
 type Store struct {
 	// Content points to the text in a document that is its content, such as /body. Empty sends none.
 	Content string `json:"content"`
-	// MimeType is what the content is. Default "text/html".
+	// MimeType is the type of the content. Default "text/html".
 	MimeType string `json:"mimeType"`
-	// Parallel is how many requests of one write are under way at the same time. Default 16.
+	// Parallel is how many requests of one write run at the same time. Default 16.
 	Parallel int `json:"parallel"`
 	// Audience names the provider of a workload identity pool that trusts the function's role. Empty
 	// for none.

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Options say where the data stores are and how to write to them.
@@ -17,19 +17,19 @@ type Options struct {
 	// URL is the address of the API with the place of the data stores:
 	// https://discoveryengine.googleapis.com/v1/projects/PROJECT/locations/LOCATION.
 	URL string
-	// DataStore is the id of a collection's data store; {collection} stands for the collection's name.
-	// Without it there is one data store for one collection.
+	// DataStore is the id of a collection's data store; {collection} is replaced by the
+	// collection's name. Without it there is one data store for one collection.
 	DataStore string
 	// Collections are the collections known to be written here.
 	Collections []event.Collection
 	// Content points to the text in a document that is its content: a JSON pointer. Empty sends none.
 	Content string
-	// MimeType is what the content is. Empty means text/html.
+	// MimeType is the type of the content. Empty means text/html.
 	MimeType string
-	// Parallel is how many requests of one Write are under way at the same time. 0 means 16.
+	// Parallel is how many requests of one Write run at the same time. 0 means 16.
 	Parallel int
 	// Authenticate adds credentials to a request, by changing its headers. It is called for every
-	// request, and where it fails nothing is sent. Its errors must not quote secrets. Nil adds none.
+	// request. If it fails, nothing is sent. Its errors must not quote secrets. Nil adds none.
 	Authenticate func(*http.Request) error
 }
 
@@ -89,7 +89,7 @@ func store(name string) string {
 // documents is the path of a data store's documents.
 func documents(name string) string { return store(name) + "/branches/default_branch/documents" }
 
-// escape keeps a name one segment of a path. What must be escaped in a name is not in a valid one.
+// escape keeps a name in one segment of a path. A valid name has no character that needs it.
 func escape(name string) string {
 	return strings.NewReplacer("%", "%25", "/", "%2F", "?", "%3F", "#", "%23").Replace(name)
 }

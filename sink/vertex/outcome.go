@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/exchange"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Classes of outcomes that Google has no status for.
@@ -39,7 +39,7 @@ type fault struct {
 	} `json:"details"`
 }
 
-// faultOf reads the error of an answer; the zero fault where there is none.
+// faultOf reads the error of an answer, or the zero fault if there is none.
 func faultOf(a exchange.Answer) fault {
 	var answer struct {
 		Error fault `json:"error"`

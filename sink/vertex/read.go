@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
-	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 const (
@@ -57,7 +57,7 @@ func (s *Sink) Ping(ctx context.Context) error {
 	return nil
 }
 
-// get returns a document, whoever wrote it; false where it is missing.
+// get returns a document, even if lull did not write it; false if it is missing.
 func (s *Sink) get(ctx context.Context, doc event.DocID) (b body, found bool, err error) {
 	name, ok := s.names.Index(doc.Collection())
 	if !ok {
@@ -73,7 +73,7 @@ func (s *Sink) get(ctx context.Context, doc event.DocID) (b body, found bool, er
 	return b, true, nil
 }
 
-// Get returns the document as it is now; false also where lull did not write it.
+// Get returns the current document, or false if it is missing or lull did not write it.
 func (s *Sink) Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error) {
 	b, found, err := s.get(ctx, doc)
 	if err != nil || !found {
@@ -95,7 +95,7 @@ func (s *Sink) Documents(ctx context.Context, docs []event.DocID) ([]sink.Stored
 	})
 }
 
-// Marks returns what lull wrote beside documents, one request each.
+// Marks returns what lull wrote with the documents, with one request each.
 func (s *Sink) Marks(ctx context.Context, docs []event.DocID) ([]sink.Stored, error) {
 	return s.each(ctx, docs, func(doc event.DocID, b body) sink.Stored {
 		stored, ours, err := opened(doc.Collection(), b)
@@ -149,8 +149,8 @@ func (s *Sink) Range(ctx context.Context, c event.Collection, after string, f fu
 	return s.sorted(ctx, c, after, func(stored sink.Stored, _ bool) error { return f(stored) })
 }
 
-// sorted calls f for the documents of a collection by id. The engine lists them in an order of its
-// own, so all of them are read first, into a file that is gone afterwards.
+// sorted calls f for the documents of a collection by id. The engine lists them in another order.
+// So sorted first reads them all into a file, and removes the file afterwards.
 func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f func(sink.Stored, bool) error) error {
 	name, ok := s.names.Index(c)
 	if !ok {
@@ -203,7 +203,7 @@ func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f f
 		}
 		stored, ours, err := opened(c, b)
 		if err != nil {
-			stored = sink.Stored{Doc: stored.Doc, Document: stored.Document} // somebody has written into it
+			stored = sink.Stored{Doc: stored.Doc, Document: stored.Document} // another program changed the document
 		}
 		if err := f(stored, ours); err != nil {
 			return err
@@ -212,8 +212,8 @@ func (s *Sink) sorted(ctx context.Context, c event.Collection, after string, f f
 	return nil
 }
 
-// Search asks the engine's default serving configuration of each data store. What a word is, and
-// whether every one must be found, is the engine's own. It cannot search one field.
+// Search asks the engine's default serving configuration of each data store. The engine decides
+// what a word is, and whether every word must be found. It cannot search one field.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	whole, beginning := q.Parts()
 	text := strings.TrimSpace(whole + " " + beginning)

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // maxWriteAnswer bounds what is read of the answer to a write: a patch answers with the document.
@@ -55,8 +55,8 @@ func putOutcome(ctx context.Context, a exchange.Answer, path string) sink.Outcom
 	return sink.Outcome{Kind: sink.Applied, Status: a.Status}
 }
 
-// deleteOutcome judges the answer to a delete. Where the document should have been there and is
-// not, the data store may be missing. Then nothing was deleted.
+// deleteOutcome judges the answer to a delete. If a document is missing that should be there, the
+// data store may be missing. Then nothing was deleted.
 func (s *Sink) deleteOutcome(ctx context.Context, a exchange.Answer, e exchange.Entry) sink.Outcome {
 	var empty map[string]json.RawMessage
 	switch {

@@ -74,6 +74,36 @@ const (
 	passes   = "nothing was applied, and it passes by itself"
 )
 
+// refusedBoth refuses two documents.
+const refusedBoth = `{"results":[{"status":422},{"status":422}]}`
+
+// inUTF16 is a text of ASCII in UTF-16, little-endian and without a byte order mark.
+func inUTF16(text string) string { return strings.Join(strings.Split(text, ""), "\x00") + "\x00" }
+
+// An answer with results that cannot be read is unknown, wherever the results begin. A text of
+// another shape is not about documents.
+func TestOnlyAnAnswerThatMayHaveResultsIsUnknown(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]sink.OutcomeKind{
+		"": sink.Applied, "OK": sink.Applied, "OK [17]": sink.Applied, `"OK"`: sink.Applied, "17": sink.Applied,
+		"null": sink.Applied, "[]": sink.Applied, `{"status":"ok"}`: sink.Applied, "caf\xe9": sink.Applied,
+		`{"resu`: sink.Unknown, `)]}',{"resu`: sink.Unknown, "while(1);" + refusedBoth: sink.Unknown,
+		inUTF16(refusedBoth): sink.Unknown, "\x00" + inUTF16(refusedBoth): sink.Unknown,
+		inUTF16("while(1);" + refusedBoth): sink.Unknown, "\xa0" + refusedBoth: sink.Unknown,
+		"\u200b" + refusedBoth: sink.Unknown, refusedBoth + refusedBoth: sink.Unknown,
+		"[" + refusedBoth + "]": sink.Unknown, `[{"Status":422}]`: sink.Unknown, "[ok]": sink.Unknown, `{"results":null}`: sink.Unknown,
+		"\xff\xfe" + inUTF16("<html>"): sink.Configuration, "\u00a0<html>": sink.Configuration,
+	} {
+		url := server(t, says(200, body))
+		s := opened(t, webhook.Options{URL: url, Secrets: key, Versions: true, BulkDocuments: 10})
+		for i, o := range s.Write(t.Context(), []sink.Op{put("c#a", `{}`), put("c#b", `{}`)}) {
+			if o.Kind != want {
+				t.Errorf("%q: document %d got %+v, want %s", body, i, o, want)
+			}
+		}
+	}
+}
+
 // rows are the table of docs/sinks/webhook.md.
 func rows() []row {
 	applied := sink.Outcome{Kind: sink.Applied}
@@ -113,6 +143,45 @@ func rows() []row {
 		{
 			"answers without a status", "200 with a result that has none", "an answer that does not fit says nothing of that document",
 			each(of(sink.Unknown, "results"), applied), says(200, `{"results":[{},{"status":200}]}`), nil,
+		},
+		{
+			"is cut off", "200 with JSON that ends too early", "what cannot be read says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, `{"results":[{"status":200},{"status":4`), nil,
+		},
+		{
+			"begins with a byte order mark", "200 with a byte order mark, then JSON", "what cannot be read says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, "\ufeff"+`{"results":[{"status":422},{"status":422}]}`), nil,
+		},
+		{
+			"answers twice", "200 with results, then more JSON", "what cannot be read says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, `{"results":[{"status":422},{"status":422}]}{}`), nil,
+		},
+		{
+			"answers with a list", "200 with a list of results in place of an object", "an answer that does not fit says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, ` [{"status":422},{"status":422}]`), nil,
+		},
+		{
+			"answers with another list", "200 with a list that has no `status` and no `results`", "no result says otherwise",
+			both(applied), says(200, `[{"message":"Workflow was started"}]`), nil,
+		},
+		{
+			"guards its JSON", "200 with `)]}',` before the results", "what cannot be read says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, ")]}',\n"+refusedBoth), nil,
+		},
+		{
+			"begins with another space", "200 with a space that JSON does not have, then results", "what cannot be read says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, "\u00a0"+refusedBoth), nil,
+		},
+		{
+			"answers in UTF-16", "200 with results in UTF-16", "what cannot be read says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, "\xff\xfe"+inUTF16(refusedBoth)), nil,
+		},
+		{
+			"packs its answer", "200 with a `Content-Encoding` that lull did not ask for", "what cannot be read says nothing of any document",
+			both(of(sink.Unknown, "results")), says(200, "\x1b\x2f\x00\xf8", "Content-Encoding", "br"), nil,
+		},
+		{
+			"answers with a text", "200 with a text such as OK", "no result says otherwise", both(applied), says(200, "OK"), nil,
 		},
 		{
 			"is a web page", "200 with HTML", "this is not the receiver: a login page, or a site that answers everything",

@@ -8,14 +8,14 @@
 // contract of a receiver, and examples/webhook is one.
 //
 // A request has one document, or up to Options.BulkDocuments. Every document gets one outcome, and
-// nothing is sent again whose fate is unknown. Where a request with several documents is refused
-// for what is in it, it is cut in halves until the document to blame is alone. The number of cuts
-// is bounded.
+// a document whose outcome is unknown is not sent again. If the contents of a request with several
+// documents are refused, the request is halved until the document to blame is alone. The number of
+// halvings is bounded.
 //
-// With Options.Versions the receiver compares fences, and answers 409 to an older one. Without them
-// it applies whatever comes last.
+// With Options.Versions the receiver compares fences, and answers 409 to an older one. Without
+// Versions the last write wins.
 //
-// Requests follow no redirect and use no proxy. They go to addresses of the public internet, unless
-// the settings say that the receiver is in a private network. Neither errors nor reasons hold a
-// secret or a document.
+// Requests do not follow redirects or use a proxy. They are sent only to addresses of the public
+// internet, unless the settings say that the receiver is in a private network. Errors and reasons
+// contain neither secrets nor documents.
 package webhook

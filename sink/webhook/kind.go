@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Name is what the settings call this kind of sink.
+// Name is the name of this kind of sink in the settings.
 const Name = "webhook"
 
 // Settings are the options that only this kind has, under sinks.<name>.webhook.

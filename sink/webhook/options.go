@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/lullhq/lull/internal/exchange"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/seam/outbound"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Options say where a receiver is and how to write to it.
@@ -28,8 +28,8 @@ type Options struct {
 	// means 1 and 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
-	// Private lets the receiver have an address in a private network, or of this machine. One that
-	// URL itself names so may be used anyway.
+	// Private lets the receiver have an address in a private network, or of this machine. If URL
+	// itself names such an address, it is allowed without Private.
 	Private bool
 	// Parallel is how many requests of one Write are under way at the same time. 0 means 8.
 	Parallel int
@@ -70,7 +70,7 @@ func New(o Options) (*Sink, error) {
 // newTransport is the one for hosts that settings name, with connections that drop what they have
 // not sent.
 func newTransport(private bool) *http.Transport {
-	to := payload.Transport(payload.Reachable(private))
+	to := outbound.Transport(outbound.Reachable(private))
 	dial := to.DialContext
 	to.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,10 +10,10 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/exchange"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/outbound"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Classes of outcomes that are not a status of the receiver's.
@@ -30,7 +29,7 @@ const (
 // request may be cut.
 func (s *Sink) whole(ctx context.Context, a exchange.Answer) (o sink.Outcome, ofOne bool) {
 	switch {
-	case a.OK() && bytes.HasPrefix(bytes.TrimLeft(a.Body, " \t\r\n\ufeff"), []byte("<")):
+	case a.OK() && beginning(a.Body) == '<':
 		return sink.Outcome{Kind: sink.Configuration, Status: a.Status, Reason: classPage}, false
 	case a.OK():
 		return sink.Outcome{Kind: sink.Applied, Status: a.Status}, false
@@ -40,7 +39,7 @@ func (s *Sink) whole(ctx context.Context, a exchange.Answer) (o sink.Outcome, of
 		case o.Apart: // our time was over
 		case a.Unauthenticated():
 			o.Reason = classNoSecret
-		case errors.Is(a.Err, payload.ErrForbidden):
+		case errors.Is(a.Err, outbound.ErrForbidden):
 			o = sink.Outcome{Kind: sink.Configuration, Reason: classPrivate}
 		case untrusted(a):
 			o = sink.Outcome{Kind: sink.Configuration, Reason: classCertificate}
@@ -107,8 +106,8 @@ var hints = map[int]string{
 	http.StatusMethodNotAllowed: "the receiver takes no POST at this path: correct the url",
 }
 
-// Ping sends a signed request without documents. A receiver that refuses it for having none is
-// there, too.
+// Ping sends a signed request without documents. A receiver that refuses it because it has no
+// documents is available, too.
 func (s *Sink) Ping(ctx context.Context) error {
 	a := s.post(ctx, typePing, nil)
 	o, ofOne := s.whole(ctx, a)

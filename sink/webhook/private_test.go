@@ -6,10 +6,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/seam/outbound"
 )
 
-// A name may lead into a private network only where the settings say so. An address says it itself.
+// A name may lead into a private network only if the settings say so. An address says it itself.
 func TestPrivateAddressesAreConnectedToOnlyWhereNamed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -30,7 +30,7 @@ func TestPrivateAddressesAreConnectedToOnlyWhereNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn, err := s.transport.DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-		if ok := err == nil; ok != tt.ok || !ok && !errors.Is(err, payload.ErrForbidden) {
+		if ok := err == nil; ok != tt.ok || !ok && !errors.Is(err, outbound.ErrForbidden) {
 			t.Errorf("%+v: got %v, want connected %t", tt.o, err, tt.ok)
 		}
 		if conn != nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/exchange"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Headers of a request. The first three are those of Standard Webhooks.
@@ -25,7 +25,7 @@ const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
 	headerSignature = "Webhook-Signature"
-	headerFence     = "Lull-Fence" // of a request with one document
+	headerFence     = "Lull-Fence" // only in a request with one document
 )
 
 // Types of requests.
@@ -139,7 +139,7 @@ func (s *Sink) secrets(ctx context.Context) ([][]byte, error) {
 	return keys, nil
 }
 
-// signatures are those of head and text by each secret, as the header has them.
+// signatures signs head and text with each secret, in the form of the header.
 func signatures(secrets [][]byte, head string, text []byte) string {
 	var all []string
 	for _, key := range secrets {

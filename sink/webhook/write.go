@@ -1,14 +1,17 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
+	"unicode"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/exchange"
-	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/internal/exchange"
 )
 
 // Write sends the ops, several requests at the same time; see sink.Sink. After an answer that says
@@ -42,8 +45,9 @@ func (s *Sink) send(ctx context.Context, b *exchange.Batch, entries []exchange.E
 	return &o, ofOne
 }
 
-// read takes the outcomes from an answer that says success: of each document where the answer has
-// results, otherwise of all of them.
+// read takes the outcomes from an answer that says success: of each document if the answer has
+// results, otherwise of all of them. If the answer may have results that cannot be read, the
+// outcome is unknown.
 func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Entry) {
 	var answer struct {
 		Results []struct {
@@ -53,9 +57,9 @@ func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Ent
 	var named struct {
 		Results json.RawMessage `json:"results"`
 	}
-	applied := sink.Outcome{Kind: sink.Applied, Status: a.Status}
-	if json.Unmarshal(a.Body, &named) != nil || len(named.Results) == 0 {
-		b.All(entries, applied)
+	err := json.Unmarshal(a.Body, &named)
+	if err == nil && len(named.Results) == 0 || err != nil && !mayHaveResults(a) {
+		b.All(entries, sink.Outcome{Kind: sink.Applied, Status: a.Status})
 		return
 	}
 	if json.Unmarshal(a.Body, &answer) != nil || len(answer.Results) != len(entries) {
@@ -66,4 +70,33 @@ func (s *Sink) read(a exchange.Answer, b *exchange.Batch, entries []exchange.Ent
 	for i, e := range entries {
 		b.Outcomes[e.Position] = s.item(e.Kind, answer.Results[i].Status, after)
 	}
+}
+
+// mayHaveResults reports whether an answer that is not a JSON object may have results. It may if it
+// names them, if it begins like JSON and cannot be read, or if it is encoded. UTF-16 has a zero
+// byte next to each character of their names.
+func mayHaveResults(a exchange.Answer) bool {
+	text := bytes.ToLower(bytes.ReplaceAll(a.Body, []byte{0}, nil))
+	coding := a.Header.Get("Content-Encoding")
+	switch {
+	case len(text) > 0 && coding != "" && coding != "identity", bytes.Contains(text, []byte(`"results"`)),
+		bytes.Contains(text, []byte(`"status"`)):
+		return true
+	case json.Valid(a.Body):
+		return false
+	}
+	begin := beginning(a.Body)
+	return begin == '{' || begin == '['
+}
+
+// beginning is the first letter or digit of an answer, or the character with which JSON or HTML
+// begins. It skips a byte order mark, spaces of any kind, and the guard that some frameworks write
+// before JSON. It is 0 if there is none.
+func beginning(body []byte) rune {
+	for _, r := range string(body) {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(`<{["`, r) {
+			return r
+		}
+	}
+	return 0
 }

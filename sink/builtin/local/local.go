@@ -3,6 +3,6 @@
 package local
 
 import (
-	_ "github.com/lullhq/lull/internal/local/memory" // kind memory
-	_ "github.com/lullhq/lull/sink/blevesink"        // kind bleve
+	_ "github.com/lullhq/lull/sink/blevesink"  // kind bleve
+	_ "github.com/lullhq/lull/sink/memorysink" // kind memory
 )

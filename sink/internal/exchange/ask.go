@@ -25,7 +25,7 @@ type Error struct {
 	Err    error  // why there was no answer
 }
 
-// Error says what failed, and what helps.
+// Error says what failed, and what helps against it.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Kind + ": " + e.Err.Error()
@@ -43,9 +43,16 @@ func (e *Error) Error() string {
 // Unwrap returns why there was no answer.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports that the engine denied the request: see sink.ErrDenied.
+// Is reports that the engine denied the request, or cannot serve it at the moment: see
+// sink.ErrDenied and sink.ErrAway.
 func (e *Error) Is(target error) bool {
-	return target == sink.ErrDenied && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return target == sink.ErrDenied
+	case http.StatusTooManyRequests, http.StatusTooEarly:
+		return target == sink.ErrAway
+	}
+	return target == sink.ErrAway && e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented
 }
 
 // Status is the status of the answer that an *Error in err was made of; 0 for none.

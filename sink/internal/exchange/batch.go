@@ -7,38 +7,39 @@ import (
 	"sync/atomic"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/sink"
 )
 
-// maxRefusals is how many refusals one Write goes on after while it looks for whom to blame.
+// maxRefusals is how many refusals one Write accepts while it searches for the document to blame.
 // Finding one document among 500 takes about 17 requests.
 const maxRefusals = 32
 
-// Entry is one op as it stands in a request.
+// Entry is one op with its place in the requests.
 type Entry struct {
 	sink.Op
 	Index    string
-	Plain    []byte // the document as every sink holds it; nil for a delete, and once it is in Text
+	Plain    []byte // the document without meta; nil for a delete, and after it is copied to Text
 	Text     []byte // what the op adds to a request
 	Position int    // its position in the batch
 }
 
-// Batch is one Write: its ops, and what became of each. It sends nothing more once an answer says
-// that the engine takes nothing. It is safe for concurrent use, as long as no two calls have the
+// Batch is one Write: its ops, and the outcome of each. After an answer which says that the engine
+// accepts nothing, it sends nothing more. It is safe for concurrent use if no two calls have the
 // same entry.
 type Batch struct {
-	// Outcomes are those of the ops, in their order. An op that nothing was said of was not sent.
+	// Outcomes are the outcomes of the ops, in their order. An op without an outcome was not sent.
 	Outcomes []sink.Outcome
-	// Same gives what is held back the outcome of the answer that says so. Otherwise it is Throttled.
+	// Same gives ops that are held back the outcome of the answer that stopped the batch. Otherwise
+	// they are Throttled.
 	Same bool
 
 	stop     atomic.Pointer[sink.Outcome] // the answer after which nothing is sent
 	refusals atomic.Int64
 }
 
-// Saw takes an outcome into account. One that says that the engine takes nothing holds back what is
-// not sent yet, and Saw returns true.
+// Saw takes an outcome into account. If it says that the engine accepts nothing, the unsent ops are
+// held back, and Saw returns true.
 func (b *Batch) Saw(o sink.Outcome) (stops bool) {
 	stops = (o.Kind == sink.Throttled || o.Kind == sink.Configuration) && !o.Apart
 	if stops {
@@ -47,8 +48,8 @@ func (b *Batch) Saw(o sink.Outcome) (stops bool) {
 	return stops
 }
 
-// held is the outcome of an op that must not be sent now; false where it may be. Nothing is sent
-// once the context has ended.
+// held returns the outcome of an op that must not be sent now, or false if it may be sent. After
+// the context has ended, nothing is sent.
 func (b *Batch) held(ctx context.Context) (sink.Outcome, bool) {
 	switch o := b.stop.Load(); {
 	case o != nil && b.Same:
@@ -107,7 +108,7 @@ func (b *Batch) All(entries []Entry, o sink.Outcome) {
 	}
 }
 
-// Each sends each entry in a request of its own, several at the same time.
+// Each sends each entry in a separate request, several at the same time.
 func (b *Batch) Each(ctx context.Context, parallel int, entries []Entry, send func(Entry) sink.Outcome) {
 	fanout.Runner(nil).Each(parallel, len(entries), func(i int) {
 		o, held := b.held(ctx)
@@ -119,7 +120,7 @@ func (b *Batch) Each(ctx context.Context, parallel int, entries []Entry, send fu
 	})
 }
 
-// Bounds are what a request may have. A document larger than Bytes goes alone.
+// Bounds limit a request. A document larger than Bytes is sent alone.
 type Bounds struct {
 	Documents int
 	Bytes     int64
@@ -131,7 +132,8 @@ func NewBounds(documents int, bytes int64) Bounds {
 	return Bounds{Documents: cmp.Or(max(documents, 0), 500), Bytes: cmp.Or(max(bytes, 0), 5<<20)}
 }
 
-// Cut is how many of the entries, one at least, make a request within the bounds, and its bytes.
+// Cut returns how many entries, at least one, fit into a request within the bounds, and their
+// bytes.
 func (most Bounds) Cut(entries []Entry) (n int, bytes int64) {
 	for n, e := range entries {
 		next := bytes + int64(cmp.Or(len(e.Text), len(e.Plain)))
@@ -153,12 +155,11 @@ func Body(entries []Entry) []byte {
 }
 
 // Push sends entries in as few requests as the bounds allow, one after another. send makes one
-// request. Its outcome is that of every op of the request; nil where each got its own. ofOne says
-// that the request was refused for what is in it.
+// request. It returns the outcome of every op of the request, or nil if each op already got its
+// outcome. ofOne says that the request was refused because of its contents.
 //
 // Such a request is sent again in smaller parts, until the document to blame is alone: half as many
-// documents after each refusal, twice as many after each success. What one request may hold of
-// bytes stays small.
+// documents after each refusal, twice as many after each success. The bound on bytes stays small.
 func (b *Batch) Push(ctx context.Context, entries []Entry, most Bounds,
 	send func([]Entry) (whole *sink.Outcome, ofOne bool),
 ) {

@@ -142,7 +142,7 @@ func TestADocumentThatCannotBeSentIsNotEncoded(t *testing.T) {
 	}
 }
 
-// What is known of a request that got no whole answer.
+// This test checks what is known about a request without a complete answer.
 func TestUndelivered(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,12 +1,12 @@
-// Package exchange sends one HTTP request to an engine, and says what is known of it afterwards. It
-// is for kinds of sinks: whether a request reached the engine decides whether its documents may be
-// written again at once.
+// Package exchange sends one HTTP request to an engine, and says what is known about it afterwards.
+// It is for kinds of sinks. If a request did not reach the engine, its documents may be written
+// again at once.
 //
-// A [Batch] is one write: it cuts ops into requests, finds the document that a refusal is for, and
-// stops where the engine takes nothing.
+// A [Batch] is one write. It divides ops into requests and finds the document that caused a
+// refusal. It stops when the engine accepts nothing.
 //
-// It promises that a request is sent once: nothing is repeated, and no redirect is followed. A
-// request without credentials is not sent, and what is read of an answer is bounded.
+// It promises that a request is sent once: it is never repeated, and redirects are not followed. A
+// request without credentials is not sent, and only a bounded part of an answer is read.
 package exchange
 
 import (
@@ -39,15 +39,15 @@ type Client struct {
 	Check func(Answer) error
 	// Address is the engine's, without a slash at its end: see [ParseURL].
 	Address string
-	// Authenticate adds credentials to a request, by changing its headers. Where it fails nothing is
+	// Authenticate adds credentials to a request, by changing its headers. If it fails, nothing is
 	// sent. Its errors must not quote secrets. Nil adds none.
 	Authenticate func(*http.Request) error
 	// Transport sends requests: see [NewTransport].
 	Transport http.RoundTripper
 }
 
-// Open returns the client for the engine at a URL. It sends nothing. Without a transport it has one
-// of its own. Close it after use.
+// Open returns the client for the engine at a URL. It sends nothing. If there is no transport, it
+// makes one. Close it after use.
 func (c Client) Open(url string) (*Client, error) {
 	address, err := ParseURL(url, "http://host:port or https://host", "http", "https")
 	if err != nil {
@@ -68,16 +68,16 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Answer is what came back of one request.
+// Answer is the result of one request.
 type Answer struct {
-	Status int // 0 where no status line came back
+	Status int // 0 if no status line arrived
 	Header http.Header
 	Body   []byte
-	Sent   bool  // a connection was had: bytes may have reached the engine
-	Err    error // no answer, or not the whole of it; an *[AuthError] where it was not sent for that
+	Sent   bool  // there was a connection, so bytes may have reached the engine
+	Err    error // no answer, or only a part of it; an *[AuthError] if authentication failed and nothing was sent
 }
 
-// OK reports a whole answer that says success.
+// OK reports whether the whole answer arrived and says success.
 func (a Answer) OK() bool { return a.Err == nil && a.Status >= 200 && a.Status < 300 }
 
 // AuthError says that a request was not sent because it could not be authenticated.
@@ -86,14 +86,15 @@ type AuthError struct{ Err error }
 func (e *AuthError) Error() string { return e.Err.Error() }
 func (e *AuthError) Unwrap() error { return e.Err }
 
-// Unauthenticated reports that the request was not sent for want of credentials.
+// Unauthenticated reports whether the request was not sent because it had no credentials.
 func (a Answer) Unauthenticated() bool {
 	var auth *AuthError
 	return errors.As(a.Err, &auth)
 }
 
-// Do sends one request, once, and reads limit bytes of the answer at most. path is escaped and
-// begins with a slash. A nil body has no content type.
+// Do sends one request, once, and reads at most limit bytes of the answer. path is escaped and
+// begins with a slash. A nil body has no content type. After the deadline of ctx nothing is sent.
+// Do checks the deadline by the timer and by the time of day.
 func (c *Client) Do(ctx context.Context, method, path, contentType string, body []byte, limit int64) Answer {
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -116,6 +117,9 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 			return Answer{Err: &AuthError{err}}
 		}
 	}
+	if late(ctx) {
+		return Answer{Err: errLate}
+	}
 	resp, err := c.Transport.RoundTrip(req) // not a client's: whatever redirects is not the engine
 	if err != nil {
 		return Answer{Sent: sent.Load(), Err: fmt.Errorf("%s %s: %w", method, c.Address+path, err)}
@@ -130,6 +134,19 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 		a.Err = fmt.Errorf("answer exceeds %d bytes", limit)
 	}
 	return a
+}
+
+// errLate is why nothing was sent although the context has not ended.
+var errLate = fmt.Errorf("%w by the time of day, not by the timer: the machine was suspended, or its clock was set",
+	context.DeadlineExceeded)
+
+// late reports whether the deadline of ctx is over by the time of day alone. A timer does not run
+// while a machine is suspended: the machine would go on with a request that others do not expect
+// any more.
+func late(ctx context.Context) bool {
+	now := time.Now()
+	at, ok := ctx.Deadline()
+	return ok && now.Before(at) && !now.Round(0).Before(at.Round(0))
 }
 
 // unsendable is the error of credentials that no header can hold. The transport would say so too
@@ -176,7 +193,7 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 // would otherwise get the whole of a request after we hung up, and apply it.
 func DropUnsent(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // where it cannot be set, fences and leases have to do
+		_ = tcp.SetLinger(0) // if it cannot be set, fences and leases still protect the order
 	}
 }
 

@@ -1,10 +1,15 @@
 package exchange
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/sink"
 )
 
 // What cannot stand in a header, such as a key with a line break, is credentials that nobody has:
@@ -24,6 +29,21 @@ func TestACredentialThatNoHeaderCanHold(t *testing.T) {
 		if a.Err == nil || a.Sent || !a.Unauthenticated() || strings.Contains(a.Err.Error(), "den") ||
 			!strings.Contains(a.Err.Error(), "X-Key") {
 			t.Errorf("%q: %+v", key, a)
+		}
+	}
+}
+
+func TestWhatAStatusSaysOfTheSink(t *testing.T) {
+	t.Parallel()
+	away := []int{425, 429, 500, 502, 503, 504}
+	denied := []int{401, 403}
+	for _, status := range append([]int{0, 400, 404, 409, 501}, append(away, denied...)...) {
+		err := fmt.Errorf("ping: %w", &Error{Kind: "test", Status: status})
+		if got := errors.Is(err, sink.ErrAway); got != slices.Contains(away, status) {
+			t.Errorf("HTTP %d is away: %t", status, got)
+		}
+		if got := errors.Is(err, sink.ErrDenied); got != slices.Contains(denied, status) {
+			t.Errorf("HTTP %d is denied: %t", status, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lullhq/lull/sink"
 )
@@ -26,7 +27,7 @@ func Undelivered(ctx context.Context, a Answer) (sink.Outcome, bool) {
 	switch {
 	case a.Err == nil:
 		return sink.Outcome{}, false
-	case !a.Sent && ctx.Err() != nil:
+	case !a.Sent && (ctx.Err() != nil || errors.Is(a.Err, errLate)):
 		return Late, true
 	case a.Unauthenticated():
 		return sink.Outcome{Kind: sink.Configuration, Reason: ClassNoCredentials}, true

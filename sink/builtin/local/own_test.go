@@ -1,0 +1,43 @@
+package local_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/sink"
+	_ "github.com/lullhq/lull/sink/builtin"
+	_ "github.com/lullhq/lull/sink/builtin/local"
+)
+
+// Every kind says in a test what it does where something is the user's own.
+func TestEveryKindLeavesTheUsersOwnAlone(t *testing.T) {
+	t.Parallel()
+	const root = "../../.."
+	named := regexp.MustCompile(`sinktest\.Own\(t, "([a-z]+)", `)
+	var tested []string
+	for _, folder := range []string{"sink", "internal/local/memory"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+				tested = append(tested, m[1])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range sink.Kinds() {
+		if !slices.Contains(tested, kind) {
+			t.Errorf("no test of the kind %s calls sinktest.Own", kind)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package sinktest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/sink"
+)
+
+// Place is what a user has where lull is to write the collection content.
+type Place string
+
+// The places.
+const (
+	Empty     Place = "an index without documents"
+	Unmapped  Place = "an index without a mapping"
+	Aliased   Place = "an alias of an index"
+	Templated Place = "a template for the name of the index"
+	Beside    Place = "indices with similar names"
+	ReadOnly  Place = "an index that takes no writes"
+)
+
+// Places are all of them.
+func Places() []Place { return []Place{Empty, Unmapped, Aliased, Templated, Beside, ReadOnly} }
+
+// Owned is what a kind does at a place. It says why the engine has no such place, or how to get
+// there.
+type Owned struct {
+	// None is why a user of the engine cannot have it, or why lull cannot meet it. Then the rest is
+	// empty.
+	None string
+	// Open makes the place in an engine, and returns a sink for it. theirs prints everything there
+	// that is the user's own: names, what they stand for, mappings and documents. It must print the
+	// same whatever lull has done. It may make something new for the user, print how that came out and
+	// delete it.
+	Open func(t *testing.T) (s sink.Sink, theirs func(t *testing.T) string)
+	// Prepare is a part of the error with which preparing the sink is refused; empty where it is not.
+	Prepare string
+	// Put is what becomes of a document that is written there.
+	Put sink.OutcomeKind
+}
+
+// Own tests that a kind neither hides nor changes what is a user's own. The table of the kind must
+// have an entry for every place: none is left out without a reason.
+func Own(t *testing.T, kind string, table map[Place]Owned) {
+	t.Helper()
+	for _, place := range Places() {
+		o, given := table[place]
+		if !given || (o.None == "") == (o.Open == nil) {
+			t.Errorf("%s: say what becomes of %s, or why there is none", kind, place)
+			continue
+		}
+		if o.None != "" {
+			continue
+		}
+		t.Run(kind+": "+string(place), func(t *testing.T) {
+			t.Parallel()
+			s, theirs := o.Open(t)
+			o.check(t, s, theirs)
+		})
+	}
+	for place := range table {
+		if !slices.Contains(Places(), place) {
+			t.Errorf("%s: there is no place %q", kind, place)
+		}
+	}
+}
+
+// check does everything that lull does with a sink, and looks at what is theirs after each step.
+func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string) {
+	t.Helper()
+	was := theirs(t)
+	same := func(step string) {
+		t.Helper()
+		if is := theirs(t); is != was {
+			t.Errorf("%s: it changed what is the user's:\nwas %s\nis  %s", step, was, is)
+		}
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	same("ping")
+	o.reads(t, s)
+	same("reading")
+	if p, ok := s.(sink.Preparer); ok {
+		for range 2 {
+			err := p.Prepare(t.Context())
+			if o.Prepare == "" && err != nil || o.Prepare != "" && (err == nil || !strings.Contains(err.Error(), o.Prepare)) {
+				t.Errorf("prepare: got %v, want %q", err, o.Prepare)
+			}
+		}
+		same("preparing")
+	}
+	op := put(docID("content", "a"), 1, `{"title":"lull wrote this","n":1}`)
+	kinds(t, outcomes(t.Context(), t, s, []sink.Op{op}), o.Put)
+	same("writing")
+	o.reads(t, s)
+	if o.Put != sink.Applied {
+		return
+	}
+	if r, ok := s.(sink.Reader); ok {
+		if got, found, err := r.Get(t.Context(), op.Doc); err != nil || !found {
+			t.Errorf("get what was written: %t, %v", found, err)
+		} else {
+			equal(t, got, op)
+		}
+	}
+	gone := del(op.Doc, 2)
+	gone.Present = true
+	kinds(t, outcomes(t.Context(), t, s, []sink.Op{gone}), sink.Applied)
+	same("deleting")
+}
+
+// reads calls whatever reads a sink. None of it may fail, and none may take a document of the
+// user's for lull's.
+func (o Owned) reads(t *testing.T, s sink.Sink) {
+	t.Helper()
+	written := docID("content", "a")
+	if r, ok := s.(sink.Reader); ok {
+		lulls := func(d sink.Stored) error {
+			if d.Doc != written {
+				t.Errorf("%s is not lull's", d.Doc)
+			}
+			return nil
+		}
+		must(t, r.All(t.Context(), lulls))
+		found, err := r.Search(t.Context(), sink.Query{Text: "mine", Collection: "content", Limit: 10})
+		must(t, err)
+		for _, d := range found {
+			must(t, lulls(d))
+		}
+	}
+	if r, ok := s.(sink.Auditor); ok { // it names the user's documents too
+		must(t, r.Range(t.Context(), "content", "", func(sink.Stored) error { return nil }))
+	}
+	if m, ok := s.(sink.Marker); ok {
+		marks, err := m.Marks(t.Context(), []event.DocID{docID("content", "mine")})
+		if err != nil || len(marks) != 1 || marks[0].Doc != "" {
+			t.Errorf("marks of the user's document: %+v, %v", marks, err)
+		}
+	}
+	if sampler, ok := s.(sink.Sampler); ok {
+		if doc, found, err := sampler.Sample(t.Context(), "content"); err != nil || found && doc != written {
+			t.Errorf("sample: %s, %v", doc, err)
+		}
+	}
+	if g, ok := s.(sink.Generator); ok {
+		if _, err := g.Generation(t.Context(), "content"); err != nil {
+			t.Errorf("generation: %v", err)
+		}
+	}
+}
