@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Names under which publishers send what a consumer needs beside the body.
+// Names under which publishers send facts about a body, next to it.
 var (
 	contentTypeNames = []string{"content_type", "content-type", "contentType", "Content-Type"}
 	typeNames        = []string{"event_type", "event-type", "eventType", "type"}
@@ -15,12 +15,12 @@ var (
 // runName is the header inside an envelope that names the resync run.
 const runName = "resyncrun"
 
-// metaNames are all names that are looked for inside an envelope, for one pass over what it has.
+// metaNames lists all names to look for inside an envelope, so that one pass finds them.
 var metaNames = slices.Concat(contentTypeNames, typeNames, routingKeyNames, []string{runName})
 
-// MetaOf reads what attributes of the message say beside the body: SNS with raw delivery turns its
-// own into these. It reads no resync run: the run is part of the order key, which comes from the
-// body alone.
+// MetaOf reads the facts about the body from attributes of the message. SNS with raw delivery turns
+// its attributes into these. MetaOf reads no resync run: the run is part of the order key, which
+// must come from the body alone.
 func MetaOf(attributes map[string]Attribute) Meta {
 	if len(attributes) == 0 {
 		return Meta{}
@@ -30,7 +30,7 @@ func MetaOf(attributes map[string]Attribute) Meta {
 	return m
 }
 
-// metaOf reads what names and values inside an envelope say.
+// metaOf reads the facts about the body from names and values inside an envelope.
 func metaOf(get func(name string) string) Meta {
 	return Meta{
 		ContentType: firstOf(contentTypeNames, get),

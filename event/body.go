@@ -2,41 +2,43 @@ package event
 
 import "cmp"
 
-// Shape says what the text of a Body is.
+// Shape says what the text of a Body contains.
 type Shape byte
 
 // The shapes.
 const (
-	Plain    Shape = iota // what the upstream wrote
-	S3Record              // one record of an S3 notification: its key is URL-encoded
-	// the detail of an EventBridge event from S3: its key is as it is, Meta.Type says what happened
+	Plain    Shape = iota // the upstream's own text
+	S3Record              // one record of an S3 notification, with a URL-encoded key
+	// the detail of an EventBridge event from S3, with an unencoded key; Meta.Type says what
+	// happened
 	S3Change
 )
 
-// Body is what is left of a message, or of one part of it, when the envelopes are off: a text, a
-// skip or an Invalid.
+// Body is what remains of a message, or of one part of it, without the envelopes: a text, a skip or
+// an Invalid.
 type Body struct {
-	Text  string // one JSON value, checked; a substring of the message where no envelope demands decoding
+	Text  string // one checked JSON value; a part of the message unless an envelope encoded it
 	Shape Shape
 	Meta
 	Skip    string // why this is not an event: "heartbeat", "s3:TestEvent"
 	Invalid *Invalid
 }
 
-// Meta is what envelopes and attributes say beside a body. None of it is part of an order key but
-// Run and Position, which come from the body of the message only.
+// Meta holds facts about a body from envelopes and attributes. Only Run and Position are part of an
+// order key, and these come only from the body of the message.
 type Meta struct {
 	ContentType string
 	Type        string // event type: RabbitMQ's property type, EventBridge's detail-type
 	RoutingKey  string
 	Run         string // resync run, from a header inside the envelope
-	Key         string // the key of a record in Kafka, as text; the partition key in Kinesis
-	// Position is the record's place in its stream, in digits: Kafka's offset, which counts in one
-	// partition, or Kinesis's sequence number.
+	Key         string // Kafka: the key of the record, as text; Kinesis: the partition key
+	// Position is the record's place in its stream, in digits: Kafka's offset, which counts within
+	// one partition, or Kinesis's sequence number.
 	Position string
 }
 
-// over puts inner's values before m's: the innermost envelope knows best.
+// over combines two Metas. Values of inner have priority, because the innermost envelope is closest
+// to the event.
 func (m Meta) over(inner Meta) Meta {
 	return Meta{
 		ContentType: cmp.Or(inner.ContentType, m.ContentType),
@@ -54,9 +56,10 @@ type Pointer struct {
 	Key    string
 }
 
-// MaxEvents is how many events one message may carry. All of a message is judged and held together:
-// a larger one would keep others out of its batch. AWS writes one record into most notifications.
+// MaxEvents is how many events one message may carry. All events of a message are judged and held
+// together, so a larger message would leave less space for others in its batch. Most AWS
+// notifications have one record.
 const MaxEvents = 500
 
-// heartbeat is the content type of GOV.UK's heartbeats. They need not be JSON.
+// heartbeat is the content type of GOV.UK's heartbeat messages, which need not be JSON.
 const heartbeat = "application/x-heartbeat"

@@ -9,16 +9,16 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// MaxDepth is how deep the objects and arrays of a body may nest. Readers of JSON recurse: without
-// a limit a body of a megabyte of brackets takes hundreds of megabytes of stack. No search engine
-// maps documents nearly as deep.
+// MaxDepth is how deep the objects and arrays of a body may nest. JSON readers recurse: without a
+// limit, a megabyte of brackets would take hundreds of megabytes of stack. Search engines accept
+// far less depth in documents.
 const MaxDepth = 256
 
-// Check says why a text cannot be a body, or nil: it must be UTF-8 and one JSON value that nests at
-// most MaxDepth deep.
+// Check returns why a text cannot be a body, or nil. A body is UTF-8 and one JSON value that nests
+// at most MaxDepth deep.
 func Check(text string) *Invalid {
 	switch {
 	case strings.TrimLeft(text, whitespace) == "":
@@ -33,11 +33,11 @@ func Check(text string) *Invalid {
 	return nil
 }
 
-// whitespace is what JSON allows around a value.
+// whitespace lists the characters that JSON allows around a value.
 const whitespace = " \t\r\n"
 
-// tooDeep must not recurse itself. Most bodies have fewer brackets than the limit, which is quick
-// to see.
+// tooDeep does not recurse, because it protects code that does. Most bodies have fewer brackets
+// than the limit, and counting them is fast.
 func tooDeep(text string) bool {
 	if strings.Count(text, "{")+strings.Count(text, "[") <= MaxDepth {
 		return false
@@ -62,8 +62,8 @@ func tooDeep(text string) bool {
 	return false
 }
 
-// place says where the JSON breaks. It is only called for broken bodies, so that the slower reader
-// does not matter, and takes only the offset from it: its words quote the body.
+// place says where the JSON is wrong. It is called only for broken bodies, so it may use a slower
+// reader. It takes only the offset from that reader, because the reader's error quotes the body.
 func place(text string) string {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal([]byte(text), new(json.RawMessage)); errors.As(err, &syntax) {
@@ -76,11 +76,11 @@ func undecodable(format string, args ...any) *Invalid {
 	return &Invalid{Reason: deadletter.Undecodable, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Quote quotes a field that identifies something for a problem: at most 64 bytes of it.
+// Quote quotes at most 64 bytes of a field, such as an id, for an error message.
 func Quote(s string) string {
 	const most = 64
 	if len(s) <= most {
 		return fmt.Sprintf("%q", s)
 	}
-	return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], "")) // without half a character
+	return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], "")) // the cut may leave half a character
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
 func TestCheckNamesTheByteWhereJSONBreaks(t *testing.T) {
@@ -43,8 +43,8 @@ func TestCheckCountsBracketsOutsideOfTextOnly(t *testing.T) {
 	}
 }
 
-// FuzzCheck compares with the standard library's reader, which needs no limit of depth below 10,000
-// and accepts broken UTF-8.
+// FuzzCheck compares Check with the standard library's reader. That one accepts broken UTF-8 and a
+// depth of up to 10,000.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{
 		"", " ", "{}", "01", "-", "-0", "1.", "1e", "1E+9", `"\u12G4"`, `"\x"`, "[1,]",

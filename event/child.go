@@ -7,10 +7,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Child follows names from a value into objects and arrays: a member by its name, an element by its
-// index. What does not exist is the zero Result, which is null. A name has no special characters,
-// unlike in gjson's paths. Of two members of one name the last one counts, as for most readers of
-// JSON.
+// Child follows names from a value into objects and arrays: a name selects a member, and an index
+// an element. It returns the zero Result, which is null, if there is none. Unlike in gjson's paths,
+// names have no special characters. If an object has a name twice, the last member counts, as for
+// most JSON readers.
 func Child(v gjson.Result, names ...string) gjson.Result {
 	for _, name := range names {
 		v = child(v, name)
@@ -41,16 +41,16 @@ func child(v gjson.Result, name string) (found gjson.Result) {
 	return found
 }
 
-// Members are the members of an object with these names, for a format that looks at many of them.
-// Of two members of one name the last one counts. The others are not kept: an object of a megabyte
-// may have a hundred thousand.
+// Members returns the members of an object that have these names. It is for callers that need many
+// of them. If a name occurs twice, the last member counts. Other members are not kept, because an
+// object of a megabyte may have a hundred thousand.
 func Members(object gjson.Result, names ...string) map[string]gjson.Result {
 	some := make(map[string]gjson.Result, len(names))
 	keep(some, object, names)
 	return some
 }
 
-// keep adds the members of an object with these names to others.
+// keep adds to some the members of an object that have these names.
 func keep(some map[string]gjson.Result, object gjson.Result, names []string) {
 	for name, value := range object.ForEach {
 		if slices.Contains(names, name.Str) {
@@ -59,7 +59,7 @@ func keep(some map[string]gjson.Result, object gjson.Result, names []string) {
 	}
 }
 
-// Text is a text as it is, or a number digit for digit; empty for any other value.
+// Text returns a text unchanged, and a number digit for digit. It is empty for any other value.
 func Text(v gjson.Result) string {
 	if v.Type == gjson.Number {
 		return v.Raw
@@ -67,7 +67,7 @@ func Text(v gjson.Result) string {
 	return v.Str
 }
 
-// TypeName names what a value is, for problems.
+// TypeName names the type of a value, for error messages.
 func TypeName(v gjson.Result) string {
 	switch {
 	case !v.Exists():

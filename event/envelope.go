@@ -5,19 +5,20 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// Unwrapper takes envelopes off. It is safe for concurrent use if Load is.
+// Unwrapper removes envelopes. It is safe for concurrent use if Load is.
 type Unwrapper struct {
-	// Depth is how many envelopes may lie around an event.
+	// Depth is the greatest number of envelopes around an event.
 	Depth int
-	// Load fetches the body that a pointer names, after checking that it may: nil refuses pointers.
+	// Load fetches the body that a pointer names, after checking that this is allowed. If Load is
+	// nil, pointers are refused.
 	Load func(Pointer) (string, *Invalid)
 }
 
-// Unwrap appends what a message holds to dst: at least one Body, at most MaxEvents. A raw body is
-// passed on as it is.
+// Unwrap appends the parts of a message to dst: at least one Body, at most MaxEvents. A raw body is
+// appended unchanged.
 func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	dst = u.open(dst, text, meta, u.Depth)
 	if len(dst) > MaxEvents { // a message that is decoded in part must not count as decoded
@@ -27,7 +28,7 @@ func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	return dst
 }
 
-// open checks a text that nobody has looked at yet. left is how many envelopes may still come.
+// open checks a text that was not checked yet. left is how many more envelopes are allowed.
 func (u Unwrapper) open(dst []Body, text string, meta Meta, left int) []Body {
 	if isHeartbeat(meta.ContentType) {
 		return append(dst, Body{Skip: "heartbeat", Meta: meta})
@@ -38,7 +39,7 @@ func (u Unwrapper) open(dst []Body, text string, meta Meta, left int) []Body {
 	return u.peel(dst, text, meta, left)
 }
 
-// peel takes one envelope off a text that is known to be JSON, if there is one.
+// peel removes one envelope, if there is one, from a text that is valid JSON.
 func (u Unwrapper) peel(dst []Body, text string, meta Meta, left int) []Body {
 	text = strings.Trim(text, whitespace)
 	switch text[0] {
@@ -70,7 +71,7 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 		if k.ofS3() {
 			return append(dst, Body{Text: detail.Raw, Shape: S3Change, Meta: meta})
 		}
-		if detail.Type == gjson.String { // an input transformer quoted it
+		if detail.Type == gjson.String { // an input transformer made it a text
 			return u.open(dst, detail.Str, meta, left)
 		}
 		return u.peel(dst, detail.Raw, meta, left)
@@ -100,7 +101,7 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 	}
 }
 
-// notification is SNS without raw delivery.
+// notification opens an envelope of SNS without raw delivery.
 func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []Body {
 	if kind := k.has["Type"].Str; kind != "Notification" {
 		return append(dst, Body{Meta: meta, Invalid: &Invalid{

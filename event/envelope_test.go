@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func sns(body string) string {
@@ -98,8 +98,8 @@ func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 	}
 }
 
-// A megabyte of headers has a third of a million of them: each must cost nothing that lasts.
-// Not parallel: it counts the allocations of the whole process.
+// A megabyte of headers has a third of a million headers. None of them may take memory that is
+// kept. The test is not parallel, because it counts the allocations of the whole process.
 func TestManyHeadersCostLittle(t *testing.T) {
 	body := `{"eventSource":"aws:kafka","topic":"t","offset":1,"value":"e30=","headers":[` +
 		strings.TrimSuffix(strings.Repeat(`{"a":[1]},`, 100_000), ",") + `]}`

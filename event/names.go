@@ -1,13 +1,13 @@
 package event
 
 import (
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The names below are the protocol's own. The packages that define them are internal, so that they
-// may change without notice; a format or a sink uses them through these aliases.
+// The names below belong to lull's protocol. The packages that define them are internal, so that
+// they may change without notice. A format or a sink uses these aliases.
 type (
 	// DocID is the id of a document: "<collection>#<id>".
 	DocID = shard.DocID
@@ -15,7 +15,7 @@ type (
 	Collection = shard.Collection
 	// Operation is put or delete.
 	Operation = shard.Operation
-	// Class is how the versions of a source compare.
+	// Class says how the versions of a source are compared.
 	Class = shard.Class
 	// OrderKey orders the events of one document: the greater key is the newer event.
 	OrderKey = shard.OrderKey
@@ -29,7 +29,7 @@ type (
 	Message = queue.Message
 	// Attribute is an attribute of a message.
 	Attribute = queue.Attribute
-	// Reason is why an event becomes a dead letter.
+	// Reason says why an event becomes a dead letter.
 	Reason = deadletter.Reason
 )
 
@@ -39,7 +39,7 @@ const (
 	Delete = shard.Delete
 )
 
-// The classes of versions. docs/events.md says how each of them compares.
+// The classes of versions. docs/events.md says how each of them is compared.
 const (
 	ClassInt  = shard.ClassInt
 	ClassSeq  = shard.ClassSeq
@@ -48,7 +48,7 @@ const (
 	ClassLex  = shard.ClassLex
 )
 
-// The reasons that a format gives.
+// The reasons that a format may use.
 const (
 	Undecodable    = deadletter.Undecodable
 	Contract       = deadletter.Contract
@@ -64,5 +64,5 @@ const (
 	MaxBodyBytes = queue.MaxBytes
 )
 
-// ParseClass reads the name of a class in the settings: int, seq, time, lsn, lex.
+// ParseClass parses the name of a class in the settings: int, seq, time, lsn, lex.
 func ParseClass(name string) (Class, error) { return shard.ParseClass(name) }

@@ -7,22 +7,22 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Origin is what the envelopes around a message say about where it comes from. Nobody vouches for
-// it but whoever may send to the queue.
+// Origin is where a message comes from, as its envelopes say. It may be false: every sender that
+// may write to the queue can invent it.
 type Origin struct {
-	Topic      string // the ARN of the SNS topic, where raw delivery is off, or the name of the Kafka topic
+	Topic      string // the ARN of the SNS topic if raw delivery is off, or the name of the Kafka topic
 	Bus        string // the source of an EventBridge event, such as aws.s3
 	DetailType string // its detail-type
-	Bucket     string // the bucket of a change in S3; empty where a message names several
-	// Stream is the ARN of what a pipe reads: a DynamoDB or Kinesis stream, a cluster of Amazon MSK, a
-	// broker of Amazon MQ.
+	Bucket     string // the bucket of a change in S3; empty if a message names several
+	// Stream is the ARN of what a pipe reads: a DynamoDB or Kinesis stream, a cluster of Amazon
+	// MSK, or a broker of Amazon MQ.
 	Stream string
 	Queue  string // the queue of the broker, without its virtual host
 }
 
-// OriginOf reads the envelopes of a message, as many as the depth says. Where two of one kind lie
-// around an event, the outer one counts: whoever delivered the message wrote it last. It decodes
-// nothing else. A text that cannot be a body has what its beginning says.
+// OriginOf reads at most depth envelopes of a message. If an event has two envelopes of one kind,
+// the outer one counts, because the last sender added it. It decodes nothing else. For a text that
+// cannot be a body, it returns what the readable beginning says.
 func OriginOf(text string, depth int) Origin {
 	var o Origin
 	for range depth {
@@ -66,7 +66,7 @@ func OriginOf(text string, depth int) Origin {
 	return o
 }
 
-// piped reads a record that EventBridge Pipes sent, and returns what lies in it; empty where that
+// piped reads a record from EventBridge Pipes. It returns the text inside the record, empty if that
 // cannot be read.
 func (o *Origin) piped(k envelope) string {
 	m := Members(k.whole, "eventSourceARN", "eventSourceArn", "eventSourceKey", "destination", "topic", "data", "value")
@@ -88,10 +88,10 @@ func (o *Origin) piped(k envelope) string {
 	return text
 }
 
-// stream is the outermost one.
+// stream records the ARN of a stream. The outermost envelope has priority.
 func (o *Origin) stream(arn string) { o.Stream = cmp.Or(o.Stream, arn) }
 
-// oneOf is the text that all records have there, empty where they differ.
+// oneOf returns the text that all records have at this place, and "" if they differ.
 func oneOf(list gjson.Result, names ...string) (one string) {
 	for _, r := range list.ForEach {
 		this := Child(r, names...).Str

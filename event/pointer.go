@@ -5,12 +5,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// pointer reads what the extended client libraries of SQS and SNS send in place of a large body: a
-// list of a class name and an object. The names differ between versions of the libraries; their
-// ends do not.
+// pointer parses what the extended client libraries of SQS and SNS send instead of a large body: a
+// list of a class name and an object. The class names differ between versions of the libraries, but
+// their ends do not.
 func pointer(text string) (Pointer, bool) {
 	list := gjson.Parse(text)
 	class, place := Child(list, "0").Str, Child(list, "1")
@@ -19,8 +19,8 @@ func pointer(text string) (Pointer, bool) {
 	return p, known && !Child(list, "2").Exists() && p.Bucket != "" && p.Key != ""
 }
 
-// follow loads the body that a pointer names. It counts as an envelope, so that pointers to
-// pointers end.
+// follow loads the body that a pointer names. A pointer counts as an envelope, so that a chain of
+// pointers ends.
 func (u Unwrapper) follow(dst []Body, p Pointer, meta Meta, left int) []Body {
 	refuse := func(f *Invalid) []Body { return append(dst, Body{Invalid: f, Meta: meta}) }
 	if left == 0 {

@@ -26,8 +26,8 @@ func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 	return dst
 }
 
-// rabbit opens one message: data in base64, what the publisher said beside it in basicProperties.
-// A property counts more than a header of the same meaning.
+// rabbit opens one message: data holds the body in base64, and basicProperties what the publisher
+// said about it. A property has priority over a header with the same meaning.
 func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Body {
 	beside := Members(m, slices.Concat([]string{"basicProperties", "data"}, routingKeyNames)...)
 	own := Members(beside["basicProperties"], "contentType", "type", "headers")
@@ -40,7 +40,7 @@ func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Bod
 	return u.decoded(dst, "data", beside["data"], meta.over(inner), left)
 }
 
-// headerText reads a header: RabbitMQ's text is {"bytes":[104,105]}, and Kafka's [104,105].
+// headerText reads a header. A text is {"bytes":[104,105]} in RabbitMQ, and [104,105] in Kafka.
 func headerText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str

@@ -2,40 +2,40 @@ package event
 
 import "github.com/tidwall/gjson"
 
-// kind is what an object is wrapped in.
+// kind is the kind of an envelope.
 type kind byte
 
 const (
 	raw kind = iota
 	sns
 	eventBridge
-	records     // S3 notification, or records of a DynamoDB stream
-	testEvent   // what S3 sends when a notification is set up
-	rabbitBatch // Amazon MQ for RabbitMQ as Lambda gets it: many messages by queue
-	rabbitOne   // the same from EventBridge Pipes: one message
+	records     // an S3 notification, or records of a DynamoDB stream
+	testEvent   // S3 sends it when a notification is set up
+	rabbitBatch // Amazon MQ for RabbitMQ in Lambda's form: many messages by queue
+	rabbitOne   // Amazon MQ for RabbitMQ from EventBridge Pipes: one message
 	activeOne   // Amazon MQ for ActiveMQ from EventBridge Pipes: one message
-	kafkaOne    // a record of Kafka, from Amazon MSK or a cluster of one's own, from EventBridge Pipes
+	kafkaOne    // a record of Kafka, from Amazon MSK or your own cluster, from EventBridge Pipes
 	kinesisOne  // a record of a Kinesis stream, from EventBridge Pipes
-	abandoned   // what EventBridge Pipes sends of records of a stream that it gave up on
+	abandoned   // from EventBridge Pipes: the places of records in a stream that it stopped trying to send
 )
 
-// envelope is an object's kind and what it is known by.
+// envelope is an object, its kind, and the members by which it was recognised.
 type envelope struct {
 	kind  kind
 	whole gjson.Result
-	has   map[string]gjson.Result // the members that envelopes have; nil where there is none
-	batch gjson.Result            // where abandoned records are in their stream
+	has   map[string]gjson.Result // the members that envelopes have; nil if there are none
+	batch gjson.Result            // the place of abandoned records in their stream
 }
 
-// text reports whether a member is there and text.
+// text reports whether a member exists and is a text.
 func (k envelope) text(name string) bool { return k.has[name].Type == gjson.String }
 
-// ofS3 reports whether an event of EventBridge is a change in S3.
+// ofS3 reports whether an EventBridge event is a change in S3.
 func (k envelope) ofS3() bool { return k.has["source"].Str == "aws.s3" }
 
-// recognise looks at the names of an object's top level, once. A body with a name that only our
-// own events have is not an envelope, whatever else it holds. So the scan of most events ends at
-// its first fields, before anything is kept.
+// recognise looks once at the names of an object's top level. An object with a name that only
+// lull's own events have is not an envelope, whatever else it contains. So for most events the scan
+// ends at the first fields, before it allocates memory.
 func recognise(text string) envelope {
 	k := envelope{whole: gjson.Parse(text)}
 	for name, v := range k.whole.ForEach {
@@ -75,8 +75,8 @@ func recognise(text string) envelope {
 	return k
 }
 
-// streamed is the kind of a record that EventBridge Pipes sends: it names where it comes from, and
-// has what such a record always has.
+// streamed returns the kind of a record from EventBridge Pipes. Such a record names its source, and
+// has the fields that this source always sends.
 func (k envelope) streamed() kind {
 	switch from := k.has["eventSource"].Str; {
 	case from == "aws:kinesis" && k.text("sequenceNumber") && k.text("data"):

@@ -7,15 +7,15 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
-// What EventBridge Pipes sends of Kafka, Kinesis and ActiveMQ: one message for each record, with
-// what the producer wrote in base64. Where a pipe reads in batches it is the same: SQS takes a
-// batch apart into messages.
+// This file reads the records of Kafka, Kinesis and ActiveMQ that EventBridge Pipes sends. Each
+// record is one message, with the producer's text in base64. If a pipe reads in batches, SQS splits
+// a batch into messages.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-pipes-batching-concurrency.html
 
-// kafka opens a record of Kafka. A record without a value is a tombstone: its body is null.
+// kafka opens a record of Kafka. A record without a value is a tombstone, and its body is null.
 func (u Unwrapper) kafka(dst []Body, record gjson.Result, meta Meta, left int) []Body {
 	m := Members(record, "key", "value", "headers", "offset")
 	headers := make(map[string]gjson.Result)
@@ -54,7 +54,7 @@ func (u Unwrapper) active(dst []Body, message gjson.Result, meta Meta, left int)
 	return u.decoded(dst, "data", m["data"], meta.over(inner), left)
 }
 
-// decoded goes on with what the producer wrote.
+// decoded opens the text that the producer wrote, out of base64.
 func (u Unwrapper) decoded(dst []Body, field string, v gjson.Result, meta Meta, left int) []Body {
 	text, problem := plain(v)
 	if problem == "" && !isHeartbeat(meta.ContentType) {
@@ -67,8 +67,8 @@ func (u Unwrapper) decoded(dst []Body, field string, v gjson.Result, meta Meta, 
 	return u.open(dst, text, meta, left)
 }
 
-// plain is what a producer wrote, out of base64. An object or an array is not in base64: a pipe's
-// input template put it there.
+// plain decodes the producer's text from base64. An object or an array is not in base64, because
+// the pipe's input template put it there.
 func plain(v gjson.Result) (text, problem string) {
 	switch {
 	case v.IsObject() || v.IsArray():
@@ -83,12 +83,12 @@ func plain(v gjson.Result) (text, problem string) {
 	return unprefixed(string(inside)), ""
 }
 
-// schemaPrefix is what Confluent's serializers write before a value: a zero byte and the number of
-// a schema in four.
+// schemaPrefix is the length of the prefix that Confluent's serializers write before a value: a
+// zero byte, and the number of a schema in four bytes.
 const schemaPrefix = 5
 
-// unprefixed takes the number of a schema off JSON. Nothing else that begins with a zero byte is
-// JSON.
+// unprefixed removes such a prefix from JSON. Other data with a leading zero byte is not JSON, and
+// does not change.
 func unprefixed(text string) string {
 	if len(text) > schemaPrefix && text[0] == 0 && Check(text[schemaPrefix:]) == nil {
 		return text[schemaPrefix:]
@@ -96,7 +96,7 @@ func unprefixed(text string) string {
 	return text
 }
 
-// foreign says what a value is that is not JSON, where its first bytes tell; otherwise "".
+// foreign returns what a value is that is not JSON, if its first bytes show it, and "" otherwise.
 func foreign(text string) string {
 	switch {
 	case strings.HasPrefix(text, "\xf3\x89\x9a\xc2"):
@@ -109,8 +109,8 @@ func foreign(text string) string {
 	return ""
 }
 
-// gaveUp says which records of a stream a pipe gave up on. It sends their places only: the records
-// are in the stream, as long as the stream keeps them.
+// gaveUp names the records of a stream that a pipe stopped trying to send. The pipe sends only
+// their places. The records are in the stream, as long as the stream keeps them.
 func gaveUp(batch gjson.Result) *Invalid {
 	m := Members(batch, "streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")
 	return inField("startSequenceNumber", &Invalid{

@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// Kind describes one kind of sink or source to the settings.
+// Kind describes one kind of sink or source.
 type Kind struct {
-	// Name is what sinks.<name>.kind or sources.<name>.kind says.
+	// Name is the value of sinks.<name>.kind or sources.<name>.kind.
 	Name string
 	// Doc says in one sentence what the kind is.
 	Doc string
-	// Options is a struct with the defaults of the options that only this kind has, nil where it
-	// has none. They stand beside the common settings, under the name in each field's json tag; a
-	// group of options is a struct in a field. A field is a bool, int, uint32, string, []string,
-	// time.Duration, [Size] or a struct of these.
+	// Options is a struct with the defaults of the options that only this kind has, nil if it has
+	// none. In the settings file they are next to the common settings, under the name in each
+	// field's json tag. A group of options is a struct in a field. A field is a bool, int, uint32,
+	// string, []string, time.Duration, [Size] or a struct of these.
 	Options any
-	// Settings describe the options, one each.
+	// Settings describe the options, one for each.
 	Settings []Setting
 }
 
@@ -27,7 +27,7 @@ type Kind struct {
 type Problem struct {
 	// Setting is the name below the sink or source, such as auth.service.
 	Setting string
-	// Value is the setting's value, nil for none. It reaches logs: never a password.
+	// Value is the setting's value, nil for none. It reaches logs, so it must never be a password.
 	Value any
 	// Problem says what is wrong, Fix what to change.
 	Problem, Fix string
@@ -39,8 +39,8 @@ type Kinds[K any] struct {
 	byName map[string]K
 }
 
-// Add registers a kind. It panics where the description contradicts itself or the name is taken:
-// both are mistakes in the program.
+// Add registers a kind. It panics if the description contradicts itself or the name is taken,
+// because both are mistakes in the program.
 func (k *Kinds[K]) Add(d Kind, kind K) {
 	if err := d.check(); err != nil {
 		panic(err)
@@ -56,7 +56,7 @@ func (k *Kinds[K]) Add(d Kind, kind K) {
 	k.byName[d.Name] = kind
 }
 
-// Lookup returns the kind of that name, or false.
+// Lookup returns the kind with this name, or false.
 func (k *Kinds[K]) Lookup(name string) (K, bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

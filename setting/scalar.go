@@ -13,8 +13,8 @@ import (
 // Day is 24 hours.
 const Day = 24 * time.Hour
 
-// Size is a number of bytes. Its text is a whole number with B, KB, MB or GB, which count 1,024
-// each as the queue service's limits do.
+// Size is a number of bytes. Its text is a whole number with B, KB, MB or GB. As in the limits of
+// SQS, KB, MB and GB are powers of 1,024.
 type Size int64
 
 // The units of Size.
@@ -35,7 +35,7 @@ var (
 	errRate     = errors.New("not a rate: write a number a second with three decimals at most, such as 20 or 0.5")
 )
 
-// ParseSize reads a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions
+// ParseSize parses a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions
 // and sizes beyond int64 are errors.
 func ParseSize(text string) (Size, error) {
 	number, unit := strings.TrimSpace(text), Size(1)
@@ -70,7 +70,7 @@ const OncePerSecond Rate = 1000
 
 var ratePattern = regexp.MustCompile(`^(0|[1-9][0-9]*(?:_[0-9]{3})*)(?:\.([0-9]{1,3}))?$`)
 
-// ParseRate reads a Rate as a number a second: "20", "1_000" or "0.5".
+// ParseRate parses a Rate, which is written as a number a second: "20", "1_000" or "0.5".
 func ParseRate(text string) (Rate, error) {
 	found := ratePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if found == nil {
@@ -89,12 +89,12 @@ func (r Rate) String() string {
 	return strconv.FormatFloat(float64(r)/float64(OncePerSecond), 'f', -1, 64)
 }
 
-// ParseDuration reads a duration as Go writes them, and days: "5s", "1h30m", "7d", "1d12h". A day
+// ParseDuration parses a duration in Go's form, and also days: "5s", "1h30m", "7d", "1d12h". A day
 // is 24 hours.
 func ParseDuration(text string) (time.Duration, error) {
 	text = strings.TrimSpace(text)
 	if text == "0" {
-		return 0, errDuration // a bare number says no unit, not even this one
+		return 0, errDuration // every duration needs a unit, even 0
 	}
 	number, rest, found := strings.Cut(text, "d")
 	if !found {
@@ -119,7 +119,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d + more, nil
 }
 
-// FormatDuration writes a duration in the form that ParseDuration reads: days where it is whole
+// FormatDuration writes a duration in the form that ParseDuration reads. It writes whole days as
 // days, and no units of zero.
 func FormatDuration(d time.Duration) string {
 	if d != 0 && d%Day == 0 && d > 0 {

@@ -125,7 +125,7 @@ func FuzzRate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := ParseRate(text)
 		if err != nil || r > 1<<50 {
-			return // a rate beyond that has more digits than a number prints
+			return // a higher rate has more digits than String prints exactly
 		}
 		if again, err := ParseRate(r.String()); err != nil || again != r || r < 0 {
 			t.Errorf("%q: %d was written as %s and read as %d, %v", text, int64(r), r, int64(again), err)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Unit is what a setting's value counts or is.
+// Unit is the unit or the type of a setting's value.
 type Unit string
 
 // The units.
@@ -24,33 +24,32 @@ const (
 	UnitList     Unit = "list"
 )
 
-// Setting describes one setting: what docs/settings.md says about it, and what its value is held
-// to.
+// Setting describes one setting: its text in docs/settings.md, and the bounds of its value.
 type Setting struct {
-	// Name is the dotted name. <name> stands for any name of a source, collection or sink, [] for
-	// any element of a list. In a [Kind] the name begins below the source or sink.
+	// Name is the dotted name. <name> is any name of a source, collection or sink, and [] is any
+	// element of a list. In a [Kind], the name is relative to the source or sink.
 	Name string
 	Unit Unit
 	// Min and Max are inclusive bounds for durations (nanoseconds), sizes (bytes), counts
 	// and rates (thousandths).
 	Min, Max int64
-	// Step is the unit of which a duration must be a multiple; 0 for none.
+	// Step requires that a duration is a multiple of it; 0 for any duration.
 	Step time.Duration
 	// Choices are the values of a choice.
 	Choices []string
-	// Pattern is what text, or every element of a list of texts, must match whole. Nil for any
-	// text.
+	// Pattern must match the whole text, or the whole of every element of a list of texts. Nil
+	// allows any text.
 	Pattern *regexp.Regexp
-	// Shape says in words what Pattern demands.
+	// Shape describes Pattern in words.
 	Shape string
-	// Default is the default in words where it follows from something else. Empty where it is a
-	// plain value.
+	// Default describes the default in words if it follows from other settings. It is empty if the
+	// default is a plain value.
 	Default string
-	// Doc says what the setting does, in one sentence.
+	// Doc says in one sentence what the setting does.
 	Doc string
 }
 
-// Bounds returns what the setting's value must be, in words: a range, the choices or the shape.
+// Bounds returns the allowed values in words: a range, the choices or the shape.
 func (s Setting) Bounds() string {
 	switch s.Unit {
 	case UnitDuration, UnitSize, UnitCount, UnitRate:
@@ -93,7 +92,7 @@ func (s Setting) Format(n int64) string {
 	}
 }
 
-// CheckNumber holds a number to the setting's bounds. Empty texts mean that it fits.
+// CheckNumber checks a number against the setting's bounds. The texts are empty if it is allowed.
 func (s Setting) CheckNumber(n int64) (problem, fix string) {
 	switch {
 	case n < s.Min:
@@ -112,8 +111,8 @@ func (s Setting) CheckNumber(n int64) (problem, fix string) {
 	return "", ""
 }
 
-// CheckText holds a text, or one element of a list, to the setting's choices or pattern. Empty
-// texts mean that it fits.
+// CheckText checks a text, or one element of a list, against the setting's choices or pattern. The
+// texts are empty if it is allowed.
 func (s Setting) CheckText(value string) (problem, fix string) {
 	if s.Unit == UnitChoice {
 		if slices.Contains(s.Choices, value) {
@@ -137,7 +136,7 @@ func (s Setting) CheckText(value string) (problem, fix string) {
 	return "is not " + s.Shape, "write " + s.Shape
 }
 
-// Duration describes a duration between two bounds. A step other than 0 allows its multiples only.
+// Duration describes a duration between two bounds. A step other than 0 allows only its multiples.
 func Duration(name string, from, to, step time.Duration, doc string) Setting {
 	return Setting{Name: name, Unit: UnitDuration, Min: int64(from), Max: int64(to), Step: step, Doc: doc}
 }
@@ -165,13 +164,13 @@ func Choice(name, doc string, choices ...string) Setting {
 	return Setting{Name: name, Unit: UnitChoice, Choices: choices, Doc: doc}
 }
 
-// Text describes a text that matches pattern, which shape puts into words. A nil pattern allows
-// any.
+// Text describes a text that matches pattern. shape describes the pattern in words. A nil pattern
+// allows any text.
 func Text(name string, pattern *regexp.Regexp, shape, doc string) Setting {
 	return Setting{Name: name, Unit: UnitText, Pattern: pattern, Shape: shape, Doc: doc}
 }
 
-// List describes a list of texts that match pattern each, which shape puts into words.
+// List describes a list of texts that each match pattern. shape describes the pattern in words.
 func List(name string, pattern *regexp.Regexp, shape, doc string) Setting {
 	return Setting{Name: name, Unit: UnitList, Pattern: pattern, Shape: shape, Doc: doc}
 }
@@ -186,7 +185,7 @@ func Pointer(name, doc string) Setting { return Text(name, pointerPattern, point
 // Pointers describes a list of JSON pointers.
 func Pointers(name, doc string) Setting { return List(name, pointerPattern, pointerShape, doc) }
 
-// Otherwise says in words what the default is where it follows from something else.
+// Otherwise sets the default in words, for a default that follows from other settings.
 func (s Setting) Otherwise(words string) Setting {
 	s.Default = words
 	return s

@@ -1,22 +1,21 @@
 // Package source turns messages of upstream systems into events, and the payload of an event into
-// the document that is written. Each upstream's format is a [Kind] with a package of its own, which
+// the document that is written. Each upstream's format is a [Kind] in its own package, which
 // registers itself: source/native, source/govuk, source/s3, source/dynamodbstream, source/debezium,
-// source/json. docs/events.md says what each of them reads where.
+// source/json. docs/events.md says which fields each of them reads.
 //
-// # A format of your own
+// # Your own format
 //
 // Write a package with a type that implements [Format] and an init function that calls [Register].
 // Import the package in the programs that decode, and run the suite in package sourcetest.
-// examples/outoftree does this in a module of its own. Give the kind an [Example], which everything
-// that sends an event to try uses. A format fills in a [Draft]. What formats have in common is
-// ready:
+// examples/outoftree does this in a separate module. Give the kind an [Example], which every
+// command that sends a trial event uses. A format fills in a [Draft]. These parts are ready to use:
 //
 //   - [Rules] hold the settings of one source and make document ids, references and projections.
 //   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and say what is
-//     wrong with it. [Invalid] and [VersionInvalid] say anything else.
+//     wrong with it. [Invalid] and [VersionInvalid] report any other problem.
 //   - [Pointer] and [event.Child] find a value in JSON. JSON values are gjson.Result: numbers stay
 //     text, and nothing is copied.
-//   - [ColumnsText] makes an id of a key of several columns. [AppendEach] writes an object or an
+//   - [ColumnsText] makes an id from a key of several columns. [AppendEach] writes an object or an
 //     array with other values.
 //
 // # What the package promises
@@ -33,11 +32,11 @@
 //   - Deciding is cheap and reading is not repeated: a raw native event is scanned, not copied.
 //     HTML is read and projections are made in Document only, once for each write.
 //
-// Where a key is given twice in one JSON object, the last one counts.
+// If a JSON object has a key twice, the last one counts.
 //
 // # Stability
 //
-// This package is v0. Names in Go may change with a minor release, and CHANGELOG.md says so. One
-// body is one event today: envelopes with several events are taken apart in package event. That may
-// become several events a body. What an existing message becomes does not change.
+// This package is v0. Names in Go may change with a minor release, and CHANGELOG.md says so. Today
+// one body is one event, because package event splits envelopes with several events. A body may
+// give several events in a later release. The events of existing messages do not change.
 package source

@@ -9,12 +9,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Draft is what a format found in a body. lull makes the order key from it, so that no format can
-// break the order: epoch, Version, Run, Time and the digest of Op with Data or Ref.
+// Draft is the content of a body as a format reads it. lull makes the order key from epoch,
+// Version, Run, Time and the digest of Op with Data or Ref. So no format can break the order.
 type Draft struct {
 	Doc     event.DocID
 	Op      event.Operation
@@ -26,8 +26,8 @@ type Draft struct {
 	// Time is when the change happened, zero for none. NotBefore is when the event is due at the
 	// earliest, zero for none.
 	Time, NotBefore time.Time
-	// Data is the payload as JSON, Ref where it is. A put has one of them. A delete may have one,
-	// which counts for the digest only.
+	// Data is the payload as JSON, and Ref is where the payload is. A put has one of them. A delete
+	// may have one, which counts only for the digest.
 	Data, Ref string
 	// position is where the record is in its stream, for the policy position; empty for nowhere.
 	position string
@@ -40,18 +40,18 @@ type Draft struct {
 }
 
 // Version is a version as a message has it: text or a number, which is taken digit for digit. Null
-// and a value that does not exist mean that there is none.
+// and a value that does not exist mean that there is no version.
 type Version struct {
 	Field string // its name, for problems
 	Value gjson.Result
 }
 
-// finish makes the event of a draft: the place where order keys are made. They come from the body
-// alone. When the message was sent only decides whether the event is refused.
+// finish makes the event of a draft, with its order key. The order key depends only on the body.
+// The time at which the message was sent only decides whether the event is refused.
 func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid) {
 	arrived, at := m.FirstSent(), d.Time
-	// Lines of an object arrive when it was written, in their order. As with the time of the first
-	// copy, a message can become older by this, never newer.
+	// Lines of an object count as sent when the object was written, in their order. As with the
+	// time of the first copy, this can make a message older, but never newer.
 	if line, ok := queue.LineOf(m.Attributes); ok && d.Version.Value.Type == gjson.Null {
 		if line.Written.Before(arrived) {
 			arrived = line.Written
@@ -108,7 +108,7 @@ func digest(op event.Operation, data, ref string) shard.Digest {
 	return d
 }
 
-// hasher reads strings through a buffer of its own: hashing a body must not copy it as a whole.
+// hasher hashes strings through its own buffer, so that a body is not copied as a whole.
 type hasher struct {
 	hash.Hash
 	room [1024]byte

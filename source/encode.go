@@ -11,21 +11,21 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Encoded is a message that says a change.
 type Encoded struct {
 	Body       string
 	Attributes map[string]event.Attribute
-	// Event is what the message decodes to. Its DataRef, where it has one, must hold the content.
+	// Event is the decoded message. If it has a DataRef, that place must hold the content.
 	Event event.Event
 }
 
-// Encode writes a change as a message that the settings give to a source, in whichever way they
-// allow: as it is, named by an attribute, or in the envelopes of a rule. The change needs a time,
-// which is also when the message is sent. Its version and its bucket are chosen where they are
-// empty. An error says which setting is in the way.
+// Encode writes a change as a message that the settings give to a source. It tries every form that
+// they allow: plain, with the attribute that names the source, or in the envelopes of a rule. The
+// change needs a time, which is also when the message is sent. Encode chooses an empty version or
+// bucket. An error says which setting prevents the message.
 func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	src := s.sources[name]
 	if src == nil {
@@ -36,7 +36,8 @@ func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
 		for _, placed := range src.rules.placed(rule, c) {
 			e, err := s.encode(src, rule, placed)
-			if err == nil && c.Op == event.Delete { // of what a put can put there: a delete may name any place
+			// A delete may name any place, so require one where a put is allowed.
+			if err == nil && c.Op == event.Delete {
 				placed.Op, placed.Data = event.Put, ""
 				_, err = s.encode(src, rule, placed)
 			}
@@ -51,8 +52,8 @@ func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	return Encoded{}, why
 }
 
-// placed is a change, and where its content may lie for a format whose messages refer to it: in the
-// places of payload.allow, in their folders.
+// placed returns the change with each place of payload.allow in which its content may be, folder by
+// folder. It is for formats whose messages refer to their content.
 func (r *Rules) placed(rule Match, c Change) []Change {
 	if c.Bucket != "" {
 		return []Change{c}
@@ -162,5 +163,5 @@ func bridged(body, sent string) string {
 		event.Child(object, "sequencer").Raw+`}}`)
 }
 
-// anyName stands for what a rule does not ask for.
+// anyName is used for names that a rule does not require.
 const anyName = "example"

@@ -12,18 +12,18 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// Example says how the upstream of a kind writes a change. Whatever makes messages for people to
-// try uses it, so that they are in the form that the configured source decodes.
+// Example says how the upstream of a kind writes a change. All code that makes messages for people
+// to try uses it, so that the configured source can decode them.
 type Example struct {
 	// Options are options of the kind that decode the example. Nil means that the defaults do.
 	Options any
-	// Class is the class of versions that Options need. Empty means that of the kind.
+	// Class is the class of versions that Options need. Empty means the kind's class.
 	Class Class
 	// Change is a change as a real upstream could send it.
 	Change Change
 	// Write makes the body of a message, without envelopes. [Format.Decode] under the same settings
-	// gives the change back. An error says which setting, or which field of the change, makes that
-	// impossible. Nil means that the kind has no example.
+	// returns the same change. An error says which setting, or which field of the change, makes
+	// that impossible. Nil means that the kind has no example.
 	Write func(Settings, Change) (string, error)
 }
 
@@ -58,7 +58,7 @@ type Change struct {
 	Bucket string
 }
 
-// ExampleSettings are those of a source that decodes the example, to be completed.
+// ExampleSettings are the settings of a source that decodes the example. Call Complete on them.
 func (k Kind) ExampleSettings() Settings {
 	return Settings{Kind: k.Name, Class: k.Example.Class, Options: k.Example.Options}
 }
@@ -120,8 +120,8 @@ func Scalar(text string) string {
 	return Quoted(text)
 }
 
-// Put returns a JSON object with a value, in JSON, where the pointer says. Members that are missing
-// on the way are made, and what is not an object on the way is replaced.
+// Put returns a JSON object with a value, in JSON, at the place of the pointer. It creates missing
+// members on the way, and replaces values on the way that are not objects.
 func (p Pointer) Put(object, value string) string {
 	if len(p.Tokens) == 0 {
 		return value

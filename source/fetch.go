@@ -19,19 +19,19 @@ import (
 // say that a document changed: what else they carry is not used. It is loaded once for each burst,
 // when the document is written (docs/pull.md).
 type Fetch struct {
-	// URL is where one document is: https://host/path/{id}, or s3://bucket/folder/{id}.json. {id},
-	// {collection} and {version} stand for the event's; required, with {id}.
+	// URL is where one document is: https://host/path/{id}, or s3://bucket/folder/{id}.json. lull
+	// replaces {id}, {collection} and {version} with the event's values. Required, with {id}.
 	URL string `json:"url"`
 	// Headers say where the headers of requests come from.
 	Headers Headers `json:"headers"`
 	// Timeout is the longest one request may take. Default 1.5s.
 	Timeout time.Duration `json:"timeout"`
 	// Version is a JSON pointer to the version in the answer. An answer whose version is older than
-	// the event's is not written. Required unless nothing can be compared with it: S3, a source
-	// without versions of its own, or a kind whose versions are positions in a log.
+	// the event's is not written. Required unless there is nothing to compare: S3, a source whose
+	// events have no version, or a kind whose versions are positions in a log.
 	Version string `json:"version"`
-	// Missing is what becomes of an event whose document is not there, once payload.missingWait is
-	// over. Default "deadLetter".
+	// Missing is what happens to an event whose document does not exist, when payload.missingWait
+	// is over. Default "deadLetter".
 	Missing Missing `json:"missing"`
 	// AllowPrivate names hosts that may have private addresses, and be asked without encryption.
 	AllowPrivate []string `json:"allowPrivate"`
@@ -39,7 +39,7 @@ type Fetch struct {
 	MaxBytes setting.Size `json:"maxBytes"`
 }
 
-// Headers name where headers are, never the headers themselves: a JSON object of names and values.
+// Headers name where headers are stored, never the headers: a JSON object of names and values.
 type Headers struct {
 	// SecretARN is a secret that holds them.
 	SecretARN string `json:"secretARN"`
@@ -47,24 +47,24 @@ type Headers struct {
 	Env string `json:"env"`
 }
 
-// Missing is what becomes of an event whose document is not there.
+// Missing is what happens to an event whose document does not exist.
 type Missing string
 
 // The values of Fetch.Missing.
 const (
 	// MissingDelete deletes the document, as the event's version.
 	MissingDelete Missing = "delete"
-	// MissingWait goes on looking until retry.deadDeadline.
+	// MissingWait tries again until retry.deadDeadline.
 	MissingWait Missing = "wait"
 	// MissingDeadLetter makes the event a dead letter.
 	MissingDeadLetter Missing = "deadLetter"
 )
 
-// MaxFetch is the most bytes that are read of one answer, and the default of Fetch.MaxBytes: what a
-// bulk request takes.
+// MaxFetch is the most bytes that are read of one answer, and the default of Fetch.MaxBytes. It is
+// what a bulk request takes.
 const MaxFetch = 5 * setting.MB
 
-// complete fills in what is left empty.
+// complete fills in the empty settings.
 func (f Fetch) complete() *Fetch {
 	f.Timeout = cmp.Or(f.Timeout, 1500*time.Millisecond)
 	f.Missing = cmp.Or(f.Missing, MissingDeadLetter)
@@ -72,11 +72,11 @@ func (f Fetch) complete() *Fetch {
 	return &f
 }
 
-// Unavailable says that a source cannot be asked now, whichever document is wanted: it is down,
-// slow or busy, or does not take our credentials. Its text quotes neither address nor answer.
+// Unavailable says that a source cannot be asked for any document now: it is down, slow or busy, or
+// refuses our credentials. Its text quotes neither address nor answer.
 type Unavailable struct {
 	Problem    string
-	RetryAfter time.Duration // what the source asked for, at most an hour; 0 for nothing
+	RetryAfter time.Duration // how long the source asked to wait, at most an hour; 0 if it did not
 }
 
 func (u *Unavailable) Error() string { return u.Problem }
@@ -86,8 +86,8 @@ const (
 	idHolder = "{id}"
 )
 
-// Bucket gives the place in S3 of a URL with the scheme s3: the bucket, and what every key begins
-// with. ok is false for another scheme.
+// Bucket returns the place in S3 of a URL with the scheme s3: the bucket, and the beginning of
+// every key. ok is false for another scheme.
 func (f Fetch) Bucket() (bucket, prefix string, ok bool) {
 	place, ok := strings.CutPrefix(f.URL, s3Scheme)
 	bucket, key, _ := strings.Cut(place, "/")
@@ -110,12 +110,12 @@ func (f Fetch) Private() bool {
 	return slices.ContainsFunc(f.AllowPrivate, func(p string) bool { return strings.EqualFold(p, host) })
 }
 
-// sample is the URL with plain words in place of what stands for an event's.
+// sample is the URL with plain words instead of its placeholders.
 func (f Fetch) sample() string {
 	return strings.NewReplacer(idHolder, "id", "{collection}", "collection", "{version}", "1").Replace(f.URL)
 }
 
-// Problems are what contradicts itself in the settings of fetch, beyond the bounds of each.
+// Problems are the contradictions in the settings of fetch, beyond the bounds of each.
 func (f Fetch) Problems(s Settings) []setting.Problem {
 	var all []setting.Problem
 	add := func(name string, value any, problem, fix string) {
@@ -220,8 +220,7 @@ const maxKey = 1024
 // escaped escapes everything but A to Z, a to z, digits, -, _, . and ~.
 func escaped(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// leaves reports whether a part of the id is . or .., as it is or to somebody who unescapes it more
-// than once.
+// leaves reports whether a part of the id is . or .., even after it is unescaped several times.
 func leaves(id string) bool {
 	for range 4 {
 		if slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return r == '/' || r == '\\' }), dots) {
@@ -241,7 +240,8 @@ func leaves(id string) bool {
 
 var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// fetched makes the document of what was loaded for an event, unless it is older than the event.
+// fetched makes the document from the loaded state of an event, unless that is older than the
+// event.
 func (r *Rules) fetched(e event.Event) ([]byte, *event.Invalid) {
 	if bad := event.Check(e.Data); bad != nil {
 		return nil, payloadInvalid("what it shows is not a document: %s", bad.Problem)

@@ -135,7 +135,7 @@ func TestWhatIsFetchedIsComparedWithItsEvent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		source, body, data string
 		stale              bool
-		doc, problem       string // the document, or a part of what is wrong
+		doc, problem       string // the document, or a part of the problem
 	}{
 		"the same":           {"cms", five, `{"meta":{"version":5},"_lull":1}`, false, `{"meta":{"version":5}}`, ""},
 		"newer":              {"cms", five, `{"meta":{"version":"10"}}`, false, `{"meta":{"version":"10"}}`, ""},

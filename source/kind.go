@@ -23,34 +23,34 @@ type Kind struct {
 	Check func(Settings) []setting.Problem
 	// New makes the format of one source. Its errors name the setting that is wrong.
 	New func(*Rules) (Format, error)
-	// Lines names the source that decodes the lines of what messages of the kind name, empty where
-	// such a thing is one document. Nil where it always is.
+	// Lines names the source that decodes the lines of the objects that messages of the kind name.
+	// It returns "" if such an object is one document. Nil means that it always is.
 	Lines func(Settings) string
-	// Resync marks a body as one of a resync run and, where collection is not empty, of that
-	// collection. Nil where messages of the kind name neither: they are then [Wrapped], and the format
-	// reads the run with [Draft.InRun].
+	// Resync marks a body as part of a resync run. If collection is not empty, it also sets the
+	// collection. Nil means that messages of the kind name neither run nor collection. They are
+	// then [Wrapped], and the format reads the run with [Draft.InRun].
 	Resync func(s Settings, body, run, collection string) (string, error)
-	// Example makes messages of the kind for people to try. Optional, and a good idea.
+	// Example makes messages of the kind for people to try. It is optional, but recommended.
 	Example Example
 }
 
-// Format decodes the messages of one source. It must be safe for concurrent use. It must not panic,
-// whatever it is given. Package sourcetest holds it to that and to the promises of this package.
+// Format decodes the messages of one source. It must be safe for concurrent use, and must not panic
+// on any input. Package sourcetest tests that, and the promises of this package.
 type Format interface {
 	// Decode reads one body, which is one JSON value without its envelopes. The answer must be a
 	// function of the body. It is one of three: a Draft, a Draft that says why the body is skipped, or
 	// an Invalid. An Invalid names the field that is wrong, and comes with the Draft as far as it is
 	// known.
 	Decode(b event.Body) (Draft, *event.Invalid)
-	// Document makes the JSON object to write from Draft.Data, or from what Draft.Ref names. lull
-	// calls it once for each write. [Rules.Document] is what most formats want.
+	// Document makes the JSON object to write, from Draft.Data or from the content at Draft.Ref.
+	// lull calls it once for each write. [Rules.Document] is enough for most formats.
 	Document(data string) ([]byte, *event.Invalid)
 }
 
 var kinds setting.Kinds[Kind]
 
-// Carries says what to write for a kind that is in truth the name of what carries messages, such as
-// kafka. It is empty for any other name.
+// Carries returns advice if a kind is the name of a carrier of messages, such as kafka. It is empty
+// for any other name.
 func Carries(name string) string {
 	switch name {
 	case "activemq", "eventbridge", "kafka", "kinesis", "mq", "msk", "pipes", "rabbitmq", "sns", "sqs":
@@ -59,11 +59,11 @@ func Carries(name string) string {
 	return ""
 }
 
-// Register makes a kind known to the settings. It panics where the name is taken or the description
+// Register makes a kind known to the settings. It panics if the name is taken or the description
 // contradicts itself.
 func Register(k Kind) { kinds.Add(k.Kind, k) }
 
-// Lookup returns the kind of that name, or false where no package registered it.
+// Lookup returns the kind of that name, or false if no package registered it.
 func Lookup(name string) (Kind, bool) { return kinds.Lookup(name) }
 
 // Kinds returns the names of the kinds that are registered, sorted.

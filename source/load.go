@@ -24,8 +24,8 @@ func (s *Set) WithLoader(load Loader) *Set {
 
 type budgetKey struct{}
 
-// LoadAtMost bounds what is decoded under the context: once bodies of so many bytes are loaded, no
-// other is begun. A message whose body is left out has an Invalid that is Transient.
+// LoadAtMost bounds what is decoded under the context. When bodies of this many bytes are loaded,
+// no other load starts. A message whose body is not loaded has an Invalid that is Transient.
 func LoadAtMost(ctx context.Context, bytes int64) context.Context {
 	left := new(atomic.Int64)
 	left.Store(bytes)
@@ -34,9 +34,8 @@ func LoadAtMost(ctx context.Context, bytes int64) context.Context {
 
 var errBudget = errors.New("enough bodies are loaded for now")
 
-// decoding is one message that is decoded. Bodies that were loaded are decoded one at a time:
-// beside each other they, and what is unwrapped of them, would need more memory than a small
-// function has.
+// decoding is one message that is decoded. Loaded bodies are decoded one at a time. Several at
+// once, with their unwrapped contents, would need more memory than a small function has.
 type decoding struct {
 	set  *Set
 	mine bool // set.loaded is locked
@@ -49,17 +48,17 @@ func (d *decoding) end() {
 	}
 }
 
-// body fetches what a pointer names, if the source may refer to it.
+// body fetches the object that a pointer names, if the source may refer to it.
 func (d *decoding) body(ctx context.Context, r *Rules, p event.Pointer) (string, *event.Invalid) {
 	if bad := r.Allowed("s3BucketName", p.Bucket, p.Key); bad != nil {
 		return "", bad
 	}
-	d.end() // a pointer behind a pointer: nobody else waits while it is loaded
+	d.end() // a pointer behind a pointer: other messages do not wait while it is loaded
 	text, err := d.load(ctx, p)
 	if err == nil {
 		d.set.loaded.Lock()
 		d.mine = true
-		err = ctx.Err() // its turn may come when no time is left
+		err = ctx.Err() // the lock may be free only when no time is left
 	}
 	if err == nil {
 		return string(text), nil

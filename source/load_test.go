@@ -16,7 +16,7 @@ import (
 
 const pointed = `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"open-bucket","s3Key":%q}]`
 
-// A body that was loaded is decoded alone, also where it leads to another one.
+// A loaded body is decoded alone, even if it is a pointer to another body.
 func TestPointersBehindPointersDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	set := newSet(t).WithLoader(func(_ context.Context, _, key string) ([]byte, error) {

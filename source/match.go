@@ -8,19 +8,19 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Match is a rule that gives messages to a source. Everything that it names must hold; empty fields
 // say nothing.
 //
-// Only Sink is a boundary: it is the queue that the message lies in, and IAM says who may send
-// there. Whoever may send to a queue can also write the attribute and every envelope.
+// Only Sink is a boundary: it is the queue of the message, and IAM says who may send there. A
+// sender that may use a queue can also write the attribute and every envelope.
 type Match struct {
-	// Named asks for the attribute lull-source with the source's name. Without it a message may name
-	// the source that it belongs to anyway, and no other.
+	// Named requires the attribute lull-source with the source's name. Without Named, a message may
+	// still name its own source, but no other.
 	Named bool `json:"named"`
-	// Sink is the sink whose queues the message lies in.
+	// Sink is the sink whose queues hold the message.
 	Sink string `json:"sink"`
 	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off. For Kafka it
 	// is the name of the topic that a pipe read.
@@ -30,15 +30,15 @@ type Match struct {
 	DetailType string `json:"detailType"`
 	// Bucket is the bucket of a change in S3.
 	Bucket string `json:"bucket"`
-	// Stream is the ARN of what a pipe read the message from: a DynamoDB stream, or the table that has
-	// it; a Kinesis stream; a cluster of Amazon MSK; a broker of Amazon MQ.
+	// Stream is the ARN of the stream or broker from which a pipe read the message: a DynamoDB
+	// stream, or its table; a Kinesis stream; a cluster of Amazon MSK; a broker of Amazon MQ.
 	Stream string `json:"stream"`
 	// Queue is the queue of a broker of Amazon MQ that a pipe read the message from.
 	Queue string `json:"queue"`
 }
 
-// weight orders rules: where a message lies counts more than what its envelopes say, and that more
-// than what it says itself. Among envelopes the rule that names more counts more.
+// weight orders rules. The queue of a message counts most, then its envelopes, then its attribute.
+// Among rules about envelopes, the rule that names more fields counts more.
 func (m Match) weight() int {
 	w := 2 * m.envelopes()
 	if m.Sink != "" {
@@ -50,7 +50,7 @@ func (m Match) weight() int {
 	return w
 }
 
-// Empty reports whether the rule says nothing, and so would take every message.
+// Empty reports whether the rule requires nothing, and so would take every message.
 func (m Match) Empty() bool { return m == Match{} }
 
 // envelopes is how many things the rule asks of a message's envelopes.
@@ -63,9 +63,10 @@ func (m Match) envelopes() (n int) {
 	return n
 }
 
-// reads reports whether the rule's stream is the one that a pipe read. A table's stream has another
-// ARN after it was switched off and on, so the table's ARN will do. So will a stream's for what one
-// of its consumers reads: AWS does not document which of the two its records name.
+// reads reports whether the rule's stream is the one that a pipe read. A table's stream gets
+// another ARN after it was switched off and on, so the table's ARN matches, too. For a record that
+// a stream's consumer read, the stream's ARN matches. AWS does not document which of the two ARNs
+// its records name.
 func (m Match) reads(stream string) bool {
 	return m.Stream == stream || strings.HasPrefix(stream, m.Stream+"/stream/") ||
 		strings.HasPrefix(stream, m.Stream+"/consumer/")
@@ -78,8 +79,8 @@ type bound struct {
 	index  int // among the rules of the source
 }
 
-// Need is one thing that a rule asks for, and what a message has. Want is empty where the rule does
-// not ask.
+// Need is one requirement of a rule, and the message's value for it. Want is empty if the rule has
+// no such requirement.
 type Need struct {
 	Field string `json:"field"`
 	Want  string `json:"want"`
@@ -87,7 +88,7 @@ type Need struct {
 	Met   bool   `json:"-"`
 }
 
-// needs are what the rule asks of a message.
+// needs are the requirements of the rule.
 func (b bound) needs(named, sink string, o event.Origin) [8]Need {
 	asks := ""
 	if b.Named {
@@ -118,7 +119,8 @@ type Choice struct {
 	Rule string
 	// Origin is what the envelopes of the message say.
 	Origin event.Origin
-	// Missed are the rules that were tried before, by path, each with what it asks for and misses.
+	// Missed are the rules that were tried before, by path, each with the requirements that the
+	// message does not meet.
 	Missed []Miss
 	// Invalid is why the message is refused before it is decoded, or nil.
 	Invalid *event.Invalid
@@ -169,28 +171,28 @@ func bind(sources map[string]Settings) (rules []bound, opens bool) {
 	return rules, opens
 }
 
-// At returns the set as it decodes the messages in the queues of a sink. Its events name the rows
-// of that sink, where it is one of several of their collection.
+// At returns the set for the messages in the queues of one sink. If a collection has several sinks,
+// its events name the rows of this sink.
 func (s *Set) At(sink string) *Set {
 	at := *s
 	at.sink = sink
 	return &at
 }
 
-// BySink reports whether a rule asks for the sink whose queues a message lies in.
+// BySink reports whether a rule depends on the sink whose queues hold a message.
 func (s *Set) BySink() bool {
 	return slices.ContainsFunc(s.rules, func(b bound) bool { return b.Sink != "" })
 }
 
-// choose finds the source of a message: the first rule's that holds, otherwise the default. A
-// message that names another source than its own is refused: decoding it as something else would
-// guess.
+// choose finds the source of a message: the source of the first rule that matches, otherwise the
+// default. A message that names another source is refused, because decoding it as something else
+// would be a guess.
 func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	attribute, named := m.Attributes[queue.AttrSource]
-	if _, line := queue.LineOf(m.Attributes); line && s.lines[attribute.String] && s.sources[attribute.String] != nil {
-		return s.sources[attribute.String], nil // lull has made it of an object, for this source
+	name, sink := s.match(m, attribute.String)
+	if _, line := queue.LineOf(m.Attributes); line && s.takesLines(attribute.String, sink) {
+		return s.sources[attribute.String], nil // lull made this line from an object, for this source
 	}
-	name := s.match(m, attribute.String)
 	switch {
 	case named && s.sources[attribute.String] == nil:
 		return nil, Invalid(queue.AttrSource, "%s is not a source: want one of %s", event.Quote(attribute.String),
@@ -207,14 +209,26 @@ func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	return s.sources[name], nil
 }
 
-// seen is what the envelopes of a body say.
+// takesLines reports whether a source decodes lines of objects in these queues. If the rule that
+// holds for the message names the sink, the source or that of its objects needs such a rule too.
+func (s *Set) takesLines(name, sink string) bool {
+	readers := s.lines[name]
+	if len(readers) == 0 || s.sources[name] == nil {
+		return false
+	}
+	return sink == "" || slices.ContainsFunc(s.rules, func(b bound) bool {
+		return b.Sink == sink && (b.source == name || slices.Contains(readers, b.source))
+	})
+}
+
+// seen is a body and what its envelopes say.
 type seen struct {
 	body string
 	event.Origin
 }
 
-// origin remembers the last body: the source of a message is asked for once with each of its
-// documents, and a message of a megabyte may hold hundreds of them.
+// origin remembers the last body, because lull asks for the source of a message once for each of
+// its documents. A message of a megabyte may hold hundreds of documents.
 func (s *Set) origin(body string) event.Origin {
 	o := s.last.Load()
 	if o == nil || o.body != body {
@@ -233,8 +247,9 @@ func (s *Set) SourceOf(m event.Message) string {
 	return src.rules.Name
 }
 
-// match is the name of the source that the settings give a message to.
-func (s *Set) match(m event.Message, named string) string {
+// match is the name of the source that the settings give a message to, and the sink that the rule
+// for that names, if any.
+func (s *Set) match(m event.Message, named string) (name, sink string) {
 	var origin event.Origin
 	if s.opens && len(m.Body) <= event.MaxBodyBytes {
 		origin = s.origin(m.Body)
@@ -242,8 +257,8 @@ func (s *Set) match(m event.Message, named string) string {
 	for _, r := range s.rules {
 		needs := r.needs(named, s.sink, origin)
 		if !slices.ContainsFunc(needs[:], func(n Need) bool { return !n.Met }) {
-			return r.source
+			return r.source, r.Sink
 		}
 	}
-	return s.fallback
+	return s.fallback, ""
 }

@@ -13,11 +13,11 @@ import (
 // piped reports whether the rule asks for what EventBridge Pipes read.
 func (m Match) piped() bool { return m.Stream != "" || m.Queue != "" || m.Topic != "" && !m.fromSNS() }
 
-// fromSNS reports whether the rule's topic is one of SNS: those of Kafka have names, not ARNs.
+// fromSNS reports whether the rule's topic is one of SNS. Kafka's topics have names, not ARNs.
 func (m Match) fromSNS() bool { return strings.HasPrefix(m.Topic, "arn:") }
 
-// pipe makes of a body the record that a pipe sends of it, from what the rule names. is is where
-// the body comes from already.
+// pipe wraps a body in the record that a pipe sends for it, with the names that the rule requires.
+// is is the origin that the body already has.
 func (m Match) pipe(is event.Origin, body string, c Change) string {
 	switch service := m.service(); {
 	case service == "dynamodb":

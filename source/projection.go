@@ -11,13 +11,13 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// reserved is the key that sinks add to a document. A document that holds one of its own, because
-// it was read back from a sink, loses it.
+// reserved is the key that sinks add to a document. If a payload has this key, because it was read
+// back from a sink, the key is removed.
 const reserved = "_lull"
 
-// tree is a projection: the pointers of a source by their common beginnings. What a pointer names
-// stays where it was: /details/title becomes {"details":{"title":...}}, an element of an array
-// stays in an array. Values are copied byte for byte. The nil tree is not a projection.
+// tree is a projection: the pointers of a source, grouped by their common beginnings. A value keeps
+// its place: /details/title becomes {"details":{"title":...}}, and an element of an array stays in
+// an array. Values are copied byte for byte. The nil tree is not a projection.
 type tree struct {
 	token    string
 	leaf     bool // everything below belongs to the document
@@ -106,11 +106,11 @@ func (t *tree) cut(out []byte, v gjson.Result) []byte {
 		}
 		return closed(out, start, ']')
 	}
-	return out // a scalar on the way to what a pointer names
+	return out // a scalar on the way to the place of a pointer
 }
 
-// part appends a member or an element, with what separates it from the one before, or nothing where
-// add appends nothing. name is the member's, in JSON.
+// part appends a member or an element, with the comma before it. If add appends nothing, part
+// appends nothing. name is the member's name, in JSON.
 func part(out []byte, name string, v gjson.Result, add func([]byte, gjson.Result) []byte) []byte {
 	start := len(out)
 	if !opened(out) {
@@ -126,8 +126,8 @@ func part(out []byte, name string, v gjson.Result, add func([]byte, gjson.Result
 	return out
 }
 
-// AppendEach appends an object or an array, each of its values as add appends it. What add appends
-// nothing for is left out.
+// AppendEach appends an object or an array, and calls add to append each of its values. It omits a
+// value for which add appends nothing.
 func AppendEach(out []byte, v gjson.Result, add func(out []byte, value gjson.Result) []byte) []byte {
 	first, last := byte('{'), byte('}')
 	if v.IsArray() {

@@ -29,8 +29,9 @@ func Wrapped(body, run string) string {
 		base64.StdEncoding.EncodeToString([]byte(body)) + `"}`
 }
 
-// Resync makes a message one of a resync run, of another collection where that is not empty. What
-// else it says stays. An error says why it cannot be. A message that is skipped stays as it is.
+// Resync makes a message part of a resync run. If collection is not empty, it also sets the
+// collection. The rest of the message stays. An error says why that is impossible. A message that
+// is skipped is returned unchanged.
 func (s *Set) Resync(m event.Message, run event.Run, collection string) (event.Message, error) {
 	src, bad := s.choose(m)
 	if bad != nil {

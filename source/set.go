@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Set is every configured source. It is safe for concurrent use.
@@ -19,14 +19,14 @@ type Set struct {
 	sources  map[string]*source
 	rules    []bound // of all sources, in the order in which they are tried
 	opens    bool    // a rule needs to know what the envelopes say
-	sink     string  // whose queues the messages lie in; see At
+	sink     string  // the sink whose queues hold the messages; see At
 	added    map[string][]string
 	fallback string // the source of a message that no rule takes
 	names    string // for problems
 	depth    int
 	load     Loader
-	lines    map[string]bool // the sources that decode lines of objects
-	loaded   *sync.Mutex     // whose loaded body is decoded
+	lines    map[string][]string // by the source that decodes lines: the sources of their objects
+	loaded   *sync.Mutex         // locked while a loaded body is decoded
 	last     *atomic.Pointer[seen]
 }
 
@@ -38,17 +38,22 @@ type source struct {
 
 // Config is what a Set is built from.
 type Config struct {
-	// Sources are complete: their class and collection are set, and their Options are their kind's.
+	// Sources must be complete: their class and collection are set, and their Options are their
+	// kind's.
 	Sources map[string]Settings
 	// Default decodes a message that no rule takes. Empty means that such a message is invalid.
 	Default string
-	// Added are the collections that are written to a sink which is not their first one, by the sink.
+	// Added are, for each sink, the collections for which it is an additional sink, not the first.
 	Added map[string][]string
 	// EnvelopeDepth is how many envelopes are unwrapped.
 	EnvelopeDepth int
-	// Places are where the events of a source may refer to in S3, and Hosts by https.
+	// Places are the places in S3 that the events of a source may refer to, and Hosts those by
+	// https.
 	Places func(source string) []Place
 	Hosts  []string
+	// Unlinked allows sources of kinds that this program does not link: their messages are invalid.
+	// Otherwise New refuses them.
+	Unlinked bool
 }
 
 // New builds every source of the settings, which are lull's own: Sources gives the Config of a
@@ -59,7 +64,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 	s := &Set{
 		sources: make(map[string]*source, len(names)), fallback: c.Default, depth: c.EnvelopeDepth,
 		names: strings.Join(names, ", "), last: new(atomic.Pointer[seen]), added: c.Added,
-		lines: make(map[string]bool),
+		lines: make(map[string][]string),
 	}
 	s.rules, s.opens = bind(c.Sources)
 	var errs []error
@@ -70,7 +75,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 		}
 		s.sources[name] = built
 		if lines := c.Sources[name].Lines(); lines != "" {
-			s.lines[lines] = true
+			s.lines[lines] = append(s.lines[lines], name)
 		}
 	}
 	if _, ok := c.Sources[c.Default]; !ok && c.Default != "" {
@@ -86,8 +91,12 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 func build(c Config, name string) (*source, error) {
 	kind, ok := Lookup(c.Sources[name].Kind)
 	if !ok {
-		return nil, fmt.Errorf("kind %s is unknown: want one of %s, or import the package of the kind",
+		err := fmt.Errorf("kind %s is unknown: want one of %s, or import the package of the kind",
 			event.Quote(c.Sources[name].Kind), strings.Join(Kinds(), ", "))
+		if c.Unlinked {
+			return &source{&Rules{Name: name, Settings: c.Sources[name]}, unlinked{err}}, nil
+		}
+		return nil, err
 	}
 	rules, err := newRules(c, name)
 	if err != nil {
@@ -96,6 +105,15 @@ func build(c Config, name string) (*source, error) {
 	format, err := kind.New(rules)
 	return &source{rules, format}, err
 }
+
+// unlinked is the format of a source whose kind this program does not link.
+type unlinked struct{ err error }
+
+func (u unlinked) Decode(event.Body) (d Draft, bad *event.Invalid) {
+	return d, Invalid("kind", "%s", u.err)
+}
+
+func (u unlinked) Document(string) ([]byte, *event.Invalid) { return nil, Invalid("kind", "%s", u.err) }
 
 // Decode makes the events of a message. The answer is never empty. An undecodable message is one
 // Invalid at index 0.
@@ -138,7 +156,7 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 		default:
 			d, bad := src.Decode(*b)
 			if bad == nil && d.Object != nil {
-				r.Object, d.Skip = d.Object, event.ManyDocuments
+				r.Object, d.Skip, bad = d.Object, event.ManyDocuments, src.rules.boundedObject(&m, &d)
 			}
 			if bad == nil && d.Skip == "" {
 				d.position = b.Position
@@ -146,7 +164,7 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 			}
 			r.Skip, r.Invalid = d.Skip, bad
 			if bad != nil {
-				r.Skip, bad.Doc = "", s.row(d.Doc)
+				r.Skip, r.Object, bad.Doc = "", nil, s.row(d.Doc)
 			}
 			r.Event.Doc = s.row(r.Event.Doc)
 		}
@@ -190,7 +208,7 @@ func (s *source) document(e event.Event) ([]byte, *event.Invalid) {
 	if e.Fetch != "" {
 		return s.rules.fetched(e)
 	}
-	if e.DataRef != "" { // what was loaded is the first thing here that nobody has checked
+	if e.DataRef != "" { // no earlier step has checked loaded content
 		if bad := event.Check(e.Data); bad != nil {
 			bad.Reason, bad.Field = event.Payload, "dataref"
 			bad.Problem = "what it names is not a document: " + bad.Problem

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/source/debezium"
 	"github.com/lullhq/lull/source/sourcetest"
@@ -148,5 +148,34 @@ func TestNativeEventTakesFewAllocations(t *testing.T) {
 	m := event.Message{Body: nativeBody(871), Sent: sourcetest.Sent}
 	if got := testing.AllocsPerRun(200, func() { set.Decode(m) }); got > 8 {
 		t.Errorf("got %.0f allocations for a message, want at most 8", got)
+	}
+}
+
+// unlinkedConfig are settings with a source of a kind that no package here registers.
+type unlinkedConfig struct{ allowed bool }
+
+func (c unlinkedConfig) SourceConfig() source.Config {
+	return source.Config{
+		Sources: map[string]source.Settings{"wiki": source.Settings{Kind: "wiki", Collection: "pages"}.Complete()},
+		Default: "wiki", Unlinked: c.allowed, Places: func(string) []source.Place { return nil },
+	}
+}
+
+func TestAnUnlinkedSourceIsNamedAndDecodesNothing(t *testing.T) {
+	t.Parallel()
+	if _, err := source.New(unlinkedConfig{}); err == nil || !strings.Contains(err.Error(), "import the package") {
+		t.Errorf("got %v, want the kind refused", err)
+	}
+	set, err := source.New(unlinkedConfig{allowed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := event.Message{Body: `{"id":"a"}`}
+	if got := set.SourceOf(m); got != "wiki" {
+		t.Errorf("got the source %q, want wiki", got)
+	}
+	got := set.Decode(m)
+	if len(got) != 1 || got[0].Invalid == nil || !strings.Contains(got[0].Invalid.Problem, "import the package") {
+		t.Errorf("got %+v, want a message that is invalid for want of its kind", got)
 	}
 }

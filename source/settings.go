@@ -8,13 +8,12 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Settings are what lull.yaml says about one source: what every kind has, and the options of its
-// kind.
+// Settings are the settings of one source: those that every kind has, and the options of its kind.
 type Settings struct {
 	// Kind is the format; required.
 	Kind string `json:"kind"`
-	// Class is how its versions compare. Default by kind; time where NoVersion is arrival, and int
-	// where it is position.
+	// Class is how its versions compare. Default by kind, but time if NoVersion is arrival, and int
+	// if it is position.
 	Class Class `json:"class"`
 	// Epoch is raised by an operator after the upstream was restored from a backup and its counter
 	// went back. Default 0.
@@ -32,18 +31,18 @@ type Settings struct {
 	// Collections are those that its events may name. Empty means every collection under
 	// collections, or any where the config lists none.
 	Collections []string `json:"collections"`
-	// Match are the rules that give messages to the source; the rule that says most goes first. A
-	// message that no rule of any source takes goes to the default source.
+	// Match are the rules that give messages to the source. More specific rules are tried first. A
+	// message that no rule of any source takes is decoded by the default source.
 	Match []Match `json:"match"`
-	// Projection are JSON pointers to the parts that become the document. Empty means the payload
-	// as it is.
+	// Projection are JSON pointers to the parts that become the document. Empty means the whole
+	// payload.
 	Projection []string `json:"projection"`
 
 	// Fetch says where the newest state of its documents is loaded from. Nil means that the events
 	// carry it.
 	Fetch *Fetch `json:"fetch"`
 
-	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the
+	// Options are the options of the kind, of the same struct type as [Kind.Options]. Nil means the
 	// defaults.
 	Options any `json:"-"`
 }
@@ -69,13 +68,13 @@ const (
 	NoVersionRefuse NoVersion = "refuse"
 	// NoVersionArrival takes the time at which the message was sent: the last arrival wins.
 	NoVersionArrival NoVersion = "arrival"
-	// NoVersionPosition takes the record's place in its stream: Kafka's offset, of the class int, or
-	// Kinesis's sequence number, of the class lex. It orders the records of one partition or shard,
-	// where a key stays.
+	// NoVersionPosition takes the record's place in its stream: Kafka's offset, of the class int,
+	// or Kinesis's sequence number, of the class lex. It only orders the records of one partition
+	// or shard, so a key must stay in one.
 	NoVersionPosition NoVersion = "position"
 )
 
-// Complete fills in what is empty and follows from the kind. Settings of a kind that is not
+// Complete fills in the empty settings that follow from the kind. Settings of a kind that is not
 // registered have the class int.
 func (s Settings) Complete() Settings {
 	kind, ok := Lookup(s.Kind)
@@ -98,8 +97,8 @@ func (s Settings) Complete() Settings {
 	return s
 }
 
-// Lines names the source that decodes the lines of what messages of this one name, empty where
-// that is one document.
+// Lines names the source that decodes the lines of the objects that this source's messages name. It
+// is empty if such an object is one document.
 func (s Settings) Lines() string {
 	if kind, ok := Lookup(s.Kind); ok && kind.Lines != nil {
 		return kind.Lines(s)

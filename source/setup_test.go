@@ -38,7 +38,7 @@ payload:
   allow: [{bucket: open-bucket}, {bucket: shared-bucket, prefix: in/}, {bucket: other-bucket, sources: [govuk]}]
 `
 
-// bucket is what the pointers of the test data name.
+// bucket is the bucket that the pointers of the test data name.
 func bucket(_ context.Context, name, key string) ([]byte, error) {
 	switch key {
 	case "big.json":

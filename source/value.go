@@ -70,8 +70,8 @@ func Optional(field string, v gjson.Result) (string, *event.Invalid) {
 	return "", Invalid(field, "%s is %s: send text or leave it out", field, TypeName(v))
 }
 
-// ResyncRun reads the run of an event in mode resync: without one the same version could not be
-// told from a duplicate.
+// ResyncRun reads the run of an event in mode resync. Without a run, an equal version would look
+// like a duplicate.
 func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
 	if v.Type != gjson.String || v.Str == "" {
 		return event.Run{}, Invalid(runField, "resyncrun is missing: with mode resync send the run's ULID, e.g. "+

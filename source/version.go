@@ -22,13 +22,13 @@ var advice = map[event.Class]struct{ allowed, example string }{
 	event.ClassLex:  {"send 1 to 64 of 0-9, A-Z, a-z, _ and -", "01JD2V6Y5T3KQ8Z4M7N9P0R1S2"},
 }
 
-// judge reads a version and its text as the upstream wrote it. Only a version that does not exist,
-// or null, counts as missing: neither policy stands in for a broken one.
+// judge reads a version and its text as the upstream wrote it. Only null and a version that does
+// not exist count as missing. A broken version is invalid under both policies of NoVersion.
 func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, string, *event.Invalid) {
 	v := d.Version
 	if v.Value.Type == gjson.Null && r.Settings.NoVersion == NoVersionPosition && d.position != "" {
 		v = place(r.class, d.position)
-		d.Version = v // what else is wrong with it is said of the place
+		d.Version = v // further problems name the place
 	}
 	bad := func(format string, args ...any) (shard.Version, event.Class, string, *event.Invalid) {
 		return shard.Version{}, 0, "", VersionInvalid(v.Field, format, args...)
@@ -76,7 +76,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 // placeDigits is how many digits a sequence number of Kinesis has.
 const placeDigits = 56
 
-// place is a record's place in its stream as a version. Of the class lex it has so many digits that
+// place is a record's place in its stream as a version. For the class lex it is padded, so that
 // texts compare as their numbers do.
 func place(class event.Class, digits string) Version {
 	if class == event.ClassLex && len(digits) < placeDigits {
@@ -85,8 +85,8 @@ func place(class event.Class, digits string) Version {
 	return Version{Field: "position", Value: gjson.Result{Type: gjson.String, Str: digits}}
 }
 
-// otherClass names the setting for whoever meant another class: a first try of a source often has a
-// time where the default class is a number.
+// otherClass suggests another class if the version would fit it. In a first try of a source, the
+// version is often a time and the default class is a number.
 func (r *Rules) otherClass(text string) string {
 	for class, name := range map[event.Class]Class{event.ClassTime: ClassTime, event.ClassLSN: ClassLSN} {
 		if _, err := shard.ParseVersion(class, text); err == nil && class != r.class && !digitsOnly(text) {
@@ -99,13 +99,14 @@ func (r *Rules) otherClass(text string) string {
 // runField is the name of a resync run in messages.
 const runField = "resyncrun"
 
-// maxRunAhead is how much later than its message was sent a resync run may have begun, by the
-// clocks of two machines.
+// maxRunAhead is how long after its message was sent a resync run may have started, by the clocks
+// of two machines.
 const maxRunAhead = time.Hour
 
-// bounded refuses an event that would leave every later one of its document behind. That is a
-// version above maxVersion, or a time or resync run far ahead of when this copy of the message was
-// sent; a zero time is not known. A copy that is sent once the time has come is not refused.
+// bounded refuses an event that would make every later event of its document stale. That is a
+// version above maxVersion. It is also a time or a resync run far ahead of when this copy of the
+// message was sent. A zero time is not known. A copy that is sent later, when that time has come,
+// is accepted.
 func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invalid {
 	if r.greatest != (shard.Version{}) && v.Compare(r.greatest) > 0 {
 		return VersionInvalid(d.Version.Field, "version %s is above sources.%s.maxVersion (%s): "+
@@ -126,6 +127,16 @@ func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invali
 			"make the ULID of a run when it begins", began.Format(time.RFC3339), sent.UTC().Format(time.RFC3339))
 	}
 	return nil
+}
+
+// boundedObject says why an object of many documents may not take its place, or nil. Nothing proves
+// its version, and every later object with a smaller one is stale.
+func (r *Rules) boundedObject(m *event.Message, d *Draft) *event.Invalid {
+	v, err := parse(r.class, d.Version.Field, d.Object.Version)
+	if err != nil {
+		return VersionInvalid(d.Version.Field, "%s", err)
+	}
+	return r.bounded(m.Sent, v, d)
 }
 
 // VersionInvalid is [Invalid] for a field that has the version, or a part of it.

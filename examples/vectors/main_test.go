@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/enrich/httpcall"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/enrich/httpcall"
 )
 
 func TestMain(m *testing.M) {

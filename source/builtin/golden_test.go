@@ -23,7 +23,8 @@ var rewrite = flag.Bool("rewrite", false, "write event.txt and document.json ane
 
 // The pages of the sources show these files: the folders below a kind's testdata with a lull.yaml.
 // Its settings can be deployed. By them message.json becomes the event in event.txt and the
-// document in document.json. Where the message refers to an object, object.json is what it holds.
+// document in document.json. If the message refers to an object, object.json is the content of that
+// object.
 func TestExamplesBecomeTheirDocuments(t *testing.T) {
 	t.Parallel()
 	found, err := filepath.Glob(filepath.Join("..", "*", "testdata", "*", "lull.yaml"))
@@ -77,7 +78,7 @@ func golden(t *testing.T, dir, name string) []byte {
 	return text
 }
 
-// compare holds a file to what it must say, or writes it.
+// compare checks the content of a file, or writes it.
 func compare(t *testing.T, dir, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join(dir, name)

@@ -1,9 +1,10 @@
 // Package debezium is the format of Debezium's change events. Importing it registers the kind
 // debezium.
 //
-// The body is the value, with or without schema, alone or beside the key in an object
-// {"key":...,"value":...} or {"key":...,"payload":...}. Both may be text or base64. Or it is a
-// record of Kafka or Kinesis, as EventBridge Pipes sends it: the key is then the record's.
+// The body is the value, with or without schema. It may be alone, or next to the key in an object
+// {"key":...,"value":...} or {"key":...,"payload":...}. Both may be text or base64. The body may
+// also be a record of Kafka or Kinesis, as EventBridge Pipes sends it. The key is then the
+// record's.
 package debezium
 
 import (
@@ -33,13 +34,13 @@ type Pointers struct {
 	Key string `json:"key"`
 	// Version points to the version. Empty means /source/lsn, PostgreSQL's.
 	Version string `json:"version"`
-	// Binlog takes MySQL's and MariaDB's place in the binlog as the version: the number of the file,
-	// the position and the row. The class must be int. The file's number begins anew on another server:
-	// raise the source's epoch then.
+	// Binlog takes MySQL's and MariaDB's place in the binlog as the version: the number of the
+	// file, the position and the row. The class must be int. On another server the file's number
+	// starts again, so raise the source's epoch then.
 	Binlog bool `json:"binlog"`
-	// Sequence takes PostgreSQL's source.sequence as the version: the commit before the change, then the
-	// change. The class must be int. It orders the rows of a snapshot, too, against changes whose
-	// transaction was open meanwhile.
+	// Sequence takes PostgreSQL's source.sequence as the version: the commit before the change,
+	// then the change. The class must be int. It also orders the rows of a snapshot against changes
+	// whose transaction was open during the snapshot.
 	Sequence bool `json:"sequence"`
 }
 
@@ -205,8 +206,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		}
 		d.Data = after.Raw
 	}
-	// A snapshot reads rows again under the version of the snapshot. It has no run of its own: only
-	// its later time tells it from live events. That writes an equal row again, harmlessly.
+	// A snapshot reads rows again under the version of the snapshot, and has no run. Only its later
+	// time distinguishes it from live events. So an equal row is written again, which is harmless.
 	d.Resync = op.Str == "r"
 	// The source's time, not the connector's: a restarted connector sends the same change again,
 	// which must be a duplicate.
@@ -227,8 +228,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	return d, bad
 }
 
-// binlog is the place of a change in the binlog as one number. The position alone begins anew with
-// every file, the GTID on every server, and source.ts_ms counts seconds.
+// binlog is the place of a change in the binlog as one number. The position alone starts again with
+// every file, the GTID with every server, and source.ts_ms counts seconds.
 func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) {
 	m := event.Members(from, "file", "pos", "row")
 	name := m["file"].Str
@@ -260,10 +261,11 @@ func padded(number string, digits int) string {
 }
 
 // sequence is the place of a change in PostgreSQL's log as one number: the last commit before it,
-// then its own place. The place alone does not order what a snapshot read: a transaction that was
-// open meanwhile has the lower place, and its change is newer. Changes are sent in the order of
-// commits, so a row that was read comes before every change that is sent after the same commit.
-// Source: source.sequence in Debezium's documentation of its PostgreSQL connector, and 3.2.0.Final.
+// then the place of the change. The place alone does not order the rows of a snapshot. A
+// transaction that was open during the snapshot has the lower place, but its change is newer.
+// Changes are sent in the order of commits. So a row of a snapshot sorts before every change that
+// is sent after the same commit. Source: source.sequence in Debezium's documentation of its
+// PostgreSQL connector, and 3.2.0.Final.
 func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invalid) {
 	field := event.Child(from, "sequence")
 	pair := gjson.Parse(field.Str).Array()
@@ -272,7 +274,7 @@ func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invali
 		return v, source.VersionInvalid("source/sequence",
 			`source/sequence is not one of PostgreSQL's: want a text such as ["24023119","24023128"]`)
 	}
-	commit, place := cmp.Or(pair[0].Str, pair[1].Str), pair[1].Str // before the first commit there is none
+	commit, place := cmp.Or(pair[0].Str, pair[1].Str), pair[1].Str // before the first commit, the pair names no commit
 	if op == "r" {
 		place = "0"
 	}
@@ -292,8 +294,8 @@ func digits(s string, most int) bool {
 // tombstone is a null value: it lets Kafka compact the delete before it away.
 const tombstone = "tombstone"
 
-// aside says why a message of Debezium that is not a change belongs to no document: it tells of a
-// transaction, of a table's schema, or that the connector is alive. Empty for anything else.
+// aside says why a message of Debezium belongs to no document: it is about a transaction or a
+// table's schema, or it is a heartbeat. It returns "" for any other message.
 func aside(key, value gjson.Result) string {
 	m := event.Members(value, "status", "event_count", "tableChanges", "ts_ms")
 	switch status := m["status"].Str; {
@@ -326,8 +328,9 @@ var unavailable = func() (forms []string) {
 	return append(forms, "["+strings.Join(numbers, ",")+"]")
 }()
 
-// complete refuses a row of which the document needs a column that the message leaves out: a put
-// without it would lose what the sink has. Where the document is fetched the row does not matter.
+// complete refuses a row if the document needs a column that the message leaves out. A put without
+// that column would lose the sink's value. If the source fetches its documents, the row does not
+// matter.
 func (s *format) complete(after gjson.Result) *event.Invalid {
 	lacks := func(v gjson.Result) bool {
 		return slices.ContainsFunc(unavailable, func(form string) bool { return strings.Contains(v.Raw, form) })

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// page is what a reader searches for, never the whole message, whose fields are more than a search
+// page holds the fields that people search for. The whole message has more fields than a search
 // engine maps.
 type page struct {
 	Title         string   `json:"title,omitempty"`

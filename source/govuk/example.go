@@ -24,7 +24,7 @@ var example = source.Example{
 }
 
 // write makes a page of the first document type that is not ignored, in the first locale. Members
-// of the content stand for the message's own.
+// of the content replace those of the message.
 func write(s source.Settings, c source.Change) (string, error) {
 	o, err := source.OptionsOf[Options](s)
 	if err != nil {

@@ -67,9 +67,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 // localeMark stands between a content_id and its locale in a document's id.
 const localeMark = ":"
 
-// docID is the content_id, alone for the first locale of the settings. Every other translation is a
-// document of its own, so its id ends in its locale. So a locale that is added at the end changes
-// no id.
+// docID is the content_id for the first locale of the settings. Every other translation is a
+// separate document, so its id ends in its locale. A locale that is added at the end changes no id.
 func (s *format) docID(contentID gjson.Result, locale string) (event.DocID, *event.Invalid) {
 	id, bad := source.TextIdentity("content_id", contentID)
 	if bad != nil {
@@ -114,7 +113,7 @@ func (s *format) overridden(path string) bool {
 	})
 }
 
-// present means not blank, as it does in the publishing system: null, false, "", {} and [] are not.
+// present means not blank, as in the publishing system: null, false, "", {} and [] are blank.
 func present(v gjson.Result) bool {
 	switch v.Type {
 	case gjson.Null, gjson.False:

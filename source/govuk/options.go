@@ -16,19 +16,19 @@ type Options struct {
 type Lists struct {
 	// IgnoreTypes are document types that are deleted unless their path is in OverridePaths.
 	IgnoreTypes []string `json:"ignoreTypes"`
-	// IgnorePrefixes are prefixes of document types, treated likewise.
+	// IgnorePrefixes are prefixes of document types, which are ignored in the same way.
 	IgnorePrefixes []string `json:"ignorePrefixes"`
-	// OverridePaths are base paths that are indexed whatever their type; the segment * stands for
-	// any one segment.
+	// OverridePaths are base paths that are indexed whatever their type. The segment * matches any
+	// one segment.
 	OverridePaths []string `json:"overridePaths"`
 	// Locales are the locales to index; others are skipped. A message without a locale counts as
-	// en. Each translation is a document of its own. The first locale has the content_id as its id,
-	// and the others have their locale behind it.
+	// en. Each translation is a separate document. Its id is the content_id, followed by the locale
+	// except for the first locale.
 	Locales []string `json:"locales"`
 }
 
-// defaults are GOV.UK's own: the document types that its search does not index, and the paths that
-// it indexes all the same.
+// defaults are GOV.UK's: the document types that its search ignores, and the paths that it indexes
+// in spite of their type.
 var defaults = Options{Lists{
 	IgnoreTypes: []string{
 		"completed_transaction", "email_alert_signup", "embassies_index", "facet", "facet_group", "facet_value",

@@ -209,8 +209,8 @@ func inRun(s source.Settings, body, run, collection string) (string, error) {
 	return source.Wrapped(body, run), nil
 }
 
-// operationText is the value that tells a delete from a put: text as it is, other values as JSON.
-// What is missing is "".
+// operationText is the value that distinguishes a delete from a put. Text is returned unquoted,
+// other values as JSON, and a missing value as "".
 func operationText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str

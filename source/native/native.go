@@ -36,8 +36,8 @@ type fields struct {
 	mode, run, notBefore, dataRef, contentType, data, dataBase64       gjson.Result
 }
 
-// read scans the body once. A switch is what keeps that fast: every message of most stacks comes
-// through here.
+// read scans the body once. The switch keeps it fast, because in most stacks every message is read
+// here.
 func read(text string) (n fields) {
 	for name, v := range gjson.Parse(text).ForEach {
 		switch name.Str {

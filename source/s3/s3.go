@@ -4,10 +4,11 @@
 // Every object is a document, fetched when it is written, or holds many: then every line of it is
 // a message of another source.
 //
-// An object that is a document is fetched when it is written. The bucket belongs to the id. One
-// prefix and one suffix may be taken off the key. So two keys never become one document: sequencers
-// compare within a key only. Events have no time: a notification and EventBridge give the same
-// change different ones, and the sequencer is enough.
+// An object that is a document is fetched when it is written. The bucket is part of the id. At most
+// one prefix and one suffix may be removed from the key, so that two keys never become one
+// document. That matters because sequencers compare only within one key. Events have no time. A
+// notification and EventBridge give different times for the same change, and the sequencer is
+// enough.
 package s3
 
 import (
@@ -152,7 +153,7 @@ func (s *format) lines(d source.Draft, change, root gjson.Result, bucket, key st
 	etag := cmp.Or(event.Child(object, "eTag").Str, event.Child(object, "etag").Str) // S3's, or EventBridge's
 	// Zero by EventBridge, which says it outside.
 	written, _ := time.Parse(time.RFC3339Nano, event.Child(root, "eventTime").Str)
-	return source.Draft{Object: &event.Object{
+	return source.Draft{Version: d.Version, Object: &event.Object{
 		Bucket: bucket, Key: key, Version: version.Str, ETag: etag, Bytes: event.Child(object, "size").Int(),
 		Written: written.UTC(), Source: s.Lines, PerSecond: s.LinesPerSecond, MaxText: int64(s.MaxText),
 	}}, s.Allowed("bucket", bucket, key)

@@ -1,20 +1,19 @@
-// Package sourcetest is the suite that every kind of source must pass. [Run] reads messages with
-// what becomes of them from a file. It holds the kind to the promises of package source, with these
-// messages and with thousands of broken variants:
+// Package sourcetest is the suite that every kind of source must pass. [Run] reads messages and
+// their expected results from a file. It checks the kind against the promises of package source,
+// with these messages and with thousands of broken variants:
 //
 //   - Nothing panics, whatever the body is: cut off, of other types, nested deeply.
 //   - Each result is exactly one of an event, a skip and an Invalid. A put has a payload or a
 //     reference, a delete has neither.
 //   - The same body gives the same answer, whatever the envelope, the attributes and the time are.
-//   - Where a key is given twice, the last one counts, or the event is invalid.
+//   - If a key is given twice, the last one counts, or the event is invalid.
 //   - Numbers keep their digits.
 //   - An Invalid names the field, or says that the whole message is wrong, and quotes at most 64
 //     bytes.
 //   - A document is a JSON object without the key _lull.
 //
-// Messages are decoded at the same time, so that the race detector sees a format that is not safe
-// for concurrent use. [Fuzz] holds the kind to the same promises with bodies of the fuzzer's
-// choice.
+// Messages are decoded at the same time, so that the race detector finds a format that is not safe
+// for concurrent use. [Fuzz] checks the same promises with bodies that the fuzzer chooses.
 //
 // Stability: this package is v0. A later release may test more.
 package sourcetest

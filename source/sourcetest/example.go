@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// checkExamples says that what each kind writes is what it decodes: under the settings of the
-// suite, and its own example under its own options.
+// checkExamples checks that each kind decodes the messages that it writes: under the settings of
+// the suite, and its own example under its own options.
 func (s *suite) checkExamples(t *testing.T) {
 	t.Helper()
 	kinds := map[string]bool{}
@@ -47,7 +47,7 @@ func (s *suite) checkExamples(t *testing.T) {
 	}
 }
 
-// checkOwnExample decodes the example as somebody who copies it into settings of one source.
+// checkOwnExample decodes the example under settings with one source, as a reader would copy it.
 func checkOwnExample(t *testing.T, kind source.Kind) {
 	t.Helper()
 	c := config.Default()
@@ -78,7 +78,7 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 			ID: id, Op: op, Version: source.NumberedVersion(settings.Class, uint32(9+n)),
 			Time: Sent.Truncate(time.Second), Data: fmt.Sprintf(`{"title":"One","list":[{"n":%d}]}`, n),
 		}
-		if n >= 2 { // by time, as what is sent without a number of its own
+		if n >= 2 { // by time, like a change without a number
 			c.Version = source.VersionAt(settings.Class, Sent.Add(time.Duration(n)*time.Millisecond))
 		}
 		for _, place := range s.config.Payload.Allow {

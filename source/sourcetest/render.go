@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// render writes what becomes of a message.
+// render writes the results of a message.
 func (s *suite) render(m event.Message) string {
 	var out strings.Builder
 	for i, r := range s.Decode(m) {
@@ -41,7 +41,7 @@ func (s *suite) render(m event.Message) string {
 	return out.String()
 }
 
-// marks are what only some events have.
+// marks are the fields that only some events have.
 func marks(e event.Event) string {
 	s := ""
 	if e.Resync {

@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 )
 
@@ -24,16 +24,15 @@ type Options struct {
 	// Settings is a settings file as lull.yaml, with a source for each way in which the kind can be
 	// set up.
 	Settings string
-	// Messages is the file of messages; "testdata/decode.txt" where it is empty. Each case is a
-	// message for one source and what becomes of it, to the last byte of its order key and its
-	// document:
+	// Messages is the file of messages. Empty means "testdata/decode.txt". Each case is a message
+	// for one source and its results, to the last byte of its order key and its document:
 	//
 	//	decode source=NAME [attributes=(name,value,...)] [sent=2026-11-20T16:00:00Z]
 	//	<body>
 	//	----
 	//	<a line for each event>
 	//
-	// go test -rewrite writes the expectations anew: read the difference.
+	// go test -rewrite writes the expectations again: read the difference.
 	Messages string
 	// Load fetches the body of a message that is a pointer to S3. Nil refuses pointers.
 	Load source.Loader
