@@ -9,15 +9,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/alarms"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// watched names the metrics of the sink.
+// watched identifies the sink for package alarms, which lists the sink's metrics and alarms.
 func (s *Sink) watched() alarms.Sink {
 	return alarms.Sink{Config: s.lull.props.Config, Name: s.Name, Machines: s.machineARNs()}
 }
 
-// newAlarms are the alarms of the stack and of each sink.
+// newAlarms makes the alarms of the stack and of each sink.
 func (l *Lull) newAlarms() {
 	for _, a := range alarms.OfStack(l.props.Config) {
 		l.newAlarm("", a)
@@ -37,10 +37,10 @@ func (l *Lull) newAlarm(sink string, a alarms.Alarm) {
 	l.alarm(scope, subject, names.Of(l.props.Config).Alarm(sink, a.Kind), a)
 }
 
-// subject is the sink, as alarms name it.
+// subject is what the description of each of the sink's alarms begins with.
 func (s *Sink) subject() string { return "lull " + s.lull.props.Config.Stack + ", sink " + s.Name }
 
-// alarm makes an alarm within scope, of what subject names.
+// alarm makes one alarm within scope. Its description begins with subject.
 func (l *Lull) alarm(scope constructs.Construct, subject, name string, a alarms.Alarm) {
 	if given, ok := l.props.Thresholds[a.Kind]; ok {
 		a.Says += fmt.Sprintf(" (with the threshold %v, not %v)", given, a.Threshold)
@@ -100,7 +100,7 @@ func watch(a alarms.Alarm, props *awscloudwatch.CfnAlarmProps) {
 	props.Metrics = queries
 }
 
-// pairs are the dimensions, in a stable order.
+// pairs returns the metric's dimensions in a stable order.
 func pairs(m alarms.Metric) []any {
 	return every(sortedKeys(m.Dimensions), func(name string) any {
 		return &awscloudwatch.CfnAlarm_DimensionProperty{Name: &name, Value: jsii.String(m.Dimensions[name])}

@@ -11,17 +11,17 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/proof/cost"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/simulation/cost"
 )
 
 const runbook = "../docs/runbook"
 
-// kinds are the alarms that a stack has, by their pages.
+// kinds lists the kinds of alarms that a stack has. Each names its page of the runbook.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, stack := range []string{fullStack, serverlessStack} { // which has enrichers
+	for _, stack := range []string{fullStack, serverlessStack} { // the second one has enrichers
 		for _, r := range stackOf(t, stack).all("AWS::CloudWatch::Alarm") {
 			_, page, ok := strings.Cut(word(r.Properties["AlarmDescription"]), "See docs/runbook/")
 			if !ok {
@@ -62,7 +62,7 @@ func TestEveryPageOfTheRunbookHasItsParts(t *testing.T) {
 	for _, kind := range kinds(t) {
 		text, err := os.ReadFile(filepath.Join(runbook, kind+".md"))
 		if err != nil {
-			continue // said above
+			continue // reported above
 		}
 		at := 0
 		for _, heading := range []string{
@@ -85,7 +85,8 @@ func TestEveryPageOfTheRunbookHasItsParts(t *testing.T) {
 	}
 }
 
-// What must never happen alarms at its first time; what is expected never does.
+// An alarm for something that must never happen goes off at its first occurrence. Expected events
+// have no alarm.
 func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)
@@ -139,6 +140,9 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 				there[name] = true
 			}
 		}
+		for _, index := range items(r.Properties["GlobalSecondaryIndexes"]) {
+			there[word(dig(index, "IndexName"))] = true
+		}
 		if name, ok := r.Properties["StateMachineName"].(string); ok {
 			there["arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"+name] = true
 		}
@@ -178,7 +182,34 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// What the runbook's pages look at first is on the dashboard, and so is every alarm.
+// DynamoDB counts throttles of an index with both names as dimensions, not with the table's name
+// only.
+func TestThrottlesOfTheIndexAlarmToo(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, plainStack)
+	r := s.named(t, "AWS::CloudWatch::Alarm", "AlarmName", "plain-table-throttled")
+	watched := make(map[string]int)
+	for _, q := range items(r.Properties["Metrics"]) {
+		where := ""
+		for _, d := range items(dig(q, "MetricStat", "Metric", "Dimensions")) {
+			where += " " + word(dig(d, "Name")) + "=" + word(dig(d, "Value"))
+		}
+		if where != "" {
+			watched[word(dig(q, "MetricStat", "Metric", "MetricName"))+where]++
+		}
+	}
+	for _, event := range []string{"ReadThrottleEvents", "WriteThrottleEvents"} {
+		for _, where := range []string{
+			" TableName=plain-shards", " GlobalSecondaryIndexName=waiting TableName=plain-shards",
+		} {
+			if watched[event+where] != 1 {
+				t.Errorf("got %v, want %s once", watched, event+where)
+			}
+		}
+	}
+}
+
+// The dashboard shows the metrics that the runbook's pages look at first, and every alarm.
 func TestTheDashboardShowsWhatTheRunbookLooksAt(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, fullStack)
@@ -224,8 +255,8 @@ func TestNoWidgetShowsMoreAlarmsThanCloudWatchTakes(t *testing.T) {
 	}
 }
 
-// A graph of dollars adds up what each metric is worth, by the list that `lull cost` uses; the
-// share of writes in time is judged by the promise that the alarm has.
+// A graph of dollars is the sum of the metrics, each weighted with its price from the list that
+// `lull cost` uses. The share of writes in time uses the limit that the alarm has.
 func TestTheDashboardShowsDollarsAndThePromise(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)
@@ -299,11 +330,11 @@ func TestThresholdsOfAlarmsAreReplacedByName(t *testing.T) {
 	}
 }
 
-// Alarms whose form is a promise of its own.
+// The metric, threshold and periods of alarms for which a promise depends on them.
 func TestAlarmsHaveTheirForm(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]map[string]any{
-		// Only a stack that may write through an outage of its table has it.
+		// Only a stack that may write while its table is unreachable has this alarm.
 		"full-search-outage-writes": {
 			"MetricName": metrics.Name(journal.OutageWrite), "Threshold": 1.0, "EvaluationPeriods": 1.0,
 		},
@@ -317,8 +348,10 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 			"Metrics.#1.MetricStat.Metric.Dimensions.#0.Value": "plain-search-prune",
 			"Metrics.#2.Expression":                            "FILL(m0, 0) - FILL(m1, 0)",
 		},
-		// Promise 4. A sink without versions may take longer, by what it may still apply.
-		// SQS's own age is blind to what was received three times, receive to what it never gets.
+		// Promise 4. A sink without versions may take longer, by the time in which it may still
+		// apply a write. SQS's age of the oldest message misses messages that were received three
+		// times. receive's own metric misses messages that it never receives. So the alarm takes
+		// the larger of both.
 		"plain-search-live-age": {
 			"MetricName": nil, "Threshold": 300.0, "Metrics.#0.MetricStat.Metric.Namespace": "AWS/SQS",
 			"Metrics.#1.MetricStat.Metric.MetricName": metrics.OldestAge, "Metrics.#1.MetricStat.Stat": "Maximum",
@@ -341,8 +374,8 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 	}
 }
 
-// Package cost estimates the bill from the same definitions. What it counts must be what a template
-// has, and no alarm or graph may look at what is not a metric.
+// Package cost estimates the bill from the same definitions. Its numbers of alarms and graphs must
+// be those of a template, and each alarm and graph must use an existing metric.
 func TestTheBillKnowsTheAlarmsAndGraphs(t *testing.T) {
 	t.Parallel()
 	s, looked := stackOf(t, plainStack), 0

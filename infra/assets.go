@@ -15,17 +15,16 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// assets are the programs as code. Each is staged once and serves every sink that it fits: the
-// settings are the same, the environment says which sink it is.
+// assets holds the code of each program. A program is staged once and used by every sink that needs
+// it: the settings next to it are the same, and only the environment names the sink.
 type assets map[names.Program]awslambda.Code
 
-// stage lays binary and settings side by side in one folder per program. CDK copies an asset when
-// a function takes it, so the folder is only needed until the construct stands; the caller removes
-// it.
+// stage writes each program and the settings into its own folder below dir. CDK copies an asset
+// when a function uses it, so the caller removes dir once the construct is built.
 func stage(p *Props) (dir string, err error) {
 	settings, err := json.Marshal(p.Config.Resolve())
 	if err != nil {
@@ -51,8 +50,8 @@ func stage(p *Props) (dir string, err error) {
 	return dir, nil
 }
 
-// program is a program: of AssetDir, otherwise of the release. A program index of AssetDir that its
-// owner built with kinds of their own stands for index/KIND.
+// program returns the program from AssetDir, or from the release if AssetDir is empty. If AssetDir
+// has a program index that its owner built with custom kinds, that one serves as index/KIND.
 func (p *Props) program(of names.Program) ([]byte, error) {
 	if p.AssetDir != "" {
 		program, err := p.built(of)
@@ -86,26 +85,26 @@ func (p *Props) program(of names.Program) ([]byte, error) {
 	return program, err
 }
 
-// errTwoPrograms is what is wrong where AssetDir has index/KIND and index: nobody can tell which
-// one is meant, and one of them may be left from another build.
+// errTwoPrograms is returned if AssetDir has both index/KIND and index. lull cannot know which one
+// is meant, and one of them may be the rest of an earlier build.
 var errTwoPrograms = errors.New("and index/" + release.Program + " are both there")
 
-// ownIndex is the program that stands for index/KIND where somebody built it with kinds of their
-// own; false for any other program.
+// ownIndex returns the name of the program that may replace index/KIND: an index that was built
+// with custom kinds. It returns false if the program has no kind in its name.
 func ownIndex(of names.Program) (names.Program, bool) {
 	own, _, isKind := strings.Cut(string(of), "/")
 	return names.Program(own), isKind
 }
 
-// built is a program of AssetDir.
+// built reads a program from AssetDir.
 func (p *Props) built(of names.Program) ([]byte, error) { return os.ReadFile(p.path(of)) }
 
-// path is where a program lies in AssetDir.
+// path is the file of a program in AssetDir.
 func (p *Props) path(of names.Program) string {
 	return filepath.Join(p.AssetDir, filepath.FromSlash(string(of)), release.Program)
 }
 
-// programs are those that the stack takes, each once.
+// programs lists the programs that the stack needs, each once.
 func (p *Props) programs() (all []names.Program) {
 	for _, sink := range sinkNames(p.Config) {
 		for _, f := range names.Functions() {
@@ -120,7 +119,7 @@ func (p *Props) programs() (all []names.Program) {
 	return all
 }
 
-// newAssets are the staged folders as code.
+// newAssets makes a CDK asset of each staged folder.
 func (p *Props) newAssets(dir string) assets {
 	a := make(assets)
 	for _, of := range p.programs() {

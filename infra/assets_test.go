@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// Each sink has the program that links its kind. A program that somebody built with kinds of their
-// own serves every kind that has none, and where both are there nothing is guessed.
+// Each sink gets the program that links its kind. A custom program serves every kind that has no
+// program. If both exist for one kind, Validate reports a fault.
 func TestASinkHasTheProgramOfItsKind(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		there  []string // below AssetDir
-		shelf  string   // what the sink of the kind shelf gets
-		search string   // what that of the kind opensearch gets
-		says   string   // a fault
+		there  []string // files below AssetDir
+		shelf  string   // the program for the sink of kind shelf
+		search string   // the program for the sink of kind opensearch
+		says   string   // the fault, if there is one
 	}{
 		"each its own": {
 			there: []string{"index/opensearch", "index/shelf"}, search: "index/opensearch", shelf: "index/shelf",

@@ -10,28 +10,31 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// flightDays is how long a flight's objects stay where nobody deletes them: longer than a queue can
-// keep their messages, which is 14 days. Dead letters and scheduled events never expire.
+// flightDays is how long the objects of a flight are kept if lull does not delete them. It is more
+// than the 14 days that a queue can keep a message. Dead letters and scheduled events never expire.
 const flightDays = 15
 
-// formerDays is how long what was deleted or written over can be had back: as long as a dead letter
-// may wait in its queue.
+// formerDays is how long a deleted or overwritten object can be restored. A dead letter may wait in
+// its queue for as long.
 const formerDays = 14
 
-// former is the rule for what was deleted or written over below a prefix.
-func former(prefix string) *awss3.LifecycleRule {
+// former is the rule that deletes the old versions of objects below a prefix, and the delete
+// markers that remain. A listing has to skip each marker, and prune lists all flights from the
+// first key. S3 does not accept ExpiredObjectDeleteMarker in a rule that also expires objects, so
+// this is a second rule.
+func former(prefix string, days float64) *awss3.LifecycleRule {
 	return &awss3.LifecycleRule{
 		Id: jsii.String("former-" + strings.TrimSuffix(prefix, "/")), Prefix: jsii.String(prefix),
-		NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(formerDays)),
+		NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(days)),
 		ExpiredObjectDeleteMarker:   jsii.Bool(true),
 	}
 }
 
-// archiveDays is how long the archive keeps an object. The rule stays where nothing is archived any
-// more: what was archived before goes then.
+// archiveDays is how long the archive keeps an object. Without an archive the rule remains, so that
+// objects which were archived earlier expire after a day.
 func archiveDays(c *config.Config) float64 {
 	return max(1, c.Archive.Keep.Hours()/24)
 }
@@ -44,22 +47,22 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
 		EnforceSSL:        jsii.Bool(p.policies()),
-		// A dead letter is the only copy of its message: what is deleted or written over stays a while.
+		// A dead letter is the only copy of its message, so a deleted or overwritten one is kept a
+		// while.
 		Versioned: jsii.Bool(true),
 		LifecycleRules: &[]*awss3.LifecycleRule{
 			{
 				Id:         jsii.String("flights"),
 				Prefix:     jsii.String(s3.FlightPrefix),
 				Expiration: awscdk.Duration_Days(jsii.Number(flightDays)),
-				// Each flight leaves one, and nobody asks for it.
-				NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(1)),
 			},
 			{
 				Id: jsii.String("archive"), Prefix: jsii.String(s3.ArchivePrefix),
-				Expiration:                  awscdk.Duration_Days(jsii.Number(archiveDays(p.Config))),
-				NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(1)),
+				Expiration: awscdk.Duration_Days(jsii.Number(archiveDays(p.Config))),
 			},
-			former(s3.DeadPrefix), former(s3.SchedulePrefix),
+			// Each flight leaves an old version, which is never needed.
+			former(s3.FlightPrefix, 1), former(s3.ArchivePrefix, 1),
+			former(s3.DeadPrefix, formerDays), former(s3.SchedulePrefix, formerDays),
 		},
 		RemovalPolicy: p.removal(),
 	}

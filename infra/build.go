@@ -9,16 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
 )
 
 // functionsPath is the import path above the functions' programs.
 const functionsPath = "github.com/lullhq/lull/functions/"
 
-// BuildFunctions builds the functions of the version of lull that the Go module in the current
-// folder requires, into a folder that becomes AssetDir. It needs the go command, and the programs
-// among the module's tools. Index has one for each kind of sink:
+// BuildFunctions builds the programs of the functions into assetDir, which becomes Props.AssetDir.
+// It builds the version of lull that the Go module in the current folder requires. It needs the go
+// command, and the programs must be tools of that module. There is one index for each kind of sink:
 //
 //	go get -tool github.com/lullhq/lull/functions/{receive,index/opensearch,prune,dlq,feed}
 func BuildFunctions(assetDir string, architecture Architecture) error {

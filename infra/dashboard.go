@@ -15,13 +15,13 @@ import (
 	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// A dashboard is 24 columns wide: three graphs in a row.
+// A dashboard is 24 columns wide, which is three graphs in a row.
 const (
 	graphWidth  = 8
 	graphHeight = 6
@@ -33,12 +33,13 @@ type graph struct {
 	title     string
 	statistic string
 	of        []alarms.Metric
-	// each is what one of a metric is worth, for a graph of their sum over an hour; nil shows the
-	// metrics themselves.
+	// each is the factor of each metric, for a graph of their weighted sum over an hour. If it is
+	// nil, the graph shows the metrics themselves.
 	each []float64
 }
 
-// newDashboard shows, for the stack and for each sink, what the runbook's pages look at first.
+// newDashboard makes a dashboard with the metrics that the runbook's pages look at first, for the
+// stack and for each sink.
 func (l *Lull) newDashboard() {
 	units := []alarms.Metric{
 		alarms.OnTable("ConsumedWriteCapacityUnits", l.props.Config),
@@ -61,7 +62,7 @@ func (l *Lull) newDashboard() {
 	widgets = append(widgets, alarmWidgets(l.alarmARNs, (len(graphs)+graphsInRow-1)/graphsInRow)...)
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
 	if err != nil {
-		panic(fmt.Errorf("write dashboard: %w", err)) // texts and numbers: cannot happen
+		panic(fmt.Errorf("write dashboard: %w", err)) // cannot fail: texts and numbers
 	}
 	awscloudwatch.NewCfnDashboard(l.Construct, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
 		DashboardName: jsii.String(names.Of(l.props.Config).Dashboard()),
@@ -69,11 +70,11 @@ func (l *Lull) newDashboard() {
 	})
 }
 
-// alarmsInWidget is how many an alarm widget takes, by CloudWatch's page "Dashboard Body Structure
-// and Syntax". A stack of four sinks has more.
+// alarmsInWidget is how many alarms CloudWatch allows in an alarm widget. A stack of four sinks has
+// more. The limit is in the page "Dashboard Body Structure and Syntax".
 const alarmsInWidget = 100
 
-// alarmWidgets show the state of the alarms, from a row of the dashboard on.
+// alarmWidgets shows the state of the alarms, in rows of the dashboard that begin at row.
 func alarmWidgets(arns []string, row int) (widgets []any) {
 	for some := range slices.Chunk(arns, alarmsInWidget) {
 		widgets = append(widgets, map[string]any{
@@ -130,8 +131,8 @@ func (s *Sink) graphs() []graph {
 
 const million = 1e6
 
-// dollars is what the sink's functions and flights cost by list price: what depends on the load,
-// and what CloudWatch counts. Queues and logs are in `lull cost`.
+// dollars estimates what the sink's functions and flights cost an hour, by list price. It contains
+// the costs that grow with the load and that CloudWatch counts. `lull cost` adds queues and logs.
 func (s *Sink) dollars() graph {
 	w, list := s.watched(), price.USEast1
 	g := graph{title: s.Name + ": dollars an hour of functions and flights, by list price", statistic: "Sum"}
@@ -151,14 +152,14 @@ func (s *Sink) dollars() graph {
 	return g
 }
 
-// expressMemory is what an execution with a small state is billed for, in MB.
+// expressMemory is the memory that AWS bills for an Express execution with a small state, in MB.
 const expressMemory = 64.0
 
-// standardTransitions are those of a Standard execution of one turn: Hold, Index, Remaining, Done.
-// Each further turn has three more.
+// standardTransitions is how many transitions a Standard execution of one turn has: Hold, Index,
+// Remaining and Done. Each further turn adds three.
 const standardTransitions = 4
 
-// widget is the graph as CloudWatch reads it, in its place.
+// widget returns the graph in CloudWatch's format. i is its position on the dashboard.
 func (g graph) widget(i int) map[string]any {
 	lines := make([]any, len(g.of))
 	for n, m := range g.of {

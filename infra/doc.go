@@ -1,24 +1,25 @@
-// Package infra provisions lull with the AWS CDK: one construct, Lull, that any stack may hold.
+// Package infra deploys lull to AWS with the CDK. Its one construct, Lull, can be part of any
+// stack.
 //
-// What it promises:
+// It promises:
 //
-//   - Settings that cannot keep the design's promises, or that AWS would refuse, are named all at
-//     once and nothing is synthesised.
-//   - Names are known before anything is deployed: each begins with the setting `stack`, and Names
-//     lists them.
-//   - What holds documents' state outlives the stack: the table, the bucket and the queues are
-//     retained when the stack is deleted, and protected where Props.Protect says so.
-//   - Each function has a role of its own with exactly the actions that its code calls, on exactly
-//     the resources that it calls them on. A wildcard stands only where AWS knows no resource, or
-//     where the rest of a name is not known before it is used.
-//   - The settings travel as config.json beside each function's binary (with Template, which makes
-//     a release's template, in the environment); otherwise the environment holds names
-//     and ARNs only.
-//   - Every alarm is something that must never happen, and has a page in docs/runbook.
+//   - Props.Validate reports all faults at once: settings that break a promise of the design, and
+//     settings that AWS would refuse. With a fault, nothing is synthesised.
+//   - Names are known before the deploy. Each begins with the setting `stack`, and Names lists
+//     them.
+//   - The table, the bucket and the queues hold the state of documents, so they are retained when
+//     the stack is deleted. With Props.Protect the table is also protected from deletion.
+//   - Each function has a role of its own. The role allows exactly the actions that the code calls,
+//     on exactly the resources that it calls them on. A wildcard has one of two reasons: AWS
+//     defines no resource for the action, or the end of a name is not known before it is used.
+//   - The settings are the file config.json next to each function's binary, and the environment
+//     holds only names and ARNs. In the template of a release (Template) the settings are in the
+//     environment.
+//   - Each alarm reports something that must never happen, and has a page in docs/runbook.
 //
-// Per sink there are a live and a bulk queue, a dead-letter queue, four functions with aliases,
-// three event source mappings and a state machine; a dead sink cannot fill another's queue. The
-// table and the bucket are the stack's.
+// Each sink has a live and a bulk queue, a dead-letter queue, four functions with aliases, three
+// event source mappings and two state machines. So an unreachable sink cannot fill the queue of
+// another one. All sinks share the stack's table and bucket.
 //
-// Constructors panic where Props have faults; call Props.Validate first to get them as an error.
+// Constructors panic if Props have faults. Call Props.Validate first to get the faults as an error.
 package infra

@@ -8,7 +8,8 @@ import (
 
 const at = ":eu-west-1:111122223333:"
 
-// upstreams are for infra.Props: a table's stream, a topic of Amazon MSK and a queue of RabbitMQ.
+// upstreams are an example for infra.Props: a table's stream, a topic of Amazon MSK and a queue of
+// RabbitMQ.
 func upstreams() []infra.Upstream {
 	return []infra.Upstream{
 		{Pipe: &infra.Pipe{
@@ -19,7 +20,7 @@ func upstreams() []infra.Upstream {
 			Name:    "pages",
 			Kafka:   &infra.Kafka{Cluster: "arn:aws:kafka" + at + "cluster/content/751d2973-2", Topic: "pages"},
 			Filters: []string{`{"value":{"type":["page"]}}`},
-			Idle:    time.Hour, // an alarm where nothing came for so long
+			Idle:    time.Hour, // an alarm goes off if no event came for so long
 		}},
 		{Pipe: &infra.Pipe{
 			Name: "published",

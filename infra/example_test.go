@@ -6,7 +6,7 @@ import (
 	"github.com/lullhq/lull/infra"
 )
 
-// What the page of pipes shows can be deployed.
+// The example on the page about pipes can be deployed.
 func TestTheUpstreamsOfThePageAreGood(t *testing.T) {
 	t.Parallel()
 	c := settings(t, "sinks:\n  search: {kind: opensearch, url: 'https://search.example.org', index: 'lull-{collection}'}\n")

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 )
 
-// A table and a queue that exist already are used and not made: every right, mapping, variable and
-// alarm names them, and nothing names those that the stack would have made.
+// If the settings name an existing table and queue, the stack uses them and makes none. Every
+// right, mapping, variable and alarm refers to them, and none to a table or queue of the stack.
 func TestWhatExistsAlreadyIsUsedAndNotMade(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, existingStack)
@@ -57,7 +57,8 @@ func TestWhatExistsAlreadyIsUsedAndNotMade(t *testing.T) {
 	}
 }
 
-// A queue has one policy: this stack's would replace that of the queue's own stack.
+// A queue has only one policy. A policy of this stack would replace the one of the queue's own
+// stack.
 func TestNoUpstreamOfAQueueThatExistsAlready(t *testing.T) {
 	stackOf(t, existingStack)
 	p := existingProps()

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,18 +19,18 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// maxFunctionName is Lambda's limit. The names of queues, roles, buckets and state machines never
-// reach theirs.
+// maxFunctionName is Lambda's limit, in characters. The names of queues, roles, buckets and state
+// machines never reach the limits of their services.
 const maxFunctionName = 64
 
-// Validate returns every fault of the settings and of the Props at once, joined; nil means that
-// they can be synthesised. Faults takes the error apart. It reads the programs, fetches those of
-// Release, and changes nothing else.
+// Validate returns all faults of the settings and of the Props, joined; nil means that the stack
+// can be synthesised. Faults splits the error. Validate reads the programs, and downloads the
+// programs of Release. It changes nothing else.
 func (p *Props) Validate() error {
 	if p == nil || p.Config == nil {
 		return errors.New("there are no settings")
@@ -47,6 +46,7 @@ func (p *Props) Validate() error {
 	p.checkUpstreams(&fs)
 	p.checkPipes(&fs)
 	p.checkTopics(&fs)
+	p.checkReferences(&fs)
 	p.checkPlace(&fs)
 	if !p.StateOnly && p.template == nil {
 		p.checkAssets(&fs)
@@ -60,8 +60,8 @@ func (fs *faultList) add(setting, value, problem, fix string) {
 	*fs = append(*fs, &config.Fault{Rule: "deployed", Setting: setting, Value: value, Problem: problem, Fix: fix})
 }
 
-// inEnvironment refuses a variable with credentials: a secret whose ARN stands beside it takes its
-// place.
+// inEnvironment refuses a setting that reads credentials from an environment variable. A deployed
+// function reads them from a secret, whose ARN is in the setting secretARN.
 func (fs *faultList) inEnvironment(setting, variable, beside string) {
 	if variable != "" {
 		fs.add(setting, variable, "a deployed function's environment holds names and ARNs only",
@@ -69,14 +69,14 @@ func (fs *faultList) inEnvironment(setting, variable, beside string) {
 	}
 }
 
-// exactlyOne wants one of the fields to be set.
+// exactlyOne reports a fault unless exactly one of the fields is set.
 func (fs *faultList) exactlyOne(setting, fields string, set ...bool) {
 	if n := len(slices.DeleteFunc(set, func(is bool) bool { return !is })); n != 1 {
 		fs.add(setting, "", "has "+strconv.Itoa(n)+" of "+fields, "set exactly one")
 	}
 }
 
-// checkNames looks for names that are longer than the service takes: the longest of each kind.
+// checkNames reports names that are too long for their service, by the longest name of each kind.
 func (p *Props) checkNames(fs *faultList) {
 	n := names.Of(p.Config)
 	for _, sink := range sinkNames(p.Config) {
@@ -88,20 +88,25 @@ func (p *Props) checkNames(fs *faultList) {
 	}
 }
 
-// Limits of a stack. CloudFormation takes 500 resources, and IAM 10,240 characters of a role's
-// policies, without blanks. The largest policy is the operator's, which names what every sink has.
+// Limits of a stack. CloudFormation allows 500 resources, and IAM allows 10,240 characters in all
+// policies of a role, without blanks. The operator has the largest policy, because it names
+// resources of every sink.
 const (
 	maxResources   = 500
 	maxPolicy      = 10_240
-	feedResources  = 5  // function, its role and log, pipe and its role
+	feedResources  = 8  // function, its role and log, pipe, its role and alarm, queue and its policy
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
 	sinkResources  = 65 // without upstreams
-	// operatorStatements is the operator's policy without what it names of each sink, with a key.
+	// operatorStatements is the size of the operator's policy without the names of the sinks, with
+	// a key.
 	operatorStatements = 3_250
+	// indexStatements is the same of index, whose policy is the largest of a function's, without its
+	// lists (see indexLists).
+	indexStatements = 4_250
 )
 
-// checkLimits looks for more than one stack may have, and for two sinks that would be called the
-// same.
+// checkLimits reports a stack with too many resources or a too large policy, and two sinks whose
+// outputs would have the same name.
 func (p *Props) checkLimits(fs *faultList) {
 	const fix = "deploy the others as another stack, with another `stack`"
 	sinks, outputs := sinkNames(p.Config), make(map[string]string)
@@ -123,6 +128,7 @@ func (p *Props) checkLimits(fs *faultList) {
 		outputs[title(sink)] = sink
 		resources += sinkResources
 		policy += operatorSize(n, sink)
+		p.checkIndexPolicy(fs, sink)
 	}
 	if resources > maxResources {
 		fs.add("sinks", strconv.Itoa(len(sinks)), "and their upstreams would be "+strconv.Itoa(resources)+
@@ -132,6 +138,29 @@ func (p *Props) checkLimits(fs *faultList) {
 		fs.add("sinks", strconv.Itoa(len(sinks)), "would give the operator's role a policy of about "+
 			strconv.Itoa(policy)+" characters: IAM takes "+strconv.Itoa(maxPolicy), "shorten their names, or "+fix)
 	}
+}
+
+// checkIndexPolicy refuses a policy of index that IAM does not take, and names the field that has
+// most of it.
+func (p *Props) checkIndexPolicy(fs *faultList, sink string) {
+	lists := p.indexLists(sink)
+	fields := slices.SortedFunc(maps.Keys(lists), func(a, b string) int {
+		return cmp.Or(cmp.Compare(lists[b], lists[a]), cmp.Compare(a, b))
+	})
+	size := indexStatements
+	for _, n := range lists {
+		size += n
+	}
+	if size <= maxPolicy {
+		return
+	}
+	fs.add(fields[0], "", fmt.Sprintf("has %d of about %d characters that the policy of index of sink %s would have: "+
+		"IAM takes %d", lists[fields[0]], size, sink, maxPolicy), map[string]string{
+		"collections":   "name fewer collections, shorten their names, or deploy some as another stack",
+		"payload.allow": "allow fewer places: a shorter prefix, or a whole bucket, instead of many folders",
+		"sources":       "fetch from fewer buckets, with fewer secrets",
+		"ReadKeyARNs":   "name fewer keys",
+	}[fields[0]])
 }
 
 // operatorSize is how many characters a sink adds to the operator's policy, in the region and the
@@ -151,11 +180,6 @@ func operatorSize(n names.Names, sink string) int {
 	}
 	return size
 }
-
-// sinkARNPattern is the ARN of a sink that takes signed requests.
-var sinkARNPattern = regexp.MustCompile(
-	`^arn:aws[a-z-]*:(es:[a-z0-9-]+:[0-9]{12}:domain/[a-z][a-z0-9-]{2,27}|aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40}|` +
-		`rds-db:[a-z0-9-]+:[0-9]{12}:dbuser:[A-Za-z0-9-]{1,63}/[A-Za-z_][A-Za-z0-9_-]{0,62})$`)
 
 // checkAuth looks for credentials that a deployed function cannot have, and for sinks that no role
 // can name.
@@ -181,20 +205,15 @@ func (p *Props) checkAuth(fs *faultList) {
 			fs.inEnvironment(at+".env", f.Headers.Env, at)
 		}
 	}
-	for name, arn := range p.SinkARNs {
-		if !sinkARNPattern.MatchString(arn) {
-			fs.add("SinkARNs", name+"="+arn, "is not the ARN of a domain, a collection or a user of a database",
-				"write arn:aws:es:REGION:ACCOUNT:domain/NAME or arn:aws:aoss:REGION:ACCOUNT:collection/ID or arn:aws:rds-db:REGION:ACCOUNT:dbuser:RESOURCE/USER "+
-					"(LULL_SINK_ARNS)")
-		}
+	for _, name := range slices.Sorted(maps.Keys(p.SinkARNs)) {
 		if s, ok := p.Config.Sinks[name]; !ok || s.Auth.Kind != config.AuthSigV4 {
 			fs.add("SinkARNs", name, "is not a sink with auth.kind sigv4", "give ARNs of such sinks only")
 		}
 	}
 }
 
-// checkReach refuses a sink on the function's own machine, except on an emulator, where it is the
-// host's.
+// checkReach refuses a sink on the function's own machine. An emulator is excepted: there it is the
+// machine that the emulator runs on.
 func (p *Props) checkReach(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
 		u, err := url.Parse(p.Config.Sinks[name].URL)
@@ -209,16 +228,18 @@ func (p *Props) checkReach(fs *faultList) {
 	}
 }
 
-// maxStatements is how many statements the policy of a queue takes. One is its own: it demands TLS.
+// maxStatements is how many statements lull allows in the policy of a queue. One of them demands
+// TLS.
 const maxStatements = 20
 
-// checkUpstreams looks for upstreams that no queue can take in. Each is a statement in the policy
-// of its queue, and those that may leave something in the dead-letter queue in that one's too.
+// checkUpstreams reports upstreams that a queue's policy cannot admit. Each upstream is a statement
+// in the policy of its queue. An upstream that may send undeliverable messages to the dead-letter
+// queue is also a statement in the policy of that queue.
 func (p *Props) checkUpstreams(fs *faultList) {
 	statements := make(map[string]int)
 	for _, u := range p.Upstreams {
 		if u.Pipe != nil {
-			continue // its role may send: no queue has to say so
+			continue // a pipe's role has the right, so the queue's policy needs no statement
 		}
 		for _, sink := range u.sinks(p.Config) {
 			statements["sinks."+sink+", lane "+string(u.lane())]++
@@ -265,8 +286,8 @@ func (p *Props) checkUpstreams(fs *faultList) {
 	}
 }
 
-// checkTopics looks for match rules that cannot hold, and for topics whose events would be dead
-// letters in another sink's queue.
+// checkTopics reports match rules that can never match, and topics whose events would become dead
+// letters in the queue of another sink.
 func (p *Props) checkTopics(fs *faultList) {
 	sinks, bySink := make(map[string][]string), false
 	for _, u := range p.Upstreams {
@@ -306,7 +327,7 @@ func anybody(who awsiam.IPrincipal) bool {
 	return false
 }
 
-// checkPlace looks at where and how everything is deployed.
+// checkPlace checks where and how the stack is deployed.
 func (p *Props) checkPlace(fs *faultList) {
 	for _, f := range slices.Sorted(maps.Keys(p.Memory)) {
 		if mb := p.Memory[f]; !slices.Contains(names.Functions(), f) || mb < 128 || mb > 10_240 {
@@ -327,6 +348,15 @@ func (p *Props) checkPlace(fs *faultList) {
 			"write how many invocations of index may run at once, or 0 for no limit (LULL_INDEX_CONCURRENCY)",
 		},
 		{
+			p.FeedParallel < 0 || p.FeedParallel > maxPipeParallel, "FeedParallel", strconv.Itoa(p.FeedParallel),
+			"is not 1 to " + strconv.Itoa(maxPipeParallel),
+			"write how many batches of a shard the commit feed reads at once (LULL_FEED_PARALLEL)",
+		},
+		{
+			p.FeedParallel > 0 && !p.Config.CommitFeed, "FeedParallel", strconv.Itoa(p.FeedParallel),
+			"is for a commit feed, and there is none", "set commitFeed: true, or leave it out (LULL_FEED_PARALLEL)",
+		},
+		{
 			w != (Throughput{}) && (w.Reads < 12_000 || w.Writes < 4_000),
 			"Warm", fmt.Sprintf("%d,%d", w.Reads, w.Writes), "is less than every new table takes", "write at least 12000,4000, or leave it out (LULL_WARM_THROUGHPUT)",
 		},
@@ -345,16 +375,19 @@ func (p *Props) checkPlace(fs *faultList) {
 	}
 }
 
-// incomplete reports whether a VPC lacks what a function or a pipe needs to be in it.
+// incomplete reports whether a VPC lacks subnets or security groups. A function or pipe needs both.
 func (v *Vpc) incomplete() bool {
 	return v != nil && (len(v.SubnetIDs) == 0 || len(v.SecurityGroupIDs) == 0)
 }
 
-// checkThresholds looks for alarms that do not exist and for thresholds that always or never hold.
+// checkThresholds reports thresholds of alarms that do not exist, and values that are not above 0.
 func (p *Props) checkThresholds(fs *faultList) {
 	all := alarms.OfStack(p.Config)
 	for name := range p.Config.Sinks {
 		all = append(all, alarms.Sink{Config: p.Config, Name: name}.Alarms()...)
+	}
+	if p.Config.CommitFeed {
+		all = append(all, alarms.OfPipe("", 0)...)
 	}
 	for _, u := range p.Upstreams {
 		if u.Pipe != nil {
@@ -373,8 +406,8 @@ func (p *Props) checkThresholds(fs *faultList) {
 	}
 }
 
-// checkAssets looks for the programs and for what they run on: an arm64 function with an x86
-// program deploys and never starts.
+// checkAssets checks that the programs exist and match the architecture. An arm64 function with an
+// x86 program can be deployed, but never starts.
 func (p *Props) checkAssets(fs *faultList) {
 	setting, fix := "AssetDir", "run make build"
 	switch given := p.Release != (Release{}); {
@@ -406,7 +439,7 @@ func (p *Props) checkAssets(fs *faultList) {
 			continue
 		case err != nil && p.AssetDir == "":
 			fs.add(setting, cmp.Or(p.Release.Version, release.Own()), "cannot be used: "+err.Error(), fix)
-			return // the others would say the same
+			return // the next programs would fail for the same reason
 		case err != nil:
 			fs.add(setting, path, "cannot be read: "+err.Error(), fix)
 			continue

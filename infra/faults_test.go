@@ -2,6 +2,7 @@ package infra
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,13 +15,13 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/source"
 )
 
-// built is a folder with four programs for arm64.
+// built makes a folder with four programs for arm64.
 func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +34,7 @@ func built(t *testing.T) string {
 	return dir
 }
 
-// A service acts for every account, so it needs the ARN of what it may act for: REVIEW W10. This
+// A service acts for every account, so a Sender that is a service needs SenderARN: REVIEW W10. This
 // test is not parallel, because CDK's runtime takes one call at a time.
 func TestASenderIsNotAnybody(t *testing.T) {
 	stackOf(t, plainStack) // starts the runtime
@@ -68,7 +69,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		change func(*Props)
-		want   []string // the settings at fault
+		want   []string // the settings with a fault
 	}{
 		"no settings": {func(p *Props) { p.Config = nil }, nil},
 		"a sink in the process": {
@@ -134,7 +135,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 		"an ARN of something else": {func(p *Props) {
 			sink(func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} })(p)
 			p.SinkARNs = map[string]string{"search": "arn:aws:es:eu-west-1:111122223333:index/x"}
-		}, []string{"SinkARNs"}},
+		}, []string{"SinkARNs[search]"}},
 		"the function's own host": {
 			sink(func(s *config.Sink) { s.URL = "http://127.0.0.1:9200" }),
 			[]string{"sinks.search.url"},
@@ -144,9 +145,28 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			func(p *Props) { p.Architecture = "mips" },
 			[]string{"Architecture", "AssetDir"},
 		},
-		"memory of nothing":   {func(p *Props) { p.Memory = map[Function]int{"indx": 512} }, []string{"Memory"}},
-		"too little memory":   {func(p *Props) { p.Memory = map[Function]int{names.Index: 64} }, []string{"Memory"}},
-		"less than nobody":    {func(p *Props) { p.IndexConcurrency = -1 }, []string{"IndexConcurrency"}},
+		"memory of nothing": {func(p *Props) { p.Memory = map[Function]int{"indx": 512} }, []string{"Memory"}},
+		"too little memory": {func(p *Props) { p.Memory = map[Function]int{names.Index: 64} }, []string{"Memory"}},
+		"less than nobody":  {func(p *Props) { p.IndexConcurrency = -1 }, []string{"IndexConcurrency"}},
+		"more collections than IAM takes": {func(p *Props) {
+			p.Config.Sinks["other"] = p.Config.Sinks["search"]
+			p.Config.DefaultSink = "search"
+			for i := range 300 {
+				p.Config.Collections[fmt.Sprintf("a-collection-of-news-%d", i)] = config.Collection{Sink: "other"}
+			}
+		}, []string{"collections", "collections"}},
+		"more places than IAM takes": {func(p *Props) {
+			for i := range 100 {
+				p.Config.Payload.Allow = append(p.Config.Payload.Allow, config.BucketPrefix{
+					Bucket: "bodies-of-the-publishing-api", Prefix: fmt.Sprintf("published/in/a/folder-%d/", i),
+				})
+			}
+		}, []string{"payload.allow"}},
+		"more keys than IAM takes": {func(p *Props) {
+			for range 20 {
+				p.ReadKeyARNs = append(p.ReadKeyARNs, "arn:aws:kms:eu-west-1:123456789012:key/8f0c1a52-3f0e-4a55-9f3b-0d1a6f1d2c3b")
+			}
+		}, []string{"ReadKeyARNs"}},
 		"a lukewarm table":    {func(p *Props) { p.Warm = Throughput{Reads: 20_000, Writes: 1_000} }, []string{"Warm"}},
 		"an unknown level":    {func(p *Props) { p.LogLevel = "LOUD" }, []string{"LogLevel"}},
 		"plain HTTP for real": {func(p *Props) { p.PlainHTTP = true }, []string{"PlainHTTP"}},
@@ -202,7 +222,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 	}
 }
 
-// Every fault is reported at once: nobody fixes one, deploys, and finds the next.
+// Validate reports all faults at once, so that nobody has to fix one and deploy to find the next.
 func TestAllFaultsComeAtOnce(t *testing.T) {
 	t.Parallel()
 	c := deployable("lull")
@@ -219,7 +239,7 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 	}
 }
 
-// Emulators run what the host can; what is deployed is what the template says.
+// An emulator runs programs of the host's architecture, whatever the template says.
 func TestAnEphemeralStackTakesAnyMachinesPrograms(t *testing.T) {
 	t.Parallel()
 	dir := built(t)
@@ -255,7 +275,7 @@ func TestAddressesTellDomainsAndCollections(t *testing.T) {
 	}
 }
 
-// NewLull refuses before it builds anything: a nil scope would panic otherwise.
+// NewLull refuses before it builds anything: a nil scope would cause another panic.
 func TestNewLullPanicsWithTheFaults(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -267,7 +287,7 @@ func TestNewLullPanicsWithTheFaults(t *testing.T) {
 	NewLull(nil, "Lull", &Props{Config: deployable("lull"), AssetDir: t.TempDir()})
 }
 
-// Names that pass are short enough for every service.
+// Names that Validate accepts are short enough for every service.
 func TestTheLongestNamesFit(t *testing.T) {
 	t.Parallel()
 	c := deployable(strings.Repeat("a", 32))
@@ -307,7 +327,7 @@ func overwrite(t *testing.T, path, text string) {
 	}
 }
 
-// arnOnly is a topic of which only the ARN is known.
+// arnOnly is a topic that only has its ARN.
 type arnOnly struct {
 	awssns.ITopic
 	arn string
@@ -357,8 +377,8 @@ func TestTopicsThatContradictTheSettingsAreNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change    func(*config.Config)
 		upstreams []Upstream
-		want      string // the setting at fault
-		raw       bool   // delivery of the first
+		want      string // the setting with a fault
+		raw       bool   // whether the first topic has raw delivery
 	}{
 		"no rule":          {func(*config.Config) {}, []Upstream{topic("search")}, "", true},
 		"a rule":           {match(source.Match{Topic: topicARN}), []Upstream{topic("search")}, "", false},

@@ -1,25 +1,30 @@
 package infra
 
 import (
+	"time"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awspipes"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/commitfeed"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/aws/alarms"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/seam/commitfeed"
 )
 
-// feedBatch is how many changes the pipe takes at once: a bus takes no more, and a pipe that would
-// hand on more calls no target.
+// feedBatch is how many changes the pipe reads at once. A bus accepts no more in one request, and
+// the pipe does not call its target with more.
 const feedBatch = 10
 
-// newFeed is the commit feed: a pipe from the table's stream, through the function that tells
-// commits from other changes, to a bus.
+// newFeed makes the commit feed: a pipe that reads the table's stream and sends commits to a bus.
+// On the way, a function drops all other changes.
 func (l *Lull) newFeed(code awslambda.Code) {
 	p, n := l.props, names.Of(l.props.Config)
 	log := awslogs.NewLogGroup(l.Construct, jsii.String("FeedLog"), &awslogs.LogGroupProps{
@@ -44,22 +49,33 @@ func (l *Lull) newFeed(code awslambda.Code) {
 	}
 	table, ok := l.Table.(awsdynamodb.TableV2)
 	if !ok {
-		panic("commitFeed without a table of the stack's own") // Validate refuses that
+		panic("commitFeed without a table of the stack's own") // Validate refuses this combination
 	}
 	stream := *table.TableStreamArn()
-	piping{
+	// The pipe writes the changes that it could not send to a queue, which keeps them for
+	// formerDays. No function of lull reads that queue.
+	lostProps := p.queue("", formerDays*24*time.Hour, deadVisibility)
+	lostProps.QueueName, lostProps.RemovalPolicy = nil, awscdk.RemovalPolicy_DESTROY
+	lost := awssqs.NewQueue(l.Construct, jsii.String("FeedLost"), lostProps)
+	pipe := piping{
 		name: jsii.String(n.Feed()), says: "lull: reads the table's stream and tells commits to a bus",
 		rights: append(append(readsStream(stream),
 			right{sid: "Tell", actions: []string{"lambda:InvokeFunction"}, resources: []string{*fn.FunctionArn()}},
 			right{sid: "Send", actions: []string{"events:PutEvents"}, resources: []string{bus}},
-		), l.key("ReadKey", decrypts, "dynamodb")...),
+			right{sid: "GiveUp", actions: []string{"sqs:SendMessage"}, resources: arns(lost)},
+		), append(l.key("ReadKey", decrypts, "dynamodb"), l.key("UseKey", seals, "sqs")...)...),
 		source: stream, filters: []string{commitfeed.Pattern},
 		from: &awspipes.CfnPipe_PipeSourceParametersProperty{
 			DynamoDbStreamParameters: &awspipes.CfnPipe_PipeSourceDynamoDBStreamParametersProperty{
-				// What was committed before the pipe was there is nobody's news.
+				// The feed does not report commits that were made before the pipe existed.
 				StartingPosition: jsii.String(string(Newest)), BatchSize: jsii.Number(feedBatch),
-				// One batch that cannot be told must not hold its shard for a day.
+				// A batch that fails is split. Otherwise one bad change would block its shard for a
+				// day.
 				OnPartialBatchItemFailure: jsii.String("AUTOMATIC_BISECT"),
+				// This is less than the 24 hours after which the stream deletes its records.
+				MaximumRecordAgeInSeconds: jsii.Number(pipeMaxAge.Seconds()),
+				ParallelizationFactor:     jsii.Number(max(p.FeedParallel, 1)),
+				DeadLetterConfig:          &awspipes.CfnPipe_DeadLetterConfigProperty{Arn: lost.QueueArn()},
 			},
 		},
 		enrichment: fn.FunctionArn(), target: bus,
@@ -69,4 +85,8 @@ func (l *Lull) newFeed(code awslambda.Code) {
 			},
 		},
 	}.in(l.Construct, "Feed")
+	scope := constructs.NewConstruct(l.Construct, jsii.String("FeedAlarms"))
+	for _, a := range alarms.OfPipe(*pipe.Ref(), 0) {
+		l.alarm(scope, "lull "+p.Config.Stack+", commit feed", n.Alarm("", a.Kind)+"-feed", a)
+	}
 }

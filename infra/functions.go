@@ -13,11 +13,12 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
 )
 
-// Deployed is a function and the alias by which it is called. CDK takes Function, not its holder.
+// Deployed is a function and the alias by which it is called. To pass the function to CDK, use the
+// field Function.
 type Deployed struct {
 	Function awslambda.Function
 	Alias    awslambda.Alias
@@ -26,15 +27,15 @@ type Deployed struct {
 	role awsiam.Role
 }
 
-// pruneTimeout is longer than what a run takes, 40 s, and the lease by which there is one at a
-// time.
+// pruneTimeout is longer than the 40 s that a run may take, and than the lease that allows one run
+// at a time.
 const pruneTimeout = time.Minute
 
-// deadVisibility is six times dlq's time-out, as AWS advises. A dead letter whose document is
-// leased is made to wait longer by dlq.
+// deadVisibility is six times the time-out of dlq, as AWS advises. If the document of a dead letter
+// is leased, dlq extends the visibility.
 const deadVisibility = 6 * lambda.DLQTimeout
 
-// Purposes of the functions, for people who find them in the console.
+// purposes describes each function for people who see it in the AWS console.
 var purposes = map[names.Function]string{
 	names.Receive: "lull: admits events and holds their messages in a flight",
 	names.Index:   "lull: a turn of a flight: claims, writes to the sink, commits, deletes messages",
@@ -56,13 +57,13 @@ func (s *Sink) timeout(f names.Function) time.Duration {
 	}
 }
 
-// newFunction is one function with its role, log group, version and alias.
+// newFunction makes one function with its role, log group, version and alias.
 func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 	p, id := s.lull.props, title(string(f))
 	log := awslogs.NewLogGroup(s.scope, jsii.String(id+"Log"), &awslogs.LogGroupProps{
 		LogGroupName:  jsii.String(s.names().FunctionLog(s.Name, f)),
 		Retention:     p.logRetention(),
-		RemovalPolicy: awscdk.RemovalPolicy_DESTROY, // it has an end anyway, and a name that a new stack needs
+		RemovalPolicy: awscdk.RemovalPolicy_DESTROY, // it expires anyway, and a new stack needs its name
 	})
 	role := newRole(s.scope, id+"Role", purposes[f], awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"),
 		nil), s.rights(f))
@@ -77,15 +78,15 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		MemorySize:   jsii.Number(float64(p.memory(f))),
 		Role:         role,
 		LogGroup:     log,
-		// Lambda's own lines of every invocation are left out, those of what went wrong are kept. Its
-		// filter takes metrics for lines at INFO, so the functions themselves leave out what is below
-		// their level.
+		// Of Lambda's own log lines, only those about problems are kept. Lambda's filter treats
+		// metrics as lines at INFO, so it must not drop INFO. The functions filter their own lines
+		// by level.
 		LoggingFormat:         awslambda.LoggingFormat_JSON,
 		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
 		ApplicationLogLevelV2: p.applicationLevel(),
 		Environment:           s.environment(f),
-		// A redrive or a scheduled event passes SQS and this function many times without being a loop:
-		// Lambda would stop it at the 16th.
+		// A redriven or scheduled event passes through SQS and this function many times. That is
+		// not an endless loop, but without this setting Lambda would stop it at the 16th time.
 		RecursiveLoop: awslambda.RecursiveLoop_ALLOW,
 		CurrentVersionOptions: &awslambda.VersionOptions{
 			RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
@@ -102,7 +103,8 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		})}
 }
 
-// environment is what a function needs to know beside its settings: names and ARNs, never a secret.
+// environment is what a function needs to know besides its settings: names and ARNs, never a
+// secret.
 func (s *Sink) environment(f names.Function) *map[string]*string {
 	env := map[string]*string{
 		lambda.EnvSink:      jsii.String(s.Name),
@@ -122,22 +124,22 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 		env[lambda.EnvExpress] = jsii.String(s.machineARN(config.FlightExpress))
 		env[lambda.EnvStandard] = jsii.String(s.machineARN(config.FlightStandard))
 	}
-	if f == names.DLQ {
-		env[lambda.EnvDeadSenders] = jsii.String(strings.Join(s.deadSenders(), ","))
-	}
 	return &env
 }
 
-// deadSenders are those whose dead letters dlq believes, as SQS names them: the ids of the roles of
-// receive and index, and the account itself. The account is its root user, who may do everything
-// anyway, and whom emulators call the sender of every message.
-func (s *Sink) deadSenders() []string {
-	return []string{
-		*s.Functions[names.Receive].role.RoleId(), *s.Functions[names.Index].role.RoleId(), *awscdk.Aws_ACCOUNT_ID(),
+// tellSenders gives receive and dlq the ids of the principals that send in lull's name, in the form
+// that SQS reports (ADR 0057). They are the roles of the sink's functions, the operator's role, and
+// the account. The account means its root user, who may do everything anyway. Emulators report the
+// account as the sender of every message.
+func (s *Sink) tellSenders() {
+	ids := every(names.Functions(), func(f names.Function) string { return *s.Functions[f].role.RoleId() })
+	ids = append(ids, *s.lull.Operators[Repairer].Role.RoleId(), *awscdk.Aws_ACCOUNT_ID())
+	for _, f := range []names.Function{names.Receive, names.DLQ} {
+		s.Functions[f].Function.AddEnvironment(jsii.String(lambda.EnvSenders), jsii.String(strings.Join(ids, ",")), nil)
 	}
 }
 
-// place puts index into the VPC. The others talk to AWS's services only.
+// place puts index into the VPC. The other functions only call AWS services.
 func (s *Sink) place(f names.Function, fn awslambda.Function) {
 	vpc := s.lull.props.Vpc
 	if vpc == nil || f != names.Index {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
 func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {
@@ -44,7 +44,7 @@ func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {
 	}
 }
 
-// Lambda refuses a mapping whose function may run longer than its queue keeps messages invisible.
+// Lambda refuses a mapping if the function may run longer than its queue keeps messages invisible.
 func TestNoFunctionOutlivesItsQueuesVisibility(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack, testStack} {
@@ -83,14 +83,18 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 		lambda.EnvBucket:    "{bucket full-${AWS::AccountId}-${AWS::Region}}",
 		lambda.EnvLiveQueue: "{queue full-archive-live}", lambda.EnvBulkQueue: "{queue full-archive-bulk}",
 	}
+	const senders = "{full/Lull/Sink-archive/ReceiveRole}.RoleId,{full/Lull/Sink-archive/IndexRole}.RoleId," +
+		"{full/Lull/Sink-archive/PruneRole}.RoleId,{full/Lull/Sink-archive/DlqRole}.RoleId," +
+		"{role full-operator-${AWS::Region}}.RoleId,${AWS::AccountId}"
 	for f, more := range map[names.Function]map[string]string{
-		names.Receive: machines(map[string]string{lambda.EnvDeadQueue: "{queue full-archive-dead}"}),
-		names.Index:   machines(map[string]string{lambda.EnvDeadQueue: "{queue full-archive-dead}"}),
-		names.Prune:   machines(map[string]string{}),
+		names.Receive: machines(map[string]string{
+			lambda.EnvDeadQueue: "{queue full-archive-dead}", lambda.EnvSenders: senders,
+		}),
+		names.Index: machines(map[string]string{lambda.EnvDeadQueue: "{queue full-archive-dead}"}),
+		names.Prune: machines(map[string]string{}),
 		names.DLQ: {
 			lambda.EnvDeadQueue: "{queue full-archive-dead}",
-			lambda.EnvDeadSenders: "{full/Lull/Sink-archive/ReceiveRole}.RoleId,{full/Lull/Sink-archive/IndexRole}.RoleId," +
-				"${AWS::AccountId}",
+			lambda.EnvSenders:   senders,
 		},
 	} {
 		got := make(map[string]string)
@@ -107,7 +111,7 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 	}
 }
 
-// What Props say of memory, concurrency, log level and the table's warm throughput: REVIEW W11 to
+// Memory, concurrency, log level and warm throughput of Props arrive in the template: REVIEW W11 to
 // W14.
 func TestFunctionsAndTableTakeWhatPropsSay(t *testing.T) {
 	t.Parallel()
@@ -120,14 +124,16 @@ func TestFunctionsAndTableTakeWhatPropsSay(t *testing.T) {
 		want["LoggingConfig.ApplicationLogLevel"] = "DEBUG"
 		s.same(t, string(f), s.named(t, "AWS::Lambda::Function", "FunctionName", "full-search-"+string(f)), want)
 	}
-	// What the settings say of a sink goes first.
+	// The settings of a sink override Props.
 	s.same(t, "archive", s.named(t, "AWS::Lambda::Function", "FunctionName", "full-archive-index"),
 		map[string]any{"ReservedConcurrentExecutions": 7.0})
 	s.same(t, "table", s.named(t, "AWS::DynamoDB::GlobalTable", "TableName", "full-shards"), map[string]any{
 		"WarmThroughput.ReadUnitsPerSecond": 24_000.0, "WarmThroughput.WriteUnitsPerSecond": 8_000.0,
+		"GlobalSecondaryIndexes.#0.WarmThroughput.ReadUnitsPerSecond":  24_000.0,
+		"GlobalSecondaryIndexes.#0.WarmThroughput.WriteUnitsPerSecond": 8_000.0,
 	})
 	s.same(t, "table", stackOf(t, plainStack).named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards"),
-		map[string]any{"WarmThroughput": nil})
+		map[string]any{"WarmThroughput": nil, "GlobalSecondaryIndexes.#0.WarmThroughput": nil})
 }
 
 func TestOnlyIndexIsInTheVPC(t *testing.T) {
@@ -145,7 +151,8 @@ func TestOnlyIndexIsInTheVPC(t *testing.T) {
 	}
 }
 
-// Four functions with one source folder once got one binary. Index has that of its sink's kind.
+// Four functions with one source folder once got the same binary. index has the program of its
+// sink's kind.
 func TestEachFunctionHasItsOwnProgramAndTheSettings(t *testing.T) {
 	t.Parallel()
 	for stack, programs := range map[string]int{plainStack: 4, fullStack: 5} {
@@ -266,13 +273,14 @@ func TestTheStateMachinesCallIndexByItsAliasAndLogFailuresOnly(t *testing.T) {
 	}
 }
 
-// A live stack may change flight.kind: both machines exist already, and neither changes, because
-// nobody can change a machine's type under its name: REVIEW W3. Only who is told of which does.
+// flight.kind may be changed on a live stack: REVIEW W3. Both state machines always exist and stay
+// unchanged, because a machine's type cannot change under its name. Only the functions' environment
+// changes.
 func TestChangingTheKindOfFlightsReplacesNothing(t *testing.T) {
 	t.Parallel()
 	express, standard := stackOf(t, plainStack), stackOf(t, standardStack)
 	for id, r := range express.Resources {
-		if strings.HasPrefix(r.Type, "AWS::Lambda::") { // a function is told, and so its version is another one
+		if strings.HasPrefix(r.Type, "AWS::Lambda::") { // its environment changes, and so does its version
 			continue
 		}
 		if other, ok := standard.Resources[id]; !ok || !reflect.DeepEqual(r.Properties, other.Properties) {
@@ -367,7 +375,7 @@ func TestUpstreamsMaySendAndNobodyElse(t *testing.T) {
 	}
 }
 
-// resolve writes every reference in a value as text.
+// resolve replaces every reference in a value by text.
 func resolve(s *template, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -391,8 +399,8 @@ func resolve(s *template, v any) any {
 	return v
 }
 
-// CDK takes its own objects. What holds one among other things would compile in its place, and then
-// panic.
+// CDK accepts its own objects by interface. A struct that embeds one would compile in its place,
+// and then panic.
 func TestHoldersDoNotPassForWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	for _, holder := range []any{&Deployed{}, Operator{}, &Operator{}} {

@@ -8,14 +8,14 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Identifiers say what each resource that outlives its stack is called in an account and region, by
-// its logical id: the file that `cdk import --resource-mapping` takes. CloudFormation identifies a
-// queue by its URL, which no template can state. So `--import-existing-resources` cannot find one,
-// and only an import that is told the identifiers can.
+// Identifiers returns what CloudFormation calls each resource that outlives its stack, by logical
+// id, in an account and region. `cdk import --resource-mapping` reads this as a file.
+// CloudFormation identifies a queue by its URL, which no template can contain. So
+// `--import-existing-resources` does not find queues, and an import needs the identifiers.
 func (l *Lull) Identifiers(account, region string) map[string]map[string]string {
 	n, all := names.Of(l.props.Config), make(map[string]map[string]string)
 	put := func(of awscdk.CfnElement, property, value string) {
@@ -38,7 +38,7 @@ func (l *Lull) Identifiers(account, region string) map[string]map[string]string 
 	return all
 }
 
-// ownLanes are the lanes whose queues the stack makes.
+// ownLanes lists the lanes whose queues the stack creates.
 func (s *Sink) ownLanes() []flight.Lane {
 	if s.lull.props.Config.Sinks[s.Name].LiveQueue != "" {
 		return []flight.Lane{flight.Bulk}
@@ -46,6 +46,6 @@ func (s *Sink) ownLanes() []flight.Lane {
 	return []flight.Lane{flight.Live, flight.Bulk}
 }
 
-// policies reports whether queues and bucket have policies that demand TLS. They go with a stack,
-// so an import does not find them.
+// policies reports whether the queues and the bucket have policies that demand TLS. Those policies
+// are deleted with a stack, so an import would not find them.
 func (p *Props) policies() bool { return !p.PlainHTTP && !p.StateOnly }

@@ -9,15 +9,15 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// Lull is the whole of lull as a construct. Its parts are exported so that a stack can add to them,
-// never to replace them.
+// Lull is the construct with all of lull's resources. Its parts are exported so that a stack can
+// add to them. Do not replace them.
 type Lull struct {
 	constructs.Construct
 
-	// Table is the stack's own, or the one that the settings name.
+	// Table is created by the stack, unless the settings name an existing one.
 	Table  awsdynamodb.ITableV2
 	Bucket awss3.Bucket
 	Sinks  map[string]*Sink
@@ -28,11 +28,14 @@ type Lull struct {
 	alarmARNs []string // for the dashboard
 }
 
-// NewLull builds lull below scope. It panics where Props.Validate has faults, before anything is
-// built, and where the binaries cannot be copied. There is at most one with the same setting
-// `stack` in an account and region: its names are fixed.
+// NewLull builds lull below scope. It panics where Props.ValidateIn has faults for the account and
+// region of scope's stack, before anything is built, and where the binaries cannot be copied. There
+// is at most one with the same setting `stack` in an account and region: its names are fixed.
 func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if err := props.Validate(); err != nil {
+		panic(fmt.Errorf("lull cannot be deployed:\n%w", err))
+	}
+	if err := props.validatePlace(placeOf(scope)); err != nil {
 		panic(fmt.Errorf("lull cannot be deployed:\n%w", err))
 	}
 	l := &Lull{Construct: constructs.NewConstruct(scope, jsii.String(id)), Sinks: make(map[string]*Sink), props: props}
@@ -65,17 +68,20 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	}
 	l.newUpstreams()
 	l.newOperators()
+	for _, name := range sinkNames(props.Config) {
+		l.Sinks[name].tellSenders()
+	}
 	l.newAlarms()
 	l.newDashboard()
 	l.newOutputs()
 	return l
 }
 
-// raw is the CloudFormation resource of a construct, for what the construct itself does not offer.
+// raw is the CloudFormation resource of a construct. It has properties that the construct lacks.
 func raw[T any](of constructs.IConstruct) T {
 	r, ok := of.Node().DefaultChild().(T)
 	if !ok {
-		// CDK is pinned: cannot happen
+		// cannot happen: the version of CDK is pinned
 		panic(fmt.Sprintf("%s is made of %T", *of.Node().Path(), of.Node().DefaultChild()))
 	}
 	return r

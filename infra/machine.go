@@ -13,19 +13,19 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
 //go:embed flight.asl.json
 var definition string
 
-// machineKinds are the types of state machines. Both always exist: each execution takes the one
-// that suits its wait, and the type of one that exists cannot be changed.
+// machineKinds are the types of state machines. Both always exist, because the type of an existing
+// state machine cannot be changed. Each flight uses the type that suits its wait.
 var machineKinds = []config.FlightKind{config.FlightExpress, config.FlightStandard}
 
-// newMachines are the state machines that time a sink's flights. Their definition stands in the
-// template, where linters see it. They log failed executions and never their data, although states
-// carry no documents.
+// newMachines makes the state machines that start the turns of a sink's flights. Their definition
+// is in the template, so that linters see it. They log failed executions, but never the data of a
+// state, although a state holds no documents.
 func (s *Sink) newMachines() {
 	p := s.lull.props
 	log := awslogs.NewLogGroup(s.scope, jsii.String("MachineLog"), &awslogs.LogGroupProps{
@@ -37,7 +37,7 @@ func (s *Sink) newMachines() {
 	role := newRole(s.scope, "MachineRole", "lull: invokes index when a flight is due", service("states.amazonaws.com"),
 		[]right{
 			{sid: "Turn", actions: []string{"lambda:InvokeFunction"}, resources: []string{*index}},
-			// Log delivery belongs to no resource.
+			// AWS does not grant log delivery on single resources.
 			{sid: "DeliverLogs", actions: []string{
 				"logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups",
 				"logs:DescribeResourcePolicies", "logs:GetLogDelivery",

@@ -22,18 +22,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	_ "github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/sink"
+	_ "github.com/lullhq/lull/sink/memorysink"
 	"github.com/lullhq/lull/sink/opensearch"
 	"github.com/lullhq/lull/source"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the files of expected results")
 
-// Everything is synthesised once for all tests: Node takes seconds to start.
+// Everything is synthesised once for all tests, because Node takes seconds to start.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The stacks: one with nothing but the defaults, one with everything, one that writes to a
-// serverless collection, one for tests on an emulator.
+// The stacks: one with only the defaults, one that sets everything, one that writes to a serverless
+// collection, one for tests on an emulator. The other stacks differ from these in one point.
 const (
 	plainStack      = "plain"
 	fullStack       = "full"
@@ -61,13 +61,13 @@ const (
 	existingStack   = "existing" // plainStack with a table and a live queue that exist already
 )
 
-// identifiers are those of stateStack.
+// identifiers are the Identifiers of stateStack.
 var identifiers map[string]map[string]string
 
 // folder is where the tests' assets and the synthesised app are.
 var folder string
 
-// app synthesises all stacks and reads them back.
+// app synthesises all stacks and reads their templates.
 var app = sync.OnceValues(func() (map[string]*template, error) {
 	var err error
 	if folder, err = os.MkdirTemp("", "lull-infra-"); err != nil {
@@ -99,7 +99,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	standard.Config.Complete()
 	NewLull(awscdk.NewStack(a, jsii.String(standardStack), nil), "Lull", standard)
 	feed := plainProps()
-	feed.Config.Stack, feed.Config.CommitFeed = feedStack, true
+	feed.Config.Stack, feed.Config.CommitFeed, feed.FeedParallel = feedStack, true, 4
 	NewLull(awscdk.NewStack(a, jsii.String(feedStack), nil), "Lull", feed)
 	NewLull(awscdk.NewStack(a, jsii.String(existingStack), nil), "Lull", existingProps())
 	state := plainProps()
@@ -127,7 +127,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	return stacks, nil
 })
 
-// stackOf is one synthesised stack.
+// stackOf returns one synthesised stack.
 func stackOf(t *testing.T, name string) *template {
 	t.Helper()
 	stacks, err := app()
@@ -137,7 +137,7 @@ func stackOf(t *testing.T, name string) *template {
 	return stacks[name]
 }
 
-// deployable are settings with one OpenSearch sink that needs no credentials.
+// deployable returns settings with one OpenSearch sink that needs no credentials.
 func deployable(stack string) *config.Config {
 	c := config.Default()
 	c.Stack = stack
@@ -182,7 +182,7 @@ const (
 	domainURL = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
 )
 
-// fullProps use everything that there is.
+// fullProps sets every option.
 func fullProps(stack awscdk.Stack) *Props {
 	c := deployable(fullStack)
 	c.Sinks = map[string]config.Sink{
@@ -278,12 +278,13 @@ func serverlessProps() *Props {
 	c.Sources["files"] = config.Source{
 		Kind: "native", Match: []source.Match{{Named: true}}, Fetch: &source.Fetch{URL: "s3://exports/content/{id}.json"},
 	}
-	c.Index.Timeout = 15 * time.Second // for fetch and enrich
+	c.Index.Timeout = 15 * time.Second // time for fetch and enrich
 	c.Complete()
 	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist"), ReadKeyARNs: []string{readKeyARN}}
 }
 
-// testProps are what an end-to-end test deploys: binaries of another architecture are accepted.
+// testProps are for the stack of an end-to-end test, which accepts programs of another
+// architecture.
 func testProps() *Props {
 	c := deployable(testStack)
 	c.Sinks["search"] = config.Sink{Kind: "opensearch", Index: "lull-{collection}", URL: "http://127.0.0.1:9200"}
@@ -296,7 +297,7 @@ func testProps() *Props {
 	}
 }
 
-// writeProgram writes the beginning of an arm64 program, and then the text that makes it differ.
+// writeProgram writes an ELF header for arm64, and then text, so that programs differ.
 func writeProgram(path, text string) error {
 	return writeELF(path, 183, text)
 }

@@ -5,20 +5,20 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// The mapping of the dead-letter queue: ten dead letters at once, two invocations at a time,
-// without a window. Dead letters are rare, and where there are many, nobody waits for them.
+// The mapping of the dead-letter queue: at most ten dead letters in a batch, two invocations at a
+// time, no batching window. Dead letters are rare, and many of them are not urgent.
 const (
 	deadBatch       = 10
 	deadConcurrency = 2
 )
 
-// newMappings connect the queues with receive and dlq. All of them report failures per message,
-// which is how a message is held, and none has filter criteria: a mapping deletes what does not
-// match.
+// newMappings connects the queues with receive and dlq. All mappings report failures per message,
+// because that is how a message is held. None has filter criteria, because Lambda deletes a message
+// that does not match.
 func (s *Sink) newMappings() {
 	q := s.lull.props.Config.Queues
 	s.newMapping("LiveMapping", names.Receive, *s.Queues.Of(flight.Live).QueueArn(), q.Live)
@@ -34,8 +34,8 @@ func (s *Sink) newMapping(id string, f names.Function, queue string, l config.La
 		BatchSize:               jsii.Number(float64(l.Batch)),
 		ReportBatchItemFailures: jsii.Bool(true),
 	}
-	// With a limit, AWS keeps five pollers however quiet the queue is; without one it may go down to
-	// two: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+	// With MaxConcurrency, AWS keeps five pollers even for an empty queue. Without it, AWS may
+	// reduce them to two: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 	if l.MaxConcurrency > 0 {
 		props.MaxConcurrency = jsii.Number(float64(l.MaxConcurrency))
 	}
@@ -44,7 +44,8 @@ func (s *Sink) newMapping(id string, f names.Function, queue string, l config.La
 	}
 	m := awslambda.NewEventSourceMapping(s.scope, jsii.String(id), props)
 	if l.MaxConcurrency == 0 {
-		// An empty ScalingConfig takes an earlier limit away; one that is left out keeps it.
+		// An empty ScalingConfig removes an earlier limit. Without ScalingConfig the limit would
+		// stay.
 		raw[awslambda.CfnEventSourceMapping](m).AddPropertyOverride(jsii.String("ScalingConfig.MaximumConcurrency"),
 			map[string]string{"Ref": "AWS::NoValue"})
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// acknowledged are findings of cdk-nag that are meant to be so, each with its reason. A path is a
+// acknowledged lists the findings of cdk-nag that are intended, each with its reason. A path is a
 // regular expression.
 var acknowledged = []struct{ rule, path, reason string }{
 	{
@@ -40,7 +40,8 @@ var acknowledged = []struct{ rule, path, reason string }{
 	},
 }
 
-// TestNagFindsNothingThatIsNotAcknowledged reads the report that cdk-nag wrote beside the template.
+// TestNagFindsNothingThatIsNotAcknowledged reads the reports that cdk-nag writes next to the
+// template.
 func TestNagFindsNothingThatIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	stackOf(t, fullStack)

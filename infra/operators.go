@@ -6,16 +6,17 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/s3"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// Operator is a role of the command line. CDK takes Role, not what holds it.
+// Operator is a role for the command line. To pass the role to CDK, use the field Role.
 type Operator struct {
 	Role    awsiam.Role
 	Purpose string
 }
 
-// The operators' roles. Each has what its commands call; operator can do what reader can.
+// The roles for operators. Each allows the calls of its commands. Repairer includes the rights of
+// Reader.
 const (
 	Publisher = "publisher" // lull publish, resync
 	// lull get, status, list, wait, explain, console, dead list, dead show, reconcile --dry-run, verify,
@@ -26,7 +27,7 @@ const (
 	Repairer = "operator"
 )
 
-// newOperators are the roles that people assume, so that a person's own role needs nothing but to
+// newOperators makes the roles that people assume. A person's own role then needs only the right to
 // assume them.
 func (l *Lull) newOperators() {
 	trusted := l.props.Operators
@@ -52,7 +53,7 @@ func (l *Lull) newOperators() {
 	}
 }
 
-// findQueues is what every command does first.
+// findQueues allows what every command does first: to look up the URLs of the queues.
 func (l *Lull) findQueues(more ...string) right {
 	return right{
 		sid: "FindQueues", actions: append([]string{"sqs:GetQueueUrl"}, more...),
@@ -67,11 +68,11 @@ func (l *Lull) publisherRights() []right {
 	}, l.key("UseKey", seals, "sqs")...)
 }
 
-// readerRights include the bodies of dead letters and held messages: `lull dead show` prints them.
-// Logs hold no bodies.
+// readerRights includes reading the bodies of dead letters and held messages, because `lull dead
+// show` prints them. Logs hold no bodies.
 func (l *Lull) readerRights() []right {
 	return append([]right{
-		l.findQueues("sqs:GetQueueAttributes"), // how many messages there are
+		l.findQueues("sqs:GetQueueAttributes"), // to count messages
 		l.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Scan"),
 		l.table("FitTable", "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"),
 		l.waiting("Waiting"),
@@ -85,12 +86,12 @@ func (l *Lull) readerRights() []right {
 	}, append(l.archive("ReadArchive", "s3:GetObject"), l.key("ReadKey", decrypts, "dynamodb", "s3")...)...)
 }
 
-// logs are the log groups of all functions: `lull explain --logs` reads decisions there.
+// logs are the log groups of all functions. `lull explain --logs` reads the decisions from them.
 func (l *Lull) logs() []string {
 	return l.each(func(s *Sink) []string { return every(names.Functions(), s.logARN) })
 }
 
-// operatorRights change rows and dead letters, send messages and start flights.
+// operatorRights allows changing rows and dead letters, sending messages and starting flights.
 func (l *Lull) operatorRights() []right {
 	machines := l.each((*Sink).machineARNs)
 	return append(append([]right{
@@ -111,7 +112,7 @@ func (l *Lull) operatorRights() []right {
 	}, l.forget()...), l.keys()...)
 }
 
-// archive is a right on the archive, where the settings ask for one.
+// archive returns a right on the archive, or nothing if the settings have no archive.
 func (l *Lull) archive(sid string, actions ...string) []right {
 	if l.props.Config.Archive.Keep == 0 {
 		return nil
@@ -119,7 +120,7 @@ func (l *Lull) archive(sid string, actions ...string) []right {
 	return []right{{sid: sid, actions: actions, resources: l.objects(s3.ArchivePrefix)}}
 }
 
-// forget is what takes a document out of the archive, former versions of its objects too.
+// forget allows removing a document from the archive, including old versions of its objects.
 func (l *Lull) forget() []right {
 	rights := l.archive("Forget", "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:PutObject")
 	if len(rights) > 0 {
@@ -130,17 +131,17 @@ func (l *Lull) forget() []right {
 	return rights
 }
 
-// ingest are the live and bulk queues of all sinks.
+// ingest lists the live and bulk queues of all sinks.
 func (l *Lull) ingest() []string {
 	return l.each(func(s *Sink) []string { return arns(s.Queues.Live, s.Queues.Bulk) })
 }
 
-// dead are the dead-letter queues of all sinks.
+// dead lists the dead-letter queues of all sinks.
 func (l *Lull) dead() []string {
 	return l.each(func(s *Sink) []string { return arns(s.Queues.Dead) })
 }
 
-// each collects what every sink has, in a stable order.
+// each collects a list from every sink, in a stable order.
 func (l *Lull) each(of func(*Sink) []string) []string {
 	var all []string
 	for _, name := range sinkNames(l.props.Config) {

@@ -7,11 +7,11 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// newOutputs tell what a stack's names do not: where to send, what to read, which roles there are.
-// Their names are the same wherever the construct stands: LullTable, or, for a sink called
+// newOutputs makes the stack's outputs: where to send, what to read, and which roles there are.
+// Their names are the same wherever the construct is used: LullTable, or, for a sink named
 // news-archive, LullNewsArchiveLiveQueue.
 func (l *Lull) newOutputs() {
 	l.output(l.Construct, "Table", l.Table.TableName())
@@ -38,7 +38,7 @@ func (l *Lull) output(scope constructs.Construct, id string, value *string) {
 		&awscdk.CfnOutputProps{Value: value}).OverrideLogicalId(jsii.String("Lull" + id))
 }
 
-// title makes one capitalised word of words with hyphens.
+// title joins the words of a hyphenated name, and capitalises each.
 func title(name string) string {
 	var b strings.Builder
 	for _, word := range strings.Split(name, "-") {

@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/infra"
 )
 
-// newsroom is a stack of somebody's own, what Lull is made from with these settings, and what
-// synthesises the stack to its template.
+// newsroom makes a stack that is not lull's own, and the props for Lull with these settings. synth
+// returns the stack's template.
 func newsroom(t *testing.T, text string) (awscdk.Stack, *infra.Props, func() []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func newsroom(t *testing.T, text string) (awscdk.Stack, *infra.Props, func() []b
 	}
 }
 
-// settings are those of a file with this text.
+// settings reads the text as a settings file.
 func settings(t *testing.T, text string) *infra.Settings {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lull.yaml")
@@ -54,8 +54,8 @@ func settings(t *testing.T, text string) *infra.Settings {
 	return c
 }
 
-// A stack of one's own needs nothing but this package: it publishes to a topic, lets a role send in
-// bulk, and uses lull's parts. (Not parallel: CDK's own objects are made by one goroutine at a
+// A stack outside of this module needs only this package. It publishes to a topic, lets a role send
+// in bulk, and uses lull's parts. (Not parallel: CDK's objects must be made by one goroutine at a
 // time.)
 func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 	stack, props, synth := newsroom(t,
@@ -82,8 +82,8 @@ func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 	}
 }
 
-// A collection with several sinks gets what a topic or a bus sends in the queue of each. This test
-// is not parallel, because CDK's runtime takes one call at a time.
+// If a collection has several sinks, a topic or a bus sends to the queue of each. This test is not
+// parallel, because CDK's runtime takes one call at a time.
 func TestATopicAndABusReachEverySinkOfACollection(t *testing.T) {
 	stack, props, synth := newsroom(t, `
 stack: news
@@ -96,7 +96,7 @@ sinks:
 	topic := awssns.NewTopic(stack, jsii.String("Published"), nil)
 	props.Upstreams = []infra.Upstream{
 		{Topic: topic},
-		{Topic: topic, Sink: "vectors"}, // the same once more, as somebody may write it
+		{Topic: topic, Sink: "vectors"}, // the same topic once more: a user may list it twice
 		{
 			Bus:     awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String("content")),
 			Pattern: &awsevents.EventPattern{Source: jsii.Strings("cms")},

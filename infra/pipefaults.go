@@ -12,22 +12,13 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// What a pipe's ARNs look like. A token of CDK's has no ARN yet, and is taken as it is.
+// What a pipe's names look like.
 var (
 	pipeName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
-	streamARN  = shapeOf("dynamodb", `table/[A-Za-z0-9_.-]+/stream/.+`)
-	kinesisARN = shapeOf("kinesis", `stream/[A-Za-z0-9_.-]+(/consumer/[A-Za-z0-9_.-]+:[0-9]+)?`)
-	clusterARN = shapeOf("kafka", `cluster/[A-Za-z0-9_-]+/[A-Za-z0-9-]+`)
-	brokerARN  = shapeOf("mq", `broker:[A-Za-z0-9_.-]+:[A-Za-z0-9-]+`)
-	secretARNs = shapeOf("secretsmanager", `secret:.+`)
 	topicName  = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{1,248}$`)
 	groupName  = regexp.MustCompile(`^[A-Za-z0-9/*:_+=.@-]{1,200}$`)
 	serverName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}$`)
 )
-
-func shapeOf(service, resource string) *regexp.Regexp {
-	return regexp.MustCompile(`^arn:aws[a-z-]*:` + service + `:[a-z0-9-]+:[0-9]{12}:` + resource + `$`)
-}
 
 // Limits of AWS::Pipes::Pipe.
 const (
@@ -43,7 +34,7 @@ const (
 	maxPipeIdle     = 24 * time.Hour
 )
 
-// pipeResources are how many resources a pipe is beside itself.
+// pipeResources is how many resources belong to a pipe, without the pipe itself.
 func pipeResources(p *Pipe) int {
 	if p.Idle > 0 {
 		return 3 // role, two alarms
@@ -51,8 +42,8 @@ func pipeResources(p *Pipe) int {
 	return 2
 }
 
-// checkPipes looks for pipes that CloudFormation would refuse after minutes, or AWS would make and
-// never run.
+// checkPipes reports pipes that CloudFormation would refuse after minutes, and pipes that AWS would
+// create but never run.
 func (p *Props) checkPipes(fs *faultList) {
 	taken := make(map[string]bool)
 	for i, u := range p.Upstreams {
@@ -84,7 +75,8 @@ func (c pipeCheck) fault(field, value, problem, fix string) {
 	c.fs.add(c.at+field, value, problem, fix)
 }
 
-// matches looks at a text that has to have a shape. CDK's tokens stand for texts that come later.
+// matches checks that a text has the given shape. It accepts a token of CDK, whose text is not
+// known yet.
 func (c pipeCheck) matches(field, value string, shape *regexp.Regexp, fix string) {
 	if strings.Contains(value, "${Token[") || shape.MatchString(value) {
 		return
@@ -99,13 +91,6 @@ func (c pipeCheck) matches(field, value string, shape *regexp.Regexp, fix string
 func (c pipeCheck) source(p *Pipe) {
 	c.fs.exactlyOne(c.at, "DynamoDB, Kinesis, Kafka, RabbitMQ and ActiveMQ",
 		p.DynamoDB != "", p.Kinesis != "", p.Kafka != nil, p.RabbitMQ != nil, p.ActiveMQ != nil)
-	if p.DynamoDB != "" {
-		c.matches("DynamoDB", p.DynamoDB, streamARN,
-			"write the ARN of the table's stream, arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/TIME")
-	}
-	if p.Kinesis != "" {
-		c.matches("Kinesis", p.Kinesis, kinesisARN, "write arn:aws:kinesis:REGION:ACCOUNT:stream/NAME, or its consumer's ARN")
-	}
 	if p.Kafka != nil {
 		c.kafka(p.Kafka)
 	}
@@ -113,9 +98,6 @@ func (c pipeCheck) source(p *Pipe) {
 		if b == nil {
 			continue
 		}
-		c.matches(field+".ARN", b.ARN, brokerARN, "write arn:aws:mq:REGION:ACCOUNT:broker:NAME:ID")
-		c.matches(field+".SecretARN", b.SecretARN, secretARNs,
-			"write the ARN of the secret with username and password: Amazon MQ lets nobody in without")
 		if b.Queue == "" {
 			c.fault(field+".Queue", "", "is missing", "write the queue's name")
 		}
@@ -132,7 +114,6 @@ func (c pipeCheck) kafka(k *Kafka) {
 			"set Cluster for Amazon MSK, otherwise Servers")
 	}
 	if managed {
-		c.matches("Kafka.Cluster", k.Cluster, clusterARN, "write arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID")
 		if k.Vpc != nil || k.RootSecretARN != "" {
 			c.fault("Kafka", k.Cluster, "has Vpc or RootSecretARN, which a cluster of Amazon MSK says itself", "remove them")
 		}
@@ -150,9 +131,6 @@ func (c pipeCheck) kafka(k *Kafka) {
 	if k.Vpc.incomplete() {
 		c.fault("Kafka.Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out")
 	}
-	if k.RootSecretARN != "" {
-		c.matches("Kafka.RootSecretARN", k.RootSecretARN, secretARNs, "write the ARN of a secret with the certificate")
-	}
 	c.login(k, managed)
 }
 
@@ -167,8 +145,6 @@ func (c pipeCheck) login(k *Kafka, managed bool) {
 	case k.Login != "" && !slices.Contains(ways, k.Login):
 		c.fault("Kafka.Login", string(k.Login), "is not a way to log in to such a cluster",
 			fmt.Sprintf("write one of %v", ways))
-	case k.SecretARN != "":
-		c.matches("Kafka.SecretARN", k.SecretARN, secretARNs, "write the ARN of a secret")
 	}
 }
 
@@ -194,14 +170,14 @@ func (c pipeCheck) numbers(p *Pipe) {
 	c.count("Parallel", p.Parallel, maxPipeParallel, "write how many batches of a shard are read at once")
 }
 
-// count looks at a number from 1 that 0 leaves out.
+// count checks a number that is 1 to most, or 0 for the default.
 func (c pipeCheck) count(field string, n, most int, fix string) {
 	if n < 0 || n > most {
 		c.fault(field, strconv.Itoa(n), "is not 1 to "+strconv.Itoa(most), fix)
 	}
 }
 
-// duration looks at a time that 0 leaves out.
+// duration checks a time between least and most, or 0 for the default.
 func (c pipeCheck) duration(field string, d, least, most, unit time.Duration) {
 	if d != 0 && (d < least || d > most || d%unit != 0) {
 		c.fault(field, setting.FormatDuration(d), "is not "+setting.FormatDuration(least)+" to "+

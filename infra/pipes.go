@@ -11,89 +11,92 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/alarms"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Pipe has EventBridge Pipes read a stream, topic or queue. Exactly one of DynamoDB, Kinesis,
+// Pipe reads a stream, topic or queue with EventBridge Pipes. Exactly one of DynamoDB, Kinesis,
 // Kafka, RabbitMQ and ActiveMQ is set. Each record becomes one message, in the form that AWS
-// documents and docs/events.md names. The role has the rights that AWS documents for the source.
+// documents and docs/events.md names. Its role has the rights that AWS documents for the source.
 type Pipe struct {
-	// Name tells the pipes of a sink apart: 1 to 20 of a-z, 0-9 and -. It is in the names of its
-	// alarms. CloudFormation names the pipe itself. Another name makes another pipe.
+	// Name identifies the pipe within its sink: 1 to 20 of a-z, 0-9 and -. It is in the names of
+	// its alarms. CloudFormation names the pipe itself. If you change Name, CloudFormation makes
+	// another pipe.
 	Name string
 
 	// DynamoDB is the ARN of a table's stream, which must hold new images.
 	DynamoDB string
-	// Kinesis is the ARN of a stream, or of a consumer of one.
+	// Kinesis is the ARN of a stream, or of a consumer of a stream.
 	Kinesis string
-	// Kafka is a topic, in Amazon MSK or in a cluster of your own.
+	// Kafka is a topic in Amazon MSK, or in a cluster that you run.
 	Kafka *Kafka
 	// RabbitMQ and ActiveMQ are queues of Amazon MQ.
 	RabbitMQ, ActiveMQ *Broker
 
-	// Filters are event patterns, each a JSON object: a record that fits none is passed over for good.
-	// Default: every record is sent.
+	// Filters are event patterns, each a JSON object. The pipe drops a record that matches none of
+	// them, for good. Default: every record is sent.
 	Filters []string
-	// Batch is how many records at most one request to the queue carries, 1 to 10. Default 10.
+	// Batch is how many records a request to the queue has at most, 1 to 10. Default 10.
 	Batch int
-	// Window is how long a batch may gather, 0 to 5 minutes. Default 0. It adds to the time until a
-	// document is fresh.
+	// Window is how long the pipe may collect a batch, 0 to 5 minutes. Default 0. A document is
+	// written later by this time.
 	Window time.Duration
-	// From is where a new pipe begins. Default Oldest: with what the stream or topic still has. A queue
-	// of a broker has no place to begin.
+	// From is where a new pipe begins to read. Default Oldest: with the oldest record that the
+	// stream or topic still has. It does not apply to the queue of a broker.
 	From Beginning
 
-	// Retries is how often a pipe tries records of DynamoDB or Kinesis again that the queue does not
-	// take, 1 to 10,000. Default 0: as long as MaxAge says.
+	// Retries is how often a pipe retries records of DynamoDB or Kinesis that the queue did not
+	// accept, 1 to 10,000. Default 0: until MaxAge.
 	Retries int
-	// MaxAge is when it gives up on them, 1 minute to 7 days. Default 20 hours, because a stream keeps
-	// records for 24 unless told otherwise. The places of what it gives up on become dead letters.
+	// MaxAge is when the pipe stops retrying such records, 1 minute to 7 days. Default 20 hours,
+	// because a stream keeps records for 24 hours by default. For each batch that it skips, a dead
+	// letter says where in the stream the records are.
 	MaxAge time.Duration
 	// Parallel is how many batches of one shard of DynamoDB or Kinesis are read at once, 1 to 10.
 	// Default 1.
 	Parallel int
 
-	// Idle is how long the pipe may bring nothing before an alarm goes off, 5 minutes to 1 day, in
-	// whole minutes. Default 0: never. A pipe that AWS has stopped, or that cannot read its source,
-	// shows in no other way.
+	// Idle is how long the pipe may send nothing before an alarm goes off, 5 minutes to 1 day, in
+	// whole minutes. Default 0: never. No other alarm shows a pipe that AWS has stopped, or that
+	// cannot read its source.
 	Idle time.Duration
 }
 
 // Beginning is where a pipe begins to read.
 type Beginning string
 
-// The places to begin.
+// Where a pipe can begin: with the oldest record of the source, or with new records only.
 const (
 	Oldest Beginning = "TRIM_HORIZON"
 	Newest Beginning = "LATEST"
 )
 
-// Kafka is a topic. Cluster or Servers is set.
+// Kafka is a topic. Set either Cluster or Servers.
 type Kafka struct {
-	// Cluster is the ARN of a cluster of Amazon MSK. Without a secret the pipe shows its role (IAM).
+	// Cluster is the ARN of a cluster of Amazon MSK. Without SecretARN the pipe logs in with its
+	// role (IAM).
 	Cluster string
-	// Servers are the brokers of a cluster of your own, each host:port; at most three.
+	// Servers are the brokers of a cluster that you run, each host:port; at most three.
 	Servers []string
-	// Topic is its name.
-	Topic string
-	// Group is the consumer group. Default: one that the pipe makes for itself.
+	Topic   string
+	// Group is the consumer group. Default: the pipe creates a group for itself.
 	Group string
 
-	// SecretARN is a secret of Secrets Manager with what Login needs. Login says how it is used; a
-	// cluster of MSK takes SCRAM512 and ClientCertificate.
+	// SecretARN is a secret in Secrets Manager with the credentials. Login says how they are used.
+	// A cluster of MSK accepts SCRAM512 and ClientCertificate.
 	SecretARN string
 	Login     Login
-	// RootSecretARN is a secret with the certificate of the authority that signed those of Servers, if
-	// it is not a public one.
+	// RootSecretARN is a secret with the certificate of the authority that signed the certificates
+	// of Servers, if that authority is not a public one.
 	RootSecretARN string
-	// Vpc is where Servers are reached from. Default: by the internet. MSK's is its own.
+	// Vpc is the network from which the pipe reaches Servers. Default: the internet. A cluster of
+	// MSK has its own.
 	Vpc *Vpc
 }
 
 // Login is how a pipe logs in to Kafka.
 type Login string
 
-// The ways to log in.
+// How a pipe can log in.
 const (
 	SCRAM512          Login = "scram512"
 	SCRAM256          Login = "scram256"
@@ -105,21 +108,23 @@ const (
 type Broker struct {
 	ARN   string // the broker's
 	Queue string
-	// VirtualHost is RabbitMQ's. Default "/".
+	// VirtualHost is the virtual host of RabbitMQ. Default "/".
 	VirtualHost string
 	// SecretARN is a secret of Secrets Manager with username and password.
 	SecretARN string
 }
 
 const (
-	// maxPipeBatch is how many messages a request to SQS takes: a pipe takes no larger batch.
+	// maxPipeBatch is how many messages a request to SQS can have, and so the largest batch of a
+	// pipe.
 	maxPipeBatch = 10
-	// pipeMaxAge leaves four hours to read records again that a pipe gave up on.
+	// pipeMaxAge leaves four hours to read the skipped records from the stream again.
 	pipeMaxAge = 20 * time.Hour
 )
 
-// newPipe makes the pipe of an upstream. What a pipe of a stream gives up on goes to the
-// dead-letter queue. dlq makes a dead letter of it, which says which records they are.
+// newPipe makes the pipe of an upstream. A pipe of a stream reports the records that it skips to
+// the dead-letter queue. There dlq makes a dead letter of the report, which says which records they
+// are.
 func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 	queue := s.Queues.Of(lane)
 	scope := constructs.NewConstruct(s.scope, jsii.String("Pipe-"+p.Name))
@@ -142,10 +147,10 @@ func (s *Sink) newPipe(p *Pipe, lane flight.Lane) {
 	}
 }
 
-// piping is what every pipe of a stack is made of.
+// piping is the definition of a pipe, for any source and target.
 type piping struct {
 	says, source, target string
-	name                 *string // CloudFormation's choice where it is nil
+	name                 *string // nil: CloudFormation chooses it
 	rights               []right
 	filters              []string
 	from                 *awspipes.CfnPipe_PipeSourceParametersProperty
@@ -153,7 +158,7 @@ type piping struct {
 	to                   *awspipes.CfnPipe_PipeTargetParametersProperty
 }
 
-// in makes the pipe and its role. prefix is what their ids begin with.
+// in creates the pipe and its role. Their ids begin with prefix.
 func (p piping) in(scope constructs.Construct, prefix string) awspipes.CfnPipe {
 	role := newRole(scope, prefix+"PipeRole", p.says, service("pipes.amazonaws.com"), p.rights)
 	if len(p.filters) > 0 {
@@ -168,11 +173,11 @@ func (p piping) in(scope constructs.Construct, prefix string) awspipes.CfnPipe {
 	})
 }
 
-// streams reports whether the source has shards and sequence numbers. Only such pipes give up, and
-// may have a dead-letter queue.
+// streams reports whether the source has shards and sequence numbers. Only a pipe of such a source
+// can skip records, and may have a dead-letter queue.
 func (p *Pipe) streams() bool { return p.DynamoDB != "" || p.Kinesis != "" }
 
-// source is what CloudFormation calls the source.
+// source is CloudFormation's identifier of the source.
 func (p *Pipe) source() string {
 	switch {
 	case p.Kafka != nil && p.Kafka.Cluster != "":
@@ -185,10 +190,11 @@ func (p *Pipe) source() string {
 	return p.DynamoDB + p.Kinesis
 }
 
-// broker is the one that has the queue, nil for another source.
+// broker is the broker that has the queue, or nil if the source is not a broker.
 func (p *Pipe) broker() *Broker { return cmp.Or(p.RabbitMQ, p.ActiveMQ) }
 
-// encrypted is the service whose data a key of the customer's may encrypt, empty for none.
+// encrypted is the AWS service whose data a key of the customer may encrypt. It is empty if the
+// source has no such service.
 func (p *Pipe) encrypted() string {
 	switch {
 	case p.DynamoDB != "":
@@ -201,7 +207,7 @@ func (p *Pipe) encrypted() string {
 	return ""
 }
 
-// secrets are what the pipe reads to log in.
+// secrets lists the secrets that the pipe reads to log in.
 func (p *Pipe) secrets() []string {
 	switch {
 	case p.Kafka != nil:
@@ -227,14 +233,14 @@ func (p *Pipe) from() *string { return jsii.String(string(cmp.Or(p.From, Oldest)
 
 func (p *Pipe) maxAge() *float64 { return jsii.Number(cmp.Or(p.MaxAge, pipeMaxAge).Seconds()) }
 
-// retries is -1 for any number.
+// retries is -1 for an unlimited number.
 func (p *Pipe) retries() *float64 { return jsii.Number(cmp.Or(p.Retries, -1)) }
 
-// parameters are those of the source.
+// parameters are CloudFormation's parameters of the source.
 func (p *Pipe) parameters(dead string) *awspipes.CfnPipe_PipeSourceParametersProperty {
 	var all awspipes.CfnPipe_PipeSourceParametersProperty
 	letters := &awspipes.CfnPipe_DeadLetterConfigProperty{Arn: &dead}
-	halves := jsii.String("AUTOMATIC_BISECT") // one record that the queue does not take is found
+	halves := jsii.String("AUTOMATIC_BISECT") // finds the one record that the queue does not accept
 	switch {
 	case p.DynamoDB != "":
 		all.DynamoDbStreamParameters = &awspipes.CfnPipe_PipeSourceDynamoDBStreamParametersProperty{
@@ -282,7 +288,7 @@ func (p *Pipe) managed() *awspipes.CfnPipe_PipeSourceManagedStreamingKafkaParame
 		all.Credentials = &awspipes.CfnPipe_MSKAccessCredentialsProperty{SaslScram512Auth: &k.SecretARN}
 	case ClientCertificate:
 		all.Credentials = &awspipes.CfnPipe_MSKAccessCredentialsProperty{ClientCertificateTlsAuth: &k.SecretARN}
-	case SCRAM256, Plain: // Validate refuses them
+	case SCRAM256, Plain: // Validate refuses these
 	}
 	return all
 }
@@ -318,7 +324,7 @@ func (p *Pipe) selfManaged() *awspipes.CfnPipe_PipeSourceSelfManagedKafkaParamet
 	return all
 }
 
-// some is nil for nothing.
+// some returns nil for an empty text.
 func some(text string) *string {
 	if text == "" {
 		return nil
@@ -326,7 +332,7 @@ func some(text string) *string {
 	return &text
 }
 
-// readsStream is what a pipe does with a stream of DynamoDB.
+// readsStream is the right to read a stream of DynamoDB.
 func readsStream(arn string) []right {
 	return []right{
 		{
@@ -339,7 +345,7 @@ func readsStream(arn string) []right {
 	}
 }
 
-// rights are what AWS documents for the source, and no more:
+// rights are the rights that AWS documents for the source, and no more:
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-pipes-permissions.html
 func (p *Pipe) rights() []right {
 	var all []right
@@ -350,8 +356,9 @@ func (p *Pipe) rights() []right {
 		return readsKinesis(p.Kinesis)
 	case k != nil && k.Cluster != "":
 		all = append(all, right{
-			sid: "FindBrokers", actions: []string{"kafka:DescribeClusterV2", "kafka:GetBootstrapBrokers"},
-			resources: []string{k.Cluster},
+			sid: "FindCluster", actions: []string{"kafka:DescribeClusterV2"}, resources: []string{k.Cluster},
+		}, right{
+			sid: "FindBrokers", actions: []string{"kafka:GetBootstrapBrokers"}, resources: anything,
 		}, networkRights())
 		if k.SecretARN == "" {
 			all = append(all, k.readsTopic())
@@ -368,13 +375,13 @@ func (p *Pipe) rights() []right {
 	return append(all, right{
 		sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"}, resources: p.secrets(),
 	}, right{
-		// AWS names neither the group nor the stream.
+		// AWS documents neither the name of the log group nor that of its stream.
 		sid: "WriteLog", actions: []string{"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"},
 		resources: []string{arn("logs", "log-group:*")},
 	})
 }
 
-// readsKinesis is what a pipe does with a stream of Kinesis. A consumer's ARN begins with that of
+// readsKinesis is the right to read a stream of Kinesis. A consumer's ARN begins with the ARN of
 // its stream.
 func readsKinesis(source string) []right {
 	stream, _, consumer := strings.Cut(source, "/consumer/")
@@ -394,8 +401,8 @@ func readsKinesis(source string) []right {
 	return all
 }
 
-// readsTopic is what the pipe does in Kafka where it logs in as its role. The ARNs of topics and
-// groups have the cluster's name and id.
+// readsTopic is the right to read the topic, for a pipe that logs in with its role. The ARNs of
+// topics and groups contain the cluster's name and id.
 func (k *Kafka) readsTopic() right {
 	within := func(kind, name string) string {
 		return strings.Replace(k.Cluster, ":cluster/", ":"+kind+"/", 1) + "/" + name
@@ -409,7 +416,7 @@ func (k *Kafka) readsTopic() right {
 	}
 }
 
-// networkRights are for the network interfaces by which a pipe reaches brokers in a VPC.
+// networkRights are for the network interfaces through which a pipe reaches brokers in a VPC.
 func networkRights() right {
 	return right{
 		sid: "NetworkInterface", actions: []string{

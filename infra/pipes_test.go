@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/transition"
+	"github.com/lullhq/lull/internal/operator/transition"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// pipeOf is the pipe of that name in fullStack.
+// pipeOf returns the pipe with that name in fullStack.
 func pipeOf(t *testing.T, s *template, name string) resource {
 	t.Helper()
 	for _, r := range s.all("AWS::Pipes::Pipe") {
@@ -61,8 +61,8 @@ func TestAPipeReadsItsSourceIntoTheQueue(t *testing.T) {
 		pipe := pipeOf(t, s, name)
 		parameters := resource{Properties: fields(dig(pipe.Properties, "SourceParameters", tt.parameters))}
 		s.same(t, name, parameters, tt.want)
-		// SQS takes a batch apart into messages. A message group would make a queue of one document's
-		// messages wait for another's.
+		// SQS splits a batch into messages. With a message group, a queue would block the messages
+		// of one document behind those of another.
 		s.same(t, name, pipe, map[string]any{
 			"Source": tt.source, "Target": tt.target, "TargetParameters": nil, "Name": nil, "Enrichment": nil,
 		})
@@ -78,7 +78,7 @@ func TestAPipeReadsItsSourceIntoTheQueue(t *testing.T) {
 	})
 }
 
-// Whatever a pipe drops is seen: as a dead letter, or by an alarm before it drops it.
+// If a pipe drops a record, this is visible: as a dead letter, or by an alarm before it happens.
 func TestEveryPipeHasItsAlarms(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, fullStack)
@@ -102,7 +102,8 @@ func TestEveryPipeHasItsAlarms(t *testing.T) {
 	})
 }
 
-// One that AWS refuses, or makes and never runs, is refused before, with the field that is wrong.
+// A pipe that AWS would refuse, or create and never run, is refused by Validate, which names the
+// field.
 func TestFaultsOfPipesNameTheField(t *testing.T) {
 	t.Parallel()
 	kafka := func(k Kafka) Pipe { return Pipe{Name: "p", Kafka: &k} }
@@ -175,8 +176,8 @@ func TestFaultsOfPipesNameTheField(t *testing.T) {
 	}
 }
 
-// AWS replaces a pipe whose topic changes, which the schema says of a part of SourceParameters. No
-// name is in its way: the second one is made before the first one goes.
+// AWS replaces a pipe whose topic changes; the schema says so for a part of SourceParameters. Pipes
+// have no fixed name, so the new one can be created before the old one is deleted.
 func TestAPipeThatReadsSomethingElseIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a pipe", "other pipe"} {

@@ -11,104 +11,110 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// Props are what Lull is made from. Config is required, and AssetDir or Release; the zero value of
-// everything else is a good default.
+// Props configures Lull. Config is required, and either AssetDir or Release. Every other field may
+// be its zero value.
 type Props struct {
 	// Config are the settings, as LoadSettings reads them.
 	Config *Settings
-	// AssetDir is the folder with receive/bootstrap, index/KIND/bootstrap for each kind of sink that
-	// the settings name, prune/bootstrap and dlq/bootstrap: what `make build` and BuildFunctions make.
-	// With kinds of your own, name your program for all of them index/bootstrap.
+	// AssetDir is the folder with the programs, as `make build` and BuildFunctions write them:
+	// receive/bootstrap, prune/bootstrap, dlq/bootstrap, and index/KIND/bootstrap for each kind of
+	// sink that the settings name. If you link custom kinds, name your one program index/bootstrap:
+	// it serves all of them.
 	AssetDir string
-	// Release is where the functions come from without an AssetDir. Default: the release that this
-	// program is of, if it is of one.
+	// Release says where to download the functions if AssetDir is empty. Default: the release that
+	// the running program belongs to.
 	Release Release
-	// Architecture is what the functions are deployed as. Default ARM64, which costs a fifth less.
+	// Architecture is the instruction set of the functions. Default ARM64, which costs a fifth
+	// less.
 	Architecture Architecture
 
-	// Upstreams are who may send, and to which queue. Without any, only principals with
-	// sqs:SendMessage of their own can.
+	// Upstreams says who may send, and to which queue. If it is empty, only principals that have
+	// sqs:SendMessage by their own policies can send.
 	Upstreams []Upstream
-	// SinkARNs are the ARNs of sinks with auth.kind sigv4, by the sink's name, where its URL does
-	// not tell them.
+	// SinkARNs are the ARNs of sinks with auth.kind sigv4, by the sink's name. A sink needs one if
+	// its URL does not contain it.
 	SinkARNs map[string]string
-	// Vpc is where index runs. Default nil: outside of any.
+	// Vpc is the network that index runs in. Default nil: index is not in a VPC.
 	Vpc *Vpc
-	// Key encrypts queues, table and bucket. Default nil: keys that AWS owns. An imported key's
-	// policy must let the upstreams' services and this account's roles use it. It needs a stack
-	// with an environment (account and region).
+	// Key encrypts queues, table and bucket. Default nil: AWS owned keys. The policy of an imported
+	// key must allow its use by the services of the upstreams and by the roles of this account. Key
+	// needs a stack with an environment (account and region).
 	Key awskms.IKey
 
-	// ReadKeyARNs are KMS keys, by ARN, that encrypt what is read from elsewhere: the secrets of sinks
-	// (auth.secretARN) and pipes, the buckets of `payload.allow`, and the streams of pipes. Default none:
-	// keys that AWS manages.
+	// ReadKeyARNs are the ARNs of other KMS keys that index and pipes need for reading. They
+	// encrypt the secrets of sinks (auth.secretARN) and of pipes, the buckets of `payload.allow`,
+	// and the streams of pipes. Default none: such data has keys that AWS manages.
 	ReadKeyARNs []string
 
-	// Operators may assume the roles of the command line. Default: what the account's own policies
-	// allow to.
+	// Operators may assume the roles of the command line. Default: the principals that the
+	// account's own policies allow to do so.
 	Operators awsiam.IPrincipal
-	// CommitBus gets an event for each commit, where the settings say commitFeed. Default: the account's
-	// default bus.
+	// CommitBus receives an event for each commit, if the settings have commitFeed. Default: the
+	// account's default bus.
 	CommitBus awsevents.IEventBus
+	// FeedParallel is how many batches of one shard the commit feed's pipe reads at once, 1 to 10. The
+	// commits of one document stay in their order. Default 1.
+	FeedParallel int
 	// AlarmTopic is told when an alarm goes off and when it ends. Default nil: alarms are only seen
 	// in CloudWatch.
 	AlarmTopic awssns.ITopic
-	// Thresholds replace those of alarms, by the alarm's name without stack and sink, such as freshness
-	// or live-age. docs/runbook says the unit of each. Default: what the promises follow from.
+	// Thresholds replace the thresholds of alarms. The key is the alarm's name without stack and
+	// sink, such as freshness or live-age. docs/runbook says the unit of each. Default: derived
+	// from the promises of the design.
 	Thresholds map[string]float64
-	// Memory is the memory of functions in MB, 128 to 10,240, by function. Default: what they were
-	// measured with.
+	// Memory is the memory of functions in MB, 128 to 10,240, by function. Default: the size that
+	// lull was measured with.
 	Memory map[Function]int
 	// IndexConcurrency is the most invocations of index at once, for each sink: it is reserved, so that
 	// the other functions of the account keep theirs. Default 0: whatever the account has.
 	IndexConcurrency int
-	// Warm is how many reads and writes a second the table takes at once. Default zero: what a new
-	// table takes, about 12,000 units of reads and 4,000 of writes.
+	// Warm is how many reads and writes a second the table can serve without scaling up first.
+	// Default zero: that of a new table, about 12,000 units of reads and 4,000 of writes.
 	Warm Throughput
 	// LogLevel is DEBUG, INFO, WARN or ERROR. Default INFO. Metrics do not depend on it.
 	LogLevel string
-	// LogRetention is how long logs are kept. Default a month.
+	// LogRetention is how long logs are kept. Default one month.
 	LogRetention awslogs.RetentionDays
 
-	// Protect keeps the table from being deleted by hand; `infra/cmd` also keeps the stack from being
-	// deleted. Set it once the first deploy has succeeded: CloudFormation cannot take back a first
-	// deploy that failed where its stack or its table is protected. Default false: table, bucket and
-	// queues outlive the stack in any case.
+	// Protect prevents the deletion of the table; `infra/cmd` also prevents the deletion of the
+	// stack. Set it after the first deploy succeeded: CloudFormation cannot roll back a failed
+	// first deploy whose stack or table is protected. Default false. Without Protect, too, deleting
+	// the stack keeps table, bucket and queues.
 	Protect bool
-	// StateOnly builds the table, the bucket and the queues and nothing else: what `cdk import` takes
-	// from an earlier stack into a new one. Import, then deploy without it.
+	// StateOnly builds only the table, the bucket and the queues. `cdk import` can take these from
+	// an earlier stack into a new one. Import them, then deploy without StateOnly.
 	StateOnly bool
 
-	// Ephemeral is for tests: everything is deleted with the stack, and binaries of another
-	// architecture are accepted, because emulators run what the host can. Never set it where
-	// documents matter.
+	// Ephemeral is for tests. Everything is deleted with the stack. Programs of another
+	// architecture are accepted, because an emulator runs the host's. Never set it if the documents
+	// matter.
 	Ephemeral bool
-	// PlainHTTP leaves out the policies that demand TLS: an emulator that enforces IAM has an http
-	// endpoint. Only with Ephemeral.
+	// PlainHTTP leaves out the policies that demand TLS, for an emulator that enforces IAM and has
+	// an http endpoint. It needs Ephemeral.
 	PlainHTTP bool
 
 	fetched map[names.Program][]byte // the programs of the release, by Validate
-	// template makes a release's template: whose code the functions have. Their settings are in the
-	// environment then, and nothing is staged.
+	// template returns the code of each function for the template of a release; otherwise it is
+	// nil. With it, the settings are in the environment, and nothing is staged.
 	template func(names.Program) awslambda.Code
 }
 
-// Release is a release of lull, whose functions need no Go. They are kept in the user's cache
-// folder. A zip with another SHA-256 than the release says is never used.
+// Release is a release of lull. Its functions are downloaded, so Go is not needed, and kept in the
+// user's cache folder. A zip is refused if its SHA-256 differs from the release's list.
 type Release struct {
-	// Version is such as v0.1.0.
+	// Version is a version such as v0.1.0.
 	Version string
-	// Sum is the SHA-256 of the release's file SHA256SUMS, in hexadecimal. The release's page says
-	// it. Not needed in a program of that release.
+	// Sum is the SHA-256 of the release's file SHA256SUMS, in hexadecimal, as the release's page
+	// shows it. A program of the same release does not need it.
 	Sum string
-	// URL is the folder of the releases, with a folder for each version: https://HOST/PATH, or
-	// file:///FOLDER without a network. Default: where lull is released.
+	// URL is the folder of all releases, with a folder for each version: https://HOST/PATH, or
+	// file:///FOLDER without a network. Default: lull's own releases.
 	URL string
 }
 
@@ -124,37 +130,39 @@ const (
 	X86_64 Architecture = "x86_64"
 )
 
-// Upstream is one sender. Exactly one of Topic, Bus, Pipe and Sender is set.
+// Upstream is one sender of events. Exactly one of Topic, Bus, Pipe and Sender is set.
 type Upstream struct {
-	// Sink is whose queue it sends to. Default: the settings' defaultSink. Where a collection of that
-	// sink has several, a Topic, Bus or Pipe sends to all of their queues. A Sender, and a pipe of a
-	// broker's queue or with a Group of its own, cannot.
+	// Sink is the sink to whose queue it sends. Default: the setting defaultSink. If a collection
+	// of that sink has several sinks, a Topic, Bus or Pipe sends to the queues of all of them. A
+	// Sender, a pipe of a broker's queue, and a pipe with a Group cannot.
 	Sink string
 	// Lane is Live or Bulk. Default Live.
 	Lane Lane
 
-	// Topic is subscribed to, with raw delivery: message attributes such as lull-source arrive.
-	// Messages that cannot be delivered go to the dead-letter queue.
+	// Topic is an SNS topic that the queue subscribes to, with raw delivery, so that message
+	// attributes such as lull-source arrive. Messages that cannot be delivered go to the
+	// dead-letter queue.
 	Topic awssns.ITopic
-	// Envelope leaves SNS's envelope around the messages of Topic, which names the topic: what a rule
-	// under sources.<name>.match with topic needs. Attributes do not arrive then. It is so in any case
-	// where a rule names the topic's ARN; a topic of the same app has none yet, so say it here.
+	// Envelope keeps SNS's envelope around the messages of Topic. The envelope names the topic, so
+	// a rule with topic under sources.<name>.match needs it. Message attributes do not arrive then.
+	// lull sets Envelope itself if a rule names the topic's ARN. A topic of the same app has no ARN
+	// yet, so set Envelope for it.
 	Envelope bool
-	// Bus has a rule made with Pattern: events that match are sent whole.
+	// Bus is an event bus. A rule with Pattern sends each event that matches, unchanged.
 	Bus     awsevents.IEventBus
 	Pattern *awsevents.EventPattern
-	// Pipe has EventBridge Pipes read a stream, a topic of Kafka or a queue of a broker.
+	// Pipe reads a stream, a topic of Kafka or the queue of a broker with EventBridge Pipes.
 	Pipe *Pipe
 	// Sender sends directly: a role, an account, or a service such as S3.
 	Sender awsiam.IPrincipal
-	// SenderARN limits a Sender that is a service to one resource, such as the bucket that
-	// notifies. Required for services.
+	// SenderARN limits a Sender that is a service to one resource, such as the bucket that sends
+	// notifications. Required for services.
 	SenderARN string
 }
 
-// Vpc is where index runs, when the sink is only reached from there. The subnets need a way to
-// DynamoDB, S3, SQS, Step Functions and, with a secret, Secrets Manager: gateway and interface
-// endpoints, or NAT.
+// Vpc is the network that index runs in, if the sink can only be reached from there. The subnets
+// need access to DynamoDB, S3, SQS, Step Functions and, with a secret, Secrets Manager: through
+// gateway and interface endpoints, or NAT.
 type Vpc struct {
 	SubnetIDs        []string
 	SecurityGroupIDs []string
@@ -163,11 +171,11 @@ type Vpc struct {
 // architecture is Architecture or its default.
 func (p *Props) architecture() Architecture { return cmp.Or(p.Architecture, ARM64) }
 
-// sink is whose queue the upstream sends to.
+// sink is the sink to whose queue the upstream sends.
 func (u Upstream) sink(c *config.Config) string { return cmp.Or(u.Sink, c.DefaultSink) }
 
-// sinks are all sinks whose queues get what the upstream sends: those of every collection that its
-// sink shares with others.
+// sinks lists all sinks whose queues receive the upstream's events: the sinks of every collection
+// that the upstream's sink shares with others.
 func (u Upstream) sinks(c *config.Config) []string {
 	if u.one() {
 		return []string{u.sink(c)}
@@ -175,8 +183,8 @@ func (u Upstream) sinks(c *config.Config) []string {
 	return c.Companions(u.sink(c))
 }
 
-// one reports whether what the upstream sends can come to one queue only: it is sent there, or
-// taken out of a queue of somebody else's.
+// one reports whether the upstream can deliver to only one queue. That is so for a direct sender,
+// and for a pipe that consumes from a broker's queue or from a fixed consumer group.
 func (u Upstream) one() bool {
 	return u.Sender != nil || u.Pipe != nil && (u.Pipe.broker() != nil ||
 		u.Pipe.Kafka != nil && u.Pipe.Kafka.Group != "")

@@ -7,12 +7,11 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// newPruneRules run prune at its interval, and once when a deploy of this stack is complete. A run
-// that fails is not repeated: the next one is never far, and prune itself sees to it that there is
-// one at a time.
+// newPruneRules starts prune at its interval, and once after a deploy of this stack. A failed run
+// is not retried, because the next one follows soon. prune itself prevents two runs at a time.
 func (s *Sink) newPruneRules() {
 	prune := s.Functions[names.Prune].Alias
 	prune.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{
@@ -30,7 +29,7 @@ func (s *Sink) newPruneRules() {
 			jsii.Number(s.lull.props.Config.Lifecycle.PruneEvery.Minutes()))),
 		Targets: &[]awsevents.IRuleTarget{target},
 	})
-	// CloudFormation's own event, so that a deploy neither waits for prune nor fails with it.
+	// The event of CloudFormation starts it. So a deploy neither waits for prune nor fails with it.
 	awsevents.NewRule(s.scope, jsii.String("FirstPruneRule"), &awsevents.RuleProps{
 		RuleName:    jsii.String(s.names().FirstRule(s.Name)),
 		Description: jsii.String("lull: runs prune when a deploy is complete"),

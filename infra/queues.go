@@ -8,19 +8,19 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Queues are the three queues of a sink.
 type Queues struct {
-	Live awssqs.IQueue // the stack's own, or the one that the settings name
+	Live awssqs.IQueue // created by the stack, unless the settings name an existing one
 	Bulk awssqs.Queue
 	Dead awssqs.Queue
 }
 
-// Of is the queue of a lane.
+// Of returns the queue of a lane.
 func (q Queues) Of(l flight.Lane) awssqs.IQueue {
 	if l == flight.Bulk {
 		return q.Bulk
@@ -28,14 +28,14 @@ func (q Queues) Of(l flight.Lane) awssqs.IQueue {
 	return q.Live
 }
 
-// newQueues are the queues of a sink. They are standard queues: in a FIFO queue a held message
-// blocks its group.
+// newQueues creates the queues of a sink. They are standard queues, because in a FIFO queue a held
+// message blocks its group.
 func newQueues(scope constructs.Construct, p *Props, sink string) Queues {
 	c, n := p.Config, names.Of(p.Config)
 	dead := p.queue(n.DeadQueue(sink), c.Queues.DeadLetterRetention, deadVisibility)
 	q := Queues{Dead: awssqs.NewQueue(scope, jsii.String("Dead"), dead)}
-	// What SQS moves here is believed to have been tried. Without this, whoever may make a queue could
-	// have SQS move messages of theirs.
+	// dlq assumes that a message which SQS moves here has been tried. Without this policy, everyone
+	// who may create a queue could make SQS move messages here.
 	raw[awssqs.CfnQueue](q.Dead).SetRedriveAllowPolicy(map[string]any{
 		"redrivePermission": "byQueue",
 		"sourceQueueArns": []string{
@@ -76,11 +76,11 @@ func (p *Props) queue(name string, retention, visibility time.Duration) *awssqs.
 	return props
 }
 
-// keyReuse is how long SQS uses one data key: an hour costs a twelfth of the default's calls to
-// KMS.
+// keyReuse is how long SQS uses one data key. An hour needs a twelfth of the calls to KMS that the
+// default of 5 minutes needs.
 const keyReuse = time.Hour
 
-// seconds is a duration of whole seconds for CDK.
+// seconds converts a duration of whole seconds for CDK.
 func seconds(d time.Duration) awscdk.Duration {
 	return awscdk.Duration_Seconds(jsii.Number(d.Seconds()))
 }

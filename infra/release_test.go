@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
-	"github.com/lullhq/lull/internal/release/releasetest"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/deploy/release/releasetest"
 )
 
-// program is a program for a machine, as ELF numbers them.
+// program returns a program for a machine, by ELF's number.
 func program(t *testing.T, machine uint16) func(names.Program) []byte {
 	t.Helper()
 	return func(of names.Program) []byte {
@@ -28,11 +28,11 @@ func program(t *testing.T, machine uint16) func(names.Program) []byte {
 	}
 }
 
-// The functions of a release are staged like those that somebody built. (Not parallel: the cache
-// folder is an environment variable's.)
+// The functions of a release are staged like those of AssetDir. (Not parallel: an environment
+// variable sets the cache folder.)
 func TestFunctionsComeFromARelease(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	t.Setenv("HOME", t.TempDir()) // macOS has its cache folder there
+	t.Setenv("HOME", t.TempDir()) // on macOS the cache folder is below HOME
 	dir := t.TempDir()
 	const arm, x86 = 183, 62
 	sum, url := releasetest.Write(t, dir, "v0.1.0", "arm64", program(t, arm))
@@ -84,7 +84,7 @@ func TestFunctionsComeFromARelease(t *testing.T) {
 	}
 }
 
-// A module that has lull in its module cache builds the functions without a clone.
+// A module with lull in its module cache can build the functions without a clone.
 func TestFunctionsAreBuiltFromAModuleThatRequiresLull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles four programs")
@@ -105,6 +105,13 @@ func TestFunctionsAreBuiltFromAModuleThatRequiresLull(t *testing.T) {
 		"replace github.com/lullhq/lull => "+root+"\n\nrequire github.com/lullhq/lull v0.0.0\n"))
 	if err := BuildFunctions("dist", ARM64); err == nil || !strings.Contains(err.Error(), "go get -tool") {
 		t.Errorf("without tools: got %v, want what to run", err)
+	}
+	// For a module that requires lull the go command reads more go.mod files than for lull. A new machine
+	// has not fetched them.
+	graph := exec.Command("go", "mod", "graph")
+	graph.Dir = root
+	if said, err := graph.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
 	}
 	for _, f := range names.Functions() {
 		get := exec.Command("go", "get", "-tool", functionsPath+string(f.Program("opensearch")))

@@ -16,7 +16,7 @@ import (
 type right struct {
 	sid       string // letters and digits
 	actions   []string
-	resources []string // without any, no role has the right
+	resources []string // if it is empty, the role does not get the right
 	// only are conditions: operator, key, values.
 	only map[string]any
 }
@@ -24,8 +24,8 @@ type right struct {
 // anything is for actions that AWS does not grant on single resources.
 var anything = []string{"*"}
 
-// newRole is a role with these rights and no others. Its policy is inline, so that role and rights
-// come and go together.
+// newRole makes a role with these rights and no others. The policy is inline, so that role and
+// rights are created and deleted together.
 func newRole(scope constructs.Construct, id, description string, trusted awsiam.IPrincipal,
 	rights []right,
 ) awsiam.Role {
@@ -53,21 +53,21 @@ func document(rights []right) awsiam.PolicyDocument {
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
 }
 
-// service is an AWS service as a principal, on behalf of this account only.
+// service is an AWS service as a principal, limited to calls on behalf of this account.
 func service(name string) awsiam.IPrincipal {
 	return awsiam.NewServicePrincipal(jsii.String(name), &awsiam.ServicePrincipalOpts{
 		Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": awscdk.Aws_ACCOUNT_ID()}},
 	})
 }
 
-// objects are the objects of the bucket below prefixes.
+// objects are the ARNs of the bucket's objects below prefixes.
 func (l *Lull) objects(prefixes ...string) []string {
 	return every(prefixes, func(prefix string) string { return *l.Bucket.BucketArn() + "/" + prefix + "*" })
 }
 
-// mayList is the right to list the bucket. Whoever reads an object that may be gone needs it:
-// without it S3 answers "denied" for a missing one. Limited to prefixes it would not serve, because
-// a request for an object has none.
+// mayList is the right to list the bucket. A function needs it to read an object that may not
+// exist: without the right, S3 answers "access denied" for a missing object. A limit to prefixes
+// would not work, because a request for an object has no prefix.
 func (l *Lull) mayList() right {
 	return right{sid: "List", actions: []string{"s3:ListBucket"}, resources: []string{*l.Bucket.BucketArn()}}
 }
@@ -85,16 +85,17 @@ func (l *Lull) waiting(sid string) right {
 	}
 }
 
-// What a role does with the customer's key. A message or an object is written with a data key, and
-// read by decrypting that. Only DynamoDB encrypts with the key itself, in the name of who writes.
+// The actions on the customer's key that a role needs. SQS and S3 write with a data key, and
+// decrypt that key to read. Only DynamoDB encrypts with the customer's key itself, in the name of
+// the writer.
 var (
 	decrypts = []string{"kms:Decrypt", "kms:DescribeKey"}
 	seals    = []string{"kms:Decrypt", "kms:GenerateDataKey"}
 	rewrites = []string{"kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"}
 )
 
-// key is the right to use the customer's key through the services that encrypt with it, none where
-// there is no such key.
+// key is the right to use the customer's key through the services that encrypt with it. It is empty
+// if there is no such key.
 func (l *Lull) key(sid string, actions []string, services ...string) []right {
 	if l.props.Key == nil {
 		return nil
@@ -102,12 +103,12 @@ func (l *Lull) key(sid string, actions []string, services ...string) []right {
 	return []right{through(sid, actions, []string{*l.props.Key.KeyArn()}, services...)}
 }
 
-// keys are the customer's key as who writes rows, messages and objects needs it.
+// keys are the rights that a writer of rows, messages and objects needs on the customer's key.
 func (l *Lull) keys() []right {
 	return append(l.key("UseKey", seals, "dynamodb", "s3", "sqs"), l.key("UseTableKey", rewrites, "dynamodb")...)
 }
 
-// through is a right on keys that only these services may use in the role's name.
+// through is a right on keys that is limited to calls by these services in the role's name.
 func through(sid string, actions, keys []string, services ...string) right {
 	via := every(services, func(service string) string {
 		return service + "." + *awscdk.Aws_REGION() + "." + *awscdk.Aws_URL_SUFFIX()
@@ -118,7 +119,7 @@ func through(sid string, actions, keys []string, services ...string) right {
 	}
 }
 
-// arn is the ARN of a resource of this account and region, from its name alone.
+// arn builds the ARN of a resource of this account and region from its name.
 func arn(service, resource string) string {
 	return strings.Join([]string{
 		"arn", *awscdk.Aws_PARTITION(), service, *awscdk.Aws_REGION(),

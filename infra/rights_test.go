@@ -7,14 +7,16 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// roles writes every role of a stack, with every statement, for people.
+// roles writes all roles of a stack, with every statement, as readable text.
 func roles(s *template) string {
 	var b strings.Builder
 	byPath := make(map[string]resource)
@@ -38,7 +40,7 @@ func roles(s *template) string {
 	return b.String()
 }
 
-// only is a statement's condition.
+// only writes the condition of a statement.
 func (s *template) only(statement map[string]any) string {
 	if statement["Condition"] == nil {
 		return ""
@@ -50,7 +52,7 @@ func (s *template) only(statement map[string]any) string {
 	return " only " + string(text)
 }
 
-// Whoever changes a right reads it here, and so does whoever reviews it.
+// The golden files list all rights, so that a change of a right is seen in the review.
 func TestRightsAreThoseThatWereReviewed(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack} {
@@ -71,7 +73,7 @@ func TestRightsAreThoseThatWereReviewed(t *testing.T) {
 	}
 }
 
-// What Validate computes of a stack's limits is what the stack has, or a little more: REVIEW W4.
+// The sizes that Validate computes are those of the stack, or a little larger: REVIEW W4.
 func TestLimitsAreThoseOfTheStack(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack} {
@@ -87,10 +89,41 @@ func TestLimitsAreThoseOfTheStack(t *testing.T) {
 		if got > policy || stack == fullStack && got < policy*8/10 {
 			t.Errorf("%s: the operator's policy has %d characters, computed as %d", stack, got, policy)
 		}
+		for _, sink := range sinks {
+			s, most := stackOf(t, stack), indexStatements // and lists, which are short here
+			if got := policySize(t, s, "/Sink-"+sink+"/IndexRole"); got > most {
+				t.Errorf("%s: the policy of index of %s has %d characters, computed as %d", stack, sink, got, most)
+			}
+		}
 		resources := stackResources + sinkResources*len(sinks) + upstreams
 		if got := len(s.Resources); got > resources || got < resources-10 {
 			t.Errorf("%s: %d resources, computed as %d", stack, got, resources)
 		}
+	}
+}
+
+// The places of the settings have as many characters in the policy as Validate counts.
+func TestPlacesAreCountedAsTheyAreInThePolicy(t *testing.T) { // not parallel: only one test may load jsii
+	places := []config.BucketPrefix{
+		{Bucket: "bodies", Prefix: "published/"}, {Bucket: "bodies", Prefix: `a "quoted" folder/`}, {Bucket: "drafts"},
+	}
+	c := deployable("places")
+	c.Payload.Allow = places
+	s := &Sink{Name: "search", lull: &Lull{props: &Props{Config: c}}}
+	got := 0
+	for _, r := range s.references() {
+		if len(r.resources) == 0 { // no role has it
+			continue
+		}
+		text, err := json.Marshal(r.resources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(regexp.MustCompile(`\$\{Token\[[^]]*\]\}`).ReplaceAllString(strings.Trim(string(text), "[]"), "aws-us-gov"))
+	}
+	got += 2 // a comma behind the last text of either list
+	if want := placesSize(places); got != want {
+		t.Errorf("the places have %d characters, counted as %d", got, want)
 	}
 }
 
@@ -116,7 +149,7 @@ func policySize(t *testing.T, s *template, path string) int {
 	return 0
 }
 
-// Inline policies of roles are all there are: nothing that CDK adds by itself, no managed policies.
+// Roles have one inline policy and nothing else: no managed policies, and nothing that CDK adds.
 func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack, testStack} {
@@ -137,7 +170,7 @@ func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 	}
 }
 
-// IAM takes no policy with two statements of a name: the deployment would fail.
+// IAM refuses a policy that has two statements with the same name, so the deploy would fail.
 func TestStatementsOfARoleHaveNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack, serverlessStack} {
@@ -152,8 +185,8 @@ func TestStatementsOfARoleHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// The headers for a source and for an enricher are secrets that only index reads, and index reads
-// no others.
+// The headers for sources and enrichers are secrets that only index reads, and index reads no other
+// secrets.
 func TestOnlyIndexReadsTheSecretsOfHeaders(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -170,8 +203,10 @@ func TestOnlyIndexReadsTheSecretsOfHeaders(t *testing.T) {
 	}
 }
 
-// unnamed are the actions that AWS grants on no single resource.
+// unnamed are the actions that AWS does not grant on single resources: the service authorization
+// reference lists no resource type for them. A statement that names a resource grants none of them.
 var unnamed = []string{
+	"kafka:GetBootstrapBrokers",
 	"cloudwatch:GetMetricData", "dynamodb:ListStreams", "kinesis:ListStreams",
 	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
 	"ec2:DescribeNetworkInterfaces",
@@ -189,13 +224,14 @@ func TestWildcardsStandOnlyWhereAWSHasNone(t *testing.T) {
 				if strings.Contains(action, "*") {
 					t.Errorf("%s may do %s", g.role, action)
 				}
-				if slices.Contains(g.on, "*") && !slices.Contains(unnamed, action) {
-					t.Errorf("%s may %s on everything", g.role, action)
+				if slices.Contains(g.on, "*") != slices.Contains(unnamed, action) {
+					t.Errorf("%s may %s on %q, want \"*\" if, and only if, AWS has no resource for it", g.role, action, g.on)
 				}
 			}
 			for _, resource := range g.on {
 				star := strings.Index(resource, "*")
-				// The end of a key below a prefix, or a stream of a log group.
+				// A star is allowed for the end of a key below a prefix, and for the streams of a
+				// log group.
 				if star < 0 || resource == "*" || strings.HasSuffix(resource, ":*") ||
 					strings.Contains(resource[:star], "/") {
 					continue

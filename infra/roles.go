@@ -8,13 +8,13 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// consume is what the mapping does in the function's name.
+// consume lists the calls that an event source mapping makes in the function's name.
 var consume = []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 
-// rights are what a sink's function may do: what its code calls, no more.
+// rights are the rights of a sink's function: exactly the calls of its code.
 func (s *Sink) rights(f names.Function) []right {
 	var all []right
 	switch f {
@@ -34,14 +34,14 @@ func (s *Sink) rights(f names.Function) []right {
 	})
 }
 
-// logARN is the log group of a function, with its streams.
+// logARN is the ARN of a function's log group, with its streams.
 func (s *Sink) logARN(f names.Function) string {
 	return arn("logs", "log-group:"+s.names().FunctionLog(s.Name, f)+":*")
 }
 
-// receiveRights: read and admit rows, write manifests and scheduled events, start flights, send
-// dead letters. It also sends again with a delay what is due within minutes, and backs visibility
-// off while the table is out of reach.
+// receiveRights allows receive to read and admit rows, write manifests and scheduled events, start
+// flights, and send dead letters. receive also sends an event again with a delay if it is due
+// within minutes. While the table is unreachable, it extends the visibility of messages.
 func (s *Sink) receiveRights() []right {
 	return append([]right{
 		{
@@ -49,7 +49,7 @@ func (s *Sink) receiveRights() []right {
 			resources: arns(s.Queues.Live, s.Queues.Bulk),
 		},
 		{sid: "SendDeadLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
-		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),
+		s.lull.table("Rows", "dynamodb:BatchGetItem"), s.writeRows(names.Receive),
 		{
 			sid: "PutFlights", actions: []string{"s3:PutObject"},
 			resources: s.lull.objects(s3.FlightPrefix, s3.SchedulePrefix),
@@ -58,8 +58,8 @@ func (s *Sink) receiveRights() []right {
 	}, append(s.lull.archive("Archive", "s3:PutObject"), s.references()...)...)
 }
 
-// indexRights: read, claim and commit rows, read, continue and delete flights, extend and delete
-// messages, write to the sink.
+// indexRights allows index to read, claim and commit rows, and to read, continue and delete
+// flights. It also allows index to extend and delete messages, and to write to the sink.
 func (s *Sink) indexRights() []right {
 	return slices.Concat([]right{
 		{
@@ -67,7 +67,7 @@ func (s *Sink) indexRights() []right {
 			resources: arns(s.Queues.Live, s.Queues.Bulk),
 		},
 		{sid: "SendDeadLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
-		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),
+		s.lull.table("Rows", "dynamodb:BatchGetItem"), s.writeRows(names.Index),
 		{
 			sid: "Flights", actions: []string{"s3:DeleteObject", "s3:GetObject"},
 			resources: s.lull.objects(s3.FlightPrefix),
@@ -81,8 +81,10 @@ func (s *Sink) indexRights() []right {
 	}, s.references(), s.fetchRights(), s.writeRights(), s.enrichRights(), s.headerRights(), s.lull.props.Vpc.rights())
 }
 
-// pruneRights: scan, collect, enqueue, redrive, park what cannot be enqueued, and have index
-// compare a sample with the sink. No other function may scan.
+// pruneRights allows prune to scan rows, delete old ones, enqueue and redrive events, and park
+// events that cannot be enqueued. It also allows prune to start index for a comparison with the
+// sink. No other function may scan. prune may change the rows of all sinks: one prune makes the
+// pass for every sink, and for sinks that the settings no longer have.
 func (s *Sink) pruneRights() []right {
 	return []right{
 		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Scan",
@@ -99,7 +101,7 @@ func (s *Sink) pruneRights() []right {
 	}
 }
 
-// dlqRights: judge by the row, park, return what never ran.
+// dlqRights allows dlq to read rows, to park dead letters, and to send events back that never ran.
 func (s *Sink) dlqRights() []right {
 	return append([]right{
 		{
@@ -107,24 +109,25 @@ func (s *Sink) dlqRights() []right {
 			resources: arns(s.Queues.Dead),
 		},
 		{sid: "Return", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
-		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"),
+		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem"), s.writeRows(names.DLQ),
 		{sid: "Park", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.DeadPrefix)},
 	}, s.references()...)
 }
 
-// startFlights names the state machines by their names: they name the function in turn.
+// startFlights names the state machines as text. A reference would be circular, because they refer
+// to the function.
 func (s *Sink) startFlights() right {
 	return right{sid: "StartFlights", actions: []string{"states:StartExecution"}, resources: s.machineARNs()}
 }
 
-// references are the places in S3 that messages may point to, as the settings list them. Their
-// buckets may be listed, so that an object which is gone is told from one that is denied: the first
-// is a dead letter, the second waits for an operator.
+// references are the places in S3 that messages may point to, as the settings list them. Listing
+// their buckets is allowed, because only then does S3 distinguish a missing object from a denied
+// one. A missing object makes a dead letter, a denied one waits for an operator.
 func (s *Sink) references() []right {
 	return s.loadRights("References", s.lull.props.Config.Payload.Allow)
 }
 
-// loadRights are those to load objects, and to be told that there is none.
+// loadRights allows reading objects, and seeing that an object does not exist.
 func (s *Sink) loadRights(what string, places []config.BucketPrefix) []right {
 	if len(places) == 0 {
 		return nil
@@ -144,7 +147,7 @@ func (s *Sink) loadRights(what string, places []config.BucketPrefix) []right {
 	}
 }
 
-// fetchRights are what index needs to fetch documents from buckets.
+// fetchRights allows index to fetch documents from buckets.
 func (s *Sink) fetchRights() []right {
 	var places []config.BucketPrefix
 	for _, name := range sortedKeys(s.lull.props.Config.Sources) {
@@ -157,8 +160,8 @@ func (s *Sink) fetchRights() []right {
 	return s.loadRights("Fetched", places)
 }
 
-// headerRights are what index needs for the headers of its requests to sources and enrichers. It is
-// one statement: IAM takes no policy with two of a name.
+// headerRights allows index to read the headers of its requests to sources and enrichers. It is one
+// statement, because IAM refuses a policy with two statements of one name.
 func (s *Sink) headerRights() []right {
 	c := s.lull.props.Config
 	var secrets []string
@@ -174,7 +177,7 @@ func (s *Sink) headerRights() []right {
 	return s.secretRights("Headers", notEmpty(slices.Compact(secrets)))
 }
 
-// secretRights are those to read secrets.
+// secretRights allows reading secrets.
 func (s *Sink) secretRights(what string, secrets []string) []right {
 	if len(secrets) == 0 {
 		return nil
@@ -185,8 +188,8 @@ func (s *Sink) secretRights(what string, secrets []string) []right {
 	}
 }
 
-// writeRights are what index needs for its sink: its credentials, or the sink itself where requests
-// are signed.
+// writeRights allows index to write to its sink: to read the credentials, or to call the sink if
+// requests are signed.
 func (s *Sink) writeRights() []right {
 	settings, arn := s.lull.props.Config.Sinks[s.Name], s.lull.props.sinkARN(s.Name)
 	switch {
@@ -199,8 +202,9 @@ func (s *Sink) writeRights() []right {
 	case settings.Auth.Service == "aoss":
 		return []right{{sid: "WriteSink", actions: []string{"aoss:APIAccessAll"}, resources: []string{arn}}}
 	}
-	// The bulk request, and a document that was written before, by which index tells whose fault a
-	// refusal is. The greeting probes a sink after an outage. The last says what a name stands for.
+	// The first statement is for the bulk request, and for reading a document that was written
+	// before: that shows index whether the sink or the document causes a refusal. The second is for
+	// the greeting, which probes a sink after an outage, and for resolving the name of an index.
 	return []right{
 		{
 			sid: "WriteSink", actions: []string{"es:ESHttpPost"},
@@ -213,7 +217,7 @@ func (s *Sink) writeRights() []right {
 	}
 }
 
-// enrichRights are what index needs for the enrichers of its collections that are functions.
+// enrichRights allows index to call those enrichers of its collections that are functions.
 func (s *Sink) enrichRights() []right {
 	var functions []string
 	for _, c := range s.lull.props.Config.Enriched(s.Name) {
@@ -224,13 +228,13 @@ func (s *Sink) enrichRights() []right {
 	return []right{{sid: "AskEnrichers", actions: []string{"lambda:InvokeFunction"}, resources: functions}}
 }
 
-// otherKeys is the right to read what keys of somebody else's encrypt.
+// otherKeys is the right to read data that is encrypted with keys which are not lull's.
 func (s *Sink) otherKeys(sid, service string) right {
 	return through(sid, decrypts, s.lull.props.ReadKeyARNs, service)
 }
 
-// rights are for the network interface of a function in a VPC, which Lambda manages in the
-// function's name.
+// rights are for the network interface of a function in a VPC. Lambda manages it in the function's
+// name.
 func (v *Vpc) rights() []right {
 	if v == nil {
 		return nil
@@ -244,7 +248,7 @@ func (v *Vpc) rights() []right {
 	}}
 }
 
-// notEmpty are the texts that are not empty.
+// notEmpty removes the empty texts.
 func notEmpty(texts []string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }

@@ -3,11 +3,11 @@ package infra
 import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// What a stack outside of this module needs of the internal packages, under names that it may use.
+// The types of internal packages that a stack outside of this module needs.
 type (
 	// Settings are lull.yaml, read.
 	Settings = config.Config
@@ -33,8 +33,8 @@ const (
 	DLQ     = names.DLQ
 )
 
-// LoadSettings reads lull.yaml. The faults of the text come all at once; Props.Validate looks for
-// contradictions.
+// LoadSettings reads lull.yaml. It reports all faults of the text at once. Props.Validate finds
+// contradictions between settings.
 func LoadSettings(path string) (*Settings, error) {
 	c, err := yamlfile.Load(path)
 	if err != nil {
@@ -43,5 +43,5 @@ func LoadSettings(path string) (*Settings, error) {
 	return &c, nil
 }
 
-// Faults takes apart an error of LoadSettings or Props.Validate.
+// Faults splits an error of LoadSettings or Props.Validate.
 func Faults(err error) []*Fault { return config.Faults(err) }

@@ -13,23 +13,23 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// Sink is everything that serves one sink, apart from what serves another's, so that a dead sink
-// fills no queue but its own.
+// Sink holds all resources that serve one sink. Each sink has its own, so that an unreachable sink
+// fills only its own queue.
 type Sink struct {
 	Name      string
 	Queues    Queues
 	Functions map[names.Function]*Deployed
-	// Machines are the state machines: the setting flight.kind says which ones executions take.
+	// Machines are the state machines. The setting flight.kind says which of them flights use.
 	Machines map[config.FlightKind]awsstepfunctions.CfnStateMachine
 
 	lull  *Lull
 	scope constructs.Construct
 }
 
-// newSink builds one sink's part of the stack.
+// newSink makes the resources of one sink.
 func newSink(l *Lull, name string, code assets) *Sink {
 	s := &Sink{
 		Name: name, lull: l, scope: constructs.NewConstruct(l.Construct, jsii.String("Sink-"+name)),
@@ -58,29 +58,30 @@ func every[A, B any](list []A, f func(A) B) []B {
 	return out
 }
 
-// sinkNames are the sinks in a stable order.
+// sinkNames lists the sinks in a stable order.
 func sinkNames(c *config.Config) []string { return slices.Sorted(maps.Keys(c.Sinks)) }
 
 func (s *Sink) names() names.Names { return names.Of(s.lull.props.Config) }
 
-// machineARN is a state machine's ARN from its name: the functions name the machine, which names a
-// function.
+// machineARN builds a state machine's ARN from its name. A reference would be circular, because the
+// machine refers to a function that needs this ARN.
 func (s *Sink) machineARN(kind config.FlightKind) string {
 	return arn("states", "stateMachine:"+s.names().StateMachine(s.Name, kind))
 }
 
-// machineARNs are those of both: a flight that the other kind began goes on in this one.
+// machineARNs lists both state machines: the functions may start either, and a flight that began in
+// one may continue in the other.
 func (s *Sink) machineARNs() []string { return every(machineKinds, s.machineARN) }
 
-// Endpoints that AWS gives to domains and collections. A custom endpoint says nothing about what is
-// behind it.
+// The host names that AWS gives to domains and collections. A custom endpoint does not show which
+// domain or collection it belongs to.
 var (
 	domainHost = regexp.MustCompile(
 		`^(?:search|vpc)-([a-z][a-z0-9-]{2,27})-[a-z0-9]{26}\.(?:aos\.)?([a-z0-9-]+)\.(?:es\.amazonaws\.com(?:\.cn)?|on\.aws)$`)
 	collectionHost = regexp.MustCompile(`^([a-z0-9]{3,40})\.([a-z0-9-]+)\.aoss\.amazonaws\.com(?:\.cn)?$`)
 )
 
-// sinkARN is the ARN of a sink that takes signed requests: as it is given, or as its address tells.
+// sinkARN is the ARN of a sink that accepts signed requests: from Props.SinkARNs, or from its URL.
 func (p *Props) sinkARN(sink string) string {
 	if given := p.SinkARNs[sink]; given != "" {
 		return given
@@ -90,8 +91,8 @@ func (p *Props) sinkARN(sink string) string {
 		":")
 }
 
-// sinkResource is what an address tells of the domain or collection behind it; all empty where it
-// tells nothing.
+// sinkResource reads the domain or collection from the sink's address. All results are empty if the
+// address does not contain it.
 func sinkResource(address string) (service, region, resource string) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/dynamodb"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// newTable is the table `shards`: paid by request, with point-in-time recovery, and the one index,
-// which only dead letters and scheduled events are in.
+// newTable creates the table `shards`: billed by request, with point-in-time recovery, and one
+// index, which contains only dead letters and scheduled events.
 func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 	if name := p.Config.Table; name != "" {
 		return awsdynamodb.TableV2_FromTableName(scope, jsii.String("Table"), jsii.String(name))
@@ -31,6 +31,8 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 			PartitionKey:   text(dynamodb.IndexPartition),
 			SortKey:        text(dynamodb.IndexSort),
 			ProjectionType: awsdynamodb.ProjectionType_ALL,
+			// The index has its own capacity: a warm table would wait for a cold index.
+			WarmThroughput: p.Warm.warm(),
 		}},
 		Billing:             awsdynamodb.Billing_OnDemand(nil),
 		Encryption:          encryption,
@@ -45,8 +47,8 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 	})
 }
 
-// stream is what the table's stream says of a change: the row before and after, because only the
-// two of them say whether it was a commit.
+// stream says what the table's stream records for a change. The commit feed needs the row before
+// and after, because only both together show whether the change was a commit.
 func (p *Props) stream() awsdynamodb.StreamViewType {
 	if !p.Config.CommitFeed {
 		return ""
@@ -54,7 +56,7 @@ func (p *Props) stream() awsdynamodb.StreamViewType {
 	return awsdynamodb.StreamViewType_NEW_AND_OLD_IMAGES
 }
 
-// warm is nil where nothing is asked for.
+// warm returns nil if no throughput is set.
 func (t Throughput) warm() *awsdynamodb.WarmThroughput {
 	if t == (Throughput{}) {
 		return nil
@@ -64,12 +66,12 @@ func (t Throughput) warm() *awsdynamodb.WarmThroughput {
 	}
 }
 
-// removal is what becomes of what holds state when the stack goes.
+// removal says what happens to the resources that hold state when the stack is deleted.
 func (p *Props) removal() awscdk.RemovalPolicy {
 	if p.Ephemeral {
 		return awscdk.RemovalPolicy_DESTROY
 	}
-	// A first deploy that fails takes what it made with it: what stayed would keep its name, and the
-	// next deploy would fail on that.
+	// A failed first deploy deletes what it created. Otherwise the resources would keep their
+	// names, and the next deploy would fail because the names are in use.
 	return awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/lullhq/lull/internal/aws/reach"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink/opensearch"
 )
@@ -24,12 +25,12 @@ import (
 // templateSink is the name of the only sink of the template.
 const templateSink = "search"
 
-// templateKind is the kind of the template's sink unless a parameter says otherwise. The stacks
-// that are merged have this kind: what they are made of is the same for the other ones.
+// templateKind is the kind of the template's sink unless a parameter names another. The stacks that
+// are merged have this kind, because their resources are the same for every kind.
 const templateKind = opensearch.Name
 
-// Texts that stand for parameters where the construct wants a text of its own, and what replaces
-// them. Nothing else in a template has these texts.
+// Placeholders for parameters, used if the construct requires a text. finish replaces them. No
+// other text of a template contains them.
 const (
 	forStack      = "lull-stack-parameter"
 	forDomain     = "arn:aws:es:eu-west-1:111122223333:domain/lull-sink-parameter"
@@ -39,29 +40,29 @@ const (
 )
 
 var placeholders = strings.NewReplacer(
-	"${", "${!", // what looks like a parameter and is none
+	"${", "${!", // looks like a parameter, but is not one
 	forStack, "${Stack}", forDomain, "${SinkArn}", forCollection, "${SinkArn}", forSecret, "${SecretArn}",
 )
 
-// templateSettings are the settings of the template, as its functions read them. All others have
-// the default of the release, of which the template is made too.
+// templateSettings are the settings that the template gives its functions. All other settings have
+// the release's defaults, from which the template is made, too.
 const templateSettings = `{"stack":"${Stack}","sources":${Sources},"collections":${Collections},"sinks":{"` +
 	templateSink + `":{"kind":"${Kind}","url":"${SinkUrl}","index":"${Index}",${Serverless}` +
 	`"versions":${Versions},"applyDelay":"${ApplyDelay}","auth":${AuthSettings}}}}`
 
-// templateCan is what the sink can do, which functions that do not link its kind read from the
-// settings: all of them must reckon with the same lease.
+// templateCan returns the capabilities of the sink. A function that does not link the sink's kind
+// reads them from the settings, so that all functions compute the same lease.
 func templateCan(serverless bool) (versions, applyDelay string) {
 	can := config.Sink{Kind: templateKind, Options: opensearch.Settings{Serverless: serverless}}.Capabilities()
 	return strconv.FormatBool(can.Versions), setting.FormatDuration(can.ApplyDelay)
 }
 
-// templateAuth are the settings of auth by what the parameters say.
+// templateAuth builds the settings of auth from the parameters.
 var templateAuth = either("HasSecret", sub(`{"kind":"${Auth}","secretARN":"${SecretArn}"}`),
 	either("IsDomain", `{"kind":"sigv4","service":"es"}`,
 		either("IsServerless", `{"kind":"sigv4","service":"aoss"}`, `{"kind":"none"}`)))
 
-// templateParameters are what the template takes.
+// templateParameters are the parameters of the template.
 var templateParameters = map[string]any{
 	"Stack": parameter("String", "The prefix of every name; like the setting stack", "lull",
 		map[string]any{"AllowedPattern": "^[a-z][a-z0-9-]{0,31}$"}),
@@ -83,7 +84,7 @@ var templateParameters = map[string]any{
 	"Service": parameter("String", "For sigv4: es for a domain, aoss for a serverless collection", "es",
 		map[string]any{"AllowedValues": []string{"es", "aoss"}}),
 	"SinkArn": parameter("String", "For sigv4: the ARN of the domain or the collection", "",
-		map[string]any{"AllowedPattern": "^$|" + sinkARNPattern.String()}),
+		map[string]any{"AllowedPattern": "^$|" + reach.Engine.Pattern()}),
 	"SecretArn": parameter(
 		"String",
 		"For basic and key: the ARN of a secret with the fields username and password, "+
@@ -130,7 +131,7 @@ func parameter(kind, description string, otherwise any, more map[string]any) map
 	return p
 }
 
-// An option is something that a stack made from the template has under a condition.
+// option is a variant of the stack that the template contains under a condition.
 type option struct {
 	name, condition string
 	when            any
@@ -163,7 +164,8 @@ var templateOptions = []option{
 		p.AlarmTopic = awssns.Topic_FromTopicArn(s, jsii.String("AlarmTopic"), taken(s, "AlarmTopic").ValueAsString())
 	}},
 	{
-		// With one of the two alone, Lambda refuses: index must not run outside of the VPC instead.
+		// The condition holds if either list is set. Lambda refuses a VPC with only one of them.
+		// Without this error, index would run outside of the VPC unnoticed.
 		"vpc", "HasVpc", not(both(isEmpty("SubnetIds"), isEmpty("SecurityGroupIds"))),
 		func(p *Props, s awscdk.Stack) {
 			p.Vpc = &Vpc{
@@ -191,7 +193,7 @@ var templateOptions = []option{
 	},
 }
 
-// taken is a parameter that the construct itself refers to.
+// taken creates a parameter that the construct refers to.
 func taken(s awscdk.Stack, name string) awscdk.CfnParameter {
 	kind, _ := templateParameters[name].(map[string]any)["Type"].(string)
 	p := awscdk.NewCfnParameter(s, jsii.String("Parameter"+name), &awscdk.CfnParameterProps{Type: &kind})
@@ -215,10 +217,11 @@ func (p *Props) authenticate(auth config.Auth, arn string) {
 	}
 }
 
-// Template is the template of a release, for those who do not write a CDK app in Go. It is what
-// NewLull makes, with parameters. The functions' zips lie in a bucket that a parameter names. They
-// read their settings from the environment. Template makes every option's stack, and puts what
-// differs under the option's condition. So the template says what the construct says.
+// Template returns the template of a release, for users who do not write a CDK app in Go. It is the
+// stack that NewLull makes, with parameters. The functions' zips are in a bucket that a parameter
+// names, and the functions read their settings from the environment. Template synthesises the stack
+// of every option, and puts the differences under the option's condition. So the template cannot
+// differ from the construct.
 func Template(version string) ([]byte, error) {
 	if !release.IsVersion(version) {
 		return nil, fmt.Errorf(
@@ -255,8 +258,8 @@ func Template(version string) ([]byte, error) {
 	return finish(out)
 }
 
-// templateStack synthesises the stack with one option. Each has an app of its own, because ids
-// follow from the stack's.
+// templateStack synthesises the stack with one option. Each option has its own app, because logical
+// ids depend on the stack.
 func templateStack(dir, version string, o option) (template map[string]any, err error) {
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: &dir, AnalyticsReporting: jsii.Bool(false)})
 	stack := awscdk.NewStack(app, jsii.String("lull"), &awscdk.StackProps{
@@ -290,8 +293,8 @@ func templateStack(dir, version string, o option) (template map[string]any, err 
 	return template, err
 }
 
-// unversioned lets each alias follow the newest code. A version's id would have to change with the
-// parameters, and CloudFormation has no way to say so.
+// unversioned makes each alias refer to the newest code. The id of a version would have to change
+// with the parameters, which CloudFormation cannot express.
 func unversioned(template map[string]any) {
 	resources, _ := template["Resources"].(map[string]any)
 	for name, v := range resources {
@@ -306,7 +309,7 @@ func unversioned(template map[string]any) {
 	}
 }
 
-// finish puts the parameters in the place of what stands for them.
+// finish replaces the placeholders by parameters, and adds the parameters and rules.
 func finish(template map[string]any) ([]byte, error) {
 	resources, ok := template["Resources"].(map[string]any)
 	if !ok {
@@ -345,7 +348,7 @@ func finish(template map[string]any) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// templateRules name what is missing before anything is made.
+// templateRules report missing parameters before any resource is created.
 var templateRules = map[string]any{
 	"DomainNeedsARN":   rule("Auth", "sigv4", isSet("SinkArn"), "Auth sigv4 needs SinkArn"),
 	"PasswordNeedsARN": rule("Auth", "basic", isSet("SecretArn"), "Auth basic needs SecretArn"),
@@ -356,7 +359,7 @@ var templateRules = map[string]any{
 		"Kind opensearch takes Auth none, basic or sigv4"),
 }
 
-// rule asserts something where a parameter has a value.
+// rule asserts a condition if the parameter has the given value.
 func rule(name, value string, assert any, says string) map[string]any {
 	return map[string]any{
 		"RuleCondition": equals(ref(name), value),
@@ -366,12 +369,12 @@ func rule(name, value string, assert any, says string) map[string]any {
 
 func sub(text string) any { return map[string]any{"Fn::Sub": text} }
 
-// replaced puts parameters in the place of what stands for them, in every text.
+// replaced replaces the placeholders by parameters, in every text of v.
 func replaced(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			if name != "Fn::Sub" { // ours: its text is finished
+			if name != "Fn::Sub" { // our own, and complete
 				v[name] = replaced(inner)
 			}
 		}

@@ -16,8 +16,8 @@ func copyOf(v map[string]any) (out map[string]any, err error) {
 	return out, err
 }
 
-// merge puts into a template what a variant of base has differently, under a condition. Below
-// depth 2 are resources and outputs, which may have conditions of their own.
+// merge adds to a template what differs between base and variant, under a condition. Depth 1 holds
+// resources and outputs, which have conditions of their own.
 func merge(into, base, variant map[string]any, condition string, depth int) error {
 	for name, v := range variant {
 		b, known := base[name]
@@ -86,7 +86,8 @@ func mergeValue(into, base, variant any, condition string, depth int) (any, erro
 	return either(condition, variant, into), nil
 }
 
-// mergeList adds what a variant's list has more than base's. Nothing may be missing.
+// mergeList adds the items that a variant's list has in addition to base's. It fails if one of
+// base's items is missing.
 func mergeList(into, base, variant []any, condition string) ([]any, error) {
 	has := func(list []any, item any) bool {
 		return slices.ContainsFunc(list, func(e any) bool { return reflect.DeepEqual(e, item) })
@@ -104,7 +105,7 @@ func mergeList(into, base, variant []any, condition string) ([]any, error) {
 	return into, nil
 }
 
-// intrinsic reports whether a value is a function of CloudFormation.
+// intrinsic reports whether a value is a CloudFormation function.
 func intrinsic(v map[string]any) bool {
 	for name := range v {
 		return len(v) == 1 && (name == "Ref" || strings.HasPrefix(name, "Fn::"))

@@ -19,7 +19,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// filled is a template with values for its parameters, as CloudFormation makes a stack of it.
+// filled is a template with values for its parameters. It evaluates the template as CloudFormation
+// does.
 type filled struct {
 	parameters map[string]any
 	conditions map[string]any
@@ -27,8 +28,8 @@ type filled struct {
 
 type nothing struct{}
 
-// as is a value of a template, which is JSON: where it is something else the test fails by what
-// follows.
+// as converts a value of a template, which is JSON. It returns the zero value for another type; the
+// test then fails at the use of the value.
 func as[T any](v any) T {
 	t, _ := v.(T)
 	return t
@@ -59,7 +60,7 @@ func (f filled) value(v any) any {
 	return v
 }
 
-// function is the value of a function of CloudFormation, if it is one that needs no AWS.
+// function evaluates a CloudFormation function, if that needs no call to AWS.
 func (f filled) function(v map[string]any) (any, bool) {
 	pair := func(name string) []any { list, _ := v[name].([]any); return list }
 	switch {
@@ -81,7 +82,7 @@ func (f filled) function(v map[string]any) (any, bool) {
 		return f.value(pair("Fn::Not")[0]) != true, true
 	case v["Fn::And"] != nil:
 		return f.value(pair("Fn::And")[0]) == true && f.value(pair("Fn::And")[1]) == true, true
-	case v["Fn::Join"] != nil: // of texts only, as CDK joins them too
+	case v["Fn::Join"] != nil: // only of texts, because CDK joins them, too
 		args := pair("Fn::Join")
 		list, ok := f.value(args[1]).([]any)
 		var texts []string
@@ -131,7 +132,7 @@ func (f filled) function(v map[string]any) (any, bool) {
 	return nil, false
 }
 
-// resources are those whose condition holds, with their values.
+// resources returns the resources whose condition holds, with their values.
 func (f filled) resources(of map[string]any) map[string]any {
 	out := make(map[string]any)
 	for name, v := range of {
@@ -155,8 +156,8 @@ const (
 	ownSecret     = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:search-AbCdEf"
 )
 
-// With whatever parameters, the template is the stack that the construct makes of the same
-// settings, and its functions read those settings.
+// For any parameters, the template makes the same stack as the construct with the same settings,
+// and its functions read those settings.
 func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 	stackOf(t, plainStack) // starts the runtime
 	text, err := Template("v0.1.0")
@@ -262,7 +263,7 @@ func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 	}
 }
 
-// directStack is what the construct makes of the settings that the parameters say.
+// directStack makes the stack with the construct, from settings that have the parameters' values.
 func directStack(t *testing.T, set func(*Props, awscdk.Stack)) (template map[string]any, settings config.Config) {
 	t.Helper()
 	template, err := templateStack(t.TempDir(), "v0.1.0", option{name: "direct", set: func(p *Props, s awscdk.Stack) {
@@ -306,7 +307,7 @@ func compare(t *testing.T, name string, got, want map[string]any, settings confi
 	}
 }
 
-// differences are the places where two values differ. The order of a list means nothing.
+// differences lists the places in which two values differ. The order in a list does not matter.
 func differences(at string, got, want any) (all []string) {
 	g, isMap := got.(map[string]any)
 	w, alike := want.(map[string]any)
@@ -342,7 +343,7 @@ func differences(at string, got, want any) (all []string) {
 	return nil
 }
 
-// checkFunction looks at what a function of the template has of its own, and takes it away.
+// checkFunction checks the properties that only the template's functions have, and removes them.
 func checkFunction(t *testing.T, name string, got, want map[string]any, settings config.Config) {
 	t.Helper()
 	code := as[map[string]any](got["Code"])
@@ -361,7 +362,7 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 		s, _ := v.(string)
 		size += len(name) + len(s)
 	}
-	// All functions of a sink reckon with one lease, and only index links the sink's kind.
+	// All functions of a sink compute the same lease, although only index links the sink's kind.
 	unlinked := strings.ReplaceAll(text, `"kind":"`+settings.Sinks[templateSink].Kind+`"`, `"kind":"elsewhere"`)
 	if c, err := config.ParseDeployed([]byte(unlinked)); err != nil {
 		t.Errorf("%s: a function without the kind refuses %s: %v", name, text, err)
@@ -380,8 +381,8 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 	variables[lambda.EnvSettings] = forSettings
 }
 
-// What the construct refuses, the template does not deploy as something else: CloudFormation or
-// Lambda refuses it.
+// If the construct refuses a value, the template does not deploy something else for it:
+// CloudFormation or Lambda refuses it.
 func TestTheTemplateTakesNoParameterThatTheConstructRefuses(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string][]string{

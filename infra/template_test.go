@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
 // template is a synthesised stack.
@@ -31,7 +31,7 @@ type resource struct {
 	Metadata            map[string]any
 }
 
-// all are the resources of a type, by logical id.
+// all returns the resources of a type, by logical id.
 func (s *template) all(kind string) map[string]resource {
 	found := make(map[string]resource)
 	for id, r := range s.Resources {
@@ -42,7 +42,7 @@ func (s *template) all(kind string) map[string]resource {
 	return found
 }
 
-// named is the resource of a type whose property has that value.
+// named returns the resource of a type whose property has that value.
 func (s *template) named(t *testing.T, kind, property, value string) resource {
 	t.Helper()
 	for _, r := range s.all(kind) {
@@ -54,7 +54,8 @@ func (s *template) named(t *testing.T, kind, property, value string) resource {
 	return resource{}
 }
 
-// text writes a value for people: references by what they refer to, joins joined.
+// text writes a value as readable text: a reference as the name of its resource, a join as one
+// text.
 func (s *template) text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -86,7 +87,7 @@ func (s *template) text(v any) string {
 	return string(text)
 }
 
-// reference is a resource by its name, or by its path in the stack where it has none.
+// reference is the name of a resource, or its path in the stack if it has no name.
 func (s *template) reference(id string) string {
 	r, ok := s.Resources[id]
 	if !ok {
@@ -105,25 +106,25 @@ func (s *template) reference(id string) string {
 	return "{" + strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource") + "}"
 }
 
-// items is a list, nil where the value is none.
+// items returns a list, or nil if the value is not a list.
 func items(v any) []any {
 	list, _ := v.([]any)
 	return list
 }
 
-// word is a text, empty where the value is none.
+// word returns a text, or an empty one if the value is not a text.
 func word(v any) string {
 	text, _ := v.(string)
 	return text
 }
 
-// number is a number, 0 where the value is none.
+// number returns a number, or 0 if the value is not a number.
 func number(v any) float64 {
 	n, _ := v.(float64)
 	return n
 }
 
-// fields is an object, nil where the value is none.
+// fields returns an object, or nil if the value is not an object.
 func fields(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
@@ -146,7 +147,8 @@ func dig(v any, path ...any) any {
 	return v
 }
 
-// same compares what is at each path with what is wanted: with a text as [template.text] writes it.
+// same compares the value at each path with the wanted one. It compares texts as [template.text]
+// writes them.
 func (s *template) same(t *testing.T, what string, r resource, want map[string]any) {
 	t.Helper()
 	for path, value := range want {
@@ -169,7 +171,7 @@ func (s *template) same(t *testing.T, what string, r resource, want map[string]a
 	}
 }
 
-// statements are the statements of a policy document.
+// statements returns the statements of a policy document.
 func statements(document any) []map[string]any {
 	var all []map[string]any
 	for _, s := range items(dig(document, "Statement")) {
@@ -186,7 +188,7 @@ type grant struct {
 	statement   map[string]any
 }
 
-// grants are the statements of all roles.
+// grants returns the statements of all roles.
 func (s *template) grants() []grant {
 	var all []grant
 	for _, r := range s.all("AWS::IAM::Role") {
@@ -212,8 +214,8 @@ func (s *template) texts(v any) []string {
 	return all
 }
 
-// alias is the alias that a mapping calls, zero where it calls none. CDK takes the function's name
-// out of the alias's ARN and puts the alias's name behind it.
+// alias is the alias that a mapping calls, or zero if it calls none. CDK splits the function's name
+// from the alias's ARN and adds the alias's name.
 func (s *template) alias(mapping resource) resource {
 	id := word(dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 0, "Fn::Select", 1, "Fn::Split", 1, "Ref"))
 	if r := s.Resources[id]; r.Type == "AWS::Lambda::Alias" &&

@@ -16,19 +16,18 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/transition"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/transition"
 )
 
-// state is what a stack may be deployed from: plainStack with something changed.
+// state is a stack that a deploy may start from or lead to: plainStack with one change.
 type state struct {
-	settings string // a file below testdata; otherwise plainStack's
+	settings string // a file below testdata; empty for plainStack's settings
 	change   func(stack awscdk.Stack, p *Props)
 	region   string // empty for a stack of any region
 }
 
-// states are the stacks that docs/transitions.md is about. They have the names of plainStack,
-// unless they are another stack.
+// states are the stacks of docs/transitions.md. Unless noted, they have plainStack's names.
 var states = map[string]state{
 	"every setting, old": {settings: "settings-old.yaml"},
 	"every setting, new": {settings: "settings-new.yaml"},
@@ -87,11 +86,11 @@ func encrypted(id string) func(awscdk.Stack, *Props) {
 	}
 }
 
-// stateSettings are the settings that each state was made from.
+// stateSettings are the settings of each state.
 var stateSettings = make(map[string]*config.Config)
 
-// synthStates synthesises every state, each in an app of its own: the ids of some resources hold
-// that of their stack.
+// synthStates synthesises every state in its own app, because the ids of some resources contain the
+// id of their stack.
 func synthStates() (map[string]*template, error) {
 	made := make(map[string]*template)
 	for i, name := range slices.Sorted(maps.Keys(states)) {
@@ -124,7 +123,7 @@ func synthStates() (map[string]*template, error) {
 	return made, nil
 }
 
-// stateOf is a synthesised state, or another test's stack, as CloudFormation sees it.
+// stateOf returns a state, or a stack of another test, in the form that package transition reads.
 func stateOf(t *testing.T, name string) transition.Template {
 	t.Helper()
 	all := make(map[string]transition.Resource)
@@ -137,8 +136,8 @@ func stateOf(t *testing.T, name string) transition.Template {
 	return transition.Template{Resources: all}
 }
 
-// deploys are the actions of a deploy on what is not made anew by every deploy, such as versions of
-// functions.
+// deploys lists what a deploy does with each resource. It leaves out the resources that every
+// deploy replaces, such as versions of functions.
 func deploys(t *testing.T, from, to string) map[transition.Action][]string {
 	t.Helper()
 	did := make(map[transition.Action][]string)
@@ -150,22 +149,22 @@ func deploys(t *testing.T, from, to string) map[transition.Action][]string {
 	return did
 }
 
-// The schemas are those of every type that any stack has: without one, a comparison would take
-// every change for one in place.
+// There must be a schema for each type that a stack has. Without the schema, the comparison would
+// take every change for an update in place.
 func TestEveryTypeOfResourceHasItsSchema(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{plainStack, fullStack, serverlessStack, standardStack, stateStack} {
 		for id, r := range stackOf(t, name).Resources {
 			if _, ok := transition.Schemas()[r.Type]; !ok {
-				t.Errorf("%s is of the type %s: add it to internal/transition/schemas.py", id, r.Type)
+				t.Errorf("%s is of the type %s: add it to internal/operator/transition/schemas.py", id, r.Type)
 			}
 		}
 	}
 }
 
-// A property that can only be set when a resource is made never changes under the name that the
-// resource has: CloudFormation refuses such a deploy. And nothing takes the name of something that
-// the same deploy removes.
+// A property that can only be set at creation never changes while the resource keeps its name,
+// because CloudFormation refuses such a deploy. And no resource takes the name of one that the same
+// deploy removes.
 func TestCreateOnlyPropertiesNeverChangeUnderAFixedName(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(
@@ -182,14 +181,14 @@ func TestCreateOnlyPropertiesNeverChangeUnderAFixedName(t *testing.T) {
 	}
 }
 
-// What docs/transitions.md says of each transition, from a stack with the defaults.
+// Each transition of docs/transitions.md, from a stack with the defaults, does what the page says.
 func TestTransitionsDoWhatTheirPageSays(t *testing.T) {
 	t.Parallel()
 	inPlace := []transition.Action{transition.Updated}
 	for name, tt := range map[string]struct {
 		from, to string
 		want     []transition.Action
-		only     []string // the types that are made, replaced or removed
+		only     []string // the types of the resources that are created, replaced or removed
 	}{
 		"every option but a VPC and a key": {plainStack, "every option", inPlace, nil},
 		"flight.kind to standard":          {plainStack, "Standard flights", inPlace, nil},
@@ -236,7 +235,7 @@ func TestTransitionsDoWhatTheirPageSays(t *testing.T) {
 	}
 }
 
-// The table of rules that `lull config diff` has says of the stack what the templates say.
+// The rules that `lull config diff` uses agree with the templates.
 func TestSettingsRulesSayWhatTheTemplatesSay(t *testing.T) {
 	t.Parallel()
 	stackOf(t, plainStack) // makes the settings
@@ -258,7 +257,7 @@ func TestSettingsRulesSayWhatTheTemplatesSay(t *testing.T) {
 			for _, m := range []map[transition.Action]bool{want, got} {
 				maps.DeleteFunc(m, func(_ transition.Action, is bool) bool { return !is })
 			}
-			// Another stack has all of its resources under other names, whatever else it has.
+			// In a stack with another name, every resource has another name, too.
 			if !maps.Equal(got, want) && !(got[transition.Replaced] && want[transition.Replaced]) {
 				t.Errorf(
 					"from %s to %s: the rules say %v, the templates %v",
@@ -272,14 +271,14 @@ func TestSettingsRulesSayWhatTheTemplatesSay(t *testing.T) {
 	}
 }
 
-// A setting that no test changes could replace anything.
+// A setting that no test changes might replace a resource without notice.
 func TestTransitionsChangeEverySetting(t *testing.T) {
 	t.Parallel()
-	stackOf(t, plainStack) // makes the settings
+	stackOf(t, plainStack) // this makes the settings
 	never := []string{
 		"stack",                           // another name
 		"table", "sinks.<name>.liveQueue", // existing ones
-		"sinks.<name>.kind",                                                                      // there is one that can be deployed
+		"sinks.<name>.kind",                                                                      // only one kind can be deployed
 		"sinks.<name>.versions",                                                                  // follows from the kind
 		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", "sinks.<name>.auth.keyEnv", // cannot be deployed
 		"collections.<name>.enrich.headers.env",
@@ -297,8 +296,8 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 	}
 }
 
-// Import takes a resource by what its schema calls its identifier, and only a type that can be read
-// and listed: REVIEW W1.
+// Import identifies a resource by the property that its schema names, and supports only types that
+// can be read and listed: REVIEW W1.
 func TestWhatIsImportedHasTheIdentifierOfItsSchema(t *testing.T) {
 	t.Parallel()
 	for id, r := range stackOf(t, stateStack).Resources {
@@ -310,8 +309,8 @@ func TestWhatIsImportedHasTheIdentifierOfItsSchema(t *testing.T) {
 	}
 }
 
-// What settings cannot reach needs no fault: with as many sinks as a stack has room for, outputs
-// and the environment of a function stay below their limits.
+// Some limits need no fault, because settings cannot reach them. With as many sinks as a stack has
+// room for, the outputs and the environment of a function stay below their limits.
 func TestNoSettingReachesALimitWithoutAFault(t *testing.T) {
 	t.Parallel()
 	one, two := stackOf(t, plainStack), stackOf(t, "another sink")

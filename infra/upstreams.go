@@ -15,8 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// newUpstreams let upstream systems send: through a topic, a bus or a pipe, or directly. All but
-// the last reach the queue of every sink of the collections (ADR 0049).
+// newUpstreams lets upstream systems send: through a topic, a bus or a pipe, or directly. All but a
+// direct sender reach the queue of every sink of the collections (ADR 0049).
 func (l *Lull) newUpstreams() {
 	subscribed := map[string]bool{}
 	for i, u := range l.props.Upstreams {
@@ -45,7 +45,7 @@ func (u Upstream) enveloped(c *config.Config) bool {
 	return u.Envelope || u.Topic != nil && slices.Contains(matchedTopics(c), *u.Topic.TopicArn())
 }
 
-// matchedTopics are the topics that match rules name.
+// matchedTopics lists the topics that match rules name.
 func matchedTopics(c *config.Config) (arns []string) {
 	for _, s := range c.Sources {
 		for _, m := range s.Match {
@@ -57,9 +57,10 @@ func matchedTopics(c *config.Config) (arns []string) {
 	return arns
 }
 
-// subscribe has the topic's messages delivered, raw: with their attributes, without an envelope. Or
-// not raw: then a rule can ask for the topic. What SNS cannot deliver goes to the dead-letter
-// queue, from where dlq sends it to the live queue as a message that never ran.
+// subscribe delivers the topic's messages to the queue. Raw delivery has message attributes and no
+// envelope. Without raw delivery, the envelope names the topic for match rules. If SNS cannot
+// deliver a message, it sends the message to the dead-letter queue. From there dlq sends it to the
+// live queue, as a message that never ran.
 func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
 		RawMessageDelivery: jsii.Bool(raw),
@@ -67,9 +68,9 @@ func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	}))
 }
 
-// follow has a rule of the bus send what matches the pattern, and what it cannot deliver to the
-// dead-letter queue. The policies are our own: CDK's target lets any account's rules send to an
-// encrypted queue.
+// follow adds a rule to the bus that sends the events which match the pattern. Events that the rule
+// cannot deliver go to the dead-letter queue. The queue policies are our own, because CDK's target
+// would allow the rules of any account to send to an encrypted queue.
 func (s *Sink) follow(i int, u Upstream, queue awssqs.IQueue) {
 	id := fmt.Sprintf("Upstream%d", i)
 	rule := awsevents.NewRule(s.scope, jsii.String(id), &awsevents.RuleProps{
@@ -88,7 +89,7 @@ func (s *Sink) follow(i int, u Upstream, queue awssqs.IQueue) {
 	}
 }
 
-// admit lets a principal send to the queue, and nothing else.
+// admit allows a principal to send to the queue, and nothing else.
 func admit(i int, u Upstream, queue awssqs.IQueue) {
 	var only map[string]any
 	if u.SenderARN != "" {

@@ -1,8 +1,8 @@
 // Command cmd synthesises the CloudFormation template of a lull stack.
 //
-// It is what `cdk deploy --app` runs, and runs without the CDK command line too: CDK_OUTDIR says
-// where to write. Everything it may be told is listed by -help. Faults are printed all at once,
-// before anything is synthesised.
+// `cdk deploy --app` runs it. It also runs without the CDK command line: CDK_OUTDIR says where to
+// write. -help lists all its options. Faults are printed all at once, before anything is
+// synthesised.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 	"github.com/lullhq/lull/infra"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/release"
 	_ "github.com/lullhq/lull/sink/builtin/local" // to tell a sink in one process from a kind that does not exist
 )
 
@@ -40,7 +40,7 @@ func main() {
 
 // run synthesises the stack, or says why not.
 func run(lookup func(string) (string, bool)) error {
-	defer jsii.Close() // importing CDK unpacks its runtime, even where nothing is synthesised
+	defer jsii.Close() // importing CDK unpacks its runtime, even if nothing is synthesised
 	if path, _ := lookup(optTemplate.env); path != "" {
 		if err := needNode(lookup); err != nil {
 			return err
@@ -51,7 +51,7 @@ func run(lookup func(string) (string, bool)) error {
 	if o == nil {
 		return err
 	}
-	if err := errors.Join(err, o.props.Validate(), needNode(lookup)); err != nil {
+	if err := errors.Join(err, o.validate(), needNode(lookup)); err != nil {
 		return err
 	}
 	dir, _ := lookup(envOutDir) // CDK itself would take a folder for temporary files
@@ -74,7 +74,7 @@ func run(lookup func(string) (string, bool)) error {
 	return os.WriteFile(filepath.Join(*out.Directory(), "import.json"), text, 0o600)
 }
 
-// needNode says that Node is missing, before CDK panics. JSII_NODE names another program for it.
+// needNode returns an error if Node is missing, before CDK panics. JSII_NODE names another program.
 func needNode(lookup func(string) (string, bool)) error {
 	program, _ := lookup(envNode)
 	if _, err := exec.LookPath(cmp.Or(program, "node")); err != nil {
@@ -83,7 +83,7 @@ func needNode(lookup func(string) (string, bool)) error {
 	return nil
 }
 
-// writeTemplate writes the template of the release that is named, otherwise of this program's own.
+// writeTemplate writes the template of the named release, otherwise of this program's release.
 func writeTemplate(path string, lookup func(string) (string, bool)) error {
 	version, _ := lookup(optRelease.env)
 	template, err := infra.Template(cmp.Or(version, release.Own()))
@@ -93,8 +93,8 @@ func writeTemplate(path string, lookup func(string) (string, bool)) error {
 	return os.WriteFile(path, template, 0o644)
 }
 
-// build makes the stack. What only CDK can make of the options is made here, after they were found
-// to be good; the upstreams among it are judged then.
+// build makes the stack. It turns the valid options into CDK constructs, and then validates the
+// upstreams among them.
 func (o *options) build(app awscdk.App) (*infra.Lull, error) {
 	c := o.props.Config
 	stack := awscdk.NewStack(app, jsii.String(c.Stack), &awscdk.StackProps{
@@ -104,13 +104,21 @@ func (o *options) build(app awscdk.App) (*infra.Lull, error) {
 		TerminationProtection: jsii.Bool(o.props.Protect),
 	})
 	o.complete(stack)
-	if err := o.props.Validate(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	return infra.NewLull(stack, "Lull", o.props), nil
 }
 
-// report prints every fault on a line of its own.
+// validate finds the faults of the Props, for the stack's region and account.
+func (o *options) validate() error {
+	if o.env == nil {
+		return o.props.Validate()
+	}
+	return o.props.ValidateIn(*o.env.Account, *o.env.Region)
+}
+
+// report prints each fault on a separate line.
 func report(w io.Writer, err error) {
 	var lines []string
 	for _, e := range config.Apart(err) {

@@ -21,8 +21,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/infra"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // option is one setting of the app, as an environment variable or as CDK context (`cdk deploy
@@ -103,6 +103,10 @@ var (
 		"LULL_WARM_THROUGHPUT", "warmThroughput", "",
 		"READS,WRITES a second that the table takes at once, where a new table's are too few",
 	}
+	optFeedParallel = option{
+		"LULL_FEED_PARALLEL", "feedParallel", "0",
+		"how many batches of one shard the commit feed reads at once, 1 to 10; 0 for one",
+	}
 	optLogLevel = option{"LULL_LOG_LEVEL", "logLevel", "INFO", "DEBUG, INFO, WARN or ERROR"}
 	optProtect  = option{
 		"LULL_PROTECT", "protect", "false",
@@ -120,7 +124,7 @@ var allOptions = []option{
 	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optTemplate, optArchitecture,
 	optTopics, optBus, optSources, optSenders, optBuckets, optStreams, optSinkARNs, optSubnets, optGroups,
 	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds, optMemory, optConcurrency,
-	optWarm, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
+	optWarm, optFeedParallel, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
 // Variables that the CDK command line sets.
@@ -132,7 +136,7 @@ const (
 	envNode    = "JSII_NODE" // jsii's own
 )
 
-// options are the settings of the app, before CDK has made anything of them.
+// options are the settings of the app, before they become CDK constructs.
 type options struct {
 	props *infra.Props
 	env   *awscdk.Environment
@@ -143,7 +147,7 @@ type options struct {
 	key, operators, topic    string
 }
 
-// target is an upstream of one of the options of upstreams, and where it sends.
+// target is an upstream, and the sink and lane to which it sends.
 type target struct {
 	option
 	sink string
@@ -152,8 +156,8 @@ type target struct {
 }
 
 // read takes the options from the environment and from CDK's context; the environment wins. It
-// returns the options beside the faults that it found in them, so that those of the settings can be
-// looked for too; without settings there are no options.
+// returns the options together with their faults, so that the caller can also look for faults in
+// the settings. Without settings there are no options.
 func read(lookup func(string) (string, bool)) (*options, error) {
 	context, err := contextOf(lookup)
 	if err != nil {
@@ -183,6 +187,7 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 			}),
 			Memory:           pairs[infra.Function](&r, optMemory, "FUNCTION=MB", strconv.Atoi),
 			IndexConcurrency: r.count(optConcurrency, r.get(optConcurrency)),
+			FeedParallel:     r.count(optFeedParallel, r.get(optFeedParallel)),
 			Warm:             r.warm(), LogLevel: strings.ToUpper(r.get(optLogLevel)),
 			ReadKeyARNs: r.list(optReadKeys),
 			Protect:     r.flag(optProtect), StateOnly: r.flag(optStateOnly),
@@ -208,7 +213,7 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 	return o, errors.Join(r.errs...)
 }
 
-// check looks at what Props cannot tell before CDK has made something of it.
+// check validates the options that Props can check only after they are CDK constructs.
 func (o *options) check(r *reader) {
 	if (o.bus == "") != (len(o.sources) == 0) {
 		r.fault(optBus, "and "+optSources.env+" belong together: set both")
@@ -220,7 +225,7 @@ func (o *options) check(r *reader) {
 	}
 	seen := make(map[target]bool)
 	for _, t := range o.upstreams {
-		r.holds(t.option, upstreamShapes[t.option], t.arn)
+		r.refer(t.option, o.env, t.arn)
 		t.sink = cmp.Or(t.sink, o.props.Config.DefaultSink)
 		if seen[t] {
 			r.errs = append(r.errs, fmt.Errorf("%s: is named twice for one queue: name it once", t.arn))
@@ -233,31 +238,13 @@ func (o *options) check(r *reader) {
 			r.errs = append(r.errs, fmt.Errorf("%s: lane %s is neither live nor bulk", t.arn, t.lane))
 		}
 	}
-	for _, given := range []struct {
-		option
-		shape
-		values []string
-	}{
-		{optKey, aKey, []string{o.key}},
-		{optReadKeys, aKey, o.props.ReadKeyARNs},
-		{optOperators, aPerson, []string{o.operators}},
-		{optAlarmTopic, aTopic, []string{o.topic}},
-		{optBus, aBus, []string{o.bus}},
-		{optSubnets, aSubnet, o.subnets},
-		{optGroups, aGroup, o.groups},
-	} {
-		for _, value := range given.values {
-			r.holds(given.option, given.shape, value)
-		}
-	}
+	r.refer(optBus, o.env, o.bus)
+	r.refer(optKey, o.env, o.key)
+	r.refer(optOperators, o.env, o.operators)
+	r.refer(optAlarmTopic, o.env, o.topic)
 }
 
-// upstreamShapes are what the options of upstreams take.
-var upstreamShapes = map[option]shape{
-	optTopics: aTopic, optBuckets: aBucket, optStreams: aStream, optSenders: aSender,
-}
-
-// complete makes of the options what only CDK can make.
+// complete turns the options into CDK constructs.
 func (o *options) complete(stack constructs.Construct) {
 	p := o.props
 	topics := make(map[string]awssns.ITopic)
@@ -298,15 +285,16 @@ func (o *options) complete(stack constructs.Construct) {
 	}
 }
 
-// topicID is a topic's id in the stack, and a part of its subscriptions' ids. It follows from the
-// ARN, not from the place in the list: a subscription whose id passes to another topic is lost.
+// topicID is a topic's id in the stack, and a part of its subscriptions' ids. It depends on the
+// ARN, not on the place in the list: if an id passed to another topic, the old subscription would
+// be lost.
 func topicID(arn string) string {
 	sum := sha256.Sum256([]byte(arn))
 	return "Topic" + hex.EncodeToString(sum[:6])
 }
 
-// streamID is the name of a stream's pipe, which is in its alarms: the beginning of the table's or
-// stream's name, and what follows from the whole ARN, as for a topic.
+// streamID is the name of a stream's pipe, which its alarms show. It is the beginning of the
+// table's or stream's name, and a hash of the whole ARN, as for a topic.
 func streamID(arn string) string {
 	_, name, _ := strings.Cut(arn, "/")
 	name, _, _ = strings.Cut(name, "/")
@@ -333,7 +321,7 @@ func principal(who string) awsiam.IPrincipal {
 	return awsiam.NewAccountPrincipal(who)
 }
 
-// contextOf is the context that the CDK command line hands on, and nothing where there is none.
+// contextOf is the context from the CDK command line; empty without one.
 func contextOf(lookup func(string) (string, bool)) (context map[string]any, err error) {
 	if text, _ := lookup(envContext); text != "" {
 		err = json.Unmarshal([]byte(text), &context)
@@ -383,7 +371,7 @@ func (r *reader) warm() (t infra.Throughput) {
 
 var errNotARN = errors.New("not an ARN")
 
-// pairs reads a list of names and values; form says how one is written.
+// pairs reads a list of names and values; form describes one entry.
 func pairs[K ~string, V any](r *reader, o option, form string, parse func(string) (V, error)) map[K]V {
 	m := make(map[K]V)
 	for _, item := range r.list(o) {
@@ -398,7 +386,8 @@ func pairs[K ~string, V any](r *reader, o option, form string, parse func(string
 	return m
 }
 
-// targets reads [SINK][/LANE]=ARN. Without it the default sink and the live lane are meant.
+// targets reads [SINK][/LANE]=ARN. Without SINK and LANE, the target is the default sink and the
+// live lane.
 func (r *reader) targets(o option) []target {
 	var all []target
 	for _, item := range r.list(o) {

@@ -5,51 +5,53 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/setting"
 )
 
-// Alarm watches for something that must never happen, or must not last. Expected refusals (stale,
-// duplicate, a busy lease) are in none.
+// Alarm watches for something that must never happen, or must not last. No alarm counts expected
+// refusals (stale, duplicate, a busy lease).
 type Alarm struct {
 	Kind string // the page in docs/runbook
 	Says string // what is the matter, in one sentence
-	// Of are the metrics, added up where there are several, or the greatest of them where Statistic
-	// is Maximum.
+	// Of are the metrics. Several metrics are added up; if Statistic is Maximum, the greatest
+	// counts.
 	Of []Metric
-	// Minus are taken off it: Of is one metric then.
+	// Minus are metrics to subtract; Of has one metric then.
 	Minus     []Metric
 	Statistic string // Sum, Maximum or p99
 	Period    time.Duration
 	Periods   int // how many in a row
 	Threshold float64
-	// Below alarms when the value is less than the threshold, and when there is none. Otherwise it
-	// alarms from the threshold on, and no value is a good one.
+	// Below alarms when the value is less than the threshold, and when there is no value. Otherwise
+	// it alarms at or above the threshold, and a missing value is good.
 	Below bool
 }
 
 const (
-	// Period is what most alarms add up, and a point of the dashboard's graphs.
+	// Period is the period of most alarms and of a point in the dashboard's graphs.
 	Period = 5 * time.Minute
 
-	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute or as
-	// long as its window wants, and then has waitingAge; a bulk one waits for a resync to pass.
+	// liveAge and bulkAge are the greatest allowed ages of a message. A live message is held for
+	// half a minute or for its window, and may wait for waitingAge after that. A bulk message waits
+	// until a resync has finished.
 	liveAge    = 5 * time.Minute
 	waitingAge = 4 * time.Minute
 	bulkAge    = 6 * time.Hour
-	// deadAge is how long a dead letter may wait for dlq; one that waits for a lease waits a minute.
+	// deadAge is how long a dead letter may wait for dlq; waiting for a lease takes a minute.
 	deadAge = 10 * time.Minute
-	// errorsPerPeriod are function errors and failed flights that redelivery heals unnoticed.
+	// errorsPerPeriod is how many function errors or failed flights fire an alarm. Redelivery
+	// recovers from fewer.
 	errorsPerPeriod = 5
 )
 
-// Promise is how old a live event may be when it is written, by promise 4: of the collection with
+// Promise is how old a live event may be when it is written, by promise 4, for the collection with
 // the longest window.
 func (s Sink) Promise() time.Duration { return s.Config.Recovered(s.Name) }
 
-// never is an alarm on a metric that counts what must never happen: at once, at the first.
+// never is an alarm on a metric that must stay zero: the first count fires it.
 func (s Sink) never(kind, says, name string) Alarm {
 	return Alarm{
 		Kind: kind, Says: says, Of: []Metric{s.Own(name)}, Statistic: "Sum", Period: Period, Periods: 1,
@@ -140,8 +142,8 @@ func (s Sink) Alarms() []Alarm {
 			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
 		},
 		{
-			// An invocation that failed is not a run. Two and a half intervals hold two runs at least, so
-			// that one may fail. The alarm goes off within three.
+			// An invocation that failed is not a run. Two and a half intervals hold two runs at
+			// least, so that one may fail. The alarm fires within three intervals.
 			Kind: "prune-idle", Says: "two runs of prune in a row are missing, or failed",
 			Of:        []Metric{s.Function(names.Prune, "Invocations")},
 			Minus:     []Metric{s.Function(names.Prune, "Errors")},
@@ -168,14 +170,17 @@ func (s Sink) Alarms() []Alarm {
 // OfStack are the alarms on what the sinks share.
 func OfStack(c *config.Config) []Alarm {
 	return []Alarm{{
-		Kind: "table-throttled", Says: "the table throttles reads or writes",
-		Of:        []Metric{OnTable("ReadThrottleEvents", c), OnTable("WriteThrottleEvents", c)},
+		Kind: "table-throttled", Says: "the table or its index throttles reads or writes",
+		Of: []Metric{
+			OnTable("ReadThrottleEvents", c), OnTable("WriteThrottleEvents", c),
+			OnIndex("ReadThrottleEvents", c), OnIndex("WriteThrottleEvents", c),
+		},
 		Statistic: "Sum", Period: Period, Periods: 3, Threshold: 1,
 	}}
 }
 
-// OfPipe are the alarms on a pipe that brings messages: that it fails, and that it brings nothing
-// for as long as idle says, which 0 leaves out.
+// OfPipe are the alarms on a pipe that brings messages: it fails, or it brings nothing for the time
+// idle. With idle 0 there is no second alarm.
 func OfPipe(pipe string, idle time.Duration) []Alarm {
 	all := []Alarm{{
 		Kind: "pipe-failing", Says: "a pipe cannot hand on what it reads, or gives up on it",
@@ -193,14 +198,15 @@ func OfPipe(pipe string, idle time.Duration) []Alarm {
 	return all
 }
 
-// lasting is an alarm that only goes off after so many periods in a row.
+// lasting is an alarm that fires only after so many periods in a row.
 func lasting(a Alarm, periods int) Alarm {
 	a.Periods = periods
 	return a
 }
 
-// age is an alarm on the oldest message of a queue, as SQS says and as the functions see it: SQS
-// leaves out what was received three times or more, and the functions what they never receive.
+// age is an alarm on the oldest message of a queue, by SQS's metric and by the functions' metric.
+// SQS leaves out messages that were received three times or more. The functions do not see messages
+// that they never receive.
 func (s Sink) age(kind, says, queue string, limit time.Duration, seen ...Metric) Alarm {
 	return Alarm{
 		Kind: kind, Says: says, Of: append([]Metric{OnQueue("ApproximateAgeOfOldestMessage", queue)}, seen...),

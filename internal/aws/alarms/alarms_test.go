@@ -8,7 +8,7 @@ import (
 	_ "github.com/lullhq/lull/sink/builtin"
 )
 
-// Neither alarm goes off because a window is long: they count from where it ends.
+// A long window fires neither alarm: they count from the end of the window.
 func TestTimesOfAlarmsFollowTheWindows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -1,6 +1,6 @@
-// Package alarms says which alarms a stack has: over which metrics of CloudWatch, and when they go
-// off. Package infra makes them, and internal/proof/stops checks that whatever stops a stack sets
-// one of them off.
+// Package alarms lists the alarms of a stack: the CloudWatch metrics of each, and when it fires.
+// Package infra creates them. internal/proof/stops checks that every cause that stops a stack fires
+// at least one of them.
 //
-// Everything in it is plain data, safe for concurrent use.
+// Everything here is plain data, safe for concurrent use.
 package alarms

@@ -4,10 +4,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // Metric names a metric of CloudWatch.
@@ -51,7 +52,7 @@ func (s Sink) Functions(name string) []Metric {
 	return all
 }
 
-// Executions are metrics of Step Functions, each of every state machine.
+// Executions are metrics of Step Functions, each for every state machine.
 func (s Sink) Executions(counts ...string) []Metric {
 	var all []Metric
 	for _, name := range counts {
@@ -77,11 +78,19 @@ func OnTable(name string, c *config.Config) Metric {
 	return Metric{"AWS/DynamoDB", name, map[string]string{"TableName": names.Of(c).Table()}}
 }
 
-// Metrics are all that the alarm looks at. The expression calls them m0, m1 and so on.
+// OnIndex is a metric of the table's index `waiting`. DynamoDB counts its throttles separately: the
+// table's metric does not include them.
+func OnIndex(name string, c *config.Config) Metric {
+	m := OnTable(name, c)
+	m.Dimensions["GlobalSecondaryIndexName"] = dynamodb.IndexName
+	return m
+}
+
+// Metrics are all metrics of the alarm. The expression calls them m0, m1 and so on.
 func (a Alarm) Metrics() []Metric { return append(append([]Metric(nil), a.Of...), a.Minus...) }
 
 // Expression is the metric math of an alarm on several metrics. A metric without data in a period
-// counts as 0: without that, neither sum nor maximum would have any.
+// counts as 0: otherwise the sum and the maximum would have no data either.
 func (a Alarm) Expression() string {
 	filled := make([]string, len(a.Of)+len(a.Minus))
 	for i := range filled {

@@ -1,6 +1,6 @@
-// Package awstest lets tests talk to AWS's protocols: to a server that a test scripts, for what no
-// emulator shows (throttling, unprocessed entries, lost answers), and to a real emulator, for
-// everything else.
+// Package awstest lets tests use AWS's protocols. A test scripts a server to get answers that no
+// emulator gives (throttling, unprocessed entries, lost answers). For everything else, tests use a
+// real emulator.
 package awstest
 
 import (
@@ -39,8 +39,8 @@ func (c Call) Into(t testing.TB, v any) {
 	}
 }
 
-// Reply is what the server answers. Status 0 is 200. Body is sent as it is, or as JSON where it is
-// not a string.
+// Reply is the server's answer. Status 0 means 200. A string Body is sent unchanged, any other Body
+// as JSON.
 type Reply struct {
 	Status int
 	Body   any
@@ -90,7 +90,7 @@ func Serve(t testing.TB, h http.Handler) aws.Config {
 }
 
 // Emulator returns settings for clients of the emulator that LULL_TEST_AWS names, and skips the
-// test where it names none.
+// test if the variable is not set.
 func Emulator(t testing.TB) aws.Config {
 	t.Helper()
 	endpoint := os.Getenv(EndpointEnv)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 )
 
 // Code is the code of an AWS error in one spelling: without a namespace, an old protocol's prefix
@@ -30,7 +30,8 @@ func Normal(code string) string {
 	return strings.TrimSuffix(code, "Exception")
 }
 
-// Codes that say the request was turned away before anything was done, because there were too many.
+// These codes say that the service refused the request before it did anything, because there were
+// too many requests.
 var throttles = []string{
 	"Throttling", "ThrottledRequest", "ThrottlingError", "Throttled", "RequestThrottled", "RequestThrottledError",
 	"RequestLimitExceeded",
@@ -39,7 +40,7 @@ var throttles = []string{
 	"ReplicatedWriteConflict",
 }
 
-// Codes that say the caller lacks a permission, or that its credentials are not valid.
+// These codes say that the caller lacks a permission, or that its credentials are not valid.
 var denials = []string{
 	"AccessDenied", "AuthorizationError", "UnauthorizedOperation", "UnrecognizedClient", "InvalidClientTokenId",
 	"InvalidAccessKeyId",
@@ -56,14 +57,14 @@ func Throttled(code string) bool { return slices.Contains(throttles, code) }
 // wrong. Trying again does not help.
 func Denied(code string) bool { return slices.Contains(denials, code) }
 
-// Final is what an error means that another try cannot cure.
+// Final explains an error that another try cannot fix.
 type Final struct {
 	Says  string   // what is wrong and how to fix it, as it follows the subject
-	Codes []string // in the spelling of Code; without any, those of Denied
+	Codes []string // in the spelling of Code; if empty, the codes of Denied
 }
 
-// Explain returns an error with its subject. The first of finals that has its code says what it
-// means, and makes it final for package backoff. No error stays none.
+// Explain adds the subject to an error. The first of finals that has the error's code adds its
+// text, and makes the error permanent for package backoff. A nil error stays nil.
 func Explain(subject string, err error, finals ...Final) error {
 	if err == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// patience is how many times longer a request may take where an emulator answers it: an emulator
-// shares its processors with the one who asks.
+// patience is how many times longer a request to an emulator may take: an emulator shares its
+// processors with the caller.
 const patience = 5
 
 // Bounded is Plain for clients whose calls end after limit, as Attempt ends them. A call whose
@@ -42,7 +42,7 @@ func Bounded(cfg aws.Config, limit time.Duration) aws.Config {
 // Limit is the limit for a request to the endpoint of these settings. AWS answers in milliseconds,
 // and a late answer is as good as none. An endpoint on this very machine is an emulator, which
 // answers late on a busy machine. Every other endpoint may be AWS: VPC endpoints and FIPS proxies
-// have addresses of their own, too.
+// also have special addresses.
 func Limit(cfg aws.Config, limit time.Duration) time.Duration {
 	u, err := url.Parse(aws.ToString(cfg.BaseEndpoint))
 	if err != nil {
@@ -58,9 +58,9 @@ func Limit(cfg aws.Config, limit time.Duration) time.Duration {
 	return limit
 }
 
-// Attempt makes one request that may take no longer than limit. A request without an answer in that
-// time is an error of its own, not the context's: the caller's time is not up, and the outcome of
-// the request is unknown.
+// Attempt makes one request that may take no longer than limit. If no answer arrives in that time,
+// Attempt returns its own error and not the context's. The caller still has time, and the outcome
+// of the request is unknown.
 func Attempt[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	call, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

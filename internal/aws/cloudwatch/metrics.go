@@ -12,8 +12,8 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 const (

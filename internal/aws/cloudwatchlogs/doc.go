@@ -1,8 +1,7 @@
 // Package cloudwatchlogs reads back what the deployed functions logged about a document: the
 // history of decisions for which a deployed stack keeps no other place.
 //
-// It promises the lines of one document and no other's, oldest first, within bounds: of the time
-// asked for, of the requests made, and of the lines returned, the newest of which it keeps. What
-// was not logged it cannot tell: at the level INFO functions log what went wrong or must be
-// audited, at DEBUG every decision.
+// It promises the lines of one document only, oldest first. The time, the number of requests and
+// the number of lines are bounded; it keeps the newest lines. It cannot show what was not logged:
+// at the level INFO, functions log only failures and audited decisions, at DEBUG every decision.
 package cloudwatchlogs

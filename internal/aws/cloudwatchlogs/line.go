@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// line is a line of internal/aws/decisionlog: the fields that tell a decision.
+// line is a line of internal/aws/decisionlog: the fields that describe a decision.
 type line struct {
 	Timestamp time.Time   `json:"timestamp"`
 	Step      string      `json:"msg"`

@@ -10,18 +10,18 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 const (
-	// attemptTimeout bounds one request: CloudWatch searches what was written since, and answers
-	// with a part after seconds.
+	// attemptTimeout bounds one request: CloudWatch searches for some seconds and may then answer
+	// with a part.
 	attemptTimeout = 15 * time.Second
-	// maxPages bounds the requests for one log group. A page holds up to 10,000 lines, or those of
-	// the part that was searched.
+	// maxPages bounds the requests for one log group. A page holds up to 10,000 lines, or fewer if
+	// CloudWatch searched only a part.
 	maxPages = 40
 	// maxDecisions is how many lines are returned, of all groups together.
 	maxDecisions = 200
@@ -39,7 +39,7 @@ func New(cfg aws.Config) *Logs {
 }
 
 // History returns what was logged about the document in the groups since then, oldest first: the
-// newest 200 lines. Where a search ended before all was searched, a last line of the step "logs"
+// newest 200 lines. If a search ended before it read everything, a last line of the step "logs"
 // says so.
 func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, since time.Time) ([]operate.Decision,
 	error,
@@ -65,7 +65,7 @@ func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, si
 	return all, nil
 }
 
-// search reads one group, and reports whether it came to its end.
+// search reads one group, and reports whether it read all of it.
 func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since time.Time) (found []operate.Decision,
 	whole bool, err error,
 ) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/aws/decisionlog"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// search is what the tests look at of a request.
+// search is the part of a request that the tests check.
 type search struct {
 	LogGroupName, FilterPattern, NextToken string
 	StartTime                              int64
@@ -120,7 +120,8 @@ func TestHistoryIsOneDocumentsInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-// What has a meaning in a pattern cannot end it, and another document that fits is left out.
+// A character with a meaning in a pattern cannot end the pattern. Lines of another document that
+// match are left out.
 func TestNoIDEndsThePattern(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[shard.DocID]string{
@@ -195,7 +196,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// What is in a log is anybody's: no line breaks the reading.
+// A log may contain any line: no line may break the reader.
 func FuzzDecision(f *testing.F) {
 	f.Add(at(1, "content#a", "held"))
 	f.Add(`{"doc":"content#a","msg":1}`)

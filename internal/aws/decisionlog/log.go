@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// maxLines is how many lines one step gets between two flushes: an outage fails a thousand messages
-// at once, all for the same reason.
+// maxLines is how many lines one step gets between two flushes: in an outage, a thousand messages
+// fail at once for the same reason.
 const maxLines = 20
 
 // audited lists the steps that get all their lines: what was dropped, sent elsewhere or written
@@ -25,8 +25,8 @@ var audited = []journal.Step{
 	journal.OutageWrite, journal.OutageResync, journal.Reasserted, journal.Drift,
 }
 
-// Log is the log of one function. Its Logger is for what no note says. It is safe for concurrent
-// use.
+// Log is the log of one function. Its Logger is for lines that do not come from a note. It is safe
+// for concurrent use.
 type Log struct {
 	*slog.Logger
 	base *slog.Logger // without the request
@@ -38,8 +38,8 @@ type Log struct {
 
 var _ journal.Journal = (*Log)(nil)
 
-// New returns a log that writes each line to out in one call. sink stands for the sink of notes
-// that name none; every line has the attributes about.
+// New returns a log that writes each line to out in one call. A note that names no sink gets sink.
+// Every line has the attributes about.
 func New(out io.Writer, level slog.Level, sink string, about ...any) *Log {
 	h := slog.NewJSONHandler(terminal.NewWriter(out), &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
 	base := slog.New(h).With(about...)
@@ -71,13 +71,13 @@ func Level(name string) slog.Level {
 	return slog.LevelInfo
 }
 
-// Note writes a line where the note's step is worth one.
+// Note writes a line if the log level includes the note's step.
 func (l *Log) Note(n journal.Note) {
 	level := level(n.Step)
 	if !l.Enabled(context.Background(), level) {
 		return
 	}
-	// What is at DEBUG was asked for, and tells of one document only where all of it is there.
+	// DEBUG lines are not limited: the story of one document needs all of its lines.
 	if level > slog.LevelDebug && !slices.Contains(audited, n.Step) {
 		l.mu.Lock()
 		l.lines[n.Step]++
@@ -93,7 +93,7 @@ func (l *Log) Note(n journal.Note) {
 	l.LogAttrs(context.Background(), level, string(n.Step), attrs(n)...)
 }
 
-// Flush says which steps had more lines than they get, and starts to count anew.
+// Flush logs which steps had more lines than maxLines, and resets the counts.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,9 +105,8 @@ func (l *Log) Flush() {
 	clear(l.lines)
 }
 
-// level is how loud a step is. What must never happen is an error, and an alarm of the
-// infrastructure watches its metric. A failure of something outside is a warning. What an auditor
-// asks for is information.
+// level is the log level of a step. A step that must never happen is an error, and an alarm watches
+// its metric. A failure outside lull is a warning. An audited step is information.
 func level(s journal.Step) slog.Level {
 	switch s {
 	case journal.SinkNewer, journal.ClockOff, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema,

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -101,7 +101,7 @@ func TestWhatIsAuditedIsNeverLeftOut(t *testing.T) {
 	}
 }
 
-// Whoever asks for DEBUG asks for every decision about every document. A flood stays one.
+// At DEBUG, the log has every decision about every document. A flood stays one.
 func TestWhatIsAtDebugIsNeverLeftOut(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -8,9 +8,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The actions of an update of an item that is not a document's row. A zero value takes its
-// attribute away, so that storing an item again leaves nothing of the old one behind. Package shard
-// renders them, as it renders the writes of rows.
+// These functions are the actions of an update of an item that is not a document's row. A zero
+// value removes its attribute, so that storing an item again keeps nothing of the old item. Package
+// shard renders them, as it renders the writes of rows.
 func set(attr string, v shard.Value) shard.Action {
 	if v.Text == "" && v.Num == 0 {
 		return shard.Action{Verb: shard.Remove, Attr: shard.Attr(attr)}

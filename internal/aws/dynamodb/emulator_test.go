@@ -12,9 +12,9 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
@@ -48,8 +48,8 @@ func TestTheTableKeepsThePromisesOfAShardStore(t *testing.T) {
 	shardtest.Run(t, table, shardtest.Capabilities{Scan: true, Rounds: 5})
 }
 
-// Where a service accepts overlapping paths, the suite above says nothing about whether every
-// expression of the protocol is valid: this test says which kind of service it was.
+// If a service accepts overlapping paths, the suite above does not prove that every expression of
+// the protocol is valid. This test shows whether the service refuses them.
 func TestTheEmulatorRefusesWhatDynamoDBRefuses(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// failure is the one place that says what an error of DynamoDB means, refused conditions apart.
+// failure is the one place that interprets errors of DynamoDB, except refused conditions.
 func (t *Table) failure(doing string, err error) error {
 	if client.Throttled(client.Code(err)) {
 		return fmt.Errorf("%s: %w: %w", doing, shard.ErrThrottled, err)

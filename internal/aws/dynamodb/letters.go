@@ -12,17 +12,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // Letters keeps dead letters: facts in the table, messages in Bodies. It is safe for concurrent
 // use.
 //
-// A dead letter's facts are written after its message is kept, and deleted after it is let go. So
-// facts without a message mean that dropping it ended half way: dropping it again goes on, and so
-// does parking it again.
+// Park stores the message first and then the facts. Drop removes the message first and then the
+// facts. So facts without a message mean that a drop stopped half way: another Drop or Park of the
+// dead letter completes it.
 //
 // Earlier versions kept a message for each dead letter, under its id. Such a dead letter has no
 // hash in its facts. It keeps its own message, and is dropped in the other order.
@@ -35,13 +35,13 @@ func NewLetters(t *Table, bodies Bodies) *Letters { return newLetters(t, bodies)
 
 func newLetters(t calls, bodies Bodies) *Letters { return &Letters{messages{t, bodies}} }
 
-// lookFactor is how many items List looks at for each one that it may return.
+// lookFactor is how many items List looks at for each item that it may return.
 const lookFactor = 20
 
-// changes is how often a call begins anew because the dead letter changed under it.
+// changes is how often a call starts again because the dead letter changed during the call.
 const changes = 8
 
-// errChanging says that a dead letter changed under every try.
+// errChanging says that a dead letter changed during every try.
 var errChanging = errors.New("it keeps changing")
 
 // again calls try until it is not refused.
@@ -107,7 +107,7 @@ func (s *Letters) park(ctx context.Context, doing string, l deadletter.Letter) (
 	if err := s.write(ctx, doing, l.Facts, r, as); err != nil {
 		return "", err
 	}
-	// Somebody who parked it at the same time, or dropped it, may have taken this reference away.
+	// Another caller that parked or dropped it at the same time may have removed this reference.
 	now, stands, err := s.messages.standing(ctx, l.ID, r)
 	switch {
 	case err != nil:
@@ -120,7 +120,7 @@ func (s *Letters) park(ctx context.Context, doing string, l deadletter.Letter) (
 	return parking, nil
 }
 
-// write writes the facts of a dead letter that is as the clause says.
+// write writes the facts if the stored dead letter meets the clause.
 func (s *Letters) write(ctx context.Context, doing string, f deadletter.Facts, r ref, as shard.Clause) error {
 	c := []shard.Action{
 		setText(IndexPartition, dead.bucket(f.ID)),
@@ -185,7 +185,7 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 	return deadletter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
 }
 
-// Message reads the facts of those that refer to the message.
+// Message reads the facts of the dead letters that refer to the message.
 func (s *Letters) Message(ctx context.Context, hash string) ([]deadletter.Facts, error) {
 	ids, err := s.messages.ids(ctx, hash)
 	if err != nil {
@@ -206,15 +206,15 @@ func (s *Letters) Message(ctx context.Context, hash string) ([]deadletter.Facts,
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("list the dead letters of a message: %w", err)
 	}
-	// A reference is older than its dead letter, and what drops both may end half way.
+	// A reference may have no dead letter: Park writes it first, and a Drop may stop half way.
 	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool { return f.Hash != hash })
 	slices.SortFunc(found, deadletter.ByPosition)
 	return found, nil
 }
 
-// List goes through the index, oldest first. It may return fewer than limit dead letters, even
-// none, and still a cursor: then the filter passed over the rest of what it looked at. The index
-// follows the table within moments.
+// List reads the index, oldest first. It may return fewer than limit dead letters, even none,
+// together with a cursor: then the filter rejected the other items that List looked at. The index
+// is a moment behind the table.
 func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
 	error,
 ) {
@@ -250,7 +250,7 @@ func (s *Letters) Parked(ctx context.Context, forgotten time.Time, atMost int) (
 	return n, more, nil
 }
 
-// MarkRedriven counts a redrive of a dead letter that is there.
+// MarkRedriven counts a redrive of a dead letter. A missing dead letter is a permanent error.
 func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	c := []shard.Action{
 		setText("state", string(deadletter.Redriven)),
@@ -269,7 +269,7 @@ func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, aut
 	return err
 }
 
-// Drop lets the message go and then deletes the facts.
+// Drop removes the message and then the facts.
 func (s *Letters) Drop(ctx context.Context, id string) error {
 	doing := "drop dead letter " + id
 	err := again(func() error {
@@ -284,7 +284,7 @@ func (s *Letters) Drop(ctx context.Context, id string) error {
 			}
 			as = equal("ref", r.token)
 		}
-		// Refused: it was parked again meanwhile.
+		// Refused: it was parked again in the meantime.
 		if _, err = s.table.change(ctx, doing, shard.Write{
 			Doc: dead.doc(id), Drop: true, Cond: []shard.Clause{as},
 		}); err != nil || r.hash != "" {

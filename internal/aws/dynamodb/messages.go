@@ -10,20 +10,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// messages keeps the messages that dead letters share: each in one object of Bodies, and an item
-// beside it, !message#<hash>, which says in which object, and which dead letters refer to it. The
-// item has room for a thousand; the dead letters of further events share another item and object.
-// A body that is sent again and again may die more often than that, as ever newer versions: then
-// each further dead letter has an item and an object of its own.
+// messages keeps the messages that dead letters share. Each message is one object of Bodies and one
+// item, !message#<hash>. The item names the object and the dead letters that refer to it. An item
+// has room for a thousand references; the dead letters of further events share another item and
+// object. A body that is sent again and again, with newer versions, may have even more dead
+// letters. Then each further dead letter gets a separate item and object.
 //
-// The item is the referee (ADR 0024). Each reference has a token of its own, so that whoever drops
-// a dead letter takes back the reference that it saw and no other. Who takes the last one deletes
-// the item, if nobody has referred to it since, and then the object. An object's name is never used
-// again: who refers to the message after that makes an item and an object of their own.
+// The item decides between concurrent callers (ADR 0024). Each reference has a random token, so
+// that a caller that drops a dead letter removes only the reference that it saw. The caller that
+// removes the last reference deletes the item, if there is no new reference, and then the object.
+// An object's name is never used again: a later reference to the message makes a new item and a new
+// object.
 type messages struct {
 	table  calls
 	bodies Bodies
@@ -34,15 +35,15 @@ const (
 
 	attrObject shard.Attr = "object" // the name of the object
 	attrStored shard.Attr = "stored" // 1 once the object is there
-	attrRefers shard.Attr = "refers" // how often somebody has referred to it
-	refPrefix             = "ref_"   // and a dead letter's id: the token of its reference
+	attrRefers shard.Attr = "refers" // how often a reference was added
+	refPrefix             = "ref_"   // followed by a dead letter's id: the token of its reference
 )
 
-// perItem is how many events of a message share an item, and how many references an item takes: one
-// has about 70 bytes, and an item has at most 400 KB.
+// perItem is how many events of a message share an item, and how many references an item takes. A
+// reference has about 70 bytes, and an item has at most 400 KB.
 const perItem = 1000
 
-// lone is the id of the item of one dead letter alone.
+// lone is the id of an item that only this dead letter uses.
 func lone(l deadletter.Letter) string { return l.Hash + "." + l.ID }
 
 // share is the id of the item that the dead letter of an event refers to.
@@ -72,7 +73,7 @@ func equal(attr shard.Attr, text string) shard.Clause {
 	return shard.Clause{{Attr: attr, Op: shard.Equal, Val: shard.Value{Kind: shard.KindString, Text: text}}}
 }
 
-// keep refers to the message, and stores it where nobody has.
+// keep adds a reference to the message, and stores the message if it is not stored yet.
 func (m messages) keep(ctx context.Context, doing string, l deadletter.Letter) (ref, error) {
 	r := ref{hash: l.Hash, token: rand.Text()}
 	r.object = share(l.Hash, l.Event) + "-" + r.token
@@ -100,13 +101,13 @@ func (m messages) keep(ctx context.Context, doing string, l deadletter.Letter) (
 	return r, err
 }
 
-// refer adds the reference to its item and returns the item before. It is refused where the item is
+// refer adds the reference to its item and returns the item before. It is refused if the item is
 // full.
 func (m messages) refer(ctx context.Context, doing string, l deadletter.Letter, r ref) (item, error) {
 	return m.table.change(ctx, doing, shard.Write{Doc: r.item(), Cond: []shard.Clause{{
 		{Attr: attrRefers, Op: shard.Absent},
 		{Attr: attrRefers, Op: shard.Less, Val: shard.Value{Kind: shard.KindNumber, Num: perItem}},
-		{Attr: refAttr(l.ID), Op: shard.Exists}, // its place is taken already
+		{Attr: refAttr(l.ID), Op: shard.Exists}, // it already has its place
 	}}, Update: []shard.Action{
 		{
 			Verb: shard.SetIfAbsent, Attr: attrObject, Val: shard.Value{Kind: shard.KindString, Text: r.object},
@@ -115,9 +116,9 @@ func (m messages) refer(ctx context.Context, doing string, l deadletter.Letter, 
 	}})
 }
 
-// standing is the dead letter's reference as it stands: with another token where somebody else
-// parks the same dead letter beside the caller, who then takes that one. It is false where the
-// message was let go.
+// standing is the dead letter's current reference. Its token differs if another caller parks the
+// same dead letter at the same time; the caller then uses that token. It is false if the reference
+// is gone.
 func (m messages) standing(ctx context.Context, id string, r ref) (ref, bool, error) {
 	it, err := m.table.get(ctx, r.item())
 	f := fields(it)
@@ -126,8 +127,8 @@ func (m messages) standing(ctx context.Context, id string, r ref) (ref, bool, er
 	return r, there && r.token != "", err
 }
 
-// release takes a dead letter's reference back, and the message with the last one. Repeating it
-// goes on where it ended.
+// release removes a dead letter's reference, and with the last reference the message. A repeated
+// call completes one that stopped half way.
 func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 	it, err := m.table.change(ctx, doing, shard.Write{
 		Doc: r.item(), Cond: []shard.Clause{equal(refAttr(id), r.token), equal(attrObject, r.object)},
@@ -141,7 +142,8 @@ func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 			return err
 		}
 		f := fields(it)
-		// With another object, or without an item, nobody refers to this object any more.
+		// If the item names another object or is gone, no dead letter refers to this object any
+		// more.
 		if f.text(string(attrObject)) != r.object {
 			break
 		}
@@ -159,12 +161,12 @@ func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 		if err == nil {
 			break
 		}
-		// Refused: somebody has referred to it since, or took it away.
+		// Refused: another caller added a reference or deleted the item.
 	}
 	return m.bodies.Delete(ctx, r.object)
 }
 
-// ids are the dead letters that refer to a message, but for those that are alone with their item.
+// ids are the dead letters that refer to a message, except those that have a separate item (lone).
 func (m messages) ids(ctx context.Context, hash string) ([]string, error) {
 	var ids []string
 	for n := 0; n < event.MaxEvents; n += perItem {
@@ -181,7 +183,7 @@ func (m messages) ids(ctx context.Context, hash string) ([]string, error) {
 	return ids, nil
 }
 
-// errRefused is what DynamoDB says where a condition was not met.
+// errRefused is DynamoDB's error for a condition that was not met.
 var errRefused error = &types.ConditionalCheckFailedException{}
 
 // refusal is the answer of DynamoDB that says that a condition was not met.

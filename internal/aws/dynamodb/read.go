@@ -9,17 +9,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 const (
-	// maxKeys is what one BatchGetItem takes.
+	// maxKeys is how many keys one BatchGetItem takes.
 	maxKeys = 100
-	// maxReads is how many of them run at once: 2,000 documents of one turn take three rounds.
+	// maxReads is how many BatchGetItem calls run at once: 2,000 documents of one turn take three
+	// rounds.
 	maxReads = 8
-	// maxRounds is how often keys that came back unprocessed are asked for again while others of
-	// theirs are answered.
+	// maxRounds is how many requests one batch gets while each of them answers a part of the keys.
 	maxRounds = 10
 )
 
@@ -50,7 +50,7 @@ func (t *Table) Read(ctx context.Context, docs []shard.DocID, c shard.Consistenc
 	return rows, nil
 }
 
-// readBatch fills rows with what the items of docs say.
+// readBatch reads the items of docs into rows.
 func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.Row, c shard.Consistency) error {
 	keys := make([]map[string]types.AttributeValue, len(docs))
 	place := make(map[shard.DocID]int, len(docs))
@@ -90,7 +90,7 @@ func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.
 	}
 }
 
-// getItems is one BatchGetItem: the items it found and the keys that it did not get to.
+// getItems is one BatchGetItem. It returns the items found and the unprocessed keys.
 func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeValue, c shard.Consistency) (items,
 	left []map[string]types.AttributeValue, err error,
 ) {

@@ -6,19 +6,25 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // attrs is every attribute of a row, listed once.
 var attrs = shard.Attrs()
 
-// encode is a value as DynamoDB stores it: order keys binary, names strings, times and counts
-// numbers.
+// encode is a value as DynamoDB stores it: order keys binary, sets of them binary sets, names
+// strings, times and counts numbers.
 func encode(v shard.Value) types.AttributeValue {
 	switch v.Kind {
 	case shard.KindBinary:
 		return &types.AttributeValueMemberB{Value: []byte(v.Text)}
+	case shard.KindKeySet:
+		var set [][]byte
+		for _, k := range shard.KeySet(v.Text).Keys() {
+			set = append(set, []byte(k))
+		}
+		return &types.AttributeValueMemberBS{Value: set}
 	case shard.KindNumber:
 		return &types.AttributeValueMemberN{Value: strconv.FormatInt(v.Num, 10)}
 	default:
@@ -26,9 +32,9 @@ func encode(v shard.Value) types.AttributeValue {
 	}
 }
 
-// decode is the row of an item, of which nil is an absent one. Attributes that are not a row's are
-// passed over: dead letters have theirs, and a newer schema may. One of a row's with another type
-// is an error: nothing may be decided on half a row.
+// decode is the row of an item; nil is an absent item. It ignores unknown attributes: dead letters
+// have such attributes, and a newer schema may. A known attribute with a wrong type is an error:
+// lull must not decide on half a row.
 func decode(doc shard.DocID, item map[string]types.AttributeValue) (shard.Row, error) {
 	row := shard.Row{Doc: doc}
 	if len(item) == 0 {
@@ -54,6 +60,8 @@ func value(av types.AttributeValue) (shard.Value, error) {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberB:
 		return shard.Value{Kind: shard.KindBinary, Text: string(av.Value)}, nil
+	case *types.AttributeValueMemberBS:
+		return shard.KeySetValue(av.Value), nil
 	case *types.AttributeValueMemberS:
 		return shard.Value{Kind: shard.KindString, Text: av.Value}, nil
 	case *types.AttributeValueMemberN:
@@ -63,11 +71,11 @@ func value(av types.AttributeValue) (shard.Value, error) {
 		}
 		return shard.Value{Kind: shard.KindNumber, Num: n}, nil
 	default:
-		return shard.Value{}, fmt.Errorf("is not a B, S or N")
+		return shard.Value{}, fmt.Errorf("is not a B, BS, S or N")
 	}
 }
 
-// textOf is a string attribute, empty where there is none.
+// textOf is a string attribute; empty if it is absent.
 func textOf(av types.AttributeValue) string {
 	if s, ok := av.(*types.AttributeValueMemberS); ok {
 		return s.Value

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -29,7 +29,7 @@ func NewSchedule(t *Table, bodies Bodies) *Schedule { return &Schedule{t, bodies
 // maxLoads is how many messages are loaded at once.
 const maxLoads = 16
 
-// Put stores the message and then the facts, so that whatever is listed has its message.
+// Put stores the message and then the facts, so that every listed item has its message.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	if it.ID == "" {
 		return backoff.Permanent(errors.New("put scheduled event: it has no id"))
@@ -52,8 +52,8 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	return err
 }
 
-// Due goes through the index, earliest first. An item whose message is gone has an empty Body: no
-// queue takes that, so it is seen and keeps nobody else waiting.
+// Due reads the index, earliest first. An item whose message is gone or cannot be read has Unread
+// set, and does not hold up the other items.
 func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
@@ -64,8 +64,11 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxLoads)
 	for i := range out {
-		g.Go(func() (err error) {
-			out[i].Body, out[i].Attributes, _, err = s.bodies.Get(ctx, out[i].ID)
+		g.Go(func() error {
+			err := s.load(ctx, &out[i])
+			if backoff.Final(err) && ctx.Err() == nil {
+				out[i].Unread, err = err, nil
+			}
 			return err
 		})
 	}
@@ -73,6 +76,16 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 		return nil, "", fmt.Errorf("load scheduled events: %w", err)
 	}
 	return out, next, nil
+}
+
+// load reads the message of an item. If it is gone, the item says so.
+func (s *Schedule) load(ctx context.Context, it *schedule.Item) error {
+	body, attrs, found, err := s.bodies.Get(ctx, it.ID)
+	if err == nil && !found {
+		it.Unread = errors.New("its message is gone")
+	}
+	it.Body, it.Attributes = body, attrs
+	return err
 }
 
 // scheduled is an item without its message.
@@ -85,14 +98,14 @@ func scheduled(it item) schedule.Item {
 	}
 }
 
-// List goes through the index, earliest first, and loads no message.
+// List reads the index, earliest first, and loads no message.
 func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
 	return s.list(ctx, whole(cursor), limit, lookFactor*limit, doc)
 }
 
-// list goes through the index for the events of one document, or of all.
+// list reads the index for the events of one document, or of all documents if doc is empty.
 func (s *Schedule) list(ctx context.Context, within span, limit, look int, doc shard.DocID) ([]schedule.Item, string,
 	error,
 ) {
@@ -108,15 +121,14 @@ func (s *Schedule) list(ctx context.Context, within span, limit, look int, doc s
 	return out, next, nil
 }
 
-// Get reads the facts consistently, then the message. One whose message is gone has an empty Body,
-// as in Due.
+// Get reads the facts consistently, then the message.
 func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, error) {
 	facts, err := s.table.get(ctx, sched.doc(id))
 	if err != nil || len(facts) == 0 {
 		return schedule.Item{}, false, err
 	}
 	it := scheduled(facts)
-	if it.Body, it.Attributes, _, err = s.bodies.Get(ctx, id); err != nil {
+	if err := s.load(ctx, &it); err != nil {
 		return schedule.Item{}, false, fmt.Errorf("get scheduled event %s: %w", id, err)
 	}
 	return it, true, nil

@@ -10,12 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// attemptTimeout bounds one request. DynamoDB answers within 20 ms; a request this late will not be
-// answered.
+// attemptTimeout bounds one request. DynamoDB normally answers within 20 ms; after this time no
+// answer is to be expected.
 const attemptTimeout = 2 * time.Second
 
 // Table is the table `shards`. It is safe for concurrent use.
@@ -33,20 +33,19 @@ var (
 	_ shard.Scanner = (*Table)(nil)
 )
 
-// New returns the table of that name. The account's settings are used without retries of the SDK's
-// own.
+// New returns the table of that name. The SDK's own retries are switched off.
 func New(cfg aws.Config, name string) *Table {
 	return &Table{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), name: name, clk: clock.System{}}
 }
 
 // Counts returns the rows read, the writes sent and the writes refused since the Table was made.
-// Refused ones are among the writes: each uses its write unit, and the SDK's exception carries no
+// Writes include refused writes: each uses its write unit, and the SDK's exception carries no
 // capacity.
 func (t *Table) Counts() (reads, writes, refused int64) {
 	return t.reads.Load(), t.writes.Load(), t.refused.Load()
 }
 
-// Write sends the write as one request and returns the row as it was before.
+// Write sends the write as one request and returns the old row.
 func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	item, err := t.send(ctx, w)
 	if err == nil {
@@ -64,7 +63,7 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return shard.Row{}, &shard.Refused{Write: w.Transition, Row: row}
 }
 
-// send makes the request, an UpdateItem or a DeleteItem, and returns the item as it was before.
+// send makes the request, an UpdateItem or a DeleteItem, and returns the old item.
 func (t *Table) send(ctx context.Context, w shard.Write) (item, error) {
 	e := w.Expression()
 	var values item // an empty map is a validation error

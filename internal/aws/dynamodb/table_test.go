@@ -6,17 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// request is what the tests look at of a request.
+// request is the part of a request that the tests check.
 type request struct {
 	Key                                 map[string]map[string]string
 	ConditionExpression                 string
@@ -87,6 +90,22 @@ func TestWriteIsOneRequestMadeOfItsExpression(t *testing.T) {
 	}
 	if got := r.Key["doc"]["S"]; got != "content#a" {
 		t.Errorf("key: got %q", got)
+	}
+}
+
+// DynamoDB returns a set in an order of its choice.
+func TestWhatWasTakenBackIsABinarySet(t *testing.T) {
+	t.Parallel()
+	row := shard.Row{Doc: "content#a", TakenBack: shard.KeySetOf("k1", "k2")}
+	v, _ := row.Get(shard.AttrTakenBack)
+	set, ok := encode(v).(*types.AttributeValueMemberBS)
+	if !ok || len(set.Value) != 2 {
+		t.Fatalf("encoded as %#v", encode(v))
+	}
+	slices.Reverse(set.Value)
+	got, err := decode(row.Doc, map[string]types.AttributeValue{"taken_back": set})
+	if err != nil || got != row {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

@@ -13,18 +13,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // Bodies keeps the messages of dead letters and scheduled events byte for byte: they are too large
 // for an item. It is safe for concurrent use.
 type Bodies interface {
-	// Put stores the message under the id, in place of one that is there.
+	// Put stores the message under the id, and replaces a stored one.
 	Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error
 	// Get returns the message, or false.
 	Get(ctx context.Context, id string) (body string, attrs map[string]queue.Attribute, found bool, err error)
-	// Delete removes the message; deleting what is not there is no error.
+	// Delete removes the message; deleting a missing message succeeds.
 	Delete(ctx context.Context, id string) error
 }
 
@@ -54,7 +54,7 @@ func (k kind) bucket(id string) string {
 	return k.partition(h.Sum32() % buckets)
 }
 
-// moment is a time as the beginning of a sort key: texts sort as the times do.
+// moment is a time as the beginning of a sort key: the texts sort like the times.
 func moment(t time.Time) string { return fmt.Sprintf("%020d", max(shard.MicrosOf(t), 0)) }
 
 // sortKey is an item's place in the order of its kind, which no other item has.
@@ -66,12 +66,12 @@ type span struct{ after, to string }
 // until ends the span with the moment t, which belongs to it.
 func (s span) until(t time.Time) span { return span{s.after, moment(t) + "$"} }
 
-// whole is everything behind the cursor.
+// whole is the span of all items after the cursor.
 func whole(cursor string) span { return span{cursor, "~"} }
 
 type item = map[string]types.AttributeValue
 
-// calls are the calls to the table from which those about items that wait are made.
+// calls are the calls to the table that the two stores of waiting items need. Tests replace them.
 type calls interface {
 	get(ctx context.Context, doc shard.DocID) (item, error)
 	change(ctx context.Context, doing string, w shard.Write) (item, error)
@@ -90,7 +90,7 @@ type stream struct {
 
 // waiting returns up to limit items of a kind that keep accepts, and the cursor of the next call.
 // They are in the order of their sort keys over all partitions. It looks at no more than look
-// items, so that a filter which matches nothing comes back, too.
+// items, so that the call ends even if the filter matches nothing.
 func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item,
 	string, error,
 ) {
@@ -123,7 +123,7 @@ func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look in
 	}
 }
 
-// fill gives every stream that has run dry its next page, all at once.
+// fill reads the next page of every stream whose page is empty, in parallel.
 func (t *Table) fill(ctx context.Context, streams []*stream, to string, size int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, s := range streams {
@@ -136,7 +136,8 @@ func (t *Table) fill(ctx context.Context, streams []*stream, to string, size int
 }
 
 func (t *Table) next(ctx context.Context, s *stream, to string, size int) error {
-	// "!" sorts before anything that an id may continue with: the first key behind the last one.
+	// "!" sorts before anything that an id may continue with: so this is the first possible key
+	// after the last one.
 	from := s.after + "!"
 	if to < from {
 		s.ended = true
@@ -164,8 +165,8 @@ func (t *Table) next(ctx context.Context, s *stream, to string, size int) error 
 	return nil
 }
 
-// countWaiting counts the items of a kind that pass a filter, until there are atMost: then more
-// says that it did not look at all.
+// countWaiting counts the items of a kind that pass a filter. It stops at atMost; then more says
+// that it did not look at all items.
 func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names map[string]string, values item,
 	atMost int,
 ) (n int, more bool, err error) {
@@ -194,7 +195,7 @@ func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names m
 	return n, false, nil
 }
 
-// first is the stream whose next item comes first, nil where there is none.
+// first is the stream whose next item has the smallest sort key; nil if all pages are empty.
 func first(streams []*stream) *stream {
 	var best *stream
 	for _, s := range streams {
@@ -205,7 +206,7 @@ func first(streams []*stream) *stream {
 	return best
 }
 
-// get reads one item consistently; nil is an absent one.
+// get reads one item consistently; nil is an absent item.
 func (t *Table) get(ctx context.Context, doc shard.DocID) (item, error) {
 	t.reads.Add(1)
 	out, err := t.api.GetItem(ctx, &sdk.GetItemInput{
@@ -217,8 +218,8 @@ func (t *Table) get(ctx context.Context, doc shard.DocID) (item, error) {
 	return out.Item, nil
 }
 
-// change carries out a write of an item that is not a row and returns the item as it was; nil is an
-// absent one.
+// change carries out a write of an item that is not a row, and returns the old item; nil is an
+// absent item.
 func (t *Table) change(ctx context.Context, doing string, w shard.Write) (item, error) {
 	old, err := t.send(ctx, w)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,11 +16,12 @@ import (
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/s3"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/deadletter/deadlettertest"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
-	"github.com/lullhq/lull/internal/schedule/scheduletest"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter/deadlettertest"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
+	"github.com/lullhq/lull/internal/seam/schedule/scheduletest"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -48,7 +50,7 @@ func TestScheduledEventsKeepTheirPromises(t *testing.T) {
 	scheduletest.Run(t, func(*testing.T) schedule.Store { return store })
 }
 
-// query is what a scripted index looks at.
+// query is the part of a query that a scripted index reads.
 type query struct {
 	IndexName                 string
 	Limit                     int
@@ -159,6 +161,38 @@ func TestAFilterThatMatchesNothingComesBack(t *testing.T) {
 	}
 }
 
+// The first message is gone, the second has a newer schema, and the third can be read.
+func TestAScheduledEventThatCannotBeReadSaysSo(t *testing.T) {
+	t.Parallel()
+	const due = `{"Items":[{"doc":{"S":"!sched#gone"},"at":{"S":"1"},"not_before":{"N":"1"}},` +
+		`{"doc":{"S":"!sched#newer"},"at":{"S":"2"},"not_before":{"N":"1"}},` +
+		`{"doc":{"S":"!sched#there"},"at":{"S":"3"},"not_before":{"N":"1"}}]}`
+	var answered atomic.Bool
+	table := New(awstest.JSON(t, func(awstest.Call) awstest.Reply {
+		if answered.Swap(true) {
+			return awstest.Reply{Body: `{"Items":[]}`}
+		}
+		return awstest.Reply{Body: due}
+	}), "shards")
+	bodies := &counted{bodies: map[string]string{"there": "message"}, broken: map[string]error{
+		"newer": backoff.Permanent(errors.New("schema 9")),
+	}}
+	items, _, err := NewSchedule(table, bodies).Due(awstest.Context(t), time.UnixMilli(2), "", 10)
+	if err != nil || len(items) != 3 {
+		t.Fatalf("%d items, %v", len(items), err)
+	}
+	for _, it := range items {
+		if there := it.ID == "there"; (it.Unread == nil) != there || (it.Body != "") != there {
+			t.Errorf("%s: body %q, unread: %v", it.ID, it.Body, it.Unread)
+		}
+	}
+	bodies.broken["there"] = errors.New("try again")
+	answered.Store(false)
+	if _, _, err := NewSchedule(table, bodies).Due(awstest.Context(t), time.UnixMilli(2), "", 10); err == nil {
+		t.Error("no error, though a message may be readable later")
+	}
+}
+
 func TestARowOfADocumentNeverCarriesTheIndex(t *testing.T) {
 	t.Parallel()
 	for _, a := range attrs {
@@ -172,6 +206,7 @@ func TestARowOfADocumentNeverCarriesTheIndex(t *testing.T) {
 type counted struct {
 	mu       sync.Mutex
 	bodies   map[string]string
+	broken   map[string]error // what Get returns, by id
 	puts     int
 	onDelete func() // before the next one; nil for nothing
 }
@@ -187,6 +222,9 @@ func (c *counted) Put(_ context.Context, id, body string, _ map[string]queue.Att
 func (c *counted) Get(_ context.Context, id string) (string, map[string]queue.Attribute, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.broken[id]; err != nil {
+		return "", nil, false, err
+	}
 	body, ok := c.bodies[id]
 	return body, nil, ok, nil
 }
@@ -271,8 +309,8 @@ func TestWhoParksWhileTheMessageGoesKeepsIt(t *testing.T) {
 	}
 }
 
-// Whoever drops a dead letter may be killed between any two calls. What follows is dropping it
-// again, or parking it again first.
+// A caller that drops a dead letter may be killed between any two calls. Then the dead letter is
+// dropped again, or parked again first.
 func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
@@ -295,7 +333,7 @@ func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := refOf(fields(it))
-			// What release does, as far as it came.
+			// This repeats the calls of release that were made before the kill.
 			for _, w := range []shard.Write{
 				{Doc: r.item(), Update: []shard.Action{setText(string(refAttr("a")), "")}}, {Doc: r.item(), Drop: true},
 			}[:min(calls, 2)] {

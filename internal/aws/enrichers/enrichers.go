@@ -1,5 +1,5 @@
-// Package enrichers opens the enrichers of the settings with their credentials: the one place for
-// the functions and the command line.
+// Package enrichers opens the enrichers of the settings with their credentials. The functions and
+// the command line both use it.
 //
 // A secret is read when it is first needed, and again after a few minutes. A function is invoked by
 // one signed request: the service's own client would add 500 KB to the index function.
@@ -24,8 +24,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/secret"
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/enrich/httpcall"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/enrich/httpcall"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -95,8 +95,8 @@ func (f *function) Call(ctx context.Context, request []byte) ([]byte, error) {
 	return httpcall.Do(faulty{f.cfg.HTTPClient}, req)
 }
 
-// faulty makes the failure of a function out of an answer that says so: its body is the function's
-// error, not its answer.
+// faulty returns an error if the answer says that the function failed: then its body is the
+// function's error.
 type faulty struct{ aws.HTTPClient }
 
 func (c faulty) Do(r *http.Request) (*http.Response, error) {

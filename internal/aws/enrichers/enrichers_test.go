@@ -14,7 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/enrich"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

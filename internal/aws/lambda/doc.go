@@ -1,19 +1,19 @@
-// Package lambda is what the functions share between Lambda's runtime and the use cases: raw bytes
-// in, raw bytes out.
+// Package lambda is the code between Lambda's runtime and the use cases that all functions share:
+// raw bytes in, raw bytes out.
 //
 // What it promises:
 //
-//   - An SQS event is read without reflection, in one pass. A record that cannot be read is
-//     reported as failed, alone.
+//   - An SQS event is read without reflection, in one pass. Only a record that cannot be read is
+//     reported as failed.
 //   - The answer to an event source mapping always holds the list batchItemFailures, never null,
-//     and names only messages of the event: anything else would fail, or delete, the whole batch.
-//   - The use cases isolate panics of decoders, projections and sinks. Any other fails the messages
-//     that cause it, not the batch: the batch is halved until they are alone. One of index fails
-//     the turn, which the state machine tries again after the lease.
-//   - Nothing runs past its time. The context ends before the platform kills the invocation. An
-//     invocation that may live longer than the settings say is refused, because leases are computed
-//     from them.
-//   - A function that starts with bad settings answers every message as failed, counts
-//     ConfigurationErrors and says at each invocation what is wrong. Nothing is lost, and nothing
-//     is silent.
+//     and names only messages of the event. Any other answer would fail, or delete, the whole
+//     batch.
+//   - The use cases isolate panics of decoders, projections and sinks. Any other panic fails only
+//     the messages that cause it: the batch is halved until they are alone. A panic in index fails
+//     the turn, and the state machine retries it after the lease.
+//   - The context ends before the platform kills the invocation. If the platform would let an
+//     invocation run longer than the settings say, index refuses it, because leases are computed
+//     from the settings.
+//   - A function that starts with bad settings reports every message as failed, counts
+//     ConfigurationErrors, and logs at each invocation what is wrong. No message is lost.
 package lambda

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Batch is an SQS event as read.
@@ -20,13 +20,13 @@ type Batch struct {
 	Unread   []string // ids of records that cannot be read
 }
 
-// errNoBatch says that the payload is not an SQS event. Its text holds nothing of the payload.
+// errNoBatch says that the payload is not an SQS event. Its text quotes nothing of the payload.
 var errNoBatch = errors.New("the event is not a batch of SQS messages")
 
 // maxMillis bounds times: the year 9999.
 const maxMillis = 253_402_300_799_999
 
-// ReadBatch reads an SQS event. It fails where the payload is not an SQS event, or a record has no
+// ReadBatch reads an SQS event. It fails if the payload is not an SQS event, or if a record has no
 // id by which it could be reported. The batch does not refer to the payload.
 func ReadBatch(payload []byte) (Batch, error) {
 	if !gjson.ValidBytes(payload) {
@@ -63,7 +63,7 @@ func ReadBatch(payload []byte) (Batch, error) {
 	return b, nil
 }
 
-// reading is what is known of one record besides its message.
+// reading holds the facts of one record that are not part of its message.
 type reading struct {
 	source, queue string
 	body, bad     bool
@@ -99,7 +99,7 @@ func (r *reading) field(m *queue.Message, name string, v gjson.Result) {
 	}
 }
 
-// attributes reads what SQS itself says of the message.
+// attributes reads the system attributes, which SQS itself sets.
 func (r *reading) attributes(m *queue.Message, v gjson.Result) {
 	m.Sent = r.millis(v.Get("SentTimestamp"))
 	if first := v.Get("ApproximateFirstReceiveTimestamp"); first.Exists() {

@@ -11,18 +11,18 @@ import (
 	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/aws/tracing"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Journal is what a function says of itself: its metrics and its decision log read the same notes.
+// Journal passes each note of a function to its metrics, its decision log and its traces.
 type Journal struct {
 	*metrics.Counters
 	Log *decisionlog.Log
-	// Traces is nil where nothing is traced.
+	// Traces is nil if tracing is off.
 	Traces *tracing.Tracer
 
-	rows func() (reads, writes, refused int64) // nil where the function asks no table
+	rows func() (reads, writes, refused int64) // nil if the function uses no table
 	seen [3]int64
 }
 
@@ -41,8 +41,8 @@ func (j *Journal) Note(n journal.Note) {
 	j.Traces.Note(n)
 }
 
-// finish is the end of every invocation: the metrics leave, what the table was asked since the last
-// invocation among them.
+// finish ends every invocation. It writes the metrics, including the table's requests since the
+// last invocation.
 func (j *Journal) finish(ctx context.Context) {
 	if j.rows != nil {
 		reads, writes, refused := j.rows()
@@ -58,7 +58,7 @@ func (j *Journal) finish(ctx context.Context) {
 	j.Flush(time.Now(), request(ctx))
 }
 
-// request is the id of the invocation, empty where there is none.
+// request is the id of the invocation; empty outside Lambda.
 func request(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.AwsRequestID

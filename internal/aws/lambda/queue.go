@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Handler is an invocation, raw: what aws-lambda-go calls.
+// Handler handles raw invocations: aws-lambda-go calls it.
 type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Handle works on the messages of one queue and returns the ids of those that must stay, as receive
-// and dlq do.
+// Handle works on messages of one queue and returns the ids of the messages that must stay. receive
+// and dlq implement it.
 type Handle func(ctx context.Context, msgs []queue.Message) (failed []string)
 
 // Queues is a function behind event source mappings: one Handle for each queue, by its name.
@@ -27,12 +27,12 @@ type Queues struct {
 
 var _ Handler = (*Queues)(nil)
 
-// answerMargin is what stays of an invocation after the handle's context has ended: to come to an
-// end and to answer.
+// answerMargin is the time between the end of the handle's context and the end of the invocation.
+// The handle returns and the answer leaves in this time.
 const answerMargin = 500 * time.Millisecond
 
-// Invoke handles one batch. It fails only where the payload is not an SQS event: then nothing can
-// be reported, and everything stays.
+// Invoke handles one batch. It fails only if the payload is not an SQS event: then it cannot report
+// single messages, and all messages stay.
 func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer q.Journal.finish(ctx)
 	batch, err := ReadBatch(payload)
@@ -63,9 +63,9 @@ func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return Answer(failed), nil
 }
 
-// isolate handles the messages; where that panics it handles the halves, until the messages that
-// cause it are alone. What was done before a panic is done again: every step bears that. When time
-// runs out the rest stays.
+// isolate handles the messages. If that panics, it handles each half, until the messages that cause
+// the panic are alone. Steps before the panic are repeated, which is harmless. When time runs out,
+// the other messages stay.
 func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Message) []string {
 	failed, err := guard(q.Journal, func() ([]string, error) { return handle(ctx, msgs), nil })
 	if err == nil {
@@ -79,8 +79,7 @@ func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Messag
 	return append(q.isolate(ctx, handle, msgs[:half]), q.isolate(ctx, handle, msgs[half:])...)
 }
 
-// known keeps the ids that are the batch's, each once: an unknown or empty one would fail the whole
-// batch.
+// known keeps only ids of the batch, each once: an unknown or empty id would fail the whole batch.
 func known(failed []string, msgs []queue.Message) []string {
 	mine := make(map[string]bool, len(msgs))
 	for i := range msgs {
@@ -104,9 +103,8 @@ func ids(msgs []queue.Message) []string {
 	return out
 }
 
-// within is the context of the work: it ends margin before the invocation does, and no later than
-// margin before limit from now. An invocation without a deadline, or with one that has passed, is
-// not one without a limit.
+// within is the context of the work. It ends margin before the invocation's deadline, and at most
+// limit minus margin from now. So it also ends if the invocation has no deadline.
 func within(ctx context.Context, limit, margin time.Duration) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(limit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {

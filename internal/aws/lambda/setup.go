@@ -20,9 +20,11 @@ import (
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/aws/tracing"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Names of the environment. It holds names and ARNs only; what a function does is in its settings.
+// Names of the environment's variables. They hold only names and ARNs; the settings say what a
+// function does.
 const (
 	EnvSink      = "LULL_SINK"           // the sink's name in the settings
 	EnvTable     = "LULL_TABLE"          // the table's name
@@ -32,21 +34,21 @@ const (
 	EnvDeadQueue = "LULL_DEAD_QUEUE_URL" // the sink's dead-letter queue
 	EnvExpress   = "LULL_EXPRESS_ARN"    // the sink's Express state machine
 	EnvStandard  = "LULL_STANDARD_ARN"   // the sink's Standard state machine
-	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO where it is missing
-	// EnvDeadSenders are the ids of those whose dead letters dlq believes, parted by commas.
-	EnvDeadSenders = "LULL_DEAD_SENDERS"
-	// EnvSettings are the settings in JSON, where a stack is made from a release's template: its
-	// programs have no SettingsFile. Secrets are never part of settings.
+	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO if it is missing
+	// EnvSenders are the ids of the roles that send in lull's name, parted by commas (ADR 0057).
+	EnvSenders = "LULL_SENDERS"
+	// EnvSettings are the settings in JSON. A stack that is made from a release's template uses it:
+	// its programs have no SettingsFile. Secrets are never part of settings.
 	EnvSettings = "LULL_SETTINGS"
 )
 
 // DLQTimeout is the time-out of dlq, for which the settings have none.
 const DLQTimeout = 30 * time.Second
 
-// SettingsFile is the name of the settings beside a function's binary.
+// SettingsFile is the name of the settings file in the folder of a function's binary.
 const SettingsFile = "config.json"
 
-// Setup is what a function is wired from.
+// Setup holds everything from which Wire makes a function's handler.
 type Setup struct {
 	Config  *config.Config
 	Sink    string
@@ -56,7 +58,7 @@ type Setup struct {
 	missing []string
 }
 
-// Name is the value of a variable that must be there. What is missing is reported once, by Missing.
+// Name is the value of a required variable. Missing reports all missing variables at once.
 func (s *Setup) Name(variable string) string {
 	v := s.Getenv(variable)
 	if v == "" {
@@ -64,6 +66,9 @@ func (s *Setup) Name(variable string) string {
 	}
 	return v
 }
+
+// Senders are the roles that send in lull's name.
+func (s *Setup) Senders() queue.Senders { return strings.Split(s.Name(EnvSenders), ",") }
 
 // QueueName is the name of the queue with the URL in that variable.
 func (s *Setup) QueueName(variable string) string { return queueName(s.Getenv(variable)) }
@@ -76,15 +81,15 @@ func (s *Setup) Missing() error {
 	return fmt.Errorf("environment: not set: %s", strings.Join(s.missing, ", "))
 }
 
-// Table counts what a table is asked, in the metrics of each invocation.
+// Table adds the table's requests to the metrics of each invocation.
 func (s *Setup) Table(counts func() (reads, writes, refused int64)) { s.Journal.rows = counts }
 
-// Wire makes a function's handler. It makes no request: what may fail for a moment fails at its
-// first use, and is tried again there.
+// Wire makes a function's handler. It makes no request: a request that fails for a moment belongs
+// to the first use, where it is retried.
 type Wire func(*Setup) (Handler, error)
 
 // MemoryLimit is how many bytes a function with so many MB may use before the garbage collector
-// works harder. What the platform counts besides has the rest.
+// works harder. The rest is for memory that only the platform counts.
 func MemoryLimit(megabytes int64) int64 { return megabytes << 20 / 8 * 5 }
 
 // Main runs a function. It does not return.
@@ -95,8 +100,8 @@ func Main(function string, wire Wire) {
 	runtime.Start(New(function, os.Getenv, folders(os.Getenv), os.Stdout, wire))
 }
 
-// folders are where the settings may be: beside the binary, otherwise where Lambda puts a
-// function's code.
+// folders are the places for the settings: the folder of the binary, otherwise the folder in which
+// Lambda puts a function's code.
 func folders(getenv func(string) string) []string {
 	var out []string
 	if exe, err := os.Executable(); err == nil {
@@ -108,9 +113,9 @@ func folders(getenv func(string) string) []string {
 	return out
 }
 
-// New makes the handler of a function from its environment and the settings in the first of the
-// folders that has them. Where anything is wrong with either, the handler is one that refuses every
-// invocation and says why.
+// New makes the handler of a function from its environment and its settings. The settings are in
+// EnvSettings, otherwise in the first of the folders that has them. If either is wrong, the handler
+// refuses every invocation and says why.
 func New(function string, getenv func(string) string, folders []string, out io.Writer, wire Wire) Handler {
 	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
 	cfg, err := settings(getenv(EnvSettings), folders)
@@ -136,7 +141,7 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 	return &invocations{h, s.Journal}
 }
 
-// invocations tells the log which invocation its lines belong to.
+// invocations sets the id of the invocation in the log's lines.
 type invocations struct {
 	Handler
 	journal *Journal
@@ -147,8 +152,8 @@ func (i *invocations) Invoke(ctx context.Context, payload []byte) ([]byte, error
 	return i.Handler.Invoke(ctx, payload)
 }
 
-// stackOf is the stack of a function that is called <stack>-<sink>-<function>: for metrics where
-// the settings cannot be read.
+// stackOf is the stack of a function that is named <stack>-<sink>-<function>. The metrics need it
+// if the settings cannot be read.
 func stackOf(name, sink, function string) string {
 	stack, _ := strings.CutSuffix(name, "-"+sink+"-"+function)
 	return stack
@@ -183,8 +188,8 @@ func (s *Setup) checkSink() error {
 	return nil
 }
 
-// Refusal is a function with bad settings: it answers every message as failed, fails every other
-// invocation, and says why each time.
+// Refusal is a function with bad settings. It reports every message as failed, fails every other
+// invocation, and logs the reason each time.
 type Refusal struct {
 	Err     error
 	Journal *Journal
@@ -199,7 +204,7 @@ func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	batch, err := ReadBatch(payload)
 	said := []any{"error", r.Err.Error()}
 	if s, no := ReadState(payload); err != nil && no == nil {
-		said = append(said, "flight", string(s.Flight)) // which of them waits for better settings, or dies
+		said = append(said, "flight", string(s.Flight)) // the flight that waits for better settings, or ends
 	}
 	r.Journal.Log.Error("bad settings", said...)
 	if err != nil {

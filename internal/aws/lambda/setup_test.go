@@ -18,9 +18,9 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
-	_ "github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	_ "github.com/lullhq/lull/sink/memorysink"
 )
 
 // deployed are settings that may be deployed.
@@ -74,8 +74,8 @@ func TestAFunctionIsWiredFromItsSettingsAndNames(t *testing.T) {
 	}
 }
 
-// A stack that was made from a template has its settings in the environment. They win over a file,
-// and what is wrong with them is named like there.
+// A stack that was made from a template has its settings in the environment. They override a file,
+// and their errors read the same.
 func TestSettingsMayBeInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -128,7 +128,7 @@ func TestLinesNameTheirInvocation(t *testing.T) {
 	}
 }
 
-// What an invocation noted about traced messages leaves with it.
+// Notes about traced messages are sent at the end of their invocation.
 func TestSpansLeaveWithTheirInvocation(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Reported is a table whose final errors are noted: that it does not exist, that the role lacks a
-// permission. A turn waits where the table does not answer, as it must, and would wait in silence.
+// Reported is a table whose permanent errors are noted: for example, that it does not exist, or
+// that the role lacks a permission. A turn must wait if the table does not answer. Without a note
+// it would wait in silence.
 func (s *Setup) Reported(table shard.Store) shard.Store { return reported{table, s.Journal} }
 
 type reported struct {
@@ -19,14 +20,14 @@ type reported struct {
 	to journal.Journal
 }
 
-// Read reads, and reports.
+// Read reads, and notes a permanent error.
 func (r reported) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
 	rows, err := r.Store.Read(ctx, docs, c)
 	r.report(err)
 	return rows, err
 }
 
-// Write writes, and reports. A refused condition is an answer.
+// Write writes, and notes a permanent error. A refused condition is not an error here.
 func (r reported) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	old, err := r.Store.Write(ctx, w)
 	r.report(err)
@@ -35,7 +36,7 @@ func (r reported) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 
 func (r reported) report(err error) {
 	_, refused := shard.AsRefused(err)
-	// the invocation's time, not the table's fault
+	// the invocation's time is over: not an error of the table
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if err != nil && !refused && !ended && backoff.Final(err) {
 		r.to.Note(journal.Note{Step: journal.Unreachable, At: time.Now(), Detail: err.Error()})

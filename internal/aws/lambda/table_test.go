@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 

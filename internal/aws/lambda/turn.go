@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -27,11 +27,11 @@ type Turn struct {
 var _ Handler = (*Turn)(nil)
 
 // limitSlack is how much longer than the settings say an invocation may seem to last: the runtime's
-// clock is not ours. The guard of every lease, at least two seconds, covers it.
+// clock may differ from ours. The guard of every lease, at least two seconds, covers it.
 const limitSlack = time.Second
 
-// Invoke takes one turn. Any error means that nothing is known: the state machine tries again after
-// the lease of a lost invocation can have ended.
+// Invoke takes one turn. After any error the outcome is unknown: the state machine retries when the
+// lease of a lost invocation has certainly ended.
 func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err error) {
 	defer t.Journal.finish(ctx)
 	defer func() {
@@ -45,7 +45,7 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 		t.Journal.Count(metrics.InvalidEvents, 1)
 		return nil, err
 	}
-	// How late a wake was delivered is the state machine's share of a document's age.
+	// The delay between WakeAt and Entered is the state machine's share of a document's age.
 	t.Journal.Log.Debug("turn", "flight", string(s.Flight), "wake", s.WakeAt, "entered", s.Entered.Time())
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > t.Limit+limitSlack {
 		// Leases would end while this invocation may still write.
@@ -64,9 +64,9 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 }
 
 // ReadState reads the payload of a turn: the state, in startedAt when the execution began, and in
-// enteredAt when it came to this turn.
-// Whole numbers may be spelt as JSONata hands them on: 1763665205000000, 1.763665205E15 or
-// 1763665205000000.0. Of a state with a newer schema it reads no more than whose it is.
+// enteredAt when it came to this turn. JSONata may write whole numbers as 1763665205000000,
+// 1.763665205E15 or 1763665205000000.0. From a state with a newer schema, ReadState reads only the
+// schema and the flight.
 func ReadState(payload []byte) (flight.State, error) {
 	if !gjson.ValidBytes(payload) || !gjson.ParseBytes(payload).IsObject() {
 		return flight.State{}, errNoState
@@ -106,7 +106,7 @@ func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err er
 		case key.Str == "startedAt", key.Str == "enteredAt":
 			at := &began
 			if key.Str == "enteredAt" {
-				if value.Type == gjson.Null { // a machine that does not know it
+				if value.Type == gjson.Null { // an older state machine does not set it
 					return true
 				}
 				at = &entered
@@ -131,8 +131,8 @@ func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err er
 	return append(plain, '}'), began, entered, err
 }
 
-// whole reads a whole number in any of JSON's spellings. One beyond 2^53 in another than an
-// integer's went through a float on its way.
+// whole reads a whole number in any of JSON's spellings. It refuses a number above 2^53 that is not
+// spelt as an integer: it was a float on its way and may be rounded.
 func whole(raw string) (int64, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return n, nil

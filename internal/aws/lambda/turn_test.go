@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -55,7 +55,7 @@ func TestAMachineMayNotKnowWhenItCameToATurn(t *testing.T) {
 	}
 }
 
-// A field that is added to the state must come through without anybody thinking of it here.
+// A new field of the state must pass through without a change in this package.
 func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 	t.Parallel()
 	var want flight.State
@@ -235,8 +235,8 @@ func TestATaskRuns(t *testing.T) {
 	}
 }
 
-// The log says where a part of an invocation panicked, not where that was noticed, and never what
-// was thrown.
+// The log says where a part of an invocation panicked, not where the panic was caught, and never
+// the panic's value.
 func TestAPanicBesideOthersIsLoggedWhereItHappened(t *testing.T) {
 	t.Parallel()
 	j, out := newJournal()

@@ -5,28 +5,29 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Metrics that no note stands for.
+// These metrics do not come from notes.
 const (
 	// ConfigurationErrors counts starts with settings that the function refuses: it does nothing
 	// until they are fixed.
 	ConfigurationErrors = "ConfigurationErrors"
 	Panics              = "Panics"        // a batch or a turn ended in a panic
-	InvalidEvents       = "InvalidEvents" // an invocation or a record of it is not what the function is for
+	InvalidEvents       = "InvalidEvents" // an invocation, or a record of it, that the function cannot read
 	TurnsLost           = "TurnsLost"     // a turn ended in an error: the state machine tries it again
-	RowReads            = "RowReads"      // rows asked for
-	RowWrites           = "RowWrites"     // conditional writes, refused ones among them
-	RowRefusals         = "RowRefusals"   // conditional writes refused: each costs its unit all the same
+	RowReads            = "RowReads"      // rows requested
+	RowWrites           = "RowWrites"     // conditional writes, including the refused writes
+	RowRefusals         = "RowRefusals"   // conditional writes refused: each costs its unit, too
 )
 
 // OldestAge is how old the oldest message of a batch of receive was, in seconds, by lane. SQS's own
-// age leaves out what was received three times or more.
+// metric leaves out messages that were received three times or more.
 const OldestAge = "OldestAge"
 
-// routine are the counts that are fields of a line and no metrics: each metric costs $0.30 a month,
-// and neither an alarm nor the dashboard looks at these. CloudWatch Logs Insights adds them up.
+// routine are the counts that are only fields of a line, not metrics. Each metric costs $0.30 a
+// month, and neither an alarm nor the dashboard uses these counts. CloudWatch Logs Insights adds
+// them up.
 var routine = map[string]bool{
 	RowReads: true, RowWrites: true, RowRefusals: true, Name(journal.RowRefused): true,
 	Name(journal.Archived): true, Name(journal.Skipped): true, Name(journal.Admitted): true, Name(journal.Held): true,
@@ -37,13 +38,13 @@ var routine = map[string]bool{
 	Name(journal.Collected): true, Name(journal.Enqueued): true, Name(journal.Sampled): true,
 }
 
-// IsMetric reports whether what is counted under a name is a metric of CloudWatch.
+// IsMetric reports whether the count of that name is a metric of CloudWatch.
 func IsMetric(name string) bool { return !routine[name] }
 
-// Base is what every line of a function says.
+// Base holds the fields that every line of a function has.
 type Base struct {
 	Stack    string
-	Sink     string // where a note names none
+	Sink     string // used if a note names no sink
 	Function string
 }
 
@@ -58,12 +59,12 @@ type Counters struct {
 
 type place struct{ sink, lane string }
 
-// tally is what was counted in one place.
+// tally holds the counts of one sink and lane.
 type tally struct {
 	counts map[string]int
 	fresh  []int64 // milliseconds
 	oldest int64   // seconds
-	aged   bool    // whether oldest says anything
+	aged   bool    // whether oldest was set
 }
 
 var _ journal.Journal = (*Counters)(nil)
@@ -74,7 +75,7 @@ func New(out io.Writer, base Base) *Counters {
 	return &Counters{base: base, out: out, tallies: map[place]*tally{}}
 }
 
-// Note counts the note: by its Count where the step counts things, otherwise as one.
+// Note counts the note: by its Count if the step counts things, otherwise as one.
 func (c *Counters) Note(n journal.Note) {
 	if n.Sink == "" {
 		n.Sink = c.base.Sink

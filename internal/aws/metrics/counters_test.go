@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,7 +11,7 @@ import (
 // maxValues is how many values of one metric a line of the embedded metric format holds.
 const maxValues = 100
 
-// Namespace is where the metrics are.
+// Namespace is the CloudWatch namespace of the metrics.
 const Namespace = "lull"
 
 // Dimensions of the metrics.
@@ -25,7 +25,7 @@ const (
 // Lane.
 const Freshness = "Freshness"
 
-// directive says which fields of a line are metrics. It takes a hundred of them; a function has
+// directive says which fields of a line are metrics. It takes a hundred metrics; a function has
 // about fifty.
 type directive struct {
 	Namespace  string
@@ -35,7 +35,7 @@ type directive struct {
 
 type metric struct{ Name, Unit string }
 
-// Flush writes the metrics and starts anew. request is the invocation's id.
+// Flush writes the metrics and resets the counts. request is the invocation's id.
 func (c *Counters) Flush(now time.Time, request string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *Counters) Flush(now time.Time, request string) {
 		t := c.tallies[p]
 		for len(t.counts)+len(t.fresh) > 0 {
 			n := min(len(t.fresh), maxValues)
-			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n])) // nobody could be told of an error
+			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n])) // there is no way to report an error
 			t.counts, t.fresh = nil, t.fresh[n:]
 		}
 	}
@@ -83,7 +83,7 @@ func (c *Counters) line(now time.Time, request string, p place, t *tally, fresh 
 	}
 	if t.aged {
 		byLane.Metrics = append(byLane.Metrics, metric{OldestAge, "Seconds"})
-		fields[OldestAge], t.aged = t.oldest, false // once, where freshness fills several lines
+		fields[OldestAge], t.aged = t.oldest, false // only once, even if freshness needs several lines
 	}
 	if len(byLane.Metrics) > 0 {
 		directives = append(directives, byLane)

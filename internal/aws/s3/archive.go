@@ -12,14 +12,14 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/pipeline/archive"
 )
 
-// ArchivePrefix is where the archive is: what receive was given.
+// ArchivePrefix is the prefix of the archive of the messages that receive got.
 const ArchivePrefix = "archive/"
 
-// Archive keeps what receive was given. It is safe for concurrent use.
+// Archive keeps the messages that receive got. It is safe for concurrent use.
 type Archive struct{ bucket *Bucket }
 
 var _ archive.Store = (*Archive)(nil)
@@ -57,7 +57,7 @@ func (a *Archive) List(ctx context.Context, after, to archive.Name, limit int) (
 	ctx, cancel := context.WithTimeout(ctx, a.bucket.limit)
 	defer cancel()
 	out, err := a.bucket.api.ListObjectsV2(ctx, &sdk.ListObjectsV2Input{
-		Bucket: &a.bucket.name, Prefix: aws.String(ArchivePrefix),
+		Bucket: &a.bucket.name, ExpectedBucketOwner: a.bucket.owner, Prefix: aws.String(ArchivePrefix),
 		StartAfter: aws.String(ArchivePrefix + string(after)), MaxKeys: aws.Int32(int32(min(limit, maxDelete))),
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *Archive) Remove(ctx context.Context, n archive.Name) error {
 func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) error {
 	key := ArchivePrefix + string(n)
 	out, err := a.bucket.api.PutObject(ctx, &sdk.PutObjectInput{
-		Bucket: &a.bucket.name, Key: &key, Body: bytes.NewReader(object),
+		Bucket: &a.bucket.name, ExpectedBucketOwner: a.bucket.owner, Key: &key, Body: bytes.NewReader(object),
 	})
 	if err = failure(a.bucket.name, err); err == nil {
 		err = a.bucket.purge(ctx, key, cmp.Or(aws.ToString(out.VersionId), unversioned))
@@ -96,13 +96,13 @@ func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) er
 	return nil
 }
 
-// unversioned is what S3 calls the version of an object in a bucket without versions.
+// unversioned is S3's name for the version of an object in a bucket without versions.
 const unversioned = "null"
 
-// purge removes every version of an object but one. Former versions outlive a deletion, and so does
-// what a person asked to be forgotten.
+// purge removes every version of an object but one. A deletion keeps former versions, and with them
+// the data that a person asked to be forgotten.
 func (b *Bucket) purge(ctx context.Context, key, but string) error {
-	in := &sdk.ListObjectVersionsInput{Bucket: &b.name, Prefix: &key}
+	in := &sdk.ListObjectVersionsInput{Bucket: &b.name, ExpectedBucketOwner: b.owner, Prefix: &key}
 	for pages := sdk.NewListObjectVersionsPaginator(b.api, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Bodies keeps messages below one prefix. It is safe for concurrent use.
@@ -25,14 +25,13 @@ func NewBodies(b *Bucket, prefix string) *Bodies { return &Bodies{bucket: b, pre
 // bodySchema is the newest form of an object that this code understands.
 const bodySchema = 1
 
-// head is the first line of an object; the body follows it as it was.
+// head is the first line of an object; the unchanged body follows it.
 type head struct {
 	Schema     int                  `json:"schema"`
 	Attributes map[string]attribute `json:"attributes,omitempty"`
 }
 
-// attribute is a message attribute: its string as text where that is valid text, otherwise as
-// bytes.
+// attribute is a message attribute: its string as text if that is valid UTF-8, otherwise as bytes.
 type attribute struct {
 	Type   string `json:"type"`
 	Text   string `json:"text,omitempty"`
@@ -60,7 +59,7 @@ func encodeBody(body string, attrs map[string]queue.Attribute) ([]byte, error) {
 	return append(append(append(out, line...), '\n'), body...), nil
 }
 
-// decodeBody takes apart what encodeBody packed.
+// decodeBody unpacks a message that encodeBody packed.
 func decodeBody(b []byte) (string, map[string]queue.Attribute, error) {
 	line, body, ok := bytes.Cut(b, []byte{'\n'})
 	var h head
@@ -94,7 +93,7 @@ func (s *Bodies) key(id string) (string, error) {
 	return s.prefix + id, nil
 }
 
-// Put stores the message under the id, in place of one that is there.
+// Put stores the message under the id, and replaces a stored one.
 func (s *Bodies) Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error {
 	key, err := s.key(id)
 	if err != nil {
@@ -129,7 +128,7 @@ func (s *Bodies) Get(ctx context.Context, id string) (body string, attrs map[str
 	return body, attrs, true, nil
 }
 
-// Delete removes the message. Deleting one that is not there succeeds.
+// Delete removes the message. Deleting a missing message succeeds.
 func (s *Bodies) Delete(ctx context.Context, id string) error {
 	key, err := s.key(id)
 	if err != nil {

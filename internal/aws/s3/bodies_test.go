@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func TestABodyIsTheTailOfItsObject(t *testing.T) {

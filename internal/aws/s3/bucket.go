@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 	maxObject = 64 << 20
 )
 
-// errMissing says that an object is not there.
+// errMissing says that an object does not exist.
 var errMissing = errors.New("object not found")
 
 // Bucket is the bucket in which lull keeps what is too large for a row. It is safe for concurrent
@@ -31,29 +32,50 @@ var errMissing = errors.New("object not found")
 type Bucket struct {
 	api   *sdk.Client
 	name  string
+	owner *string       // the account in the bucket's name; nil if there is none
 	limit time.Duration // of one request
 }
 
-// New returns the bucket of that name. The account's settings are used without retries of the SDK's
-// own; at an endpoint that is not AWS's the bucket stands in the path, because an emulator's
-// address has no names below it.
+// ownName matches the name that the infrastructure gives the bucket: it ends with account and
+// region.
+var ownName = regexp.MustCompile(`-([0-9]{12})-[a-z]+(?:-[a-z]+)+-[0-9]+$`)
+
+// ownerOf is the account that must own the bucket; nil for a bucket of the user's. Names of buckets
+// can be guessed: after a stack is deleted, another account may take its bucket's name. With the
+// owner in the request, S3 then denies it.
+func (b *Bucket) ownerOf(bucket string) *string {
+	if bucket == b.name {
+		return b.owner
+	}
+	return nil
+}
+
+// New returns the bucket of that name. The SDK's own retries are switched off. If the settings name
+// an endpoint, the bucket is part of the path, because an emulator's address has no subdomains.
 func New(cfg aws.Config, name string) *Bucket {
 	api := sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout), func(o *sdk.Options) {
 		o.UsePathStyle = cfg.BaseEndpoint != nil
 	})
-	return &Bucket{name: name, api: api, limit: client.Limit(cfg, attemptTimeout)}
+	b := &Bucket{name: name, api: api, limit: client.Limit(cfg, attemptTimeout)}
+	if m := ownName.FindStringSubmatch(name); m != nil {
+		b.owner = &m[1]
+	}
+	return b
 }
 
 // put writes an object.
 func (b *Bucket) put(ctx context.Context, key string, body []byte) error {
-	_, err := b.api.PutObject(ctx, &sdk.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)})
+	_, err := b.api.PutObject(ctx, &sdk.PutObjectInput{
+		Bucket: &b.name, ExpectedBucketOwner: b.owner, Key: &key, Body: bytes.NewReader(body),
+	})
 	return failure(b.name, err)
 }
 
-// create writes an object unless it is there, and reports whether it did.
+// create writes an object unless it exists, and reports whether it did.
 func (b *Bucket) create(ctx context.Context, key string, body []byte) (bool, error) {
 	_, err := b.api.PutObject(ctx, &sdk.PutObjectInput{
-		Bucket: &b.name, Key: &key, Body: bytes.NewReader(body), IfNoneMatch: aws.String("*"),
+		Bucket: &b.name, ExpectedBucketOwner: b.owner, Key: &key, Body: bytes.NewReader(body),
+		IfNoneMatch: aws.String("*"),
 	})
 	if client.Code(err) == "PreconditionFailed" {
 		return false, nil
@@ -64,9 +86,11 @@ func (b *Bucket) create(ctx context.Context, key string, body []byte) (bool, err
 // get reads an object of at most limit bytes whole, or errMissing.
 func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	body, err := client.Attempt(ctx, b.limit, func(ctx context.Context) ([]byte, error) {
-		// The limit is for the call and for reading its answer.
+		// The limit covers the call and reading its answer.
 		unbounded := func(o *sdk.Options) { o.APIOptions = nil }
-		out, err := b.api.GetObject(ctx, &sdk.GetObjectInput{Bucket: &bucket, Key: &key}, unbounded)
+		out, err := b.api.GetObject(ctx, &sdk.GetObjectInput{
+			Bucket: &bucket, ExpectedBucketOwner: b.ownerOf(bucket), Key: &key,
+		}, unbounded)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +98,7 @@ func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]by
 		if size := aws.ToInt64(out.ContentLength); size > limit {
 			return nil, backoff.Permanent(fmt.Errorf("%w: %d bytes, at most %d are read", errTooLarge, size, limit))
 		}
-		// In one piece: a buffer that grows takes several times as much.
+		// The buffer is allocated once: a growing buffer takes several times as much memory.
 		body := bytes.NewBuffer(make([]byte, 0, max(aws.ToInt64(out.ContentLength), 0)+bytes.MinRead))
 		n, err := body.ReadFrom(io.LimitReader(out.Body, limit+1))
 		if err == nil && n > limit {
@@ -85,7 +109,7 @@ func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]by
 	return body, failure(bucket, err)
 }
 
-// delete removes objects, at most a thousand. Removing an object that is not there succeeds.
+// delete removes objects, at most a thousand. Removing a missing object succeeds.
 func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	ids := make([]types.ObjectIdentifier, len(keys))
 	for i := range keys {
@@ -97,7 +121,7 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 // deleteAll removes objects, or versions of them, at most a thousand.
 func (b *Bucket) deleteAll(ctx context.Context, ids []types.ObjectIdentifier) error {
 	out, err := b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
-		Bucket: &b.name,
+		Bucket: &b.name, ExpectedBucketOwner: b.owner,
 		Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)},
 	})
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // answers serves one answer to everything and counts the requests.

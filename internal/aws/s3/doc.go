@@ -10,12 +10,12 @@
 // What it promises:
 //
 //   - A checkpoint is created by one caller: the request carries If-None-Match: *.
-//   - A message is kept byte for byte: its body is the object's tail as it was, after one line with
-//     its attributes.
+//   - A message is kept byte for byte: the object is one line with the attributes, then the
+//     unchanged body.
 //   - Requests are bounded in time and made once; package backoff is the one layer of retries. A
 //     missing bucket or permission is an error that says what to fix and is not tried again.
 //
-// S3 answers "access denied" for a missing object where the caller may not list the bucket. Whoever
-// reads flights therefore needs s3:ListBucket for their prefix, or a finished flight looks like a
-// broken one.
+// S3 answers "access denied" for a missing object if the caller may not list the bucket. A role
+// that reads flights therefore needs s3:ListBucket for their prefix. Otherwise a finished flight
+// looks like a broken one.
 package s3

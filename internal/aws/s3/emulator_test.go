@@ -10,14 +10,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/archive/archivetest"
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/flight/flighttest"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/archive/archivetest"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/flight/flighttest"
 )
 
 // create makes a bucket at the emulator. Emulators forget it when they stop.
@@ -43,7 +43,7 @@ func TestTheBucketKeepsThePromisesOfAnArchive(t *testing.T) {
 	archivetest.Run(t, func(*testing.T) archive.Store { return NewArchive(bucket) })
 }
 
-// The stack's bucket keeps what is deleted or written over. Of what is forgotten nothing may stay.
+// The stack's bucket keeps what is deleted or written over. Nothing of forgotten data may remain.
 func TestOfWhatIsForgottenNoFormerVersionStays(t *testing.T) {
 	t.Parallel()
 	ctx := awstest.Context(t)

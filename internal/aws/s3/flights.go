@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // Prefixes of keys, for roles and lifecycle rules.
@@ -30,9 +30,9 @@ const (
 )
 
 const (
-	// youngFlight is the age below which a flight has few enough legs to delete them by their
-	// names: the common flight ends after seconds, and a listing costs as much as a write while
-	// deletions cost nothing.
+	// youngFlight is the age below which Delete guesses the checkpoints' names and does not list
+	// them: a young flight has few legs. Most flights end after seconds. A listing costs as much as
+	// a write, and deletions cost nothing.
 	youngFlight = time.Minute
 	// youngLegs covers a young flight: a leg lasts at least ten seconds (flight.continueAfter).
 	youngLegs = 8
@@ -96,7 +96,7 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	return flight.Decode(b)
 }
 
-// Continue creates the checkpoint under the condition that nothing is there.
+// Continue creates the checkpoint unless it exists.
 func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
 	if err := checkID(id); err != nil {
 		return false, fmt.Errorf("create checkpoint: %w", err)
@@ -112,8 +112,8 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, s flight.St
 	return created, nil
 }
 
-// Delete removes the manifest and the checkpoints: one request for a young flight, a listing more
-// for an old one.
+// Delete removes the manifest and the checkpoints: with one request for a young flight, and with an
+// additional listing for an old flight.
 func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("delete flight: %w", err)
@@ -149,10 +149,9 @@ func (f *Flights) young(id flight.ID) bool {
 	return age > -youngFlight && age < youngFlight
 }
 
-// objects goes through the objects below prefix whose keys sort after the given one. An error ends
-// it.
+// objects yields the objects below prefix whose keys sort after the given key. An error ends it.
 func (f *Flights) objects(ctx context.Context, prefix, after string) iter.Seq2[types.Object, error] {
-	in := &sdk.ListObjectsV2Input{Bucket: &f.bucket.name, Prefix: &prefix}
+	in := &sdk.ListObjectsV2Input{Bucket: &f.bucket.name, ExpectedBucketOwner: f.bucket.owner, Prefix: &prefix}
 	if after != "" {
 		in.StartAfter = &after
 	}
@@ -172,15 +171,15 @@ func (f *Flights) objects(ctx context.Context, prefix, after string) iter.Seq2[t
 	}
 }
 
-// List goes through the keys in their order, which is that of the flights' ages. The cursor is the
-// last flight listed.
+// List reads the keys in their order, so the oldest flight is first. The cursor is the last flight
+// listed.
 func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)
 	}
 	after := ""
 	if cursor != "" {
-		after = folder(flight.ID(cursor)) + "~" // behind every object of that flight
+		after = folder(flight.ID(cursor)) + "~" // sorts after every object of that flight
 	}
 	var flights []flight.Stored
 	for o, err := range f.objects(ctx, FlightPrefix, after) {
@@ -202,7 +201,7 @@ func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.
 			s.Newest = modified
 		}
 		if number, ok := strings.CutPrefix(rest, checkpointStart); ok {
-			n, _ := strconv.Atoi(number) // another name counts as no leg
+			n, _ := strconv.Atoi(number) // an unknown name counts as no leg
 			s.Legs = max(s.Legs, n)
 		}
 	}

@@ -19,7 +19,7 @@ type Payloads struct {
 	prefix string
 }
 
-// payloadTimeout bounds one upload: a body has tens of megabytes, and the line may be slow.
+// payloadTimeout bounds one upload: a body may have tens of megabytes, and the network may be slow.
 const payloadTimeout = 2 * time.Minute
 
 // NewPayloads returns the bodies below a prefix, which may be empty.
@@ -30,8 +30,8 @@ func NewPayloads(cfg aws.Config, bucket, prefix string) *Payloads {
 	return &Payloads{&Bucket{name: bucket, api: api, limit: payloadTimeout}, prefix}
 }
 
-// Put keeps a body and says where. The place is the body's digest: one that comes again takes no
-// more room, and a reference that was sent never shows another body.
+// Put stores a body and returns its place. The key is the body's digest: a repeated body takes no
+// more room, and a reference never shows another body.
 func (p *Payloads) Put(ctx context.Context, body []byte) (bucket, key string, err error) {
 	digest := sha256.Sum256(body)
 	key = p.prefix + hex.EncodeToString(digest[:])

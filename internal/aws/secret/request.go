@@ -18,10 +18,10 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// maxAnswer is more than the 64 KB that a secret may have, as JSON.
+// maxAnswer is more than the JSON of the largest secret (64 KB).
 const maxAnswer = 512 << 10
 
-// request is one GetSecretValue and returns the secret's text.
+// request makes one GetSecretValue request and returns the secret's text.
 func (l *cached[T]) request(ctx context.Context) (string, error) {
 	payload, err := json.Marshal(map[string]string{"SecretId": l.arn})
 	if err != nil {
@@ -55,7 +55,8 @@ func (l *cached[T]) request(ctx context.Context) (string, error) {
 		Type         string `json:"__type"`
 		SecretString string `json:"SecretString"`
 	}
-	// Whether it could be read shows in what it holds; the decoder's error may quote it.
+	// The error is dropped because it may quote the secret; an unreadable answer leaves the fields
+	// empty.
 	_ = json.Unmarshal(body, &answer)
 	switch {
 	case res.StatusCode == http.StatusOK && answer.SecretString != "":

@@ -2,11 +2,11 @@
 // Manager.
 //
 // A secret is read when it is first needed, and again after a few minutes. So a rotated password is
-// taken up. While it cannot be read anew, the last one is used. Neither errors
-// nor logs ever hold any of it.
+// used soon. If a later read fails, the last value stays in use. Errors and logs never contain any
+// of it.
 //
-// The one request is made here, signed by the SDK: the service's own client would add 200 KB to the
-// index function, which has none to spare.
+// The one request is made here, signed by the SDK: the service's own client would make the index
+// function 200 KB larger.
 package secret
 
 import (
@@ -21,30 +21,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 )
 
 const (
 	attemptTimeout = 2 * time.Second
 	// fresh is how long a secret is used without asking again.
 	fresh = 5 * time.Minute
-	// again is how long after a failure to read it anew the next try comes, while an older one
-	// serves.
+	// again is the wait after a failed refresh; until the next try, the old value stays in use.
 	again = 15 * time.Second
 )
 
-// cached is what a secret says, read with parse. Errors of parse must not quote it.
+// cached is the parsed value of a secret.
 type cached[T any] struct {
 	cfg   aws.Config
 	arn   string
 	now   func() time.Time
 	parse func(text string) (T, bool)
-	want  string // what parse wants, in words
+	want  string // what parse expects, in words
 	named string // the setting that names the secret
 
 	mu    sync.Mutex
 	value T
-	next  time.Time // when to read it anew; zero while there is none
+	next  time.Time // when to refresh the value; zero before the first read
 }
 
 func newCached[T any](cfg aws.Config, arn, named, want string, parse func(text string) (T, bool)) cached[T] {
@@ -137,8 +136,8 @@ func NewHeaders(cfg aws.Config, arn string) *Headers {
 // Get returns the headers by name.
 func (h *Headers) Get(ctx context.Context) (map[string]string, error) { return h.get(ctx) }
 
-// ParseHeaders reads an object of names and values that may stand in a request; false for anything
-// else.
+// ParseHeaders reads a JSON object of header names and values. It is false for any other text, and
+// if a name or a value is not allowed in a request.
 func ParseHeaders(text string) (headers map[string]string, ok bool) {
 	if json.Unmarshal([]byte(text), &headers) != nil || len(headers) == 0 {
 		return nil, false
@@ -151,7 +150,8 @@ func ParseHeaders(text string) (headers map[string]string, ok bool) {
 	return headers, true
 }
 
-// What RFC 9110 allows of a name, and the visible part of what it allows of a value.
+// headerName is a name by RFC 9110. headerValue allows printable ASCII only, a part of the values
+// of RFC 9110.
 var (
 	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	headerValue = regexp.MustCompile(`^[ -~]*$`)

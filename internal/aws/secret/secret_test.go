@@ -10,14 +10,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
 
-// scripted is a login whose secret is what reply says, and the requests so far.
+// scripted returns a login and the list of its requests. reply answers the n-th request.
 func scripted(t *testing.T, reply func(n int) awstest.Reply) (*Login, *[]awstest.Call) {
 	t.Helper()
 	var mu sync.Mutex

@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Basic sends a user's name and password, which credentials gives. It is called for every request,
-// so that a rotated password is taken up, and should cache.
+// Basic sends the user's name and password that credentials returns. credentials is called for
+// every request, so that a rotated password is used, and should cache.
 func Basic(credentials func(context.Context) (user, password string, err error)) func(*http.Request) error {
 	return func(r *http.Request) error {
 		user, password, err := credentials(r.Context())
@@ -55,8 +55,8 @@ func SigV4(provider aws.CredentialsProvider, region, service string) func(*http.
 // emptyHash is the SHA-256 of nothing.
 const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// Token logs in with a token in place of a password, as a database of RDS with IAM authentication
-// takes it: an address, signed for 15 minutes with the credentials of provider.
+// Token logs in to an RDS database with IAM authentication. The password is a token: an address,
+// signed for 15 minutes with the credentials of provider.
 func Token(provider aws.CredentialsProvider, region, service string) sink.Login {
 	s := v4.NewSigner()
 	return func(ctx context.Context, address, user string) (string, string, error) {
@@ -77,7 +77,7 @@ func Token(provider aws.CredentialsProvider, region, service string) sink.Login 
 	}
 }
 
-// payloadHash reads the body through GetBody, so that the one to be sent stays unread.
+// payloadHash reads the body through GetBody, so that the request's own body stays unread.
 func payloadHash(r *http.Request) (string, error) {
 	h := sha256.New()
 	if r.Body != nil && r.Body != http.NoBody {

@@ -6,12 +6,12 @@ import (
 	"sync"
 
 	"github.com/lullhq/lull/internal/aws/secret"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/pipeline/payload"
 	"github.com/lullhq/lull/source"
 )
 
-// Headers returns what gives the headers of requests that the settings name, nil for none. A secret
-// is read, and credentials are found, when a request needs them.
+// Headers returns a function that returns the headers that the settings name; nil if they name
+// none. It reads the secret, and finds credentials, when the first request needs them.
 func (from Account) Headers(h source.Headers) (payload.HeadersOf, error) {
 	switch {
 	case h.SecretARN != "":

@@ -1,8 +1,8 @@
-// Package sinks opens the sinks of the settings with their credentials: the one place for the
-// functions, the command line and the end-to-end tests.
+// Package sinks opens the sinks of the settings with their credentials. The functions, the command
+// line and the end-to-end tests all use it.
 //
-// It promises that passwords come from a secret or from the environment, and that neither errors
-// nor logs hold any of it. A secret is read when it is first needed, and again after a few minutes.
+// It promises that passwords come from a secret or from the environment, and that errors and logs
+// never contain them. A secret is read when it is first needed, and again after a few minutes.
 package sinks
 
 import (
@@ -23,15 +23,15 @@ import (
 type Account struct {
 	// Getenv reads the variables that auth.userEnv and auth.passwordEnv name.
 	Getenv func(string) string
-	// AWS finds the credentials and the region of this process. It is called only where auth needs
+	// AWS finds the credentials and the region of this process. It is called only if auth needs
 	// them.
 	AWS func(context.Context) (aws.Config, error)
-	// Folder is where a sink of a kind that keeps its documents in one does so.
+	// Folder is the folder for the kinds of sinks that keep their documents in files.
 	Folder string
 }
 
-// Open opens a sink of the settings. It sends nothing to the sink, and nothing to AWS but what
-// finding the process's own credentials takes.
+// Open opens a sink of the settings. It sends nothing to the sink. It sends requests to AWS only to
+// find the process's own credentials.
 func Open(ctx context.Context, cfg *config.Config, name string, from Account) (sink.Sink, error) {
 	s := cfg.Sinks[name]
 	kind, ok := sink.Lookup(s.Kind)
@@ -57,7 +57,7 @@ func Open(ctx context.Context, cfg *config.Config, name string, from Account) (s
 	return opened, nil
 }
 
-// key returns what gives the key that auth names, nil for none.
+// key returns a function that returns the key of auth; nil if auth uses no key.
 func (from Account) key(ctx context.Context, auth config.Auth) (func(context.Context) (string, error), error) {
 	switch {
 	case auth.Kind != config.AuthKey:
@@ -76,8 +76,8 @@ func (from Account) key(ctx context.Context, auth config.Auth) (func(context.Con
 	return secret.NewKey(account, auth.SecretARN).Get, nil
 }
 
-// authenticate returns what adds the credentials that auth names to a request, and what logs in
-// with them; nil for none.
+// authenticate returns a function that adds the credentials of auth to a request, and one that logs
+// in with them. Each is nil if auth does not need it.
 func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*http.Request) error, sink.Login, error) {
 	if auth.Kind == config.AuthBasic && auth.SecretARN == "" {
 		user, password := from.Getenv(auth.UserEnv), from.Getenv(auth.PasswordEnv)

@@ -10,12 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// call sends one batch, named by indexes into the caller's entries, and returns what became of each
-// entry, or an error for all.
+// call sends one batch, given as indexes into the caller's entries. It returns the outcome of each
+// entry, or one error for all.
 type call func(ctx context.Context, batch []int) ([]error, error)
 
 // each sends the batches, in parallel and bounded, and writes each entry's outcome to errs.
@@ -31,7 +31,7 @@ func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error)
 	_ = g.Wait() // outcomes are kept per entry
 }
 
-// perform sends one batch, and sends the entries again that may succeed on another try.
+// perform sends one batch. It retries the entries that may succeed on another try.
 func (q *Queue) perform(ctx context.Context, batch []int, f call, errs []error) {
 	_ = backoff.Do(ctx, q.clk, func() error {
 		outcome, err := f(ctx, batch)
@@ -52,7 +52,7 @@ func (q *Queue) perform(ctx context.Context, batch []int, f call, errs []error) 
 	})
 }
 
-// answers reads the two lists of a successful answer, whose entries id names. An entry in neither
+// answers reads the two lists of a successful answer; id returns an entry's id. An entry in neither
 // list got no answer.
 func answers[T any](doing string, n int, ok []T, id func(T) *string, bad []types.BatchResultErrorEntry) []error {
 	outcome := queue.FailAll(n, fmt.Errorf("%s: the queue's answer leaves the entry out", doing))

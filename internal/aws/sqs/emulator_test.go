@@ -13,9 +13,9 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/queue/queuetest"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/queue/queuetest"
 )
 
 // create makes a queue that goes with the test and returns its URL and ARN.

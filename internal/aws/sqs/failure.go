@@ -7,11 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// entryFailure says what the code of a failed entry means. Its text is for people only.
+// entryFailure interprets the code of a failed entry. The entry's text is for people only.
 func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	code := client.Normal(aws.ToString(b.Code))
 	err := fmt.Errorf("%s: %s: %s", doing, code, aws.ToString(b.Message))
@@ -19,9 +19,9 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return fmt.Errorf("%w: %w", queue.ErrGone, err)
 	case "InvalidParameterValue":
-		// How AWS spells a handle whose message is deleted or visible again. Everything else in an
-		// entry was checked before it was sent, but for the sum of all holds. That one ends at the
-		// same moment as the hold.
+		// This is AWS's code for a handle whose message is deleted or visible again. Everything
+		// else in an entry was checked before it was sent, except the sum of all holds: at its
+		// limit the message becomes visible, too.
 		if doing != "send" {
 			return fmt.Errorf("%w: %w", queue.ErrGone, err)
 		}
@@ -35,7 +35,7 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	return err
 }
 
-// failure says what an error of a whole call means.
+// failure interprets an error of a whole call.
 func (q *Queue) failure(err error) error {
 	switch client.Code(err) {
 	case "BatchRequestTooLong":

@@ -10,15 +10,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 const (
 	// attemptTimeout bounds one batch call.
 	attemptTimeout = 3 * time.Second
-	// maxParallel bounds the batch calls of one method call at a time: 1,000 messages are seven
+	// maxParallel bounds the parallel batch calls of one method call: 1,000 messages take seven
 	// rounds.
 	maxParallel = 16
 )
@@ -32,17 +32,16 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// New returns the queue with that URL. The account's settings are used without retries of the SDK's
-// own.
+// New returns the queue with that URL. The SDK's own retries are switched off.
 func New(cfg aws.Config, url string) *Queue { return NewFrom(cfg, url, attemptTimeout) }
 
-// NewFrom is New for a caller outside AWS, whose line may need as long as limit for a batch.
+// NewFrom is New for a caller outside AWS, whose network may need up to limit for a batch.
 func NewFrom(cfg aws.Config, url string, limit time.Duration) *Queue {
 	return &Queue{api: sdk.NewFromConfig(client.Bounded(cfg, limit)), url: url, clk: clock.System{}}
 }
 
-// Send sends messages. What SQS would refuse is refused here with the reason, before a batch is
-// spoilt by it.
+// Send sends messages. A message that SQS would refuse gets an error with the reason, and is not
+// sent: it would make the whole batch fail.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	errs := make([]error, len(out))
 	var good, sizes []int
@@ -75,7 +74,7 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 
 func sentID(e types.SendMessageBatchResultEntry) *string { return e.Id }
 
-// seconds is a delay or a visibility as SQS takes it.
+// seconds converts a delay or a visibility for SQS.
 func seconds(d time.Duration) int32 { return int32(queue.WholeSeconds(d) / time.Second) }
 
 // batches packs entries of these sizes, in order, into batches of ten and 1 MiB.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/queue/queuetest"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/queue/queuetest"
 )
 
 type entry struct {
@@ -34,7 +34,7 @@ type request struct {
 	Entries  []entry
 }
 
-// outcome is what a scripted queue answers for one entry: "" for success, otherwise a code.
+// outcome is a scripted queue's answer for one entry: "" for success, otherwise a code.
 type outcome func(try int, e entry) (code string, senderFault bool)
 
 // fake is a queue whose entries end as f says. It keeps the batches it was sent.
@@ -308,8 +308,8 @@ func TestAFailedCallFailsItsEntries(t *testing.T) {
 	}
 }
 
-// A message's attribute names its group; it stays an attribute, so that copies have it. One that
-// SQS would refuse costs no message.
+// A message's attribute names its group; it stays an attribute, so that copies have it. A group
+// that SQS would refuse is left out, and the message is sent without it.
 func TestSendSetsTheMessageGroup(t *testing.T) {
 	t.Parallel()
 	group := func(g string) map[string]queue.Attribute {

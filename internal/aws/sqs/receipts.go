@@ -9,7 +9,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Hold makes messages invisible for d from now, in whole seconds, rounded up.
@@ -52,14 +52,14 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 	for i, err := range errs {
 		if errors.Is(err, queue.ErrGone) {
-			errs[i] = nil // deleted before, or redelivered: a duplicate then
+			errs[i] = nil // already deleted, or redelivered as a duplicate
 		}
 	}
 	return queue.Answer(errs)
 }
 
-// receipts runs a call over distinct handles and gives each handle's answer to every place where it
-// was asked for.
+// receipts runs a call over distinct handles, and returns a handle's answer for each of its
+// occurrences.
 func (q *Queue) receipts(ctx context.Context, receipts []string,
 	call func(context.Context, []string) ([]error, error),
 ) []error {

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Parameters are what the definition leaves open.
+// Parameters are the values for the definition's placeholders.
 type Parameters struct {
 	IndexARN       string        // the index function by its alias; may be a token of the infrastructure's
 	Partition      string        // of the region: aws, aws-cn, aws-us-gov; may be a token
@@ -23,15 +23,15 @@ type Parameters struct {
 }
 
 const (
-	// turnSlack is how much longer than the function's time-out a turn may take: the platform kills
-	// late.
+	// turnSlack is how much longer than the function's time-out a turn may take: the platform may
+	// kill an invocation late.
 	turnSlack = 5 * time.Second
 	// expressLimit and standardLimit end an execution. SQS ends every hold after twelve hours.
 	expressLimit  = 5 * time.Minute
 	standardLimit = 12 * time.Hour
 )
 
-// ParametersFor are the parameters that the settings ask for, for one sink's machine of a kind.
+// ParametersFor are the parameters by the settings, for one sink's state machine of that kind.
 func ParametersFor(c *config.Config, sink string, kind config.FlightKind, partition, indexARN string) Parameters {
 	p := Parameters{
 		IndexARN: indexARN, Partition: partition, TurnTimeout: c.Index.Timeout + turnSlack,
@@ -47,8 +47,8 @@ func ParametersFor(c *config.Config, sink string, kind config.FlightKind, partit
 var placeholder = regexp.MustCompile(`"?\$\{([A-Za-z]+)\}"?`)
 
 // Render fills the parameters into the definition file. In the file every placeholder is a JSON
-// string, so that it is JSON before and after; those of numbers lose their quotes. A placeholder
-// that is unknown, or missing, is an error.
+// string, so that the file is valid JSON, too; placeholders of numbers lose their quotes. An
+// unknown or missing placeholder is an error.
 func Render(file string, p Parameters) (string, error) {
 	values := map[string]string{
 		"IndexARN":  strconv.Quote(p.IndexARN),

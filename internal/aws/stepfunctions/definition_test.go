@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 const indexARN = "arn:aws:lambda:us-east-1:123456789012:function:lull-search-index:live"

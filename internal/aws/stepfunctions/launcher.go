@@ -10,8 +10,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // attemptTimeout bounds one request.
@@ -28,13 +28,13 @@ type Machines struct{ Express, Standard string }
 
 var _ flight.Launcher = (*Launcher)(nil)
 
-// New returns the launcher of these state machines. The account's settings are used without retries
-// of the SDK's own.
+// New returns the launcher of these state machines. The SDK's own retries are switched off.
 func New(cfg aws.Config, arns Machines) *Launcher {
 	return &Launcher{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), arns: arns}
 }
 
-// Start begins the execution of a flight's leg, of the kind that the state names.
+// Start begins the execution of a flight's leg, on the state machine of the kind that the state
+// names.
 func (l *Launcher) Start(ctx context.Context, s flight.State) error {
 	arn := l.arns.Express
 	if s.Kind == flight.Standard {
@@ -53,7 +53,7 @@ func (l *Launcher) Start(ctx context.Context, s flight.State) error {
 // executionName is the same for every start of one leg.
 func executionName(s flight.State) string { return string(s.Flight) + "-" + strconv.Itoa(s.Leg) }
 
-// failure says what an error of Step Functions means.
+// failure interprets an error of Step Functions. A name that is taken is success.
 func failure(arn string, err error) error {
 	if client.Code(err) == "ExecutionAlreadyExists" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 const arn = "arn:aws:states:us-east-1:123456789012:stateMachine:lull-search"

@@ -13,8 +13,7 @@ import (
 type spanContext struct{ trace, span string }
 
 // parse reads a traceparent (W3C Trace Context, level 1: version, trace id, parent id, flags). ok
-// is false for one that is malformed or that its sender does not sample. A version after 00 may be
-// longer.
+// is false if it is malformed or its sender does not sample it. A version after 00 may be longer.
 func parse(traceparent string) (c spanContext, ok bool) {
 	const length = 55
 	if len(traceparent) < length || len(traceparent) > 4*length {
@@ -40,8 +39,8 @@ func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// launchOf is the span of the invocation of receive that launched a flight. Its ids follow from the
-// flight's, so that index knows them.
+// launchOf is the span of the invocation of receive that launched a flight. Its ids are computed
+// from the flight's id, so that index knows them.
 func launchOf(flight string) spanContext {
 	id, err := ulid.ParseStrict(flight)
 	if err != nil { // a flight of a test

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What follows is the part of OTLP 1 that lull sends, as its JSON encoding names it: ids in
+// span and the types below are the part of OTLP 1 that lull sends, in its JSON encoding: ids in
 // hexadecimal, times and whole numbers as texts, field names in camel case
 // (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
 
@@ -88,7 +88,7 @@ func body(service string, spans []span) ([]byte, error) {
 
 const (
 	exportTimeout = 500 * time.Millisecond
-	// answerMargin is what stays of an invocation after an export.
+	// answerMargin is the time that an export leaves to the invocation.
 	answerMargin = 500 * time.Millisecond
 	// maxAnswer is how much of an answer is read, so that the connection can be used again.
 	maxAnswer = 4 << 10
@@ -104,12 +104,12 @@ func newExporter(endpoint, service string) *exporter {
 	return &exporter{
 		url: strings.TrimSuffix(endpoint, "/") + "/v1/traces", service: service,
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // an address of the settings, and no other
+			return http.ErrUseLastResponse // send only to the address in the settings
 		}},
 	}
 }
 
-// send sends the spans once. What is lost is lost: a span is not worth an invocation.
+// send sends the spans once, without a retry: a lost span must not delay an invocation.
 func (e *exporter) send(ctx context.Context, spans []span) error {
 	text, err := body(e.service, spans)
 	if err != nil {

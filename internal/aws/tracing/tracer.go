@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // maxSpans is how many events of one invocation get a span, and how many links its own span has. A
@@ -18,14 +18,14 @@ const (
 	statusError  = 2
 )
 
-// ends are the steps that complete an event, or tell its sender that it never will be.
+// ends are the steps that end an event: it is complete, or lull will never write it.
 var ends = map[journal.Step]bool{
 	journal.Skipped: true, journal.Stale: true, journal.Duplicate: true, journal.AlreadyDead: true,
 	journal.Scheduled: true, journal.Superseded: true, journal.Committed: true, journal.Kept: true,
 	journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true,
 }
 
-// bad are the ends that nobody wanted.
+// bad are the ends that are failures. Their spans have the status error.
 var bad = map[journal.Step]bool{journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true}
 
 // Tracer makes spans of the notes of one invocation at a time. A nil Tracer does nothing. It is
@@ -43,7 +43,7 @@ type Tracer struct {
 }
 
 // New returns the tracer of a function (receive, index) that sends to the collector at an endpoint,
-// such as http://localhost:4318, as that service. Nil where the endpoint is empty.
+// such as http://localhost:4318, as that service. It is nil if the endpoint is empty.
 func New(endpoint, service, function string) *Tracer {
 	if endpoint == "" {
 		return nil
@@ -51,7 +51,7 @@ func New(endpoint, service, function string) *Tracer {
 	return &Tracer{export: newExporter(endpoint, service).send, function: function}
 }
 
-// Note keeps what becomes a span.
+// Note keeps the note if it becomes a span or a link.
 func (t *Tracer) Note(n journal.Note) {
 	if t == nil {
 		return
@@ -74,11 +74,11 @@ func (t *Tracer) Note(n journal.Note) {
 	t.events = append(t.events, n)
 }
 
-// quietFor is how long a collector that does not answer is left alone.
+// quietFor is how long lull sends nothing to a collector that did not answer.
 const quietFor = time.Minute
 
-// Flush sends what was noted since the last Flush, and forgets it, whatever happens. It asks for
-// half a second at most, and for none of ctx's last half second.
+// Flush sends the notes since the last Flush, and drops them even if that fails. It takes half a
+// second at most, and nothing of ctx's last half second.
 func (t *Tracer) Flush(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil
@@ -94,7 +94,7 @@ func (t *Tracer) Flush(ctx context.Context, now time.Time) error {
 	end, ends := ctx.Deadline()
 	hurried := ends && time.Until(end) < exportTimeout+answerMargin
 	err := t.export(ctx, spans)
-	if err != nil && !hurried { // an invocation that is nearly over says nothing about the collector
+	if err != nil && !hurried { // if the time was too short, the collector may be healthy
 		t.mu.Lock()
 		t.silent = now.Add(quietFor)
 		t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *Tracer) Flush(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// spans are the invocation's own and one for each event that came to its end.
+// spans are the invocation's span and one span for each event that ended.
 func (t *Tracer) spans(now time.Time) []span {
 	if len(t.events) == 0 {
 		return nil

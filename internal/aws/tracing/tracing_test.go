@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -28,7 +28,7 @@ const (
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// The cases are those of W3C Trace Context, section 3.2.
+// The cases come from W3C Trace Context, section 3.2.
 func TestTraceparentIsReadAsW3CSays(t *testing.T) {
 	t.Parallel()
 	const ids = trace + "-" + parent
@@ -182,7 +182,8 @@ func TestWithoutAnEndpointNothingIsTraced(t *testing.T) {
 	}
 }
 
-// What is sent is OTLP's JSON, to the collector's path, and another answer than success is said.
+// Flush sends OTLP's JSON to the collector's path, and returns an error if the answer is not a
+// success.
 func TestTheCollectorGetsOTLP(t *testing.T) {
 	t.Parallel()
 	var path, kind string
@@ -219,7 +220,7 @@ func TestTheCollectorGetsOTLP(t *testing.T) {
 	}
 }
 
-// BenchmarkSpans is what a turn with 100 traced documents costs before it is sent.
+// BenchmarkSpans measures the spans of a turn with 100 traced documents, without sending them.
 func BenchmarkSpans(b *testing.B) {
 	tr := &Tracer{function: "index", export: func(_ context.Context, spans []span) error {
 		text, err := body("lull", spans)

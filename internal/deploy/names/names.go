@@ -1,5 +1,5 @@
-// Package names is what the resources of a stack are called: infra makes them so, and the command
-// line finds them by their names.
+// Package names has the names of a stack's resources. infra creates the resources with these names,
+// and the command line finds them by name.
 package names
 
 import (
@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Function is one of the four programs.
+// Function is one of the functions of a stack.
 type Function string
 
 // The functions.
@@ -21,15 +21,14 @@ const (
 	DLQ     Function = "dlq"
 )
 
-// Feed is the program inside the pipe of a commit feed. A stack has one of it at most, and no sink
-// has one of its own.
+// Feed is the function in the pipe of a commit feed. A stack has at most one, for all sinks.
 const Feed Function = "feed"
 
 // Program is the program of a function: its folder below functions, and below a folder of builds.
-// Index has one for each kind of sink, such as index/opensearch, which links that kind alone.
+// index has one for each kind of sink, such as index/opensearch, which links only that kind.
 type Program string
 
-// Program is the function's program for a sink of a kind.
+// Program returns the function's program for a sink of a kind.
 func (f Function) Program(kind string) Program {
 	if f == Index {
 		return Program(string(f) + "/" + kind)
@@ -37,16 +36,16 @@ func (f Function) Program(kind string) Program {
 	return Program(f)
 }
 
-// File is the program's name as part of a file's.
+// File is the program's name as a part of a file name.
 func (p Program) File() string { return strings.ReplaceAll(string(p), "/", "-") }
 
-// Functions returns those that every sink has.
+// Functions returns the functions that every sink has.
 func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }
 
-// Megabytes is the memory that a stack gives the function unless it is told another; the benchmark
-// bills by it. A function has processor time in proportion: 1,769 MB is one core. receive decodes
-// 1,000 messages and writes 32 rows at a time, index the same and a bulk request of 5 MB. The
-// others wait for the network.
+// Megabytes is the function's memory, unless the stack sets another size. The benchmark uses it for
+// its bill. A function has processor time in proportion: 1,769 MB is one core. receive decodes
+// 1,000 messages and writes 32 rows at a time. index does the same, and sends bulk requests of 5
+// MB. The other functions mostly wait for the network.
 func (f Function) Megabytes() int {
 	switch f {
 	case Index:
@@ -58,15 +57,15 @@ func (f Function) Megabytes() int {
 	}
 }
 
-// Alias is the alias by which every function is called, so that a version can be taken back.
+// Alias is the alias by which every function is called, so that a version can be rolled back.
 const Alias = "current"
 
-// Names are the names of the resources of a stack.
+// Names builds the names of a stack's resources.
 type Names struct {
 	Stack string
 
-	table string            // one that exists already; empty for the stack's own
-	live  map[string]string // live queues that exist already, by sink
+	table string            // an existing table; empty for the stack's own
+	live  map[string]string // existing live queues, by sink
 }
 
 // Of returns the names of the settings' stack.
@@ -81,12 +80,13 @@ func Of(c *config.Config) Names {
 // Table is the table's name.
 func (n Names) Table() string { return cmp.Or(n.table, n.Stack+"-shards") }
 
-// Bucket is the bucket's name: those of all accounts and regions share one space.
+// Bucket is the bucket's name. Bucket names must be unique across all accounts and regions.
 func (n Names) Bucket(account, region string) string {
 	return n.Stack + "-" + account + "-" + region
 }
 
-// Queue is the name of a sink's queue in a lane. dlq tells the bulk lane by its end.
+// Queue is the name of a sink's queue in a lane. dlq recognises the bulk lane by the end of the
+// name.
 func (n Names) Queue(sink string, l flight.Lane) string {
 	if l == flight.Live && n.live[sink] != "" {
 		return n.live[sink]
@@ -103,29 +103,29 @@ func (n Names) Function(sink string, f Function) string {
 }
 
 // StateMachine is the name of a sink's state machine of a kind. Both kinds always exist, because
-// the type of a state machine cannot be changed.
+// the type of an existing state machine cannot be changed.
 func (n Names) StateMachine(sink string, kind config.FlightKind) string {
 	return n.Stack + "-" + sink + "-" + string(kind)
 }
 
-// Feed is the name of the commit feed's pipe, and of the function inside it.
+// Feed is the name of the commit feed's pipe and of the function in it.
 func (n Names) Feed() string { return n.Stack + "-feed" }
 
-// FirstRule is the rule that runs prune when a deploy is complete.
+// FirstRule is the name of the rule that runs prune after a deploy.
 func (n Names) FirstRule(sink string) string { return n.Stack + "-" + sink + "-first" }
 
-// FunctionLog is the log group of a sink's function.
+// FunctionLog is the name of the log group of a sink's function.
 func (n Names) FunctionLog(sink string, f Function) string {
 	return "/aws/lambda/" + n.Function(sink, f)
 }
 
-// StateMachineLog is the log group of a sink's state machines. Under this prefix a log group needs
-// no resource policy, of which an account has ten.
+// StateMachineLog is the name of the log group of a sink's state machines. With this prefix a log
+// group needs no resource policy. An account can have only ten of these.
 func (n Names) StateMachineLog(sink string) string {
 	return "/aws/vendedlogs/states/" + n.Stack + "-" + sink
 }
 
-// Alarm is the name of an alarm; sink is empty for one of the stack.
+// Alarm is the name of an alarm; sink is empty for an alarm of the stack.
 func (n Names) Alarm(sink, kind string) string {
 	if sink == "" {
 		return n.Stack + "-" + kind
@@ -133,7 +133,7 @@ func (n Names) Alarm(sink, kind string) string {
 	return n.Stack + "-" + sink + "-" + kind
 }
 
-// Role is the name of an operator's role. Roles have no region, so the name does.
+// Role is the name of an operator's role. Roles are global, so the name contains the region.
 func (n Names) Role(what, region string) string { return n.Stack + "-" + what + "-" + region }
 
 // Dashboard is the dashboard's name.

@@ -20,28 +20,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/wholefile"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/wholefile"
 )
 
-// Limits of what is fetched. A zip has about 5 MB, and its program 12.
+// Limits of downloads. A zip has about 5 MB, and its program 12 MB.
 const (
 	maxSums    = 1 << 20
 	maxZip     = 64 << 20
 	maxProgram = 64 << 20
-	// patience is how long one file may take.
+	// patience is how long the download of one file may take.
 	patience = 5 * time.Minute
 )
 
-// Source is where a release's programs come from. It may be used by several goroutines at once.
+// Source is where to download a release. It is safe for concurrent use.
 type Source struct {
 	Version string // such as v0.1.0
-	Base    string // https:, http: or file: address of the folder with a folder for each version; empty for Base
-	Sum     string // SHA-256 of SHA256SUMS, in hexadecimal; empty for the release that this program is of
-	Cache   string // the folder that keeps zips; empty for none
+	Base    string // https:, http: or file: address of the folder of all releases; empty for the constant Base
+	Sum     string // SHA-256 of SHA256SUMS, in hexadecimal; empty for this program's own release
+	Cache   string // the folder for downloaded zips; empty for none
 }
 
-// CacheDir is the folder in the user's cache folder that keeps zips, or empty where there is none.
+// CacheDir is a folder for downloaded zips in the user's cache folder, or empty if there is none.
 func CacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -52,7 +52,7 @@ func CacheDir() string {
 
 var sumPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Validate says what is wrong with the source itself, without asking anybody.
+// Validate checks the fields of the source, without a request.
 func (s Source) Validate() error {
 	switch {
 	case !IsVersion(s.Version):
@@ -70,7 +70,7 @@ func (s Source) Validate() error {
 	return err
 }
 
-// Program is a program, as the release holds it for an architecture.
+// Program returns a program of the release for an architecture.
 func (s Source) Program(ctx context.Context, p names.Program, arch string) ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s Source) Program(ctx context.Context, p names.Program, arch string) ([]by
 	return program, nil
 }
 
-// sum is what the release says about a file.
+// sum returns the SHA-256 of a file, as the release says it.
 func (s Source) sum(ctx context.Context, name string) (string, error) {
 	known := make(map[string]string)
 	if s.Sum == "" {
@@ -116,8 +116,8 @@ func (s Source) sum(ctx context.Context, name string) (string, error) {
 	return known[name], nil
 }
 
-// file is a file of the release with that sum, from the cache or from the release. A cached file
-// with another sum is fetched again.
+// file returns a file of the release with this sum, from the cache or by download. A cached file
+// with another sum is downloaded again.
 func (s Source) file(ctx context.Context, name, want string, limit int64) ([]byte, error) {
 	cached := ""
 	if s.Cache != "" {
@@ -140,13 +140,13 @@ func (s Source) file(ctx context.Context, name, want string, limit int64) ([]byt
 		)
 	}
 	if cached != "" {
-		// Without a cache the next run downloads again: not worth a failure.
+		// Without the cache, the next run downloads again. That is not a failure.
 		_ = store(cached, data)
 	}
 	return data, nil
 }
 
-// store keeps a file in the cache.
+// store writes a file to the cache.
 func store(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (s Source) base() (*url.URL, error) {
 	return u, nil
 }
 
-// fetch reads one file of the release from where releases are.
+// fetch downloads one file of the release.
 func (s Source) fetch(ctx context.Context, name string, limit int64) ([]byte, error) {
 	base, err := s.base()
 	if err != nil {
@@ -214,7 +214,7 @@ func open(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		var inner *url.Error // repeats the address
+		var inner *url.Error // its outer error repeats the address
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
@@ -230,7 +230,7 @@ func open(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	return nil, errors.New("the server answered " + answer.Status)
 }
 
-// unpack is the program in a function's zip.
+// unpack returns the program in a function's zip.
 func unpack(packed []byte) ([]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {
@@ -248,7 +248,7 @@ func unpack(packed []byte) ([]byte, error) {
 	return program, err
 }
 
-// Sum is the SHA-256 of a file, in hexadecimal.
+// Sum is the SHA-256 of data, in hexadecimal.
 func Sum(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

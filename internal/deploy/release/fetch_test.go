@@ -12,14 +12,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
-	"github.com/lullhq/lull/internal/release/releasetest"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
+	"github.com/lullhq/lull/internal/deploy/release/releasetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says is a program that says which one it is.
+// says is the content of a program, which names the program.
 func says(p names.Program) []byte { return []byte("program of " + p) }
 
 // index is the program of index for OpenSearch.
@@ -46,7 +46,8 @@ func TestProgramsComeFromARelease(t *testing.T) {
 			}
 		}
 	}
-	// The second time nothing is asked, and the third time only what the cache has lost.
+	// The second time nothing is requested. The third time only the file that is missing in the
+	// cache is.
 	s := release.Source{Version: "v0.1.0", Base: server.URL, Sum: sum, Cache: cache}
 	for i, want := range []int64{2, 0, 1} {
 		asked.Store(0)
@@ -63,7 +64,7 @@ func TestProgramsComeFromARelease(t *testing.T) {
 	}
 }
 
-// Nothing that is wrong is used, and nothing of it stays in the cache.
+// A wrong file is neither used nor stored in the cache.
 func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 	t.Parallel()
 	const version = "v0.1.0"
@@ -111,7 +112,7 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "password") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			stored, err := filepath.Glob(filepath.Join(cache, "*", "*lull-*")) // also what is half written
+			stored, err := filepath.Glob(filepath.Join(cache, "*", "*lull-*")) // including partly written files
 			if err != nil || len(stored) > 0 {
 				t.Errorf("the cache holds %v: %v", stored, err)
 			}
@@ -119,7 +120,7 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 	}
 }
 
-// A zip with the right sum that holds no program was built wrong.
+// A zip with the right sum but without a program was built wrong. The error names it.
 func TestAZipWithoutAProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

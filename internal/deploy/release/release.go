@@ -1,12 +1,12 @@
-// Package release names the files of a release, and fetches the functions' programs from one.
+// Package release names the files of a release, and downloads the functions' programs.
 //
-// What it promises:
+// It promises:
 //
-//   - Nothing is used whose SHA-256 is not the one that the release says. For the release that this
-//     program is of, the sums are part of the program. For another, the caller gives the sum of the
-//     file SHA256SUMS.
-//   - A zip is stored whole or not at all, and read from the user's cache folder the next time.
-//   - What is downloaded is bounded, in bytes and in time.
+//   - It only uses a file whose SHA-256 is the one that the release says. A program knows the sums
+//     of its own release. For another release, the caller gives the sum of the file SHA256SUMS.
+//   - A zip is stored whole or not at all in the user's cache folder, and read from there the next
+//     time.
+//   - Downloads are bounded in bytes and in time.
 package release
 
 import (
@@ -14,24 +14,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/version"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/version"
 )
 
-// Base is the address of the releases. Below it each has a folder with its version's name.
+// Base is the address of the releases. Each version has a folder below it.
 const Base = "https://github.com/lullhq/lull/releases/download"
 
-// SumsFile is the name of the file with the sums of all others, as sha256sum writes it.
+// SumsFile is the name of the file with the sums of all other files, in the format of sha256sum.
 const SumsFile = "SHA256SUMS"
 
 // Program is the name of a function's program, in its zip and in a folder of builds.
 const Program = "bootstrap"
 
-// sums are the sums of the zips that this program's release holds, as NAME=SUM, parted by commas.
-// The linker sets them.
+// sums are the sums of the zips of this program's release, as NAME=SUM, separated by commas. The
+// linker sets them.
 var sums string
 
-// Own is the version of the release that this program is of, if it knows its sums; otherwise empty.
+// Own is the version of the release that this program belongs to, or empty if its sums are unknown.
 func Own() string {
 	if sums == "" {
 		return ""
@@ -39,14 +39,14 @@ func Own() string {
 	return version.Of().Version
 }
 
-// Link is what the linker sets so that a program knows the sums of its release.
+// Link returns the linker's setting with which a program knows the sums of its release.
 func Link(of map[string]string) string {
 	var pairs []string
 	for name, sum := range of {
 		pairs = append(pairs, name+"="+sum)
 	}
 	slices.Sort(pairs)
-	return "github.com/lullhq/lull/internal/release.sums=" + strings.Join(pairs, ",")
+	return "github.com/lullhq/lull/internal/deploy/release.sums=" + strings.Join(pairs, ",")
 }
 
 // Zip is the name of a program's zip for an architecture of Lambda: arm64 or x86_64.

@@ -2,11 +2,11 @@
 //
 // A release sets the version and the commit when it links:
 //
-//	go build -ldflags "-X github.com/lullhq/lull/internal/version.version=v0.1.0
-//	  -X github.com/lullhq/lull/internal/version.commit=0123abc"
+//	go build -ldflags "-X github.com/lullhq/lull/internal/deploy/version.version=v0.1.0
+//	  -X github.com/lullhq/lull/internal/deploy/version.commit=0123abc"
 //
-// Otherwise both come from what the go command writes into every binary: `go install
-// github.com/lullhq/lull/cmd/lull@v0.1.0` knows its version without them.
+// Otherwise both come from the build information that the go command writes into every binary. So a
+// program built with `go install github.com/lullhq/lull/cmd/lull@v0.1.0` knows its version.
 package version
 
 import (
@@ -17,17 +17,20 @@ import (
 	"strings"
 )
 
-// What a release sets when it links.
+// version and commit are set by the linker in a release.
 var version, commit string
 
-// Unknown is the version of a build from a working copy that carries no information about it.
+// module is lull's own module. A program of another module may link it.
+const module = "github.com/lullhq/lull"
+
+// Unknown is the version of a build without version information, from a working copy.
 const Unknown = "devel"
 
-// Build is which build of lull this is.
+// Build identifies a build of lull.
 type Build struct {
 	Version string `json:"version"`           // such as v0.1.0, or devel
-	Commit  string `json:"commit,omitempty"`  // whole, or as the release says it; empty where unknown
-	Changed bool   `json:"changed,omitempty"` // built from a working copy with changes of its own
+	Commit  string `json:"commit,omitempty"`  // complete, or as the release says; empty if unknown
+	Changed bool   `json:"changed,omitempty"` // the working copy had uncommitted changes
 	Go      string `json:"go"`                // such as go1.26.8
 	OS      string `json:"os"`                // as Go names it
 	Arch    string `json:"arch"`              // as Go names it
@@ -39,12 +42,18 @@ func Of() Build {
 	return of(info, version, commit)
 }
 
-// of reads a build from what the go command wrote, which may be nothing, and from what the release
-// set.
+// of reads a build from the go command's information, which may be nil, and from the linker's
+// values.
 func of(info *debug.BuildInfo, version, commit string) Build {
 	b := Build{Version: version, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {
 		info = &debug.BuildInfo{}
+	}
+	// In a program of another module, the version of lull is that of a dependency.
+	for _, d := range info.Deps {
+		if d.Path == module {
+			info = &debug.BuildInfo{Main: *cmp.Or(d.Replace, d)}
+		}
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -61,10 +70,10 @@ func of(info *debug.BuildInfo, version, commit string) Build {
 	return b
 }
 
-// shortCommit is how much of a commit String shows.
+// shortCommit is how many characters of a commit String shows.
 const shortCommit = 12
 
-// String is the build in one line.
+// String is the build on one line.
 func (b Build) String() string {
 	parts := []string{}
 	if b.Commit != "" {

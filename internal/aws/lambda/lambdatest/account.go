@@ -16,9 +16,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Account is an account in which nothing has happened yet: its table has no rows, its queues take
-// and delete what they are asked to, its state machine starts, its bucket keeps objects. Any of
-// them may be missing.
+// Account is an account in which nothing has happened yet: its table has no rows, its queues accept
+// every send and delete, its state machine starts, its bucket keeps objects. Any of them may be
+// missing.
 type Account struct {
 	server *httptest.Server
 
@@ -36,7 +36,7 @@ const (
 	Bucket  = "S3"
 )
 
-// NewAccount starts one. It ends with the test.
+// NewAccount starts an account. It ends with the test.
 func NewAccount(t testing.TB) *Account {
 	t.Helper()
 	a := &Account{objects: map[string][]byte{}}
@@ -47,7 +47,7 @@ func NewAccount(t testing.TB) *Account {
 	return a
 }
 
-// Environment is a complete one of this account.
+// Environment is a complete environment for this account.
 func (a *Account) Environment() map[string]string {
 	vars := Environment()
 	vars["AWS_ENDPOINT_URL"] = a.server.URL
@@ -107,8 +107,8 @@ func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer(body))
 }
 
-// answer is what every operation of the JSON protocols says where all is well: each client takes
-// the fields that it knows.
+// answer is a successful answer for every operation of the JSON protocols: each client reads the
+// fields that it knows.
 func answer(body []byte) []byte {
 	entries := []map[string]string{}
 	for _, id := range gjson.GetBytes(body, "Entries.#.Id").Array() {
@@ -126,7 +126,7 @@ func answer(body []byte) []byte {
 	return text
 }
 
-// object is S3: it puts and gets, and everything else succeeds without doing anything.
+// object is S3: it puts and gets objects. Every other operation succeeds without an effect.
 func (a *Account) object(w http.ResponseWriter, r *http.Request, body []byte, lost bool) {
 	fail := func(status int, code string) {
 		w.WriteHeader(status)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Batch is an event of SQS with a message for each body, sent just now; their ids are message-0 and
-// so on.
+// Batch is an SQS event with a message for each body, sent just now. The ids are message-0 and so
+// on.
 func Batch(t testing.TB, queue string, bodies ...string) []byte {
 	t.Helper()
 	records := make([]map[string]any, len(bodies))

@@ -1,3 +1,3 @@
-// Package lambdatest is what tests and benchmarks of functions stand on: an environment, an account
-// behind it in which something may be missing, and events of SQS.
+// Package lambdatest helps tests and benchmarks of functions. It has an environment, an account in
+// which resources may be missing, and SQS events.
 package lambdatest

@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Environment is a complete one, as Lambda and the infrastructure set it. The caller may change it.
+// Environment is a complete environment, as Lambda and the infrastructure set it. The caller may
+// change it.
 func Environment() map[string]string {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/lull-search-"
 	return map[string]string{
@@ -18,13 +19,13 @@ func Environment() map[string]string {
 		lambda.EnvSink:      "search", lambda.EnvTable: "lull-shards", lambda.EnvBucket: "lull-123456789012-eu-west-1",
 		lambda.EnvLiveQueue: queues + "live", lambda.EnvBulkQueue: queues + "bulk", lambda.EnvDeadQueue: queues +
 			"dead",
-		lambda.EnvDeadSenders: "AROARECEIVE,AROAINDEX,123456789012",
-		lambda.EnvExpress:     "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-express",
-		lambda.EnvStandard:    "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-standard",
+		lambda.EnvSenders:  "AROARECEIVE,AROAINDEX,123456789012",
+		lambda.EnvExpress:  "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-express",
+		lambda.EnvStandard: "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-standard",
 	}
 }
 
-// Setup is what a function is wired from: the defaults with one OpenSearch sink, an environment,
+// Setup makes a function's Setup: the default settings with one OpenSearch sink, an environment,
 // and a journal that writes to out.
 func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup {
 	c := config.Default()

@@ -17,7 +17,7 @@ type entry struct {
 	data []byte
 }
 
-// tarred is a .tar.gz of files, in their order, all with one time and without owners.
+// tarred packs files into a .tar.gz, in their order, all with the same time and without owners.
 func tarred(at time.Time, files []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -40,7 +40,7 @@ func tarred(at time.Time, files []entry) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// zipped is a .zip of files, in their order, all with one time.
+// zipped packs files into a .zip, in their order, all with the same time.
 func zipped(at time.Time, files []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)

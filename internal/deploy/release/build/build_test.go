@@ -46,7 +46,7 @@ func TestAVersionHasItsSectionOfTheChangelog(t *testing.T) {
 	}
 }
 
-// repository is a repository with one commit, and a function that runs git in it.
+// repository makes a repository with one commit. git runs a git command in it.
 func repository(t *testing.T) (root string, git func(args ...string)) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -105,7 +105,7 @@ func TestAReleaseIsRefusedWithEveryReason(t *testing.T) {
 	}
 }
 
-// Archives know neither who packed them nor when, and a function's program may be run.
+// Archives do not contain who packed them and when, and a function's program is executable.
 func TestArchivesOfTheSameFilesAreTheSame(t *testing.T) {
 	t.Parallel()
 	at := time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)

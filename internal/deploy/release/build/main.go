@@ -1,8 +1,8 @@
 // Command build makes a release: `make release VERSION=v0.1.0`.
 //
-// It writes a folder with everything that a release holds. It refuses to make one of a tree with
-// changes, of a version without a section in CHANGELOG.md, or over an earlier one. The same commit
-// gives the same bytes: times are the commit's, and Go is the version that go.mod names.
+// It writes a folder with all files of the release. It refuses if the working tree has changes, if
+// the version has no section in CHANGELOG.md, or if the folder exists. The same commit gives the
+// same bytes: times are the commit's, and Go has the version that go.mod names.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/release"
 )
 
 func main() {
@@ -33,7 +33,8 @@ func main() {
 	}
 }
 
-// run makes the release in the folder of its version below out, whole or not at all.
+// run makes the release in the folder of its version below out. The folder appears whole or not at
+// all.
 func run(ctx context.Context, version, out string, log io.Writer) (err error) {
 	r, err := prepare(ctx, ".", version)
 	if err != nil {
@@ -43,7 +44,7 @@ func run(ctx context.Context, version, out string, log io.Writer) (err error) {
 	if _, err := os.Stat(final); err == nil {
 		return fmt.Errorf("%s exists: delete it to make it again", final)
 	}
-	absolute, err := filepath.Abs(out) // what builds a program runs in another folder
+	absolute, err := filepath.Abs(out) // the commands that build programs run in another folder
 	if err == nil {
 		err = os.MkdirAll(absolute, 0o755)
 	}
@@ -65,7 +66,7 @@ func run(ctx context.Context, version, out string, log io.Writer) (err error) {
 	return err
 }
 
-// prepare looks at the version, the changelog and the tree, and reports every fault at once.
+// prepare checks the version, the changelog and the tree, and reports all faults at once.
 func prepare(ctx context.Context, root, version string) (*making, error) {
 	r := &making{root: root, version: version}
 	if !release.IsVersion(version) {
@@ -97,8 +98,8 @@ func prepare(ctx context.Context, root, version string) (*making, error) {
 	return r, errors.Join(faults...)
 }
 
-// section is a version's section of the changelog, without its heading; empty where there is none.
-// A candidate has what is not released yet.
+// section returns a version's section of the changelog, without its heading; empty if there is
+// none. A candidate has the section Unreleased.
 func section(changelog, version string) string {
 	heading := version
 	if release.IsCandidate(version) {

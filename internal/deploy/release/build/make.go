@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
 )
 
 // platform is an operating system and an architecture, as Go names them.
@@ -26,7 +26,7 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "_" + p.arch }
 
-// platforms are those that the command line and the CDK app are built for.
+// platforms are the platforms that the command line and the CDK app are built for.
 var platforms = []platform{
 	{"linux", "amd64"},
 	{"linux", "arm64"},
@@ -36,7 +36,7 @@ var platforms = []platform{
 	{"windows", "arm64"},
 }
 
-// architectures are Lambda's, by Go's names.
+// architectures are Lambda's architectures, by Go's names.
 var architectures = map[string]string{"arm64": "arm64", "amd64": "x86_64"}
 
 // programs are built for every platform.
@@ -47,19 +47,19 @@ var programs = []program{
 
 type program struct {
 	name, folder string
-	beside       []string // what lies beside it in its archive
+	beside       []string // other files in its archive
 }
 
-// shells are those with completion, by the name of the file.
+// shells are the shells with completion, and the names of the completion files.
 var shells = map[string]string{"bash": "lull.bash", "zsh": "_lull", "fish": "lull.fish", "powershell": "lull.ps1"}
 
-// making is one release that is being made.
+// making is a release that is being made.
 type making struct {
 	root, version, commit, notes string
 	seconds                      int64 // the commit's time
 
-	dir   string // becomes the release: an absolute path
-	total string // the sum of the sums
+	dir   string // the folder that becomes the release, as an absolute path
+	total string // the SHA-256 of SHA256SUMS
 	log   io.Writer
 }
 
@@ -67,7 +67,7 @@ func (r *making) scratch() string { return filepath.Join(r.dir, ".scratch") }
 
 func (r *making) time() time.Time { return time.Unix(r.seconds, 0).UTC() }
 
-// make builds everything. The functions come first: the CDK app holds their sums.
+// make builds all files. The functions come first, because the CDK app contains their sums.
 func (r *making) make(ctx context.Context) error {
 	sums := make(map[string]string)
 	for _, arch := range slices.Sorted(maps.Keys(architectures)) {
@@ -95,7 +95,7 @@ func (r *making) make(ctx context.Context) error {
 	return r.sums()
 }
 
-// functions are built by the Makefile, as everybody builds them, and packed one by one.
+// functions builds the functions with the Makefile, as users do, and packs each of them.
 func (r *making) functions(ctx context.Context, arch string, sums map[string]string) error {
 	dist := filepath.Join(r.scratch(), "functions", arch)
 	if _, err := r.run(ctx, nil, "make", "build", "ARCH="+arch, "DIST="+dist); err != nil {
@@ -112,7 +112,7 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 		if err != nil {
 			return err
 		}
-		// The same program gives the same zip, whatever the commit.
+		// The same program gives the same zip, for any commit.
 		packed, err := zipped(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), []entry{{release.Program, 0o755, data}})
 		if err == nil {
 			err = r.write(name, packed)
@@ -128,7 +128,7 @@ func (r *making) functions(ctx context.Context, arch string, sums map[string]str
 	return nil
 }
 
-// programsIn are the functions' programs in a folder of builds: whatever `make build` makes.
+// programsIn lists the functions' programs that `make build` wrote to a folder.
 func programsIn(dist string) (all []names.Program, err error) {
 	err = filepath.WalkDir(dist, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == release.Program {
@@ -152,7 +152,7 @@ func (r *making) built(p program, on platform) string {
 
 // build builds a program for a platform.
 func (r *making) build(ctx context.Context, p program, on platform, sums map[string]string) error {
-	const of = "github.com/lullhq/lull/internal/version"
+	const of = "github.com/lullhq/lull/internal/deploy/version"
 	link := "-s -w -X " + of + ".version=" + r.version + " -X " + of + ".commit=" + r.commit
 	if p.name == "lull-infra" {
 		link += " -X " + release.Link(sums)
@@ -208,7 +208,7 @@ func (r *making) program(
 	return nil
 }
 
-// completion asks the command line of this machine for the completion of each shell.
+// completion runs the command line on this machine to get the completion of each shell.
 func (r *making) completion(ctx context.Context) (files []entry, err error) {
 	here := platform{runtime.GOOS, runtime.GOARCH}
 	if err := r.build(ctx, programs[0], here, nil); err != nil {
@@ -224,7 +224,7 @@ func (r *making) completion(ctx context.Context) (files []entry, err error) {
 	return files, nil
 }
 
-// template asks the CDK app of this machine for the template with parameters. It needs Node.
+// template runs the CDK app on this machine to get the template with parameters. It needs Node.
 func (r *making) template(ctx context.Context) error {
 	const name = "lull.template.json"
 	path := filepath.Join(r.scratch(), name)
@@ -239,8 +239,8 @@ func (r *making) template(ctx context.Context) error {
 	return r.write(name, text)
 }
 
-// bom writes what a program is made of: a CycloneDX document, without the time of day and without
-// the sums of the tool, which differ from machine to machine.
+// bom writes the parts of a program as a CycloneDX document. It omits the current time and the sums
+// of the tool, which differ between machines.
 func (r *making) bom(ctx context.Context, path, name string) error {
 	text, err := r.run(ctx, nil, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin",
 		"-json", "-noserial", "-std", "-version", r.version, path)
@@ -266,7 +266,7 @@ func (r *making) bom(ctx context.Context, path, name string) error {
 	return r.write(name+"_"+r.version+".cdx.json", append(text, '\n'))
 }
 
-// sums writes the sums of all files, in the form that sha256sum --check reads.
+// sums writes the sums of all files, in the format of sha256sum --check.
 func (r *making) sums() error {
 	files, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -293,12 +293,11 @@ func (r *making) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.dir, name), data, 0o644)
 }
 
-// run runs a command in the tree, and answers what it prints. What it complains of is shown only
-// where it fails.
+// run runs a command in the tree, and returns its output. Standard error is only shown if it fails.
 func (r *making) run(ctx context.Context, env []string, command ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = r.root
-	// Flags of the user would change the bytes, and so would another Go.
+	// Flags of the user or another version of Go would change the bytes.
 	c.Env = append(os.Environ(), "GOFLAGS=", "GOTOOLCHAIN="+runtime.Version())
 	c.Env = append(c.Env, env...)
 	var out, said bytes.Buffer
@@ -309,7 +308,7 @@ func (r *making) run(ctx context.Context, env []string, command ...string) ([]by
 	return out.Bytes(), nil
 }
 
-// git answers one question about the tree.
+// git runs one git command in the tree.
 func (r *making) git(ctx context.Context, question ...string) (string, error) {
 	out, err := r.run(ctx, nil, append([]string{"git"}, question...)...)
 	return strings.TrimSpace(string(out)), err

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release/releasetest"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release/releasetest"
 )
 
-// A release has whatever was built: index has a program for each kind of sink.
+// A release contains all programs that were built, including one index for each kind of sink.
 func TestAReleaseHasEveryProgramThatWasBuilt(t *testing.T) {
 	t.Parallel()
 	dist := t.TempDir()

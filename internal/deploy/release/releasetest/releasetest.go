@@ -1,4 +1,4 @@
-// Package releasetest writes releases for tests, laid out as real ones are.
+// Package releasetest writes releases for tests, in the same layout as real ones.
 package releasetest
 
 import (
@@ -13,12 +13,12 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/deploy/release"
 )
 
 // Write writes the functions' zips of a release for one architecture, and their sums, into a folder
-// of releases. It returns the sum of the sums, and the folder's address.
+// of releases. It returns the SHA-256 of the file with the sums, and the folder's address.
 func Write(t testing.TB, dir, version, arch string, program func(names.Program) []byte) (sum, at string) {
 	t.Helper()
 	var list strings.Builder
@@ -33,7 +33,7 @@ func Write(t testing.TB, dir, version, arch string, program func(names.Program) 
 	return release.Sum([]byte(list.String())), (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
 }
 
-// Zipped is a zip with one file.
+// Zipped returns a zip with one file.
 func Zipped(t testing.TB, name string, content []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -1,0 +1,35 @@
+package infra
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var templates = flag.String("templates", "", "write the templates of all test stacks into this folder")
+
+// The test stacks have roles that no other template has, such as those of pipes: make lint-template
+// holds them to what AWS's actions take.
+func TestWriteTemplates(t *testing.T) {
+	if *templates == "" {
+		t.Skip("make lint-template runs it with -templates")
+	}
+	stackOf(t, fullStack)
+	found, err := filepath.Glob(filepath.Join(folder, "out", "*.template.json"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("got templates %v: %v", found, err)
+	}
+	if err := os.MkdirAll(*templates, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(*templates, filepath.Base(path)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
