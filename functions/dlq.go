@@ -2,20 +2,19 @@ package functions
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/dlq"
+	"github.com/lullhq/lull/internal/pipeline/dlq"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/source"
 )
 
-// DLQ runs the function behind a sink's dead-letter queue: it judges dead letters by their rows,
-// and parks them or gives them back (design section 10). It does not return.
+// DLQ runs the function behind a sink's dead-letter queue. It judges dead letters by their rows,
+// and parks them or sends them back (design section 10). It does not return.
 func DLQ() { lambda.Main("dlq", wireDLQ) }
 
 func wireDLQ(s *lambda.Setup) (lambda.Handler, error) {
@@ -37,7 +36,7 @@ func wireDLQ(s *lambda.Setup) (lambda.Handler, error) {
 		Sink:    s.Sink,
 		Clock:   clock.System{},
 		Journal: s.Journal,
-		Senders: strings.Split(s.Name(lambda.EnvDeadSenders), ","),
+		Senders: s.Senders(),
 	}
 	return &lambda.Queues{
 		Handles: map[string]lambda.Handle{s.QueueName(lambda.EnvDeadQueue): h.Handle},

@@ -7,16 +7,16 @@ import (
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
-	"github.com/lullhq/lull/internal/commitfeed"
+	"github.com/lullhq/lull/internal/seam/commitfeed"
 )
 
-// Feed runs the function inside the pipe from the table's stream to a bus: it turns the changes of
-// rows into the commits among them, which no pattern can tell. It has no settings and calls nobody.
-// It does not return.
+// Feed runs the function inside the pipe from the table's stream to a bus. It selects the commits
+// among the changes of rows, which an event pattern cannot do. It has no settings and calls no
+// service. It does not return.
 func Feed() { runtime.Start(commits) }
 
-// commits answers with the events of a batch. An empty list ends the batch: the pipe then calls no
-// target. An error has the pipe try again; a record that cannot be read is logged, and passed over.
+// commits returns the events of a batch. For an empty list, the pipe calls no target. After an
+// error, the pipe tries again. A record that cannot be read is logged and skipped.
 func commits(_ context.Context, batch json.RawMessage) ([]commitfeed.Event, error) {
 	told, err := commitfeed.FromStream(batch)
 	if told == nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/payload"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
-// Index runs the function behind a sink's state machine: it takes one turn of a flight: it claims,
-// writes, commits and deletes (design section 8). Import the package of your sink's kind beside
-// this one. It does not return.
+// Index runs the function behind a sink's state machine. It runs one turn of a flight: it claims,
+// writes, commits and deletes (design section 8). Import this package together with the package of
+// your sink's kind. It does not return.
 func Index() { lambda.Main("index", wireIndex) }
 
 func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
@@ -50,7 +50,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		return nil, err
 	}
 	s.Table(table.Counts)
-	reader, _ := opened.(sink.Reader) // nil where it cannot be read
+	reader, _ := opened.(sink.Reader) // nil if it cannot be read
 	h := &index.Handler{
 		Shards:   s.Reported(table),
 		Flights:  s3.NewFlights(bucket),

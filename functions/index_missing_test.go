@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/aws/s3"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
@@ -48,7 +48,7 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 	}
 }
 
-// The message of the flight is neither written nor deleted. A turn without the table waits; one
+// The message of the flight is neither written nor deleted. A turn without the table waits. A turn
 // without its manifest fails, and the state machine tries it again.
 func TestWhatIsMissingKeepsTheFlightAndIsNamed(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
-// Whatever is missing, each message stays, and a run of prune fails.
+// If a resource is missing, each message stays, and a run of prune fails.
 func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -34,7 +34,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 			[]string{put("a")},
 			map[string]string{lambdatest.Table: noTable},
 		},
-		"dlq of no event": { // no row tells of it: it is parked at once
+		"dlq of no event": { // it has no row, so it is parked at once
 			"dlq", wireDLQ, "lull-search-dead", []string{"no event"}, map[string]string{lambdatest.Bucket: noBucket},
 		},
 		"prune": {
@@ -63,8 +63,8 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	}
 }
 
-// A message that is not an event needs a dead letter. Where the dead-letter queue is missing, it
-// stays.
+// A message that is not an event needs a dead letter. If the dead-letter queue is missing, the
+// message stays.
 func TestADeadLetterWithoutAQueueKeepsTheMessage(t *testing.T) {
 	t.Parallel()
 	account := lambdatest.NewAccount(t)

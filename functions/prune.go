@@ -9,13 +9,13 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/rows"
 )
 
-// Prune runs the function behind a sink's rule: it is the lifecycle of rows, flights and dead
+// Prune runs the function behind a sink's rule. It manages the lifecycle of rows, flights and dead
 // letters (design section 9). It does not return.
 func Prune() { lambda.Main("prune", wirePrune) }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/source"
 )
 
-// Receive runs the function behind a sink's queues: it admits events and holds their messages in a
+// Receive runs the function behind a sink's queues. It admits events and holds their messages in a
 // flight (design section 6). It does not return.
 func Receive() { lambda.Main("receive", wireReceive) }
 
@@ -53,6 +53,7 @@ func wireReceive(s *lambda.Setup) (lambda.Handler, error) {
 			NewID:    flight.NewID,
 			Objects:  bucket.Open,
 			Bulk:     sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
+			Senders:  s.Senders(),
 		}
 		if s.Config.Archive.Keep > 0 {
 			h.Archive = s3.NewArchive(bucket)

@@ -58,11 +58,11 @@ func testWiring(t *testing.T, function string, wire lambda.Wire, needed []string
 	})
 }
 
-// testMissing tests what a function does in an account that lacks something that a name of its
-// environment stands for: a wrong ARN, another region, a table deleted by mistake. says is what the
-// log has to name, by what is missing; it never quotes a document, and nothing is ever deleted.
-// prepare runs before it is missing, and returns the event to invoke the function with and what to
-// check of its answer.
+// testMissing tests a function in an account that lacks a resource named in its environment: a
+// wrong ARN, another region, a table deleted by mistake. says has, for each missing resource, the
+// text that the log must contain. The log never quotes a document, and no message is deleted.
+// prepare runs while the resource exists. It returns the event for the function, and the check of
+// its answer.
 func testMissing(t *testing.T, function string, wire lambda.Wire, says map[string]string,
 	prepare func(t *testing.T, s *lambda.Setup) (event []byte, check func(answer []byte, err error)),
 ) {
@@ -89,7 +89,7 @@ func testMissing(t *testing.T, function string, wire lambda.Wire, says map[strin
 	}
 }
 
-// What the log says of a table or a bucket that is not there.
+// The log's text about a missing table or bucket.
 const (
 	noTable  = "table lull-shards or its index waiting does not exist"
 	noBucket = "bucket lull-123456789012-eu-west-1 does not exist"
@@ -107,7 +107,7 @@ func failures(t testing.TB, answer []byte) int {
 	return len(a.BatchItemFailures)
 }
 
-// content stands for what is in a document, and in no log.
+// content is the content of the documents, which must not appear in a log.
 const content = "hidden"
 
 // put is the body of an event that puts a document.

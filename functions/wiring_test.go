@@ -27,7 +27,7 @@ func TestWiring(t *testing.T) {
 	}{
 		"receive": {
 			wireReceive,
-			[]string{lambda.EnvDeadQueue, lambda.EnvExpress, lambda.EnvStandard},
+			[]string{lambda.EnvDeadQueue, lambda.EnvExpress, lambda.EnvStandard, lambda.EnvSenders},
 			queues("lull-search-bulk", "lull-search-live"),
 		},
 		"index": {
@@ -44,7 +44,7 @@ func TestWiring(t *testing.T) {
 				return ok && task.Limit == s.Config.Lifecycle.PruneEvery
 			},
 		},
-		"dlq": {wireDLQ, []string{lambda.EnvDeadQueue, lambda.EnvDeadSenders}, queues("lull-search-dead")},
+		"dlq": {wireDLQ, []string{lambda.EnvDeadQueue, lambda.EnvSenders}, queues("lull-search-dead")},
 	} {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()

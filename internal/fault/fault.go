@@ -1,10 +1,10 @@
-// Package fault injects failures: it puts a decision in front of every I/O of an invocation. The
-// I/O may go well, fail before or after it was applied, be throttled, or be the last thing that the
-// invocation does. `lull dev --faults` draws the decisions from the standard mix (docs/faults.md);
-// the simulator decides them one at a time.
+// Package fault injects failures: an injector decides about every I/O of an invocation. The I/O may
+// succeed, fail before or after it was applied, be throttled, or be the last one because the
+// invocation is killed. `lull dev --faults` draws the decisions from the standard mix
+// (docs/faults.md); the simulator decides them one at a time.
 //
-// The goroutines of a killed invocation go on, but nothing that they do has an effect from then on:
-// that is how a kill looks from outside. The caller discards what the invocation returns.
+// The goroutines of a killed invocation continue, but their I/O has no effect. From outside, that
+// looks like a kill. The caller discards the result of the invocation.
 package fault
 
 import (
@@ -12,12 +12,12 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Service is who performs an I/O.
+// Service is the service that performs an I/O.
 type Service string
 
 // The services.
@@ -35,10 +35,10 @@ type Op struct {
 	Call    string // "ADMIT", "Read", "DeleteMessageBatch", "_bulk"
 	Doc     shard.DocID
 	Flight  string
-	Queue   string // its name, where it tells it
+	Queue   string // its name, if known
 	Count   int    // entries
 
-	Transition shard.Transition // of a row's write; the zero one of every other I/O
+	Transition shard.Transition // of a write to a row; zero for every other I/O
 }
 
 // Verdict is what happens to an I/O.
@@ -77,22 +77,22 @@ type Invocation struct {
 	Name string // "receive", "index", "dlq", "prune"
 	ID   int64
 
-	// Carry, where set, takes an I/O that is to be applied to its service and brings the answer
-	// back: the simulator makes a request of it. It may call f after its caller has given up. Nil
-	// calls f at once.
+	// Carry, if set, calls f, which applies an I/O. The simulator uses it to send the I/O as a
+	// request with a delay. It may call f after its caller has stopped waiting. If Carry is nil, f
+	// is called at once.
 	Carry func(ctx context.Context, op Op, f func(context.Context) error) error
 
-	// Failure is what a failed I/O looks like; nil for ErrInjected.
+	// Failure is the error of a failed I/O; nil for ErrInjected.
 	Failure error
 
-	// Refuses, where set, says which documents a sink refuses for good.
+	// Refuses, if set, says which documents a sink refuses for good.
 	Refuses func(sink.Op) bool
 
 	inj  Injector
 	dead atomic.Bool
 }
 
-// NewInvocation begins an invocation.
+// NewInvocation starts an invocation.
 func NewInvocation(inj Injector, name string, id int64) *Invocation {
 	return &Invocation{Name: name, ID: id, inj: inj}
 }
@@ -100,7 +100,7 @@ func NewInvocation(inj Injector, name string, id int64) *Invocation {
 // Killed reports whether the invocation was killed: discard what it returned.
 func (v *Invocation) Killed() bool { return v.dead.Load() }
 
-// Kill ends the invocation: nothing it does from now on has any effect.
+// Kill ends the invocation: its I/O has no effect from now on.
 func (v *Invocation) Kill() { v.dead.Store(true) }
 
 // Do performs an I/O that has no seam in this package, as the injector decides.

@@ -9,14 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // decide is an injector by function.
@@ -143,7 +144,7 @@ func TestASinkIsThrottledAloudAndFailsInSilence(t *testing.T) {
 	} {
 		t.Run(verdict.String(), func(t *testing.T) {
 			t.Parallel()
-			s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+			s := memorysink.New(clock.System{}, memorysink.Settings{Versions: true})
 			got := fault.NewInvocation(always(verdict), "index", 1).Sink(s).Write(t.Context(), ops)
 			if len(got) != len(ops) || got[0] != want.outcome || got[1] != want.outcome {
 				t.Errorf("outcomes %+v, want %+v for each", got, want.outcome)
@@ -297,7 +298,7 @@ func TestASinkRefusesTheSameVersionsEachTime(t *testing.T) {
 	}
 	v := fault.NewInvocation(p, "index", 1)
 	v.Refuses = p.Refuses
-	to := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+	to := memorysink.New(clock.System{}, memorysink.Settings{Versions: true})
 	var ops []sink.Op
 	for i := range 40 {
 		ops = append(ops, sink.Op{

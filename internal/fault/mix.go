@@ -11,7 +11,7 @@ import (
 type Rates struct {
 	DeliverTwice float64       // per message
 	Reorder      float64       // per message
-	ReorderBy    time.Duration // how much later a reordered message comes at most
+	ReorderBy    time.Duration // the most that a reordered message is late
 	FlightLost   float64       // per StartExecution that reported success
 	FlightTwice  float64       // per StartExecution
 	IOFailBefore float64       // per I/O
@@ -31,7 +31,7 @@ func Standard() Rates {
 	}
 }
 
-// Verdict is what a number between 0 and 1, drawn at random, makes of an I/O.
+// Verdict returns the verdict about an I/O for p, a random number between 0 and 1.
 func (r *Rates) Verdict(op Op, p float64) Verdict {
 	if op.Service == Search && op.Call == "_bulk" {
 		if p -= r.SinkThrottle; p < 0 {
@@ -81,8 +81,7 @@ func (m *Mix) Between(d time.Duration) time.Duration {
 	return time.Duration((2*m.rnd.Float64() - 1) * float64(d))
 }
 
-// Deliver draws what happens to a message that is sent: how much later it comes, and whether it
-// comes twice.
+// Deliver draws how late a message is delivered, and whether it is delivered twice.
 func (m *Mix) Deliver() (late time.Duration, twice bool) {
 	if m.Chance(m.Rates.Reorder) {
 		late = max(m.Between(m.Rates.ReorderBy), 0)
@@ -90,7 +89,7 @@ func (m *Mix) Deliver() (late time.Duration, twice bool) {
 	return late, m.Chance(m.Rates.DeliverTwice)
 }
 
-// killWithin bounds at which I/O of a killed invocation the kill comes.
+// killWithin is the last I/O of an invocation at which a kill may happen.
 const killWithin = 40
 
 // Begin draws whether the invocation will be killed, and at which of its I/Os.
@@ -102,8 +101,8 @@ func (m *Mix) Begin(v *Invocation) {
 	}
 }
 
-// End forgets the invocation. One that is to be killed and did less I/O than that is killed now,
-// before its answer.
+// End forgets the invocation. If its kill has not happened yet, because it did too little I/O, it
+// is killed now, before it answers.
 func (m *Mix) End(v *Invocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,21 +12,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Broken is what somebody has broken on purpose. The zero Broken is a stack in which everything
-// works.
+// Broken says what a user has broken on purpose. In a stack with the zero Broken, everything works.
 type Broken struct {
 	SinkDown    bool    `json:"sink_down"`    // no request to a sink is answered
-	SinkSlowMS  int64   `json:"sink_slow_ms"` // how long each request takes longer, in milliseconds, up to MaxSlow
+	SinkSlowMS  int64   `json:"sink_slow_ms"` // the extra time of each request, in milliseconds, up to MaxSlow
 	SinkRejects float64 `json:"sink_rejects"` // share of documents that the sinks refuse for good, from 0 to 1
 	TableAway   bool    `json:"table_away"`   // no request to the table is answered
 }
 
-// MaxSlow is longer than index waits for an answer by default.
+// MaxSlow is longer than the time that index waits for an answer by default.
 const MaxSlow = 30 * time.Second
 
 // Validate names every field that is wrong.
@@ -41,20 +40,20 @@ func (b Broken) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Panel is an injector that somebody steers while a stack runs. What it lets through is the next
-// injector's. It is safe for concurrent use.
+// Panel is an injector that a user controls while a stack runs. If it does not fail an I/O, the
+// next injector decides. It is safe for concurrent use.
 type Panel struct {
 	Next  Injector // nil for none
 	Clock clock.Clock
 
-	used atomic.Bool // since the last time that everything worked; says no early, without the lock
+	used atomic.Bool // true while anything is broken; read without the lock, to save time
 
 	mu      sync.Mutex
 	broken  Broken
 	armed   map[string]int // invocations to kill, by function
-	killed  map[string]int // those that were, by function
-	since   time.Time      // when the first of it broke; zero for never
-	righted time.Time      // when the last of it was put right; zero while something is broken
+	killed  map[string]int // invocations that were killed, by function
+	since   time.Time      // when the first thing broke; zero for never
+	righted time.Time      // when the last thing was fixed; zero while something is broken
 }
 
 var _ Injector = (*Panel)(nil)
@@ -64,20 +63,19 @@ func NewPanel(clk clock.Clock, next Injector) *Panel {
 	return &Panel{Clock: clk, Next: next, armed: map[string]int{}, killed: map[string]int{}}
 }
 
-// The moments at which a kill hurts most. The row says that a version is pending, and no flight
-// will come for it; the sink has a document, and the row does not know. Both are right after a call
-// was applied, and before anybody heard its answer.
+// The worst moments for a kill, by function. After receive's write, the row has a pending version
+// without a flight. After index's write, the sink has a document that the row does not have as
+// committed. Both moments are after a call was applied and before its answer arrives.
 var kills = map[string]func(op Op) bool{
 	"receive": func(op Op) bool { return op.Transition.Base() == shard.ADMIT },
 	"index":   func(op Op) bool { return op.Service == Search && op.Call == "_bulk" },
 }
 
-// Functions are those that [Panel.Kill] can kill.
+// Functions lists the functions that [Panel.Kill] can kill.
 func Functions() []string { return []string{"receive", "index"} }
 
-// Break sets what is broken from now on, in place of what was. The error names what is wrong with
-// it: then nothing changes. The zero Broken puts everything right, and takes back the kills that
-// wait for an invocation.
+// Break replaces what is broken from now on. After an error, which names the wrong field, nothing
+// changes. The zero Broken fixes everything, and cancels the kills that wait for an invocation.
 func (p *Panel) Break(b Broken) error {
 	if err := b.Validate(); err != nil {
 		return err
@@ -104,7 +102,7 @@ func (p *Panel) Kill(function string) error {
 	return nil
 }
 
-// change changes something and notes since when something is broken, or nothing any more.
+// change calls f, and records the time if the first thing broke or the last thing was fixed.
 func (p *Panel) change(f func()) {
 	now := p.Clock.Now()
 	p.mu.Lock()
@@ -134,24 +132,24 @@ type PanelState struct {
 	Righted time.Time      `json:"righted"` // when everything worked again; zero before that
 }
 
-// State is what is broken, and since when.
+// State returns what is broken, and since when.
 func (p *Panel) State() PanelState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return PanelState{p.broken, maps.Clone(p.armed), maps.Clone(p.killed), p.since, p.righted}
 }
 
-// Recovery is how far a stack has come since somebody broke it. It counts events.
+// Recovery says how far a stack has recovered since it was broken. It counts events.
 type Recovery struct {
 	PanelState
-	// Recovered is when nothing was left of what had come before everything worked again, seen for the
-	// first time; zero before that.
+	// Recovered is when all events from before the fix were first seen to have ended. It is zero
+	// before that.
 	Recovered time.Time `json:"recovered"`
 	Events    int       `json:"events"`
 	Done      int       `json:"done"` // written, unchanged, superseded, stale, deleted, scheduled, duplicate or skipped
 	Dead      int       `json:"dead"` // parked dead letters: nothing is lost, and each can be sent again
 	Waiting   int       `json:"waiting"`
-	// Lost is how many have not ended although no message is left: always 0.
+	// Lost counts events that have not ended although they have no message left. It is always 0.
 	Lost int `json:"lost"`
 }
 
@@ -180,7 +178,7 @@ func (p *Panel) decide(ctx context.Context, v *Invocation, op Op) Verdict {
 	case op.Service == Table && b.TableAway, op.Service == Search && b.SinkDown:
 		return FailBefore
 	case op.Service == Search && b.SinkSlowMS > 0:
-		// A caller that gives up meanwhile has sent nothing.
+		// If the caller stops waiting, it has sent nothing.
 		if p.Clock.Sleep(ctx, time.Duration(b.SinkSlowMS)*time.Millisecond) != nil {
 			return FailBefore
 		}
@@ -188,7 +186,7 @@ func (p *Panel) decide(ctx context.Context, v *Invocation, op Op) Verdict {
 	return OK
 }
 
-// look is what is broken, and whether this I/O is the last of its invocation.
+// look returns what is broken, and whether this I/O is the last of its invocation.
 func (p *Panel) look(v *Invocation, op Op) (b Broken, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

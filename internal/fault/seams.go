@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -72,8 +72,8 @@ func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string,
 		})
 }
 
-// Queue is the queue as this invocation sees it. A failure concerns a whole batch call of ten, as
-// on SQS.
+// Queue is the queue as this invocation sees it. A failure affects a whole batch call of ten
+// messages, as on SQS.
 func (v *Invocation) Queue(q queue.Queue) queue.Queue { return queues{v, q} }
 
 type queues struct {
@@ -130,7 +130,7 @@ func (d flights) op(call string, id flight.ID) Op {
 }
 
 func (d flights) Put(ctx context.Context, m *flight.Manifest) error {
-	sent := *m // the caller may go on while the request is on its way
+	sent := *m // the caller may change m while the request is under way
 	return d.v.Do(ctx, d.op("PutManifest", m.Flight), func(ctx context.Context) error { return d.s.Put(ctx, &sent) })
 }
 
@@ -176,7 +176,7 @@ func (v *Invocation) Objects(open objects.Open) objects.Open {
 			return err
 		})
 		if err != nil && in != nil {
-			_ = in.Close() // its answer is lost
+			_ = in.Close() // the answer is lost, so nothing else closes it
 			in = nil
 		}
 		return in, err
@@ -206,7 +206,7 @@ type sinks struct {
 	s sink.Sink
 }
 
-// RetryAfter is what a throttled sink asks for.
+// RetryAfter is the wait that a throttled sink asks for.
 const RetryAfter = time.Second
 
 func (d sinks) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
@@ -222,7 +222,7 @@ func (d sinks) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return slices.Repeat([]sink.Outcome{o}, len(ops))
 }
 
-// write writes what the invocation does not have refused.
+// write writes the documents that the invocation's Refuses does not refuse.
 func (d sinks) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	if d.v.Refuses == nil || !slices.ContainsFunc(ops, d.v.Refuses) {
 		return d.s.Write(ctx, ops)
@@ -244,7 +244,7 @@ func (d sinks) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// Get reads a document back where the sink can.
+// Get reads a document back, if the sink can.
 func (d sinks) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
 	r, ok := d.s.(interface {
 		Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
@@ -256,7 +256,7 @@ func (d sinks) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 		func(ctx context.Context) (sink.Stored, bool, error) { return r.Get(ctx, doc) })
 }
 
-// Sample names a document where the sink can.
+// Sample names a document, if the sink can.
 func (d sinks) Sample(ctx context.Context, c shard.Collection) (shard.DocID, bool, error) {
 	sampler, ok := d.s.(sink.Sampler)
 	if !ok {
@@ -266,7 +266,7 @@ func (d sinks) Sample(ctx context.Context, c shard.Collection) (shard.DocID, boo
 		func(ctx context.Context) (shard.DocID, bool, error) { return sampler.Sample(ctx, c) })
 }
 
-// Generation names an index where the sink can.
+// Generation names an index, if the sink can.
 func (d sinks) Generation(ctx context.Context, c shard.Collection) (string, error) {
 	g, ok := d.s.(sink.Generator)
 	if !ok {
@@ -276,7 +276,7 @@ func (d sinks) Generation(ctx context.Context, c shard.Collection) (string, erro
 		func(ctx context.Context) (string, error) { return g.Generation(ctx, c) })
 }
 
-// Into is a new index where the sink can have one. Requests to it are the sink's.
+// Into returns a new index, if the sink supports it. Its requests count as requests to the sink.
 func (d sinks) Into(c shard.Collection, index string) sink.Sink {
 	if m, ok := d.s.(sink.Mirror); ok {
 		return sinks{d.v, m.Into(c, index)}
@@ -284,7 +284,7 @@ func (d sinks) Into(c shard.Collection, index string) sink.Sink {
 	return nowhere{}
 }
 
-// nowhere is a new index of a sink that has none.
+// nowhere is the new index of a sink that does not support one.
 type nowhere struct{}
 
 func (nowhere) Write(_ context.Context, ops []sink.Op) []sink.Outcome {

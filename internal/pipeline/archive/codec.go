@@ -10,11 +10,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Bounds of an object unpacked. A batch has 6 MB, of which JSON writes some bytes as six, and at
-// most 10,000 messages.
+// Bounds of an unpacked object. A batch has at most 10,000 messages and 6 MB, and JSON writes
+// some bytes as six.
 const (
 	MaxBytes    = 64 << 20
 	MaxMessages = 10_000
@@ -27,8 +27,8 @@ type head struct {
 	Schema int `json:"schema"`
 }
 
-// line is a message in an object. Its texts are in bytes where they are not UTF-8, which JSON
-// cannot say.
+// line is a message in an object. A text that is not UTF-8 is stored as bytes, because JSON
+// cannot hold it.
 type line struct {
 	ID         string               `json:"id"`
 	Sent       time.Time            `json:"sent"`
@@ -44,7 +44,7 @@ type attribute struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
-// said is a text as text, or as bytes.
+// said returns a text as text if it is UTF-8, otherwise as bytes.
 func said(s string) (text string, raw []byte) {
 	if utf8.ValidString(s) {
 		return s, nil
@@ -52,11 +52,11 @@ func said(s string) (text string, raw []byte) {
 	return "", []byte(s)
 }
 
-// Encode packs messages, without what belongs to one receive of them. Equal messages give equal
-// bytes.
+// Encode packs messages, without the fields that belong to one receive. Equal messages give
+// equal bytes.
 func Encode(msgs []queue.Message) ([]byte, error) {
 	var out bytes.Buffer
-	// Speed counts: receive waits for it, with a third of a core.
+	// Speed matters: receive waits for it, with a third of a core.
 	zip, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	if err != nil {
 		return nil, fmt.Errorf("pack the archive: %w", err)
@@ -84,8 +84,8 @@ func Encode(msgs []queue.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode unpacks an object: messages as they lay in their queue. An error says that these bytes are
-// not a whole object, or one of newer code.
+// Decode unpacks an object into its messages, as they were in their queue. An error means that
+// the bytes are not a whole object, or that newer code wrote them.
 func Decode(object []byte) ([]queue.Message, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(object))
 	if err != nil {
@@ -117,7 +117,7 @@ func Decode(object []byte) ([]queue.Message, error) {
 	}
 }
 
-// next reads a line. io.EOF is the end of a whole object.
+// next reads a line. At the end of a whole object the error is io.EOF.
 func next(lines *json.Decoder, left *io.LimitedReader, into any) error {
 	err := lines.Decode(into)
 	switch {

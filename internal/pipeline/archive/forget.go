@@ -6,29 +6,35 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/mention"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
-// Forgetter takes a document out of an archive. It is safe for concurrent use.
+// Forgetter removes a document from an archive. It is safe for concurrent use.
 type Forgetter struct {
 	Store   Store
 	Sources *source.Set
+	Skip    func(sink string) bool // reports whether to skip the objects of a sink; nil: skip none
 }
 
 // Forgotten is what Forget did, or would do in a dry run.
 type Forgotten struct {
 	Messages int // removed, because one of their events is about the document
 	Unread   []Name
-	// Undecoded are messages that the settings decode to nothing: whether they are about the document
-	// nobody can say. They stay.
+	// Named lists the objects with a message that has the document's id in a part that cannot be
+	// decoded. They stay, because the id may be there by chance.
+	Named []Name
+	// Undecoded counts messages with a part that cannot be decoded and without the id. They
+	// stay.
 	Undecoded int
 }
 
-// Forget removes every message that is about the document: a message goes as a whole, because its
-// body holds all of its events. What was done before an error stays done, and it may be repeated.
-// An object that cannot be read is named, and stays. Reading the whole archive is what it costs.
+// Forget removes every message that is about the document. It removes the whole message, because
+// the body contains all of its events. After an error the finished removals stay, and Forget may
+// be repeated. An object that cannot be read is listed and stays. Forget reads the whole
+// archive.
 func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, dryRun bool) (done Forgotten, err error) {
 	err = between(ctx, f.Store, "", "~", func(o Object) error {
 		err := f.object(ctx, doc, o.Name, dryRun, &done)
@@ -44,24 +50,32 @@ func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, dryRun bool) (do
 }
 
 func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun bool, done *Forgotten) error {
+	if p, _ := n.Parts(); f.Skip != nil && f.Skip(p.Sink) { // "" if the name is not of the archive
+		return nil
+	}
 	parts, msgs, err := Read(ctx, f.Store, n)
 	if errors.Is(err, ErrNotFound) {
-		return nil // it expired meanwhile
+		return nil // it has expired
 	}
 	if err != nil {
 		return err
 	}
-	kept := msgs[:0]
+	kept, named := msgs[:0], false
 	for _, m := range msgs {
-		about, undecoded := f.about(parts.Sink, m, doc)
-		switch {
-		case about:
+		switch mention.In(f.Sources, parts.Sink, m, doc) {
+		case mention.Holds:
 			done.Messages++
 			continue
-		case undecoded:
+		case mention.Named:
+			named = true
+		case mention.Unclear:
 			done.Undecoded++
+		case mention.Nothing:
 		}
 		kept = append(kept, m)
+	}
+	if named {
+		done.Named = append(done.Named, n)
 	}
 	switch {
 	case len(kept) == len(msgs) || dryRun:
@@ -76,21 +90,7 @@ func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun b
 	return f.Store.Rewrite(ctx, n, object)
 }
 
-// about reports whether a message has an event about the document, and whether it has one that
-// nobody can tell.
-func (f Forgetter) about(sink string, m queue.Message, doc shard.DocID) (about, undecoded bool) {
-	for _, r := range f.Sources.At(sink).Decode(m) {
-		key := r.Event.Doc
-		if r.Invalid != nil {
-			key = r.Invalid.Doc
-		}
-		about = about || key == doc
-		undecoded = undecoded || key == "" && r.Invalid != nil
-	}
-	return about, undecoded
-}
-
-// Unreadable is an object that cannot be read, now or later: its bytes are not what lull wrote.
+// Unreadable is an error about an object that can never be read: lull did not write these bytes.
 type Unreadable struct {
 	Name Name
 	Err  error
@@ -100,11 +100,11 @@ func (u *Unreadable) Error() string {
 	return fmt.Sprintf("object %s of the archive: %v", u.Name, u.Err)
 }
 
-// Unwrap is what is wrong with it.
+// Unwrap returns the cause.
 func (u *Unreadable) Unwrap() error { return u.Err }
 
-// Read reads an object. The error is ErrNotFound where it is gone, and an *Unreadable where trying
-// again does not help.
+// Read reads an object. The error is ErrNotFound if it does not exist, and an *Unreadable if a
+// retry cannot help.
 func Read(ctx context.Context, s Store, n Name) (Parts, []queue.Message, error) {
 	parts, err := n.Parts()
 	if err != nil {
@@ -124,7 +124,7 @@ func Read(ctx context.Context, s Store, n Name) (Parts, []queue.Message, error) 
 	return parts, msgs, nil
 }
 
-// Size is how much the archive holds of a time.
+// Size is the amount of data that the archive holds of a time.
 type Size struct {
 	Objects  int       `json:"objects"`
 	Messages int       `json:"messages"` // at most: some may have been forgotten

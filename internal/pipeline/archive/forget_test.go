@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// bodies are those of an object, nil where there is none.
+// bodies returns the bodies in an object, nil if there is no such object.
 func bodies(t *testing.T, s archive.Store, n archive.Name) (all []string) {
 	t.Helper()
 	_, msgs, err := archive.Read(t.Context(), s, n)
@@ -80,5 +80,34 @@ func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
 	}
 	if got, err := f.Forget(t.Context(), usecasetest.Doc("a"), false); err != nil || got.Messages != 0 {
 		t.Errorf("got %+v, %v, want nothing to forget a second time", got, err)
+	}
+}
+
+// A message that cannot be decoded may be about the document too. Its object is named if it
+// contains the id, also in base64.
+func TestForgetNamesWhatHasTheIDAndIsNotDecoded(t *testing.T) {
+	t.Parallel()
+	rig := usecasetest.Open(t, nil)
+	s := memory.NewArchive(clock.System{}, 24*time.Hour)
+	var names []archive.Name
+	for i, body := range []string{
+		`{"subject":"alice"`, `{"data":"` + base64.StdEncoding.EncodeToString([]byte(`{"subject":"alice"`)) + `"`,
+		`{"subject":"bob"`, usecasetest.Put("alice", 1),
+	} {
+		packed := usecasetest.Must(archive.Encode([]queue.Message{{ID: "m", Body: body}}))(t)
+		names = append(names, archive.Parts{
+			Received: time.Now().Add(time.Duration(i) * time.Second), Lane: flight.Live, Sink: "search", ID: "ID",
+		}.Name())
+		usecasetest.OK(t, s.Put(t.Context(), names[i], packed))
+	}
+	f := archive.Forgetter{Store: s, Sources: rig.Sources, Skip: func(sink string) bool { return sink == "search" }}
+	got, err := f.Forget(t.Context(), usecasetest.Doc("alice"), false)
+	if err != nil || got.Messages+len(got.Named)+got.Undecoded != 0 {
+		t.Errorf("of other sinks: %+v, %v", got, err)
+	}
+	f.Skip = nil
+	got, err = f.Forget(t.Context(), usecasetest.Doc("alice"), false)
+	if err != nil || got.Messages != 1 || got.Undecoded != 1 || !slices.Equal(got.Named, names[:2]) {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // Name names an object. Names sort by when the batch was received.
@@ -15,7 +15,7 @@ type Name string
 // layout is the time in a name: UTC, milliseconds, a folder for each hour.
 const layout = "2006/01/02/15/0405.000"
 
-// Parts is what a name says.
+// Parts are the fields of a name.
 type Parts struct {
 	Received time.Time // milliseconds, UTC
 	Lane     flight.Lane
@@ -24,16 +24,16 @@ type Parts struct {
 	ID       string // of the invocation
 }
 
-// Name is the name of an object with these parts.
+// Name returns the name of an object with these parts.
 func (p Parts) Name() Name {
 	return After(p.Received) + Name(fmt.Sprintf("_%s_%s_%d_%s", p.Lane, p.Sink, p.Messages, p.ID))
 }
 
-// After is before every name of a batch that was received at this time or later, and behind all
-// others.
+// After returns a name that sorts before every batch received at this time or later, and after
+// all earlier ones.
 func After(at time.Time) Name { return Name(at.UTC().Format(layout)) }
 
-// Parts takes a name apart. An error says that it is not a name of the archive.
+// Parts splits a name into its fields. It returns an error if the name is not of the archive.
 func (n Name) Parts() (Parts, error) {
 	fields := strings.Split(string(n), "_")
 	if len(fields) != 5 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Errors of Get that are about one object. Any other may be about all of them, or may pass.
+// Errors of Get about one object. Any other error may be about all objects, or may pass.
 var (
 	ErrNotFound   = errors.New("object of the archive not found")
 	ErrUnreadable = errors.New("object of the archive cannot be read") // too large, or moved to a vault
@@ -14,7 +14,7 @@ var (
 
 // Writer is the half of a Store that receive needs.
 type Writer interface {
-	// Put writes an object in place of one of that name.
+	// Put writes an object, and replaces one of the same name.
 	Put(ctx context.Context, name Name, object []byte) error
 }
 
@@ -27,24 +27,24 @@ type Object struct {
 // Store keeps objects. Implementations are safe for concurrent use.
 type Store interface {
 	Writer
-	// Get returns an object whole, ErrNotFound or ErrUnreadable.
+	// Get returns the whole object, or ErrNotFound or ErrUnreadable.
 	Get(ctx context.Context, name Name) ([]byte, error)
-	// List returns names behind after and before to, in their order, at most limit. What it returns may
-	// hold a name that no batch has. more says that there are others.
+	// List returns the names after after and before to, sorted, at most limit. The list may
+	// contain names that no batch has. more reports that there are others.
 	List(ctx context.Context, after, to Name, limit int) (list []Object, more bool, err error)
-	// Remove removes an object, and what is kept of former ones of its name.
+	// Remove removes an object and its kept former versions.
 	Remove(ctx context.Context, name Name) error
-	// Rewrite writes an object in place of one of that name, of which nothing is kept.
+	// Rewrite replaces an object and keeps nothing of the old one.
 	Rewrite(ctx context.Context, name Name, object []byte) error
 }
 
-// Range goes through the objects of a time: those received at from or later, before to, and behind
-// after. It stops at the first error, of the store or of each.
+// Range calls each for the objects received at from or later and before to, whose names sort
+// after after. It stops at the first error of the store or of each.
 func Range(ctx context.Context, s Store, from, to time.Time, after Name, each func(Object) error) error {
 	return between(ctx, s, max(after, After(from)), After(to), each)
 }
 
-// between goes through the objects behind after and before to.
+// between calls each for the objects whose names sort after after and before to.
 func between(ctx context.Context, s Store, after, to Name, each func(Object) error) error {
 	for more := true; more; {
 		var list []Object
@@ -62,5 +62,5 @@ func between(ctx context.Context, s Store, after, to Name, each func(Object) err
 	return nil
 }
 
-// page is how many objects are listed at once: as many as S3 lists with one request.
+// page is how many objects one call lists, which is S3's limit.
 const page = 1000

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/dlq"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 )
 
-// BenchmarkWorstBatch is what one invocation of dlq has to do at most: Lambda hands over 6 MB, here
-// as five messages of as many events as one may hold, and five small ones.
+// BenchmarkWorstBatch measures the largest batch of dlq. Lambda passes 6 MB: here five messages
+// with the largest number of events, and five small ones.
 func BenchmarkWorstBatch(b *testing.B) {
 	cfg := config.Default()
 	cfg.Sources["s3"] = config.Source{Kind: "s3"}

@@ -1,17 +1,18 @@
 package dlq_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // faulty puts an injector between the handler and its stores.
@@ -20,7 +21,7 @@ func (b *bench) faulty(inj fault.Injector) {
 	b.h.Shards, b.h.Letters = v.Shards(b.Shards), v.DeadLetters(b.Letters)
 }
 
-// old makes a moved message that is to be parked.
+// old sends a message, moved by SQS, that dlq must park.
 func (b *bench) old() queue.Message {
 	b.Helper()
 	m := b.send(b.live, put("1", 1), nil)
@@ -138,13 +139,28 @@ func TestDeadLetterOfACommittedVersionIsDroppedAsSuperseded(t *testing.T) {
 func TestDeadLetterOfANewerLullIsLeftAlone(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.dead.Send(b.Context(), []queue.Outgoing{
-			{Body: "x", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`{"schema":2}`)}},
+			{Body: "x", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`{"schema":3}`)}},
 		})
 		b.dead.Send(b.Context(), []queue.Outgoing{
 			{Body: "y", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`forged`)}},
 		})
 		b.keeps(1, "the one with a newer schema")
 		b.want(1, 0, 1)
+		b.Noted(journal.Schema, 1)
+	})
+}
+
+// SQS's own redrive gave it to receive, which left it alone, and SQS moved it back by its receives.
+func TestADeadLetterOfANewerLullThatSQSMovedIsLeftAlone(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		m := queue.Message{
+			ID: "m", Receipt: "r", Body: put("1", 1), Sent: time.Now().Add(-time.Hour), MovedFrom: "lull-search-live",
+			Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`{"schema":3}`)},
+		}
+		if kept := b.h.Handle(b.Context(), []queue.Message{m}); !slices.Equal(kept, []string{"m"}) {
+			b.Errorf("kept %q, want the dead letter", kept)
+		}
+		b.want(0, 0, 0)
 		b.Noted(journal.Schema, 1)
 	})
 }

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 var asS3 = map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}
 
-// faulty is a body of S3 records without a key.
+// faulty is a body with S3 records without a key.
 func faultyRecords(n int) string {
 	return `{"Records":[` + strings.Repeat(`{"eventSource":"aws:s3"},`, n-1) + `{"eventSource":"aws:s3"}]}`
 }
@@ -80,8 +80,8 @@ func (b *bench) moveMany(n int) queue.Message {
 	return m
 }
 
-// The parts of one invocation go round by message: who has few events does not wait for who has
-// many.
+// The tasks of one invocation run by turns over the messages: a message with few events does not
+// wait for one with many.
 func TestManyEventsOfOneMessageDoNotKeepOthersWaiting(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		const many = 300
@@ -164,7 +164,7 @@ func TestAPointerThatDoesNotLoadLeavesTimeForTheRest(t *testing.T) {
 	})
 }
 
-// One dead letter of each message is a task, too.
+// Each dead letter of a message is a task, too.
 func TestDeadLettersThatWereSentGoRoundWithTheRest(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.move(b.live, b.moveMany(1))
@@ -177,8 +177,8 @@ func TestDeadLettersThatWereSentGoRoundWithTheRest(t *testing.T) {
 	})
 }
 
-// One message may hold pointers to hundreds of bodies. What dlq loads for one is bounded, and the
-// others of its batch are judged.
+// One message may contain pointers to hundreds of bodies. dlq loads a bounded amount for it, and
+// judges the others of its batch.
 func TestAMessageOfManyPointersLoadsABoundedAmount(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		loads := 0
@@ -196,7 +196,7 @@ func TestAMessageOfManyPointersLoadsABoundedAmount(t *testing.T) {
 		}
 		b.want(1, 0, 1)
 
-		// It is not kept for ever: past the dead deadline it is a dead letter.
+		// It is not kept without end: past the dead deadline it is a dead letter.
 		time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
 		b.keeps(0, "it is parked")
 		b.want(3, 0, 0)

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 const (
@@ -18,8 +18,8 @@ const (
 	stranger = "AROASTRANGER:session"
 )
 
-// from hands everything visible in the dead-letter queue to dlq as that sender's, and deletes what
-// it does not keep.
+// from gives all visible messages of the dead-letter queue to dlq, as sent by that sender. It
+// deletes the messages that dlq does not keep.
 func (b *bench) from(sender string) (kept int) {
 	b.Helper()
 	b.h.Senders = []string{"AROARECEIVE", index}
@@ -40,7 +40,7 @@ func (b *bench) from(sender string) (kept int) {
 	return len(failed)
 }
 
-// forge sends what looks like index's dead letter of an event, with a body of the forger's.
+// forge sends a message that looks like index's dead letter of an event, with the forger's body.
 func (b *bench) forge(body, of string, reason deadletter.Reason) deadletter.Letter {
 	b.Helper()
 	return b.SendLetter(b.dead, queue.Message{ID: "m", Body: body, Sent: time.Now()}, b.EventOf(of), reason)
@@ -110,8 +110,8 @@ func TestAForgedDeadLetterReplacesNoBodyAndEndsNoVersion(t *testing.T) {
 	})
 }
 
-// A role that was made anew has another id, and the queue may hold its dead letters for fourteen
-// days.
+// A role that is created again has another id, and the queue may keep its dead letters for
+// fourteen days.
 func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 	t.Parallel()
 	big := put("1", 1)
@@ -155,8 +155,8 @@ func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 	}
 }
 
-// SNS and EventBridge send what they cannot deliver: it never ran, however old it claims to be and
-// whatever its row says of other copies of it.
+// SNS and EventBridge send messages that they cannot deliver. Such a message never ran, whatever
+// age it claims and whatever its row says about other copies.
 func TestWhatSQSDidNotMoveNeverRan(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		e := b.EventOf(put("1", 1))
@@ -181,8 +181,8 @@ func TestWhatSQSDidNotMoveNeverRan(t *testing.T) {
 	})
 }
 
-// EventBridge Pipes sends the places of records that it gave up on: nobody can write them, and
-// somebody has to hear of them.
+// EventBridge Pipes sends the positions of records that it could not deliver. They cannot be
+// written, but an operator must see them.
 func TestWhatAPipeGaveUpOnIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.dead.Send(b.Context(), []queue.Outgoing{{Body: `{"context":{"condition":"RetryAttemptsExhausted"},"version":"1.0",` +
@@ -196,7 +196,7 @@ func TestWhatAPipeGaveUpOnIsADeadLetter(t *testing.T) {
 	})
 }
 
-// A8: what comes later in the name of a version does not replace what is parked.
+// A8: a later message for the same version does not replace the parked one.
 func TestAnotherMessageOfTheSameVersionReplacesNothing(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		e := b.EventOf(put("1", 1))
@@ -222,14 +222,14 @@ func TestAnotherMessageOfTheSameVersionReplacesNothing(t *testing.T) {
 	})
 }
 
-// twoSinks are settings by which the collection payroll belongs to another sink than the handler's.
+// twoSinks gives the collection payroll to another sink than the handler's.
 func twoSinks(c *config.Config) {
 	c.Sinks["other"] = config.Sink{Kind: "memory", Index: "o"}
 	c.Collections = map[string]config.Collection{"content": {}, "payroll": {Sink: "other"}}
 }
 
-// A version that came to the queue of another sink is a dead letter there. It is not the version's
-// own dead letter, which is redriven to its own sink, whichever comes first.
+// A version in the queue of another sink becomes a dead letter there. It is not the version's
+// own dead letter, which is redriven to its own sink, whichever is first.
 func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 	t.Parallel()
 	body := `{"type":"doc.changed","subject":"1","sequence":"1","collection":"payroll","data":{}}`
@@ -255,7 +255,7 @@ func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 	}
 }
 
-// What its sender says of its age must not end a version of another sink's document, which this
+// The age that a sender claims must not end a version of another sink's document, which this
 // sender cannot write.
 func TestAMovedMessageEndsNoVersionOfAnotherSink(t *testing.T) {
 	play(t, twoSinks, func(b *bench) {
@@ -270,8 +270,8 @@ func TestAMovedMessageEndsNoVersionOfAnotherSink(t *testing.T) {
 	})
 }
 
-// SQS's own redrive brings a dead letter to the live queue, and its redrive policy moves it here
-// again: it may be the very dead letter of which the row knows.
+// SQS's own redrive moves a dead letter to the live queue, and its redrive policy moves it back
+// here. It may be the dead letter that the row's mark is about.
 func TestADeadLetterThatWentRoundIsParked(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		e := b.EventOf(put("1", 1))
@@ -286,8 +286,8 @@ func TestADeadLetterThatWentRoundIsParked(t *testing.T) {
 	})
 }
 
-// A topic sends a message to the queues of several sinks. Where nobody can decode it each of them
-// has a dead letter, because each has to get it again.
+// A topic sends a message to the queues of several sinks. If none can decode it, each sink has
+// its own dead letter, because each must receive it again.
 func TestAMessageThatNothingDecodesIsADeadLetterOfEachSink(t *testing.T) {
 	play(t, twoSinks, func(b *bench) {
 		for _, sink := range []string{"search", "other", "other"} {
@@ -299,6 +299,34 @@ func TestAMessageThatNothingDecodesIsADeadLetterOfEachSink(t *testing.T) {
 		}
 		if all := b.parked(); len(all) != 2 || all[0].Sink == all[1].Sink || all[0].Hash != all[1].Hash {
 			b.Errorf("dead letters %+v: want one of each sink, of one message", all)
+		}
+	})
+}
+
+// A message that dlq gives back has lull's own role as its sender, so receive would believe it.
+func TestAStrangersAttributesAreNotGivenBackInLullsName(t *testing.T) {
+	t.Parallel()
+	line := queue.Line{Number: 1, Written: time.Unix(9, 0), Object: "s3://b/k"}
+	usecasetest.Table(t, stage(nil).play, map[string]struct {
+		sender string
+		kept   bool
+	}{
+		"index's": {index + ":lull-search-index", true}, "a stranger's": {stranger, false},
+	}, func(b *bench, by struct {
+		sender string
+		kept   bool
+	},
+	) {
+		said := map[string]queue.Attribute{
+			queue.AttrLine: queue.Text(line.Text()), queue.AttrEvent: queue.Text("0"), queue.AttrGroup: queue.Text("g"),
+		}
+		b.dead.Send(b.Context(), []queue.Outgoing{{Body: put("1", 1), Attributes: said}})
+		for b.from(by.sender) != 0 {
+		}
+		time.Sleep(b.Config.Retry.BackoffMax)
+		back := b.receive(b.live).Attributes
+		if _, kept := back[queue.AttrLine]; kept != by.kept || back[queue.AttrGroup].String != "g" {
+			b.Errorf("given back with %v", back)
 		}
 	})
 }

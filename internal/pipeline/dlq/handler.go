@@ -4,28 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
-// Decoder turns a message into the events it carries. It returns at least one result and never
-// fails as a whole.
+// Decoder decodes a message into its events. It returns at least one result and never fails as a
+// whole.
 type Decoder interface {
-	// DecodeContext loads what pointers name under the context.
+	// DecodeContext decodes a message, and loads the bodies that pointers name under the
+	// context.
 	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
 
@@ -34,38 +34,38 @@ type Handler struct {
 	Shards  shard.Store
 	Letters deadletter.Store
 	Sources Decoder
-	Live    queue.Queue // where messages that never ran go back to
+	Live    queue.Queue // the lanes that messages are given back to
 	Bulk    queue.Queue
-	Dead    queue.Queue // the dead-letter queue itself: to wait for leases
+	Dead    queue.Queue // the dead-letter queue, to change visibility
 	Config  *config.Config
 	Sink    string
 	Clock   clock.Clock
 	Journal journal.Journal
 
-	// Senders are the ids of the roles whose dead letters are believed: what SQS says of their
-	// messages, up to the colon. nil where nobody else can send to the dead-letter queue, as within
-	// one process.
-	Senders []string
+	// Senders are the roles whose dead letters are believed; nil within one process.
+	Senders queue.Senders
 
-	Parallel fanout.Runner // nil for goroutines
+	Parallel fanout.Runner // nil: goroutines
 }
 
 const (
 	// maxParallel bounds the calls that one invocation makes at once.
 	maxParallel = 16
-	// maxDecodes bounds the messages that are taken apart at once: a pointer may lead to a body of
-	// several megabytes, which is held twice for a moment.
+	// maxDecodes bounds the messages that are decoded at once. A pointer may name a body of
+	// several megabytes, which is in memory twice for a moment.
 	maxDecodes = 4
-	// maxLoadBytes is after how many bytes no other body is loaded for one message, which may hold
-	// pointers to hundreds of them. A message that needs more waits, and ends as a dead letter.
+	// maxLoadBytes bounds the bytes that are loaded for one message, which may contain hundreds
+	// of pointers. A message that needs more waits, and becomes a dead letter in the end.
 	maxLoadBytes = 16 << 20
-	// decodeTime is for loading the bodies that pointers name: a third of the function's time.
+	// decodeTime is the time for loading the bodies that pointers name: a third of the
+	// function's time.
 	decodeTime = 10 * time.Second
 )
 
-// Handle judges the batch and returns the ids of the messages that the queue must keep, never nil,
-// each once. It does not fail as a whole: whatever goes wrong keeps the message it concerns. What
-// there was no time for stays too, and is not begun anew: what is stored by then is found stored.
+// Handle judges the batch and returns the ids of the messages that the queue must keep, never
+// nil, each once. It does not fail as a whole: a failure keeps the message it concerns. If the
+// time is over, the remaining messages stay. At the next receive, dead letters that are stored
+// are found stored.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	jobs := make([]job, len(msgs))
 	for i, m := range msgs {
@@ -81,7 +81,7 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 			tasks = append(tasks, &jobs[i].tasks[n])
 		}
 	}
-	// Round by round over the messages, so that one of many events keeps no other waiting.
+	// By turns over the messages, so that a message with many events does not block the others.
 	fanout.ByTurns(tasks, func(t *task) *job { return t.job })
 	h.Parallel.Each(maxParallel, len(tasks), func(i int) { tasks[i].run(ctx) })
 
@@ -98,22 +98,22 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	return kept
 }
 
-// job is one message of an invocation. Its steps do not run beside each other, its tasks do.
+// job is one message of an invocation. Its steps run one after the other, its tasks in parallel.
 type job struct {
 	h       *Handler
 	m       queue.Message
 	ln      flight.Lane
-	claimed deadletter.Reason // of a dead letter that nobody vouches for, empty for any other message
-	results []event.Result    // the message's, where it is judged by what it carries
+	claimed deadletter.Reason // the reason that an untrusted dead letter gives; empty for any other message
+	results []event.Result    // the events of a message that is judged
 	tasks   []task            // the dead letters to be stored
-	kept    bool              // the message stays, whatever its tasks do
+	kept    bool              // the message stays, even if its tasks succeed
 }
 
 // task stores one dead letter of a message.
 type task struct {
 	job    *job
 	letter deadletter.Letter
-	events []*verdict // those of a message that is judged by what it carries; the dead letter is theirs
+	events []*verdict // the events of the dead letter; nil if the message itself is a dead letter
 	stored bool
 }
 
@@ -128,7 +128,7 @@ func (t *task) run(ctx context.Context) {
 	}
 }
 
-// done reports whether the message may go.
+// done reports whether the message may be deleted.
 func (j *job) done() bool {
 	remaining := 0
 	for i := range j.tasks {
@@ -145,24 +145,27 @@ func (j *job) done() bool {
 	return !j.kept && remaining == 0
 }
 
-// read finds out what the message is.
+// read finds out whether the message is a trusted dead letter. Otherwise it decodes its events.
 func (j *job) read(ctx context.Context) {
 	l, err := deadletter.Read(j.m)
 	switch {
 	case errors.Is(err, deadletter.ErrNoLetter): // moved by SQS, or by a service that could not deliver it
-	case !j.h.believes(j.m.Sender):
+	case !j.h.Senders.Ours(j.m.Sender):
 		if j.untrusted(); j.kept {
 			return
 		}
 	case err == nil:
 		j.tasks = []task{{job: j, letter: l}}
 		return
-	case errors.Is(err, deadletter.ErrSchema):
+	} // otherwise its facts are broken: judge the message inside
+	inside, claimed, err := deadletter.Inside(j.m)
+	if err != nil && j.h.Senders.Ours(j.m.Sender) {
 		j.h.note(journal.Note{Step: journal.Schema, Message: j.m.ID, Detail: "dead letter"})
 		j.kept = true
 		return
-	} // else its facts are broken: judged by what it carries
-	j.m, j.claimed = deadletter.Inside(j.m)
+	}
+	j.m, j.claimed = inside, claimed
+	j.m, _ = j.h.Senders.Believed(j.m)
 	j.ln = lane(j.m.MovedFrom)
 	if p := fanout.Catch(func() { j.results = j.h.Sources.DecodeContext(ctx, j.m) }); p != nil {
 		j.h.note(journal.Note{
@@ -172,42 +175,35 @@ func (j *job) read(ctx context.Context) {
 		j.results = []event.Result{{Invalid: &event.Invalid{Reason: deadletter.Panic, Problem: "decode: " + p.Error()}}}
 	}
 	for i := range j.results {
-		// Each may be a part of a body that was loaded, and would keep the whole of it.
+		// These strings may be parts of a loaded body, and would keep all of it in memory.
 		e := &j.results[i].Event
 		e.Data, e.DataRef, e.Version = "", "", ""
 	}
 }
 
-// believes reports whether the sender may say that a message is a dead letter (ADR 0019).
-func (h *Handler) believes(sender string) bool {
-	role, _, _ := strings.Cut(sender, ":")
-	return h.Senders == nil || role != "" && slices.Contains(h.Senders, role)
-}
-
-// untrusted is about what says that it is a dead letter and comes from nobody who sends them: it is
-// forged, or from a role that there was before. It is judged by the message that it carries.
+// untrusted handles a dead letter whose sender is none of the functions' roles. It is forged, or
+// from a role that no longer exists. It is judged by the message inside it.
 func (j *job) untrusted() {
 	j.h.note(journal.Note{
 		Step: journal.Untrusted, Message: j.m.ID, Sent: j.m.Sent,
-		Detail: "not sent by receive or index: judged by what it carries",
+		Detail: "not sent by lull: judged by what it carries",
 	})
-	// What a function of before sends is followed by its REJECT or PARK. Until that is written, the
-	// row says less than the dead letter: the first receive comes too early.
+	// If a former function sent it, that function's REJECT or PARK follows. Until then the row
+	// has less information than the dead letter. So the first receive is too early.
 	if j.m.ReceiveCount <= 1 {
 		j.kept = true
 		return
 	}
 }
 
-// sent stores a dead letter that receive or index sent: its event was counted there.
+// sent stores a dead letter from receive or index, which have counted its event.
 func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 	if h.Config.DeadLetters == config.DeadLettersNone {
 		h.note(h.of(l.Facts, journal.Dropped, string(l.Reason)+": "+l.Detail))
 		return true
 	}
 	if l.Doc != "" && l.Key != "" {
-		// committed only grows, and nothing else of the row is believed here: the cheaper read will
-		// do.
+		// Only committed is used, and it only grows: the cheaper read is enough.
 		row, err := h.rows().One(ctx, l.Doc, shard.Eventual)
 		if err != nil {
 			h.note(h.of(l.Facts, journal.Failed, "read the row: "+err.Error()))
@@ -221,24 +217,24 @@ func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 	return h.store(ctx, l)
 }
 
-const supersededDetail = "superseded: its version or a newer one is committed"
+const supersededDetail = "superseded: its version or a newer one is committed, or an operator took it back"
 
-// superseded reports whether the row makes the dead letter pointless. Keys of another class do not
-// compare.
+// superseded reports whether the row makes the dead letter unnecessary. Keys of different
+// classes do not compare.
 func superseded(r shard.Row, k shard.OrderKey) bool {
 	j := shard.Judge(r, k, k.Class(), false)
-	return j == shard.Stale || j == shard.Duplicate
+	return j == shard.Stale || j == shard.Duplicate || j == shard.TakenBack
 }
 
-// astray says to which sink a document belongs, and whether that is another one than ours.
+// astray returns the sink of a document, and whether that is another sink than ours.
 func (h *Handler) astray(doc shard.DocID) (sink string, astray bool) {
 	sink = h.Config.SinkOf(doc)
 	return sink, sink != h.Sink
 }
 
-// named gives what came to the wrong queue a name of its own: it is not the version's dead letter,
-// which the document's own sink stores. So it does with a message that cannot be judged: every sink
-// that got it has to be sent it again.
+// named gives a dead letter from the wrong queue a separate id. It is not the version's dead
+// letter, which the document's own sink stores. It does the same for a message that cannot be
+// judged, because it must be redriven to every sink that received it.
 func (h *Handler) named(l deadletter.Letter) deadletter.Letter {
 	switch _, astray := h.astray(l.Doc); {
 	case l.Doc == "" || l.Key == "":
@@ -267,8 +263,8 @@ func (h *Handler) store(ctx context.Context, l deadletter.Letter) bool {
 
 func (h *Handler) rows() rows.Table { return rows.Table{Store: h.Shards, Clock: h.Clock} }
 
-// lane is the lane of the queue that SQS moved a message from, by the end of its name: queues are
-// called <stack>-<sink>-<lane>.
+// lane returns the lane of the queue that SQS moved a message from. The queue's name ends with
+// it: <stack>-<sink>-<lane>.
 func lane(movedFrom string) flight.Lane {
 	if strings.HasSuffix(movedFrom, "-"+string(flight.Bulk)) {
 		return flight.Bulk
@@ -283,7 +279,7 @@ func (h *Handler) queue(l flight.Lane) queue.Queue {
 	return h.Live
 }
 
-// of is a note about a dead letter, not about a message.
+// of returns a note about a dead letter, not about a message.
 func (h *Handler) of(f deadletter.Facts, step journal.Step, detail string) journal.Note {
 	return journal.Note{
 		Step: step, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail,

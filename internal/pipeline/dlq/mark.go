@@ -3,21 +3,21 @@ package dlq
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// marks reports whether the row gets to know. It does not where a message could not be read, came
-// to the wrong queue or has keys that do not compare with the row's: none of them says anything
-// about the version that the row waits for. Nor does a message that SQS did not move: whoever sent
-// it here ends no version.
+// marks reports whether PARK follows. It does not if the message could not be read, was in the
+// wrong queue, or has keys that do not compare with the row's. Such a message says nothing about
+// the version that the row waits for. It does not if SQS did not move the message either: a
+// sender must not be able to end a version.
 func (j *job) marks(v *verdict) bool {
 	return j.m.MovedFrom != "" && v.row.Doc == v.Doc && v.Key != "" &&
 		(v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)
 }
 
-// mark is PARK after the dead letter is stored. It reports whether the message may go.
+// mark does PARK after the dead letter is stored. It reports whether the message may be deleted.
 func (j *job) mark(ctx context.Context, v *verdict) bool {
 	h := j.h
 	note := func(step journal.Step, detail string) { j.note(&v.Event, step, detail) }

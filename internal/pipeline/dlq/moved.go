@@ -6,26 +6,26 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// fate is what becomes of one event of a message that SQS moved.
+// fate is the decision about one event of a message that SQS moved.
 type fate byte
 
 const (
-	isDone   fate = iota // committed, skipped, or its dead letter is stored: noted already
-	isDead               // to be parked
-	isLeased             // somebody may be writing it: later
-	neverRan             // no claim ever reached it: back to its queue
-	isUnsure             // cannot be judged now: later
+	isDone   fate = iota // committed, skipped, or its dead letter is stored; noted already
+	isDead               // park it
+	isLeased             // a flight may be writing it: try later
+	neverRan             // it was never claimed: give it back to its queue
+	isUnsure             // it cannot be judged now: try later
 )
 
-// verdict is one event's fate and what is known of it.
+// verdict is one event with its fate and the facts for it.
 type verdict struct {
 	event.Event
 	fate   fate
@@ -35,14 +35,14 @@ type verdict struct {
 	until  shard.Micros // isLeased: the end of the lease
 }
 
-// dies has the event parked.
+// dies marks the event to be parked.
 func (v *verdict) dies(reason deadletter.Reason, detail string) {
 	v.fate, v.reason, v.detail = isDead, reason, detail
 }
 
-// judge judges the events of a message that SQS's receive count moved here, or that came here
-// without a run. The message is one piece: while one of its events is leased all wait, and where
-// one never ran all go back, to be judged again. What is dead becomes the message's tasks.
+// judge judges the events of a message that SQS moved here, or that was sent here without a run.
+// The message is handled as a whole: if one of its events is leased, all wait. If one never ran,
+// all are given back, to be judged again. For the dead events it makes the message's tasks.
 func (j *job) judge(ctx context.Context) {
 	if j.results == nil {
 		return
@@ -60,7 +60,7 @@ func (j *job) judge(ctx context.Context) {
 	}
 	switch {
 	case until != 0:
-		// The longest lease decides, because the message is one piece.
+		// The longest lease decides, because the message is handled as a whole.
 		j.h.wait(ctx, j.m, until)
 		j.kept = true
 		return
@@ -69,7 +69,7 @@ func (j *job) judge(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		// A message without room for the mark of a copy is parked below instead.
+		// A message without room for a copy's attribute is parked below instead.
 		if !errors.Is(err, queue.ErrTooLarge) {
 			j.note(&event.Event{}, journal.Failed, "give it back: "+err.Error())
 			j.kept = true
@@ -79,8 +79,8 @@ func (j *job) judge(ctx context.Context) {
 	j.bound(verdicts)
 }
 
-// bound makes the tasks of those events that are dead: one for each dead letter. Those that have no
-// order key share one, and so does a version that is there twice.
+// bound makes the tasks of the dead events: one for each dead letter. Events without an order
+// key share one, and so do events with the same version.
 func (j *job) bound(verdicts []verdict) {
 	maker := deadletter.Of(j.m)
 	now := j.h.Clock.Now()
@@ -117,12 +117,13 @@ func (j *job) bound(verdicts []verdict) {
 	}
 }
 
-// verdicts decides every event by its row. It reports false where the message has to stay as it is.
+// verdicts decides about every event by its row. It reports false if the message must stay
+// unchanged.
 func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 	h := j.h
 	verdicts := make([]verdict, 0, len(j.results))
 	var docs []shard.DocID
-	var rowOf []int // the verdict of docs[i]
+	var rowOf []int // index of the verdict of docs[i]
 	for i, r := range j.results {
 		v := verdict{Event: r.Event}
 		v.Index = i
@@ -146,8 +147,8 @@ func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 	if len(docs) == 0 {
 		return verdicts, true
 	}
-	// One read for the whole message. Consistent, because dead = k is believed from it (design
-	// section 5).
+	// One read for the whole message. It is consistent, because dead = k is believed from it
+	// (design section 5).
 	rows, err := h.rows().Read(ctx, docs, shard.Consistent)
 	if err != nil {
 		j.note(&verdicts[rowOf[0]].Event, journal.Failed, "read the rows: "+err.Error())
@@ -163,23 +164,26 @@ func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 	return verdicts, true
 }
 
-// byRow is what the row, read consistently, makes of an event.
+// byRow decides about an event by its row, which was read consistently.
 func (j *job) byRow(v *verdict) {
 	h, r, k := j.h, v.row, v.Key
 	judgement := shard.Judge(r, k, v.Class, h.aged(j.m))
 	switch judgement {
 	case shard.Stale:
-		j.note(&v.Event, journal.Superseded, "a newer version is committed")
+		j.note(&v.Event, journal.Superseded, k.Behind(r.Committed))
 		return
 	case shard.Duplicate:
 		j.note(&v.Event, journal.Duplicate, "this version is committed")
+		return
+	case shard.TakenBack:
+		j.note(&v.Event, journal.Superseded, "an operator took it back")
 		return
 	case shard.Foreign:
 		j.note(&v.Event, journal.Schema, "row")
 		v.fate = isUnsure
 		return
 	}
-	// Whoever may send here may not end, or replace the dead letter of, another sink's version.
+	// A sender to this queue must not end another sink's version, or replace its dead letter.
 	if sink, astray := h.astray(v.Doc); astray && h.Config.Queues.Elsewhere == config.ElsewhereSkip {
 		j.note(&v.Event, journal.Skipped, "its collection belongs to sink "+sink)
 		return
@@ -191,7 +195,8 @@ func (j *job) byRow(v *verdict) {
 	switch judgement {
 	case shard.Parked:
 		if j.claimed != "" {
-			// This may be the very dead letter of which the row knows, and is not stored yet.
+			// This may be the dead letter that the row's mark is about, and it is not stored
+			// yet.
 			v.dies(j.claimed, "its row is marked dead: "+r.LastError)
 			return
 		}
@@ -217,10 +222,11 @@ func (j *job) byRow(v *verdict) {
 	}
 }
 
-// held is the fate of a version that nothing has decided yet.
+// held decides about a version that the row has not decided yet.
 func (j *job) held(v *verdict) {
 	switch {
-	// Whatever the row says of other copies, one that SQS did not move has not run: receive judges it.
+	// A message that SQS did not move has not run, even if the row knows other copies: receive
+	// judges it.
 	case j.m.MovedFrom == "", v.row.Claimed < v.Key && !j.h.overdue(j.m):
 		v.fate = neverRan
 	case v.row.Claimed > v.Key:
@@ -233,11 +239,11 @@ func (j *job) held(v *verdict) {
 	}
 }
 
-// wait keeps the message away until the lease has ended.
+// wait hides the message until the lease has ended.
 func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) {
 	// A microsecond after the lease, in whole seconds, and at most the twelve hours of SQS.
 	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
-	// refused: it comes back when its visibility ends, and is judged again
+	// if refused, the message returns when its visibility ends, and is judged again
 	if err := queue.Failed(h.Dead.Hold(ctx, []string{m.Receipt}, d)); err != nil {
 		h.note(journal.Note{
 			Step: journal.CallFailed, Message: m.ID, Detail: "change visibility: " + backoff.Class(err),
@@ -249,8 +255,8 @@ func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros)
 	})
 }
 
-// giveBack sends the message to its lane again, no newer than it is. A crash after it sends it
-// twice, which the rows bear.
+// giveBack sends the message to its lane again, as old as it is. A crash after it sends the
+// message twice, which does no harm to the rows.
 func (j *job) giveBack(ctx context.Context) error {
 	h := j.h
 	out, err := deadletter.Copy(j.m.Body, j.m.Attributes, j.m.FirstSent(), h.Config.Retry.BackoffMax)
@@ -268,13 +274,14 @@ func (j *job) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// overdue says that the message, or the first of which it is a copy, is older than the dead
-// deadline: it is not given back for ever.
+// overdue reports whether the message, or the original that it is a copy of, is older than the
+// dead deadline. Then it is not given back again.
 func (h *Handler) overdue(m queue.Message) bool {
 	return h.Clock.Now().Sub(m.FirstSent()) > h.Config.Retry.DeadDeadline
 }
 
-// aged says that the message is older than rows are certain to be kept (design sections 5 and 6).
+// aged reports whether the message is older than rows are certainly kept (design sections 5 and
+// 6).
 func (h *Handler) aged(m queue.Message) bool {
 	return h.Config.Lifecycle.Aged(m.FirstSent(), h.Clock.Now())
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // Faults, line 24.
@@ -49,7 +49,7 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 					b.Errorf("first sent %s, want %s: a copy is not newer", got, first)
 				}
 
-				// Moved again before its time, it goes back again, as old as it is.
+				// If it is moved again too early, it is given back again, as old as it is.
 				time.Sleep(time.Hour)
 				b.move(q, back)
 				b.handle()
@@ -58,7 +58,7 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 					b.Errorf("first sent %s, want %s: a copy of a copy is not newer", back.FirstSent(), first)
 				}
 
-				// It does not go round for ever: the age of the first copy counts.
+				// It is not given back without end: the age of the first copy counts.
 				time.Sleep(b.Config.Retry.DeadDeadline)
 				b.move(q, back)
 				b.keeps(0, "it is parked")
@@ -113,7 +113,7 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 		if got := b.one(deadletter.ReceiveCount); got.Key != e.Key || got.MessageID != m.ID {
 			b.Errorf("parked %+v", got)
 		}
-		// What may be in the sink keeps older versions out, and says so.
+		// A version that may be in the sink keeps older versions out, and this is noted.
 		older := b.send(b.live, put("1", 0), nil)
 		b.Admit(b.Event(older))
 		b.move(b.live, older)

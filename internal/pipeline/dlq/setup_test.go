@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/dlq"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // bench is dlq on the halves in memory, with virtual time.
@@ -152,7 +152,7 @@ func (b *bench) sends(sink string, l deadletter.Letter) {
 	b.dead.Send(b.Context(), []queue.Outgoing{out})
 }
 
-// want checks how many dead letters are parked and how many messages are where.
+// want checks the number of parked dead letters, and of messages in each queue.
 func (b *bench) want(parked, live, dead int) {
 	b.Helper()
 	if got := len(b.parked()); got != parked {

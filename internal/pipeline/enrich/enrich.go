@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// MaxRequest is after how many bytes of inputs no other document joins a request. A function of
-	// Lambda takes 6 MB; a document with more inputs goes alone.
+	// MaxRequest is the size, in bytes of inputs, from which no further document joins a request. A
+	// Lambda function accepts 6 MB. A document with more inputs is sent alone.
 	MaxRequest = 4 << 20
-	// MaxAnswer is the most bytes read of an answer, unpacked.
+	// MaxAnswer is how many bytes of an answer are read, after decompression.
 	MaxAnswer = 8 << 20
-	// MaxFields is the most bytes of the fields of one document.
+	// MaxFields is the size of the fields of one document, in bytes.
 	MaxFields = 1 << 20
-	// maxItems is how many documents an answer may list, asked for or not.
+	// maxItems is how many documents an answer may list, including unknown ones.
 	maxItems = 10_000
-	// maxReason is how much is kept of what a service says of a document.
+	// maxReason is how much of a service's text about a document is kept, in bytes.
 	maxReason = 120
 )
 
-// Document is one to be enriched.
+// Document is one document to enrich.
 type Document struct {
 	ID         string          `json:"id"`
 	Collection string          `json:"collection"`
@@ -36,60 +36,59 @@ type Document struct {
 	Inputs     json.RawMessage `json:"inputs"`  // an object: see [Inputs.Of]
 }
 
-// Kind is what became of one document.
+// Kind is the kind of outcome for one document.
 type Kind byte
 
 // The kinds of outcomes.
 const (
 	Enriched  Kind = iota // Fields are to be merged into the document
-	Throttled             // not now, and the document is not to blame
-	Failed                // this document could not be enriched; another try may help
+	Throttled             // not now; the document is not the reason
+	Failed                // this document could not be enriched; a retry may help
 	Rejected              // it can never be enriched
 )
 
 // String is the word used in logs and metrics.
 func (k Kind) String() string { return [...]string{"enriched", "throttled", "failed", "rejected"}[k] }
 
-// Outcome is the answer for one document.
+// Outcome is the result for one document.
 type Outcome struct {
 	Kind   Kind
 	Fields json.RawMessage // Enriched: an object, at most MaxFields
-	Reason string          // why not, one line; of Failed and Rejected also in the service's words
+	Reason string          // why not, on one line; for Failed and Rejected it contains the service's text
 }
 
-// Failure is a request without an answer that could be used. No document is to blame, as far as
-// anybody knows.
+// Failure is a request without a usable answer. As far as is known, no document is the reason.
 type Failure struct {
-	// Throttled: the service has too much to do.
+	// Throttled: the service is overloaded.
 	Throttled bool
-	// Smaller: a request with fewer documents may be answered. One of them may be what the service
-	// fails on.
+	// Smaller: a request with fewer documents may succeed, because the service may fail on one of
+	// them.
 	Smaller bool
-	// Late: it has not answered in time, and may still be at work.
+	// Late: the service did not answer in time, and may still be working.
 	Late bool
-	// RetryAfter is what the service asked for, 0 for nothing.
+	// RetryAfter is the wait that the service asked for; 0 for none.
 	RetryAfter time.Duration
-	// Reason holds no content and no secret.
+	// Reason contains no content and no secret.
 	Reason string
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (f *Failure) Error() string { return f.Reason }
 
-// Caller carries one request to a service and its answer back. It is safe for concurrent use. It
-// never retries, and ends when ctx does. Its errors are *[Failure], or count as one with Smaller.
+// Caller sends one request to a service and returns the answer. It is safe for concurrent use. It
+// never retries, and returns when ctx ends. Its errors are *[Failure]; any other error counts as
+// one with Smaller.
 type Caller interface {
 	Call(ctx context.Context, request []byte) (answer []byte, err error)
 }
 
-// Answer is what a request brought.
+// Answer is the result of a request.
 type Answer struct {
 	Outcomes []Outcome // one for each document, in their order
-	Strange  int       // documents in the answer that nobody asked for
+	Strange  int       // documents in the answer that were not requested
 }
 
-// HealthName is what the health row of a collection's service is called. No sink can have that
-// name.
+// HealthName is the name of the health row of a collection's service. No sink can have that name.
 func HealthName(c shard.Collection) string { return "enrich/" + string(c) }
 
 type request struct {
@@ -100,8 +99,8 @@ type answer struct {
 	Documents items `json:"documents"`
 }
 
-// items are read one by one: an answer may list millions within [MaxAnswer] bytes, and each takes
-// many times the memory of its text.
+// items are decoded one by one. An answer may list millions of items within [MaxAnswer] bytes, and
+// each item takes many times the memory of its text.
 type items []item
 
 func (all *items) UnmarshalJSON(text []byte) error {
@@ -139,11 +138,11 @@ type item struct {
 	} `json:"error"`
 }
 
-// Ask is one request for documents of distinct ids. The second result is nil, or why there is no
-// answer.
+// Ask sends one request for documents with distinct ids. The second result is nil, or says why
+// there is no usable answer.
 func Ask(ctx context.Context, c Caller, docs []Document) (Answer, *Failure) {
 	body, err := json.Marshal(request{docs})
-	if err != nil { // a number too deep for the encoder: the inputs were JSON
+	if err != nil { // nested too deeply for the encoder: the inputs were JSON
 		return Answer{}, &Failure{Smaller: true, Reason: "the request cannot be written"}
 	}
 	text, err := c.Call(ctx, body)
@@ -166,9 +165,9 @@ func TooLarge() *Failure {
 	return &Failure{Smaller: true, Reason: fmt.Sprintf("the answer has more than %d bytes", MaxAnswer)}
 }
 
-// match finds the outcome of each document by its id. What says nothing of any of them is not an
-// answer: a service that is another one than it should be must not make dead letters. An empty list
-// is the answer for one document.
+// match finds the outcome of each document by its id. An answer that names none of the documents is
+// a failure, because a wrong service must not cause dead letters. With one document, an empty list
+// is an answer.
 func match(docs []Document, text []byte) (Answer, *Failure) {
 	var got answer
 	switch err := json.Unmarshal(text, &got); {
@@ -229,7 +228,7 @@ func (it item) outcome() Outcome {
 	return Outcome{Kind: Enriched, Fields: it.Fields}
 }
 
-// oneLine makes what a service wrote fit for logs: printable, on one line and cut.
+// oneLine makes a service's text fit for logs: printable, on one line, and cut.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

@@ -27,7 +27,7 @@ func docs(ids ...string) (all []Document) {
 	return all
 }
 
-// Outcomes are by id: the answer may have any order, and miss, repeat or add documents.
+// Outcomes are matched by id: the answer may have any order, and may omit, repeat or add documents.
 func TestAnAnswerIsReadByItsIDs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -71,8 +71,8 @@ func TestAnAnswerIsReadByItsIDs(t *testing.T) {
 	}
 }
 
-// An answer within the limit of bytes may list millions of documents. Reading it takes memory of
-// the order of its own bytes, because a function that runs out of memory leaves its leases behind.
+// Within the limit of bytes, an answer may list millions of documents. Reading it must take about
+// as much memory as its bytes. A function that runs out of memory would leave its leases behind.
 func TestAnAnswerThatListsMillionsIsNotRead(t *testing.T) {
 	text := `{"documents":[` + strings.Repeat(`{},`, MaxAnswer/3-10) + `{}]}`
 	var before, after runtime.MemStats
@@ -148,8 +148,7 @@ func TestInputsAreWhatTheDocumentHas(t *testing.T) {
 	}
 }
 
-// Whatever a document and fields are, what they make is a document that a sink can hold, or an
-// error.
+// For any document and fields, the result is a document that a sink can hold, or an error.
 func FuzzMerge(f *testing.F) {
 	f.Add(`{"a":1,"b":[{"c":"\ud800"}]}`, `{"a":null,"_lull ":1,"":{}}`)
 	f.Fuzz(func(t *testing.T, document, fields string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Inputs are the parts of documents that a service is sent.
+// Inputs are the parts of a document that are sent to the service.
 type Inputs []source.Pointer
 
 // ParseInputs reads JSON pointers.
@@ -26,9 +26,9 @@ func ParseInputs(texts []string) (Inputs, error) {
 	return in, nil
 }
 
-// Of takes the inputs out of a document that is valid JSON: an object of what each pointer names,
-// under the pointer's own text. What a document does not have is left out; nil where it has none of
-// them.
+// Of returns the inputs of a document that is valid JSON: an object with the value at each pointer,
+// under the pointer's text. It leaves out values that the document lacks, and returns nil if it
+// lacks all.
 func (in Inputs) Of(plain []byte) json.RawMessage {
 	var out []byte
 	all := gjson.ParseBytes(plain)
@@ -54,9 +54,9 @@ func (in Inputs) Of(plain []byte) json.RawMessage {
 
 var errReserved = errors.New("its fields have the member " + sink.MetaField + ", which is lull's")
 
-// Merge puts fields, an object, into a document, an object without insignificant space: each member
-// replaces the document's member of that name whole, or is added at the end. One that is null takes
-// the document's member away (as RFC 7396 does, at the top only). All other bytes stay as they are.
+// Merge merges fields, an object, into a document, an object without insignificant space. Each
+// member replaces the whole member of that name, or is added at the end. A null member removes the
+// document's member (as in RFC 7396, but at the top level only). All other bytes are unchanged.
 func Merge(plain []byte, fields json.RawMessage) ([]byte, error) {
 	values, order := map[string]string{}, []string(nil)
 	reserved := false

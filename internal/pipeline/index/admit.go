@@ -3,24 +3,25 @@ package index
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// admit is ADMIT by index (step 1, ADR 0014): a newer version became a dead letter, and the newest
-// that this flight holds behind it has its turn. Redelivery would try the versions of a message
-// from the top again, and a row remembers one dead version only. It returns the documents to claim.
+// admit does ADMIT in index (step 1, ADR 0014). It is needed when a newer version became a dead
+// letter: the newest remaining version of this flight is next. Redelivery cannot do this,
+// because it tries all versions of a message from the start, and a row remembers only one dead
+// version. admit returns the documents to claim.
 func (t *turn) admit(ctx context.Context, docs []*document) []*document {
-	// Extend, then ADMIT, as design section 8 says. Where the extension is refused, redelivery
-	// admits.
+	// Extend before ADMIT (design section 8). If SQS refuses the extension, redelivery admits
+	// the version.
 	held := t.stillHeld(ctx, docs)
 	return each(t, held, func(d *document) answer { return t.admitOne(ctx, d) }, t.admitted)
 }
 
-// stillHeld keeps the messages invisible for this turn and the next, and with that asks whether
-// they exist: nothing may be pending that no message stands for. A document whose message is not
-// ours any more leaves its version to redelivery.
+// stillHeld keeps the messages invisible for this turn and the next. The answer also shows
+// whether the messages still exist: a version must not become pending without a message. If this
+// flight no longer holds the message of a document, redelivery admits the version.
 func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	if len(docs) == 0 {
 		return nil
@@ -53,21 +54,21 @@ func (t *turn) admitOne(ctx context.Context, d *document) answer {
 	now := t.h.Clock.Now()
 	return t.ask(ctx, shard.Admit(shard.Admission{
 		Doc: d.id, Key: e.Key, Class: e.Class, Flight: string(t.state.Flight), Now: shard.MicrosOf(now),
-		Aged: t.h.Config.Lifecycle.Aged(t.message(e).FirstSent(), now),
+		Group: queue.Group(t.message(e).Attributes), Aged: t.h.Config.Lifecycle.Aged(t.message(e).FirstSent(), now),
 	}))
 }
 
-// admitted takes in the answer of one ADMIT. A refusal's image decides once more. What it would
-// admit again has no place, and leaves.
+// admitted handles the answer of one ADMIT. If ADMIT was refused, it decides again by the row
+// that the refusal returned. A version that would need another ADMIT leaves the flight.
 func (t *turn) admitted(d *document, a answer) (claim bool) {
 	e := d.newest()
 	if a.unknown() {
-		// The row shows whether it was applied. The next turn reads it.
+		// The row shows whether ADMIT was applied. The next turn reads the row.
 		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "ADMIT got no answer")
 		return false
 	}
 	// Applied or refused, this is the newest image of the row.
-	d.row, d.known = a.row, true
+	d.row = a.row
 	if a.err == nil {
 		n := t.about(d, e, journal.Admitted, "behind a dead letter")
 		n.Old = a.old

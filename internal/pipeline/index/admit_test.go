@@ -5,24 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// rejects lets the sink refuse the next n writes of a document for good.
+// rejects makes the sink reject the next n writes of a document.
 func (b *bench) rejects(id string, n int) {
 	for range n {
 		b.sink.Script(doc(id), poison())
 	}
 }
 
-// The newest good version behind any number of dead ones is written by the flight that holds them,
-// without a redelivery: a row remembers one dead version, and what comes back would be tried from
-// the top.
+// The flight that holds several dead versions also writes the newest good version behind them,
+// without a redelivery. A row remembers only one dead version, so a redelivery would try all of
+// them again.
 func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 3)
@@ -36,8 +36,8 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 	})
 }
 
-// A version whose message somebody else has deleted, or has received anew, is not made pending:
-// nothing would stand for it.
+// A version is not made pending if another receiver has deleted or received its message: no
+// message would bring it back.
 func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]func(b *bench, m queue.Message){
 		"deleted":   func(b *bench, m queue.Message) { b.live.Delete(b.Context(), []string{m.Receipt}) },
@@ -66,8 +66,8 @@ func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 	})
 }
 
-// The age guard holds here as in receive: without a commit nothing can judge a message that is
-// older than rows are kept.
+// The age guard applies here as in receive: without a commit, nothing can judge a message that
+// is older than rows are kept.
 func TestAVersionTooOldToJudgeIsLeftToReceive(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 1)
@@ -104,7 +104,8 @@ func TestAnADMITWithoutAnAnswerIsTriedInTheNextTurn(t *testing.T) {
 	}
 }
 
-// A version that overtakes the ADMIT decides: the older one leaves, and is stale when it returns.
+// If a newer version overtakes the ADMIT, the older one leaves the flight. It is stale when it
+// returns.
 func TestAnADMITThatIsOvertakenIsDecidedByTheRow(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 1)
@@ -125,8 +126,8 @@ func TestAnADMITThatIsOvertakenIsDecidedByTheRow(t *testing.T) {
 	})
 }
 
-// A document whose dead version was parked by somebody else between the read and the claim has its
-// turn too.
+// A document is still processed if another function parks its dead version between read and
+// claim.
 func TestAnOlderVersionHasItsTurnBehindAParkedOne(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 2))
@@ -135,7 +136,7 @@ func TestAnOlderVersionHasItsTurnBehindAParkedOne(t *testing.T) {
 		b.Noted(journal.AlreadyDead, 1)
 		b.Noted(journal.Claimed, 0)
 		b.inject = well
-		b.inQueue(1) // the dead one's message may go
+		b.inQueue(1) // the message of the dead version may be deleted
 		b.fly(s, 1)  // version 1 is not pending any more: it is admitted here
 		b.Noted(journal.LeftFlight, 0)
 		b.holds("a", "1")

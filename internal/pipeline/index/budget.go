@@ -6,40 +6,42 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// A sink that throttles has a budget in its health row (ADR 0022). A flight gets a slot of it: a
-// stretch of time of its own, in which it writes what goes into that time at the pace that the row
-// then allows. A cut in between holds for slots that were handed out before it.
+// The health row of a sink that throttles has a budget (ADR 0022). A flight takes a slot of it:
+// a stretch of time that no other flight has. In its slot the flight writes at the pace that the
+// row allows at that time. A later cut of the pace also applies to slots that were taken before.
 const (
 	// slotMost is the longest slot: it must fit into a turn, however slow the answers are.
 	slotMost = 2 * time.Second
-	// slotNear is how long a turn waits for its slot inside its invocation: wakes are whole seconds.
+	// slotNear is how long a turn waits for its slot inside its invocation. A wake has whole
+	// seconds only.
 	slotNear = time.Second
-	// slotStale is how much later than its end a slot is still used.
+	// slotStale is how long after its end a slot may still be used.
 	slotStale = 10 * time.Second
-	// requestsPerSecond splits a slot, so that the first request that is throttled stops the rest.
+	// requestsPerSecond splits a slot into requests. If the sink throttles one, the rest is not
+	// sent.
 	requestsPerSecond = 4
-	// idleAfter is how long after the last documents filled the time a sink counts as idle.
+	// idleAfter is how long after the end of the last documents' time a sink counts as idle.
 	idleAfter = 300 * time.Millisecond
-	// sendTries bounds how often a request waits for others under its leases.
+	// sendTries bounds how often a request waits for other flights while it holds its leases.
 	sendTries = 4
-	// sendLate is how long the answer may take that lets a request go.
+	// sendLate is how late the answer that allows a request may arrive.
 	sendLate = 500 * time.Millisecond
 	// yieldLeast is the shortest time for which the health row is written.
 	yieldLeast = 20 * time.Millisecond
 )
 
-// pace is how fast the sink may be given documents now, 0 for no limit.
+// pace returns how fast the sink may be given documents now, 0 for no limit.
 func (t *turn) pace() int64 { return shard.Lesser(t.taken(), t.ceiling()) }
 
-// taken is how fast the sink takes documents, by the 429s of late.
+// taken returns how fast the sink accepts documents, judged by its recent 429 answers.
 func (t *turn) taken() int64 { return shard.Pace(t.sink.row, t.now()) }
 
-// ceiling is how fast the settings let documents go, 0 for no ceiling. What is rebuilt is written
-// to two indices.
+// ceiling returns the pace that the settings allow, 0 for no ceiling. During a rebuild it is
+// halved, because each document is written to two indices.
 func (t *turn) ceiling() int64 {
 	ceiling := t.h.Config.Ceiling(t.h.SinkName)
 	if t.rebuild.RebuildAt != 0 {
@@ -48,14 +50,14 @@ func (t *turn) ceiling() int64 {
 	return ceiling
 }
 
-// keepsUp reports whether the sink is given what is due about when it is due.
+// keepsUp reports whether the sink gets documents about when they are due.
 func (t *turn) keepsUp() bool {
 	return t.taken() == 0 && (t.ceiling() == 0 || shard.Ahead(t.sink.row, t.now()) <= slotNear)
 }
 
-// horizon is how far ahead a flight may take a slot. Those that have waited longest reach furthest,
-// so that they go first. A short reach keeps slots from being wasted: until a slot begins, newer
-// versions take the place of what it was taken for.
+// horizon returns how far ahead a flight may take a slot. The longer its messages have waited,
+// the further ahead it may take one, so that the oldest go first. The limit is short because
+// newer versions may replace the documents of a slot before it begins.
 func (t *turn) horizon() time.Duration {
 	least, most := 4*time.Second, 20*time.Second
 	share := 6.0 // a sixth of the time waited
@@ -71,8 +73,8 @@ func (t *turn) horizon() time.Duration {
 	return min(least+time.Duration(float64(age)/share), most)
 }
 
-// awaitSlot waits for a slot that begins in a moment, before the rows are read: what they say
-// should be new when the slot begins.
+// awaitSlot waits for a slot that begins soon. It runs before the rows are read, so that the
+// rows are fresh when the slot begins.
 func (t *turn) awaitSlot(ctx context.Context) {
 	near := t.state.Slot.Sub(t.now())
 	if t.state.Slot == 0 || near > slotNear {
@@ -85,8 +87,8 @@ func (t *turn) awaitSlot(ctx context.Context) {
 	_ = t.h.Clock.Sleep(ctx, near) // an invocation that ends here loses its slot, nothing else
 }
 
-// pay returns the claims for which this turn has a slot, the oldest first; the others wait. Where
-// the sink takes everything that is all of them.
+// pay returns the claims that this turn has a slot for, the oldest first. The others wait. If
+// the sink has no limit, pay returns all claims.
 func (t *turn) pay(ctx context.Context, claims []*document) []*document {
 	if t.pace() == 0 {
 		t.state.Slot, t.state.SlotEnd = 0, 0
@@ -94,7 +96,7 @@ func (t *turn) pay(ctx context.Context, claims []*document) []*document {
 	}
 	if len(claims) == 0 {
 		if t.ceiling() > 0 && t.state.Slot != 0 && t.state.Slot.Sub(t.now()) <= slotNear {
-			t.forfeit(ctx) // newer versions took the place of all that it was for
+			t.forfeit(ctx) // newer versions replaced all documents of the slot
 		}
 		return nil
 	}
@@ -117,32 +119,32 @@ func (t *turn) pay(ctx context.Context, claims []*document) []*document {
 	return claims
 }
 
-// idle reports whether nothing goes to a sink with a ceiling, although time may be handed out:
-// newer versions took the place of what that is for. Whoever has something to write needs no slot
-// then. Send sees to it that not too many think so.
+// idle reports whether nothing is sent to a sink with a ceiling, although its time may be taken.
+// That happens when newer versions replaced the documents of the slots. A flight then needs no
+// slot. Send limits how many flights act on this.
 func (t *turn) idle() bool {
 	return t.ceiling() > 0 && t.taken() == 0 && t.sink.row.SentUntil.Add(idleAfter) < t.now()
 }
 
-// slotLong is how long a slot for so many documents is: it has room for one at least.
+// slotLong returns the length of a slot for a number of documents. It has room for at least one.
 func slotLong(documents int, pace int64) time.Duration {
 	return min(shard.Cost(float64(documents), pace), max(slotMost, shard.Cost(1, pace)))
 }
 
-// allowance is how many more documents may be sent in the slot of this turn. Slots end by what was
-// sent, not by the time: answers may be slow.
+// allowance returns how many more documents may be sent in this turn's slot. A slot ends by the
+// number sent, not by the time, because answers may be slow.
 func (t *turn) allowance(pace int64) int {
 	if t.slot == 0 {
 		return 0
 	}
-	// Rounded, and never less than one: a slot was paid for one document at least.
+	// Rounded, but at least one: each slot was paid for at least one document.
 	n := max(int(shard.Worth(t.slotEnd.Sub(t.slot), pace)+0.5), 1)
 	return max(n-t.sent, 0)
 }
 
-// portion cuts off what the next request may take of a group, once its time has come: all of it
-// where the sink has no budget, otherwise what the pace allows up to now, at least a quarter of a
-// second's worth.
+// portion waits until the next request may be sent, and splits off the documents that it may
+// contain. Without a budget that is the whole group. With one it is what the pace allows up to
+// now, at least a quarter of a second's worth.
 func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*document) {
 	pace := t.pace()
 	if pace == 0 {
@@ -159,7 +161,7 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 	n = min(n, t.allowance(pace), len(group))
 	if ceiling := t.ceiling(); ceiling > 0 {
 		n = min(n, max(int(shard.Worth(shard.SendBurst, ceiling)), 1))
-		// Before anything is claimed: whoever has to wait then has a lease that others wait for.
+		// Wait before the claim: a wait after it would hold a lease that other flights wait for.
 		wait := shard.SendAfter(t.sink.row, t.now(), shard.Cost(float64(n), ceiling))
 		if t.h.Clock.Sleep(ctx, min(wait, slotMost)) != nil {
 			return nil, group
@@ -168,7 +170,7 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 	return group[:n], group[n:]
 }
 
-// reserve takes the next slot for so many documents.
+// reserve takes the next slot for a number of documents.
 func (t *turn) reserve(ctx context.Context, documents int) {
 	pace := t.pace()
 	if pace == 0 || t.state.Slot != 0 {
@@ -180,10 +182,11 @@ func (t *turn) reserve(ctx context.Context, documents int) {
 	}
 }
 
-// spend takes the next stretch of a service's budget, unless more than most is handed out ahead.
-// What a lost answer took is nobody's, and passes.
+// spend takes the next stretch of a service's budget, unless more than most is already taken
+// ahead. If the answer is lost, the stretch may be taken without a user. It then passes unused.
 func (t *turn) spend(ctx context.Context, s *service, long, most time.Duration) (end shard.Micros, ok bool) {
-	// The second try follows a refusal, whose image says which form it takes.
+	// The first try may be refused. The row in the refusal shows which form the second try
+	// needs.
 	for range 2 {
 		now, ahead := t.now(), shard.Ahead(s.row, t.now())
 		w := shard.SpendFirst(s.name, now, long)
@@ -204,9 +207,9 @@ func (t *turn) spend(ctx context.Context, s *service, long, most time.Duration) 
 	return 0, false
 }
 
-// mayGo counts documents that go to the sink now, where it has a ceiling. False where they do not
-// go: others went first, or nobody knows. That is asked last before the request, under the leases:
-// whatever was slow before, a service or the table, what goes in any time is bounded.
+// mayGo counts documents that are sent to a sink with a ceiling now. It returns false if they
+// must not be sent, because others were first or the answer is lost. It is asked last before the
+// request, under the leases. So the limit holds however slow the steps before it were.
 func (t *turn) mayGo(ctx context.Context, documents int) bool {
 	ceiling := t.ceiling()
 	if ceiling == 0 {
@@ -223,7 +226,7 @@ func (t *turn) mayGo(ctx context.Context, documents int) bool {
 			if t.now().Sub(asked) <= sendLate {
 				return true
 			}
-			continue // its time has passed: what went meanwhile may have filled the time since
+			continue // too late: other requests may have used the time since
 		}
 		wait := shard.SendAfter(t.sink.row, t.now(), long)
 		if wait > slotMost || wait > t.remaining()-sinkMargin-leastWrite || t.h.Clock.Sleep(ctx, wait) != nil {
@@ -233,14 +236,15 @@ func (t *turn) mayGo(ctx context.Context, documents int) bool {
 	return false
 }
 
-// forfeit gives a slot up that is not used.
+// forfeit returns a slot that is not used.
 func (t *turn) forfeit(ctx context.Context) {
-	t.yield(ctx, t.state.SlotEnd.Sub(t.state.Slot)) // of none, nothing
+	t.yield(ctx, t.state.SlotEnd.Sub(t.state.Slot)) // does nothing without a slot
 	t.state.Slot, t.state.SlotEnd = 0, 0
 }
 
-// yield has time of a slot handed out again that was for documents which newer versions replaced.
-// Where the sink throttles it is left: who hands it out twice makes up for nothing.
+// yield returns the part of a slot whose documents were replaced by newer versions, so that
+// others can take it. If the sink throttles, it returns nothing, because that made 429s more
+// frequent (ADR 0050).
 func (t *turn) yield(ctx context.Context, long time.Duration) {
 	if t.taken() > 0 || t.ceiling() == 0 || long < yieldLeast || shard.Ahead(t.sink.row, t.now()) < long {
 		return
@@ -250,12 +254,12 @@ func (t *turn) yield(ctx context.Context, long time.Duration) {
 	}
 }
 
-// awaitBudget keeps documents until the flight's slot, or until it may get one.
+// awaitBudget postpones documents until the flight's slot, or until the flight may get one.
 func (t *turn) awaitBudget(docs []*document) {
 	until := t.state.Slot.Add(-slotNear)
 	if t.state.Slot == 0 {
-		// Those that wait long all reach equally far. So they ask at random moments, about as often
-		// as what is handed out passes.
+		// All flights that waited long may take slots equally far ahead. So each asks at a
+		// random moment, about as often as the time that is taken ahead passes.
 		beyond := max(shard.Ahead(t.sink.row, t.now())-t.horizon(), 0)
 		until = t.now().Add(beyond + time.Duration(t.h.Jitter()*float64(t.horizon())))
 	}

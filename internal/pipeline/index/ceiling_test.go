@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
 )
 
-// ceiling gives the sink a ceiling of so many documents a second.
+// ceiling sets maxDocumentsPerSecond of the sink.
 func ceiling(perSecond setting.Rate) func(*config.Config) {
 	return func(c *config.Config) {
 		s := c.Sinks["search"]
@@ -24,7 +24,7 @@ func ceiling(perSecond setting.Rate) func(*config.Config) {
 	}
 }
 
-// paced remembers when how many documents went.
+// paced records when documents were sent, and how many.
 type paced struct {
 	sink.Sink
 	at   []time.Time
@@ -36,15 +36,15 @@ func (p *paced) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return p.Sink.Write(ctx, ops)
 }
 
-// pace puts what counts in front of the sink.
+// pace puts a paced in front of the sink.
 func (b *bench) pace() *paced {
 	p := &paced{Sink: b.sink}
 	b.through = func(sink.Sink) sink.Sink { return p }
 	return p
 }
 
-// within checks that in no time more went than fills it, and a second: what went at once before the
-// first one may go again.
+// within checks each span of time: no more documents were sent in it than the ceiling allows in
+// that time plus one second.
 func (p *paced) within(b *bench, perSecond float64) {
 	b.Helper()
 	for i := range p.at {
@@ -59,7 +59,7 @@ func (p *paced) within(b *bench, perSecond float64) {
 
 var letters = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 
-// eight holds a version of eight documents.
+// eight holds version 1 of eight documents.
 func (b *bench) eight() flight.State {
 	var bodies []string
 	for _, id := range letters {
@@ -109,7 +109,7 @@ func TestASinkWithoutACeilingIsNotCounted(t *testing.T) {
 	})
 }
 
-// Documents that others overtook under their leases are given back, and go later.
+// Documents whose time other flights used are released, and sent later.
 func TestDocumentsThatHaveToWaitForTheCeilingAreReleased(t *testing.T) {
 	stage{cfg: ceiling(2)}.play(t, func(b *bench) {
 		p := b.pace()
@@ -152,7 +152,7 @@ func TestWhatWasCountedTooLongAgoIsCountedAgain(t *testing.T) {
 	}
 }
 
-// What is rebuilt is written twice.
+// During a rebuild each document is written twice.
 func TestBesideARebuildHalfAsManyDocumentsGo(t *testing.T) {
 	stage{cfg: ceiling(4)}.play(t, func(b *bench) {
 		b.rebuilding()

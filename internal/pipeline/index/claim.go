@@ -5,26 +5,28 @@ import (
 	"errors"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
-// prepare decodes the messages again, and makes the bodies of the documents that carry theirs. A
-// document whose payload is a reference is loaded under its lease: see fetch. One that can never be
-// made is claimed all the same, to be rejected. Pointers to messages are followed here, for half of
-// the time that is left. It stops at the bytes of one bulk request, or at as many references as are
-// loaded at the same time: rest is for the next round.
+// prepare decodes the messages again and builds the bodies of documents whose payload is in the
+// message. A payload by reference is loaded later, under the lease: see fetch. A document that
+// can never be built is claimed too, to be rejected. Pointers to messages are followed here, for
+// at most half of the remaining time.
+//
+// prepare stops at the bytes of one bulk request, or at as many references as are loaded in
+// parallel. rest is for the next round.
 func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*document) {
 	ctx, cancel := t.h.Clock.Deadline(source.LoadAtMost(ctx, maxLoadBytes), (t.remaining()-sinkMargin)/2)
 	defer cancel()
 	limit, bytes, references := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0), 0
-	var more []*document // with references that are too many
+	var more []*document // more references than this round loads
 	probes := map[*origin]bool{}
-	// The first part is taken even where its bytes alone exceed the limit.
+	// The first part is taken even if its bytes alone exceed the limit.
 	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)) &&
 		references < maxParallel; {
 		part := rest[:min(maxParallel, len(rest))]
@@ -55,13 +57,13 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 	return ready, append(more, rest...)
 }
 
-// prepareOne returns why the document cannot be made now. One that can never be made gets a fault.
+// prepareOne returns why the document cannot be built now. If it never can be, it gets a fault.
 func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	e := d.newest()
 	m := t.message(e)
 	d.body, d.fault, d.faultFor, d.reference, d.unloaded, d.loadAfter = nil, "", "", nil, "", 0
-	// The manifest keeps the message as received. It decodes as it did for receive, unless the
-	// settings changed since.
+	// The manifest has the message as received. It decodes as in receive, unless the settings
+	// changed.
 	results := t.results(ctx, e)
 	invalid := results[min(e.Index, len(results)-1)].Invalid
 	if invalid != nil && invalid.Transient() {
@@ -86,7 +88,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	return nil
 }
 
-// makeBody makes what the sink gets, or finds that it can never be made.
+// makeBody builds the document for the sink, or records why it can never be built.
 func (t *turn) makeBody(d *document, m queue.Message, ev event.Event) {
 	var fault *event.Invalid
 	body, err := t.h.Sources.Document(m, ev)
@@ -102,11 +104,13 @@ func (t *turn) makeBody(d *document, m queue.Message, ev event.Event) {
 	}
 }
 
-// claim is step 3: CLAIM each document, in parallel and bounded, and return those that are ours. A
-// refusal's image may ask for the other form of CLAIM: then once more, with a token of its own.
+// claim is step 3: CLAIM each document, in parallel and bounded. It returns the documents whose
+// lease this turn has. The row in a refusal may ask for the other form of CLAIM: claim then
+// tries again with a new token.
 func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
-	// Three rounds bound the tries. A row that changes between all of them waits for the next turn.
+	// Three rounds at most. If a row changed before each of them, its document waits for the
+	// next turn.
 	for range 3 {
 		bid := func(d *document) claimAnswer { return t.bid(ctx, d) }
 		docs = each(t, docs, bid, func(d *document, a claimAnswer) bool {
@@ -121,9 +125,9 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	return ours
 }
 
-// each asks the table about documents, beside each other. Then it takes the answers in, one after
-// the other: one goroutine keeps the flight's own state. It returns the documents for which take
-// reports true.
+// each asks the table about the documents in parallel. Then it handles the answers one by one,
+// because only one goroutine may change the flight's state. It returns the documents for which
+// take reports true.
 func each[A any](t *turn, docs []*document, ask func(*document) A, take func(*document, A) bool) (yes []*document) {
 	answers := fanout.Map(t.h.Parallel, maxParallel, docs, ask)
 	for i, d := range docs {
@@ -134,14 +138,14 @@ func each[A any](t *turn, docs []*document, ask func(*document) A, take func(*do
 	return yes
 }
 
-// answer is what became of a write: the rows before and after it, or the row that refused it.
+// answer is the result of a write: the rows before and after it, or the row that refused it.
 type answer struct {
 	old, row shard.Row
 	err      error
 	refused  bool // err is a refusal
 }
 
-// unknown reports whether the write may have been applied, or not.
+// unknown reports that the write may or may not have been applied.
 func (a answer) unknown() bool { return a.err != nil && !a.refused }
 
 // ask is one conditional write with its retries and its answer. A refusal needs no second read,
@@ -161,9 +165,9 @@ type claimAnswer struct {
 	bid shard.Bid
 }
 
-// bid is one CLAIM with its retries. They carry the same token: the second of two that were applied
-// is refused by the first, and recognised as ours. A new bid has a new token, so the row never
-// shows an older claim as this one.
+// bid is one CLAIM with its retries. All retries have the same token. If an earlier try was
+// applied, it refuses the later one, and the token shows that the claim is ours. A new bid has a
+// new token, so an older claim is never mistaken for it.
 func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	a := claimAnswer{bid: shard.Bid{
 		Doc: d.id, Key: d.newest().Key, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd(), Cap: d.step.Cap,
@@ -172,17 +176,17 @@ func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	a.bid.Fence = shard.NextFence(d.row, a.bid.Now)
 	a.answer = t.ask(ctx, shard.Claim(a.bid))
 	if a.refused && shard.OwnClaim(a.row, a.bid) {
-		a.err = nil // applied before, and only its answer was lost
+		a.err = nil // an earlier try was applied, and its answer was lost
 	}
 	return a
 }
 
-// claimed takes in the answer of one CLAIM: ours, worth another try with the row's new image, or
-// neither.
+// claimed handles the answer of one CLAIM. It reports whether the lease is ours (won), or
+// whether to try again with the row's new image (retry).
 func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 	e := d.newest()
 	if a.err == nil {
-		d.row, d.known, d.before = a.row, true, a.old
+		d.row, d.before = a.row, a.old
 		// The time of the claim becomes the fence, which a sink with versions compares (design
 		// section 5).
 		d.lease = a.bid.Lease()
@@ -195,7 +199,7 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 		return true, false
 	}
 	if a.unknown() {
-		// The claim may be ours without our knowing. It runs out by itself.
+		// The lease may be ours, but this turn cannot know. The lease expires by itself.
 		t.wait(d, a.bid.Until+1, "CLAIM got no answer")
 		return false, false
 	}
@@ -206,7 +210,7 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 // a consistent read. It reports whether that version is worth another try.
 func (t *turn) refused(d *document, row shard.Row) (again bool) {
 	e := d.newest()
-	d.row, d.known = row, true
+	d.row = row
 	switch act := t.settle(d, true); {
 	case act == shard.ActClaim && d.newest() == e:
 		return true
@@ -216,9 +220,9 @@ func (t *turn) refused(d *document, row shard.Row) (again bool) {
 	return false
 }
 
-// leaseEnd is the safety-critical number: no request of this invocation can be applied after it.
-// The platform kills late and clocks differ (guard), and a sink without versions may still apply a
-// request after we hung up (applyDelay).
+// leaseEnd returns when the lease ends. Safety depends on it: no request of this invocation can
+// be applied later. It includes the guard, because the platform kills late and clocks differ. It
+// includes applyDelay, because a sink without versions may apply a request after we hung up.
 func (t *turn) leaseEnd() shard.Micros {
 	c := t.h.Config
 	return shard.MicrosOf(t.hard.Add(c.Index.Guard + c.ApplyDelay(t.h.SinkName)))

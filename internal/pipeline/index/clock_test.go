@@ -5,21 +5,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// A clock that is wrong writes nothing: neither leases nor fences nor anything else that others
-// wait for. Another invocation takes the turn.
+// An invocation with a wrong clock writes nothing: no lease, no fence, nothing else that others
+// wait for. Another invocation does the turn.
 func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 	type row struct {
 		by      time.Duration
-		entered bool // the state machine says when it came to the turn
+		entered bool // the state machine says when it entered the turn
 		off     bool
 	}
 	usecasetest.Table(t, stage{}.play, map[string]row{
@@ -60,8 +60,8 @@ func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 	})
 }
 
-// A clock that is behind, but believed, does not let a flight spin: the state machine sleeps by its
-// own clock, for as long as the turn meant.
+// A clock that is behind, but still trusted, does not make a flight spin. The state machine
+// sleeps by its own clock, for as long as the turn meant.
 func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
 	express := stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}
 	usecasetest.Table(t, express.play, map[string]time.Duration{
@@ -102,24 +102,24 @@ func TestATurnThatIsTriedAgainLateIsTaken(t *testing.T) {
 	})
 }
 
-// A row that a wrong clock wrote goes on from there: its fences rise, and no document waits for the
+// A row that a wrong clock wrote stays usable: its fences rise, and no document waits for the
 // clocks to catch up.
 func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	type row struct {
 		row    func(r *shard.Row, ahead shard.Micros)
-		script []memory.Answer
+		script []memorysink.Answer
 	}
 	usecasetest.Table(t, stage{}.play, map[string]row{
 		"the last write":                  {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, nil},
 		"the end of a lease given back":   {func(r *shard.Row, ahead shard.Micros) { r.LeaseUntil = ahead }, nil},
-		"the last write, then a throttle": {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memory.Answer{throttled()}},
-		"the last write, then no answer":  {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memory.Answer{{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true}}},
+		"the last write, then a throttle": {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memorysink.Answer{throttled()}},
+		"the last write, then no answer":  {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memorysink.Answer{{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true}}},
 	}, func(b *bench, c row) {
 		b.fly(b.hold(put("a", 1)), 1)
 		ahead := now().Add(month)
 		b.Change(doc("a"), func(r *shard.Row) { c.row(r, ahead) })
-		b.sink.Write(b.Context(), []sink.Op{{ // as that clock did
+		b.sink.Write(b.Context(), []sink.Op{{ // as the wrong clock did
 			Doc: doc("a"), Kind: shard.Put, Fence: shard.Fence(ahead), Key: b.key("a", 1), Version: "1",
 			Document: []byte(`{}`),
 		}})
@@ -152,7 +152,7 @@ func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 	})
 }
 
-// There is no fence after the last one: nothing overflows, and the row waits for its operator.
+// After the last possible fence nothing overflows: the row waits for its operator.
 func TestARowAtTheEndOfItsFencesIsNotClaimed(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))

@@ -5,12 +5,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// decide is step 1: read the rows of what is due and let shard.Decide say what to do with the
-// newest version of each. It returns the documents to claim.
+// decide is step 1. It reads the rows of the documents that are due, and shard.Decide says what
+// to do with the newest version of each. It returns the documents to claim.
 func (t *turn) decide(ctx context.Context) []*document {
 	due := t.due()
 	if len(due) == 0 {
@@ -18,10 +18,10 @@ func (t *turn) decide(ctx context.Context) []*document {
 	}
 	var claims, behind []*document
 	docs := due
-	// The cheap read comes first. A row that it cannot decide is read again, consistently (design
-	// section 5).
+	// Try the cheap read first. If a row cannot be decided by it, read that row again,
+	// consistently (design section 5).
 	for _, c := range []shard.Consistency{shard.Eventual, shard.Consistent} {
-		// The claims of the first read remain good, because the condition of CLAIM protects them.
+		// The claims from the first read stay valid, because CLAIM checks its condition.
 		if err := t.read(ctx, docs, c); err != nil {
 			t.again(t.now().Add(t.delay(0)))
 			return t.unlessOpen(claims)
@@ -44,9 +44,9 @@ func (t *turn) decide(ctx context.Context) []*document {
 	return t.unlessOpen(append(claims, t.admit(ctx, behind)...))
 }
 
-// due picks the documents whose newest held version is due, at most maxItemsPerTurn. The others set
-// the next wake. Where they are more, each turn begins where the one before ended: documents that
-// wait for long must not be all that a flight ever looks at.
+// due returns the documents whose newest held version is due, at most maxItemsPerTurn. The
+// others set the next wake. If more are due, each turn begins where the last one ended.
+// Otherwise documents that wait long could keep a flight from ever looking at the others.
 func (t *turn) due() []*document {
 	now, limit := t.now(), t.h.Config.Index.MaxItemsPerTurn
 	first := 0
@@ -69,8 +69,7 @@ func (t *turn) due() []*document {
 	return due
 }
 
-// read fills in the rows of the documents. `known` says that the whole image can be believed
-// (design section 5).
+// read fills in the rows of the documents.
 func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) error {
 	ids := make([]shard.DocID, len(docs))
 	for i, d := range docs {
@@ -81,32 +80,33 @@ func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) 
 		return err
 	}
 	for i, d := range docs {
-		d.row, d.known = rows[i], bool(c)
+		d.row = rows[i]
 	}
 	return nil
 }
 
-// settle decides for the newest version, then for the next one where the newest is out of the way.
-// It stops when one must be claimed or waits, or when nothing remains.
+// settle decides about the newest version. If that version needs nothing more, it decides about
+// the next older one. It stops at a version that must be claimed or admitted, or that waits, or
+// when none remains.
 func (t *turn) settle(d *document, consistent bool) shard.Act {
 	for e := d.newest(); e != nil; e = d.newest() {
 		timing := t.h.Config.Timing(d.id.Collection())
 		now := t.now()
 		turns := 0
 		if timing.Quiet > 0 {
-			// each wait for quiet takes quiet; an older version may be due later
+			// each wait takes quiet; an older version may be due later
 			turns = max(int(now.Sub(e.Due)/timing.Quiet), 0)
 		}
 		d.step = shard.Decide(d.row, shard.Hold{Key: e.Key, Admitted: e.Admitted}, shard.View{
-			Now: now, Consistent: consistent || d.known, Turn: turns, Backoff: now.Add(t.delay(turns)),
+			Now: now, Consistent: consistent, Turn: turns, Backoff: now.Add(t.delay(turns)),
 		}, timing)
 		switch d.step.Act {
 		case shard.ActDone:
-			// committed >= k: the older versions that the flight holds are done too.
+			// committed >= k: the older versions in the flight are done too.
 			t.doneUpTo(d, d.row.Committed)
 		case shard.ActStored:
-			// The dead letter of this version decides nothing about older ones. The loop goes on
-			// with them.
+			// The dead letter of this version decides nothing about older ones. The loop
+			// continues with them.
 			t.doneStored(d, e.Key)
 		case shard.ActLeave:
 			if d.row.Foreign() {
@@ -139,15 +139,15 @@ func (t *turn) waitAll(docs []*document, until shard.Micros, why string) {
 	}
 }
 
-// waitForOlder keeps a document whose newest version is out of the way, if the flight holds an
-// older one: the next turn looks at it.
+// waitForOlder keeps a document in the flight if it holds an older version. The next turn
+// decides about that version.
 func (t *turn) waitForOlder(d *document) {
 	if d.newest() != nil {
 		t.wait(d, t.now(), "an older version has its turn next")
 	}
 }
 
-// shut is why nothing is claimed.
+// shut returns why nothing is claimed.
 func (t *turn) shut() string {
 	switch {
 	case t.unread:
@@ -158,8 +158,8 @@ func (t *turn) shut() string {
 	return "the sink is unhealthy"
 }
 
-// unlessOpen keeps the claims back while the sink is unhealthy. While the circuit breaker is open,
-// nothing is claimed (design section 8).
+// unlessOpen postpones the claims while the circuit breaker of the sink is open (design section
+// 8).
 func (t *turn) unlessOpen(claims []*document) []*document {
 	if t.sink.circuit == shard.CircuitClosed {
 		return claims
@@ -168,8 +168,8 @@ func (t *turn) unlessOpen(claims []*document) []*document {
 	return nil
 }
 
-// postpone keeps documents for the next turn. None of them is claimed, so another flight may write
-// them meanwhile.
+// postpone keeps documents for the next turn. None of them is claimed, so another flight may
+// write them.
 func (t *turn) postpone(ctx context.Context, docs []*document) {
 	if len(docs) == 0 {
 		return
@@ -186,8 +186,8 @@ func (t *turn) postpone(ctx context.Context, docs []*document) {
 	t.waitAll(docs, until, why)
 }
 
-// rounds groups the claims by how often they went unanswered: healthy ones first and together, then
-// quarters, then each alone, so that a document that kills requests or invocations is found alone.
+// rounds groups the claims by how many of their claims got no answer: none or one together, two
+// in quarters, more one by one. So a document that kills requests or invocations is found.
 func (t *turn) rounds(claims []*document) [][]*document {
 	var healthy, some, alone []*document
 	for _, d := range claims {
@@ -202,19 +202,19 @@ func (t *turn) rounds(claims []*document) [][]*document {
 	}
 	var out [][]*document
 	if n := len(healthy); n > 0 {
-		// From another one in each turn: payloads that take all the time must not starve those
+		// Start at another document in each turn, so that slow payloads do not block those
 		// behind them.
 		first := t.state.Turn * maxParallel % n
 		if t.cautious {
-			first = t.state.Turn % n // of an origin that failed, one document alone is asked for first
+			first = t.state.Turn % n // after a failure, only one document of an origin is loaded first
 		}
 		if t.slot != 0 {
-			first = 0 // what a slot is for goes oldest first
+			first = 0 // in a slot, the oldest is first
 		}
 		out = append(out, slices.Concat(healthy[first:], healthy[:first]))
 	}
 	out = slices.AppendSeq(out, slices.Chunk(some, shard.GroupSize(2, len(claims))))
-	// The least suspect first: one that kills invocations must not starve those behind it.
+	// Fewest attempts first: a document that kills invocations must not block those behind it.
 	slices.SortStableFunc(alone, func(a, b *document) int { return cmp.Compare(a.row.Attempts, b.row.Attempts) })
 	return slices.AppendSeq(out, slices.Chunk(alone, 1))
 }

@@ -6,18 +6,19 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// decoded is what a message of several events decodes to, or how that panicked.
+// decoded is the result of decoding a message with several events, or the panic.
 type decoded struct {
 	results []event.Result
 	p       *fanout.Panic
-	large   bool // it holds more than its message: its body was loaded
+	large   bool // the events are larger than the message: its body was loaded
 }
 
-// own makes the results independent of the text that they are parts of, which may be much larger.
+// own copies strings out of the text that they are parts of, because that text may be much
+// larger.
 func (d *decoded) own(m *queue.Message) {
 	bytes := 0
 	for i := range d.results {
@@ -32,8 +33,8 @@ func (d *decoded) own(m *queue.Message) {
 	}
 }
 
-// decode takes apart the messages of several events of which some documents come next, each once: a
-// message of hundreds of events would otherwise be decoded as often, and its body loaded as often.
+// decode decodes messages with several events once per message. Otherwise a message with
+// hundreds of events would be decoded, and its body loaded, hundreds of times.
 func (t *turn) decode(ctx context.Context, part []*document) {
 	var records []int
 	for _, d := range part {
@@ -53,8 +54,8 @@ func (t *turn) decode(ctx context.Context, part []*document) {
 	}
 }
 
-// forget drops what is too large to be kept until the end of the turn, and what may be had later.
-// It stays for as long as documents of it come next.
+// forget drops results that are too large to keep until the end of the turn, and results that a
+// later try may improve. Results are kept while their documents come next.
 func (t *turn) forget(rest []*document) {
 	next := rest[:min(maxParallel, len(rest))]
 	for r, x := range t.decoded {
@@ -66,7 +67,7 @@ func (t *turn) forget(rest []*document) {
 	}
 }
 
-// results are those of the message of an entry.
+// results returns the decoded events of the entry's message.
 func (t *turn) results(ctx context.Context, e *held) []event.Result {
 	d := t.decoded[e.record]
 	switch {

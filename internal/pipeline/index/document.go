@@ -6,22 +6,22 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // recordState is what the turn knows of one message.
 type recordState struct {
-	open    int  // entries that are left
-	mine    bool // it had entries left when this turn began: others were deleted, or given back, by an earlier one
+	open    int  // entries that are not done
+	mine    bool // it had entries when this turn began: if not, an earlier turn deleted it or gave it back
 	given   bool // it leaves the flight without being deleted
 	deleted bool
 }
 
-// held is one entry of the manifest that is left.
+// held is one entry of the manifest that is not done.
 type held struct {
 	flight.Entry
 	record int
@@ -29,29 +29,28 @@ type held struct {
 	gone   bool
 }
 
-// document is what the flight holds of one document: its versions, newest first.
+// document is one document of the flight, with the versions that the flight holds, newest first.
 type document struct {
-	id    shard.DocID
-	held  []*held
-	row   shard.Row
-	known bool // row is consistent
-	step  shard.Step
+	id   shard.DocID
+	held []*held
+	row  shard.Row
+	step shard.Step
 
-	before     shard.Row // CLAIM found it so
-	generation string    // of the sink that the document goes to, "" where nothing is recognised there
+	before     shard.Row // as CLAIM found it
+	generation string    // of the sink's index; "" if unchanged content is not recognised
 
 	lease     shard.Lease
 	body      []byte
 	version   string
-	reference *event.Event      // its payload is a reference, loaded under the lease; nil where the message has it
-	away      bool              // it waits for an enricher that is away for long
-	unloaded  string            // why the payload is not there now, as the row remembers it; "" where it is
-	loadAfter time.Duration     // how long to wait before it is loaded again, at least
-	fault     string            // the document can never be made: reject without asking the sink
+	reference *event.Event      // loaded under the lease; nil if the message has the payload
+	away      bool              // it waits for an enricher that is away
+	unloaded  string            // why the payload could not be loaded, for the row; "" if it was loaded
+	loadAfter time.Duration     // the shortest wait before it is loaded again
+	fault     string            // why the document can never be built: reject it without asking the sink
 	faultFor  deadletter.Reason // the dead letter's reason for it
 }
 
-// newest is the newest version that is left, nil for none.
+// newest returns the newest version that is not done, nil if there is none.
 func (d *document) newest() *held {
 	for _, e := range d.held {
 		if !e.gone {
@@ -61,19 +60,19 @@ func (d *document) newest() *held {
 	return nil
 }
 
-// left are its versions that are left, newest first.
+// left returns the versions that are not done, newest first.
 func (d *document) left() []*held {
 	return slices.DeleteFunc(slices.Clone(d.held), func(e *held) bool { return e.gone })
 }
 
-// load groups what is left by document. Documents keep the manifest's order.
+// load groups the remaining entries by document. Documents keep the manifest's order.
 func (t *turn) load(m *flight.Manifest) {
 	t.manifest, t.records, t.decoded = m, make([]recordState, len(m.Records)), map[int]*decoded{}
 	index := map[shard.DocID]*document{}
 	item := -1
 	for r, e := range m.Entries() {
-		// The numbers count every entry of the manifest, also those that are gone. So the bitmap
-		// means the same in every turn.
+		// The numbers count every entry of the manifest, also finished ones. So the bitmap means
+		// the same in every turn.
 		if item++; !t.left.Has(item) {
 			continue
 		}
@@ -93,7 +92,7 @@ func (t *turn) load(m *flight.Manifest) {
 	}
 }
 
-// done completes one entry; its message may be deleted once all its entries are.
+// done completes one entry. The message may be deleted once all of its entries are done.
 func (t *turn) done(d *document, e *held, step journal.Step, detail string) {
 	t.drop(e)
 	t.note(t.about(d, e, step, detail))
@@ -115,23 +114,27 @@ func (t *turn) doneUpTo(d *document, k shard.OrderKey) {
 		case e.Key == k:
 			t.done(d, e, journal.Duplicate, "this version is committed")
 		default:
-			t.done(d, e, journal.Superseded, "a newer version is committed")
+			t.done(d, e, journal.Superseded, e.Key.Behind(k))
 		}
 	}
 }
 
-// doneStored completes the entries of one version whose dead letter is stored; never older ones. An
-// older version may still be good, and has its turn after this one.
+// doneStored completes the entries of one version whose dead letter is stored, or which an
+// operator took back. An older version may still be good, so its entries stay.
 func (t *turn) doneStored(d *document, k shard.OrderKey) {
+	step, why := journal.AlreadyDead, "its dead letter is stored"
+	if d.row.Took(k) {
+		step, why = journal.Stale, "an operator took it back"
+	}
 	for _, e := range d.left() {
 		if e.Key == k {
-			t.done(d, e, journal.AlreadyDead, "its dead letter is stored")
+			t.done(d, e, step, why)
 		}
 	}
 }
 
-// giveUp lets the message of an entry leave the flight without being deleted: redelivery admits it
-// again. Its other events leave too, so that nothing in this flight can count the message as done.
+// giveUp makes the message of an entry leave the flight undeleted: redelivery admits it again.
+// Its other events leave too, so that nothing in this flight can count the message as done.
 func (t *turn) giveUp(d *document, e *held, why string) {
 	t.records[e.record].given = true
 	t.drop(e)

@@ -6,50 +6,50 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// verdict is what is known of a collection's place in the sink in this turn.
+// verdict says whether the sink accepts documents of a collection, as far as this turn knows.
 type verdict byte
 
 const (
 	unasked   verdict = iota
-	takes             // it took a document, so what it refuses is the document's fault
-	refuses           // it refuses what it holds: no document is at fault
-	unclear           // it could not be asked now
-	noWitness         // nothing is there that it could be asked with: its word stands
+	takes             // it accepted a document, so a refusal is the document's fault
+	refuses           // it refuses a document that it already holds: no document is at fault
+	unclear           // the sink could not be asked now
+	noWitness         // no document to ask with exists: the refusal is believed
 )
 
 const (
-	// maxDoubted and maxCopies bound the one question of a turn: so many collections, and so many
-	// reads for each.
+	// maxDoubted bounds the collections that a turn asks about, and maxCopies the reads for
+	// each.
 	maxDoubted = 16
 	maxCopies  = 3
 )
 
-// copies reads back what the sink holds.
+// copies reads documents back from the sink.
 type copies interface {
 	Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
 }
 
-// witness is a document by which a collection is asked.
+// witness is a document that is written again to test its collection.
 type witness struct {
-	doc  int // its position among the documents that were sent, -1 for one that was not
+	doc  int // index into the sent documents, -1 if it was not sent
 	copy sink.Op
 }
 
-// doubt finds out whose fault it is that the sink refused documents, before any of them dies of it.
-// Where the sink took a put of the collection the refused ones are at fault. Otherwise one document
-// that was committed before is written once more, exactly as the sink holds it. If that is refused
-// too, the index or its settings are at fault (ADR 0023). A sink's own check of a document, without
-// a status, is believed.
+// doubt finds out whether the documents or the sink caused the refusals, before a document
+// becomes a dead letter. If the sink applied a put of the same collection, the refused documents
+// are at fault. Otherwise a document that was committed before is written again, exactly as the
+// sink holds it. If the sink refuses that too, the index or its settings are at fault (ADR
+// 0023). A document that the sink's client rejects by itself, without a status, is at fault.
 //
 // The copy changes nothing. Its fence is older than the document's own: a sink with versions
-// refuses what is in it, or else refuses it as older. For a sink without versions we hold the
-// document's lease. Its own op was definitely refused; where the copy has no answer the lease
-// stays, as after any other write.
+// refuses its content, or refuses it as older. For a sink without versions this turn holds the
+// document's lease. The document's own op was definitely refused. If the copy gets no answer the
+// lease stays, as after any write.
 func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outcomes []sink.Outcome) {
 	suspects := map[shard.Collection][]int{}
 	for i, o := range outcomes {
@@ -66,7 +66,7 @@ func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outco
 		for _, i := range refused {
 			o := outcomes[i]
 			switch {
-			case o.Kind != sink.Refused && o.Kind != sink.Rejected: // the witness, whose copy got no answer
+			case o.Kind != sink.Refused && o.Kind != sink.Rejected: // the witness: its copy got no answer
 			case t.verdicts[c] == refuses:
 				outcomes[i] = sink.Outcome{
 					Kind: sink.Configuration, Status: o.Status, Apart: o.Apart,
@@ -82,13 +82,13 @@ func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outco
 	}
 }
 
-// question asks about the collections whose verdict is not known: once in a turn, in one request.
+// question asks about the collections without a verdict, once in a turn and in one request.
 func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.Outcome,
 	suspects map[shard.Collection][]int,
 ) {
 	var ask []shard.Collection
 	for c := range suspects {
-		// Where nobody could be asked about an earlier request of the turn, somebody of this one may be.
+		// An earlier request of the turn may have had no witness. This one may have one.
 		if t.verdicts[c] == unasked || t.verdicts[c] == noWitness && slices.ContainsFunc(docs, func(d *document) bool {
 			return d.id.Collection() == c && d.row.CommittedOp == shard.Put
 		}) {
@@ -105,8 +105,9 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 	for i, w := range witnesses {
 		ops[i] = w.copy
 		if t.h.Config.Versions(t.h.SinkName) {
-			// One below its own: the sink looks at all of the copy, and then finds that it is older. Where
-			// a mapping leaves fields out, what it gives back is less than what it has.
+			// One below its own: the sink checks the whole copy and then finds that it is older.
+			// If a mapping leaves fields out, the sink returns less than it holds, so the copy
+			// must not be applied.
 			ops[i].Fence--
 		}
 	}
@@ -124,7 +125,7 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 		case o.Kind == sink.Unknown && w.doc >= 0:
 			outcomes[w.doc] = sink.Outcome{Kind: sink.Unknown, Status: o.Status, Reason: "its copy: " + o.Reason}
 		case o.Kind == sink.Unknown, o.Kind == sink.Throttled: // unclear
-		case o.Status == 0 && o.Kind != sink.Configuration: // our own check: the sink was not asked
+		case o.Status == 0 && o.Kind != sink.Configuration: // rejected by our own check: the sink was not asked
 			t.verdicts[c] = noWitness
 		default:
 			t.verdicts[c] = refuses
@@ -132,8 +133,8 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 	}
 }
 
-// witnesses reads back, for each collection, the first document of this request that was committed
-// and that the sink holds. Only one whose own op was definitely not applied will do.
+// witnesses reads back, for each collection, the first committed document of this request that
+// the sink holds. A document qualifies only if its own op was definitely not applied.
 func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.Outcome,
 	ask []shard.Collection,
 ) (found []witness) {
@@ -165,7 +166,7 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 	for i, n := range candidates {
 		if c := docs[n].id.Collection(); of[c] > 0 {
 			if w := t.testify(c, docs[n].id, n, read[i]); w != nil {
-				of[c] = 0 // it has its witness
+				of[c] = 0 // the collection has its witness
 				found = append(found, w...)
 			}
 		}
@@ -178,24 +179,24 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 	return found
 }
 
-// testify makes a witness of a document that was read back, or none.
+// testify makes a witness of a document that was read back, if it can.
 func (t *turn) testify(c shard.Collection, row shard.DocID, doc int, r stored) []witness {
-	// Of what was kept it is an older one than the committed.
+	// If a document was kept without a write, this key is older than the committed one.
 	key, bad := shard.ParseOrderKey(r.Key)
 	switch {
 	case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
 		t.lost("read a document back", row, r.err)
 		t.verdicts[c] = unclear
 	case r.err == nil && bad == nil:
-		t.verdicts[c] = unclear // until it has answered
+		t.verdicts[c] = unclear // until the sink has answered
 		return []witness{{doc, r.copy(key)}}
 	}
 	return nil
 }
 
-// sample finds a witness that is not of this request: any document of the collection. Nobody holds
-// its lease, so the sink must have versions. What a search names may have changed or gone since. So
-// it is read back.
+// sample finds a witness outside this request: any document of the collection. This turn does
+// not hold its lease, so the sink must have versions. The document that a search returns may
+// have changed or been deleted since, so it is read back.
 func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []witness {
 	sampler, ok := t.h.Sink.(sink.Sampler)
 	if !ok || !t.h.Config.Versions(t.h.SinkName) {
@@ -213,23 +214,23 @@ func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []
 	return t.testify(c, r.Doc, -1, r)
 }
 
-// errPanic stands for what a sink's client did not return.
+// errPanic replaces the error when the sink's client panics.
 var errPanic = errors.New("a panic of the sink's client")
 
-// stored is a document that was read back, or why not.
+// stored is a document that was read back, or the reason why it was not.
 type stored struct {
 	sink.Stored
 	err error
 }
 
-// copy is the op that writes the document as it is.
+// copy returns the op that writes the document unchanged.
 func (s stored) copy(k shard.OrderKey) sink.Op {
 	return sink.Op{
 		Doc: s.Doc, Kind: shard.Put, Fence: s.Fence, Key: k, Version: s.Version, At: s.Indexed, Document: s.Document,
 	}
 }
 
-// readBack reads a document. One that is gone is nothing to ask with, as one that is denied.
+// readBack reads a document. A deleted document counts as denied: neither can be used to ask.
 func readBack(ctx context.Context, reader copies, doc shard.DocID) (s stored) {
 	var there bool
 	doc = doc.Plain()

@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// refuse answers a put so.
-func refuse(kind sink.OutcomeKind) memory.Answer {
-	return memory.Answer{Outcome: sink.Outcome{
+// refuse answers a put with this kind.
+func refuse(kind sink.OutcomeKind) memorysink.Answer {
+	return memorysink.Answer{Outcome: sink.Outcome{
 		Kind: kind, Status: 400, Apart: true, Reason: "illegal_argument_exception",
 	}}
 }
 
-// reading is a sink whose copies cannot be read.
+// reading is a sink whose documents cannot be read back.
 type reading struct {
 	sink.Sink
 	err error
@@ -31,7 +31,8 @@ func (r reading) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
 	return sink.Stored{}, false, r.err
 }
 
-// What is refused is the document's fault only where the index takes what it took before.
+// A refusal is the document's fault only if the index accepts a document that it accepted
+// before.
 func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	everything := func(sink.Op) bool { return true }
 	version2 := func(op sink.Op) bool { return op.Version == "2" }
@@ -43,8 +44,8 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 		cfg     func(*config.Config)
 		before  []string // versions 1 that are committed
 		events  []string
-		change  func(b *bench) // after the committed ones
-		dead    int            // of the events, at once
+		change  func(b *bench) // after the commits
+		dead    int            // events that become dead letters at once
 		config  int            // alarms
 		open    int            // openings of the circuit
 		asked   int64          // requests of the turn
@@ -108,7 +109,7 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 				if tt.change != nil {
 					tt.change(b)
 				}
-				b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+				b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
 					answer := refuse(tt.kind)
 					answer.Outcome.Apart = !tt.whole
 					return answer, op.Kind == shard.Put && tt.refused(op)
@@ -147,7 +148,7 @@ func TestWhatCannotBeReadBackIsNamedByItsRow(t *testing.T) {
 		b.fly(b.hold(put("a", 1)), 2)
 		time.Sleep(time.Minute)
 		b.through = func(s sink.Sink) sink.Sink { return reading{s, errors.New("reset")} }
-		b.sink.SetRule(func(sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), true })
+		b.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), true })
 		b.turn(b.hold(put("a", 2)))
 		if n := b.Notes.Of(journal.CallFailed); len(n) != 1 || n[0].Doc != doc("a").In("search") {
 			b.Errorf("notes %+v, want one of %s", n, doc("a").In("search"))
@@ -155,7 +156,7 @@ func TestWhatCannotBeReadBackIsNamedByItsRow(t *testing.T) {
 	})
 }
 
-// A turn asks one question: a collection that is refused in a later request waits for the next
+// A turn asks one question. A collection that is refused in a later request waits for the next
 // turn.
 func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
 	other := func(body string) string { return body[:len(body)-1] + `,"collection":"other"}` }
@@ -167,9 +168,9 @@ func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		s := b.hold(put("a", 2), other(put("a", 2)))
 		for _, d := range []shard.DocID{doc("a"), "other#a"} {
-			b.Change(d, func(r *shard.Row) { r.Attempts = 3 }) // a request of its own
+			b.Change(d, func(r *shard.Row) { r.Attempts = 3 }) // sent in a separate request
 		}
-		b.sink.SetRule(func(sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), true })
+		b.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), true })
 		before := b.sink.Counts().Requests
 		b.turn(s)
 		b.requests(before+3, "two, and one question")
@@ -177,15 +178,17 @@ func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
 	})
 }
 
-// The copy has no answer: whose fault it is stays open. The lease of the document that was copied
-// stays too, because a sink without versions may still apply it.
+// If the copy gets no answer, the fault stays open. The lease of the copied document stays too,
+// because a sink without versions may still apply the copy.
 func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {
 	stage{noVers: true}.play(t, func(b *bench) {
 		b.fly(b.hold(put("a", 1)), 2)
 		time.Sleep(time.Minute)
-		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
 			if op.Version == "1" && op.Doc == doc("a") {
-				return memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503, Reason: "time-out"}}, true
+				return memorysink.Answer{
+					Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503, Reason: "time-out"},
+				}, true
 			}
 			return refuse(sink.Rejected), true
 		})
@@ -201,8 +204,8 @@ func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {
 	})
 }
 
-// A thousand hostile documents, new ones and updates of good ones, cost one question a turn, and
-// never open the circuit.
+// A thousand hostile documents, new ones and updates, cost one question per turn and never open
+// the circuit.
 func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		const n = 500
@@ -213,7 +216,7 @@ func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
 		}
 		b.fly(b.hold(good...), 3)
 		time.Sleep(time.Minute)
-		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
+		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
 		before := b.sink.Counts().Requests
 		b.fly(b.hold(bad...), 1)
 		b.requests(before+2, "one request, and one question")
@@ -224,15 +227,16 @@ func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
 	})
 }
 
-// Where all documents are new, a sink with versions is asked with another one of the collection.
-// Without versions nobody may write that one without its lease, and the engine's word stands.
+// If all documents are new, a sink with versions is asked with another document of the
+// collection. Without versions that document must not be written without its lease, so the
+// refusal is believed.
 func TestNewDocumentsAreJudgedByAnotherOne(t *testing.T) {
 	for versions, dead := range map[bool]int{true: 0, false: 1} {
 		t.Run(fmt.Sprint("versions ", versions), func(t *testing.T) {
 			stage{noVers: !versions}.play(t, func(b *bench) {
 				b.fly(b.hold(put("other", 1)), 2)
 				time.Sleep(time.Minute)
-				b.sink.SetRule(func(sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), true })
+				b.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), true })
 				s := b.turn(b.hold(put("new", 1)))
 				b.Noted(journal.DeadLettered, dead)
 				b.Noted(journal.SinkConfiguration, 1-dead)
@@ -249,7 +253,7 @@ func TestNewDocumentsAreJudgedByAnotherOne(t *testing.T) {
 	}
 }
 
-// The copy of another document overtakes nothing: what was deleted or written since stays.
+// The copy of another document overwrites nothing: a delete or write in the meantime stays.
 func TestASampleThatIsOutOfDateChangesNothing(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.fly(b.hold(put("other", 1)), 2)
@@ -258,15 +262,17 @@ func TestASampleThatIsOutOfDateChangesNothing(t *testing.T) {
 			gone := sink.Op{Doc: doc("other"), Kind: shard.Delete, Fence: shard.Fence(now())}
 			return meanwhile{b.sink, func() { s.Write(b.Context(), []sink.Op{gone}) }}
 		}
-		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Doc == doc("new") })
+		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
+			return refuse(sink.Rejected), op.Doc == doc("new")
+		})
 		b.delivers(b.hold(put("new", 1)), 3, "other", "")
-		b.Noted(journal.DeadLettered, 1) // the sink knows something newer of the other: it works
+		b.Noted(journal.DeadLettered, 1) // the sink has a newer version of the other, so it works
 	})
 }
 
-// meanwhile does something between the read and the write of a copy.
+// meanwhile calls do between the read and the write of a copy.
 type meanwhile struct {
-	*memory.Sink
+	*memorysink.Sink
 	do func()
 }
 
@@ -276,8 +282,8 @@ func (m meanwhile) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool,
 	return s, there, err
 }
 
-// partly is an index that keeps no field "vector" in what it gives back, as mappings may say.
-type partly struct{ *memory.Sink }
+// partly is an index that does not return the field "vector", as mappings allow.
+type partly struct{ *memorysink.Sink }
 
 func (p partly) Get(ctx context.Context, d shard.DocID) (sink.Stored, bool, error) {
 	s, there, err := p.Sink.Get(ctx, d)
@@ -285,14 +291,14 @@ func (p partly) Get(ctx context.Context, d shard.DocID) (sink.Stored, bool, erro
 	return s, there, err
 }
 
-// What an index gives back may not be all that it has: the question changes no document.
+// An index may return less than it has. The question must not change a document.
 func TestTheQuestionChangesNoDocument(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.fly(b.hold(put("a", 1)), 2)
 		before, _, _ := b.sink.Get(b.Context(), doc("a"))
 		time.Sleep(time.Minute)
 		b.through = func(sink.Sink) sink.Sink { return partly{b.sink} }
-		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
+		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
 		b.turn(b.hold(put("a", 2)))
 		b.requests(3, "the first version, the second, and the question")
 		b.Noted(journal.DeadLettered, 1)
@@ -302,14 +308,16 @@ func TestTheQuestionChangesNoDocument(t *testing.T) {
 	})
 }
 
-// Nobody could be asked about the first request of the turn, and somebody can about the second.
+// The first request of the turn has no document to ask with, and the second has one.
 func TestAWitnessOfALaterRequestIsAsked(t *testing.T) {
 	stage{noVers: true}.play(t, func(b *bench) {
 		b.fly(b.hold(put("a", 1)), 2)
 		time.Sleep(time.Minute)
-		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Kind == shard.Put })
+		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
+			return refuse(sink.Rejected), op.Kind == shard.Put
+		})
 		s := b.hold(put("new", 1), put("a", 2))
-		b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 }) // it goes alone, after the other one
+		b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 }) // it is sent alone, after the other one
 		b.turn(s)
 		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Doc != doc("new") {
 			b.Errorf("dead letters %+v, want the one about which nobody could be asked", l)

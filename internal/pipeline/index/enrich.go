@@ -8,20 +8,21 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
 // Documents of some collections are enriched between their claim and their write: a service adds
-// fields to them (docs/enrich.md). Nothing was asked of the sink by then. So whatever goes wrong
-// ends in RELEASE or REJECT, which the protocol has, and no outcome is ever unknown.
+// fields to them (docs/enrich.md). The sink has not been asked for anything by then. So every
+// failure ends in RELEASE or REJECT, and no outcome is ever unknown.
 
-// enrichFailed begins the last error of a row whose document a service failed on. It is then under
-// suspicion itself: the next failure of it alone says nothing of the service.
+// enrichFailed starts the last error of a row if a service failed on its document. The document
+// is then suspected: if the service fails on it alone again, that says nothing about the
+// service.
 const enrichFailed = "enrich failed: "
 
 // shortestAsk is the least time for which a request to a service is worth starting.
@@ -35,12 +36,12 @@ type enricher struct {
 	caller     enrich.Caller
 	inputs     enrich.Inputs
 
-	read    bool         // its health
-	probing shard.Micros // this turn is the one prober, until then; 0 for not
+	read    bool         // its health row was read
+	probing shard.Micros // until when this turn is the one prober; 0 if it is not
 	rounds  int
 }
 
-// enricherOf returns the service for a document, nil for none.
+// enricherOf returns the service for a document, nil if it needs none.
 func (t *turn) enricherOf(d *document) *enricher {
 	c := d.id.Collection()
 	set := t.h.Config.EnrichFor(c)
@@ -49,7 +50,7 @@ func (t *turn) enricherOf(d *document) *enricher {
 	}
 	e := t.enrichers[c]
 	if e == nil {
-		inputs, _ := enrich.ParseInputs(set.Inputs) // the settings were held to the pattern of pointers
+		inputs, _ := enrich.ParseInputs(set.Inputs) // Validate has checked the pointers
 		e = &enricher{
 			service:    service{kind: "enricher", name: enrich.HealthName(c)},
 			collection: c, set: set, caller: t.h.Enrichers[c], inputs: inputs,
@@ -59,9 +60,9 @@ func (t *turn) enricherOf(d *document) *enricher {
 	return e
 }
 
-// enrichable cuts off what may be claimed now: no more than can be enriched and written in this
-// invocation, and of one collection that is enriched. Where its service is away or has no room the
-// documents wait, unclaimed. later is for the next round.
+// enrichable returns the documents that may be claimed now: no more than can be enriched and
+// written in this invocation, and of at most one collection with a service. If that service is
+// away or busy, the documents wait unclaimed. later is for the next round.
 func (t *turn) enrichable(ctx context.Context, docs []*document) (ready, later []*document) {
 	var first *enricher
 	var waiting []*document
@@ -87,7 +88,7 @@ func (t *turn) enrichable(ctx context.Context, docs []*document) (ready, later [
 		}
 		return ready, later
 	}
-	if first.probing != 0 { // another one each time, and rather one that it has not failed on
+	if first.probing != 0 { // another document each time, if possible one that the service has not failed on
 		i := t.state.Turn % len(waiting)
 		if fresh := slices.IndexFunc(waiting, func(d *document) bool { return !suspected(d) }); fresh >= 0 {
 			i = fresh
@@ -97,24 +98,36 @@ func (t *turn) enrichable(ctx context.Context, docs []*document) (ready, later [
 	return append(ready, waiting[:n]...), append(later, waiting[n:]...)
 }
 
-// isAway reports whether nothing is to wait for a service in a flight.
+// isAway reports whether a service is away, so that documents must not wait for it in a flight.
 func (t *turn) isAway(e *enricher) bool {
 	return e.circuit == shard.CircuitOpen && t.h.Config.Retry.Away(e.row, t.now())
 }
 
-// awaitsEnricher reports whether the flight ends because all that it holds waits for services that
-// are away for long. Its messages come back, and the first of them probes.
-func (t *turn) awaitsEnricher() bool {
-	return !slices.ContainsFunc(t.docs, func(d *document) bool { return d.newest() != nil && !d.away })
+// awaitsEnricher returns the service that the flight ends for, nil if it goes on. The flight
+// ends if all of its documents wait for services that are away. Its messages return when the
+// first of these services may be back. One of their documents is then the probe.
+func (t *turn) awaitsEnricher() (first *enricher) {
+	for _, d := range t.docs {
+		if d.newest() == nil {
+			continue
+		}
+		if !d.away {
+			return nil
+		}
+		if e := t.enricherOf(d); e != nil && (first == nil || e.row.OpenUntil < first.row.OpenUntil) {
+			first = e
+		}
+	}
+	return first
 }
 
 func suspected(d *document) bool { return strings.HasPrefix(d.row.LastError, enrichFailed) }
 
-// enrichRoom is how many of so many documents a service may be asked about now. 0 comes with when
-// to try again, and why not now.
+// enrichRoom returns how many of the documents a service may be asked about now. If n is 0,
+// until says when to try again and why gives the reason.
 func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n int, until shard.Micros, why string) {
-	// The first round has the time that synth has checked. A later one begins where a request still
-	// has all of its own.
+	// The first round has enough time, which synth has checked. A later one starts only if a
+	// request still has its whole time-out.
 	if e.rounds > 0 && t.enrichWindow() < e.set.Timeout {
 		return 0, t.now(), "no time is left to enrich it"
 	}
@@ -143,20 +156,21 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 	return n, 0, ""
 }
 
-// payEnricher takes the next time of a budget and waits for it. Where too much is handed out ahead,
-// it returns how much.
+// payEnricher takes the next time of a service's budget and waits for it. If too much is taken
+// ahead, it returns how much.
 func (t *turn) payEnricher(ctx context.Context, e *enricher, long time.Duration) time.Duration {
 	end, ok := t.spend(ctx, &e.service, long, slotNear)
 	if !ok {
 		return max(shard.Ahead(e.row, t.now()), slotNear)
 	}
-	// An invocation that ends here loses its time, nothing else.
+	// If the invocation ends here, only this time is lost.
 	_ = t.h.Clock.Sleep(ctx, end.Add(-long).Sub(t.now()))
 	return 0
 }
 
-// size is how many documents a request has, and atOnce how many requests are under way. A service
-// that was late gets one request, of what its pace allows within the time-out.
+// size returns how many documents a request has, and atOnce how many requests run in parallel. A
+// service that was late gets one request at a time, as large as its pace allows within the
+// time-out.
 func (e *enricher) size(now shard.Micros) (size, atOnce int) {
 	if pace := shard.Pace(e.row, now); pace > 0 {
 		return min(max(int(shard.Worth(e.set.Timeout, pace)), 1), e.set.Batch), 1
@@ -164,7 +178,8 @@ func (e *enricher) size(now shard.Micros) (size, atOnce int) {
 	return e.set.Batch, e.set.MaxConcurrency
 }
 
-// enrichWindow is how long the enrichment of what comes next may take: the rest is for the sink.
+// enrichWindow returns how long the next enrichment may take. The rest of the time is for the
+// sink.
 func (t *turn) enrichWindow() time.Duration {
 	left := t.remaining() - sinkMargin
 	return max(left-t.h.Config.Index.SinkDeadline, left/2)
@@ -176,13 +191,13 @@ type asked struct {
 	plain  []byte
 	inputs []byte
 	enrich.Outcome
-	after  time.Duration // how long the service wants to be left alone
-	failed bool          // its request had no answer
+	after  time.Duration // how long the service asked to wait
+	failed bool          // its request was not answered
 	cut    bool          // this turn had no time for it, or not enough
-	blame  bool          // it was alone in its request, and it is what the service fails on
+	blame  bool          // it was alone in its request, and the service fails on it
 }
 
-// late ends the question about a document for which the time has run out: nobody is to blame.
+// late ends the question about a document because its time is over. Neither side is to blame.
 func (a *asked) late() {
 	a.Outcome, a.after, a.failed, a.cut = enrich.Outcome{
 		Kind:   enrich.Throttled,
@@ -190,8 +205,8 @@ func (a *asked) late() {
 	}, 0, false, true
 }
 
-// enrich adds the fields of the collections' services to claimed documents, and returns what can be
-// written. The others give their leases back.
+// enrich adds the services' fields to claimed documents. It returns the documents that can be
+// written. The leases of the others are released.
 func (t *turn) enrich(ctx context.Context, docs []*document) (ready []*document) {
 	var e *enricher
 	var all []*asked
@@ -206,11 +221,11 @@ func (t *turn) enrich(ctx context.Context, docs []*document) (ready []*document)
 		if fault == nil {
 			a.inputs = of.inputs.Of(plain)
 		}
-		if a.inputs == nil { // nothing to ask about; or the sink says what is wrong with it
+		if a.inputs == nil { // no inputs; or the body is invalid, and the sink will say why
 			ready = append(ready, d)
 			continue
 		}
-		e = of // enrichable lets documents of one collection through
+		e = of // enrichable returns documents of one collection only
 		all = append(all, a)
 	}
 	if len(all) == 0 {
@@ -229,7 +244,7 @@ func (t *turn) enrich(ctx context.Context, docs []*document) (ready []*document)
 	return ready
 }
 
-// merge puts the fields into the document. One that cannot have them has failed.
+// merge puts the fields into the document. If they do not fit, its enrichment has failed.
 func (t *turn) merge(e *enricher, a *asked) {
 	if a.Kind != enrich.Enriched {
 		return
@@ -248,7 +263,7 @@ func (t *turn) merge(e *enricher, a *asked) {
 	}
 }
 
-// unenriched ends the claim of a document without its fields. The sink was not asked for anything.
+// unenriched ends the claim of a document without its fields. Nothing was sent to the sink.
 func (t *turn) unenriched(ctx context.Context, e *enricher, a *asked) func() {
 	refused := a.Kind == enrich.Failed || a.blame
 	switch {
@@ -268,17 +283,18 @@ func (t *turn) unenriched(ctx context.Context, e *enricher, a *asked) func() {
 	return t.release(ctx, a.d, why, after, refused)
 }
 
-// tally is what the requests of one round brought.
+// tally counts the answers of one round.
 type tally struct {
 	served, throttled int           // documents
-	after             time.Duration // what the service asked for
+	after             time.Duration // how long the service asked to wait
 	answered          bool          // a request was answered, whatever the answer
-	down              bool          // a request had no answer, and not because of a document under suspicion
+	down              bool          // a request had no answer, and no suspected document was the cause
 }
 
-// askEnricher fills in the outcomes. A request that the service fails on is tried once more in
-// halves: a document that it cannot take is found, and the others go. Where it has answered nothing
-// at all only one request is. A service that is down is not to be asked often.
+// askEnricher fills in the outcomes. If the service fails on a request, its halves are tried, so
+// that one bad document is found and the others are enriched. If the service has answered
+// nothing yet, only one failed request is halved: a service that is down must not be asked
+// often.
 func (t *turn) askEnricher(ctx context.Context, e *enricher, all []*asked) {
 	end := t.h.Clock.Now().Add(t.enrichWindow())
 	var n tally
@@ -292,9 +308,9 @@ func (t *turn) askEnricher(ctx context.Context, e *enricher, all []*asked) {
 	t.judgeEnricher(ctx, e, n)
 }
 
-// count takes in the answers of one wave of requests, and returns the halves to be asked next.
+// count handles the answers of one wave of requests. It returns the halves to ask next.
 func (t *turn) count(e *enricher, groups [][]*asked, failures []*enrich.Failure, n *tally) (halves [][]*asked) {
-	wave := false // something was answered in it
+	wave := false // a request of this wave was answered
 	var failed [][]*asked
 	for i, g := range groups {
 		f := failures[i]
@@ -333,13 +349,13 @@ func (t *turn) count(e *enricher, groups [][]*asked, failures []*enrich.Failure,
 		case half > 0 || !suspected(g[0].d) || e.probing != 0:
 			n.down = true
 		}
-		// The service answers others, now or when it failed on this one before.
+		// The service answered other documents, now or when it failed on this one before.
 		g[0].blame = half == 0 && (wave || g[0].d.row.Refusals > 0)
 	}
 	return halves
 }
 
-// groupAsked makes requests: as many documents as the settings allow, and not too many bytes.
+// groupAsked splits documents into requests, bounded by the batch size and by bytes.
 func groupAsked(all []*asked, batch int) (groups [][]*asked) {
 	size := 0
 	for i, a := range all {
@@ -353,8 +369,8 @@ func groupAsked(all []*asked, batch int) (groups [][]*asked) {
 	return groups
 }
 
-// askGroup is one request. It returns why it had no answer. A request that this turn has cut short
-// says nothing of the service.
+// askGroup sends one request and returns why it had no answer. If this turn cut the request
+// short, that says nothing about the service.
 func (t *turn) askGroup(ctx context.Context, e *enricher, g []*asked, end time.Time) *enrich.Failure {
 	limit := min(e.set.Timeout, end.Sub(t.h.Clock.Now()))
 	if limit < shortestAsk {
@@ -399,7 +415,8 @@ func (t *turn) askGroup(ctx context.Context, e *enricher, g []*asked, end time.T
 	return failure
 }
 
-// judgeEnricher tells the other flights how the service is, as judgeHealth does of the sink.
+// judgeEnricher updates the service's health row for the other flights, as judgeHealth does for
+// the sink.
 func (t *turn) judgeEnricher(ctx context.Context, e *enricher, n tally) {
 	switch pace := shard.Pace(e.row, t.now()); {
 	case n.throttled > 0 && n.served == 0 && (n.after > 0 || e.probing != 0 || pace > 0 && pace <= shard.TripPace),
@@ -413,16 +430,16 @@ func (t *turn) judgeEnricher(ctx context.Context, e *enricher, n tally) {
 	}
 }
 
-// tripEnricher keeps all flights from asking for a while, longer at each level.
+// tripEnricher opens the service's circuit for all flights, longer at each level.
 func (t *turn) tripEnricher(ctx context.Context, e *enricher, after time.Duration) {
-	level, until := t.opening(&e.service, after)
+	level, until := t.opening(&e.service, t.now(), after)
 	e.circuit, e.next, e.probing = shard.CircuitOpen, until+1, 0
 	if t.open(ctx, &e.service, level, until) {
 		t.note(journal.Note{
 			Step: journal.EnrichAway, Count: int(level), Until: until.Time(), Detail: string(e.collection),
 		})
 	}
-	if other := e.row.OpenUntil; other > t.now() && !shard.Absurd(other, t.now()) { // of whoever was first
+	if other := e.row.OpenUntil; other > t.now() && !shard.Absurd(other, t.now()) { // another flight was first
 		e.next = other + 1
 	}
 }

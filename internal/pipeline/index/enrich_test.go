@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // service is an enricher of a test: it answers each document by itself, in order.
@@ -71,7 +71,7 @@ func (s *service) answer(ids []string) string {
 	return `{"documents":[` + strings.Join(items, ",") + `]}`
 }
 
-// enriched gives the collection content an enricher.
+// enriched configures an enricher for the collection content.
 func enriched(c *config.Config) {
 	c.Collections = map[string]config.Collection{"content": {Enrich: &config.Enrich{
 		Kind: config.EnrichHTTP, URL: "https://enrich.example.org/", Inputs: []string{"/title"},
@@ -79,7 +79,7 @@ func enriched(c *config.Config) {
 	c.Complete()
 }
 
-// titled is a put with a document of one title.
+// titled returns a put of a document with that title.
 func titled(id string, version int) string {
 	return fmt.Sprintf(
 		`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"T %s %d"}}`,
@@ -99,7 +99,7 @@ func (b *bench) lands(s flight.State, most int) {
 			if b.live.Counts().Total() == 0 {
 				return
 			}
-			time.Sleep(5 * time.Minute) // they wait in the queue alone, for four minutes at most
+			time.Sleep(5 * time.Minute) // they wait only in the queue, for at most four minutes
 			s = b.receive(flight.Live)
 			legs = len(b.launched.list)
 		}
@@ -157,7 +157,7 @@ func TestAnUnchangedDocumentIsNotEnriched(t *testing.T) {
 	})
 }
 
-// The same holds for what is loaded under the lease.
+// The same for a document that is loaded under the lease.
 func TestAnUnchangedPayloadIsNotEnriched(t *testing.T) {
 	stage{cfg: func(c *config.Config) { keeps(c); enriched(c) }}.play(t, func(b *bench) {
 		b.objects(func(string) ([]byte, error) { return []byte(`{"title":"T"}`), nil })
@@ -191,7 +191,7 @@ func TestWhatTheServiceNeedNotSeeIsWrittenAsItIs(t *testing.T) {
 	})
 }
 
-// Each answer has a defined outcome, and one document's trouble is not another one's.
+// Each answer has a defined outcome, and the failure of one document does not affect another.
 func TestWhatBecomesOfEachAnswer(t *testing.T) {
 	type row struct {
 		item    string // for the document bad
@@ -247,8 +247,8 @@ func TestWhatBecomesOfEachAnswer(t *testing.T) {
 	})
 }
 
-// Whatever a service does to a whole request: no document dies of it, or has an unknown outcome.
-// All are written when it is back.
+// Whatever a service answers to a whole request, no document becomes a dead letter or has an
+// unknown outcome. All are written when the service is back.
 func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 	usecasetest.Table(t, stage{cfg: enriched}.play, map[string]func([]string) (string, error){
 		"down":        func([]string) (string, error) { return "", &enrich.Failure{Reason: "it cannot be connected to"} },
@@ -296,8 +296,8 @@ func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 	})
 }
 
-// While a service is away for long nothing waits in flights, which hold a bounded number of
-// messages. They wait in the queue, and are written when it is back.
+// While a service is away, no message waits in a flight, because flights hold a bounded number
+// of messages. The messages wait in the queue and are written when the service is back.
 func TestWhileAServiceIsAwayMessagesWaitInTheQueue(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		back := false
@@ -327,8 +327,8 @@ func TestWhileAServiceIsAwayMessagesWaitInTheQueue(t *testing.T) {
 	})
 }
 
-// A document on which the service always fails is found, and ends; the others of its requests are
-// written in the first turn.
+// A document that the service always fails on is found and becomes a dead letter. The other
+// documents of its requests are written in the first turn.
 func TestOnePoisonousDocumentStarvesNobody(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		svc := &service{whole: func(ids []string) (string, error) {
@@ -388,8 +388,7 @@ func TestATurnClaimsOnlyWhatItCanEnrichAndWrite(t *testing.T) {
 	})
 }
 
-// A service that is slower than its time-out costs leases that are given back, never an unknown
-// outcome; fewer documents at a time may go.
+// A service that exceeds its time-out costs released leases, never an unknown outcome.
 func TestASlowServiceIsNotAnUnknownOutcome(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		b.enricher = &service{took: 2 * time.Second}
@@ -406,7 +405,7 @@ func TestASlowServiceIsNotAnUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A service that needs longer for a full request than it may take gets fewer documents at a time.
+// A service that is too slow for a full request gets fewer documents at a time.
 func TestASlowServiceGetsFewerDocumentsAtATime(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		svc := &service{each: 200 * time.Millisecond}
@@ -423,7 +422,8 @@ func TestASlowServiceGetsFewerDocumentsAtATime(t *testing.T) {
 	})
 }
 
-// A service that throttles gets what it takes: the pace is shared, nothing is claimed beyond it.
+// A service that throttles gets what it accepts: the pace is shared, and nothing beyond it is
+// claimed.
 func TestAServiceThatThrottlesIsAskedLess(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		room, last := 10.0, time.Now()
@@ -449,6 +449,6 @@ func TestAServiceThatThrottlesIsAskedLess(t *testing.T) {
 		if r := b.Row(doc("d1")); r.Refusals != 0 {
 			b.Errorf("row %+v, want no refusal", r)
 		}
-		b.Noted(journal.Slowed, 0) // that is the sink
+		b.Noted(journal.Slowed, 0) // Slowed is about the sink
 	})
 }

@@ -9,28 +9,28 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
-// notLoaded begins the last error of a row whose payload could not be loaded.
+// notLoaded starts the last error of a row whose payload could not be loaded.
 const notLoaded = "payload: "
 
-// The longest that a document waits before it is loaded again: one that should be there, and one
-// whose source shows nothing.
+// The longest wait before a payload is loaded again: mostPatience if it should exist,
+// mostIfMissing if its source does not show it.
 const (
 	mostPatience  = 4 * time.Minute
 	mostIfMissing = 15 * time.Minute
 )
 
-// origin is where payloads by reference come from, as one turn knows it: a source with the setting
-// fetch, or the places that messages refer to.
+// origin is one place that payloads by reference are loaded from, as this turn knows it: a
+// source with the setting fetch, or all places that messages refer to.
 type origin struct {
-	away     string        // why nothing of it can be loaded in this turn, "" where it can
-	after    time.Duration // what it asked to wait
+	away     string        // why it cannot be loaded from in this turn, "" if it can
+	after    time.Duration // how long it asked to wait
 	answered bool          // it has answered in this turn
 	took     time.Duration // how long its last answers took together
 }
@@ -44,8 +44,8 @@ func (t *turn) origin(d *document) *origin {
 	return o
 }
 
-// mayLoad reports whether a document may be claimed now. There must be time to load it, and to
-// begin to write it. An origin that failed before is asked for one document first.
+// mayLoad reports whether a document may be claimed now: there must be time to load it and to
+// start its write. An origin that failed before first gets a request for one document.
 func (t *turn) mayLoad(d *document, probes map[*origin]bool) bool {
 	o := t.origin(d)
 	if left := t.remaining() - sinkMargin; o.took > left/2 || o.took*3/2+leastWrite >= left {
@@ -59,11 +59,12 @@ func (t *turn) mayLoad(d *document, probes map[*origin]bool) bool {
 	return !asked
 }
 
-// fetch loads the payloads of claimed documents that are references, and returns what can be
-// written.
-// What a reference shows may change. So no claim of another invocation may lie between its load and
-// its write: an older content could follow a newer one. What cannot be loaded now gives its lease
-// back without a refusal, because nothing was asked of the sink.
+// fetch loads the payloads of claimed documents that are references. It returns the documents
+// that can be written.
+//
+// The content behind a reference may change. So no claim of another invocation may lie between
+// load and write: older content could overwrite newer content. If a payload cannot be loaded
+// now, its lease is released without counting a refusal, because the sink was not asked.
 func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) {
 	t.loadReferences(ctx, docs)
 	ready, unloaded := split(docs, func(d *document) bool {
@@ -80,7 +81,7 @@ func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) 
 	return ready
 }
 
-// noteFetched tells what a source answered that has the setting fetch.
+// noteFetched notes the answer of a source that has the setting fetch.
 func (t *turn) noteFetched(d *document) {
 	if d.reference == nil || d.reference.Fetch == "" {
 		return
@@ -92,7 +93,7 @@ func (t *turn) noteFetched(d *document) {
 	t.note(n)
 }
 
-// loadReferences loads what the documents refer to, in half of the time that is left: the other
+// loadReferences loads the references of the documents in half of the remaining time. The other
 // half is for the sink.
 func (t *turn) loadReferences(ctx context.Context, docs []*document) {
 	docs = slices.DeleteFunc(slices.Clone(docs), func(d *document) bool { return d.reference == nil })
@@ -114,8 +115,8 @@ func (t *turn) loadReferences(ctx context.Context, docs []*document) {
 	}
 }
 
-// unavailable is what a source says of itself, why where it is about one payload alone; and how
-// long it wants to be left alone.
+// unavailable returns the problem that a source reports about itself, and how long it asks to
+// wait. If the error is about one payload only, it returns the given why.
 func unavailable(err error, why string) (string, time.Duration) {
 	var source *source.Unavailable
 	if errors.As(err, &source) {
@@ -124,8 +125,8 @@ func unavailable(err error, why string) (string, time.Duration) {
 	return why, 0
 }
 
-// judgeOrigins finds the origins of which nothing could be loaded, or that ask for patience: the
-// other documents of this turn keep their rows' writes, and the origin its peace.
+// judgeOrigins marks the origins as away that loaded nothing or asked for a wait. The other
+// documents of this turn are then not claimed for them.
 func (t *turn) judgeOrigins(docs []*document, errs []error, took time.Duration) {
 	answered := map[*origin]bool{}
 	for i, d := range docs {
@@ -147,7 +148,7 @@ func (t *turn) judgeOrigins(docs []*document, errs []error, took time.Duration) 
 	}
 }
 
-// loadReference returns why the payload cannot be loaded now.
+// loadReference loads one payload. It returns an error if the payload cannot be loaded now.
 func (t *turn) loadReference(ctx context.Context, d *document) error {
 	e := d.newest()
 	data, err := t.loadFrom(ctx, d.reference)
@@ -174,8 +175,8 @@ func (t *turn) loadFrom(ctx context.Context, ev *event.Event) ([]byte, error) {
 	return t.h.Payloads.Load(ctx, ev.DataRef)
 }
 
-// notThere is a document that its origin does not show. One that was removed after this event has a
-// delete on its way, which supersedes it. A replica that lags has not heard of a new one yet.
+// notThere handles a document that its origin does not show. If it was removed after this event,
+// a delete is on its way and supersedes the event. If it is new, a replica may lag.
 func (t *turn) notThere(d *document, fault *event.Invalid) {
 	e, missing := d.newest(), source.MissingDeadLetter
 	if f := t.h.Config.Sources[d.reference.Fetch].Fetch; f != nil {
@@ -183,18 +184,19 @@ func (t *turn) notThere(d *document, fault *event.Invalid) {
 	}
 	switch waited := t.now() >= e.Admitted.Add(t.h.Config.Payload.MissingWait); {
 	case !waited || missing == source.MissingWait:
-		// The delete has a flight of its own, so nobody waits for these tries: they are few.
+		// The delete has its own flight and does not wait for these tries. So a few tries are
+		// enough.
 		d.unloaded = notLoaded + "it is not there: a delete may be on its way"
 		d.loadAfter = t.patience(d, mostIfMissing)
 	case missing == source.MissingDelete:
-		// What is newer than this event supersedes the delete, as it would the event.
+		// A newer event supersedes this delete, as it would the put.
 		e.Op, d.body = shard.Delete, nil
 	default:
 		d.fault, d.faultFor = fault.Detail(), deadletter.Payload
 	}
 }
 
-// stale is a document of which a replica shows an older state than the event's.
+// stale handles a document whose replica shows an older state than the event.
 func (t *turn) stale(d *document, fault *event.Invalid) {
 	e := d.newest()
 	sent := t.message(e).Sent
@@ -206,13 +208,13 @@ func (t *turn) stale(d *document, fault *event.Invalid) {
 	d.loadAfter = t.patience(d, mostPatience)
 }
 
-// patience is how long a document waits at least before it is loaded again: half of the time that
-// it has waited already, so that nobody is asked often for long.
+// patience returns the shortest wait before a document is loaded again: half of the time that it
+// has waited already. So an origin is not asked often for long.
 func (t *turn) patience(d *document, most time.Duration) time.Duration {
 	return min(t.now().Sub(d.newest().Admitted)/2, most)
 }
 
-// tried reports whether a document of the flight could not be loaded when it was tried last.
+// tried reports whether the last try to load a document of the flight failed.
 func (t *turn) tried() bool {
 	return slices.ContainsFunc(t.docs, func(d *document) bool { return strings.HasPrefix(d.row.LastError, notLoaded) })
 }

@@ -11,11 +11,11 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -23,7 +23,7 @@ import (
 type cms struct {
 	mu     sync.Mutex
 	loads  []string
-	now    int // loads under way
+	now    int // loads in progress
 	most   int
 	takes  time.Duration
 	answer func(ref string) ([]byte, error)
@@ -54,7 +54,7 @@ func (c *cms) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
 
 const cmsURL = "https://cms.example.org/"
 
-// pulling makes the default source one that documents are fetched from.
+// pulling configures the default source to fetch its documents.
 func pulling(change func(*config.Config, *source.Fetch)) stage {
 	return stage{cfg: func(c *config.Config) {
 		s := c.Sources["native"]
@@ -122,8 +122,8 @@ func TestAnAnswerThatIsNewerThanItsEventIsWritten(t *testing.T) {
 	})
 }
 
-// A replica lags: what it shows is not written, and not counted against the document or the sink.
-// A source under maintenance may answer 200 with JSON that is not one of its documents.
+// A replica lags: its old state is not written, and not counted against the document or the
+// sink. A source under maintenance may answer 200 with JSON that is none of its documents.
 func TestAPageForMaintenanceIsWaitedOut(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		page := `{"status":"maintenance"}`
@@ -153,7 +153,7 @@ func TestAnAnswerThatIsOlderThanItsEventIsWaitedOut(t *testing.T) {
 		version = 2
 		b.fly(s, 1)
 		b.shows("a", `{"v":2}`)
-		if len(c.loads) != 1+1+1+1+1 { // b is fetched, too
+		if len(c.loads) != 1+1+1+1+1 { // b is fetched too
 			b.Errorf("loaded %q", c.loads)
 		}
 		b.Noted(journal.Fetched, 3)
@@ -214,8 +214,8 @@ func TestAStaleSourceEndsAtTheDeadDeadline(t *testing.T) {
 	})
 }
 
-// The source is down: nothing is written, nothing is dead, and it is asked for one document of the
-// flight at a time until it answers again.
+// The source is down: nothing is written and nothing becomes a dead letter. The source is asked
+// for one document of the flight at a time until it answers again.
 func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		version, down := 1, true
@@ -236,7 +236,7 @@ func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 		}
 		before := len(c.loads)
 		for range 10 {
-			if s = b.turn(s); s.Done { // it goes on as a new execution
+			if s = b.turn(s); s.Done { // it continues in a new execution
 				s = b.launched.list[len(b.launched.list)-1]
 			}
 		}
@@ -261,7 +261,7 @@ func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 	})
 }
 
-// A turn claims what it can load and write, and no more: however many documents are due.
+// A turn claims no more documents than it can load and write, however many are due.
 func TestManyDocumentsOfASlowSourceLoseNoLease(t *testing.T) {
 	for _, tt := range []struct {
 		documents int
@@ -402,8 +402,8 @@ func TestADocumentThatCanNeverBeFetchedIsADeadLetter(t *testing.T) {
 	})
 }
 
-// Which document an origin is asked for first changes from turn to turn: one that it never answers
-// for must not stand for all.
+// The document that an origin is asked for first changes from turn to turn. One that it never
+// answers for must not block all.
 func TestADocumentThatIsNeverAnsweredDoesNotStandForItsNeighbour(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		version, down := 1, true

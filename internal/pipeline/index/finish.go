@@ -7,23 +7,27 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// finish ends the turn: the flight is done, waits for its next wake, or goes on in a new execution.
+// finish ends the turn: the flight is done, waits for its next wake, or continues in a new
+// execution.
 func (t *turn) finish(ctx context.Context) flight.State {
-	if t.left.Empty() {
-		return t.end(ctx)
-	}
+	probes := t.probesNext()
 	switch {
+	case probes:
+		t.again(t.sink.next) // its documents may wait longer, for example for a lease to end
+	case t.left.Empty():
+		return t.end(ctx)
 	case t.goesAway():
-		return t.away(ctx, config.AwayText(t.sink.row))
-	case t.awaitsEnricher():
-		return t.away(ctx, "the enricher is away")
+		return t.away(ctx, t.sink.row, config.AwayText(t.sink.row))
+	}
+	if e := t.awaitsEnricher(); e != nil {
+		return t.away(ctx, e.row, "the enricher is away")
 	}
 	if extend, ok := t.leaves(); ok {
 		return t.leave(ctx, extend)
@@ -34,22 +38,22 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	kind := t.nextKind(wake)
 	switch kind {
 	case config.FlightExpress:
-		// an execution that slept longer would be ended before it wakes
+		// an execution that sleeps longer is ended before it wakes
 		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter))
 	case config.FlightStandard:
 		wake = flight.Together(wake, t.coming(), t.window())
 	}
 	next.WakeAt = t.wakeText(wake)
 	wake = shard.MicrosOf(next.Wake()).Add(-t.behind)
-	// An extension reaches to the next wake + 5 s + 2 Ti, never further (design section 7).
+	// An extension lasts until the next wake + 5 s + 2 Ti, never longer (design section 7).
 	t.extend(ctx, wake.Add(flight.TurnLate+2*t.h.Config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
 	if kind != t.kind() {
 		if t.goOn(ctx, next, mayStay) {
 			return finished(next)
 		}
-		next.Leg++                            // its checkpoint may be there: whoever finds one ends
-		if t.kind() == config.FlightExpress { // as long as it lives; then it tries again
+		next.Leg++                            // its checkpoint may exist, and an execution that finds one ends
+		if t.kind() == config.FlightExpress { // until this execution ends; then it tries again
 			end := t.state.Started.Add(t.h.Config.Flight.ContinueAfter - time.Second).Add(-t.behind)
 			next.WakeAt = t.wakeText(min(wake, max(end-1, t.now()+1)))
 		}
@@ -63,38 +67,47 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	return next
 }
 
-// Why a flight goes on in another execution: this one may wait, too, at a higher price; or it ends.
+// Whether this execution must end when a flight continues in another one. If it may stay, it can
+// wait too, at a higher price.
 const (
 	mayStay = false
 	mustGo  = true
 )
 
-// wakeText is a time of ours by the clock of the state machine, which wakes by its own. A flight
-// would not sleep at all until a time that is past for it.
+// wakeText converts a time of our clock to the clock of the state machine, which wakes the
+// flight. For the state machine the time could otherwise be past, and the flight would not sleep
+// at all.
 func (t *turn) wakeText(at shard.Micros) string { return flight.WakeText(at.Add(t.behind).Time()) }
 
-// checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has
-// about a minute left then.
+// checkpointAgain is how long a turn waits if its checkpoint could not be written. The execution
+// then has about a minute left.
 const checkpointAgain = 5 * time.Second
 
-// goesAway reports whether the flight ends because its sink is away for long. The one that opened
-// the circuit stays, and probes.
+// goesAway reports whether the flight ends because its sink is away. The flight that opened the
+// circuit stays and probes.
 func (t *turn) goesAway() bool {
 	now, until := t.now(), t.sink.row.OpenUntil
 	open := (t.tripped || t.sink.circuit == shard.CircuitOpen) && now <= until && t.state.Probes != until
-	paused := t.sink.row.PausedAt != 0 // nobody probes
+	paused := t.sink.row.PausedAt != 0 // no flight probes
 	return (open || paused) && t.h.Config.Retry.Away(t.sink.row, now)
 }
 
-// away leaves the messages in the queue, invisible for some minutes, and ends the flight: SQS waits
-// for nothing, an execution does not. Redelivery judges them again.
-func (t *turn) away(ctx context.Context, why string) flight.State {
-	draw := t.h.Jitter()
-	// By wait: one call of Hold serves all messages that wait equally long.
+// probesNext reports whether this flight opened the circuit and so must probe. It stays until
+// then, even if newer versions replaced everything it held: no other flight would probe in time.
+func (t *turn) probesNext() bool {
+	return t.state.Probes != 0 && t.state.Probes == t.sink.row.OpenUntil && t.sink.row.PausedAt == 0
+}
+
+// away ends the flight and leaves its messages in the queue. They stay invisible for as long as
+// the health row of the sink or enricher says. A wait in SQS costs nothing, a wait in an
+// execution does. Redelivery judges the messages again.
+func (t *turn) away(ctx context.Context, health shard.Row, why string) flight.State {
+	now, draw, bulk := t.now(), t.h.Jitter(), t.manifest.Lane == flight.Bulk
+	// Receipts by wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
 	for r := range t.records {
-		if m := t.manifest.Records[r].Message; t.records[r].open > 0 && !t.records[r].given {
-			wait := config.AwayWait(m.ReceiveCount, draw)
+		if m := t.manifest.Records[r].Message; t.records[r].open > 0 {
+			wait := t.h.Config.Retry.AwayWait(health, now, bulk, m.ReceiveCount, draw)
 			waits[wait] = append(waits[wait], m.Receipt)
 		}
 	}
@@ -108,7 +121,7 @@ func (t *turn) away(ctx context.Context, why string) flight.State {
 	return t.end(ctx)
 }
 
-// end removes the manifest and its checkpoints. What cannot be removed now is collected by prune.
+// end deletes the manifest and its checkpoints. If a deletion fails, prune deletes them later.
 func (t *turn) end(ctx context.Context) flight.State {
 	t.forfeit(ctx)
 	t.lost("delete the manifest", "", t.h.Flights.Delete(ctx, t.state.Flight))
@@ -116,14 +129,14 @@ func (t *turn) end(ctx context.Context) flight.State {
 	return finished(t.state)
 }
 
-// kind is what runs this execution. The setting says it of the next one: it may have changed since.
-// An execution that does not know is of older code, whose setting had no auto.
+// kind returns the kind of this execution. The setting is for the next one and may have changed.
+// If the state has no kind, older code started the execution, and its setting had no auto.
 func (t *turn) kind() config.FlightKind {
 	return cmp.Or(t.state.Kind, t.h.Config.Flight.KindFor(0))
 }
 
-// nextKind is what waits for the next turn: by the setting auto another kind of execution, where
-// that is cheaper for so long a wait. Otherwise this one goes on.
+// nextKind returns the kind of execution for the next turn. With the setting auto it is the
+// cheaper kind for that wait. Otherwise this execution continues.
 func (t *turn) nextKind(wake shard.Micros) config.FlightKind {
 	if f := t.h.Config.Flight; f.Kind == config.FlightAuto {
 		return f.KindFor(wake.Sub(t.now()))
@@ -131,7 +144,7 @@ func (t *turn) nextKind(wake shard.Micros) config.FlightKind {
 	return t.kind()
 }
 
-// coming is when documents that are not due yet have their turn.
+// coming returns the due times of the remaining documents.
 func (t *turn) coming() []shard.Micros {
 	var due []shard.Micros
 	for _, d := range t.docs {
@@ -142,8 +155,8 @@ func (t *turn) coming() []shard.Micros {
 	return due
 }
 
-// outlives reports whether the next turn could not end inside this execution's limits: five minutes
-// for Express, 25,000 events for Standard.
+// outlives reports whether the next turn would exceed this execution's limits: five minutes for
+// Express, 25,000 events for Standard.
 func (t *turn) outlives(next flight.State) bool {
 	if t.kind() == config.FlightStandard {
 		return t.state.Turn%standardTurns == standardTurns-1
@@ -152,12 +165,13 @@ func (t *turn) outlives(next flight.State) bool {
 	return t.state.Started != 0 && shard.MicrosOf(next.Wake()) >= end
 }
 
-// goOn starts the next execution on the same manifest, once: whoever creates the checkpoint starts
-// it. If the start is lost the flight is dead, and redelivery recovers it. Where it may stay it
-// then stays: should the other execution run all the same, two of one flight do no harm.
+// goOn starts the next execution on the same manifest, once: the turn that creates the
+// checkpoint starts it. If that start is lost the flight is dead, and redelivery recovers it. If
+// this execution may stay, it stays after a failed start. If both then run, two turns of one
+// flight do no harm.
 func (t *turn) goOn(ctx context.Context, next flight.State, must bool) bool {
 	next.Leg++
-	// The limits of an execution count anew for the next one.
+	// The next execution has its own limits, counted from its start.
 	wait := shard.MicrosOf(next.Wake()).Add(-t.behind).Sub(t.now())
 	next.Started, next.Kind = 0, t.h.Config.Flight.KindFor(wait)
 	created, tries := false, 0
@@ -170,8 +184,8 @@ func (t *turn) goOn(ctx context.Context, next flight.State, must bool) bool {
 	if err != nil {
 		return false // the next turn tries again
 	}
-	// there already, after a try without an answer, is most likely ours; a second start does no
-	// harm
+	// a checkpoint that exists after a try without an answer is most likely ours; a second start
+	// does no harm
 	created = created || tries > 1
 	n := journal.Note{Step: journal.Continued, Count: next.Leg}
 	if !created {

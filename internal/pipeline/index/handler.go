@@ -8,41 +8,40 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Source decodes messages again and makes the document of an event.
+// Source decodes messages again and builds the document of an event.
 type Source interface {
 	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 	Document(m queue.Message, e event.Event) ([]byte, error)
 }
 
-// Payloads loads a payload by reference. An error that is an *event.Invalid is for good; any other
-// may pass.
+// Payloads loads a payload by reference. If the error is an *event.Invalid, a retry cannot help.
+// Any other error may pass.
 type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
 
-// Fetcher loads what a source's setting fetch names. An error that is an *event.Invalid is for good
-// or says that the document is Missing; one that is a *source.Unavailable is about the source,
-// whichever document was asked for; any other may pass.
+// Fetcher loads the payload of an event whose source has the setting fetch. If the error is an
+// *event.Invalid, a retry cannot help, or the document is Missing. A *source.Unavailable is
+// about the source and not about this document. Any other error may pass.
 type Fetcher interface {
 	Fetch(ctx context.Context, source, ref string) ([]byte, error)
 }
 
 // Handler is index for one sink. All fields are required except Payloads, Fetcher, Enrichers,
-// Reader and Parallel.
-// Nothing survives in it between turns.
+// Reader and Parallel. It keeps no state between turns.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -51,10 +50,10 @@ type Handler struct {
 	Dead     queue.Queue
 	Sink     sink.Sink
 	SinkName string
-	Reader   sink.Reader // for samples; nil for a sink that cannot be read
+	Reader   sink.Reader // for samples; nil if the sink cannot be read
 	Sources  Source
 	Payloads Payloads
-	Fetcher  Fetcher // nil where no source has fetch
+	Fetcher  Fetcher // nil if no source has the setting fetch
 	// Enrichers ask the services of the collections that have one in Config.
 	Enrichers map[shard.Collection]enrich.Caller
 	Config    *config.Config
@@ -62,30 +61,31 @@ type Handler struct {
 	Journal   journal.Journal
 	NewToken  func() shard.Token // random, fresh at each call
 	Jitter    func() float64     // in [0, 1)
-	Parallel  fanout.Runner      // nil for goroutines
+	Parallel  fanout.Runner      // nil: goroutines
 }
 
 const (
 	maxParallel = 32
-	// maxLoadBytes is after how many bytes of messages no other body is loaded for one request: twice
-	// what receive loads for a flight. The objects may have grown since.
+	// maxLoadBytes bounds the message bodies that are loaded for one request: after so many
+	// bytes no other is loaded. It is twice what receive loads for a flight, because the objects
+	// may have grown since.
 	maxLoadBytes = 64 << 20
-	// sinkMargin is what stays of an invocation after a sink call: for COMMIT and DeleteMessage.
+	// sinkMargin is the time that a sink call leaves for COMMIT and DeleteMessage.
 	sinkMargin = 2 * time.Second
 	// leastWrite is the shortest time for which a request is worth starting.
 	leastWrite = time.Second
-	// holdMargin is how long before SQS's twelve hours a flight gives its messages back.
+	// holdMargin is how long before the end of SQS's twelve hours a flight gives its messages
+	// back.
 	holdMargin = 15 * time.Minute
-	// throttledTries is how long the state machine tries at most while Lambda throttles, and starts
-	// what is tried again.
+	// throttledTries is how long the state machine retries at most while Lambda throttles.
 	throttledTries = 2 * time.Minute
-	// standardTurns is how many turns of a Standard execution stay below its 25,000 events.
+	// standardTurns is how many turns stay below the 25,000 events of a Standard execution.
 	standardTurns = 2000
 )
 
-// Turn does one turn of a flight and returns the state for the next: Done, or what is left and when
-// to wake. An error means that nothing is known: the state machine tries the turn again after the
-// lease of a lost invocation can have ended.
+// Turn does one turn of a flight and returns the state for the next one: Done, or the remaining
+// entries and when to wake. After an error the result is unknown. The state machine then retries
+// the turn after the lease of a lost invocation can have ended.
 func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error) {
 	// During a deploy, old code may get a newer state. Redelivery recovers the flight (design
 	// section 7).
@@ -102,7 +102,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		generations: map[shard.Collection]string{}, sink: service{kind: "sink", name: h.SinkName},
 	}
 	if off := h.clockOff(t.start, s); off != 0 {
-		// Whatever this clock says would stay in rows, as leases, fences and last writes.
+		// Rows would keep the times of this clock, as leases, fences and last writes.
 		detail := "this clock is off by " + off.String()
 		h.note(journal.Note{Step: journal.ClockOff, Flight: string(s.Flight), Detail: detail})
 		return s, fmt.Errorf("turn of flight %s: %s, by the state machine's", s.Flight, detail)
@@ -129,12 +129,13 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	return t.run(ctx), nil
 }
 
-// clockOff compares this clock with the state machine's: with when it came to this turn, or else,
-// of an older definition, with when the execution began.
+// clockOff compares this clock with the state machine's. It takes the time at which this turn
+// was entered. If an older definition does not give that time, it takes the start of the
+// execution.
 func (h *Handler) clockOff(now time.Time, s flight.State) time.Duration {
 	switch {
 	case s.Entered != 0:
-		// A turn that is tried again came to its state before the tries that were lost.
+		// A retried turn was entered before the tries that were lost.
 		retried := throttledTries + 2*(h.Config.Index.Timeout+h.Config.AmbiguousRetry(h.SinkName))
 		return clock.Off(now, s.Entered.Time(), max(retried-clock.Trust, 0))
 	case s.Started != 0:
@@ -158,40 +159,41 @@ type turn struct {
 	left        flight.Remaining
 	manifest    *flight.Manifest
 	records     []recordState
-	turns       []shard.Micros   // see flight.Manifest.Turns; nil until it is asked for
+	turns       []shard.Micros   // see flight.Manifest.Turns; nil until needed
 	decoded     map[int]*decoded // by record
 	docs        []*document
-	wake        shard.Micros // the earliest reason to look again
+	wake        shard.Micros // when the next turn is needed
 	sink        service
-	rebuild     shard.Row // the sink's row as this turn first read it: what is rebuilt stays so until it ends
+	rebuild     shard.Row // the sink's row as this turn first read it: says whether a collection is rebuilt
 	unread      bool      // the sink's row could not be read
 	tripped     bool
-	origins     map[string]*origin // where payloads by reference come from, see fetch.go
-	cautious    bool               // documents of this flight could not be loaded when they were tried last
+	origins     map[string]*origin // by the setting fetch of a reference, see fetch.go
+	cautious    bool               // the last try to load a document of this flight failed
 	slot        shard.Micros       // the slot that this turn uses, see budget.go
 	slotEnd     shard.Micros
-	unpaid      bool                         // it is nobody's: the sink was idle
+	unpaid      bool                         // no slot was taken, because the sink was idle
 	sent        int                          // documents sent in it
 	took        time.Duration                // how long the last request took
-	verdicts    map[shard.Collection]verdict // of the collections that were written in this turn
-	generations map[shard.Collection]string  // of the collections that may be kept: see keep.go
-	asked       bool                         // the turn has had its question: see doubt
+	verdicts    map[shard.Collection]verdict // of the collections written in this turn, see doubt.go
+	generations map[shard.Collection]string  // of the collections with keep, see keep.go
+	asked       bool                         // the turn has sent its question, see doubt.go
 	enrichers   map[shard.Collection]*enricher
 }
 
-// run is the order of a turn. Whatever fails inside keeps messages; nothing here fails the turn.
+// run is the order of a turn. A failure inside keeps the messages it concerns; none fails the
+// turn.
 func (t *turn) run(ctx context.Context) flight.State {
 	if t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin)) {
 		return t.twelveHours(ctx)
 	}
-	// Step 2 goes first here: the messages stay invisible for this turn and the next, whatever this
-	// turn does.
+	// Step 2 comes first here: the messages stay invisible for this turn and the next, whatever
+	// happens in this turn.
 	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.h.Config.Index.Timeout)))
 	t.readHealth(ctx)
 	t.awaitSlot(ctx)
 	claims := t.bury(ctx, t.decide(ctx))
 	t.cautious = t.tried()
-	// What the rows call done needs no write, so it does not wait for the sink.
+	// Messages that are done by their rows need no write, so they do not wait for the sink.
 	t.deleteDone(ctx)
 	var unwritten []*document
 	for _, group := range t.rounds(t.pay(ctx, claims)) {
@@ -205,7 +207,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 				break // no time to load anything
 			}
 			for _, d := range ready {
-				d.body = nil // a flight's payloads may be more than a function has room for
+				d.body = nil // all payloads of a flight may not fit into a function's memory
 			}
 			group = slices.Concat(rest, next, later)
 		}
@@ -215,14 +217,16 @@ func (t *turn) run(ctx context.Context) flight.State {
 		t.yield(ctx, t.slotEnd.Sub(t.slot)-shard.Cost(float64(t.sent), t.pace()))
 	}
 	t.postpone(ctx, unwritten)
-	// After all deletions, because giving a message back takes its other events out of the flight.
+	// After all deletions, because giving a message back removes its other events from the
+	// flight.
 	t.giveBack(ctx)
 	return t.finish(ctx)
 }
 
-// mayWrite reports whether a round still fits: the circuit is open to us, the budget has room, and
-// there is time for a request and its commit. A sink that throttles may make requests wait, and one
-// that is cut short would count as one that nobody answered.
+// mayWrite reports whether another round fits: this turn has not opened the circuit, the budget
+// has room, and there is time for a request and its commit. A sink that throttles may answer
+// late, and a request that is cut short would count as unanswered. So it needs half as much time
+// again as the last.
 func (t *turn) mayWrite() bool {
 	left, pace := t.remaining()-sinkMargin, t.pace()
 	return !t.tripped && left > leastWrite && (pace == 0 || t.allowance(pace) > 0 && left > t.took*3/2)
@@ -234,8 +238,8 @@ func (t *turn) rows() rows.Table { return rows.Table{Store: t.h.Shards, Clock: t
 
 func (t *turn) now() shard.Micros { return shard.MicrosOf(t.h.Clock.Now()) }
 
-// again asks for another turn at the given time. The earliest time wins: a wake for one document
-// serves the whole flight.
+// again asks for another turn at the given time. The earliest time wins, because one wake serves
+// the whole flight.
 func (t *turn) again(at shard.Micros) {
 	if t.wake == 0 || at < t.wake {
 		t.wake = at
@@ -247,8 +251,7 @@ func (h *Handler) note(n journal.Note) {
 	h.Journal.Note(n)
 }
 
-// lost notes a call that failed, and what class of failure it was. It reports whether the call
-// failed.
+// lost notes a failed call with the class of its failure. It reports whether the call failed.
 func (t *turn) lost(call string, doc shard.DocID, err error) bool {
 	if err != nil {
 		t.note(journal.Note{Step: journal.CallFailed, Doc: doc, Detail: call + ": " + backoff.Class(err)})

@@ -1,19 +1,21 @@
 package index_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // An earlier version believed any clock. What one that was a month ahead left in the health row
@@ -50,7 +52,7 @@ func TestACircuitThatAWrongClockOpenedIsProbed(t *testing.T) {
 	}
 }
 
-// The same of an enricher, also where the table does not say who has opened its circuit since.
+// The same for an enricher, also if the table does not say who has opened its circuit since.
 func TestAnEnricherIsNotLeftForAsLongAsAWrongClockSays(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		b.enricher = &service{whole: func([]string) (string, error) {
@@ -68,27 +70,97 @@ func TestAnEnricherIsNotLeftForAsLongAsAWrongClockSays(t *testing.T) {
 	})
 }
 
-// A flight that opened the circuit stays because it probes. A bulk flight does so too: those of the
-// live lane have left.
-func TestABulkFlightThatOpenedTheCircuitProbesInTime(t *testing.T) {
+// A flight that opened the circuit stays because it probes, right after the circuit's time. A bulk
+// flight does so too: those of the live lane have left. Its document waits for longer, because the
+// outcome of its write is unknown.
+func TestAFlightThatOpenedTheCircuitProbesInTime(t *testing.T) {
+	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+		t.Run(string(lane), func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.holdOn(lane, queue.Outgoing{Body: put("a", 1)})
+				b.sink.SetDown(errors.New("refused"))
+				s = b.turn(s) // its request is not answered
+				b.probes(&s, 12)
+			})
+		})
+	}
+}
+
+// probes has a flight make so many turns with a ping, and holds each to its time.
+func (b *bench) probes(s *flight.State, pings int64) {
+	b.Helper()
+	for n := range pings {
+		open, before := b.Row(shard.HealthRow("search")).OpenUntil, b.sink.Counts().Pings
+		for *s = b.turn(*s); now() <= open; *s = b.turn(*s) {
+		}
+		if late := now().Sub(open); late > 2*time.Second || b.sink.Counts().Pings != before+1 || s.Done {
+			b.Fatalf("ping %d: done %t, %s after its time, %d pings: want the next one", n, s.Done, late,
+				b.sink.Counts().Pings-before)
+		}
+	}
+}
+
+// Newer versions replace everything that the flight held. It stays all the same, because no
+// other flight would probe in time. It ends once the sink is back.
+func TestAFlightThatOpenedTheCircuitProbesAlthoughItsDocumentsAreDone(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		s := b.holdOn(flight.Bulk, queue.Outgoing{Body: put("a", 1)})
+		s := b.hold(put("a", 1))
 		b.sink.SetDown(errors.New("refused"))
-		s = b.turn(s) // its request gets no answer
-		for n := range int64(7) {
-			open := b.Row(shard.HealthRow("search")).OpenUntil
-			s = b.turn(s)
-			if late := now().Sub(open); late > 20*time.Second || b.sink.Counts().Pings != n+1 {
-				b.Fatalf("%s after its time, %d pings: want the next one", late, b.sink.Counts().Pings)
+		s = b.turn(s)
+		b.Change(doc("a"), func(r *shard.Row) { r.Committed, r.Owner, r.LeaseUntil = r.Pending, "", 0 })
+		b.probes(&s, 4)
+		b.queued(0, 0, "its message is deleted")
+		b.sink.SetDown(nil)
+		for turns := 0; !s.Done; turns++ {
+			if s = b.turn(s); turns > 3 {
+				b.Fatal("it does not end")
 			}
 		}
-		if s.Done {
-			b.Error("it has left: nobody probes")
+		if h := b.Row(shard.HealthRow("search")); h.OpenUntil != 0 {
+			b.Errorf("health %+v, want the circuit closed", h)
 		}
 	})
 }
 
-// Who opened the circuit stays to probe, although the answer to its write was lost.
+// hanging is a sink that answers no ping.
+type hanging struct{ sink.Sink }
+
+func (hanging) Ping(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A ping that hangs ends after two seconds, and the time counts towards the next one. Each eighth
+// ping has the sink's whole deadline, for sinks that are slow.
+func TestAPingThatHangsDelaysTheNextOneLittle(t *testing.T) {
+	usecasetest.Table(t, stage{}.play, map[string]struct {
+		level int64
+		took  time.Duration
+	}{
+		"a ping": {3, 2 * time.Second}, "the eighth": {8, 6 * time.Second}, "the ninth": {9, 2 * time.Second},
+	}, func(b *bench, c struct {
+		level int64
+		took  time.Duration
+	},
+	) {
+		s := b.hold(put("a", 1))
+		b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(-1), Level: c.level}))
+		b.through = func(s sink.Sink) sink.Sink { return hanging{s} }
+		time.Sleep(time.Until(s.Wake()))
+		began := now()
+		b.turn(s)
+		if took := now().Sub(began); took < c.took || took > c.took+time.Second/2 {
+			b.Errorf("a turn with a ping that hangs took %s, want %s", took, c.took)
+		}
+		h := b.Row(shard.HealthRow("search"))
+		open := h.OpenUntil.Sub(began)
+		if h.Level != c.level+1 || open < 7*time.Second || open > 7*time.Second+time.Second/2 {
+			b.Errorf("level %d, open until %s after the ping began, want 7 s", h.Level, open)
+		}
+	})
+}
+
+// The flight that opened the circuit stays to probe, although the answer to its write was lost.
 func TestAFlightWhoseTripGotNoAnswerProbes(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -137,9 +209,9 @@ func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := b.hold(put("a", 1), put("b", 1))
 			for _, id := range []string{"a", "b"} {
-				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // a request of its own
+				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // sent in a separate request
 			}
-			b.sink.SetRule(func(sink.Op) (memory.Answer, bool) {
+			b.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) {
 				b.Write(shardtest.Put(shard.Row{
 					Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute), Level: 3,
 				}))

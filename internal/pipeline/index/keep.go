@@ -3,23 +3,23 @@ package index
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// maxGenerations bounds how many collections a turn asks about: senders name them. The documents of
-// the others are written.
+// maxGenerations bounds how many collections a turn asks the sink about, because senders choose
+// their names. The documents of other collections are written.
 const maxGenerations = 16
 
-// keep is step 3 for documents that the sink shows already: KEEP commits them without a lease and
-// without a request to the sink. It returns the others. The rows may have been read from an older
-// image, because the condition of KEEP compares all that was read.
+// keep is step 3 for documents whose content the sink already has. KEEP commits them without a
+// lease and without a request to the sink. keep returns the other documents. A row may come from
+// an older read, because the condition of KEEP compares everything that was read.
 func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) {
 	for _, d := range docs {
 		t.recognise(ctx, d)
 	}
-	// Three rounds bound the tries, as those of CLAIM, which judges what is left.
+	// Three rounds bound the tries, as for CLAIM. CLAIM then decides about the rest.
 	for range 3 {
 		docs = each(t, docs, func(d *document) *answer { return t.keepOne(ctx, d) }, func(d *document, a *answer) bool {
 			if a == nil {
@@ -31,8 +31,8 @@ func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) 
 	return append(others, docs...)
 }
 
-// recognise says of a put which generation of the sink it goes to. That is known before anything is
-// written: where the index is made anew meanwhile, the row names the old one, and the next event is
+// recognise records which generation of the sink a put goes to. It runs before the write: if the
+// index is created again in the meantime, the row has the old generation, and the next event is
 // written.
 func (t *turn) recognise(ctx context.Context, d *document) {
 	d.generation = ""
@@ -42,8 +42,8 @@ func (t *turn) recognise(ctx context.Context, d *document) {
 	d.generation = t.generation(ctx, d.id.Collection())
 }
 
-// generation is asked for once in a turn. What is remembered longer would outlive an index that is
-// made anew under its name.
+// generation asks the sink once in a turn. An answer that is kept longer would be wrong after an
+// index is created again under its name.
 func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 	g, asked := t.generations[c]
 	if asked || len(t.generations) >= maxGenerations {
@@ -66,8 +66,9 @@ func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 	return g
 }
 
-// plain is a document in the form in which every sink stores it, where it is to be recognised. What
-// no sink can hold is left for the sink to reject.
+// plain returns a document in the form in which every sink stores it, if its content is to be
+// recognised. If no sink can hold the document, plain returns it unchanged, and the sink rejects
+// it.
 func (t *turn) plain(d *document, body []byte) []byte {
 	if t.h.Config.Keeps(string(d.id.Collection()), t.h.SinkName) {
 		if plain, fault := sink.Plain(body); fault == nil {
@@ -77,7 +78,7 @@ func (t *turn) plain(d *document, body []byte) []byte {
 	return body
 }
 
-// content is what the row says of the document once it is committed, "" for nothing.
+// content returns what the row records of the content when it is committed, "" for nothing.
 func (d *document) content(k shard.OrderKey) shard.Content {
 	if d.generation == "" {
 		return ""
@@ -85,14 +86,14 @@ func (d *document) content(k shard.OrderKey) shard.Content {
 	return shard.ContentOf(d.generation, k, d.body)
 }
 
-// resync reports whether the event is of a resync, which writes whatever the sink shows.
+// resync reports whether the event belongs to a resync, which writes whatever the sink holds.
 func (e *held) resync() bool {
 	parts, err := e.Key.Parts()
 	return err != nil || parts.Run != shard.Run{}
 }
 
-// keepOne is one KEEP of a document that the row recognises, nil of any other. What is loaded under
-// the lease is not there yet, see unchanged.
+// keepOne is one KEEP of a document whose content the row recognises. For any other it returns
+// nil. A payload by reference is not loaded yet: see unchanged.
 func (t *turn) keepOne(ctx context.Context, d *document) *answer {
 	e := d.newest()
 	if d.generation == "" || d.reference != nil || e.resync() || d.row.Claimed != "" || d.row.Owner != "" {
@@ -109,24 +110,26 @@ func (t *turn) keepOne(ctx context.Context, d *document) *answer {
 	return &a
 }
 
-// kept takes in the answer of one KEEP. It reports whether the row's new image is worth another
-// look: KEEP once more, or CLAIM.
+// kept handles the answer of one KEEP. It reports whether the row's new image is worth another
+// try, by KEEP or CLAIM.
 func (t *turn) kept(d *document, a answer) (again bool) {
 	e := d.newest()
 	if a.unknown() {
-		// It may still be applied: the version is committed then, and the next turn reads that.
+		// KEEP may have been applied: the version is then committed, and the next turn reads
+		// that.
 		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "KEEP got no answer")
 		return false
 	}
-	// A refusal by our own KEEP, whose answer was lost, shows the version committed with our content.
+	// If our own KEEP was applied and its answer lost, the refusal shows the version committed
+	// with our content.
 	if a.err == nil || a.row.Committed == e.Key && a.row.Content == d.content(e.Key) {
-		t.unwritten(d, e, d.row) // nothing of the document is left
+		t.unwritten(d, e, d.row) // no older version remains either
 		return false
 	}
 	return t.refused(d, a.row)
 }
 
-// unwritten takes a version out of the flight that was committed without a write.
+// unwritten removes a version from the flight that was committed without a write.
 func (t *turn) unwritten(d *document, e *held, old shard.Row) {
 	n := t.about(d, e, journal.Kept, "the same content as version "+old.Committed.VersionText())
 	n.Old = old
@@ -135,9 +138,9 @@ func (t *turn) unwritten(d *document, e *held, old shard.Row) {
 	t.doneUpTo(d, e.Key)
 }
 
-// unchanged commits what was loaded under the lease and what the sink shows already. It returns the
-// others, with what COMMIT will say of their bytes. CLAIM took `content` out of the row, but it
-// returned the row as it was before: the sink shows those bytes where nothing was claimed then.
+// unchanged commits documents that were loaded under the lease and that the sink already has. It
+// returns the others, with the content that COMMIT will record. CLAIM removed `content` from the
+// row but returned the row before. The sink has that content if no version was claimed then.
 func (t *turn) unchanged(ctx context.Context, docs []*document) (others []*document) {
 	same, others := split(docs, func(d *document) bool {
 		e := d.newest()
@@ -151,7 +154,7 @@ func (t *turn) unchanged(ctx context.Context, docs []*document) (others []*docum
 	return others
 }
 
-// showed reports whether the sink shows these bytes by the row as it was before CLAIM.
+// showed reports whether the sink has these bytes, by the row before CLAIM.
 func (d *document) showed(plain []byte) bool {
 	was := d.before
 	return d.generation != "" && was.Claimed == "" && was.CommittedOp == shard.Put &&

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// keeps switches KEEP on.
+// keeps enables KEEP.
 func keeps(c *config.Config) {
 	s := c.Sinks["search"]
 	s.Unchanged = sink.Keep
@@ -26,7 +26,7 @@ func keeps(c *config.Config) {
 	openBucket(c)
 }
 
-// version is one with a title of its own.
+// version returns a put of a version with its own title.
 func version(id string, n int, title string) string {
 	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title": %q}}`, id, n, title)
 }
@@ -41,7 +41,7 @@ func (b *bench) shown(id, version, title string, committed int) {
 	}
 }
 
-// noGeneration is a sink that cannot say which index it has.
+// noGeneration is a sink that cannot name its index.
 type noGeneration struct {
 	sink.Sink
 	answer string
@@ -82,7 +82,7 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 			b.fly(b.hold(`{"type":"doc.deleted","subject":"a","sequence":"2"}`), 1)
 		}, written: 1},
 		"a write without an answer between": {between: func(b *bench) {
-			b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}, Apply: true})
+			b.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}, Apply: true})
 			b.turn(b.hold(version("a", 2, "B")))
 		}, written: 1},
 		"a write that was refused between": {between: func(b *bench) {
@@ -166,7 +166,7 @@ func writesAll(b *bench) {
 	b.Config.Collections = map[string]config.Collection{"content": {Unchanged: &off}}
 }
 
-// olderBuild commits version 2 as a build without KEEP does: it leaves content.
+// olderBuild commits version 2 as a build without KEEP does: it does not change content.
 func olderBuild(b *bench) {
 	content := b.Row(doc("a")).Content
 	writesAll(b)
@@ -201,7 +201,7 @@ func TestAnOlderVersionIsKeptAtTheCap(t *testing.T) {
 	})
 }
 
-// A payload by reference is there after CLAIM only: it is compared with the row as CLAIM found it.
+// A payload by reference is loaded after CLAIM. It is compared with the row as CLAIM found it.
 func TestALoadedPayloadThatTheSinkHasIsNotSent(t *testing.T) {
 	type row struct {
 		between func(b *bench)
@@ -255,7 +255,7 @@ func TestADocumentThatWasKeptIsAskedAboutARefusal(t *testing.T) {
 				b.fly(b.hold(version("a", 1, "A")), 1)
 				b.fly(b.hold(version("a", 2, "A")), 1)
 				b.sink.SetRule(
-					func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Version == "3" },
+					func(op sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), op.Version == "3" },
 				)
 				b.turn(b.hold(version("a", 3, "B")))
 				b.requests(3, "two for documents, one for the copy")
@@ -266,7 +266,7 @@ func TestADocumentThatWasKeptIsAskedAboutARefusal(t *testing.T) {
 	}
 }
 
-// The sink is asked once in a turn which index it is, whatever the number of documents.
+// The sink is asked once per turn which index it has, whatever the number of documents.
 func TestATurnAsksOnceWhichIndexItIs(t *testing.T) {
 	stage{cfg: keeps}.play(t, func(b *bench) {
 		asked := 0
@@ -274,7 +274,7 @@ func TestATurnAsksOnceWhichIndexItIs(t *testing.T) {
 			asked++
 		})
 		s := b.hold(version("a", 1, "A"), version("b", 1, "B"), version("c", 1, "C"))
-		b.Change(doc("c"), func(r *shard.Row) { r.Attempts = 3 }) // a request of its own
+		b.Change(doc("c"), func(r *shard.Row) { r.Attempts = 3 }) // sent in a separate request
 		b.fly(s, 1)
 		if asked != 1 {
 			b.Errorf("asked %d times", asked)

@@ -8,26 +8,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/clock/clocktest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// Faults, line 7. Both read a lease that has run out before either of them claims.
+// Faults, line 7. Both read an expired lease before either of them claims.
 func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
-	stage{sink: memory.SinkSettings{Latency: 2 * time.Second}}.play(t, func(b *bench) {
+	stage{sink: memorysink.Settings{Latency: 2 * time.Second}}.play(t, func(b *bench) {
 		first := b.hold(put("a", 1))
 		b.inject = fails("CLAIM", fault.CrashAfter, 1)
 		time.Sleep(time.Until(first.Wake()))
 		if _, inv, _ := b.invoke(first); !inv.Killed() {
 			b.Fatal("the first owner lived")
 		}
-		time.Sleep(b.Config.Queues.Visibility) // redelivered, and the lease is long over
+		time.Sleep(b.Config.Queues.Visibility) // redelivered, and the lease expired long ago
 		second := b.receive(flight.Live)
 		i := b.invocation()
 		i.inject = usecasetest.On("CLAIM again", func(fault.Op) {
@@ -44,7 +45,7 @@ func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		b.Noted(journal.Claimed, 1) // the first owner died before it could say so
+		b.Noted(journal.Claimed, 1) // the first owner was killed before it noted this
 		b.Noted(journal.Committed, 1)
 		b.Noted(journal.LeaseLost, 0)
 		b.Noted(journal.RowRefused, 1)
@@ -61,14 +62,15 @@ func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
 	})
 }
 
-// zombie is a sink whose requests land when they land, whatever their caller waits for.
+// zombie is a sink whose requests are applied at a set time, even if their caller no longer
+// waits.
 type zombie struct {
 	sink.Sink
 	lands time.Time // not before
 	spans *spans
 }
 
-// spans are the requests of all writers: when each began and when it was applied.
+// spans lists the requests of all writers: when each began and when it was applied.
 type spans struct {
 	mu   sync.Mutex
 	list []span
@@ -92,12 +94,12 @@ func (z zombie) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 // duel lets an invocation with one clock claim version 1, and its write land late. Meanwhile
 // another with a second clock tries to write version 2 all the time.
 type duel struct {
-	first, second time.Duration // how far their clocks are off
-	lands         time.Duration // after the first invocation's start
+	first, second time.Duration // how wrong their clocks are
+	lands         time.Duration // after the start of the first invocation
 	// the first one's COMMIT comes no sooner than this after its start; 0: it is killed when its
 	// write lands
 	commits time.Duration
-	takes   time.Duration // until when the second one's write lands, at the earliest
+	takes   time.Duration // the earliest time at which the second one's write is applied
 }
 
 func (d duel) fight(b *bench) (writes []span, loser flight.State) {
@@ -108,7 +110,7 @@ func (d duel) fight(b *bench) (writes []span, loser flight.State) {
 	if two.Done {
 		b.Fatal("version 2 was not held")
 	}
-	// the burst has gone on for long: version 1 may be written though a newer one waits
+	// the burst is long: version 1 may be written although a newer version waits
 	b.Change(doc("a"), func(r *shard.Row) {
 		r.BurstStart = now().Add(-b.Config.Debounce.MaxWait - b.Config.Debounce.CapGrace - time.Minute)
 	})
@@ -182,8 +184,8 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 	}
 }
 
-// Faults, line 30: beyond the guard two may write at once. The row refuses the older owner's
-// commit, a sink with versions its write.
+// Faults, line 30: beyond the guard two invocations may write at once. The row refuses the older
+// owner's commit, and a sink with versions refuses its write.
 func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]time.Duration{
 		"the row, after the other's commit": 0,
@@ -223,7 +225,7 @@ func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 	})
 }
 
-// A lease that was written is at least as long as its invocation can go on, and not much longer.
+// A lease lasts at least as long as its invocation can run, and not much longer.
 func TestALeaseOutlivesItsInvocation(t *testing.T) {
 	for name, st := range map[string]stage{"versions": {}, "no versions": {noVers: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +249,7 @@ func TestALeaseOutlivesItsInvocation(t *testing.T) {
 	}
 }
 
-// hand is a clock that a test moves.
+// hand is a clock that the test sets.
 type hand struct {
 	mu        sync.Mutex
 	base      time.Time
@@ -259,7 +261,7 @@ type hand struct {
 func (c *hand) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return setForward(c.base.Add(c.gone), c.jump)
+	return clocktest.SetForward(c.base.Add(c.gone), c.jump)
 }
 
 func (c *hand) Sleep(_ context.Context, d time.Duration) error {
@@ -295,8 +297,7 @@ func (s busy) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// Faults, line 30: what is left of an invocation does not depend on where somebody sets its clock
-// meanwhile.
+// Faults, line 30: the remaining time of an invocation does not change if its clock is set.
 func TestBudgetsAreMonotonic(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{0, -time.Hour, time.Hour} {
@@ -305,7 +306,7 @@ func TestBudgetsAreMonotonic(t *testing.T) {
 			b := stage{}.setup(t)
 			s := b.hold(put("a", 1), put("b", 1), put("c", 1), put("d", 1))
 			for _, id := range []string{"a", "b", "c", "d"} {
-				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // under suspicion: a request for each
+				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // suspected: a separate request for each
 			}
 			clk := &hand{base: time.Now().Add(10 * time.Second)}
 			b.clock = clk

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// comeBack waits until messages that left their flights are visible again, checks how many come,
-// and lets receive judge them.
+// comeBack waits until messages that left their flights are visible again. It checks how many
+// there are, and lets receive judge them.
 func (b *bench) comeBack(want int) flight.State {
 	b.Helper()
 	for b.live.Counts().Visible == 0 && b.live.Counts().Total() > 0 {
@@ -23,7 +23,7 @@ func (b *bench) comeBack(want int) flight.State {
 	return b.receive(flight.Live)
 }
 
-// superseded holds v1 of a in one flight and v2, which came 3 s later, in another.
+// superseded holds v1 of a in one flight, and v2 in another. v2 was sent 3 s later.
 func (b *bench) superseded() (older, newer flight.State) {
 	b.Helper()
 	older = b.hold(put("a", 1))
@@ -53,8 +53,8 @@ func TestASupersededMessageLeavesAndIsAcknowledgedWhenItReturns(t *testing.T) {
 	})
 }
 
-// Nothing is acknowledged because something newer is pending. Where that becomes a dead letter, the
-// older version has its turn when it returns.
+// No message is acknowledged because a newer version is pending. If the newer version becomes a
+// dead letter, the older one is written when its message returns.
 func TestAVersionThatLeftIsWrittenWhereTheNewerOneDies(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		older, newer := b.superseded()
@@ -66,12 +66,13 @@ func TestAVersionThatLeftIsWrittenWhereTheNewerOneDies(t *testing.T) {
 	})
 }
 
-// Who returned too early stays: it leaves once, so the cap holds for it.
+// A message that returned too early stays in its flight: it leaves only once, so the cap applies
+// to it.
 func TestAMessageLeavesOnce(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.MaxWait = time.Minute }
 	stage{cfg: cfg}.play(t, func(b *bench) {
 		begin := time.Now()
-		older, _ := b.superseded() // the newer one's flight is lost
+		older, _ := b.superseded() // the flight of the newer version is lost
 		b.fly(older, 1)
 		b.delivers(b.comeBack(1), 9, "a", "1")
 		b.Noted(journal.LeftSuperseded, 1)
@@ -81,8 +82,8 @@ func TestAMessageLeavesOnce(t *testing.T) {
 	})
 }
 
-// Where the newer version is not due before the message returns, or not sure to be written then,
-// the message stays in its flight.
+// If the newer version is not due before the message returns, or may not be written by then, the
+// message stays in its flight.
 func TestASupersededMessageStays(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg    func(*config.Config)
@@ -133,7 +134,7 @@ func TestASupersededMessageStays(t *testing.T) {
 	}
 }
 
-// A message leaves only with all that is left of it.
+// A message leaves only if all remaining messages of the flight leave.
 func TestAMessageWithAnotherEventStays(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.holdOn(flight.Live, removed("a@1", "b@1"))

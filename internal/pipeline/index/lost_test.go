@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// Whatever call fails, its class is told, and redelivery brings back what the flight has not done.
+// If a call fails, its class is noted, and redelivery returns the messages that the flight has
+// not done.
 func TestNoErrorOfACallIsLost(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]func(b *bench) flight.State{

@@ -5,16 +5,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 func (t *turn) queue() queue.Queue { return t.h.Queues[t.manifest.Lane] }
 
-// hold keeps messages invisible until the given time, or gives them back where it is 0. A refused
-// extension changes nothing: the message is received again and judged by its row.
+// hold keeps messages invisible until the given time. If the time is 0, it gives them back. A
+// refused extension does no harm: the message is received again and judged by its row.
 func (t *turn) hold(ctx context.Context, receipts []string, until shard.Micros) []error {
 	var d time.Duration
 	if until != 0 {
@@ -25,8 +25,8 @@ func (t *turn) hold(ctx context.Context, receipts []string, until shard.Micros) 
 	return errs
 }
 
-// deleteDone deletes the messages all of whose events are done. A deletion that fails costs a
-// redelivery, which the row will judge a duplicate.
+// deleteDone deletes the messages whose events are all done. If a deletion fails, the message is
+// delivered again, and its row shows a duplicate.
 func (t *turn) deleteDone(ctx context.Context) {
 	var receipts []string
 	var which []int
@@ -51,8 +51,8 @@ func (t *turn) deleteDone(ctx context.Context) {
 	}
 }
 
-// giveBack makes the messages that leave the flight visible at once and takes their other events
-// out: redelivery judges the whole message again.
+// giveBack makes the messages that leave the flight visible at once and removes their other
+// events from it. Redelivery judges the whole message again.
 func (t *turn) giveBack(ctx context.Context) {
 	var receipts []string
 	for _, d := range t.docs {
@@ -72,24 +72,27 @@ func (t *turn) giveBack(ctx context.Context) {
 	}
 }
 
-// maxLeave is how many messages leave one flight at most. Each costs a share of a receive when it
-// returns, and is in flight for the queue's visibility. The flights of much traffic hold hundreds,
-// and a few more turns cost less than that (ADR 0028).
+// maxLeave is how many messages leave one flight at most. Each costs a share of a receive when
+// it returns, and is in flight for the queue's visibility. Under much traffic a flight holds
+// hundreds. A few more turns then cost less (ADR 0028).
 const maxLeave = 100
 
-// mayLeave reports whether superseded messages may leave this flight at all: a sink that is
-// unhealthy or throttles writes the newer version after the older one is back. Nothing brings back
-// the messages of a rescued flight, which nobody extends.
+// mayLeave reports whether superseded messages may leave this flight. They may not while the
+// sink is unhealthy or throttles, because the older one would return before the newer one is
+// written. The messages of a rescued flight may not leave either, because nothing brings them
+// back.
 func (t *turn) mayLeave() bool {
 	return t.firstVisible() <= t.longestHold() && t.sink.circuit == shard.CircuitClosed && !t.tripped && t.keepsUp() &&
 		t.h.Config.SupersededLeave() && len(t.remainingReceipts()) <= maxLeave
 }
 
-// leaves reports whether all that is left of the flight is superseded and leaves it. SQS shows the
-// messages again when their visibility ends. The newer versions should be written by then, and
-// receive acknowledges them as stale. A message leaves once: one that returned too early stays in
-// its flight, so that the cap holds for it. The newer versions may be due later than the messages
-// return, and later from now than the queue's visibility: then they are extended to that time.
+// leaves reports whether all remaining messages are superseded and may leave. SQS shows them
+// again when their visibility ends. By then the newer versions should be written, and receive
+// acknowledges the older ones as stale. A message leaves only once: if it returns too early it
+// stays in its flight, so that the cap applies to it.
+//
+// The newer versions may be due after the messages return. If they are due later than the
+// queue's visibility from now, the messages are extended to that time.
 func (t *turn) leaves() (extend shard.Micros, ok bool) {
 	if !t.mayLeave() {
 		return 0, false
@@ -122,13 +125,13 @@ func (t *turn) leave(ctx context.Context, extend shard.Micros) flight.State {
 	return t.end(ctx)
 }
 
-// remainingReceipts are the handles of the messages that are still held.
+// remainingReceipts returns the receipt handles of the messages that are still held.
 func (t *turn) remainingReceipts() []string { return t.receipts(func(int) bool { return true }) }
 
 func (t *turn) receipts(which func(record int) bool) []string {
 	var out []string
 	for r := range t.records {
-		if s := t.records[r]; s.open > 0 && !s.given && which(r) {
+		if t.records[r].open > 0 && which(r) {
 			out = append(out, t.manifest.Records[r].Message.Receipt)
 		}
 	}
@@ -137,7 +140,7 @@ func (t *turn) receipts(which func(record int) bool) []string {
 
 func (t *turn) window() time.Duration { return t.h.Config.Window(t.manifest.Lane == flight.Bulk) }
 
-// visible is when a message of the flight becomes visible.
+// visible returns when a message of the flight becomes visible.
 func (t *turn) visible(record int) shard.Micros {
 	if t.state.Extended == 0 {
 		return t.state.VisibleUntil
@@ -148,19 +151,19 @@ func (t *turn) visible(record int) shard.Micros {
 	return t.state.Visible(t.turns[record], t.window())
 }
 
-// firstVisible is when the first message that is still held becomes visible.
+// firstVisible returns when the first message that is still held becomes visible.
 func (t *turn) firstVisible() shard.Micros {
 	first := shard.Micros(math.MaxInt64)
 	for r := range t.records {
-		if s := t.records[r]; s.open > 0 && !s.given {
+		if t.records[r].open > 0 {
 			first = min(first, t.visible(r))
 		}
 	}
 	return first
 }
 
-// extend makes what is held invisible until the given time, if it would be visible before, never
-// past SQS's twelve hours.
+// extend keeps the held messages invisible until the given time, but never past SQS's twelve
+// hours. Messages that are invisible for longer anyway are left alone.
 func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	until = min(until, t.longestHold())
 	if t.state.VisibleUntil >= until {
@@ -177,7 +180,7 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 			failed++
 		}
 	}
-	// Where every extension was refused, the state keeps the old time and the next turn tries
+	// If every extension was refused, the state keeps the old time and the next turn tries
 	// again.
 	if failed < len(receipts) || failed == 0 {
 		t.state.VisibleUntil = until
@@ -185,13 +188,13 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	t.note(journal.Note{Step: journal.Extended, Count: len(receipts) - failed, Until: until.Time()})
 }
 
-// longestHold is how long SQS keeps a message invisible since it was received, less a minute.
+// longestHold returns the end of SQS's longest invisibility since the receive, less a minute.
 func (t *turn) longestHold() shard.Micros {
 	return shard.MicrosOf(t.manifest.Received.Add(queue.MaxHold - time.Minute))
 }
 
-// twelveHours gives everything back before SQS ends the invisibility by itself: one receive in
-// twelve hours. The next receive gives the messages new receipt handles and another twelve hours.
+// twelveHours gives all messages back before SQS ends their invisibility. That costs one receive
+// in twelve hours. It gives the messages new receipt handles and another twelve hours.
 func (t *turn) twelveHours(ctx context.Context) flight.State {
 	receipts := t.remainingReceipts()
 	t.hold(ctx, receipts, 0)

@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// deletions records what a queue is asked to delete.
+// deletions records the messages that a queue is asked to delete.
 type deletions struct {
 	queue.Queue
 	mu    *sync.Mutex
@@ -56,21 +56,21 @@ func removed(keys ...string) queue.Outgoing {
 	}
 }
 
-func throttled() memory.Answer {
-	return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "too_many_requests"}}
+func throttled() memorysink.Answer {
+	return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "too_many_requests"}}
 }
 
-// Faults, line 29: however many events a message carries, in however many turns they are done, it
-// is deleted once, after the last.
+// Faults, line 29: a message is deleted once, after its last event. The number of its events,
+// and of the turns for them, does not matter.
 func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		calls := b.recordDeletions()
-		refused := memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}
+		refused := memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}
 		b.sink.Script("content#b/two", refused)
 		b.sink.Script("content#b/three", refused, refused)
 		s := b.holdOn(flight.Live, removed("one@01", "two@01", "three@01", "one@02"), removed("one@03", "two@01"),
 			queue.Outgoing{Body: put("a", 1)}, queue.Outgoing{Body: put("a", 2)})
-		// a request of its own: the turn deletes twice
+		// sent in a separate request, so that the turn deletes twice
 		b.Change("content#b/one", func(r *shard.Row) { r.Attempts = 3 })
 		s = b.turn(s)
 		if len(*calls) != 1 || len((*calls)[0]) != 2 {
@@ -95,10 +95,10 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 	})
 }
 
-// Faults, line 29: a batch call that failed is one entry's trouble each, and none of the others'.
+// Faults, line 29: if an entry of a batch call fails, only that entry is affected.
 func TestPerEntryFailuresAreRead(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		s := b.hold(many(12, put, "doc-")...) // two batches of the queue's
+		s := b.hold(many(12, put, "doc-")...) // two of SQS's batches
 		b.inject = fails("DeleteMessageBatch", fault.FailBefore, 1)
 		b.fly(s, 1)
 		b.Noted(journal.DeleteLost, 10)
@@ -124,12 +124,12 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 	})
 }
 
-// A message that leaves the flight is given back at once, with all its events: what is left in the
-// flight must not count it as done.
+// A message that leaves the flight is given back at once, with all its events. No remaining
+// event may count the message as done.
 func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.holdOn(flight.Live, removed("one@01", "two@01"), queue.Outgoing{Body: put("a", 1)})
-		b.Write(shard.Write{Doc: "content#b/two", Drop: true}) // its row was restored from before, say
+		b.Write(shard.Write{Doc: "content#b/two", Drop: true}) // for example because its row was restored from a backup
 		b.sink.Script("content#b/one", throttled())            // its other event has to wait
 		if s = b.turn(s); !s.Done {
 			b.Errorf("state %+v, want nothing of the message left in the flight", s)
@@ -145,10 +145,10 @@ func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	})
 }
 
-// A turn that begins shortly before its messages would be visible extends them first: nobody may
-// receive them during the write.
+// A turn that begins shortly before its messages become visible extends them first. They must
+// not be received during the write.
 func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
-	stage{sink: memory.SinkSettings{Latency: 5 * time.Second}}.play(t, func(b *bench) {
+	stage{sink: memorysink.Settings{Latency: 5 * time.Second}}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
 		time.Sleep(b.Config.Queues.Visibility - 3*time.Second)
 		b.inject = at("COMMIT", func() {
@@ -160,8 +160,8 @@ func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
 	})
 }
 
-// Visibility is extended where it would end before the write and its commit, and the common flight
-// needs no extension.
+// Visibility is extended if it would end before the write and its commit. A usual flight needs
+// no extension.
 func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
@@ -170,7 +170,7 @@ func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 	})
 }
 
-// A handle that is gone is expected: the message is received again. It is not a failed call.
+// An expired receipt handle is expected: the message is received again. It is not a failed call.
 func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -206,8 +206,8 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	})
 }
 
-// A turn begins a moment after its wake. What was extended up to it is not extended a second time
-// when it begins: an outage would cost twice the calls.
+// A turn begins a moment after its wake. A message that was extended up to then is not extended
+// again at its beginning: an outage would cost twice the calls.
 func TestATurnThatBeginsAMomentLateExtendsNothingASecondTime(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))

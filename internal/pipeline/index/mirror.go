@@ -4,18 +4,19 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// mirrorTime is how long a turn waits for the new index of a rebuild at most.
+// mirrorTime is how long a turn waits at most for the new index of a rebuild.
 const mirrorTime = time.Second
 
-// mirror writes what the sink applied to the new index too, where the collection is rebuilt (design
-// section 15). It comes after the index in use, never beside it: what only the new one holds was
-// deleted in the other. What the new index does not have, or may not have, is noted before its
-// COMMIT. Where that is refused the name is being switched, and nothing is committed.
+// mirror also writes the applied documents to the new index, if the collection is being rebuilt
+// (design section 15). It runs after the write to the index in use, never in parallel: a
+// document that only the new index holds counts as deleted in the other. Documents that the new
+// index may lack are noted before their COMMIT. If that note is refused, the name is being
+// switched, and nothing is committed.
 func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcome) {
 	var which []int
 	var copies []sink.Op
@@ -48,7 +49,7 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	}
 }
 
-// into is one bulk call to the new index. A sink that has no other knows nothing of it.
+// into is one bulk call to the new index. It does nothing for a sink that cannot have one.
 func (t *turn) into(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
 	outcomes, _ = t.call(ctx, "write to the new index", mirrorTime, ops, func(call context.Context) []sink.Outcome {
 		if m, ok := t.h.Sink.(sink.Mirror); ok {

@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 const next = "content.r20261122100000"
 
-// rebuilding makes a new index and announces it.
-func (b *bench) rebuilding() *memory.Sink {
+// rebuilding creates a new index and announces it in the row.
+func (b *bench) rebuilding() *memorysink.Sink {
 	b.Helper()
 	err := b.sink.Create(b.Context(), sink.NewIndex{Collection: "content", Name: next, Like: "content"})
 	if err != nil {
@@ -26,7 +26,7 @@ func (b *bench) rebuilding() *memory.Sink {
 }
 
 // has fails unless an index holds a version of a document, 0 for none.
-func (b *bench) has(s *memory.Sink, id string, version int) {
+func (b *bench) has(s *memorysink.Sink, id string, version int) {
 	b.Helper()
 	got, found, err := s.Get(b.Context(), doc(id))
 	switch {
@@ -59,11 +59,11 @@ func TestWhatIsWrittenGoesToTheNewIndexOfARebuildWithItsFence(t *testing.T) {
 }
 
 func TestAWriteThatTheNewIndexMissesIsNotedBeforeItsCommit(t *testing.T) {
-	usecasetest.Table(t, stage{}.play, map[string]memory.Answer{
+	usecasetest.Table(t, stage{}.play, map[string]memorysink.Answer{
 		"refused": poison(),
 		"unknown": {Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}},
 		"full":    {Outcome: sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "cluster_block_exception"}},
-	}, func(b *bench, answer memory.Answer) {
+	}, func(b *bench, answer memorysink.Answer) {
 		beside := b.rebuilding()
 		beside.Script(doc("a"), answer)
 		s := b.hold(put("a", 1), put("b", 1))
@@ -98,20 +98,27 @@ func TestANewIndexThatHangsDelaysACommitByASecond(t *testing.T) {
 }
 
 func TestAWriteThatMayNotBeMissedIsNotCommitted(t *testing.T) {
-	usecasetest.Table(t, stage{}.play, map[string]shard.Write{
-		"while the name is switched": shard.Seal("search", 1, 0, 5),
-		"once the rebuild has ended": shard.Rebuilt("search", 1),
-	}, func(b *bench, change shard.Write) {
+	type row struct {
+		change         shard.Write
+		missed, copied string
+	}
+	sealed, ended := shard.Seal("search", 1, 0, 5), shard.Rebuilt("search", 1)
+	usecasetest.Table(t, stage{}.play, map[string]row{
+		"while the name is switched":             {sealed, "a", "b"},
+		"while the name is switched, the second": {sealed, "b", "a"},
+		"once the rebuild has ended":             {ended, "a", "b"},
+		"once the rebuild has ended, the second": {ended, "b", "a"},
+	}, func(b *bench, tt row) {
 		beside := b.rebuilding()
-		beside.Script(doc("a"), poison())
+		beside.Script(doc(tt.missed), poison())
 		s := b.hold(put("a", 1), put("b", 1))
-		b.inject = at("MISS", func() { b.Write(change) })
+		b.inject = at("MISS", func() { b.Write(tt.change) })
 		b.turn(s)
-		if r := b.Row(doc("a")); r.Committed != "" || r.Claimed != b.key("a", 1) || r.Owner == "" {
-			b.Errorf("row of a %+v, want its lease to run out", r)
+		if r := b.Row(doc(tt.missed)); r.Committed != "" || r.Claimed != b.key(tt.missed, 1) || r.Owner == "" {
+			b.Errorf("row of %s %+v, want its lease to run out", tt.missed, r)
 		}
-		if r := b.Row(doc("b")); r.Committed != b.key("b", 1) {
-			b.Errorf("row of b %+v, want it committed: the new index has it", r)
+		if r := b.Row(doc(tt.copied)); r.Committed != b.key(tt.copied, 1) {
+			b.Errorf("row of %s %+v, want it committed: the new index has it", tt.copied, r)
 		}
 		b.Noted(journal.OutcomeUnknown, 1)
 	})
@@ -120,8 +127,9 @@ func TestAWriteThatMayNotBeMissedIsNotCommitted(t *testing.T) {
 func TestARebuildThatEndsDuringATurnStillCountsForIt(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		beside := b.rebuilding()
-		// The throttled document makes the turn read the row once more, before it writes to the new index.
-		b.sink.Script(doc("c"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
+		// The throttled document makes the turn read the row again, before it writes to the new
+		// index.
+		b.sink.Script(doc("c"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
 		s := b.hold(put("a", 1), put("c", 1))
 		b.inject = at("CLAIM", func() { b.Write(shard.Rebuilt("search", 1)) })
 		b.turn(s)

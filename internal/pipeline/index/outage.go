@@ -6,27 +6,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// outage is the turn of a flight that exists because the table is away and the settings say
-// `tableOutage: open`. While the table is away the documents are written once, without a claim, and
-// audited; nothing is acknowledged. When the table is back, deletes that the rows know and that
-// such a write may have undone are asserted again. Documents whose row knows a newer version are
-// listed for a resync. Everything else is judged when its message is received again.
+// outage is the turn of a flight that was started because the table was unreachable with
+// `tableOutage: open`. While the table is unreachable, each document is written once, without a
+// claim, and noted. Nothing is acknowledged. When the table is back, a delete that the row knows
+// is written again, because such a write may have undone it. A document whose row has a newer
+// version is listed for a resync. All other events are judged when their message is received
+// again.
 //
-// The state never says that nothing was written: a turn that wrote and whose answer is lost is
-// tried again with the state that it had.
+// The state never says whether a write was made: if the answer of a turn that wrote is lost, the
+// turn is retried with its old state.
 func (t *turn) outage(ctx context.Context) flight.State {
 	next := t.state
 	next.Turn++
 	if err := t.read(ctx, t.docs, shard.Consistent); err != nil {
-		// Only the first turn writes. The later ones wait until the table is back.
+		// Only the first turn writes. Later turns wait until the table is back.
 		if t.state.Turn == 0 {
 			t.writeOutage(ctx)
 		}
@@ -35,8 +36,8 @@ func (t *turn) outage(ctx context.Context) flight.State {
 	}
 	switch {
 	case t.state.ReassertAfter == 0:
-		// Another invocation that found the table away may still be writing: not before it has
-		// certainly ended.
+		// Another invocation that could not reach the table may still be writing. Wait until it
+		// has certainly ended.
 		next.ReassertAfter = t.now().Add(t.h.Config.Lease(t.h.SinkName))
 		next.WakeAt = t.wakeText(next.ReassertAfter)
 		return next
@@ -56,7 +57,8 @@ func (t *turn) outage(ctx context.Context) flight.State {
 	return t.next(ctx, next)
 }
 
-// next is the state that wakes after a back-off, in a new execution where this one would end first.
+// next returns the state that wakes after a back-off. If this execution would end first, the
+// flight continues in a new one.
 func (t *turn) next(ctx context.Context, next flight.State) flight.State {
 	next.WakeAt = t.wakeText(t.now().Add(max(t.delay(next.Turn), time.Second)))
 	if t.outlives(next) && t.goOn(ctx, next, mustGo) {
@@ -65,13 +67,13 @@ func (t *turn) next(ctx context.Context, next flight.State) flight.State {
 	return next
 }
 
-// writeOutage writes every document with the present time as its fence. Without a claim there is no
-// claim's time, which is the fence of every other write.
+// writeOutage writes every document with the present time as its fence. Other writes use the
+// time of their claim, but an outage write has no claim.
 func (t *turn) writeOutage(ctx context.Context) {
 	var ops []sink.Op
 	var docs []*document
 	ready, rest := t.prepare(ctx, t.docs)
-	t.loadReferences(ctx, ready) // without a lease, as everything here
+	t.loadReferences(ctx, ready) // without a lease, as all steps here
 	for _, d := range rest {
 		t.note(t.about(d, d.newest(), journal.Waiting, "no room or time to write it open: until the table is back"))
 	}
@@ -94,17 +96,18 @@ func (t *turn) writeOutage(ctx context.Context) {
 	}
 }
 
-// reassert compares what was written open with the rows, and takes out of the flight what needs
-// nothing more.
+// reassert compares the documents that were written without a claim with their rows. It removes
+// those from the flight that need nothing more.
 func (t *turn) reassert(ctx context.Context) {
-	// Before SQS's twelve hours end, the flight ends too. Deletes that are not asserted by then are
-	// listed for a resync.
+	// The flight ends before SQS's twelve hours do. Deletes that are not written again by then
+	// are listed for a resync.
 	last := t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin))
 	for _, d := range t.docs {
 		e := d.newest()
 		switch {
-		case e == nil || d.row.Committed <= e.Key: // judged as new when its message is received again
-		case d.row.CommittedOp != shard.Delete:
+		case e == nil || d.row.Committed <= e.Key && !d.row.Took(e.Key):
+			// its message is judged as new when it is received again
+		case d.row.CommittedOp != shard.Delete || d.row.Committed <= e.Key:
 			t.note(t.about(d, e, journal.OutageResync, "the row knows version key "+d.row.Committed.String()))
 		default:
 			err := t.deleteAgain(ctx, d)
@@ -114,7 +117,7 @@ func (t *turn) reassert(ctx context.Context) {
 				t.note(t.about(d, e, journal.Reasserted, "the row knows it deleted"))
 			case last || errors.Is(err, errOvertaken) || errors.As(err, &refused) && refused.Kind == sink.Rejected:
 				t.note(t.about(d, e, journal.OutageResync, "its delete could not be asserted: "+err.Error()))
-			default: // throttled, no answer, or leased: once more
+			default: // throttled, no answer, or leased: try again later
 				t.note(t.about(d, e, journal.Waiting, "its delete is asserted again later: "+err.Error()))
 				continue
 			}
@@ -125,13 +128,13 @@ func (t *turn) reassert(ctx context.Context) {
 	}
 }
 
-// errOvertaken says that the row knows something newer than the delete, which will be written
-// unless it turns out to be poison.
+// errOvertaken says that the row has a newer version than the delete. That version will be
+// written, unless it is poison.
 var errOvertaken = errors.New("a newer version has come")
 
-// deleteAgain writes a committed delete once more, under a lease.
+// deleteAgain writes a committed delete again, under a lease.
 func (t *turn) deleteAgain(ctx context.Context, d *document) error {
-	// The lease keeps every other flight from writing the document meanwhile.
+	// The lease keeps all other flights from writing the document.
 	b := shard.Bid{Doc: d.id, Key: d.row.Committed, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd()}
 	b.Fence = shard.NextFence(d.row, b.Now)
 	l := b.Lease()
@@ -165,12 +168,12 @@ func (t *turn) send(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome
 		func(call context.Context) []sink.Outcome { return t.h.Sink.Write(call, ops) })
 }
 
-// call is one bulk call with its deadline. A sink that cannot count is not to be believed in
-// anything, and after a panic of its client nothing is known.
+// call is one bulk call with its deadline. If the sink panics or returns a wrong number of
+// outcomes, every outcome is unknown.
 func (t *turn) call(ctx context.Context, doing string, limit time.Duration, ops []sink.Op,
 	write func(call context.Context) []sink.Outcome,
 ) (outcomes []sink.Outcome, p *fanout.Panic) {
-	// Whatever the sink does, sinkMargin is left for the writes to the table that follow.
+	// sinkMargin remains for the writes to the table that follow.
 	call, cancel := t.h.Clock.Deadline(ctx, max(min(limit, t.remaining()-sinkMargin), time.Millisecond))
 	defer cancel()
 	unknown := sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // away makes the table fail until back is called.
@@ -59,7 +59,7 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 		}
 		b.holds("a", "2")
 		b.holds("b", "1")
-		b.Noted(journal.OutageWrite, 2) // audited, a line for each document
+		b.Noted(journal.OutageWrite, 2) // one line for each document
 		b.requests(1, "one")
 		back()
 		b.fly(s, 3)
@@ -107,7 +107,8 @@ func TestAnOpenFlightWhoseWritingTurnWasLostIsComparedWithTheRows(t *testing.T) 
 	})
 }
 
-// Machines' clocks differ. One that is behind finds the flight awake too early, and lets it sleep.
+// Clocks of machines differ. A machine whose clock is late finds the flight awake too early, and
+// lets it sleep.
 func TestAnOpenFlightThatWokeEarlySleepsOn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.wroteOpen()
@@ -187,8 +188,15 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 		},
 		"a delete, and the sink stays throttled": {
 			deletes,
-			func(b *bench) { b.sink.Script(doc("a"), slices.Repeat([]memory.Answer{throttled()}, 10_000)...) },
+			func(b *bench) { b.sink.Script(doc("a"), slices.Repeat([]memorysink.Answer{throttled()}, 10_000)...) },
 			0, "could not be asserted", "4",
+		},
+		"a delete, after an operator took the version back": {
+			func(b *bench) {
+				deletes(b)
+				b.Change(doc("a"), func(r *shard.Row) { r.TakenBack = shard.KeySetOf(b.key("a", 4)) })
+			},
+			nil, 1, "", "",
 		},
 		"a delete, and its lease was granted without an answer": {
 			deletes,
@@ -238,10 +246,11 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 	})
 }
 
-// Without a row there is nobody to say that a document can never be made: it is left to receive.
+// Without a row, nothing can record that a document can never be built: receive handles it
+// later.
 func TestAnOpenFlightLeavesWhatIsNotADocumentToReceive(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
-		s := b.open(touched("a", 1)) // and no loader
+		s := b.open(touched("a", 1)) // and there is no loader
 		b.away()
 		b.turn(s)
 		b.requests(0, "for what is not a document")
@@ -257,7 +266,7 @@ func TestReassertingWaitsUntilNobodyCanBeWritingOpen(t *testing.T) {
 		b.Change(doc("a"), deleted(b.key("a", 5)))
 		s = b.turn(s) // waits for a lease
 		back := b.away()
-		s = b.turn(s) // away again
+		s = b.turn(s) // the table is unreachable again
 		back()
 		s = b.turn(s)
 		if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {

@@ -3,17 +3,17 @@ package index
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// panicAttempts is how many claims without an answer a document has had before a panic of the
-// sink's client is its own fault. From the fourth on it is alone in its request.
+// panicAttempts is how many unanswered claims a document needs before a panic of the sink's
+// client counts as its fault. From the fourth on, the document is alone in its request.
 const panicAttempts = 6
 
-// catch notes a panic and returns it. Neither its class nor its stack holds content.
+// catch notes a panic and returns it. Neither its class nor its stack contains content.
 func (t *turn) catch(doing string, doc shard.DocID, f func()) *fanout.Panic {
 	p := fanout.Catch(f)
 	if p != nil {
@@ -22,8 +22,8 @@ func (t *turn) catch(doing string, doc shard.DocID, f func()) *fanout.Panic {
 	return p
 }
 
-// apart makes a document, or a part of one. A panic concerns this one alone: no request is made for
-// it, and it becomes a dead letter once it has had as many tries as refusals are borne.
+// apart builds a document, or a part of one. A panic affects only this document: no request is
+// made for it, and after MaxRefusals tries it becomes a dead letter.
 func (t *turn) apart(d *document, f func() error) (err error) {
 	if p := t.catch("make the document", d.id, func() { err = f() }); p != nil {
 		d.body, d.reference = nil, nil
@@ -33,7 +33,7 @@ func (t *turn) apart(d *document, f func() error) (err error) {
 	return err
 }
 
-// ping asks whether the sink is there. A panic of its client is an answer that never came.
+// ping asks whether the sink is there. A panic of its client counts as a missing answer.
 func (t *turn) ping(ctx context.Context) (err error) {
 	if p := t.catch("ping the sink", "", func() { err = t.h.Sink.Ping(ctx) }); p != nil {
 		return p
@@ -41,8 +41,8 @@ func (t *turn) ping(ctx context.Context) (err error) {
 	return err
 }
 
-// suspect remembers whose last request ended in a panic of the sink's client. Each goes alone the
-// next time, after its lease has run out: the outcome is unknown.
+// suspect records the documents whose last request ended in a panic of the sink's client. The
+// outcome is unknown, so each is tried again after its lease has expired, alone in its request.
 func (t *turn) suspect(docs []*document, panicked bool) {
 	set := t.state.Panicked.Clone()
 	for _, d := range docs {
@@ -55,9 +55,10 @@ func (t *turn) suspect(docs []*document, panicked bool) {
 	t.state.Panicked = set
 }
 
-// bury ends the versions on which the sink's client has panicked alone, time after time: the dead
-// letter, then PARK (ADR 0021). PARK needs a lease that has run out, and leaves `claimed` as it is:
-// the version may be in the sink, so nothing older is written. It returns the other claims.
+// bury ends versions on which the sink's client panicked again and again while they were alone
+// in their request: first the dead letter, then PARK (ADR 0021). PARK needs an expired lease. It
+// leaves `claimed` unchanged: the version may be in the sink, so nothing older is written. bury
+// returns the other claims.
 func (t *turn) bury(ctx context.Context, claims []*document) []*document {
 	dead, others := split(claims, func(d *document) bool {
 		e := d.newest()
@@ -82,7 +83,7 @@ func (t *turn) buryOne(ctx context.Context, d *document) func() {
 			t.wait(d, t.now().Add(t.delay(t.state.Turn)), "its row is not parked")
 			return
 		}
-		d.row, d.known = row, true
+		d.row = row
 		t.buried(d, e, id, string(deadletter.Panic)+": "+detail)
 	}
 }

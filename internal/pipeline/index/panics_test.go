@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -28,7 +28,7 @@ func (p panicky) Document(m queue.Message, e event.Event) ([]byte, error) {
 	return p.Source.Document(m, e)
 }
 
-// clumsy is a client that panics where a request has a certain document.
+// clumsy is a client that panics if a request contains a certain document.
 type clumsy struct {
 	sink.Sink
 	together *int // requests with that document and others
@@ -92,7 +92,7 @@ func TestASinksClientThatPanicsCostsItsDocumentAlone(t *testing.T) {
 		together := 0
 		b.through = func(s sink.Sink) sink.Sink { return clumsy{s, &together} }
 		s := b.hold(append(b.good(20), put("bad", 1), put("bad", 2))...)
-		s = b.turn(b.turn(s)) // together, and after the leases each alone
+		s = b.turn(b.turn(s)) // first together, and after the leases each alone
 		b.Noted(journal.Committed, 20)
 		if n := s.Panicked.Count(); n != 1 {
 			b.Errorf("%d entries go alone the next time, want the one that failed again", n)
@@ -113,7 +113,7 @@ func TestASinksClientThatPanicsCostsItsDocumentAlone(t *testing.T) {
 		b.Noted(journal.CircuitOpened, 0)
 		b.Noted(journal.DeadLettered, 1)
 		b.Noted(journal.Panicked, 6)
-		// What may be in the sink is not taken back by an older version.
+		// A version that may be in the sink is not replaced by an older version.
 		b.Noted(journal.Blocked, 1)
 		b.turn(s)
 		b.holds("bad", "")
@@ -124,12 +124,12 @@ func TestASinksClientThatPanicsCostsItsDocumentAlone(t *testing.T) {
 	})
 }
 
-// A client's panic says nothing of a document that was only in the same request.
+// A panic of the client says nothing about a document that was only in the same request.
 func TestNobodyDiesOfAnotherDocumentsPanic(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		together := 0
 		b.through = func(s sink.Sink) sink.Sink { return clumsy{s, &together} }
-		for i := range 12 { // each time with other documents beside it
+		for i := range 12 { // each time together with other documents
 			s := b.hold(put("bad", i+1), put(fmt.Sprint("good-", i), 1))
 			for range 4 {
 				if !s.Done {
@@ -146,7 +146,7 @@ func TestNobodyDiesOfAnotherDocumentsPanic(t *testing.T) {
 	})
 }
 
-// mute is a client whose ping has a bug.
+// mute is a client whose ping panics.
 type mute struct{ sink.Sink }
 
 func (mute) Ping(context.Context) error { panic("hunter2") }
@@ -191,7 +191,7 @@ func (c counted) DecodeContext(ctx context.Context, m queue.Message) []event.Res
 	return c.Source.DecodeContext(ctx, m)
 }
 
-// A message of hundreds of events was decoded as often in every turn.
+// A message with hundreds of events used to be decoded hundreds of times in every turn.
 func TestAMessageOfManyEventsIsDecodedOnceInATurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		var n atomic.Int32

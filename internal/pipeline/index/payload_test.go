@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -41,7 +41,8 @@ func (b *bench) objects(get func(key string) ([]byte, error)) {
 	}, nil, 1<<20)
 }
 
-// What a reference shows may change until it is written: nobody else may claim between the two.
+// The content of a reference may change until it is written: no other flight may claim in
+// between.
 func TestAPayloadIsLoadedUnderItsLease(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		loaded := map[string]int{}
@@ -62,7 +63,7 @@ func TestAPayloadIsLoadedUnderItsLease(t *testing.T) {
 	})
 }
 
-// shows checks a document's content in the sink.
+// shows checks the content of a document in the sink.
 func (b *bench) shows(id, want string) {
 	b.Helper()
 	if got, _, err := b.sink.Get(b.Context(), doc(id)); err != nil || string(got.Document) != want {
@@ -103,12 +104,12 @@ func TestAnOlderContentOfAReferenceNeverFollowsANewerOne(t *testing.T) {
 	})
 }
 
-// A removed object has a delete on its way. The put that comes before it is not a dead letter, and
-// nobody is called.
+// A removed object has a delete on its way. The put before it is not a dead letter and raises no
+// alarm.
 func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object", Missing: true}
 	type row struct {
-		delete  time.Duration // when it comes, 0 for never
+		delete  time.Duration // when the delete is sent, 0 for never
 		letters int
 		holds   string
 	}
@@ -172,7 +173,7 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 			return []byte(`{}`), nil
 		})
 		s := b.turn(b.hold(touched("a", 1), put("b", 1)))
-		b.holds("b", "1") // it does not hold up others
+		b.holds("b", "1") // it does not delay others
 		if r := b.Row(doc("a")); r.Owner != "" || r.Refusals != 0 || s.Done {
 			b.Errorf("row %+v, done %v: want it neither leased nor refused, and its flight to wait", r, s.Done)
 		}
@@ -182,8 +183,8 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	})
 }
 
-// What can never become a document is a dead letter, without asking the sink, and the newest good
-// version has its turn.
+// If no document can be built, the event becomes a dead letter without asking the sink. The
+// newest good version is then written.
 func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object"}
 	type row struct {
@@ -251,8 +252,8 @@ func (b *bench) keyOf(body string) shard.OrderKey {
 	return b.EventOf(body).Key
 }
 
-// A message whose body is a pointer is decoded again in every turn: while the body cannot be had,
-// it waits.
+// A message whose body is a pointer is decoded again in every turn. While the body cannot be
+// loaded, the message waits.
 func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		away := false
@@ -279,7 +280,8 @@ const (
 	maxParallel = 32
 )
 
-// Payloads that take all the time are not a reason to leave others unwritten, turn after turn.
+// Slow payloads that use all the time do not keep other documents from being written, turn after
+// turn.
 func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		b.payloads = payload.New(func(ctx context.Context, _, _ string) ([]byte, error) {
@@ -365,8 +367,8 @@ func TestPointersToBodiesThatHaveGrownAreLoadedWithinABound(t *testing.T) {
 	})
 }
 
-// A turn looks at a bounded number of documents: those that wait for a payload that never comes
-// must not be all that it ever looks at.
+// A turn handles a bounded number of documents. Documents whose payload never arrives must not
+// take all places in every turn.
 func TestDocumentsThatWaitDoNotKeepOthersOutOfTheTurn(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		openBucket(c)

@@ -4,19 +4,19 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// secondLook is how long a difference must last to be called drift: a resync, a restore or a write
-// whose outcome was unknown may be under way.
+// secondLook is how long a difference must last to count as drift. A resync, a restore or a
+// write with an unknown outcome may be under way.
 const secondLook = 2 * time.Minute
 
-// sample compares documents that prune picked with their rows. It only reads. What differs is
-// looked at once more, and counted if it differs still.
+// sample compares documents that prune picked with their rows. It only reads. A document that
+// differs is compared a second time, and counted if it still differs.
 func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 	docs := s.Sample
 	s.Sample = nil
@@ -55,9 +55,9 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 	return s
 }
 
-// unanswered reports whether the row knows that the copy may be there: a write of which no answer
-// came, of the claimed version or of one that was claimed before it. Something waits, for hours
-// where the sink is away, and settles it.
+// unanswered reports whether the row explains the copy: a write of the claimed version, or of
+// one that was claimed before, got no answer. A waiting message still decides the version,
+// perhaps hours later if the sink is away.
 func unanswered(f reconcile.Finding) bool {
 	return f.Difference == shard.Behind && f.Row.Claimed >= f.Copy.Key && f.Row.Pending > f.Row.Committed
 }

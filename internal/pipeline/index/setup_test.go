@@ -8,18 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // bench is index on the halves in memory, with virtual time. Flights are made by receive; their
@@ -28,17 +29,17 @@ type bench struct {
 	*usecasetest.Rig
 	flights          *memory.Flights
 	live, bulk, dead *memory.Queue
-	sink             *memory.Sink
+	sink             *memorysink.Sink
 	launched         launches
 
 	inject   fault.Injector
-	failure  error // what a failed call looks like, nil for the usual
+	failure  error // the error of a failed call, nil for the default
 	payloads index.Payloads
 	fetcher  index.Fetcher
 	enricher enrich.Caller                 // of the collection content, nil for none
-	sources  index.Source                  // nil for the rig's
-	through  func(sink.Sink) sink.Sink     // what stands between index and the sink
-	between  func(queue.Queue) queue.Queue // and between index and the live queue, nil for nothing
+	sources  index.Source                  // nil: the rig's sources
+	through  func(sink.Sink) sink.Sink     // wraps the sink for index
+	between  func(queue.Queue) queue.Queue // wraps the live queue for index; nil: no wrapper
 	clock    clock.Clock                   // of index
 	ids      int
 	tokens   int
@@ -73,11 +74,11 @@ var (
 // stage describes a bench.
 type stage struct {
 	cfg    func(*config.Config)
-	sink   memory.SinkSettings
+	sink   memorysink.Settings
 	noVers bool
 }
 
-// play runs a story in a bubble.
+// play runs a test in a synctest bubble.
 func (st stage) play(t *testing.T, story func(b *bench)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(st.setup(t)) })
@@ -101,7 +102,7 @@ func (st stage) setup(t *testing.T) *bench {
 		through: func(s sink.Sink) sink.Sink { return s },
 	}
 	st.sink.Versions, st.sink.RememberOps = versions, true
-	b.sink = memory.NewSink(clk, st.sink)
+	b.sink = memorysink.New(clk, st.sink)
 	b.live = b.Queue("live", b.Config.Queues.Retention)
 	b.bulk = b.Queue("bulk", b.Config.Queues.Retention)
 	b.dead = b.Queue("dead", b.Config.Queues.DeadLetterRetention)
@@ -164,12 +165,12 @@ func (b *bench) receive(lane flight.Lane) flight.State {
 	return b.launched.list[before]
 }
 
-// invocation is what one invocation of index has for itself.
+// invocation is the state of one invocation of index.
 type invocation struct {
 	clock  clock.Clock
 	sink   sink.Sink
 	inject fault.Injector
-	queue  func(queue.Queue) queue.Queue // nil for nothing in between
+	queue  func(queue.Queue) queue.Queue // nil: no wrapper
 }
 
 func (b *bench) invocation() invocation {
@@ -230,7 +231,8 @@ func (b *bench) turn(s flight.State) flight.State {
 	return next
 }
 
-// fly takes turns until the flight is done, at most as many as given, and says how many it took.
+// fly takes turns until the flight is done, and returns how many it took. More than most fail
+// the test.
 func (b *bench) fly(s flight.State, most int) (turns int) {
 	b.Helper()
 	for ; !s.Done; turns++ {
@@ -242,7 +244,7 @@ func (b *bench) fly(s flight.State, most int) (turns int) {
 	return turns
 }
 
-// many are the bodies of the first versions of n documents.
+// many returns the bodies of the first versions of n documents.
 func many(n int, body func(id string, version int) string, named string) (bodies []string) {
 	for i := range n {
 		bodies = append(bodies, body(fmt.Sprint(named, i), 1))
@@ -250,15 +252,15 @@ func many(n int, body func(id string, version int) string, named string) (bodies
 	return bodies
 }
 
-// delivers takes turns until the flight is done, at most as many as given. Then the sink has that
-// version of a document, "" for none.
+// delivers takes turns until the flight is done, at most as many as given. Then it checks the
+// version of a document in the sink, "" for none.
 func (b *bench) delivers(s flight.State, most int, id, version string) {
 	b.Helper()
 	b.fly(s, most)
 	b.holds(id, version)
 }
 
-// queued checks how many messages of the live queue somebody could receive, and how many nobody.
+// queued checks how many messages of the live queue are visible, and how many are not.
 func (b *bench) queued(visible, invisible int, why string) {
 	b.Helper()
 	if c := b.live.Counts(); c.Visible != visible || c.InFlight != invisible || c.Total() != visible+invisible {
@@ -288,7 +290,7 @@ func (b *bench) holds(id, want string) {
 	}
 }
 
-// requests checks how often the sink was asked.
+// requests checks how many requests the sink got.
 func (b *bench) requests(want int64, why string) {
 	b.Helper()
 	if got := b.sink.Counts().Requests; got != want {
@@ -296,7 +298,7 @@ func (b *bench) requests(want int64, why string) {
 	}
 }
 
-// leased gives the lease of a pending version to somebody else.
+// leased gives the lease of a pending version to another owner.
 func (b *bench) leased(id shard.DocID, length time.Duration) {
 	b.Helper()
 	b.Change(id, func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(length), r.Pending })

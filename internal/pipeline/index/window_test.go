@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// beside are settings with a collection "slow" beside the usual one.
+// beside returns settings with a collection "slow" besides the usual one.
 func beside(c *config.Config) {
 	quiet, most := 5*time.Minute, 20*time.Minute
 	c.Collections["slow"] = config.Collection{Quiet: &quiet, MaxWait: &most}
@@ -63,8 +63,8 @@ func TestALongWindowBesideAShortOne(t *testing.T) {
 	})
 }
 
-// What waits long goes on in a Standard execution where that can be started. Where it cannot, it
-// waits in Express ones, each in its time.
+// A flight that waits long continues in a Standard execution if that can be started. Otherwise
+// it waits in Express ones, each for its time.
 func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 	usecasetest.Table(t, stage{cfg: beside}.play, map[string]string{
 		"start": "StartExecution", "checkpoint": "PutNext",
@@ -132,7 +132,7 @@ func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 	})
 }
 
-// Where the newer version of a long window turns out to be poison, the older one is written when it
+// If the newer version of a long window turns out to be poison, the older one is written when it
 // returns.
 func TestAVersionThatLeftALongWindowIsWrittenWhereTheNewerOneDies(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute }
@@ -184,8 +184,8 @@ func TestAPaceThatIsLongerThanTheLease(t *testing.T) {
 	})
 }
 
-// A sink is away while a long window runs: the message comes back several times, and is written
-// when its window ends, not earlier.
+// A sink is away during a long window: the message returns several times, and is written when
+// its window ends, not earlier.
 func TestAnOutageDoesNotCutALongWindowShort(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait = 15*time.Minute, time.Hour

@@ -6,16 +6,17 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// write is step 4: one bulk call for all claimed documents, then each outcome's row of the table.
+// write is step 4: one bulk call for all claimed documents. Then it carries out the row of the
+// design's table for each outcome.
 func (t *turn) write(ctx context.Context, docs []*document) {
 	broken, sent := split(docs, func(d *document) bool { return d.fault != "" })
 	ops := make([]sink.Op, len(sent))
@@ -34,8 +35,8 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		if t.suspect(sent, p != nil); p == nil {
 			t.doubt(ctx, sent, ops, outcomes)
 			t.noteConfiguration(outcomes)
-			// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request
-			// opened. A panic is not the sink's fault.
+			// Before the outcomes, so that a RELEASE waits for the circuit breaker that this
+			// request opened. A panic is not the sink's fault.
 			t.judgeHealth(ctx, sent, outcomes)
 			t.mirror(ctx, ops, outcomes)
 		}
@@ -44,8 +45,8 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 	t.finishAll(len(broken), func(i int) func() { return t.broken(ctx, broken[i]) })
 }
 
-// op writes the newest version as it was made. Its fence is the time of its claim, or, without a
-// claim, the present.
+// op returns the write of the newest version. Its fence is the time of its claim, or the present
+// if it has no claim.
 func (d *document) op(at shard.Micros) sink.Op {
 	e := d.newest()
 	return sink.Op{
@@ -54,7 +55,7 @@ func (d *document) op(at shard.Micros) sink.Op {
 	}
 }
 
-// broken ends the claim of a document that cannot be made. No request was made for it.
+// broken ends the claim of a document that cannot be built. No request was made for it.
 func (t *turn) broken(ctx context.Context, d *document) func() {
 	if d.faultFor == deadletter.Panic && !t.lastRefusal(d) {
 		return t.release(ctx, d, d.fault, 0, true)
@@ -62,8 +63,8 @@ func (t *turn) broken(ctx context.Context, d *document) func() {
 	return t.rejecting(ctx, d, d.faultFor, d.fault)
 }
 
-// noteConfiguration alarms once for all ops that a request could not write for the engine's sake,
-// by the first answer.
+// noteConfiguration raises one alarm for all ops of a request that failed because of the
+// engine's configuration. It gives the first reason.
 func (t *turn) noteConfiguration(outcomes []sink.Outcome) {
 	n := journal.Note{Step: journal.SinkConfiguration}
 	for _, o := range outcomes {
@@ -77,13 +78,13 @@ func (t *turn) noteConfiguration(outcomes []sink.Outcome) {
 	}
 }
 
-// lastRefusal reports whether one more refusal is more than are borne.
+// lastRefusal reports whether one more refusal reaches the limit.
 func (t *turn) lastRefusal(d *document) bool {
 	return d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals)
 }
 
-// finishAll does n documents' I/O in parallel; what it returns keeps the flight's own state, one
-// after the other.
+// finishAll does the I/O of n documents in parallel. Then it calls the returned functions one by
+// one, because they change the flight's state.
 func (t *turn) finishAll(n int, do func(i int) func()) {
 	results := make([]func(), n)
 	t.h.Parallel.Each(maxParallel, n, func(i int) { results[i] = do(i) })
@@ -92,7 +93,7 @@ func (t *turn) finishAll(n int, do func(i int) func()) {
 	}
 }
 
-// split separates the documents of which a question is true from the others.
+// split separates the documents for which is reports true from the others.
 func split(docs []*document, is func(*document) bool) (yes, no []*document) {
 	for _, d := range docs {
 		if is(d) {
@@ -104,8 +105,8 @@ func split(docs []*document, is func(*document) bool) (yes, no []*document) {
 	return yes, no
 }
 
-// outcome carries out one row of the table of design section 8. It does the I/O and returns what to
-// note in the flight's state.
+// outcome carries out one row of the table in design section 8. It does the I/O and returns a
+// function that updates the flight's state.
 func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() {
 	e, why := d.newest(), o.Kind.String()+": "+o.Reason
 	switch o.Kind {
@@ -120,7 +121,7 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 		return t.release(ctx, d, why, o.RetryAfter, true)
 	case sink.Rejected:
 		return t.rejecting(ctx, d, deadletter.RejectedBySink, o.Reason)
-	default: // Unknown, and Newer under a live lease: lease and claimed stay and run out
+	default: // Unknown, and Newer under a live lease: the lease stays until it expires, and claimed stays
 		return func() {
 			if o.Kind == sink.Newer && t.now() <= d.row.LeaseUntil {
 				t.note(t.about(d, e, journal.SinkNewer, o.Reason))
@@ -131,17 +132,16 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 	}
 }
 
-// errChanging says that a row changed between every two tries.
+// errChanging says that the row changed before every try.
 var errChanging = errors.New("the row keeps changing")
 
-// endLease carries out a write that ends a lease, in the form that the newest image asks for. It
-// returns the row before and after. A refusal is returned with the row where the lease is somebody
-// else's.
+// endLease does a write that ends a lease, in the form that the newest image of the row asks
+// for. It returns the row before and after. If the lease belongs to another flight by now, it
+// returns the refusal with that row.
 func (t *turn) endLease(ctx context.Context, l shard.Lease, image shard.Row,
 	form func(image shard.Row) shard.Write,
 ) (a answer) {
-	// One call in the common case. Another follows only a refusal whose image asks for another
-	// form.
+	// Usually one call. Another follows only if the row in a refusal asks for another form.
 	for range 3 {
 		w := form(image)
 		switch a = t.ask(ctx, w); {
@@ -157,17 +157,17 @@ func (t *turn) endLease(ctx context.Context, l shard.Lease, image shard.Row,
 	return answer{row: image, err: errChanging}
 }
 
-// commit is COMMIT of what was written, or of what needed no write. Where it is refused that never
-// counts as success.
+// commit is COMMIT of a version that was written, or that needed no write. A refused COMMIT
+// never counts as success.
 func (t *turn) commit(ctx context.Context, d *document, e *held, written bool) func() {
 	a := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
 		return shard.Commit(d.lease, e.Op, t.now(), t.h.Config.Expires(t.h.Clock.Now()), image)
 	})
 	return func() {
 		switch {
-		case a.refused: // endLease recognises our own lost answer: the lease is not ours any more
+		case a.refused: // not our own lost answer, which endLease recognises: another flight has the lease
 			t.note(t.about(d, e, journal.LeaseLost, "COMMIT refused: the lease is somebody else's"))
-			d.row, d.known = a.row, true
+			d.row = a.row
 			t.wait(d, t.now(), "the lease was lost")
 		case a.err != nil:
 			t.unended(d, a.err, "COMMIT")
@@ -185,8 +185,8 @@ func (t *turn) commit(ctx context.Context, d *document, e *held, written bool) f
 	}
 }
 
-// unended keeps a document whose lease could not be ended: until the lease has run out where
-// nothing is known, so that there is never another claim in this invocation.
+// unended keeps a document whose lease could not be ended. If the answer was lost, it waits
+// until the lease has expired, so that this invocation never claims it again.
 func (t *turn) unended(d *document, err error, write string) {
 	if errors.Is(err, errChanging) {
 		t.wait(d, t.now(), err.Error())
@@ -195,8 +195,8 @@ func (t *turn) unended(d *document, err error, write string) {
 	t.wait(d, d.row.LeaseUntil+1, write+" got no answer")
 }
 
-// release is RELEASE: nothing of what this claim asked for was applied. The row keeps `claimed`
-// (design section 5).
+// release is RELEASE: no request of this claim was applied. The row keeps `claimed` (design
+// section 5).
 func (t *turn) release(ctx context.Context, d *document, why string, after time.Duration, refused bool) func() {
 	a := t.endLease(ctx, d.lease, d.row, func(shard.Row) shard.Write { return shard.Release(d.lease, why, refused) })
 	return func() {
@@ -205,7 +205,8 @@ func (t *turn) release(ctx context.Context, d *document, why string, after time.
 			return
 		}
 		t.note(t.about(d, d.newest(), journal.Released, why))
-		// A throttle backs off by the flight's turns, a refusal by the document's refusals.
+		// After a throttle the back-off grows with the flight's turns, after a refusal with the
+		// document's refusals.
 		n := t.state.Turn
 		if refused {
 			n = int(d.row.Refusals)
@@ -214,15 +215,22 @@ func (t *turn) release(ctx context.Context, d *document, why string, after time.
 	}
 }
 
-// rejecting sends the dead letter and then does REJECT. Where the dead letter cannot be sent the
+// rejecting sends the dead letter and then does REJECT. If the dead letter cannot be sent, the
 // message stays and is tried again.
 func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
 	e := d.newest()
-	// The dead letter is stored before the row says so. A crash in between sends it again, and
-	// parking is idempotent (design section 10).
+	// The dead letter is sent before the row is changed. After a crash in between it is sent
+	// again, and parking it twice does no harm (design section 10).
 	id, err := t.sendLetter(ctx, d, e, reason, detail)
 	if t.lost("send the dead letter", d.id, err) {
-		return t.release(ctx, d, "refused: dead letter not sent", 0, false)
+		release := t.release(ctx, d, "refused: dead letter not sent", 0, false)
+		if !errors.Is(err, queue.ErrTooLarge) {
+			return release
+		}
+		return func() {
+			release()
+			t.giveUp(d, e, "its dead letter is too large to be sent: SQS moves the message by its receive count")
+		}
 	}
 	why := string(reason) + ": " + detail
 	a := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
@@ -233,13 +241,13 @@ func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Rea
 			t.unended(d, a.err, "REJECT")
 			return
 		}
-		d.row, d.known = a.row, true
+		d.row = a.row
 		t.note(t.about(d, e, journal.Rejected, why))
 		t.buried(d, e, id, why)
 	}
 }
 
-// buried takes a version out of the flight whose dead letter is stored and whose row says so.
+// buried removes a version from the flight after its dead letter is sent and its row says so.
 func (t *turn) buried(d *document, e *held, letterID, why string) {
 	t.drop(e)
 	n := t.about(d, e, journal.DeadLettered, why)
@@ -249,8 +257,8 @@ func (t *turn) buried(d *document, e *held, letterID, why string) {
 	t.note(n)
 	t.doneStored(d, e.Key)
 	if next := d.newest(); next != nil {
-		// REJECT set `claimed` back to what it was, PARK leaves it. If it is still higher, a claim
-		// has an unknown outcome.
+		// REJECT set `claimed` back to its value before the claim, PARK left it. If it is still
+		// higher, a claim has an unknown outcome.
 		if d.row.Claimed > next.Key {
 			t.note(t.about(d, next, journal.Blocked,
 				"a newer version may be in the sink and is a dead letter: redrive it first"))
@@ -259,7 +267,7 @@ func (t *turn) buried(d *document, e *held, letterID, why string) {
 	}
 }
 
-// sendLetter returns the dead letter's id, none where the settings want no dead letters.
+// sendLetter sends the dead letter and returns its id, "" if the settings want no dead letters.
 func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason deadletter.Reason,
 	detail string,
 ) (id string, err error) {
@@ -270,7 +278,7 @@ func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason dead
 	l := deadletter.New(m, reason, detail, d.id, e.Key, e.Index, t.h.Clock.Now())
 	l.Sink, l.Lane = t.h.SinkName, string(t.manifest.Lane)
 	if l.Refusals = d.row.Refusals; reason == deadletter.Refusals {
-		l.Refusals++ // this one, which REJECT ends and no RELEASE counts
+		l.Refusals++ // the last refusal, which REJECT ends and no RELEASE counts
 	}
 	l.FirstError, l.LastError = d.row.LastError, detail
 	out, err := l.Message()
@@ -280,7 +288,7 @@ func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason dead
 	return l.ID, queue.ErrorAt(t.h.Dead.Send(ctx, []queue.Outgoing{out}), 0)
 }
 
-// delay is the back-off with full jitter.
+// delay returns the back-off with full jitter.
 func (t *turn) delay(n int) time.Duration {
 	r := t.h.Config.Retry
 	return backoff.Policy{Min: r.BackoffMin, Max: r.BackoffMax, Jitter: t.h.Jitter}.Delay(n)

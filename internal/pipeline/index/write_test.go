@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-func poison() memory.Answer {
-	return memory.Answer{Outcome: sink.Outcome{
+func poison() memorysink.Answer {
+	return memorysink.Answer{Outcome: sink.Outcome{
 		Kind: sink.Rejected, Status: 400,
 		Reason: "mapper_parsing_exception: field title",
 	}}
@@ -33,7 +33,7 @@ func (b *bench) admit(body string) {
 // The form of COMMIT follows from the image in hand. Where the row has changed under it, the other
 // form is used, and the burst of the version that came meanwhile goes on.
 func TestAVersionThatComesDuringTheWriteStaysPending(t *testing.T) {
-	stage{sink: memory.SinkSettings{Latency: time.Second}}.play(t, func(b *bench) {
+	stage{sink: memorysink.Settings{Latency: time.Second}}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
 		b.inject = at("COMMIT", func() { b.admit(put("a", 2)) })
 		b.fly(s, 1)
@@ -66,17 +66,17 @@ func TestAVersionThatComesDuringARejectedWriteStaysPending(t *testing.T) {
 func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 	for _, c := range []struct {
 		call    string
-		answer  memory.Answer
+		answer  memorysink.Answer
 		what    fault.Verdict
 		tries   int
 		waits   bool // for the end of the lease
 		letters int
 	}{
-		{"CLAIM", memory.Answer{}, fault.FailBefore, 4, true, 0},
-		{"CLAIM", memory.Answer{}, fault.FailAfter, 1, false, 0},
-		{"COMMIT", memory.Answer{}, fault.FailBefore, 4, true, 0},
-		{"COMMIT", memory.Answer{}, fault.FailAfter, 1, false, 0},
-		{"COMMIT", memory.Answer{}, fault.Throttle, 3, false, 0},
+		{"CLAIM", memorysink.Answer{}, fault.FailBefore, 4, true, 0},
+		{"CLAIM", memorysink.Answer{}, fault.FailAfter, 1, false, 0},
+		{"COMMIT", memorysink.Answer{}, fault.FailBefore, 4, true, 0},
+		{"COMMIT", memorysink.Answer{}, fault.FailAfter, 1, false, 0},
+		{"COMMIT", memorysink.Answer{}, fault.Throttle, 3, false, 0},
 		{"RELEASE", throttled(), fault.FailBefore, 4, true, 0},
 		{"RELEASE", throttled(), fault.FailAfter, 1, false, 0},
 		{"REJECT", poison(), fault.FailBefore, 4, true, 2},
@@ -222,7 +222,7 @@ func TestA409AfterTheLeaseHasEndedIsNotAnAlarm(t *testing.T) {
 		"after it":           14 * time.Second,
 	}, func(b *bench, after time.Duration) {
 		s := b.hold(put("a", 1))
-		b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
+		b.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
 		var log spans
 		b.through = func(to sink.Sink) sink.Sink { return zombie{to, s.Wake().Add(after), &log} }
 		s = b.turn(s)
@@ -260,7 +260,7 @@ func TestADeadLetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
 
 func TestRefusalsAreInTheDeadLetter(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Retry.MaxRefusals = 2 }}.play(t, func(b *bench) {
-		refused := memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "some_exception"}}
+		refused := memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "some_exception"}}
 		b.sink.Script(doc("a"), refused, refused)
 		b.fly(b.hold(put("a", 1)), 3)
 		l := b.TakeLetters(b.dead)
@@ -341,7 +341,7 @@ func TestOneIndexInTroubleDoesNotOpenTheCircuit(t *testing.T) {
 	for apart, want := range map[bool]int{true: 0, false: 1} {
 		t.Run(fmt.Sprint("apart ", apart), func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
-				b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{
+				b.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{
 					Kind: sink.Throttled, Status: 404,
 					Apart: apart, Reason: "sink_config: index_not_found_exception",
 				}})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// again repeats a text so many times, without holding it.
+// again repeats a text a number of times, without keeping it in memory.
 func again(text []byte, times int) io.Reader {
 	one := bytes.Repeat(text, 1000)
 	all := make([]io.Reader, times/1000)
@@ -18,7 +18,7 @@ func again(text []byte, times int) io.Reader {
 	return io.MultiReader(all...)
 }
 
-// What has no text must not keep a slice from its end in the middle of a line either.
+// Empty parts must not keep a slice from ending in the middle of a line either.
 func TestALineThatNeverGoesOnEndsTheSlice(t *testing.T) {
 	t.Parallel()
 	more := pack(t, gzip.NoCompression, "{}\n{")[:10+5+4] // a block of four bytes

@@ -11,27 +11,27 @@ import (
 	"slices"
 )
 
-// errCorrupt says that a compressed object cannot be read further, now or later.
+// errCorrupt says that a compressed object is broken, so that a retry cannot help.
 var errCorrupt = errors.New("the gzip data is broken")
 
 func corrupt(what string) error { return fmt.Errorf("%w: %s", errCorrupt, what) }
 
-// bits reads a stream bit by bit, and knows where it is.
+// bits reads a stream bit by bit, and knows its position.
 type bits struct {
 	in   *bufio.Reader
-	acc  uint64 // bits that were read and not taken, the next one lowest
+	acc  uint64 // bits that were read and not taken; the next one is the lowest
 	have uint
-	read int64 // bytes taken out of in
+	read int64 // bytes read from in
 	err  error // why there are no more bytes
-	// bad is the first thing that was wrong with the stream. What was taken since is 0 and means
-	// nothing: whoever has taken something asks for it.
+	// bad is the first error of the stream. Bits that are taken after it are 0 and mean nothing,
+	// so a caller checks bad after it has taken bits.
 	bad error
 }
 
-// at is the place of the next bit.
+// at returns the position of the next bit.
 func (b *bits) at() int64 { return b.read*8 - int64(b.have) }
 
-// fill has at least 48 bits ready, unless the stream has ended.
+// fill reads until at least 48 bits are ready, unless the stream has ended.
 func (b *bits) fill() {
 	for b.have <= 48 && b.err == nil {
 		var next byte
@@ -43,13 +43,13 @@ func (b *bits) fill() {
 	}
 }
 
-// fail keeps what is wrong, unless something was wrong before, and returns the first.
+// fail records an error, unless there was one before, and returns the first.
 func (b *bits) fail(err error) error {
 	b.bad = cmp.Or(b.bad, err)
 	return b.bad
 }
 
-// short says that there are fewer bits than are needed.
+// short records that there are fewer bits than needed.
 func (b *bits) short() error {
 	if errors.Is(b.err, io.EOF) {
 		return b.fail(corrupt("it ends too early"))
@@ -57,11 +57,11 @@ func (b *bits) short() error {
 	return b.fail(b.err)
 }
 
-// take takes up to 32 bits.
+// take returns up to 32 bits and consumes them.
 func (b *bits) take(count uint) uint32 {
 	if b.have < count {
 		if b.fill(); b.have < count {
-			_ = b.short() // kept
+			_ = b.short() // recorded in bad
 			return 0
 		}
 	}
@@ -71,20 +71,20 @@ func (b *bits) take(count uint) uint32 {
 	return v
 }
 
-// align passes over what is left of a byte.
+// align skips the rest of a byte.
 func (b *bits) align() {
 	b.acc >>= b.have % 8
 	b.have -= b.have % 8
 }
 
-// RFC 1951, section 3.2: how long codes are at most, and how many there are.
+// RFC 1951, section 3.2: the longest codes, and how many codes there are.
 const (
 	longest   = 15
 	maxLits   = 286
 	maxDists  = 30
 	endOf     = 256
 	window    = 32 << 10
-	lookup    = 10 // bits that one look decides
+	lookup    = 10 // bits of an index into code.fast
 	maxLength = 258
 )
 
@@ -95,8 +95,8 @@ type code struct {
 	symbol [maxLits + 2]uint16
 }
 
-// build makes the code with these lengths by symbol. A code with holes is taken where it is a
-// single symbol's.
+// build makes the code with these lengths by symbol. An incomplete code is accepted only if it
+// has a single symbol.
 func (c *code) build(lengths []byte) error {
 	*c = code{}
 	for _, l := range lengths {
@@ -133,7 +133,7 @@ func (c *code) build(lengths []byte) error {
 	return nil
 }
 
-// next takes a symbol.
+// next reads a symbol.
 func (c *code) next(b *bits) int {
 	if b.have < longest {
 		b.fill()
@@ -146,7 +146,7 @@ func (c *code) next(b *bits) int {
 	code, first, index := 0, 0, 0
 	for l := uint(1); l <= longest; l++ {
 		if l > b.have {
-			_ = b.short() // kept
+			_ = b.short() // recorded in bad
 			return 0
 		}
 		code |= int(b.acc >> (l - 1) & 1)
@@ -183,7 +183,8 @@ var (
 	lengthOrder = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 )
 
-// block is what is known of the block that is being read: enough to go on in the middle of it.
+// block is the state of the block that is being read. It is enough to continue in the middle of
+// it.
 type block struct {
 	Last    bool   `json:"last,omitempty"`
 	Stored  int    `json:"stored,omitempty"`  // bytes left of a block that is not compressed
@@ -193,13 +194,14 @@ type block struct {
 
 func (k *block) inside() bool { return k.Stored > 0 || k.Lengths != nil }
 
-// inflater decompresses DEFLATE (RFC 1951) chunk by chunk, and can go on where another one ended,
-// within a block: compress/flate can neither tell where it is nor begin there.
+// inflater decompresses DEFLATE (RFC 1951) chunk by chunk. It can continue where another
+// inflater ended, even within a block. compress/flate cannot: it does not give its position, and
+// cannot start at one.
 type inflater struct {
 	*bits
 	block
 	lits, dists code
-	out         []byte // what may be referred to, then the chunk
+	out         []byte // the text that distances may refer to, then the chunk
 }
 
 // begin reads the head of a block.
@@ -227,12 +229,12 @@ func (f *inflater) begin() error {
 	return corrupt("a block is of no known kind")
 }
 
-// fixed are the lengths of the codes that a block without its own has: of literals and lengths,
-// then of distances.
+// fixed has the code lengths of a block without its own codes: of literals and lengths, then of
+// distances.
 var fixed = slices.Concat(bytes.Repeat([]byte{8}, 144), bytes.Repeat([]byte{9}, 112), bytes.Repeat([]byte{7}, 24),
 	bytes.Repeat([]byte{8}, 8), bytes.Repeat([]byte{5}, maxDists+2))
 
-// dynamic reads the lengths of a block's own codes.
+// dynamic reads the code lengths of a block with its own codes.
 func (f *inflater) dynamic() error {
 	head := f.take(14)
 	lits, dists, n := int(head&31)+257, int(head>>5&31)+1, int(head>>10)+4
@@ -243,7 +245,7 @@ func (f *inflater) dynamic() error {
 	for _, sym := range lengthOrder[:n] {
 		own[sym] = byte(f.take(3))
 	}
-	if err := f.lits.build(own[:]); err != nil { // the code of the lengths, for now
+	if err := f.lits.build(own[:]); err != nil { // for now the code of the lengths
 		return f.fail(err)
 	}
 	lengths := make([]byte, 0, lits+dists)
@@ -277,7 +279,7 @@ func (f *inflater) dynamic() error {
 	return f.bad
 }
 
-// codes makes the codes of the block's lengths.
+// codes builds the codes from the block's lengths.
 func (f *inflater) codes() error {
 	if f.Lits < 1 || f.Lits > maxLits+2 || f.Lits > len(f.Lengths) || len(f.Lengths)-f.Lits > maxDists+2 ||
 		slices.Max(f.Lengths) > longest {
@@ -289,8 +291,8 @@ func (f *inflater) codes() error {
 	return f.dists.build(f.Lengths[f.Lits:])
 }
 
-// inflate appends to out until it has room bytes or until is passed in the compressed stream. It
-// reports whether the last block has ended.
+// inflate appends to out until out has room bytes, or until the compressed stream is past until.
+// It reports whether the last block has ended.
 func (f *inflater) inflate(room int, until int64) (ended bool, err error) {
 	for len(f.out) < room && f.at() < until {
 		switch {
@@ -346,7 +348,7 @@ func (f *inflater) symbols(room int, until int64) error {
 		if f.bad != nil || from < 0 {
 			return f.fail(corrupt("a distance reaches too far back"))
 		}
-		for i := range length { // what is copied may grow while it is
+		for i := range length { // byte by byte: the source may overlap its own copy
 			f.out = append(f.out, f.out[from+i])
 		}
 	}

@@ -3,6 +3,7 @@ package objects
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,32 +13,67 @@ import (
 // Schema is the newest form of a Progress that this build understands.
 const Schema = 1
 
-// Progress is how far an object was read. The row of its place keeps it.
+// Progress records how far an object was read. The row of the object's place keeps it.
 type Progress struct {
 	Schema int `json:"schema"`
-	// Version is S3's sequencer: objects of one key are ordered by it. ETag is the object's, where the
-	// notification has one: nothing else is read in its place.
+	// Version is S3's sequencer, which orders the objects of one key. ETag is the object's
+	// entity tag, if the notification has one: no other object is read in its place.
 	Version string `json:"version"`
 	ETag    string `json:"etag,omitempty"`
 	Bytes   int64  `json:"bytes"` // of the object, as the notification says
-	// Written is when the object was written, microseconds since 1970. It is the version of lines
-	// that have none.
+	// Written is when the object was written, microseconds since 1970. It is the version of
+	// lines without one.
 	Written shard.Micros `json:"written"`
 	Begun   shard.Micros `json:"begun"`
-	// Part counts the slices that were read. A message of an earlier part has nothing to do: the one
-	// that goes on was stored before the part was counted.
+	// Part counts the slices that were read. A message of an earlier part has nothing to do,
+	// because the message that continues was stored before the part was counted.
 	Part int `json:"part"`
 
 	At      Position `json:"at,omitzero"`
-	Text    int64    `json:"text"`             // bytes of text so far: of the object where it is not compressed
+	Text    int64    `json:"text"`             // bytes of text so far, decompressed
 	Lines   int64    `json:"lines"`            // so far, blank ones too
 	Sent    int64    `json:"sent"`             // lines that became messages
-	Blank   int64    `json:"blank,omitempty"`  // lines without anything
+	Blank   int64    `json:"blank,omitempty"`  // empty lines, or with white space only
 	Faults  int64    `json:"faults,omitempty"` // lines that cannot be messages
-	First   []Fault  `json:"first,omitempty"`  // the first of them
-	Long    *Fault   `json:"long,omitempty"`   // the line that is being passed over
+	First   []Fault  `json:"first,omitempty"`  // the first faults
+	Long    *Fault   `json:"long,omitempty"`   // the line that is being skipped
 	Done    bool     `json:"done,omitempty"`
-	Aborted string   `json:"aborted,omitempty"` // who ended it, and why
+	Aborted string   `json:"aborted,omitempty"` // which operator ended it, and why
+	// TakenBack lists the Versions that an operator took back. An object with one of them is not
+	// read.
+	TakenBack TakenBack `json:"takenBack,omitempty"`
+}
+
+// MaxTakenBack is how many sequencers of a place are remembered as taken back. It bounds the row.
+const MaxTakenBack = 8
+
+// TakenBack is a list of sequencers, the newest last. A single one is written as a text, which
+// older builds read. Older builds do not touch a row with a list.
+type TakenBack []string
+
+// MarshalJSON writes one sequencer as a text, and several as a list.
+func (t TakenBack) MarshalJSON() ([]byte, error) {
+	if len(t) == 1 {
+		return json.Marshal(t[0])
+	}
+	return json.Marshal([]string(t))
+}
+
+// UnmarshalJSON reads either form.
+func (t *TakenBack) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '"' {
+		*t = make(TakenBack, 1)
+		return json.Unmarshal(text, &(*t)[0])
+	}
+	return json.Unmarshal(text, (*[]string)(t))
+}
+
+// has reports whether a version was taken back. A sequencer may have trailing zeros.
+func (t TakenBack) has(v shard.Version) bool {
+	return slices.ContainsFunc(t, func(text string) bool {
+		back, err := shard.ParseVersion(shard.ClassSeq, text)
+		return err == nil && v.Compare(back) == 0
+	})
 }
 
 // Fault is a line that cannot be a message.
@@ -49,10 +85,10 @@ type Fault struct {
 
 func (f Fault) String() string { return fmt.Sprintf("line %d at byte %d %s", f.Line, f.Offset, f.Why) }
 
-// maxFirst is how many faults are named. The others are counted.
+// maxFirst is how many faults are listed. The others are only counted.
 const maxFirst = 5
 
-// Parse reads what a row keeps; the empty text is a Progress without a version.
+// Parse reads the text in a row. The empty text is a Progress without a version.
 func Parse(text string) (Progress, error) {
 	var p Progress
 	if text == "" {
@@ -67,7 +103,7 @@ func Parse(text string) (Progress, error) {
 	return p, nil
 }
 
-// String is what a row keeps.
+// String returns the text for the row.
 func (p Progress) String() string {
 	p.Schema = Schema
 	text, err := json.Marshal(p)
@@ -77,30 +113,34 @@ func (p Progress) String() string {
 	return string(text)
 }
 
-// Next says what is to be done with a message about an object.
+// Next is what to do with a message about an object.
 type Next byte
 
-// What is to be done.
+// The values of Next.
 const (
-	Begin      Next = iota // read it from its beginning
-	GoOn                   // read on
-	Passed                 // a later part of it has a message of its own
+	Begin      Next = iota // read the object from its start
+	GoOn                   // continue to read
+	Passed                 // another message continues with a later part
 	Superseded             // a newer object has taken its place
-	ReadBefore             // it was read to its end
+	ReadBefore             // the object was read to its end
 	WasAborted             // an operator has ended it
+	WasReset               // an operator has taken its version back
 )
 
-// idle is how long nothing has moved when a message of an earlier part goes on after all: the one
-// that should have done it is lost, with its queue perhaps. Two that go on send lines twice, which
-// is harmless.
+// idle is how long a row must be unchanged before a message of an earlier part continues to
+// read. The message that should have continued is then lost, perhaps with its queue. If two
+// messages continue, lines are sent twice, which is harmless.
 const idle = time.Hour
 
-// Decide says what to do with a message of a part of an object, by what the row has of the object's
+// Decide returns what to do with a message about a part of an object, by the row of the object's
 // place. version is the object's sequencer, and moved is when the row last changed.
 func Decide(p Progress, version string, part int, moved, now shard.Micros) (Next, error) {
 	v, err := shard.ParseVersion(shard.ClassSeq, version)
 	if err != nil {
 		return 0, err
+	}
+	if p.TakenBack.has(v) {
+		return WasReset, nil
 	}
 	if p.Version == "" {
 		return Begin, nil
@@ -124,6 +164,18 @@ func Decide(p Progress, version string, part int, moved, now shard.Micros) (Next
 	return GoOn, nil
 }
 
+// Reset returns the progress of a place after an operator took its version back. Any object may
+// be read there next, except one with a version that was taken back. Reset fails if the place
+// remembers MaxTakenBack versions already, because a forgotten one could be read again at once.
+func (p Progress) Reset() (Progress, error) {
+	if len(p.TakenBack) >= MaxTakenBack {
+		return p, fmt.Errorf("%d sequencers of this place were taken back already (%s), and its row remembers no more: set "+
+			"maxVersion of the source, and upload the object under another key", len(p.TakenBack),
+			strings.Join(p.TakenBack, ", "))
+	}
+	return Progress{TakenBack: append(slices.Clip(p.TakenBack), p.Version)}, nil
+}
+
 // fault counts a line that cannot be a message.
 func (p *Progress) fault(f Fault) {
 	if p.Faults++; len(p.First) < maxFirst {
@@ -131,7 +183,7 @@ func (p *Progress) fault(f Fault) {
 	}
 }
 
-// Problem says in one text which lines could not be messages, empty where all could.
+// Problem returns a text about the lines that could not be messages, empty if all could.
 func (p Progress) Problem() string {
 	if p.Faults == 0 {
 		return ""

@@ -9,14 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Open opens an object from a byte on: the very one of that entity tag, where one is given. It
-// fails with [ErrGone], [ErrReplaced] or [ErrRefused], or with an error that may pass.
+// Open opens an object from a byte on. If etag is given, only the object with that entity tag is
+// opened. It fails with [ErrGone], [ErrReplaced] or [ErrRefused], or with an error that may
+// pass.
 type Open func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error)
 
 // ErrRefused says that an object can never be opened.
 var ErrRefused = errors.New("the object cannot be opened")
 
-// ErrGone says that an object is not there.
+// ErrGone says that the object does not exist.
 var ErrGone = errors.New("the object is not there")
 
 // ErrReplaced says that another object is in its place.
@@ -25,13 +26,13 @@ var ErrReplaced = errors.New("another object is in its place")
 // errTooMuch says that an object has more text than the settings allow.
 var errTooMuch = errors.New("its text is longer than allowed")
 
-// Final reports whether an error of [Open] or [Read] will be the same at the next try.
+// Final reports whether the next try of [Open] or [Read] will fail with the same error.
 func Final(err error) bool {
 	return errors.Is(err, errCorrupt) || errors.Is(err, errTooMuch) || errors.Is(err, ErrGone) ||
 		errors.Is(err, ErrRefused)
 }
 
-// Line is a line that may be a message.
+// Line is a line that becomes a message, if the queue accepts it.
 type Line struct {
 	Number int64 // from 1
 	Offset int64 // of its first byte in the text
@@ -40,29 +41,30 @@ type Line struct {
 
 // Limits bound what one call of Read does.
 type Limits struct {
-	// Lines is after how many of them it stops.
+	// Lines is the number of messages after which it stops.
 	Lines int64
-	// Stop is asked every few kilobytes: true ends the slice.
+	// Stop is called every few kilobytes. If it returns true, the slice ends.
 	Stop func() bool
-	// MaxLine is the longest line that may be a message, in bytes. MaxText is how long the text of an
-	// object may be.
+	// MaxLine is the longest line that may be a message, in bytes. MaxText bounds the text of an
+	// object.
 	MaxLine int
 	MaxText int64
 }
 
-// Lines are handed on in batches of at most so many, and so many bytes, and of one line at least.
+// Lines are sent in batches of at most so many lines and bytes, but of at least one line.
 const (
 	batchLines = 320
 	batchBytes = 1 << 20
 )
 
-// Send takes lines on. It returns those that can never be messages, by their index, with the
-// reason. An error means that nothing is known of any.
+// Send sends lines. It returns the lines that can never be messages, by their index, with the
+// reason. After an error the result of all lines is unknown.
 type Send func([]Line) (bad map[int]string, err error)
 
-// Read reads on in an object: in is the object from p.At.From on. Every line becomes a message, or
-// a fault that is counted. It returns how far it came: to the end of a line, or into one that is
-// too long. Everything before that was sent. With an error it may have come further than p, too.
+// Read continues to read an object: in is the object from p.At.From on. Every line becomes a
+// message, or a fault that is counted. Read returns how far it got: to the end of a line, or
+// into a line that is too long. Everything before that was sent. Even with an error the result
+// may be further than p.
 func Read(in io.Reader, p Progress, l Limits, send Send) (Progress, error) {
 	r := reader{Limits: l, send: send, p: p, safe: p}
 	if p.Text > l.MaxText {
@@ -81,7 +83,7 @@ func Read(in io.Reader, p Progress, l Limits, send Send) (Progress, error) {
 	if r.failed != nil || r.flush() != nil {
 		return p, r.failed
 	}
-	r.safe.Sent, r.safe.Faults, r.safe.First = r.p.Sent, r.p.Faults, r.p.First // flush counts, too
+	r.safe.Sent, r.safe.Faults, r.safe.First = r.p.Sent, r.p.Faults, r.p.First // flush has changed these counts
 	return r.safe, err
 }
 
@@ -89,23 +91,22 @@ func Read(in io.Reader, p Progress, l Limits, send Send) (Progress, error) {
 type reader struct {
 	Limits
 	send     Send
-	p        Progress // Text is where the line begins that is being read
-	safe     Progress // the last place from which it can be read on
-	taken    int64    // lines for messages, of this call
-	moved    bool     // safe is further on than where this call began
+	p        Progress // Text is the offset of the current line
+	safe     Progress // the last place to continue from
+	taken    int64    // lines for messages in this call
+	moved    bool     // safe is further than where this call began
 	stopping bool
-	part     []byte // the beginning of a line whose end was not seen
-	hollow   int    // chunks without text since that beginning
+	part     []byte // the start of a line without its end
+	hollow   int    // chunks without text since that start
 	batch    []Line
-	failed   error // of send: nothing is known of what it was given
+	failed   error // of send: the result of its lines is unknown
 	bytes    int
 }
 
-// maxHollow bounds the parts of an object without text within one line: blocks and members of gzip
-// that hold nothing.
+// maxHollow bounds the empty blocks and members of gzip within one line.
 const maxHollow = 1000
 
-// chunk takes a chunk's lines and reports whether that is enough.
+// chunk reads the lines of a chunk and reports whether the slice is complete.
 func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 	from, place := 0, -1
 	switch {
@@ -135,7 +136,7 @@ func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 		r.stopping = r.Stop()
 		enough = r.stopping && (r.part == nil || r.moved)
 	}
-	if r.p.Long != nil { // in a line that is passed over any place will do
+	if r.p.Long != nil { // within a skipped line, reading can continue anywhere
 		place = len(text)
 	}
 	if place >= 0 {
@@ -148,16 +149,16 @@ func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 	return enough, err
 }
 
-// bom may stand before a line: the first one, or any where files were joined.
+// bom may precede a line: the first one, or any line if files were joined.
 var bom = []byte("\ufeff")
 
-// keep keeps the beginning of a line, unless the line is too long for a message anyway.
+// keep stores the start of a line, unless the line is too long for a message anyway.
 func (r *reader) keep(text []byte) {
 	if r.p.Long == nil {
 		if len(text) > 0 {
 			r.part = append(r.part, text...)
 		}
-		if len(r.part) <= r.MaxLine+1 {
+		if len(r.part) <= len(bom)+r.MaxLine+len("\r") {
 			return
 		}
 		r.p.Long = &Fault{r.p.Lines + 1, r.p.Text, r.tooLong()}
@@ -170,7 +171,7 @@ func (r *reader) tooLong() string {
 	return fmt.Sprintf("has more than %d bytes, the most that a message may have", r.MaxLine)
 }
 
-// line takes the rest of a line, which is followed by so many bytes that are not part of it.
+// line handles a line, given its rest. behind is how many bytes of line end follow it.
 func (r *reader) line(rest []byte, behind int64) error {
 	whole := rest
 	if r.part != nil {
@@ -215,7 +216,7 @@ func (r *reader) take(l Line) error {
 	return nil
 }
 
-// flush hands the batch on.
+// flush sends the batch.
 func (r *reader) flush() error {
 	if len(r.batch) == 0 {
 		return nil
@@ -235,7 +236,7 @@ func (r *reader) flush() error {
 	return nil
 }
 
-// end takes the last line, which may have no end.
+// end handles the last line, which may have no line end.
 func (r *reader) end() error {
 	if r.part != nil || r.p.Long != nil {
 		if err := r.line(nil, 0); err != nil {

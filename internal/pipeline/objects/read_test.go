@@ -24,10 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var wide = Limits{Lines: 1 << 40, Stop: func() bool { return false }, MaxLine: 1000, MaxText: 1 << 40}
 
-// after ends a slice when it was asked so often before.
+// after ends a slice after a number of calls.
 func after(asked int) func() bool { return func() bool { asked--; return asked < 0 } }
 
-// collect keeps what is sent.
+// collect stores the lines that are sent.
 func collect(to *[]Line) Send {
 	return func(lines []Line) (map[int]string, error) {
 		*to = append(*to, lines...)
@@ -147,7 +147,7 @@ func TestAnObjectIsReadInParts(t *testing.T) {
 	}
 }
 
-// What is hostile costs neither memory nor an endless slice.
+// A hostile object costs neither memory nor an endless slice.
 func TestAHostileObjectIsBounded(t *testing.T) {
 	t.Parallel()
 	bomb := pack(t, gzip.BestCompression, strings.Repeat("\x00", 16<<20))
@@ -231,6 +231,18 @@ func TestARowDecidesWhatAMessageOfAnObjectMeans(t *testing.T) {
 			t.Errorf("%s: got %d, %v; want %d", tt.name, got, err, tt.want)
 		}
 	}
+	for text, want := range map[string]TakenBack{
+		`{"schema":1,"takenBack":"0A"}`:        {"0A"}, // of earlier builds, and of one sequencer
+		`{"schema":1,"takenBack":["0B","0A"]}`: {"0B", "0A"},
+	} {
+		p, err := Parse(text)
+		if err != nil || !slices.Equal(p.TakenBack, want) || !strings.Contains(p.String(), text[12:len(text)-1]) {
+			t.Errorf("%s: read as %+v, %v, written as %s", text, p, err, p)
+		}
+		if next, err := Decide(p, "0A00", 0, 0, now); err != nil || next != WasReset {
+			t.Errorf("%s: %d, %v", text, next, err)
+		}
+	}
 	if _, err := Decide(there, "x", 0, now, now); err == nil {
 		t.Error("a broken sequencer has no error")
 	}
@@ -239,8 +251,8 @@ func TestARowDecidesWhatAMessageOfAnObjectMeans(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads an object of a gigabyte in slices, as receive does, with what a row keeps in
-// between. It reports the most memory that the process ever had.
+// BenchmarkRead reads a gigabyte in slices as receive does, with the text of a row between them.
+// It reports the largest memory of the process.
 func BenchmarkRead(b *testing.B) {
 	const lines, part = 1 << 20, 1 << 10
 	row := fmt.Sprintf(`{"id":"%%08d","text":"%s"}`+"\n", strings.Repeat("lorem ipsum ", 82))

@@ -9,44 +9,44 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// chunk is how many bytes of an object are looked at at once.
+// chunk is how many bytes of text are handled at once.
 const chunk = 32 << 10
 
 // stream is an object as text, chunk by chunk.
 type stream interface {
-	// next returns the following chunk, which is valid until the call after. It may be empty. The
-	// error is io.EOF behind the last one.
+	// next returns the next chunk, which is valid until the following call. It may be empty.
+	// After the last chunk the error is io.EOF.
 	next() ([]byte, error)
-	// mark is the position behind n bytes of the last chunk.
+	// mark returns the position after n bytes of the last chunk.
 	mark(n int) Position
 }
 
-// Position is a place in an object from which it can be read on.
+// Position is a place in an object where reading can continue.
 type Position struct {
 	// From is the first byte of the object that is needed.
 	From int64 `json:"from,omitempty"`
-	// Pass is how much of the text behind From was read already.
+	// Pass is how much of the text after From was read already.
 	Pass int `json:"pass,omitempty"`
-	// Gzip is there inside a compressed object.
+	// Gzip is set within a compressed object.
 	Gzip *Gzip `json:"gzip,omitempty"`
 }
 
-// Gzip is a place inside an object of gzip.
+// Gzip is a place within a gzip object.
 type Gzip struct {
 	block
-	Bit    uint   `json:"bit,omitempty"`    // of the byte Position.From
-	Body   bool   `json:"body,omitempty"`   // behind the head of a member
+	Bit    uint   `json:"bit,omitempty"`    // bit within the byte Position.From
+	Body   bool   `json:"body,omitempty"`   // after the header of a member
 	Member int64  `json:"member,omitempty"` // members that were read to their end
 	CRC    uint32 `json:"crc,omitempty"`
 	Size   uint32 `json:"size,omitempty"`   // of the member's text so far
-	Before []byte `json:"before,omitempty"` // the text that may still be referred to, packed
+	Before []byte `json:"before,omitempty"` // the text that distances may still refer to, packed
 }
 
-// magic begins every member of gzip (RFC 1952).
+// magic starts every member of gzip (RFC 1952).
 const magic = "\x1f\x8b"
 
-// open goes on at a position. in is the object from Position.From on. An object is compressed by
-// what it begins with: names and headers are often wrong.
+// open continues at a position. in is the object from Position.From on. The first bytes decide
+// whether an object is compressed, because names and headers are often wrong.
 func open(in io.Reader, p Position) (stream, error) {
 	if p.Gzip != nil {
 		return resume(in, p)
@@ -80,25 +80,25 @@ func (s *plain) next() ([]byte, error) {
 	n, err := io.ReadFull(s.in, s.buf[:])
 	s.at += int64(n)
 	if n > 0 {
-		err = nil // what is wrong with the rest comes with the next call
+		err = nil // the next call returns the error
 	}
 	return s.buf[:n], err
 }
 
 func (s *plain) mark(n int) Position { return Position{From: s.begun + int64(n)} }
 
-// packed is an object of gzip: members one after the other.
+// packed is a gzip object: one member after the other.
 type packed struct {
 	inflater
-	base   int64  // where in the object the bits begin
+	base   int64  // offset in the object of the first bit
 	other  []byte // the buffer that out is not in
 	now    Gzip   // without Before
-	begun  Gzip   // the same where the chunk begins
-	from   int64  // its bit in the object
-	start  int    // where in out the chunk begins
-	pass   int    // text that was read before
-	passed int    // how much of the chunk that is
-	failed error  // behind the chunk
+	begun  Gzip   // now at the start of the chunk
+	from   int64  // the bit in the object where the chunk starts
+	start  int    // index in out where the chunk starts
+	pass   int    // text still to skip, because it was read before
+	passed int    // how much of the chunk was skipped
+	failed error  // the error after the chunk
 }
 
 func resume(in io.Reader, p Position) (stream, error) {
@@ -130,8 +130,8 @@ func (s *packed) next() ([]byte, error) {
 	return text[s.passed:], err
 }
 
-// chunk goes on by one chunk, or by as much of the object without any text. A chunk is of one
-// member.
+// chunk decompresses the next chunk, or as many bytes of the object if they have no text. A
+// chunk belongs to one member.
 func (s *packed) chunk() ([]byte, error) {
 	if s.failed != nil {
 		return nil, s.failed
@@ -155,12 +155,13 @@ func (s *packed) chunk() ([]byte, error) {
 		err = s.tail()
 	}
 	if s.failed = err; len(text) > 0 {
-		err = nil // it comes with the next call
+		err = nil // the next call returns it
 	}
 	return text, err
 }
 
-// head reads the head of a member: RFC 1952, section 2.3. The error is io.EOF where there is none.
+// head reads the header of a member (RFC 1952, section 2.3). If there is no other member, the
+// error is io.EOF.
 func (s *packed) head() error {
 	if s.fill(); s.have == 0 && errors.Is(s.err, io.EOF) {
 		return io.EOF
@@ -194,15 +195,16 @@ func (s *packed) head() error {
 	if s.bad != nil {
 		return s.bad
 	}
-	s.block, s.out, s.start = block{}, s.out[:0], 0 // nothing before it is referred to
+	s.block, s.out, s.start = block{}, s.out[:0], 0 // a member cannot refer to text before it
 	s.now = Gzip{Body: true, Member: s.now.Member}
 	return nil
 }
 
-// maxName bounds a name and a comment in the head of a member: a slice must come to its end.
+// maxName bounds the name and the comment in the header of a member, so that a slice always
+// ends.
 const maxName = 32 << 10
 
-// tail reads the end of a member and compares what it says with the text.
+// tail reads the end of a member and compares its checksum and size with the text.
 func (s *packed) tail() error {
 	s.align()
 	sum, size := s.take(32), s.take(32)
@@ -218,7 +220,8 @@ func (s *packed) mark(n int) Position {
 	g, from, before := s.begun, s.from, s.out[:s.start]
 	p := Position{Pass: s.passed + n}
 	if s.start+p.Pass == len(s.out) && s.failed == nil {
-		// Behind the chunk: part of an object without text would otherwise be read again and again.
+		// Continue after the chunk. Otherwise a part of the object without text would be read
+		// again and again.
 		g, from, before, p.Pass = s.now, s.base*8+s.at(), s.out[max(len(s.out)-window, 0):], 0
 		g.block = s.block
 	}

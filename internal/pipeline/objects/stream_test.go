@@ -14,7 +14,7 @@ import (
 	"testing/iotest"
 )
 
-// pack compresses parts, each as a member of its own.
+// pack compresses each part as a separate member.
 func pack(t testing.TB, level int, parts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -125,7 +125,7 @@ func TestABrokenObjectIsReadAsFarAsItGoes(t *testing.T) {
 	}
 }
 
-// An object is not called broken for what was not read.
+// An object is not reported as broken because of bytes that were not read.
 func TestAConnectionThatEndsAnywhereMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, data := range [][]byte{
@@ -145,7 +145,8 @@ func TestAConnectionThatEndsAnywhereMayBeTriedAgain(t *testing.T) {
 	}
 }
 
-// FuzzInflate holds the decompression against compress/flate: the same text, or an error of both.
+// FuzzInflate compares the decompression with compress/flate: the same text, or an error from
+// both.
 func FuzzInflate(f *testing.F) {
 	for level := flate.HuffmanOnly; level <= flate.BestCompression; level++ {
 		var b bytes.Buffer

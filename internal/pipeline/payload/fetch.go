@@ -12,28 +12,29 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/outbound"
 	"github.com/lullhq/lull/source"
 )
 
-// HeadersOf gives the headers of requests for a source by name, nil for none. It is called for
+// HeadersOf returns the headers of requests for a source, by name; nil for none. It is called for
 // every request, and should cache. Its errors quote no value.
 type HeadersOf func(context.Context) (map[string]string, error)
 
-// maxFetches is how many requests of this process a source gets at the same time.
+// maxFetches is how many requests of this process may run at a source at the same time.
 const maxFetches = 32
 
-// puller asks one source.
+// puller fetches from one source.
 type puller struct {
 	settings source.Fetch
 	headers  HeadersOf
 	client   *http.Client
-	turns    chan struct{} // one for each request under way
+	turns    chan struct{} // one for each running request
 }
 
-// Pulling returns a loader that also fetches documents of these sources. headers gives those of a
-// source by its settings; nil where no source has any.
+// Pulling returns a loader that also fetches documents of these sources. headers returns the
+// function for a source's headers, by its settings; it may be nil if no source has headers.
 func (l *Loader) Pulling(sources map[string]source.Settings, headers func(source.Headers) (HeadersOf, error)) (
 	*Loader, error,
 ) {
@@ -51,15 +52,15 @@ func (l *Loader) Pulling(sources map[string]source.Settings, headers func(source
 				errs = append(errs, fmt.Errorf("sources.%s.fetch.headers: %w", name, err))
 			}
 		}
-		p.client = Client(Reachable(p.settings.Private()))
+		p.client = outbound.Client(outbound.Reachable(p.settings.Private()))
 		with.pullers[name] = p
 	}
 	return &with, errors.Join(errs...)
 }
 
 // Fetch loads the newest state of a document from a source that has the setting fetch. An error is
-// one of three: an *[source.Unavailable]; an *event.Invalid, which is about this document for good,
-// or says that it is Missing; or another one, which may pass.
+// one of three. An *[source.Unavailable] is about the source. An *event.Invalid is about this
+// document, and permanent or Missing. Any other error may be temporary.
 func (l *Loader) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
 	p := l.pullers[from]
 	if p == nil {
@@ -118,9 +119,9 @@ func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
 		}
 	}
 	req.Header.Set("Accept", "application/json")
-	of := Rules{Unanswered: unanswered, Judge: judge, Most: int64(p.settings.MaxBytes), TooLarge: p.tooLarge()}
+	of := outbound.Rules{Unanswered: unanswered, Judge: judge, Most: int64(p.settings.MaxBytes), TooLarge: p.tooLarge()}
 	body, err := of.Ask(p.client, req)
-	if err == nil && !json.Valid(body) { // empty, cut off where nothing announced its length, or a page for people
+	if err == nil && !json.Valid(body) { // empty, a page for people, or cut off
 		return nil, &source.Unavailable{Problem: notJSON}
 	}
 	return body, err
@@ -129,19 +130,22 @@ func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
 const notJSON = "the source answered 200 with something other than JSON"
 
 // unanswered is the error of a request without an answer.
-func unanswered(err error) error { return &source.Unavailable{Problem: silences[WhySilent(err)]} }
-
-var silences = map[Silence]string{
-	Broken:      "the connection to the source broke",
-	Forbidden:   "the source's host has a private address: name the host under fetch.allowPrivate",
-	NoAddress:   "the source's host has no address",
-	Untrusted:   "the certificate of the source's host is not trusted: renew it, or correct the host in fetch.url",
-	Unreachable: "the source cannot be connected to",
-	TooLate:     "the source did not answer in time",
+func unanswered(err error) error {
+	return &source.Unavailable{Problem: silences[outbound.WhySilent(err)]}
 }
 
-// judge says what an answer without a document means: whether it is about this document or about
-// the source. What a whole source may answer for a while must not make dead letters.
+var silences = map[outbound.Silence]string{
+	outbound.Broken:      "the connection to the source broke",
+	outbound.Forbidden:   "the source's host has a private address: name the host under fetch.allowPrivate",
+	outbound.NoAddress:   "the source's host has no address",
+	outbound.Untrusted:   "the certificate of the source's host is not trusted: renew it, or correct the host in fetch.url",
+	outbound.Unreachable: "the source cannot be connected to",
+	outbound.TooLate:     "the source did not answer in time",
+}
+
+// judge returns the error of an answer without a document. It decides whether the error is about
+// this document or about the source. A status that the whole source may return for a while must not
+// cause dead letters.
 func judge(res *http.Response) error {
 	status := res.StatusCode
 	says := fmt.Sprintf("the source answered %d", status)

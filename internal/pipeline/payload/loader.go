@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/outbound"
 )
 
-// MaxObject is the most bytes read of an object that a message refers to: what one bulk request
-// takes.
+// MaxObject is how many bytes of an object are read at most: the size of a bulk request.
 const MaxObject = 5 << 20
 
-// Objects loads an object of at most [MaxObject] bytes from S3. An error that is an *event.Invalid
-// is for good: see [Missing], [TooLarge] and [Refused]. Any other may pass.
+// Objects loads an object of at most [MaxObject] bytes from S3. An *event.Invalid is a permanent
+// error: see [Missing], [TooLarge] and [Refused]. Any other error may be temporary.
 type Objects func(ctx context.Context, bucket, key string) ([]byte, error)
 
 // Loader loads references. It is safe for concurrent use.
@@ -29,20 +29,20 @@ type Loader struct {
 	hosts   []string
 	limit   int64
 	client  *http.Client
-	pullers map[string]*puller // by source; nil where none has fetch
+	pullers map[string]*puller // by source; nil if no source has fetch
 }
 
-// timeout bounds one request over http, connecting included.
+// timeout bounds one HTTP request, including connecting.
 const timeout = 3 * time.Second
 
-// New returns a loader that reads at most limit bytes over http from these hosts, and objects
-// through the given function.
+// New returns a loader. It reads at most limit bytes over HTTP from these hosts, and reads objects
+// with the given function.
 func New(objects Objects, hosts []string, limit int64) *Loader {
-	return newLoader(objects, hosts, limit, Public)
+	return newLoader(objects, hosts, limit, outbound.Public)
 }
 
 func newLoader(objects Objects, hosts []string, limit int64, allowed func(netip.Addr) bool) *Loader {
-	client := Client(allowed)
+	client := outbound.Client(allowed)
 	client.Timeout = timeout
 	return &Loader{objects: objects, hosts: hosts, limit: limit, client: client}
 }
@@ -72,13 +72,13 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		return nil, invalid("the reference is not an address")
 	}
 	req.Header.Set("Accept", "application/json")
-	return Rules{
+	return outbound.Rules{
 		Unanswered: unloaded, Judge: judgeReference, Most: l.limit,
 		TooLarge: invalid(fmt.Sprintf("it has more than %d bytes", l.limit)),
 	}.Ask(l.client, req)
 }
 
-// judgeReference says what an answer means for a reference.
+// judgeReference returns the error of an answer to the request for a reference.
 func judgeReference(res *http.Response) error {
 	status := res.StatusCode
 	says := fmt.Sprintf("the host answered %d", status)
@@ -96,12 +96,12 @@ func judgeReference(res *http.Response) error {
 	return invalid(says)
 }
 
-// unloaded is the error of a reference without an answer. It has no address: the query of a signed
-// one is a secret.
+// unloaded is the error of a reference without an answer. It omits the address, because the query
+// of a signed address is a secret.
 func unloaded(err error) error {
 	var with *url.Error
 	switch {
-	case errors.Is(err, ErrForbidden):
+	case errors.Is(err, outbound.ErrForbidden):
 		return invalid("its host has an address that is not public")
 	case errors.As(err, &with):
 		err = with.Err
@@ -109,7 +109,7 @@ func unloaded(err error) error {
 	return fmt.Errorf("load reference: %w", err)
 }
 
-// Missing says that an object is not there: a delete may be on its way.
+// Missing says that an object does not exist. A delete of the document may follow.
 func Missing() error { return missing("the object is not there") }
 
 // TooLarge says that an object has more than [MaxObject] bytes.
@@ -124,29 +124,4 @@ func missing(problem string) *event.Invalid {
 
 func invalid(problem string) *event.Invalid {
 	return &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
-}
-
-// reserved are ranges of IPv4, and of IPv6's public range, that are not the public internet's,
-// beyond those that netip names: this network, shared addresses, protocol assignments, benchmarks,
-// documentation, the future, and IPv6 addresses with an IPv4 address inside (Teredo and 6to4).
-// Source: IANA's registries of special-purpose addresses.
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("3fff::/20"),
-}
-
-// publicV6 is all that IANA gives out as public IPv6. What lies outside is refused without being
-// named: site-local fec0::/10, and 64:ff9b::/96, which leads to an IPv4 address behind a NAT64.
-var publicV6 = netip.MustParsePrefix("2000::/3")
-
-// Public reports whether an address belongs to the public internet.
-func Public(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	return a.IsGlobalUnicast() && !a.IsPrivate() && (a.Is4() || publicV6.Contains(a)) &&
-		!slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
 var update = flag.Bool("update", false, "write what a pass costs into docs/lifecycles.md (make lifecycles)")
 
-// bill is what prune asked of the table in a day, in the units that DynamoDB bills.
+// bill counts prune's requests to the table in a day, in the units that DynamoDB bills.
 type bill struct {
 	mu                    sync.Mutex
 	rows, collected, runs int
@@ -32,13 +32,13 @@ type bill struct {
 	scanned               float64 // read units of the scan
 	fixed                 float64 // write units of the runs' turns
 	deleted               float64 // write units of the collected rows
-	// requests of other kinds: the health row, what waits in the two indexes, the list of flights
+	// other requests: the health row, the queries of the two indexes, the list of flights
 	other   int
-	longest int // rows that one run read at most
+	longest int // the most rows that one run read
 }
 
-// readUnit is what half a read unit, an eventually consistent read, brings; a page of a scan is
-// rounded up to it as a whole.
+// readUnit is how many bytes half a read unit, an eventually consistent read, returns. A page of a
+// scan is rounded up as a whole.
 const readUnit = 4 << 10
 
 // tally counts as DynamoDB would.
@@ -79,8 +79,9 @@ func id(i int) shard.DocID {
 	return shard.DocID(fmt.Sprintf("content#%08x-7a86-4ce0-aa36-7a63f0bc1bd5", i))
 }
 
-// aDay runs prune for a day over a table of settled rows, every hundredth of which is past its
-// retention. It is a table's second day: on its first nobody knows how large it is.
+// aDay runs prune for a day over a table of committed rows, a hundredth of which is past its
+// retention. It is the table's second day, because on the first day prune does not know the table's
+// size.
 func aDay(t *testing.T, rows int) (b *bill) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
@@ -123,7 +124,7 @@ func aDay(t *testing.T, rows int) (b *bill) {
 	return b
 }
 
-// settle is ADMIT, CLAIM and COMMIT of an event, for another document.
+// settle writes ADMIT, CLAIM and COMMIT of an event, for the document d.
 func (b *bench) settle(e event.Event, d shard.DocID) {
 	b.Helper()
 	e.Doc = d
@@ -141,9 +142,9 @@ func rowBytes(t *testing.T) (bytes int) {
 	return bytes
 }
 
-// Issue 6, point 1. What a day of prune reads and writes grows with the table, by exactly as much
-// as DynamoDB's rounding allows: every row is read once, a page is rounded up once, and a row that
-// goes is one write. What runs cost besides does not depend on the table.
+// Issue 6, point 1: the cost of a day of prune grows in proportion to the table, apart from
+// DynamoDB's rounding. Every row is read once, every page is rounded up once, and every deleted row
+// is one write. The cost of the runs themselves does not depend on the table.
 func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1_000, 10_000, 100_000}
@@ -179,10 +180,10 @@ func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	}
 }
 
-// housekeeping is how many rows are not documents: what runs save.
+// housekeeping is how many rows are not documents: the run rows.
 const housekeeping = 2
 
-// extrapolated is the day of a table that nobody measured.
+// extrapolated computes the day of a table that was not measured.
 func extrapolated(n, bytes int, like *bill) *bill {
 	b := bill{
 		rows: n, collected: n / 100, deleted: float64(n / 100), runs: like.runs, fixed: like.fixed,
@@ -197,8 +198,8 @@ func extrapolated(n, bytes int, like *bill) *bill {
 // the two indexes, half a unit each. The list of flights is billed like a write to the bucket.
 const readsOfRun = 0.5 + 2*8*0.5
 
-// quota is how many rows a run reads of a table of that size: a quarter more than there are, spread
-// over three quarters of the day's runs.
+// quota is how many rows a run reads of a table with n rows: a quarter more than n, spread over
+// three quarters of the day's runs.
 func quota(n int) int { return max((n+n/4)/216, 2000) }
 
 // TestWriteCost writes the table of docs/lifecycles.md.

@@ -8,23 +8,23 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// FlightsReport counts flights whose objects are older than any flight needs.
+// FlightsReport counts flights that are older than orphanAge.
 type FlightsReport struct {
 	Seen    int
 	Old     int
-	Deleted int // everything in them is done
-	// not done: sink or table have not been well for long enough, or their rows show that somebody
-	// works on them
+	Deleted int // deleted, because all their events are done
+	// not done, but the sink or the table were not healthy for long enough, or the rows show recent
+	// work
 	Waiting int
-	Stuck   []flight.ID // not done, and nothing explains it: alarm
+	Stuck   []flight.ID // not done for no known reason: an alarm
 	Foreign int         // manifests of a newer schema
 	Failed  int
 }
@@ -32,12 +32,12 @@ type FlightsReport struct {
 // flightPage is how many flights are listed at a time.
 const flightPage = 100
 
-// flights looks for manifests that nobody finishes any more.
+// flights looks for manifests that no execution will finish.
 func (r *run) flights(ctx context.Context) error {
 	return errors.Join(r.orphans(ctx), r.judgeSuspects(ctx))
 }
 
-// orphans looks into the flights that are older than any execution lasts.
+// orphans examines the flights that are older than the longest execution.
 func (r *run) orphans(ctx context.Context) error {
 	rep := &r.report.Flights
 	failed := failures{count: &rep.Failed}
@@ -56,9 +56,9 @@ func (r *run) orphans(ctx context.Context) error {
 		young := false
 		for _, s := range list {
 			if young = r.young(s.ID); young {
-				break // ids sort by time: so are all that follow
+				break // ids sort by time, so all further flights are younger
 			}
-			// A younger checkpoint shows that an execution went on with the flight.
+			// A younger checkpoint shows that an execution continued the flight.
 			if r.Clock.Now().Sub(s.Newest) <= r.orphanAge() {
 				continue
 			}
@@ -66,8 +66,8 @@ func (r *run) orphans(ctx context.Context) error {
 			if err := r.flight(ctx, s); err != nil {
 				failed.add(fmt.Errorf("flight %s: %w", s.ID, err))
 			}
-			// One that takes all the time there is must not be the first of every run. Suspects take time,
-			// too.
+			// The next run continues after this flight. Otherwise a flight that uses up the time
+			// would be the first of every run. Judging the suspects takes time, too.
 			if err := ctx.Err(); err != nil || len(r.suspects) > 0 && r.Clock.Now().After(half) {
 				r.state.Flights = string(s.ID)
 				return err
@@ -81,17 +81,16 @@ func (r *run) orphans(ctx context.Context) error {
 	return failed.of(rep.Old)
 }
 
-// young says that the flight itself is younger than any orphan. An id that is not a ULID says
-// nothing.
+// young reports whether the flight itself is younger than orphanAge. It is false for an id that is
+// not a ULID, because only a ULID contains a time.
 func (r *run) young(id flight.ID) bool {
 	u, err := ulid.Parse(string(id))
 	return err == nil && r.Clock.Now().Sub(ulid.Time(u.Time())) <= r.orphanAge()
 }
 
-// orphanAge is how old the newest object of a flight is at least when nobody works on it any more:
-// an execution writes a checkpoint before its five minutes are over, or sleeps to a cap or the pace
-// of a document. After that there may be a cap to wait for, a lease to outlive and a visibility to
-// lapse.
+// orphanAge is how long the newest object of a flight must be unchanged before the flight counts as
+// orphaned. An execution writes a checkpoint within its five minutes, or sleeps until a cap or for
+// the pace of a document. After that, a cap, a lease and a visibility may still have to pass.
 func (p *Pruner) orphanAge() time.Duration {
 	return executionLimit + p.Config.LongestHold(p.Sink) + p.Config.Lease(p.Sink) + p.Config.Queues.Visibility
 }
@@ -99,24 +98,24 @@ func (p *Pruner) orphanAge() time.Duration {
 // executionLimit is how long one execution of a flight lasts at most.
 const executionLimit = 5 * time.Minute
 
-// flight deletes an old flight that is done, and says what became of any other.
+// flight deletes an old flight that is done, and counts any other.
 func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	rep := &r.report.Flights
 	m, err := r.manifest(ctx, s.ID)
 	switch {
 	case errors.Is(err, flight.ErrSchema):
-		// Code leaves alone what has a newer schema than it knows.
+		// Code does not change an object of a newer schema.
 		rep.Foreign++
 		return nil
-	case errors.Is(err, flight.ErrNotFound): // checkpoints that a deletion left over
+	case errors.Is(err, flight.ErrNotFound): // checkpoints that an interrupted deletion left
 		return r.deleteFlight(ctx, s.ID)
 	case err != nil:
 		return fmt.Errorf("get the manifest: %w", err)
 	}
-	// A flight of a sink that is not configured any more is anybody's.
+	// If the flight's sink is no longer configured, every pruner may handle the flight.
 	if m.Sink != r.Sink {
 		if _, known := r.Config.Sinks[m.Sink]; known {
-			return nil // another pruner's
+			return nil // the pruner of that sink handles it
 		}
 	}
 	u, err := r.undone(ctx, m)
@@ -133,8 +132,8 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 		}
 		return r.deleteFlight(ctx, s.ID)
 	case len(u.idle) == 0, !r.healthySince(r.orphanAge()):
-		// Stuck needs an event whose row shows no sign of life, and a sink that was healthy for as
-		// long (design section 9).
+		// Stuck means that an event's row shows no sign of life while the sink was healthy (design
+		// section 9).
 		rep.Waiting++
 		return nil
 	}
@@ -142,37 +141,42 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	return nil
 }
 
-// worked reports whether a row explains why a version waits: a newer one was claimed and may be in
-// the sink, or there was a recent sign of life. Recent is less than these three take together: a
-// flight, an outage of the table that prune's own runs need not notice, and a message that receive
-// keeps away in its last moment. That the flight received its messages is one, too: a row whose
-// newest version became a dead letter shows no other.
+// worked reports whether a row explains why a version waits. One explanation is that a newer
+// version was claimed, and so may be in the sink. The other is a recent sign of life.
+//
+// Recent means less than the sum of three times. The first is the longest flight. The second is an
+// outage of the table between two runs of prune. The third is how long receive may hold back a
+// message that it received at the end of the outage.
+//
+// The time at which the flight received its messages is a sign of life, too. If the newest version
+// of a row became a dead letter, the row has no other sign.
 func (p *Pruner) worked(r shard.Row, e flight.Entry, received time.Time) bool {
 	if r.Foreign() {
-		return true // what newer code wrote is for newer code to judge
+		return true // only newer code can judge a row of a newer schema
 	}
-	// The version itself may count as admitted earlier, behind a newer one.
+	// The version itself may have been admitted earlier, before a newer one.
 	admitted := max(e.Admitted, shard.MicrosOf(received))
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, admitted)
 	if e.Open() {
-		sign = max(sign, e.Due) // when receive found the table away
+		sign = max(sign, e.Due) // then receive found the table unreachable
 	}
 	if now := shard.MicrosOf(p.Clock.Now()); r.Ahead(now) > 0 {
-		sign = max(r.BurstStart, admitted, e.Due) // what a wrong clock wrote is not a sign
+		sign = max(r.BurstStart, admitted, e.Due) // ignores times of a clock that was ahead
 	}
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 
-// healthySince reports whether the sink, and the table, have been there for at least d: before,
-// flights had no chance to end. Messages that waited for either come back some minutes later.
+// healthySince reports whether the sink and the table have been healthy for at least d. Before
+// that, flights could not end. Messages that waited for the sink or the table return some minutes
+// later.
 func (r *run) healthySince(d time.Duration) bool {
 	now := shard.MicrosOf(r.Clock.Now())
 	return shard.HealthySince(r.health, now, d+config.AwayMost) &&
 		(r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
 }
 
-// manifest reads a manifest with retries. The caller tells flight.ErrNotFound and flight.ErrSchema
-// apart.
+// manifest reads a manifest with retries. The caller handles flight.ErrNotFound and
+// flight.ErrSchema.
 func (p *Pruner) manifest(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
 	return backoff.Get(ctx, p.Clock, func() (*flight.Manifest, error) { return p.Flights.Get(ctx, id) })
 }
@@ -193,7 +197,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// deleteFlight removes the manifest and its checkpoints. It deletes no message.
+// deleteFlight deletes the manifest and its checkpoints. It deletes no message.
 func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	if err := r.try(ctx, func() error { return r.Flights.Delete(ctx, id) }); err != nil {
 		return fmt.Errorf("delete it: %w", err)
@@ -202,12 +206,12 @@ func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	return nil
 }
 
-// undone is what the rows say of a manifest that nobody finishes.
+// undone is the state of an unfinished manifest, by its rows.
 type undone struct {
 	left []flight.Entry // neither committed nor dead letters
-	idle []flight.Entry // those of them of which the row shows no sign of life
-	// written without their row, which knows a newer version: the sink may hold the older one, and
-	// the flight that would have compared them is lost
+	idle []flight.Entry // entries of left whose row shows no sign of life
+	// Written without asking the row, which knows a newer version. The sink may hold the older
+	// version, because the flight that would have compared them is lost.
 	overwritten []flight.Entry
 }
 
@@ -216,21 +220,25 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 	for _, e := range m.Entries() {
 		docs = append(docs, e.Doc)
 	}
-	rows, err := p.table().Of(ctx, docs, shard.Consistent) // dead = k is believed from no other read
+	rows, err := p.table().Of(ctx, docs, shard.Consistent) // other reads may miss dead = k
 	if err != nil {
 		return u, fmt.Errorf("read the rows: %w", err)
 	}
 	var open []undecided
 	for _, e := range m.Entries() {
 		switch row := rows[e.Doc]; {
+		case row.Took(e.Key): // done, but an outage write may be in the sink
+			if e.Open() {
+				u.overwritten = append(u.overwritten, *e)
+			}
 		case row.Committed < e.Key && row.Dead != e.Key:
 			open = append(open, undecided{*e, row, deadletter.ID(e.Doc, e.Key, "")})
 		case row.Committed > e.Key && e.Open():
 			u.overwritten = append(u.overwritten, *e)
 		}
 	}
-	// A redrive takes `dead` off the row, but the parked item stays (design section 10). So the row
-	// alone does not say that there is no dead letter.
+	// A redrive removes `dead` from the row, but the parked dead letter stays (design section 10).
+	// So the row alone does not show that there is no dead letter.
 	stored := make([]bool, len(open))
 	err = p.Parallel.Try(maxParallel, len(open), func(i int) (err error) {
 		stored[i], err = p.parked(ctx, open[i].letter)
@@ -250,8 +258,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 	return u, nil
 }
 
-// undecided is an event that its row does not call done: there may be a dead letter of it all the
-// same.
+// undecided is an event that is not done by its row. There may still be a dead letter of it.
 type undecided struct {
 	flight.Entry
 	row    shard.Row

@@ -10,25 +10,27 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease
-// + visibility.
+// orphan is how old a flight's newest object must be before prune examines the flight: 5 minutes +
+// cap + lease + visibility.
 const orphan = 5*time.Minute + 40*time.Second + 13*time.Second + 40*time.Second
 
-// silent is how long after the last sign of life in its row an event is stuck: a short outage, and
-// what receive keeps messages away besides.
+// silent is how long after the last sign of life in its row an event counts as stuck. Besides
+// orphan it contains a short outage of the table, and the time for which receive holds messages
+// back.
 const silent = orphan + 30*time.Minute
 
 func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
@@ -59,6 +61,11 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			b.admit(doc(1), 3)
 			b.park(doc(1), 3)
 		}, orphan + 1, true, false, false},
+		"an operator took it back, and another version died since": {func(b *bench, id flight.ID) {
+			b.commit(doc(1), 2, shard.Put)
+			b.Change(doc(1), func(r *shard.Row) { r.Committed, r.TakenBack = b.key(1), shard.KeySetOf(r.Committed) })
+			b.park(doc(1), 3)
+		}, silent + 1, true, false, false},
 		"only its checkpoint is left": {func(b *bench, id flight.ID) {
 			if err := b.flights.Delete(b.Context(), id); err != nil {
 				b.Fatal(err)
@@ -133,7 +140,8 @@ func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
 	})
 }
 
-// Where no flight can be started, receive stores a manifest at each receive, and no row shows it.
+// While no execution can be started, receive stores a manifest at each delivery, and no row shows
+// it.
 func TestAFlightWhoseEventsAYoungerFlightHoldsIsNotStuck(t *testing.T) {
 	play(t, func(b *bench) {
 		judge := func(when string, waiting int, stuck ...flight.ID) {
@@ -147,7 +155,7 @@ func TestAFlightWhoseEventsAYoungerFlightHoldsIsNotStuck(t *testing.T) {
 		again := b.flight(entry{doc(1), 1})
 		other := b.flight(entry{doc(2), 1})
 		judge("its messages came back", 1)
-		for end := time.Now().Add(silent); time.Now().Before(end); { // prune misses no run
+		for end := time.Now().Add(silent); time.Now().Before(end); { // so that prune misses no run
 			b.next()
 		}
 		judge("they did not come back once more", 1, again, other)
@@ -179,8 +187,8 @@ func TestFlightThatContinuesIsNotAnOrphan(t *testing.T) {
 	})
 }
 
-// indexing is index over the bench.
-func (b *bench) indexing(s *memory.Sink) *index.Handler {
+// indexing is index with the bench's stores.
+func (b *bench) indexing(s *memorysink.Sink) *index.Handler {
 	b.Helper()
 	clk := clock.System{}
 	return &index.Handler{
@@ -193,11 +201,11 @@ func (b *bench) indexing(s *memory.Sink) *index.Handler {
 	}
 }
 
-// rescuer is a pruner whose flights are indexed, and the sink that they write to.
-func (b *bench) rescuer() (*memory.Sink, *prune.Pruner) {
+// rescuer returns a pruner whose flights are indexed, and the sink that they write to.
+func (b *bench) rescuer() (*memorysink.Sink, *prune.Pruner) {
 	b.Helper()
 	clk := clock.System{}
-	s := memory.NewSink(clk, memory.SinkSettings{Versions: true})
+	s := memorysink.New(clk, memorysink.Settings{Versions: true})
 	h := b.indexing(s)
 	m := memory.NewMachine(clk, memory.MachineSettings{Report: func(err error) { b.Error(err) }}, h.Turn)
 	b.Cleanup(m.Close)
@@ -206,7 +214,7 @@ func (b *bench) rescuer() (*memory.Sink, *prune.Pruner) {
 	return s, p
 }
 
-// manifest is what is stored of a flight.
+// manifest returns the stored manifest of a flight.
 func (b *bench) manifest(id flight.ID) *flight.Manifest {
 	b.Helper()
 	m, err := b.flights.Get(b.Context(), id)
@@ -259,9 +267,9 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 	})
 }
 
-// A flight may hold several versions of a document, in any order. The rescue admits the newest: a
-// row that waits for an older one would let the newer leave the new flight, and no message admits
-// it.
+// A flight may hold several versions of a document, in any order. The rescue admits the newest. If
+// the row were pending on an older version, the newer one would leave the new flight as superseded.
+// No message would admit it again.
 func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 	t.Parallel()
 	for _, versions := range [][]int{{2, 3}, {3, 2}, {2, 3, 1}} {
@@ -291,14 +299,14 @@ func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 	}
 }
 
-// Nothing brings the messages of a rescued flight back. So they stay in it behind a newer version
-// too, which may turn out to be poison.
+// SQS does not deliver the messages of a rescued flight again. So a version stays in the flight
+// even if a newer one is pending, because the newer one may turn out to be poison.
 func TestARescuedVersionDoesNotLeaveItsFlight(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.flight(entry{doc(1), 1})
 		time.Sleep(silent)
 		b.Write(shard.Write{Doc: doc(1), Drop: true}) // collected: the newer version begins a burst
-		b.admit(doc(1), 2)                            // and nobody writes it
+		b.admit(doc(1), 2)                            // and no flight writes it
 		s, p := b.rescuer()
 		if _, err := p.Rescue(b.Context(), id); err != nil {
 			b.Fatal(err)
@@ -334,8 +342,8 @@ func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 	})
 }
 
-// A flight that wrote without rows and was lost compares nothing any more. What its rows know
-// better is listed for a resync before its manifest goes.
+// A flight that made outage writes and was lost compares nothing. If a row knows a newer version,
+// prune lists the document for a resync before it deletes the manifest.
 func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -348,7 +356,11 @@ func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 		"a newer put is committed":        {true, func(b *bench) { b.commit(doc(1), 3, shard.Put) }, 1},
 		"the version itself is committed": {true, func(b *bench) { b.commit(doc(1), 2, shard.Put) }, 0},
 		"it is a dead letter":             {true, func(b *bench) { b.park(doc(1), 2) }, 0},
-		"a flight that asked its rows":    {false, func(b *bench) { b.commit(doc(1), 3, shard.Delete) }, 0},
+		"an operator took it back": {true, func(b *bench) {
+			b.commit(doc(1), 2, shard.Put)
+			b.Change(doc(1), func(r *shard.Row) { r.Committed, r.TakenBack = b.key(1), shard.KeySetOf(r.Committed) })
+		}, 1},
+		"a flight that asked its rows": {false, func(b *bench) { b.commit(doc(1), 3, shard.Delete) }, 0},
 	}, func(b *bench, c row) {
 		id := b.flight(entry{doc(1), 2})
 		if c.open {

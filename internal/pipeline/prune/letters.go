@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -16,20 +16,20 @@ import (
 type LettersReport struct {
 	Seen       int
 	Superseded int // their version or a newer one is committed: deleted
-	Redriven   int // by themselves
-	Parked     int // sent again, heard of no more: parked again
-	Blocking   int // may be in the sink, keep older versions out and are not sent again by themselves: for an operator
+	Redriven   int // automatically
+	Parked     int // parked again, because a redrive had no result
+	Blocking   int // may be in the sink and block older versions: for an operator
 	Failed     int
 }
 
 const (
 	letterPage = 100
-	// autoAfter is how long the first automatic redrive waits; each further one waits four times as
-	// long.
+	// autoAfter is how long after its death a dead letter is redriven for the first time. Each
+	// further wait is four times as long.
 	autoAfter = 15 * time.Minute
 )
 
-// letters goes through the parked dead letters, from where the last run ended.
+// letters handles the parked dead letters, from where the last run stopped.
 func (r *run) letters(ctx context.Context) error {
 	rep := &r.report.Letters
 	failed := failures{count: &rep.Failed}
@@ -38,7 +38,7 @@ func (r *run) letters(ctx context.Context) error {
 			return r.Letters.List(ctx, deadletter.Filter{}, r.state.Letters, letterPage)
 		})
 		if err != nil {
-			r.state.Letters = "" // the cursor itself may be what is wrong
+			r.state.Letters = "" // the cursor itself may be the reason
 			return err
 		}
 		rep.Seen += len(list)
@@ -54,17 +54,17 @@ func (r *run) letters(ctx context.Context) error {
 	return failed.of(rep.Seen)
 }
 
-// letterPage reads the rows of a page of dead letters and then acts: first on those that keep older
-// versions of their documents out.
+// letterPage reads the rows of a page of dead letters and then handles the page: first the dead
+// letters that block older versions of their documents.
 func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *failures) {
 	facts := slices.DeleteFunc(slices.Clone(list), func(f deadletter.Facts) bool { return !r.mine(f.Sink, f.Doc) })
 	docs := make([]shard.DocID, len(facts))
 	for i, f := range facts {
 		docs[i] = f.Doc
 	}
-	// One read for the whole page needs fewer calls than one for each dead letter. The rows may be a
-	// little old: what is believed of them is that something was committed, and who acts on anything
-	// else reads again.
+	// One read for the whole page needs fewer calls than a read for each dead letter. The rows may
+	// be slightly old. Only the fact that a version is committed is taken from them. All other
+	// decisions read the row again.
 	rows, err := r.table().Of(ctx, docs, shard.Eventual)
 	if err != nil {
 		*failed.count += len(facts)
@@ -80,31 +80,32 @@ func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *f
 	}
 }
 
-// blocking says that the dead letter's version was claimed without an answer before it died: it may
-// be in the sink, so nothing older of its document may be written until it is.
+// blocking reports whether the dead letter's version was claimed and its result is unknown. It may
+// be in the sink, so no older version of the document may be written until this one is committed.
 func blocking(row shard.Row, f deadletter.Facts) bool {
 	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
 }
 
-// letter does what is due for one dead letter.
+// letter handles one dead letter.
 func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) error {
 	rep := &r.report.Letters
 	if f.Key != "" {
 		switch shard.Judge(row, f.Key, f.Key.Class(), false) {
-		case shard.Stale, shard.Duplicate:
+		case shard.Stale, shard.Duplicate, shard.TakenBack:
 			if err := r.try(ctx, func() error { return r.Letters.Drop(ctx, f.ID) }); err != nil {
 				return fmt.Errorf("delete the superseded dead letter %s: %w", f.ID, err)
 			}
 			rep.Superseded++
 			r.note(journal.Note{
 				Step: journal.Dropped, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Letter: f.ID,
-				Detail: "superseded: its version or a newer one is committed",
+				Detail: "superseded: its version or a newer one is committed, or an operator took it back",
 			})
 			return nil
 		}
 	}
 	now := r.Clock.Now()
-	// Redriven and not committed after dead-letter retention: parked again (design section 10).
+	// Redriven, but not committed within the retention of dead letters: parked again (design
+	// section 10).
 	if f.State == deadletter.Redriven && f.Shown(now, r.Config.Queues.DeadLetterRetention) == deadletter.Parked {
 		there, err := r.parkAgain(ctx, f)
 		if err != nil || !there {
@@ -113,13 +114,13 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		rep.Parked++
 		f.State = deadletter.Parked
 	}
-	// A copy is under way, and its outcome decides.
+	// A copy of the message is in the queue, and its result decides.
 	if f.State != deadletter.Parked || r.sent[f.ID] {
 		return nil
 	}
 	urgent := blocking(row, f)
-	// An operator has to act: the reason does not pass by itself, or the automatic redrives are
-	// used up.
+	// An operator has to act, because the reason does not pass by itself, or because the automatic
+	// redrives are used up.
 	if !r.auto(f) {
 		if urgent {
 			rep.Blocking++
@@ -131,10 +132,10 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		return nil
 	}
 	if shard.Unavailable(r.health) || !urgent && !due(f, now) {
-		return nil // the sink is not well, or it is not time
+		return nil // the sink is unhealthy, or the redrive is not due
 	}
-	// The same rules as for an operator: With reads the rows again, consistently. A message goes
-	// once for all of its dead letters that are due.
+	// The rules are those of an operator's redrive: With reads the rows again, consistently. A
+	// message is sent only once for all of its dead letters that are due.
 	outcome, with, err := r.service().With(ctx, f.ID, redrive.How{Auto: true}, func(f deadletter.Facts) bool {
 		return f.State == deadletter.Parked && r.mine(f.Sink, f.Doc) && r.auto(f) && due(f, now)
 	})
@@ -147,24 +148,24 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 	return err
 }
 
-// due says that it is time to send the dead letter again by itself.
+// due reports whether it is time for the dead letter's automatic redrive.
 func due(f deadletter.Facts, now time.Time) bool { return !now.Before(f.Died.Add(autoWait(f.Auto))) }
 
-// auto says that the dead letter may still be sent again by itself.
+// auto reports whether the dead letter may still be redriven automatically.
 func (r *run) auto(f deadletter.Facts) bool {
 	return f.Reason.Transient() && f.Auto < r.Config.Retry.AutoRedrives
 }
 
-// autoWait is how long after its death a dead letter is sent again: 15 minutes, then 1 hour, then
-// 4.
+// autoWait is how long after its death a dead letter is redriven: 15 minutes, then 1 hour, then 4
+// hours. n is the number of automatic redrives so far.
 func autoWait(n int) time.Duration {
 	// The bound keeps the product from overflowing: eight steps are about two years.
 	return autoAfter << (2 * min(max(n, 0), 8))
 }
 
-// parkAgain sets a dead letter back that was sent again and of which neither a commit nor another
-// death was heard. It reports whether the dead letter is still there: somebody may have dropped it
-// since it was listed.
+// parkAgain parks a dead letter again that was redriven, but was neither committed nor parked
+// since. It returns false if the dead letter no longer exists, because an operator dropped it since
+// it was listed.
 func (r *run) parkAgain(ctx context.Context, f deadletter.Facts) (there bool, err error) {
 	err = r.try(ctx, func() error {
 		l, ok, err := r.Letters.Get(ctx, f.ID)

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
@@ -24,6 +24,11 @@ func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 		"a newer version pending":    {func(b *bench, d shard.DocID) { b.admit(d, 6) }, false},
 		"this version committed":     {func(b *bench, d shard.DocID) { b.commit(d, 5, shard.Put) }, true},
 		"a newer version committed":  {func(b *bench, d shard.DocID) { b.commit(d, 6, shard.Delete) }, true},
+		"an operator took it back, and another version died since": {func(b *bench, d shard.DocID) {
+			b.commit(d, 4, shard.Put)
+			b.Change(d, func(r *shard.Row) { r.TakenBack = shard.KeySetOf(b.version(d, 5).Key) })
+			b.park(d, 6)
+		}, true},
 		"versions of another class": {func(b *bench, d shard.DocID) {
 			v, err := shard.ParseVersion(shard.ClassLex, "zzz")
 			if err != nil {

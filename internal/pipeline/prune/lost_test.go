@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Whatever call fails, its class is in the run's error, and the next runs do what remains.
+// If a call fails, its error class is in the run's error, and the next runs do what remains.
 func TestNoErrorOfARunIsLost(t *testing.T) {
 	t.Parallel()
 	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
@@ -38,7 +38,7 @@ func TestNoErrorOfARescueIsLost(t *testing.T) {
 		v.Failure = usecasetest.Denied
 		machine := memory.NewMachine(p.Clock, memory.MachineSettings{}, nil)
 		machine.Close()
-		p.Launcher = v.Launcher(machine) // which is closed: the new manifest is taken back
+		p.Launcher = v.Launcher(machine) // it is closed, so the new manifest is deleted again
 		_, err := p.Rescue(t.Context(), id)
 		if n := len(b.stored()); n == 0 {
 			t.Error("the old flight is gone")

@@ -8,22 +8,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/redrive"
-	"github.com/lullhq/lull/internal/rows"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Pruner is prune for one sink. All fields are required, except Launcher, which only Rescue and
-// samples need, and those that name their zero value.
+// Pruner prunes one sink. All fields are required, with two exceptions: Launcher, which only Rescue
+// and samples need, and fields whose comment names their zero value.
 type Pruner struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -38,14 +38,15 @@ type Pruner struct {
 	Clock    clock.Clock
 	Journal  journal.Journal
 
-	// Fired is when the rule fired that asked for this run, by a clock that is not Clock. The zero
-	// time is for a run that nobody dated.
+	// Fired is when the rule fired that started this run, by another clock than Clock. Zero means
+	// unknown.
 	Fired time.Time
 
-	// NewToken makes the token of a run: random, so that a run never ends the turn of another.
+	// NewToken makes the token of a run. It is random, so that a run never ends the turn of another
+	// run.
 	NewToken func() shard.Token
-	// NewID makes the id of a rescued flight: a fresh ULID. The segment of the flights relies on it
-	// that ids sort by time.
+	// NewID makes the id of a rescued flight: a new ULID. The segment of the flights needs ids that
+	// sort by time.
 	NewID    func(now time.Time) flight.ID
 	Budget   Budget        // zero fields have the defaults
 	Parallel fanout.Runner // nil for goroutines
@@ -53,11 +54,11 @@ type Pruner struct {
 
 // Budget bounds one run.
 type Budget struct {
-	Time    time.Duration // for all segments together; default 40s. The function's time-out must be longer
-	Rows    int           // rows read; default 100,000. It doubles while a pass takes longer than a day
+	Time    time.Duration // for all segments together; default 40s, less than the function's time-out
+	Rows    int           // rows read; default 100,000. It doubles for each day that a pass is late
 	Events  int           // scheduled events sent; default 20,000
-	Flights int           // flights looked at; default 2,000
-	Letters int           // dead letters looked at; default 2,000
+	Flights int           // flights examined; default 2,000
+	Letters int           // dead letters examined; default 2,000
 }
 
 func (b Budget) complete() Budget {
@@ -69,16 +70,16 @@ func (b Budget) complete() Budget {
 }
 
 const (
-	// maxParallel bounds the writes in flight.
+	// maxParallel is how many writes may run at the same time.
 	maxParallel = 16
-	// endMargin is how long a run's own lease outlives its budget: for writes under way and for END
-	// RUN.
+	// endMargin is how much longer than its budget a run keeps its lease: for writes that have
+	// begun, and for END RUN.
 	endMargin = 15 * time.Second
 )
 
-// Report is what one run did. Counts are of this run.
+// Report counts what one run did.
 type Report struct {
-	Ran      bool // false: it was not this caller's turn
+	Ran      bool // false: it was the turn of another run
 	Schedule ScheduleReport
 	Letters  LettersReport
 	Flights  FlightsReport
@@ -94,55 +95,56 @@ type run struct {
 	report Report
 	state  cursors
 	health shard.Row       // the sink's health row
-	sent   map[string]bool // dead letters whose message this run has sent
+	sent   map[string]bool // dead letters whose message this run redrove
 
-	suspects []*suspect // by age
+	suspects []*suspect // oldest first
 }
 
-// cursors is where the next run goes on, and since when runs have ended one after the other, kept
-// in the run row. Times are microseconds since 1970.
+// cursors says where the next run continues, and since when no run was missed. The run row stores
+// it.
 type cursors struct {
 	Flights string       `json:"flights,omitempty"`
 	Letters string       `json:"letters,omitempty"`
-	Ended   shard.Micros `json:"ended,omitempty"` // the last run that came to its end
-	// the first one after the table was away for longer than a run may be missed; 0 for always
+	Ended   shard.Micros `json:"ended,omitempty"` // when the last complete run started
+	// the first run after an outage of the table or of prune; 0 if no run was ever missed
 	Since shard.Micros `json:"since,omitempty"`
 }
 
-// missed notes where runs were missed: the table was away, or prune was.
+// missed notes the time if runs were missed, because the table or prune was away.
 func (c *cursors) missed(now shard.Micros, every time.Duration) {
-	// Two intervals, because a run that starts a little late is not a run that was missed.
+	// Two intervals, because a run that starts a little late does not mean that one was missed.
 	if c.Ended != 0 && c.Ended.Add(2*every) < now {
 		c.Since = now
 	}
 	c.Ended = now
 }
 
-// Run does one run, if it is this caller's turn. The error joins what failed, each named by its
-// segment; the report is valid beside it.
+// Run does one run, if it is this caller's turn. The error joins the failures and names their
+// segments. The report is valid with an error, too.
 func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	r := &run{
 		Pruner: p, start: p.Clock.Now(), token: p.NewToken(), budget: p.Budget.complete(), sent: map[string]bool{},
 	}
-	// By a clock that is ahead, rows are older than they are kept. A run that is late by two
-	// intervals is not started any more.
+	// If the clock is ahead, rows look older than they are, and would be deleted too early. A run
+	// that starts more than two intervals after its rule is refused, too.
 	if off := clock.Off(r.start, p.Fired, 2*p.Config.Lifecycle.PruneEvery); off != 0 {
 		detail := "this clock is off by " + off.String()
 		p.note(journal.Note{Step: journal.ClockOff, Detail: detail})
 		return r.report, fmt.Errorf("start a run: %s, by the rule's", detail)
 	}
-	// The conditional "last run" row comes first. A caller that does not get it does nothing else.
+	// The conditional write of the run row comes first. A caller that is refused does nothing else.
 	err := inTurn(ctx, r, "prune-"+p.Sink, &r.state, func() error {
 		r.report.Ran = true
-		// Noted before the segments, because flights are judged by how long the table has been there.
+		// Noted before the segments, because flights are judged by how long the table has been
+		// healthy.
 		r.state.missed(shard.MicrosOf(r.start), r.Config.Lifecycle.PruneEvery)
 		return errors.Join(r.segments(ctx)...)
 	})
 	return r.report, err
 }
 
-// inTurn does something if it is this caller's turn by the run row of that name. It goes on from
-// what the last turn saved there, and saves where the next one goes on, whatever failed.
+// inTurn calls do if it is this caller's turn, by the run row with that name. It loads saved from
+// the run row before, and stores it after do, even if do fails.
 func inTurn[S any](ctx context.Context, r *run, name string, saved *S, do func() error) error {
 	text, mine, err := r.begin(ctx, name)
 	if err != nil {
@@ -152,12 +154,12 @@ func inTurn[S any](ctx context.Context, r *run, name string, saved *S, do func()
 		return nil
 	}
 	if json.Unmarshal([]byte(text), saved) != nil {
-		*saved = *new(S) // of another version: a pass from the beginning does no harm
+		*saved = *new(S) // another version saved it: starting the pass again does no harm
 	}
 	failed := do()
 	next, err := json.Marshal(saved)
 	if err == nil {
-		// The time of a segment may be over, that of the turn is not.
+		// The time for the segments may be over, but the turn has some time left.
 		last, cancel := r.Clock.Deadline(context.WithoutCancel(ctx), endMargin)
 		err = r.end(last, name, string(next))
 		cancel()
@@ -168,15 +170,15 @@ func inTurn[S any](ctx context.Context, r *run, name string, saved *S, do func()
 	return errors.Join(failed, err)
 }
 
-// segments runs one segment after the other, the urgent ones first, each with its share of the time
-// that is left.
+// segments runs the segments in sequence, the urgent ones first. Each has its share of the
+// remaining time.
 func (r *run) segments(ctx context.Context) (failures []error) {
 	var err error
 	if r.health, err = r.table().One(ctx, shard.HealthRow(r.Sink), shard.Eventual); err != nil {
 		failures = append(failures, fmt.Errorf("read the sink's health: %w", err))
 		r.health = shard.Row{OpenUntil: shard.MicrosOf(r.start) + 1} // not known to be healthy
 	}
-	// The time that a segment does not use is shared by those after it.
+	// Later segments share the time that a segment does not use.
 	end := r.start.Add(r.budget.Time)
 	list := []struct {
 		name string
@@ -193,7 +195,7 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 		mine, cancel := r.Clock.Deadline(ctx, share)
 		err := s.do(mine)
 		cancel()
-		// out of time is not a failure: the next run goes on
+		// A segment that runs out of time has not failed: the next run continues.
 		if err != nil && !(errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil) {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
 		}
@@ -201,22 +203,24 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 	return failures
 }
 
-// begin takes the turn by the run row and returns what the last run saved there. It is at most one
-// per interval: a tenth less than the rule's, which does not fire to the second.
+// begin takes the turn with the run row, and returns what the last run saved there. There is at
+// most one run in an interval. The row allows a tenth less, because a rule does not fire to the
+// second.
 func (r *run) begin(ctx context.Context, name string) (saved string, mine bool, err error) {
 	now := shard.MicrosOf(r.Clock.Now())
 	every := r.Config.Lifecycle.PruneEvery
-	// The turn lasts as long as a run may take, so a run that dies blocks the others for no longer.
+	// The turn lasts as long as a run may take, so that a killed run does not block others for
+	// longer.
 	w := shard.StartRun(name, r.token, now, now.Add(r.budget.Time+endMargin), every-every/10)
 	old, err := r.table().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
-		return refused.Row.Cursor, refused.Row.Owner == r.token, nil // ours where only the answer was lost
+		return refused.Row.Cursor, refused.Row.Owner == r.token, nil // ours if only the answer was lost
 	}
 	return old.Cursor, err == nil, err
 }
 
-// end gives the turn back and saves where the next run goes on. Where somebody else has the turn by
-// now it is not ours to save.
+// end returns the turn and saves where the next run continues. If another run has the turn by now,
+// it saves nothing.
 func (r *run) end(ctx context.Context, name, save string) error {
 	_, err := r.table().Write(ctx, shard.EndRun(name, r.token, save))
 	if _, ok := shard.AsRefused(err); ok {
@@ -225,16 +229,16 @@ func (r *run) end(ctx context.Context, name, save string) error {
 	return err
 }
 
-// table is the rows with retries.
+// table accesses the rows with retries.
 func (p *Pruner) table() rows.Table { return rows.Table{Store: p.Shards, Clock: p.Clock} }
 
-// try is the one layer of retries around a call that may be repeated.
+// try retries a call that may be repeated. No other code retries.
 func (p *Pruner) try(ctx context.Context, f func() error) error {
 	return backoff.Do(ctx, p.Clock, f)
 }
 
-// page gets one page of a list, with retries. An empty cursor in the answer means that the list has
-// ended.
+// page gets one page of a list, with retries. An empty cursor in the answer means the end of the
+// list.
 func page[T any](ctx context.Context, p *Pruner, get func() ([]T, string, error)) (list []T, next string, err error) {
 	err = p.try(ctx, func() (err error) {
 		list, next, err = get()
@@ -243,13 +247,13 @@ func page[T any](ctx context.Context, p *Pruner, get func() ([]T, string, error)
 	return list, next, err
 }
 
-// failures counts in a report what failed, and keeps the first error.
+// failures counts failures in a report, and keeps the first error.
 type failures struct {
 	count *int
 	first error
 }
 
-// add counts what failed; without an error it does nothing.
+// add counts a failure; without an error it does nothing.
 func (f *failures) add(err error) {
 	if err != nil {
 		*f.count++
@@ -257,14 +261,15 @@ func (f *failures) add(err error) {
 	}
 }
 
-// keep keeps an error that stands for nothing that is counted here, or is counted already.
+// keep keeps an error without counting it, because it is not about an item or is counted already.
 func (f *failures) keep(err error) {
 	if f.first == nil {
 		f.first = err
 	}
 }
 
-// of is the segment's error, nil for none: how many failed of all, and the first reason.
+// of returns the segment's error, or nil if nothing failed: the number of failures and the first
+// error.
 func (f *failures) of(all int) error {
 	if f.first == nil {
 		return nil
@@ -272,8 +277,8 @@ func (f *failures) of(all int) error {
 	return fmt.Errorf("%d of %d failed, the first: %w", *f.count, all, f.first)
 }
 
-// mine reports whether what is meant for a sink, in a collection, is this pruner's: of a sink that
-// is configured no more, it is the collection's now.
+// mine reports whether this pruner handles an item for that sink. If the sink is no longer
+// configured, the pruner of the collection's current sink does.
 func (p *Pruner) mine(sink string, doc shard.DocID) bool {
 	if _, ok := p.Config.Sinks[sink]; !ok {
 		sink = p.Config.SinkOf(doc)
@@ -294,11 +299,12 @@ func (p *Pruner) note(n journal.Note) {
 	p.Journal.Note(n)
 }
 
-// service is what operators use, for the automatic redrives.
+// service does the automatic redrives. It is the service that operators use.
 func (p *Pruner) service() *redrive.Service {
 	return &redrive.Service{
 		Shards: p.Shards, Letters: p.Letters, Flights: p.Flights, Config: p.Config, Clock: p.Clock, Journal: p.Journal,
-		// There is no queue of another sink here: the pruner of that sink redrives into it.
+		// This function cannot send to the queue of another sink. The pruner of that sink redrives
+		// there.
 		Queues: func(sink string, lane flight.Lane) queue.Queue {
 			if _, known := p.Config.Sinks[sink]; known && sink != p.Sink {
 				return nil

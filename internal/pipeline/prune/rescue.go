@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ErrNothingToRescue says that everything in the flight is done, or that no row accepts what is
-// left.
+// ErrNothingToRescue says that all events of the flight are done, or that no row accepts the
+// remaining ones.
 var ErrNothingToRescue = errors.New("nothing in the flight is left to write")
 
-// Rescue starts a new flight from the manifest of a stuck one. What is neither committed nor a dead
-// letter is admitted again, and written without a message behind it. Deletions of its messages
-// change nothing. Should one be in the queue after all, the row judges both. It returns the new
-// flight; the old manifest goes once its events are done. Rescuing twice does no harm.
+// Rescue starts a new flight from the manifest of a stuck one, and returns the new flight. It
+// admits again the events that are neither committed nor dead letters. The new flight writes them
+// without their messages: its deletes of messages have no effect. If such a message still is in the
+// queue, the row decides, as for any duplicate. prune deletes the old manifest when its events are
+// done. A second rescue does no harm.
 func (p *Pruner) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	next, err := p.rescue(ctx, id)
 	if err != nil {
@@ -33,7 +34,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	if err != nil {
 		return "", fmt.Errorf("get the manifest: %w", err)
 	}
-	// An operator has decided to rescue, so signs of life do not count here.
+	// An operator decided to rescue the flight, so signs of life do not matter.
 	u, err := p.undone(ctx, old)
 	if err != nil {
 		return "", err
@@ -42,8 +43,8 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		Schema: flight.SchemaVersion, Flight: p.NewID(p.Clock.Now()), Sink: old.Sink, Lane: old.Lane,
 		Received: p.Clock.Now(),
 	}
-	// ADMIT comes before the manifest, as in receive. After a crash in between, the old flight can
-	// be rescued again.
+	// ADMIT comes before the manifest, as in receive. After a crash between them, the old flight
+	// can be rescued again.
 	accepted, err := p.admitAgain(ctx, old, u.left, m.Flight)
 	if err != nil {
 		return "", err
@@ -61,7 +62,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 			m.Records = append(m.Records, flight.Record{Message: rec.Message, Events: events})
 		}
 	}
-	// The rows refused everything, so a flight would have nothing to do.
+	// The rows refused all events, so the flight would have nothing to do.
 	if len(m.Records) == 0 {
 		return "", ErrNothingToRescue
 	}
@@ -69,14 +70,14 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
 		WakeAt:       flight.WakeText(now.Time()),
 		Kind:         p.Config.Flight.KindFor(0),
-		VisibleUntil: shard.MicrosOf(m.Received.Add(queue.MaxHold)), // there is nothing to extend
+		VisibleUntil: shard.MicrosOf(m.Received.Add(queue.MaxHold)), // no visibility to extend
 	}
 	if err := p.try(ctx, func() error { return p.Flights.Put(ctx, m) }); err != nil {
 		return "", fmt.Errorf("write the new manifest: %w", err)
 	}
-	// two executions of it do no harm
+	// A second execution does no harm.
 	if err := p.try(ctx, func() error { return p.Launcher.Start(ctx, state) }); err != nil {
-		// should it run all the same, it ends at once
+		// if it runs nevertheless, it ends at once, because the manifest is deleted
 		return "", errors.Join(fmt.Errorf("start the new flight: %w", err), p.Flights.Delete(ctx, m.Flight))
 	}
 	p.note(journal.Note{
@@ -86,8 +87,9 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	return m.Flight, nil
 }
 
-// admitAgain admits the newest of what remains of every document, because the row may have been
-// collected or wait for nothing. It reports which documents accept it. What waits already is fine.
+// admitAgain admits the newest of the remaining versions of every document. Its row may have been
+// deleted, or may not be pending. It returns the documents whose row accepts it. A version that is
+// still pending counts as accepted.
 func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []flight.Entry,
 	to flight.ID,
 ) (map[shard.DocID]bool, error) {
@@ -102,13 +104,15 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 		}
 		newest[e.Doc] = shard.Admission{
 			Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(to), Now: shard.MicrosOf(now),
-			Aged: p.Config.Lifecycle.Aged(old.Records[r].Message.FirstSent(), now),
+			Group: queue.Group(old.Records[r].Message.Attributes),
+			Aged:  p.Config.Lifecycle.Aged(old.Records[r].Message.FirstSent(), now),
 		}
 	}
 	accepted := map[shard.DocID]bool{}
 	for _, doc := range docs {
 		a := newest[doc]
-		// One document after the other: a rescue is rare. An error ends it before a flight starts.
+		// One document after the other, because rescues are rare. An error stops before a flight
+		// starts.
 		_, err := p.table().Write(ctx, shard.Admit(a))
 		refused, ok := shard.AsRefused(err)
 		switch {
@@ -117,7 +121,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 		case !ok:
 			return nil, fmt.Errorf("admit %s: %w", doc, err)
 		default:
-			// A refusal is fine where this version, or a newer one, is pending already.
+			// A refusal is fine if this version or a newer one is already pending.
 			accepted[doc] = shard.Judge(refused.Row, a.Key, a.Class, a.Aged) == shard.Held &&
 				refused.Row.Pending >= a.Key
 		}
@@ -125,7 +129,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	return accepted, nil
 }
 
-// contains looks for the version of an entry.
+// contains reports whether entries has the version of e.
 func contains(entries []flight.Entry, e flight.Entry) bool {
 	return slices.ContainsFunc(entries, func(o flight.Entry) bool { return versionOf(o) == versionOf(e) })
 }

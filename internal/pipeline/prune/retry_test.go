@@ -5,16 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// once makes the first call of every name fail so, and lets all others through. Queues are left
-// out: what is not sent is sent by the next run.
+// once makes the first call of every name fail, and lets all others pass. Queues are left out,
+// because the next run sends what was not sent.
 func once(v fault.Verdict, called map[string]int) fault.Injector {
 	var mu sync.Mutex
 	return decide(func(op fault.Op) fault.Verdict {
@@ -28,8 +28,7 @@ func once(v fault.Verdict, called map[string]int) fault.Injector {
 	})
 }
 
-// One answer that is lost, or one throttled call, is not an alarm: the call is tried again in the
-// same run.
+// One lost answer or one throttled call is not an alarm: the same run repeats the call.
 func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	t.Parallel()
 	for _, v := range []fault.Verdict{fault.FailBefore, fault.FailAfter, fault.Throttle} {
@@ -65,7 +64,7 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	}
 }
 
-// A dead letter that somebody dropped after it was listed is not parked again, nor told of.
+// A dead letter that was dropped after it was listed is neither parked again nor logged.
 func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.letter(doc(1), 1, deadletter.Refusals)
@@ -89,8 +88,8 @@ func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	})
 }
 
-// A flight that takes a run's whole time does not keep those behind it from their turn: the next
-// run goes on after it.
+// A flight that uses up a run's time does not block the flights after it: the next run continues
+// after it.
 func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 	play(t, func(b *bench) {
 		var large []entry
@@ -105,7 +104,7 @@ func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 		p, _ := b.faulty(usecasetest.On("GetLetter", func(fault.Op) {
 			time.Sleep(50 * time.Millisecond)
 		}))
-		// about a third of it for flights; 2,000 looks, 16 at a time, take six seconds
+		// About a third of the time is for flights. 2,000 reads, 16 at a time, take six seconds.
 		p.Budget = prune.Budget{Time: 10 * time.Second}
 		for range 2 {
 			if _, err := p.Run(b.Context()); err != nil {

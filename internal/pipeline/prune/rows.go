@@ -7,52 +7,52 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// RowsReport counts rows of this run.
+// RowsReport counts the rows of this run.
 type RowsReport struct {
 	Read      int
-	Collected int // deleted, Stuck ones too
-	Stuck     int // waited longer than rows are kept for a version that nobody has any more
-	Changed   int // changed between the read and the write: left alone
-	Left      int // to be deleted, and no time was left: read again by the next run
-	Foreign   int // of a newer schema: left alone
+	Collected int // deleted, including Stuck
+	Stuck     int // deleted although pending: no version came for longer than rows are kept
+	Changed   int // changed between the read and the write: not deleted
+	Left      int // to be deleted, but the time was over: the next run reads them again
+	Foreign   int // of a newer schema: not deleted
 	PassEnded bool
 }
 
 const (
 	passEvery = 24 * time.Hour
-	// passAim is how much of a day a pass should take: the rest is for runs that fail.
+	// passAim is how much of a day a pass should take. The rest is a reserve for runs that fail.
 	passAim = passEvery * 3 / 4
-	// scanSegments are scanned independently: one that fails does not keep the others from ending.
+	// scanSegments are scanned independently, so that one that fails does not stop the others.
 	scanSegments = 4
 	rowPage      = 1000
-	minRows      = 2000 // of a run, however small the table is
-	maxVictims   = 5000 // deletions of a run and scan segment: more are not even looked for
+	minRows      = 2000 // at least this many rows a run, also in a small table
+	maxVictims   = 5000 // deletions in a run and scan segment; then the segment reads no more rows
 	maxBoost     = 1 << 10
-	maxFailed    = 12 // runs, an hour by default, before a scan segment begins anew
+	maxFailed    = 12 // runs, which is an hour by default; then a scan segment starts again
 )
 
-// pass is one full pass over the table, kept in the run row. It belongs to the table, not to a
-// sink.
+// pass is one full pass over the table. A run row stores it. All sinks share it, because they share
+// the table.
 type pass struct {
 	Began   int64                   `json:"began"` // seconds; 0 before the first
 	Cursors [scanSegments]scanPoint `json:"at"`
 	Rows    int                     `json:"rows"`           // read in this pass
-	Last    int                     `json:"last,omitempty"` // read in the last one: about the size of the table
-	Days    int                     `json:"days,omitempty"` // that this pass has taken
+	Last    int                     `json:"last,omitempty"` // read in the last pass, as an estimate of the table's size
+	Days    int                     `json:"days,omitempty"` // full days since the pass began
 	Boost   int                     `json:"boost,omitempty"`
 }
 
 type scanPoint struct {
 	Cursor string `json:"c,omitempty"`
 	Done   bool   `json:"done,omitempty"`
-	Failed int    `json:"f,omitempty"` // runs in a row that could not go on from here
+	Failed int    `json:"f,omitempty"` // consecutive runs that could not continue from here
 }
 
-// open are the scan segments that have not come to their end.
+// open lists the scan segments that have not reached their end.
 func (p *pass) open() (segments []int) {
 	for i, c := range p.Cursors {
 		if !c.Done {
@@ -64,8 +64,8 @@ func (p *pass) open() (segments []int) {
 
 func (p *pass) ended() bool { return len(p.open()) == 0 }
 
-// begin starts the next pass where its day has come. A pass that took more than a day makes the
-// next ones read more at a time.
+// begin starts the next pass if a day has passed. If a pass takes more than a day, runs read more
+// rows.
 func (p *pass) begin(now time.Time) (mine bool) {
 	switch {
 	case p.Began == 0:
@@ -82,27 +82,28 @@ func (p *pass) begin(now time.Time) (mine bool) {
 	return true
 }
 
-// quota is how many rows this run reads, so that the pass ends within its day: what is probably
-// left, spread over the runs that are.
+// quota is how many rows this run reads, so that the pass ends within its day. It spreads the
+// estimated remaining rows over the remaining runs.
 func (p *pass) quota(now time.Time, every time.Duration, budget int) int {
 	limit := budget * max(p.Boost, 1)
 	runs := int((passAim - now.Sub(time.Unix(p.Began, 0))) / every)
 	if p.Last == 0 || runs < 1 {
 		return limit
 	}
-	// A quarter more than the last pass read, because the table may have grown.
+	// A quarter more than in the last pass, because the table may have grown.
 	left := p.Last + p.Last/4 - p.Rows
 	return min(max(left/runs, minRows), limit)
 }
 
-// rows is this run's part of the daily pass. Among the pruners of several sinks one takes it.
+// rows does this run's part of the daily pass. If there are pruners of several sinks, one of them
+// does it.
 func (r *run) rows(ctx context.Context) error {
 	var p pass
-	// The pass has a run row of its own, because all sinks share the table.
+	// The pass has its own run row, because all sinks share the table.
 	return inTurn(ctx, r, "rows", &p, func() (err error) {
 		if p.begin(r.Clock.Now()) {
 			if err = r.scan(ctx, &p); errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-				err = nil // out of time: the next run goes on from here
+				err = nil // out of time: the next run continues from here
 			}
 			r.report.Rows.PassEnded = p.ended()
 		}
@@ -110,14 +111,14 @@ func (r *run) rows(ctx context.Context) error {
 	})
 }
 
-// scan goes on with every scan segment. One that fails keeps its place.
+// scan continues every scan segment. A segment that fails keeps its cursor.
 func (r *run) scan(ctx context.Context, p *pass) error {
 	quota := p.quota(r.Clock.Now(), r.Config.Lifecycle.PruneEvery, r.budget.Rows)
 	var failures []error
 	open := p.open()
 	for n, i := range open {
 		at := &p.Cursors[i]
-		// Equal shares among the scan segments that have not ended.
+		// The scan segments that have not ended share the quota equally.
 		share := quota / (len(open) - n)
 		quota -= share
 		from := *at
@@ -126,13 +127,13 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 			err = r.collect(ctx, victims)
 		}
 		if err != nil {
-			*at = from // phase two is not through: read it again
+			*at = from // not all rows were deleted: read them again
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			// Twelve runs are an hour by default: an outage that is shorter keeps its place.
+			// Twelve runs are an hour by default. In a shorter outage the segment keeps its cursor.
 			if at.Failed++; at.Failed >= maxFailed {
-				*at = scanPoint{} // the cursor itself may be what the table does not take
+				*at = scanPoint{} // the table may refuse the cursor itself
 			}
 			failures = append(failures, fmt.Errorf("scan segment %d: %w", i, err))
 			continue
@@ -143,13 +144,13 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 	return errors.Join(failures...)
 }
 
-// victim is a row that phase one saw and phase two deletes if it is as it was seen.
+// victim is a row that look found and collect deletes if it did not change.
 type victim struct {
 	row   shard.Row
 	stuck bool
 }
 
-// look is phase one: it only reads.
+// look only reads, and returns the rows to delete.
 func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (victims []victim, read int, err error) {
 	lc := r.Config.Lifecycle
 	for read < share && len(victims) < maxVictims {
@@ -163,7 +164,7 @@ func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (
 		r.report.Rows.Read += len(rows)
 		now := shard.MicrosOf(r.Clock.Now())
 		for _, row := range rows {
-			// Code leaves a row of a newer schema alone (design section 5).
+			// Code does not change a row of a newer schema (design section 5).
 			if row.Foreign() {
 				r.report.Rows.Foreign++
 			}
@@ -179,7 +180,7 @@ func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (
 	return victims, read, nil
 }
 
-// collect is phase two: COLLECT, which is refused for a row that changed.
+// collect deletes the rows with COLLECT, which the table refuses for a row that changed.
 func (r *run) collect(ctx context.Context, victims []victim) error {
 	var mu sync.Mutex
 	rep := &r.report.Rows
@@ -190,7 +191,7 @@ func (r *run) collect(ctx context.Context, victims []victim) error {
 			return err
 		}
 		_, err := r.table().Write(ctx, shard.Collect(v.row, shard.MicrosOf(r.Clock.Now())))
-		// A refusal is a good end: somebody used the row after it was read.
+		// A refusal is not a failure: the row was used after it was read.
 		_, refused := shard.AsRefused(err)
 		if err != nil && !refused {
 			return fmt.Errorf("collect %s: %w", v.row.Doc, err)
@@ -212,7 +213,7 @@ func (r *run) collect(ctx context.Context, victims []victim) error {
 	return err
 }
 
-// told notes a deletion.
+// told counts and logs a deletion.
 func (r *run) told(v victim, rep *RowsReport) {
 	if v.stuck {
 		rep.Stuck++

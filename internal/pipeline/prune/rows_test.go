@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // Faults, line 47.
@@ -114,7 +114,7 @@ func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 		}
 		time.Sleep(30 * day)
 		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "COLLECT" { // between the two phases
+			if op.Call == "COLLECT" { // between look and collect
 				changes[op.Doc](op.Doc)
 			}
 			return fault.OK
@@ -137,7 +137,7 @@ func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 func TestOneFullPassADayAtAnySize(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		rows, budget int // of the table; of a run, at first
+		rows, budget int // rows of the table; the first budget of a run
 	}{{0, 100}, {10, 100}, {3_000, 100_000}, {4_000, 20}, {4_000, 5}} {
 		t.Run(fmt.Sprintf("%d rows, %d at a time", tt.rows, tt.budget), func(t *testing.T) {
 			play(t, func(b *bench) {
@@ -162,7 +162,7 @@ func TestOneFullPassADayAtAnySize(t *testing.T) {
 						time.Sleep(b.Config.Lifecycle.PruneEvery)
 					}
 				}
-				runs(9) // it learns how large the table is
+				runs(9) // until it knows how large the table is
 				runs(10)
 				if ended < 9 || ended > 11 {
 					b.Errorf("%d passes in ten days, want one a day", ended)
@@ -173,7 +173,7 @@ func TestOneFullPassADayAtAnySize(t *testing.T) {
 				if fair := tt.rows/200 + 2000; most > fair {
 					b.Errorf("one run read %d rows, want at most %d: spread over the day", most, fair)
 				}
-				// And they are collected by the day after their time.
+				// They are collected within a day after their retention.
 				runs(12)
 				if got := b.Shards.Len(); got > 3 {
 					b.Errorf("%d rows are left, want none but prune's own", got)
@@ -251,7 +251,7 @@ func TestCursorThatTheTableDoesNotTakeIsGivenUp(t *testing.T) {
 				b.Row(doc(1)).Exists())
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // what another version saved
+	synctest.Test(t, func(t *testing.T) { // another version saved it
 		b := setup(t)
 		for _, name := range []string{"rows", "prune-search"} {
 			b.Write(shard.StartRun(name, "t", now(), now()+1, 0))
@@ -279,7 +279,7 @@ func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor str
 	return s.Scanner.Scan(ctx, segment, segments, cursor, limit)
 }
 
-// By a clock that is two months ahead every tombstone is older than rows are kept.
+// For a clock that is two months ahead, every tombstone is past its retention.
 func TestAPruneWhoseClockIsOffCollectsNothing(t *testing.T) {
 	type row struct {
 		by  time.Duration

@@ -10,14 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func TestManyRulesThatFireAreOneRun(t *testing.T) {
@@ -73,7 +73,7 @@ func TestLostAnswerOfTheTurnIsRecognisedAsOwn(t *testing.T) {
 	})
 }
 
-// world fills the bench with something for every segment and says what must be left in the end.
+// world gives every segment something to do.
 func (b *bench) world() {
 	b.Helper()
 	for i := range 20 {
@@ -97,7 +97,7 @@ func (b *bench) world() {
 	b.schedules("later", time.Now().Add(2*time.Hour), flight.Live)
 }
 
-// end describes what is left, copies apart: a message sent twice is not a failure.
+// end describes what is left. It ignores copies, because a message may be sent twice.
 func (b *bench) end() string {
 	b.Helper()
 	var s strings.Builder
@@ -144,7 +144,7 @@ func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 		var wg sync.WaitGroup
 		ran := make([]bool, 4)
 		for i := range ran {
-			// Every call takes a while, and by its own clock the turn of each has come.
+			// Every call takes a while, and by its own clock each pruner has the turn.
 			p, _ := b.faulty(decide(func(fault.Op) fault.Verdict {
 				time.Sleep(time.Duration(90+7*i) * time.Millisecond)
 				return fault.OK
@@ -169,8 +169,8 @@ func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 	})
 }
 
-// Faults, line 47: a run is killed at any of its calls, before or after it was applied, and the
-// next one goes on.
+// Faults, line 47: a run is killed at any of its calls, before or after the call was applied, and
+// the next run continues.
 func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []fault.Verdict{fault.CrashBefore, fault.CrashAfter} {
@@ -188,7 +188,7 @@ func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
 					}
 					return fault.OK
 				}))
-				_, _ = p.Run(t.Context()) // whatever it answers is lost
+				_, _ = p.Run(t.Context()) // its answer is lost, because it was killed
 				if killed = v.Killed(); !killed && at < 50 {
 					t.Fatalf("the run made %d calls only: the world is too small", at)
 				}
@@ -281,7 +281,7 @@ func TestRunStaysWithinItsBudgets(t *testing.T) {
 			b.Errorf("three runs saw %d dead letters, want all 600: each goes on where the last one ended", seen)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // a table that does not answer takes one segment's time, not the run's
+	synctest.Test(t, func(t *testing.T) { // a table that hangs uses the time of one segment only
 		b := setup(t)
 		b.world()
 		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// sample picks a few rows of this sink at random and starts an execution in which index compares
-// them with what the sink holds: index alone reaches the sink. A sample may be lost: the next
-// run takes another.
+// sample picks a few rows of this sink at random. It starts an execution in which index compares
+// them with the sink, because only index can reach the sink. A lost sample does not matter: the
+// next run takes another one.
 func (r *run) sample(ctx context.Context) error {
 	n := r.Config.Lifecycle.DriftSample
 	if n == 0 || r.Launcher == nil || shard.Unavailable(r.health) {

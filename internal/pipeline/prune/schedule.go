@@ -6,27 +6,27 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 )
 
 // ScheduleReport counts scheduled events.
 type ScheduleReport struct {
-	Due    int // within SQS's longest delay
+	Due    int // due within SQS's longest delay
 	Sent   int
-	Parked int // could not be sent for good: a dead letter now
-	Failed int // stay until the next run
+	Parked int // could never be sent: parked as dead letters
+	Failed int // remain until the next run
 }
 
 // schedulePage is how many events are loaded at a time, with their bodies.
 const schedulePage = 50
 
-// schedule enqueues what is due within SQS's longest delay, to the second.
+// schedule enqueues the events that are due within SQS's longest delay.
 func (r *run) schedule(ctx context.Context) error {
 	rep := &r.report.Schedule
 	failed := failures{count: &rep.Failed}
@@ -46,21 +46,26 @@ func (r *run) schedule(ctx context.Context) error {
 	return failed.of(rep.Due)
 }
 
-// enqueue sends a page, each event to its lane, and deletes those that were sent. A crash in
-// between sends them twice, which the rows bear.
+// enqueue sends a page of events, each to its lane, and deletes those that were sent. After a crash
+// in between, the events are sent again, and their rows recognise the duplicates.
 func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failures) {
 	rep := &r.report.Schedule
 	var done []schedule.Item
 	out := map[flight.Lane][]queue.Outgoing{}
 	sent := map[flight.Lane][]schedule.Item{}
 	for _, it := range items {
-		// Each sink has a pruner. The items of another sink are left to its own.
+		// Each sink has a pruner, which handles its items.
 		if !r.mine(it.Sink, it.Doc) {
 			continue
 		}
 		rep.Due++
+		if it.Unread != nil {
+			failed.add(fmt.Errorf("read the scheduled event of %s: %w", it.Doc, it.Unread))
+			continue
+		}
 		o, err := deadletter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
-		// There is no room for lull-first-sent, which every copy must carry (design section 13).
+		// The body leaves too little room for lull-first-sent, which every copy must carry (design
+		// section 13).
 		if errors.Is(err, queue.ErrTooLarge) {
 			if err = r.parkItem(ctx, it, err); err == nil {
 				rep.Parked++
@@ -72,8 +77,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 			failed.add(err)
 			continue
 		}
-		// The queue keeps the event until its time, because prune itself runs only every few
-		// minutes.
+		// The queue delays the event until its time, because prune runs only every few minutes.
 		o.Delay = r.delay(it)
 		lane := flight.Live
 		if it.Lane == flight.Bulk {
@@ -100,12 +104,13 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 			})
 		}
 	}
-	// Only after the sends. If a deletion fails, the event is sent once more and judged by version.
+	// The deletion comes after the sends. If it fails, the event is sent again and judged by
+	// version.
 	failed.keep(r.forget(ctx, done))
 }
 
-// delay is how long SQS keeps the event back: whole seconds, so that it comes not before its time.
-// Less than a second late is the price.
+// delay is how long SQS delays the event, in whole seconds. It is rounded up, so the event is never
+// early, and less than a second late.
 func (r *run) delay(it schedule.Item) time.Duration {
 	return min(max(queue.WholeSeconds(it.NotBefore.Sub(r.Clock.Now())), 0), queue.MaxDelay)
 }
@@ -122,9 +127,9 @@ func (r *run) forget(ctx context.Context, items []schedule.Item) error {
 	})
 }
 
-// parkItem makes a dead letter of an event that no queue will ever take.
+// parkItem makes a dead letter of an event that no queue can ever accept.
 func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
-	// Body and attributes as they were received, so that the dead letter can be redriven.
+	// Body and attributes are unchanged, so that the dead letter can be redriven.
 	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
 	l := deadletter.New(m, deadletter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
 	l.Sink, l.Lane = r.Sink, string(it.Lane)

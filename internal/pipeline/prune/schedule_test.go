@@ -1,18 +1,21 @@
 package prune_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 )
 
 func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
@@ -158,4 +161,43 @@ func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// illegible is a store that cannot read the messages of some items.
+type illegible struct {
+	schedule.Store
+	ids map[string]bool
+}
+
+func (u illegible) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
+	error,
+) {
+	items, next, err := u.Store.Due(ctx, until, cursor, limit)
+	for i := range items {
+		if u.ids[items[i].ID] {
+			items[i].Body, items[i].Attributes, items[i].Unread = "", nil, errors.New("its message is gone")
+		}
+	}
+	return items, next, err
+}
+
+func TestAScheduledEventThatCannotBeReadHoldsNoOtherBack(t *testing.T) {
+	play(t, func(b *bench) {
+		for i := range 3 {
+			b.schedules(fmt.Sprint(i), time.Now(), flight.Live)
+		}
+		p, _ := b.faulty(decide(func(fault.Op) fault.Verdict { return fault.OK }))
+		items, _, err := b.schedule.List(b.Context(), "", "", 1)
+		if err != nil || len(items) != 1 {
+			b.Fatalf("%d items, %v", len(items), err)
+		}
+		p.Schedule = illegible{p.Schedule, map[string]bool{items[0].ID: true}}
+		rep, err := p.Run(b.Context())
+		if err == nil || !strings.Contains(err.Error(), string(items[0].Doc)+": its message is gone") {
+			b.Errorf("error %v, want one that names %s", err, items[0].Doc)
+		}
+		if s := rep.Schedule; s.Sent != 2 || s.Failed != 1 || b.schedule.Len() != 1 {
+			b.Errorf("report %+v, %d items left; want two sent and one left", s, b.schedule.Len())
+		}
+	})
 }

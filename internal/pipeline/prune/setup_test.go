@@ -8,22 +8,22 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/rows"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 const day = 24 * time.Hour
 
-// bench is prune on the halves in memory, with virtual time.
+// bench is prune on stores in memory, with virtual time.
 type bench struct {
 	*usecasetest.Rig
 	flights    *memory.Flights
@@ -32,13 +32,13 @@ type bench struct {
 	id         uint64
 }
 
-// play plays a story on a bench.
+// play runs a test's story on a bench.
 func play(t *testing.T, story func(b *bench)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(setup(t)) })
 }
 
-// setup must run inside a synctest bubble, so that every clock is the bubble's.
+// setup must run inside a synctest bubble, so that every clock is the bubble's clock.
 func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
@@ -57,7 +57,7 @@ func (b *bench) pruner() *prune.Pruner {
 	}
 }
 
-// faulty is a pruner whose I/O goes through an injector.
+// faulty returns a pruner whose calls pass through a fault injector.
 func (b *bench) faulty(inj fault.Injector) (*prune.Pruner, *fault.Invocation) {
 	v := fault.NewInvocation(inj, "prune", 1)
 	p := b.pruner()
@@ -75,7 +75,7 @@ var (
 	now = usecasetest.Now
 )
 
-// run does a run that must have its turn and no failures.
+// run does a run that must have the turn and must not fail.
 func (b *bench) run() prune.Report {
 	b.Helper()
 	rep, err := b.pruner().Run(b.Context())
@@ -85,14 +85,14 @@ func (b *bench) run() prune.Report {
 	return rep
 }
 
-// next waits for the next run's turn and does it.
+// next waits for the next turn and does a run.
 func (b *bench) next() prune.Report {
 	b.Helper()
 	time.Sleep(b.Config.Lifecycle.PruneEvery)
 	return b.run()
 }
 
-// version is an event with a version of a document.
+// version returns an event with a version of a document.
 func (b *bench) version(d shard.DocID, version int) event.Event {
 	return b.EventOf(put(d.ID(), version))
 }
@@ -103,7 +103,7 @@ func (b *bench) admit(d shard.DocID, version int) { b.Admit(b.version(d, version
 
 func (b *bench) claim(d shard.DocID, version int) shard.Lease { return b.Claim(b.version(d, version)) }
 
-// commit is a whole life of a version.
+// commit admits, claims and commits a version.
 func (b *bench) commit(d shard.DocID, version int, op shard.Operation) {
 	b.Helper()
 	e := b.version(d, version)
@@ -148,7 +148,7 @@ type entry struct {
 	version int
 }
 
-// flight stores a manifest, each entry in a message of its own, and admits what it holds.
+// flight stores a manifest, with one message for each entry, and admits the entries.
 func (b *bench) flight(entries ...entry) flight.ID {
 	b.Helper()
 	b.id++
@@ -178,7 +178,7 @@ func (b *bench) flight(entries ...entry) flight.ID {
 	return id
 }
 
-// constant is not random, so that ids are known.
+// constant replaces random bytes, so that ids are known.
 type constant uint64
 
 func (c constant) Read(p []byte) (int, error) {

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// suspect is an old flight that looks stuck: rows show nothing of its events, and for long enough
-// sink and table were healthy.
+// suspect is an old flight that may be stuck: the rows show no sign of life of its events, although
+// sink and table were healthy for long enough.
 type suspect struct {
 	id   flight.ID
 	lane flight.Lane
 	left []flight.Entry
-	idle []flight.Entry // those of them that no younger flight was seen to hold
+	idle []flight.Entry // entries of left that no younger flight holds
 }
 
-// version is what a document and an order key name together.
+// version is one version of one document.
 type version struct {
 	doc shard.DocID
 	key shard.OrderKey
@@ -29,16 +29,16 @@ type version struct {
 
 func versionOf(e flight.Entry) version { return version{e.Doc, e.Key} }
 
-// maxYounger is how many flights that are younger than a suspect one are read in a run. Where there
-// are more, flights die at large, and nothing is said of any.
+// maxYounger is how many younger flights a run reads. If there are more, many flights fail, and
+// prune calls none of them stuck.
 const maxYounger = 2000
 
-// youngerAtOnce bounds the manifests in memory: each may have 32 MB.
+// youngerAtOnce bounds the manifests in memory, because each may have 32 MB.
 const youngerAtOnce = 4
 
-// judgeSuspects calls those flights stuck whose events no younger flight holds. One that does shows
-// that a message brought its event back. receive stores a manifest even where no flight can be
-// started, for as long as that lasts, and no row shows it.
+// judgeSuspects calls a flight stuck if no younger flight holds its events. A younger flight with
+// the same event shows that SQS delivered the message again. receive stores a manifest at each
+// delivery, even while no execution can be started. No row shows this.
 func (r *run) judgeSuspects(ctx context.Context) error {
 	if len(r.suspects) == 0 {
 		return nil
@@ -62,11 +62,11 @@ func (r *run) judgeSuspects(ctx context.Context) error {
 	return err
 }
 
-// findYounger reads the flights that are younger than the suspects, and takes what they hold off
-// the suspects. It reports whether it has read all of them.
+// findYounger reads the flights that are younger than the suspects, and removes the events that
+// they hold from the suspects. It returns false if it did not read all of them.
 func (r *run) findYounger(ctx context.Context) (all bool, err error) {
 	var younger []flight.Stored
-	for cursor := string(r.suspects[0].id); ; { // the oldest: flights are listed by age
+	for cursor := string(r.suspects[0].id); ; { // the oldest suspect: flights are listed by age
 		list, next, err := page(ctx, r.Pruner, func() ([]flight.Stored, string, error) {
 			return r.Flights.List(ctx, cursor, flightPage)
 		})
@@ -81,7 +81,7 @@ func (r *run) findYounger(ctx context.Context) (all bool, err error) {
 			break
 		}
 	}
-	newest := map[version]flight.ID{} // flight that holds it
+	newest := map[version]flight.ID{} // the flight that holds it
 	for _, s := range r.suspects {
 		for _, e := range s.idle {
 			newest[versionOf(e)] = ""

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ask is what receive wants to know of the table, and whether it got answers. A throttled request
-// was answered. Where the invocation's own time has ended nothing is known of the table.
+// ask reads rows and does ADMIT, and notes whether the table answered. A throttled request
+// counts as answered. If the invocation's own time has ended, nothing is known about the table.
 func (b *batch) ask(ctx context.Context) {
-	// The time after this share is for the dead letters, the manifest and the start of the flight.
+	// The rest of the time is for the dead letters, the manifest and the start of the flight.
 	call, cancel := b.until(ctx, tableShare)
 	defer cancel()
 	b.readRows(call)
@@ -28,8 +28,8 @@ func (b *batch) ask(ctx context.Context) {
 	b.unreachable = lost && !answered && ctx.Err() == nil
 }
 
-// readRows reads the rows of documents that a redelivery or an old message names: a refused ADMIT
-// would cost more than the read.
+// readRows reads the rows of documents with a redelivered or overdue message. ADMIT is likely to
+// be refused for them, and a refused ADMIT costs more than the read.
 func (b *batch) readRows(ctx context.Context) {
 	var ids []shard.DocID
 	var which []int
@@ -58,18 +58,18 @@ func (b *batch) readRows(ctx context.Context) {
 	}
 }
 
-// admit is step 3: ADMIT the newest of every document, in parallel and bounded.
+// admit is step 3: ADMIT the newest version of every document, in parallel and bounded.
 func (b *batch) admit(ctx context.Context) {
-	// One time for the whole batch: the admitted-at of the manifest, from which index computes the
-	// cap.
+	// One time for the whole batch: index computes the cap from the manifest's admitted-at.
 	b.admitted = b.h.Clock.Now()
 	flightID := string(b.flightID())
 	// errors are kept per document
 	b.h.Parallel.Each(maxParallel, len(b.docs), func(i int) { b.admitNewest(ctx, &b.docs[i], flightID) })
 }
 
-// admitNewest admits the newest version of the document that its row does not decide. One that is a
-// dead letter, or becomes one here, must not stand in for older ones: nobody else would admit them.
+// admitNewest admits the newest version of the document that its row has not decided. A version
+// that is a dead letter, or becomes one here, is passed over. Otherwise nothing would admit the
+// older ones.
 func (b *batch) admitNewest(ctx context.Context, d *docState, flightID string) {
 	known := d.read
 	for _, e := range d.events {
@@ -85,18 +85,19 @@ func (b *batch) admitNewest(ctx context.Context, d *docState, flightID string) {
 		if b.admitOne(ctx, d, p, flightID); d.admitted || d.err != nil {
 			return
 		}
-		known = true // by the image of the refused write
+		known = true // from the image of the refused write
 	}
 }
 
-// admitOne is one ADMIT. A refusal is an answer, not an error: its image is the row by which the
-// events are judged.
+// admitOne is one ADMIT. A refusal is an answer, not an error. It returns the row that judges
+// the events.
 func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID string) {
 	w := shard.Admit(shard.Admission{
-		Doc: p.Doc, Key: p.Key, Class: p.Class, Flight: flightID, Now: shard.MicrosOf(b.admitted), Aged: b.aged(p),
+		Doc: p.Doc, Key: p.Key, Class: p.Class, Flight: flightID, Group: b.tenant(p.msg).group,
+		Now: shard.MicrosOf(b.admitted), Aged: b.aged(p),
 	})
 	if d.err = ctx.Err(); d.err != nil {
-		return // the share of the table is over: what is left comes back
+		return // the time for the table is over: the other messages are received again
 	}
 	old, err := b.rows().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
@@ -119,15 +120,16 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	b.conflict(p, old)
 }
 
-// conflict counts a version that the row knows with another payload. The greater key wins, in
-// whatever order they come.
+// conflict counts a version that the row knows with another payload. The greater key wins,
+// whatever order they arrive in.
 func (b *batch) conflict(p *pending, row shard.Row) {
 	if shard.VersionConflict(row.Pending, p.Key) || shard.VersionConflict(row.Committed, p.Key) {
 		b.h.note(b.about(p, journal.Conflict, "another payload under the same version"))
 	}
 }
 
-// judge is the rest of step 3 and step 4: every event by the row, and when the held ones are due.
+// judge is the rest of step 3, and step 4: it judges every event by its row, and computes when
+// the held ones are due.
 func (b *batch) judge() {
 	for i := range b.docs {
 		d := &b.docs[i]
@@ -146,23 +148,27 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 	}
 	switch j := shard.Judge(d.after, p.Key, p.Class, b.aged(p)); j {
 	case shard.Stale:
-		b.done(p, journal.Stale, "a newer version is committed")
+		b.done(p, journal.Stale, p.Key.Behind(d.after.Committed))
 	case shard.Duplicate:
 		b.done(p, journal.Duplicate, "this version is committed")
 	case shard.Parked:
 		if says := b.state[p.msg].letter; says != "" {
-			// This may be the very dead letter of which the row knows, and is not stored yet.
+			// This may be the dead letter that the row's mark is about, and it is not stored
+			// yet.
 			b.letter(p, says, "its row is marked dead: "+d.after.LastError)
 			return
 		}
 		b.done(p, journal.AlreadyDead, "its dead letter is stored")
+	case shard.TakenBack:
+		b.done(p, journal.Stale, "an operator took it back")
 	case shard.ClassMismatch:
 		b.letter(p, deadletter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+
 			", this one is "+p.Class.String())
 	case shard.TooOld:
 		b.letter(p, deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by")
 	case shard.Foreign:
-		// Code leaves a row of a newer schema alone (design section 5). The message comes back.
+		// Code does not touch a row of a newer schema (design section 5). The message is
+		// received again.
 		b.h.note(b.about(p, journal.Schema, "row"))
 		b.fail(p, "the row has a newer schema")
 	case shard.Held:
@@ -171,18 +177,17 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 			b.keep(d, p)
 		case !d.after.Leased(b.now()):
 			b.letter(p, overdueReason(d.after), "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
-		case d.after.Pending < p.Key:
-			// Nobody admits it any more, so a flight would let it go at once, again and again until
-			// the lease ends. Visibility is about as long.
-			b.fail(p, "overdue, and its row is leased for another version")
 		default:
-			b.keep(d, p)
+			// A flight could hold it for another twelve hours, beyond the queue's retention. The
+			// visibility is about as long as the lease: at the next receive the version is
+			// committed, or becomes a dead letter.
+			b.fail(p, "overdue, and its row is leased")
 		}
 	}
 }
 
-// overdueReason is why a version is overdue: index leaves in the row that its source shows an older
-// state.
+// overdueReason returns why a version is overdue. If its source shows an older state, index has
+// written that into the row.
 func overdueReason(r shard.Row) deadletter.Reason {
 	if deadletter.StaleSource.Begins(r.LastError) {
 		return deadletter.StaleSource

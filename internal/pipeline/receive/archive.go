@@ -3,25 +3,25 @@ package receive
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// archiveShare is the eighths of Tr by which the archive is written or given up: it must not use up
-// the time of the answer.
+// archiveShare is the eighths of Tr after which the archive is given up. The rest is for the
+// answer.
 const archiveShare = 7
 
-// archive keeps what the batch was given. It never fails a message: a batch that cannot be archived
-// is counted, and goes on (ADR 0037).
+// archive stores the messages of the batch. It never fails a message: a batch that cannot be
+// archived is counted and processed like any other (ADR 0037).
 func (b *batch) archive(ctx context.Context) {
 	if b.h.Archive == nil || b.archived {
 		return
 	}
 	b.archived = true
-	first := firstTime(b.given)
+	first := b.h.firstTime(b.given)
 	if len(first) == 0 {
 		return
 	}
@@ -45,15 +45,17 @@ func (b *batch) archive(ctx context.Context) {
 	b.h.note(n)
 }
 
-// firstTime are the messages that are received for the first time. A copy that lull sends says when
-// the first was sent: that one is in the archive.
-func firstTime(msgs []queue.Message) []queue.Message {
+// firstTime returns the messages that are received for the first time. A copy that lull sends
+// names the time of its original, which is already in the archive. If another sender sets that
+// attribute, its message is archived all the same.
+func (h *Handler) firstTime(msgs []queue.Message) []queue.Message {
 	var first []queue.Message
 	for _, m := range msgs {
 		_, copied := m.Attributes[queue.AttrFirstSent]
 		_, letter := m.Attributes[deadletter.AttrLetter]
-		_, line := queue.LineOf(m.Attributes) // of an object, which is not in the archive
-		if m.ReceiveCount <= 1 && (!copied || line) && !letter {
+		_, line := queue.LineOf(m.Attributes) // a line of an object, which is not in the archive
+		again := (copied && !line || letter) && h.Senders.Ours(m.Sender)
+		if m.ReceiveCount <= 1 && !again {
 			first = append(first, m)
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // archived opens an archive for the bench.
@@ -23,7 +23,7 @@ func (b *bench) archived() *memory.Archive {
 	return b.archive
 }
 
-// objects are the messages of the archive, object by object.
+// objects returns the messages of the archive, object by object.
 func (b *bench) objects() (all [][]queue.Message) {
 	b.Helper()
 	err := archive.Range(b.Context(), b.archive, time.Time{}, time.Now().Add(time.Hour), "",
@@ -90,7 +90,7 @@ func TestTheArchiveHasEveryMessageOnceByteForByte(t *testing.T) {
 	})
 }
 
-// silent is a bucket that never answers what is put into the archive.
+// silent is a bucket that never answers a Put.
 type silent struct{}
 
 func (silent) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
@@ -101,8 +101,7 @@ func (silent) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) faul
 	return fault.FailBefore
 }
 
-// The archive is beside the way of a message: whatever becomes of it, the answer and the flight are
-// the same.
+// If the archive fails, the answer and the flight are the same.
 func TestALostArchiveIsCountedAndLosesNothingElse(t *testing.T) {
 	usecasetest.Table(t, stage(nil).play, map[string]fault.Injector{
 		"fails": usecasetest.Always("PutArchive", fault.FailBefore),

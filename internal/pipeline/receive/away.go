@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// readHealth reads the sink's health, once per batch. An eventual read is enough: it steers. If it
-// fails, everything goes on as with a healthy sink.
+// readHealth reads the sink's health, once per batch. An eventual read is enough, because the
+// health only steers. If the read fails, the sink counts as healthy.
 func (b *batch) readHealth(ctx context.Context) {
 	ctx, cancel := b.until(ctx, healthShare)
 	defer cancel()
@@ -25,23 +26,23 @@ func (b *batch) readHealth(ctx context.Context) {
 	}
 }
 
-// sendAway keeps messages in the queue, undecoded, while their sink is away for long: a flight
-// could only wait, and cost. Those past their dead deadline stay, because they must not outlive
-// their queue unjudged.
+// sendAway leaves messages in the queue, undecoded, while their sink is away. A flight could
+// only wait, and would cost money. Messages past their dead deadline are judged, because
+// otherwise the queue could delete them first.
 func (b *batch) sendAway(ctx context.Context) {
 	if !b.h.Config.Retry.Away(b.health, b.now()) {
 		return
 	}
 	var rest []queue.Message
-	draw := b.draw()
-	// By wait: one call of Hold serves all messages that wait equally long.
+	now, draw, bulk := b.now(), b.draw(), b.h.Lane == flight.Bulk
+	// Receipts by wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
 	for _, m := range b.msgs {
 		if b.start.Sub(m.Sent) > b.h.Config.Retry.DeadDeadline {
 			rest = append(rest, m)
 			continue
 		}
-		wait := queue.WholeSeconds(config.AwayWait(m.ReceiveCount, draw))
+		wait := queue.WholeSeconds(b.h.Config.Retry.AwayWait(b.health, now, bulk, m.ReceiveCount, draw))
 		waits[wait] = append(waits[wait], m.Receipt)
 		b.away = append(b.away, m.ID)
 	}
@@ -52,10 +53,10 @@ func (b *batch) sendAway(ctx context.Context) {
 			Detail: config.AwayText(b.health),
 		})
 	}
-	b.msgs, b.state = rest, b.state[:len(rest)] // nothing is known of them yet
+	b.msgs, b.state = rest, b.state[:len(rest)] // all states are still empty
 }
 
-// draw is a number in [0, 1) that follows from the batch.
+// draw returns a number in [0, 1) that is computed from the batch.
 func (b *batch) draw() float64 {
 	h := fnv.New32a()
 	for _, m := range b.msgs[:min(len(b.msgs), 1)] {

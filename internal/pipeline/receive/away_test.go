@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// A sink that was paused a minute ago is away as in an outage. Up to then flights wait.
+// A sink that has been paused for a minute is away, as in an outage. Before that, flights wait.
 func TestABatchGoesAwayUndecodedWhileItsSinkIsPaused(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.Write(shard.Pause("search", now(), "ann", "an index is moved"))
@@ -41,18 +41,20 @@ func TestABatchGoesAwayUndecodedWhileItsSinkIsAway(t *testing.T) {
 		time.Sleep(b.Config.Retry.DeadDeadline - 9*time.Minute)
 		b.send("not even JSON")
 		b.send(put("a", 1))
-		away := shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Hour), Level: 7}
+		away := shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute), Level: 7}
 		b.Write(shardtest.Put(away))
 		b.poll()
 		b.Noted(journal.Away, 1)
 		b.Noted(journal.Admitted, 0)
 		b.Noted(journal.DeadLettered, 0)
 		b.Noted(journal.Launched, 0)
-		if n := b.Notes.Of(journal.Away)[0]; n.Count != 3 || time.Until(n.Until) < 192*time.Second ||
-			time.Until(n.Until) > 4*time.Minute {
-			b.Errorf("%+v, want three messages away for 3.2 to 4 minutes", n)
+		if n := b.Notes.Of(journal.Away)[0]; n.Count != 3 || time.Until(n.Until) < 62*time.Second ||
+			time.Until(n.Until) > 65*time.Second {
+			b.Errorf("%+v, want three messages away until 2 to 4 s after the next ping", n)
 		}
 		time.Sleep(10 * time.Minute)
+		away.OpenUntil = now().Add(time.Minute)
+		b.Write(shardtest.Put(away))
 		b.poll()
 		if n := b.Notes.Of(journal.DeadLettered); len(n) != 1 || n[0].Doc != doc("old") {
 			b.Errorf("dead letters %+v, want the one past its dead deadline", n)

@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// By a clock that is a month ahead every message is past its dead deadline. SQS says better.
+// By a clock that is a month ahead, every message is past its dead deadline. SQS's times show
+// the error.
 func TestABatchIsNotJudgedByAClockThatIsOff(t *testing.T) {
 	type row struct {
 		by    time.Duration

@@ -11,27 +11,35 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
 const (
-	// maxLoads bounds the bodies that are loaded at once: each may be as large as one bulk request.
+	// maxLoads bounds the bodies that are loaded at once. Each may be as large as one bulk
+	// request.
 	maxLoads = 12
-	// maxLoadBytes is after how many bytes no other body is loaded. What is left is received again.
+	// maxLoadBytes bounds the bytes that are loaded: after so many no other body is. The
+	// remaining messages are received again.
 	maxLoadBytes = 32 << 20
 )
 
-// decode is step 1: every message through its source; what is skipped is done, what is broken
-// becomes a dead letter, what is not due for long is put aside.
+// decode is step 1: it decodes every message by its source. A skipped event is done, an invalid
+// one becomes a dead letter, and one that is not due soon is scheduled.
 func (b *batch) decode(ctx context.Context) {
 	b.events = make([]pending, 0, len(b.msgs))
 	for i, results := range b.results(ctx) {
-		if results == nil {
+		switch {
+		case b.state[i].newer:
+			b.h.note(journal.Note{
+				Step: journal.Schema, Message: b.msgs[i].ID, Sent: b.msgs[i].Sent, Detail: "dead letter",
+			})
+			b.fail(&pending{msg: i}, "the dead letter has a newer schema")
+		case results == nil:
 			b.fail(&pending{msg: i}, "the batch holds more than is judged at once")
 		}
 		for j, r := range results {
@@ -56,9 +64,31 @@ func (b *batch) decode(ctx context.Context) {
 	}
 }
 
-// results decodes every message. Bodies that pointers name are loaded beside each other, and for a
-// part of the invocation's time only: what could not be loaded by then is received again, and does
-// not keep the rest from being admitted. A message for which the batch has no room has no results.
+// believe removes lull's own attributes from the messages of other senders (ADR 0057). So these
+// attributes are neither in the flight nor in a copy that lull sends in its own name.
+func (h *Handler) believe(msgs []queue.Message) []queue.Message {
+	copied := false // the slice belongs to the caller
+	for i := range msgs {
+		m, removed := h.Senders.Believed(msgs[i])
+		if removed == nil {
+			continue
+		}
+		if !copied {
+			msgs, copied = slices.Clone(msgs), true
+		}
+		msgs[i] = m
+		h.note(journal.Note{
+			Step: journal.Untrusted, Message: m.ID, Sent: m.Sent,
+			Detail: "not sent by lull: judged without " + strings.Join(removed, ", "),
+		})
+	}
+	return msgs
+}
+
+// results decodes every message. Bodies that pointers name are loaded in parallel, for a part of
+// the invocation's time. A message whose body was not loaded by then is received again, and does
+// not stop the rest from being admitted. A message that the batch has no room for has no
+// results.
 func (b *batch) results(ctx context.Context) [][]event.Result {
 	ctx, cancel := b.until(source.LoadAtMost(ctx, maxLoadBytes), loadShare)
 	defer cancel()
@@ -71,8 +101,8 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 		}
 		decoded := b.decodeOne(ctx, &b.msgs[i])
 		for j := range decoded {
-			// Each may be a part of a body that was loaded, and would keep the whole of it. The
-			// order key is made; index decodes again.
+			// These strings may be parts of a loaded body, and would keep all of it in memory.
+			// The order key is computed already; index decodes again.
 			e := &decoded[j].Event
 			e.Data, e.DataRef, e.Version = "", "", ""
 		}
@@ -86,8 +116,9 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 	return results
 }
 
-// open takes messages out of dead letters that came back. Their bodies may be packed: where
-// unpacking makes the batch too large, the message is received again.
+// open unpacks the messages inside dead letters that were redriven. If unpacking makes the batch
+// too large, the message is received again. So is a dead letter from a newer lull, because only
+// the newer lull knows where its body is.
 func (b *batch) open() (full map[int]bool) {
 	bytes := 0
 	for i := range b.msgs {
@@ -95,23 +126,30 @@ func (b *batch) open() (full map[int]bool) {
 			continue
 		}
 		if full == nil {
-			b.msgs, full = slices.Clone(b.msgs), map[int]bool{} // the batch is its caller's
+			b.msgs, full = slices.Clone(b.msgs), map[int]bool{} // the slice belongs to the caller
 		}
 		if bytes > maxLetterBytes {
 			full[i] = true
 			continue
 		}
-		b.msgs[i], b.state[i].letter = deadletter.Inside(b.msgs[i])
+		inside, says, err := deadletter.Inside(b.msgs[i])
+		b.state[i].letter = says
+		if err != nil && b.h.Senders.Ours(b.msgs[i].Sender) {
+			full[i], b.state[i].newer = true, true
+			continue
+		}
+		b.msgs[i] = inside
+		b.msgs[i], _ = b.h.Senders.Believed(b.msgs[i])
 		bytes += len(b.msgs[i].Body)
 	}
 	return full
 }
 
-// panicTries is how often a message is received whose decoding panics before it becomes a dead
-// letter: another build may bear it.
+// panicTries is how often a message whose decoding panics is received before it becomes a dead
+// letter. Another build may decode it.
 const panicTries = 3
 
-// decodeOne decodes a message. A panic concerns this message alone.
+// decodeOne decodes a message. A panic affects this message only.
 func (b *batch) decodeOne(ctx context.Context, m *queue.Message) (results []event.Result) {
 	p := fanout.Catch(func() { results = b.h.Sources.DecodeContext(ctx, *m) })
 	if p == nil {
@@ -127,12 +165,11 @@ func (b *batch) decodeOne(ctx context.Context, m *queue.Message) (results []even
 	return []event.Result{{Invalid: bad}}
 }
 
-// place takes an event in, unless it belongs elsewhere or is not due for longer than the quiet
-// window.
+// place adds an event to the batch, unless it belongs to another sink or is not due soon.
 func (b *batch) place(p pending) {
 	cfg := b.h.Config
 	// Each sink has its own queues (design section 8). An event in the wrong queue breaks the
-	// contract, unless the settings say that the right one has it too.
+	// contract, unless the settings say that the right queue has it too.
 	if cfg.SinkOf(p.Doc) != b.h.Sink {
 		detail := fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(),
 			strings.Join(cfg.SinksFor(string(p.Doc.Collection())), ", "), b.h.Sink)
@@ -143,8 +180,8 @@ func (b *batch) place(p pending) {
 		}
 		return
 	}
-	// A version that is not due within quiet must not become pending: it would hide what is due
-	// before it.
+	// A version that is not due within quiet must not become pending: it would hide versions
+	// that are due before it.
 	ahead := p.NotBefore.Sub(b.start)
 	if p.NotBefore.IsZero() || ahead <= max(cfg.For(string(p.Doc.Collection())).Quiet, cfg.Index.Guard) {
 		b.events = append(b.events, p)
@@ -158,21 +195,21 @@ func (b *batch) place(p pending) {
 	b.putAside(&p)
 }
 
-// docState is one document of the batch: its events newest first and what its row says.
+// docState is one document of the batch: its events and its row.
 type docState struct {
 	id       shard.DocID
 	events   []int // indexes into batch.events, newest first
-	read     bool  // row was read before (consistently)
+	read     bool  // the row was read before ADMIT, consistently
 	before   shard.Row
 	after    shard.Row
-	asked    int  // the event that was the last to be ADMITted
+	asked    int  // the last event that ADMIT was tried for
 	answered bool // an ADMIT was applied or refused
 	admitted bool
-	err      error // why the last ADMIT is neither
+	err      error // why the last ADMIT was neither
 }
 
-// collapse is step 2: one ADMIT per document, for the highest order key; the others ride in the
-// same flight. Documents come in the order in which they are admitted.
+// collapse is step 2: one ADMIT per document, for the highest order key. The other versions are
+// in the same flight. The documents are in the order in which they are admitted.
 func (b *batch) collapse() {
 	index := make(map[shard.DocID]int, len(b.events))
 	for _, i := range b.fair() {
@@ -188,8 +225,7 @@ func (b *batch) collapse() {
 	}
 	for d := range b.docs {
 		ev := b.docs[d].events
-		// Newest first: the first event is the one to ADMIT. Equal keys keep the fair
-		// order.
+		// Newest first: ADMIT begins with the first event. Equal keys keep the fair order.
 		slices.SortStableFunc(ev, func(x, y int) int {
 			return cmp.Compare(b.events[y].Key, b.events[x].Key)
 		})
@@ -201,13 +237,14 @@ func (b *batch) collapse() {
 	}
 }
 
-// aged says that the message is older than rows are certain to be kept (design sections 5 and 6).
+// aged reports whether the message is older than rows are certainly kept (design sections 5 and
+// 6).
 func (b *batch) aged(p *pending) bool {
 	return b.h.Config.Lifecycle.Aged(b.msgs[p.msg].FirstSent(), b.start)
 }
 
-// overdue says that this message has been tried for longer than deadDeadline. The time counts from
-// its own SentTimestamp, or from when the event was due where the queue kept it back until then.
+// overdue reports whether this message has been tried for longer than deadDeadline. The time
+// counts from its own SentTimestamp, or from NotBefore if the queue kept it back until then.
 func (b *batch) overdue(p *pending) bool {
 	return b.h.Config.Retry.Overdue(b.msgs[p.msg].Sent, p.NotBefore, b.start)
 }

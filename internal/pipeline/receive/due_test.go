@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// due is when the first document of the only flight is due, from now.
+// due returns when the first document of the only flight is due, from now.
 func (b *bench) due() time.Duration {
 	b.Helper()
 	m := b.manifests()
@@ -67,14 +67,14 @@ func TestWhenAFlightIsDue(t *testing.T) {
 				Level: 2,
 			}))
 			b.send(put("a", 1))
-		}, 20 * time.Second},
-		"up to max wait": {nil, func(b *bench) {
+		}, 10 * time.Second},
+		"up to max wait": {func(c *config.Config) { c.Debounce.MaxWait = 8 * time.Second }, func(b *bench) {
 			b.Write(shardtest.Put(shard.Row{
 				Doc: shard.HealthRow("search"), OpenUntil: now().Add(10 * time.Second),
 				Level: 5,
 			}))
 			b.send(put("a", 1))
-		}, 30 * time.Second},
+		}, 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, c.cfg, func(b *bench) {

@@ -5,16 +5,16 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// maxEvents is how many events of one batch are judged, besides those of one largest message. More
-// would not be admitted in the time of an invocation, and their flight would not end in its turns.
+// maxEvents is how many events of one batch are judged, besides those of one largest message. An
+// invocation has no time to admit more, and their flight would not finish within its turns.
 const maxEvents = 4000
 
-// tenant is whose message it is: its group's, otherwise its own. What one tenant sends must not
-// starve another.
+// tenant is the owner of a message: its group, or the message itself if it has no group. One
+// tenant must not block another.
 type tenant struct {
 	group string
 	msg   int
@@ -28,9 +28,9 @@ func (b *batch) tenant(msg int) tenant {
 	return tenant{msg: msg}
 }
 
-// room is what a batch has room for. Each message has room for its share. What brings more, a large
-// message, gets what is left; the oldest of them always fits. The others are received again, and
-// are older then.
+// room counts the events that a batch still has room for. Each message has room for its share.
+// Larger messages share the remaining room, and the oldest of them always fits. The others are
+// received again, and are older then.
 type room struct {
 	b      *batch
 	share  int
@@ -45,8 +45,8 @@ func (b *batch) newRoom() *room {
 	return &room{b: b, share: all / n, left: all + event.MaxEvents, events: make([]int, n)}
 }
 
-// take makes room for a message of so many events and returns the messages that have none any more,
-// perhaps itself.
+// take makes room for a message with so many events. It returns the messages that no longer have
+// room, which may include this one.
 func (r *room) take(msg, events int) (over []int) {
 	r.events[msg] = events
 	if r.left -= events; events > r.share {
@@ -61,8 +61,8 @@ func (r *room) take(msg, events int) (over []int) {
 	return over
 }
 
-// last is the large message that goes first where there is no room: the youngest of the tenant that
-// has the most besides its oldest message.
+// last returns the large message that loses its room first: the youngest message of the tenant
+// that has the most events besides its oldest message.
 func (r *room) last() int {
 	age := func(x, y int) int { // the older one is less
 		return cmp.Or(cmp.Compare(r.b.msgs[y].ReceiveCount, r.b.msgs[x].ReceiveCount),
@@ -82,8 +82,9 @@ func (r *room) last() int {
 	})
 }
 
-// fair is the order in which the events are admitted: tenant by tenant, and message by message of
-// each. Where the time for the table ends, everybody had a share of it.
+// fair returns the order in which the events are admitted: tenant by tenant in turns, and within
+// a tenant message by message in turns. If the time for the table ends early, every tenant had a
+// share of it.
 func (b *batch) fair() []int {
 	order := make([]int, len(b.events))
 	for i := range order {

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// pollMargin is how much earlier than this invocation the visibility clock may have started,
-// besides the window.
+// pollMargin is how much earlier than this invocation the visibility may have started, besides
+// the batch window.
 const pollMargin = 5 * time.Second
 
-// flightID names the flight of this invocation. ADMIT writes the id into the rows before the
+// flightID returns the id of this invocation's flight. ADMIT writes it into the rows before the
 // manifest exists.
 func (b *batch) flightID() flight.ID {
 	if b.id == "" {
@@ -26,7 +26,8 @@ func (b *batch) flightID() flight.ID {
 	return b.id
 }
 
-// hold is step 5: the manifest, then one execution. If either fails, nothing has to be undone.
+// hold is step 5: it stores the manifest, then starts one execution. If either fails, nothing
+// has to be undone.
 func (b *batch) hold(ctx context.Context) {
 	m := b.manifest()
 	if len(m.Records) == 0 {
@@ -45,12 +46,12 @@ func (b *batch) hold(ctx context.Context) {
 	kind := c.Flight.KindFor(wake.Sub(b.now()))
 	switch kind {
 	case config.FlightStandard:
-		wake = flight.Together(wake, turns, window) // every wake costs transitions
+		wake = flight.Together(wake, turns, window) // each wake costs state transitions
 	case config.FlightExpress:
-		wake = min(wake, b.now().Add(c.Flight.ContinueAfter)) // the execution would be ended before
+		wake = min(wake, b.now().Add(c.Flight.ContinueAfter)) // the execution ends after this time
 	}
-	// VisibleUntil: the visibility clock started at the poll, before the window and the invocation
-	// (design section 7).
+	// VisibleUntil: the visibility started at the poll, before the batch window and the
+	// invocation (design section 7).
 	state := flight.State{
 		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()), Kind: kind,
 		WakeAt:       flight.WakeText(wake.Time()),
@@ -69,9 +70,10 @@ func (b *batch) hold(ctx context.Context) {
 	}
 }
 
-// extend keeps invisible, once and until its turn, what waits for longer than the queue's
-// visibility. That stays short for all others: a lost flight of theirs comes back soon. What cannot
-// be extended comes back too early, and is held by a second flight until the same time.
+// extend extends the visibility, once, of messages that wait longer than the queue's visibility.
+// The queue's visibility is short, so that the messages of a lost flight return soon. If an
+// extension fails, the message returns too early, and a second flight holds it until the same
+// time.
 func (b *batch) extend(ctx context.Context, m *flight.Manifest, s flight.State, window time.Duration) {
 	longest := shard.MicrosOf(m.Received.Add(queue.MaxHold - time.Minute))
 	waits := map[time.Duration][]string{}
@@ -84,9 +86,8 @@ func (b *batch) extend(ctx context.Context, m *flight.Manifest, s flight.State, 
 	b.holdBack(ctx, "extend visibility", waits)
 }
 
-// launch stores the manifest and starts its execution, in this order. An execution that finds no
-// manifest ends at once. A manifest without an execution stays until prune finds all of its events
-// done.
+// launch stores the manifest and then starts its execution. An execution without a manifest ends
+// at once. A manifest without an execution stays until prune finds all of its events done.
 func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.State, wake time.Time) (started bool) {
 	err := backoff.Do(ctx, b.h.Clock, func() error { return b.h.Flights.Put(ctx, m) })
 	if err == nil {
@@ -100,9 +101,9 @@ func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.Sta
 	return err == nil
 }
 
-// admittedAt is when the row accepted a version, or one behind which it waits. One that has been
-// overtaken is not the newest that came after the cap, however late it comes: it has the grace to
-// wait, and the newest goes first.
+// admittedAt returns when the row accepted this version, or the newer one that it waits behind.
+// If this version is overtaken, the result is before the cap, so that it has cap grace and the
+// newest version goes first.
 func (b *batch) admittedAt(p *pending) shard.Micros {
 	at, row := shard.MicrosOf(b.admitted), b.docs[p.doc].after
 	if row.Pending > p.Key && row.BurstStart != 0 {
@@ -111,7 +112,7 @@ func (b *batch) admittedAt(p *pending) shard.Micros {
 	return at
 }
 
-// manifest collects the messages that are held, each with the events that are not done.
+// manifest collects the held messages, each with its events that are not done.
 func (b *batch) manifest() *flight.Manifest {
 	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: b.flightID(), Sink: b.h.Sink, Lane: b.h.Lane,
@@ -121,8 +122,8 @@ func (b *batch) manifest() *flight.Manifest {
 	entries := make([]flight.Entry, 0, len(b.events)) // the first entry of each record: most have one
 	for i := range b.events {
 		p := &b.events[i]
-		// A message with an event that failed comes back as a whole, so the flight takes none of
-		// its events.
+		// A message with a failed event is received again as a whole, so the flight takes none
+		// of its events.
 		if !p.hold || b.state[p.msg].failed {
 			p.hold = false
 			continue

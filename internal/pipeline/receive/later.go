@@ -8,22 +8,23 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 )
 
-// laterEvent is an event that is not due for longer than the quiet window.
+// laterEvent is an event that is not due within the quiet window.
 type laterEvent struct {
 	p   pending
-	err error // why it is not stored
+	err error // why it was not stored
 }
 
-// maxLater is how many events of one message may wait until later: each takes a copy of it along.
+// maxLater is how many events of one message may be scheduled, because each needs a copy of the
+// message.
 const maxLater = 10
 
-// putAside notes that the event waits until later.
+// putAside marks the event to be scheduled.
 func (b *batch) putAside(p *pending) {
 	if s := &b.state[p.msg]; s.later == maxLater {
 		b.letter(p, deadletter.Contract, fmt.Sprintf(
@@ -35,25 +36,27 @@ func (b *batch) putAside(p *pending) {
 	b.later = append(b.later, laterEvent{p: *p})
 }
 
-// store puts away what must be safe before hold, in a part of the invocation's time: scheduled
-// events, and the dead letters of messages with other events that wait or are held. hold leaves out
-// what failed here: otherwise index would delete a message of which an event is nowhere.
+// store stores what must be safe before hold: scheduled events, and the dead letters of messages
+// with other events that are scheduled or held. It has a part of the invocation's time. hold
+// leaves out the messages that failed here. Otherwise index would delete a message with an event
+// that is stored nowhere.
 func (b *batch) store(ctx context.Context) {
 	ctx, cancel := b.until(ctx, storeShare)
 	defer cancel()
-	// Dead letters are stored once however often they are sent. A copy is one more each time, so it
-	// comes last.
+	// A dead letter is stored once, however often it is sent. A scheduled copy is one more each
+	// time, so copies come last.
 	b.pack()
 	b.sendLetters(ctx, true)
 	b.schedule(ctx)
 }
 
-// schedule stores what is not due for long: as copies in the queue itself, all with one call, or as
-// items, beside each other. An event is done once its own copy or item was confirmed. A message
-// that comes back makes no copies: it would make more each time.
+// schedule stores events that are not due soon: as copies in the queue itself, all in one call,
+// or as items, in parallel. An event is done when its own copy or item was confirmed. A message
+// that has failed makes no copies, because it would make more at each receive.
 func (b *batch) schedule(ctx context.Context) {
 	b.later = slices.DeleteFunc(b.later, func(l laterEvent) bool { return b.state[l.p.msg].failed })
-	// First what the queue can keep. item takes what delay leaves with queue.ErrTooLarge.
+	// First the events that the queue can keep. item handles those that delay marks
+	// queue.ErrTooLarge.
 	b.delay(ctx)
 	b.item(ctx)
 	for i := range b.later {
@@ -69,9 +72,10 @@ func (b *batch) schedule(ctx context.Context) {
 	}
 }
 
-// delay sends copies of what the queue itself can keep for that long, to the second: prune comes by
-// every few minutes only. For the others the error is queue.ErrTooLarge: too far ahead, or no room
-// for the mark that makes a copy no newer than its original.
+// delay sends copies of events that the queue itself can keep for so long. SQS is exact to the
+// second, while prune runs only every few minutes. The other events get queue.ErrTooLarge: they
+// are too far ahead, or have no room for the attribute that makes a copy no newer than its
+// original.
 func (b *batch) delay(ctx context.Context) {
 	var out []queue.Outgoing
 	var sent []*laterEvent
@@ -97,9 +101,9 @@ func (b *batch) delay(ctx context.Context) {
 	}
 }
 
-// attributes are those of the copy that waits for the event. The copy of a message of several
-// events says which one it is for. The others are done or have copies of their own: if each copy
-// stood for all of them, each would make copies of the others.
+// attributes returns the attributes of the copy that waits for the event. If the message has
+// several events, the copy names its one. The other events are done or have their own copies. If
+// each copy stood for all events, each would make copies of the others.
 func (b *batch) attributes(p *pending) map[string]queue.Attribute {
 	m := &b.msgs[p.msg]
 	if b.state[p.msg].events == 1 {
@@ -108,7 +112,7 @@ func (b *batch) attributes(p *pending) map[string]queue.Attribute {
 	return queue.With(m.Attributes, queue.AttrEvent, queue.Text(strconv.Itoa(p.Index)))
 }
 
-// item makes items of those that the queue cannot keep.
+// item stores the events that the queue cannot keep as items.
 func (b *batch) item(ctx context.Context) {
 	var far []*laterEvent
 	for i := range b.later {

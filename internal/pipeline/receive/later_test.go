@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // slow makes every call of a name take as long, or until the caller has no more time.
@@ -72,8 +72,8 @@ func TestASlowScheduleDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	})
 }
 
-// Each is done by its own confirmation: of the copies, one of SQS's batches fails; of the items,
-// one.
+// Each event is done by its own confirmation. One of SQS's batches of copies fails, and one
+// item.
 func TestEachScheduledEventStandsForItself(t *testing.T) {
 	for call, c := range map[string]struct {
 		ahead       time.Duration

@@ -7,21 +7,21 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Bounds of the dead letters of one invocation. Each holds the body of its message: without them a
-// small message of many faulty events becomes hundreds of megabytes.
+// Bounds of the dead letters of one invocation. Each dead letter contains the body of its
+// message, so a small message with many invalid events could become hundreds of megabytes.
 const (
-	// maxAlike is how many events of one message become dead letters of their own for one reason.
-	// More of them become one dead letter together.
+	// maxAlike is how many events of one message may have their own dead letters for one reason.
+	// If there are more, they share one dead letter.
 	maxAlike = 10
-	// maxLetterBytes is how much is sent before hold, and once more after it. A batch of the mapping
-	// has 6 MB at most, so that the first dead letter of each of its messages fits.
+	// maxLetterBytes is how much is sent before hold, and again after it. A batch has 6 MB at
+	// most, so the first dead letter of each of its messages fits.
 	maxLetterBytes = 8 << 20
 )
 
@@ -32,27 +32,27 @@ type fault struct {
 	detail string
 }
 
-// outLetter is a dead letter on its way: of one event, or of all events of a message that have one
-// fault.
+// outLetter is a dead letter to be sent: for one event, or for all events of a message with the
+// same fault.
 type outLetter struct {
 	faults []fault
 	id     string
 	begun  bool
-	mark   shard.Mark // what became of PARK, where one follows
+	mark   shard.Mark // the result of PARK, if one follows
 	err    error
 }
 
 func (l *outLetter) first() *fault { return &l.faults[0] }
 
-// letter notes that the event becomes a dead letter; sendLetters sends it. The dead letters of a
-// batch are sent together, after every event is judged.
+// letter marks the event to become a dead letter. The dead letters of a batch are sent together,
+// after every event is judged.
 func (b *batch) letter(p *pending, reason deadletter.Reason, detail string) {
 	b.faults = append(b.faults, fault{p: *p, reason: reason, detail: detail})
 }
 
-// pack makes the dead letters of the faults: one for each version, and one for each message and
-// reason where the versions are unknown or more than maxAlike. They come by turns, message by
-// message: one with many faults must not keep the dead letters of the others back.
+// pack makes the dead letters: one for each version, and one for each message and reason if the
+// versions are unknown or more than maxAlike. It orders them by turns over the messages, so that
+// a message with many faults does not block the others.
 func (b *batch) pack() {
 	type alike struct {
 		msg    int
@@ -65,8 +65,9 @@ func (b *batch) pack() {
 	for _, f := range b.faults {
 		a := alike{f.p.msg, f.reason}
 		l := together[a]
-		// PARK marks each version, and only a dead letter that names the version takes that mark away
-		// again. What is marked is not a fault at the next receive: each receive comes further.
+		// PARK marks each version as dead, and only a dead letter that names the version can
+		// remove that mark. A marked version is not a fault at the next receive, so each receive
+		// gets further.
 		alone := parks(f.reason) || f.p.Key != "" && count[a] <= maxAlike
 		if alone || l == nil {
 			l = &outLetter{}
@@ -80,9 +81,10 @@ func (b *batch) pack() {
 	fanout.ByTurns(b.letters, func(l *outLetter) int { return l.first().p.msg })
 }
 
-// sendLetters stores dead letters: those of messages with other events that wait or are held, or
-// all that are left. An event is done once its dead letter is in the dead-letter queue. Where that
-// fails, or the invocation has sent as much as it may, the message stays.
+// sendLetters sends dead letters. If others is true, it sends those of messages with other
+// events that are scheduled or held, otherwise all remaining ones. An event is done when its
+// dead letter is in the dead-letter queue. If that fails, or the invocation has sent as much as
+// it may, the message stays.
 func (b *batch) sendLetters(ctx context.Context, others bool) {
 	var mine []*outLetter
 	for _, l := range b.letters {
@@ -92,8 +94,8 @@ func (b *batch) sendLetters(ctx context.Context, others bool) {
 			mine = append(mine, l)
 		}
 	}
-	// An operator chose this: the dead letter is logged, counted Dropped and deleted (design
-	// section 9).
+	// An operator chose this setting: the dead letter is logged, counted as Dropped, and deleted
+	// (design section 9).
 	if b.h.Config.DeadLetters == config.DeadLettersNone {
 		b.endLetters(ctx, mine, journal.Dropped)
 		return
@@ -129,8 +131,8 @@ func (b *batch) sendLetters(ctx context.Context, others bool) {
 	b.endLetters(ctx, stored, journal.DeadLettered)
 }
 
-// message packs the dead letter. One of several events has neither document nor key: it stands for
-// its message.
+// message builds the dead letter. If it is for several events, it has no document and no key,
+// because it is about the whole message.
 func (b *batch) message(l *outLetter) (queue.Outgoing, error) {
 	f := l.first()
 	doc, key, detail := f.p.Doc, f.p.Key, f.detail
@@ -138,7 +140,7 @@ func (b *batch) message(l *outLetter) (queue.Outgoing, error) {
 		doc, key, detail = "", "", fmt.Sprintf("%d events of the message, the first: %s", n, f.detail)
 	}
 	s := &b.state[f.p.msg]
-	if s.maker == nil { // one for all of the message's dead letters: it hashes the body once
+	if s.maker == nil { // shared by the message's dead letters, to hash the body once
 		s.maker = deadletter.Of(b.msgs[f.p.msg])
 	}
 	dead := s.maker.New(f.reason, detail, doc, key, f.p.Index, b.start)
@@ -147,10 +149,10 @@ func (b *batch) message(l *outLetter) (queue.Outgoing, error) {
 	return dead.Message()
 }
 
-// endLetters ends events that are sent, or that nobody wants, as dead letters.
+// endLetters completes the events whose dead letters were sent, or dropped by the settings.
 func (b *batch) endLetters(ctx context.Context, letters []*outLetter, step journal.Step) {
-	// PARK comes after the dead letter is stored. After a crash in between, the message is judged
-	// again.
+	// PARK comes after the dead letter is stored. After a crash in between, the message is
+	// judged again.
 	b.park(ctx, letters)
 	for _, l := range letters {
 		if parks(l.first().reason) && !b.parked(l) {
@@ -166,15 +168,15 @@ func (b *batch) endLetters(ctx context.Context, letters []*outLetter, step journ
 	}
 }
 
-// parks says which dead letters are followed by PARK: those of versions that may be pending, which
-// nobody would end otherwise (docs/model.md, aged-while-pending).
+// parks reports whether PARK follows a dead letter of this reason. It does for versions that may
+// be pending, because nothing else would end them (docs/model.md, aged-while-pending).
 func parks(r deadletter.Reason) bool {
 	return r == deadletter.DeadDeadline || r == deadletter.TooOld || r == deadletter.StaleSource
 }
 
-// park marks versions dead after their dead letters are stored, document by document: each PARK
-// takes its form from the newest image in hand, which the one before it returned (design section
-// 5).
+// park marks versions dead after their dead letters are stored, document by document. Each PARK
+// takes its form from the newest image of the row, which the one before it returned (design
+// section 5).
 func (b *batch) park(ctx context.Context, letters []*outLetter) {
 	byDoc := make(map[int][]*outLetter)
 	for _, l := range letters {
@@ -193,8 +195,8 @@ func (b *batch) park(ctx context.Context, letters []*outLetter) {
 	})
 }
 
-// parked reports whether the message may go. Where somebody holds the lease it stays, to be judged
-// when the lease has ended.
+// parked reports whether PARK is done, so that the message may be deleted. If another flight
+// holds the lease, the message stays and is judged again later.
 func (b *batch) parked(l *outLetter) bool {
 	p := &l.first().p
 	switch {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// overdue leaves a message in the queue until its dead deadline has passed.
+// overdue keeps a message in the queue until its dead deadline has passed.
 func (b *bench) overdue(body string) {
 	b.Helper()
 	b.send(body)
@@ -33,6 +33,27 @@ func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 		l[0].Body != put("a", version) {
 		b.Errorf("dead letters %+v, want one, %s, of version %d", l, reason, version)
 	}
+}
+
+// Only a newer build knows where the body of its dead letters is. A stranger's is an event.
+func TestADeadLetterOfANewerLullStaysInTheQueue(t *testing.T) {
+	t.Parallel()
+	usecasetest.Table(t, stage(nil).play, everySender, func(b *bench, by sentBy) {
+		b.by(by)
+		b.sendWith(queue.AttrLetter, `{"schema":3,"reason":"rejected"}`, put("a", 1), "packed, see an attribute")
+		letters, schema := 0, 2
+		if by.ours {
+			b.keeps(2, "nobody else can read them")
+		} else {
+			b.poll()
+			letters, schema = 1, 0
+		}
+		b.InQueue(b.dead, letters, "by their bodies")
+		b.Noted(journal.Schema, schema)
+		if got := b.Row(doc("a")).Pending != ""; got == by.ours {
+			b.Errorf("the body is pending: %t", got)
+		}
+	})
 }
 
 func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
@@ -94,8 +115,8 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 	})
 }
 
-// Nobody has admitted the overdue version, and nobody will: a flight would leave it at once, and it
-// would be received all the time until the lease of the other version ends.
+// The overdue version was not admitted, and never will be. A flight would leave it at once, and
+// it would be received all the time until the lease of the other version ends.
 func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 2))
@@ -270,7 +291,7 @@ func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
 	})
 }
 
-// A body that only a pointer names may be had later: the message is neither done nor dead.
+// A body behind a pointer may be loadable later: the message is neither done nor dead.
 func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 	place := func(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}} }
 	pointer := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"large"}]`
@@ -336,8 +357,8 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 	})
 }
 
-// SQS's own redrive moves what is in the dead-letter queue to a queue of events, before dlq has
-// stored it. The row is marked dead, and this is the only copy.
+// SQS's own redrive moves messages from the dead-letter queue to a queue of events, before dlq
+// has stored them. The row is marked dead, and this is the only copy.
 func TestADeadLetterThatSQSMovesBackIsADeadLetterAgain(t *testing.T) {
 	t.Parallel()
 	many := map[string]queue.Attribute{} // more than a dead letter shows as such

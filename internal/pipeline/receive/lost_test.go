@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// Whatever call fails, its class is told, and the messages that it concerns are received again.
+// If a call fails, its class is noted, and the messages it concerns are received again.
 func TestNoErrorOfACallIsLost(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"one call fails": false, "the table is away besides": true} {

@@ -9,24 +9,25 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 const (
-	// maxObjects is how many objects are read beside each other. Each takes a few megabytes.
+	// maxObjects is how many objects are read in parallel. Each takes a few megabytes.
 	maxObjects = 4
-	// objectPace is for how many seconds of lines one slice of an object may have at most.
+	// objectPace bounds one slice of an object: it has at most the lines for so many seconds.
 	objectPace = 20
-	// lineRoom is what a message needs besides its line: attributes, among them one with the
+	// lineRoom is the room in a message besides its line: for attributes, one of which has the
 	// object's key.
 	lineRoom = 8 << 10
-	// partDelay is how long the message that goes on waits at least: until its part is counted.
+	// partDelay is the shortest delay of the message that continues. Its part is counted by
+	// then.
 	partDelay = 2 * time.Second
 )
 
@@ -38,18 +39,18 @@ type object struct {
 
 func (o *object) url() string { return queue.ObjectURL(o.Bucket, o.Key) }
 
-// ended is what became of it in this invocation.
+// ended is the result for an object in this invocation.
 type ended struct {
-	step   journal.Step // where its event is done
+	step   journal.Step // if its event is done
 	detail string
 	count  int
 	letter string // why it becomes a dead letter
 	failed string // why it comes back
 }
 
-// readObjects reads on in the objects that the batch names (ADR 0053): a slice of each, while there
-// is time. The row of the object's place is the referee of how far it was read, and the message is
-// only the clock: it is replaced, slice by slice, by one that goes on.
+// readObjects continues to read the objects that the batch names (ADR 0053): one slice of each,
+// while there is time. The row of the object's place records how far it was read. The message
+// only triggers the next slice: it is replaced, slice by slice, by one that continues.
 func (b *batch) readObjects(ctx context.Context) {
 	if len(b.objects) == 0 {
 		return
@@ -57,7 +58,7 @@ func (b *batch) readObjects(ctx context.Context) {
 	ctx, cancel := b.until(ctx, objectShare)
 	defer cancel()
 	became := fanout.Map(b.h.Parallel, maxObjects, b.objects, func(o object) ended { return b.readObject(ctx, &o) })
-	b.faults = nil // those so far are packed
+	b.faults = nil // the faults so far are packed
 	for i, e := range became {
 		o := &b.objects[i]
 		switch {
@@ -87,6 +88,9 @@ func (b *batch) readObject(ctx context.Context, o *object) ended {
 		return ended{failed: "read how far the object was read: " + err.Error()}
 	}
 	p, over := b.begin(o, at)
+	if over != nil && over.step == journal.Stale {
+		return b.stale(ctx, o, p, *over)
+	}
 	if over != nil {
 		return *over
 	}
@@ -106,12 +110,12 @@ func (b *batch) readObject(ctx context.Context, o *object) ended {
 	return b.advance(ctx, o, at, p.Sent, next)
 }
 
-// late reports whether nothing new is to be begun.
+// late reports whether it is too late to begin new work.
 func (b *batch) late() bool {
 	return b.h.Clock.Now().Sub(b.start) >= b.h.Config.Receive.Timeout*stopShare/8
 }
 
-// begin is how far the object was read, or what becomes of the message without reading.
+// begin returns how far the object was read, or how its message ends without reading.
 func (b *batch) begin(o *object, row shard.Row) (objects.Progress, *ended) {
 	if row.Foreign() {
 		b.h.note(b.about(&o.pending, journal.Schema, "object row"))
@@ -128,7 +132,7 @@ func (b *batch) begin(o *object, row shard.Row) (objects.Progress, *ended) {
 	}
 	if next == objects.Begin {
 		return objects.Progress{
-			Version: o.Version, ETag: o.ETag, Bytes: o.Bytes, Begun: b.now(),
+			Version: o.Version, ETag: o.ETag, Bytes: o.Bytes, Begun: b.now(), TakenBack: p.TakenBack,
 			Written: shard.MicrosOf(cmp.Or(o.Written, m.FirstSent())),
 		}, nil
 	}
@@ -136,6 +140,7 @@ func (b *batch) begin(o *object, row shard.Row) (objects.Progress, *ended) {
 		objects.Passed:     {step: journal.Duplicate, detail: "another message reads on"},
 		objects.Superseded: {step: journal.Stale, detail: "a newer object has taken its place"},
 		objects.WasAborted: {step: journal.Skipped, detail: "aborted by " + p.Aborted},
+		objects.WasReset:   {step: journal.Skipped, detail: "an operator took its sequencer back"},
 		objects.ReadBefore: {step: journal.Duplicate, detail: "read before", letter: p.Problem()},
 	}[next]
 	if ends {
@@ -144,7 +149,27 @@ func (b *batch) begin(o *object, row shard.Row) (objects.Progress, *ended) {
 	return p, nil
 }
 
-// slice reads on, for a part of the invocation's time, and sends the lines.
+// stale handles an object whose sequencer is older than the row's. S3 has one object at a place.
+// If the bucket has this object, and another one was read, the row's sequencer is wrong and may
+// be forged. Without a dead letter no operator would see that objects are skipped.
+func (b *batch) stale(ctx context.Context, o *object, p objects.Progress, over ended) ended {
+	if o.ETag == "" || o.ETag == p.ETag {
+		return over
+	}
+	in, err := b.h.Objects(ctx, o.Bucket, o.Key, o.ETag, 0)
+	switch {
+	case err == nil:
+		_ = in.Close() // only its existence matters
+		return ended{letter: "a later sequencer was read at this place, but the bucket has this object: " +
+			"use `lull object --reset`, then redrive"}
+	case errors.Is(err, objects.ErrReplaced), objects.Final(err):
+		return over
+	}
+	return ended{failed: "compare the object with the bucket: " + backoff.Class(err)}
+}
+
+// slice reads the next part of the object, for a part of the invocation's time, and sends the
+// lines.
 func (b *batch) slice(ctx context.Context, o *object, p objects.Progress) (objects.Progress, error) {
 	in, err := b.h.Objects(ctx, o.Bucket, o.Key, p.ETag, p.At.From)
 	if err != nil {
@@ -156,15 +181,16 @@ func (b *batch) slice(ctx context.Context, o *object, p objects.Progress) (objec
 	}, func(lines []objects.Line) (map[int]string, error) { return b.sendLines(ctx, o, p, lines) })
 }
 
-// sendLines sends lines as messages of their source. They may be sent twice, after a crash: their
-// order keys are the same then.
+// sendLines sends lines as messages of their source. After a crash they may be sent twice, with
+// the same order keys.
 func (b *batch) sendLines(ctx context.Context, o *object, p objects.Progress, lines []objects.Line) (map[int]string,
 	error,
 ) {
 	m := &b.msgs[o.msg]
 	keep := map[string]queue.Attribute{
 		queue.AttrSource: queue.Text(o.Source),
-		// A line is as old as its object: one that comes late must not outlive what may refuse it.
+		// A line is as old as its object: a late line must not outlive the row that may refuse
+		// it.
 		queue.AttrFirstSent: queue.FirstSent(m.FirstSent()),
 	}
 	for _, name := range []string{queue.AttrGroup, queue.AttrTrace} {
@@ -191,8 +217,8 @@ func (b *batch) sendLines(ctx context.Context, o *object, p objects.Progress, li
 	return bad, nil
 }
 
-// advance has the row know how far the object was read. The message that goes on is stored before:
-// where the row counts a part, somebody has one of it.
+// advance records in the row how far the object was read. Before that it sends the message that
+// continues. So each part that the row counts has a message.
 func (b *batch) advance(ctx context.Context, o *object, was shard.Row, sent int64, p objects.Progress) ended {
 	p.Part++
 	if !p.Done {
@@ -219,7 +245,7 @@ func (b *batch) advance(ctx context.Context, o *object, was shard.Row, sent int6
 	return e
 }
 
-// goOn sends the message that reads on: a copy of this one.
+// goOn sends the message that continues to read: a copy of this one.
 func (b *batch) goOn(ctx context.Context, o *object, part int, sent int64) *ended {
 	m := &b.msgs[o.msg]
 	attrs := queue.With(b.attributes(&o.pending), queue.AttrPart, queue.Text(strconv.Itoa(part)))
@@ -233,7 +259,7 @@ func (b *batch) goOn(ctx context.Context, o *object, part int, sent int64) *ende
 	return nil
 }
 
-// pause keeps the pace: so many lines may have taken so long.
+// pause returns the delay of the next message that keeps the pace of PerSecond lines.
 func (b *batch) pause(o *object, sent int64) time.Duration {
 	due := b.start.Add(time.Duration(sent) * time.Second / time.Duration(o.PerSecond))
 	return min(max(due.Sub(b.h.Clock.Now()), partDelay), objectPace*time.Second)

@@ -17,13 +17,13 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/objects"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/source/s3"
 )
@@ -212,7 +212,7 @@ func TestTwoNotificationsOfAnObjectReadItOnce(t *testing.T) {
 	})
 }
 
-// Each of them is read on by a message of its own.
+// Each of them is read further by a separate message.
 func TestOneNotificationMayNameSeveralObjects(t *testing.T) {
 	play(t, lines, func(b *bench) {
 		text, want := events(900)
@@ -319,7 +319,7 @@ func TestANewerObjectTakesThePlaceOfAnOlderOne(t *testing.T) {
 	})
 }
 
-// Lines without a version have the object's time and their place in it.
+// Lines without a version have the object's time and their position in it.
 func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
 	play(t, func(c *config.Config) {
 		lines(c)
@@ -362,5 +362,80 @@ func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
 				t.Fatalf("in the order of their keys %s is not number %d: %+v", title, i, got)
 			}
 		}
+	})
+}
+
+// A sender of notifications may write a sequencer above all others. S3 has the object that the
+// later notification names, so the row is wrong.
+func TestAForgedSequencerSilencesNoObject(t *testing.T) {
+	play(t, lines, func(b *bench) {
+		o := bucket{"k": put("old", 1)}
+		b.open = func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
+			if etag == "new" && strings.Contains(o["k"], `"new"`) {
+				etag = "1"
+			}
+			return o.open(ctx, bucket, key, etag, from)
+		}
+		forged := created("k", strings.Repeat("F", 18), "")
+		b.send(created("k", "01", "1"), forged)
+		b.until(time.Minute)
+		o["k"] = put("new", 1)
+		b.send(created("k", "02", "new"), created("k", "01", "old")) // the second one is late
+		if sent := b.until(time.Minute); len(sent) != 0 {
+			t.Errorf("%v was sent, want it to wait for an operator", sent)
+		}
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Body != created("k", "02", "new") || l[0].Reason != deadletter.Payload ||
+			!strings.Contains(l[0].Detail, "lull object --reset") || !strings.Contains(l[0].Detail, "s3://b/k") {
+			t.Fatalf("dead letters %+v, want one for the object that is there", l)
+		}
+		reset := func() {
+			row := b.Row(shard.ObjectRow("search", "b", "k"))
+			p, err := objects.Parse(row.Cursor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, err = p.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			b.Write(shard.Advance(row.Doc, row.RanAt, row.RanAt+1, p.String(), row.ExpiresAt))
+			b.begun = time.Time{}
+		}
+		reset()
+		b.send(forged, l[0].Body, forged) // the redrive, between notifications of the forger
+		sent := b.until(time.Minute)
+		if len(sent) != 1 || sent["1 content#new"] != 1 || len(b.TakeLetters(b.dead)) != 0 {
+			t.Errorf("%v was sent, want the new object once", sent)
+		}
+		o["k"], b.begun = put("newest", 1), time.Time{}
+		b.send(created("k", "03", "1"), forged)
+		if sent := b.until(time.Minute); len(sent) != 1 || sent["1 content#newest"] != 1 {
+			t.Errorf("%v was sent, want the newest object once", sent)
+		}
+		// Another forged one, and another reset: both stay away.
+		second := created("k", strings.Repeat("E", 18), "")
+		b.begun = time.Time{}
+		b.send(second)
+		b.until(time.Minute)
+		reset()
+		o["k"] = put("last", 1)
+		b.send(forged, second, created("k", "04", "1"), second, forged)
+		if sent := b.until(time.Minute); len(sent) != 1 || sent["1 content#last"] != 1 {
+			t.Errorf("%v was sent, want the last object once", sent)
+		}
+	})
+}
+
+// The row may be right, or the content is the same: no operator needs to look.
+func TestAnObjectThatWasReadUnderALaterSequencerIsStaleQuietly(t *testing.T) {
+	play(t, lines, func(b *bench) {
+		reading(t, b, bucket{"k": put("a", 1)})
+		b.send(created("k", "02", "1"))
+		b.until(time.Minute)
+		b.send(created("k", "01", "1"), created("k", "01", ""), created("k", "01", "other"))
+		if sent := b.until(time.Minute); len(sent) != 0 || len(b.TakeLetters(b.dead)) != 0 {
+			t.Errorf("sent %v, or dead letters", sent)
+		}
+		b.Noted(journal.Stale, 3)
 	})
 }

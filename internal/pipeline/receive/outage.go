@@ -6,19 +6,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// outage is what happens while the table cannot be reached. Closed: the messages wait, longer at
-// each receive, up to 15 minutes. Open (an operator's choice that suspends promise 1): a flight of
-// their own also writes them to the sink at once. Either way none is acknowledged: when the table
-// is back they are judged as if nothing had been written.
+// outage handles a table that cannot be reached. Closed: the messages wait, longer at each
+// receive, up to 15 minutes. Open (an operator's choice that suspends promise 1): a separate
+// flight also writes them to the sink at once. In both modes no message is acknowledged. When
+// the table is back, they are judged as if nothing had been written.
 func (b *batch) outage(ctx context.Context) {
 	lost := make([]bool, len(b.msgs))
 	var cause error
@@ -36,16 +36,16 @@ func (b *batch) outage(ctx context.Context) {
 		}
 	}
 	b.h.note(n)
-	if b.h.Config.TableOutage == config.TableOutageOpen && !b.readable { // what can be read is not an outage
+	if b.h.Config.TableOutage == config.TableOutageOpen && !b.readable { // a table that can be read has no outage
 		b.writeOpen(ctx)
 	}
 	b.backOff(ctx, func(i int) bool { return lost[i] })
 }
 
-// backOff keeps messages away that could not be held, longer at each receive: what is broken is not
-// to be asked again and again, and each receive costs.
+// backOff hides messages that could not be held, longer at each receive. Something is broken and
+// must not be asked all the time, and each receive costs money.
 func (b *batch) backOff(ctx context.Context, which func(i int) bool) {
-	// Receipt handles by wait: one call of Hold serves all messages that wait equally long.
+	// Receipt handles by wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
 	for i := range b.msgs {
 		if which(i) {
@@ -56,9 +56,9 @@ func (b *batch) backOff(ctx context.Context, which func(i int) bool) {
 	b.holdBack(ctx, "keep messages away", waits)
 }
 
-// holdBack makes messages invisible, by how long. A refused one changes nothing: it comes back
-// earlier. A backlog has another time for almost every message. So the calls are beside each other,
-// or the function's time would be over first.
+// holdBack makes messages invisible, grouped by how long. If a call is refused, its messages
+// only return earlier. In a backlog almost every message has another wait, so the calls run in
+// parallel. Otherwise they would take longer than the function's time.
 func (b *batch) holdBack(ctx context.Context, call string, waits map[time.Duration][]string) {
 	each := slices.Sorted(maps.Keys(waits))
 	errs := fanout.Map(b.h.Parallel, maxParallel, each, func(wait time.Duration) error {
@@ -69,7 +69,8 @@ func (b *batch) holdBack(ctx context.Context, call string, waits map[time.Durati
 	}
 }
 
-// outageHold is how long a message waits that was received so often: visibility, doubled each time.
+// outageHold returns the wait of a message that was received so often: the queue's visibility,
+// doubled at each receive.
 func (b *batch) outageHold(count int) time.Duration {
 	// The bound keeps the shift small, so that the product cannot overflow.
 	if count >= 8 {
@@ -85,9 +86,10 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// writeOpen starts a flight that writes, without asking its row, the version of each document that
-// could not be admitted: a newer one may be known to be a dead letter. Only what is received for
-// the first time: once is enough, a redelivery brings nothing new.
+// writeOpen starts a flight that writes versions without asking their rows: for each document,
+// the version that could not be admitted. It need not be the newest, because a newer one may be
+// known to be a dead letter. Only messages of a first receive are written: a redelivery brings
+// nothing new.
 func (b *batch) writeOpen(ctx context.Context) {
 	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: b.h.NewID(b.start), Sink: b.h.Sink, Lane: b.h.Lane,
@@ -100,7 +102,7 @@ func (b *batch) writeOpen(ctx context.Context) {
 			continue
 		}
 		m.Records = append(m.Records, flight.Record{Message: b.msgs[p.msg], Events: []flight.Entry{{
-			// Nothing admitted it: see flight.Entry.
+			// No row admitted it: see flight.Entry.
 			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: shard.MicrosOf(b.start),
 		}}})
 	}

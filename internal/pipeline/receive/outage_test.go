@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func openly(c *config.Config) { c.TableOutage = config.TableOutageOpen }
@@ -52,8 +52,8 @@ func (b *bench) written() (docs []shard.DocID) {
 	return docs
 }
 
-// A refusal and a throttle are answers: such a table is not a reason to suspend a promise, nor is
-// one that can be read.
+// A refusal and a throttle are answers: with such a table the promise must not be suspended. The
+// same holds for a table that can be read.
 func TestATableThatAnswersIsNotAway(t *testing.T) {
 	fail := func(verdicts map[string]fault.Verdict) fault.Injector {
 		return decide(func(op fault.Op) fault.Verdict {
@@ -99,7 +99,7 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 	})
 }
 
-// An invocation whose own time is up knows nothing of the table.
+// An invocation whose own time is over knows nothing about the table.
 func TestAnInvocationWithoutTimeCallsNoTableUnreachable(t *testing.T) {
 	play(t, openly, func(b *bench) {
 		b.send(put("a", 1))
@@ -243,7 +243,7 @@ func TestAnUnreachableTableIsNotedWithTheKindOfError(t *testing.T) {
 	}
 }
 
-// tableAway lets no write reach the table. Other calls are decided by what it wraps.
+// tableAway fails every call to the table. The wrapped injector decides all other calls.
 type tableAway struct{ fault.Injector }
 
 func (d tableAway) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// panicky is a source with a bug: it panics with what it was given.
+// panicky is a source with a bug: it panics with its input.
 type panicky struct{ receive.Decoder }
 
 func (p panicky) DecodeContext(ctx context.Context, m queue.Message) []event.Result {
@@ -23,7 +23,7 @@ func (p panicky) DecodeContext(ctx context.Context, m queue.Message) []event.Res
 	return p.Decoder.DecodeContext(ctx, m)
 }
 
-// A decoder that panics on one message made a thousand be received again.
+// A decoder that panicked on one message used to make a thousand be received again.
 func TestADecoderThatPanicsCostsItsMessageAlone(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.sources = panicky{b.Sources}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 func pointers(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}} }
 
-// sendPointers sends messages whose bodies lie in a bucket, under the keys k0, k1 and so on.
+// sendPointers sends messages whose bodies are in a bucket, under the keys k0, k1 and so on.
 func (b *bench) sendPointers(n int) {
 	b.Helper()
 	for i := range n {
@@ -57,8 +57,8 @@ func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 	})
 }
 
-// What a slow bucket does not give in time is received again. It takes nothing along, and says
-// nothing of the table.
+// A body that a slow bucket does not return in time is received again. It affects no other
+// message, and says nothing about the table.
 func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	play(t, pointers, func(b *bench) {
 		b.Sources = b.Sources.WithLoader(func(ctx context.Context, _, key string) ([]byte, error) {
@@ -117,7 +117,7 @@ func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see abo
 	})
 }
 
-// Whatever pointers lead to, a batch loads a bounded amount, and comes to the rest later.
+// A batch loads a bounded amount, and the rest later, however large the bodies are.
 func TestABatchLoadsABoundedAmount(t *testing.T) {
 	play(t, pointers, func(b *bench) {
 		body := strings.Repeat(" ", 1<<20)

@@ -9,20 +9,22 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/receive"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // bench is receive on the halves in memory, with virtual time.
 type bench struct {
+	senders queue.Senders // believed; nil for everybody
+	sender  string        // of every message
 	*usecasetest.Rig
 	flights    *memory.Flights
 	schedule   *memory.Schedule
@@ -143,6 +145,10 @@ func (b *bench) poll() (kept []string) {
 	}
 	h, inv := b.handler()
 	before := len(b.Notes.All())
+	h.Senders = b.senders
+	for i := range batch {
+		batch[i].Sender = b.sender
+	}
 	kept = h.Handle(b.Context(), batch)
 	for _, n := range b.Notes.All()[before:] {
 		if n.At.IsZero() || n.Sink != h.Sink || n.Lane != string(h.Lane) {

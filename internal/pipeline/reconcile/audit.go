@@ -9,30 +9,30 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Audit makes a comparison one of a long verification: it can go on where it stopped, tells how far
-// it is, and looks at what lull did not write.
+// Audit makes a comparison part of a long verification. It can continue where an earlier one
+// stopped, reports its progress, and includes documents that lull did not write.
 type Audit struct {
-	Keys    []shard.DocID       // these only, whatever the rest says
-	Sample  int                 // so many committed rows at random instead of all documents; 0 for all
+	Keys    []shard.DocID       // compares only these; overrides the other fields
+	Sample  int                 // compares this many random committed rows; 0 for all documents
 	Seed    string              // random, for Sample
-	From    Place               // where an earlier one stopped
+	From    Place               // where an earlier comparison stopped
 	Reached func(Place, Report) // called after each page; may be nil
-	Seen    func([]Copy)        // called with all that the sink holds, a page at a time; may be nil
+	Seen    func([]Copy)        // called with all documents of the sink, page by page; may be nil
 }
 
-// Place is how far a comparison is. The zero Place is the beginning.
+// Place is how far a comparison got. The zero Place is the beginning.
 type Place struct {
 	Rows  bool   `json:"rows,omitempty"`  // the documents of the sink are done
 	After string `json:"after,omitempty"` // the last document's id, or the table's cursor
 }
 
-// Copy is a document in the sink: the zero InSink where its mark cannot be read.
+// Copy is a document in the sink. InSink is zero if its mark cannot be read.
 type Copy struct {
 	Doc shard.DocID
 	shard.InSink
 }
 
-// both compares from both sides, or what the audit asks for.
+// both compares the sink with the rows and the rows with the sink, or what the audit asks for.
 func (r *run) both(ctx context.Context) error {
 	docs, sample := r.audit.Keys, r.audit.Sample
 	if len(docs) == 0 && sample == 0 {
@@ -62,11 +62,11 @@ func (r *run) both(ctx context.Context) error {
 	return nil
 }
 
-// sampleYield is how many rows of the collection a page of the table is hoped to hold. A small
-// number has a sample come from many parts of it.
+// sampleYield is how many rows of the collection a page of the table should contain. With a small
+// number, a sample comes from many parts of the table.
 const sampleYield = 20
 
-// named looks at documents whose keys are known.
+// named compares documents whose keys are known.
 func (r *run) named(ctx context.Context, docs []shard.DocID) error {
 	found, err := r.Look(ctx, docs)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *run) named(ctx context.Context, docs []shard.DocID) error {
 var errPast = errors.New("the collection has ended")
 
 // Documents calls f for the documents of a collection in the sink whose id is greater than after,
-// by id. With Whole it may also call it for what lull did not write.
+// in the order of ids. With Whole it may also call f for documents that lull did not write.
 func (l Looker) Documents(ctx context.Context, of shard.Collection, after string, f func(sink.Stored) error) error {
 	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
 		return a.Range(ctx, of, after, f)
@@ -100,7 +100,7 @@ func (l Looker) Documents(ctx context.Context, of shard.Collection, after string
 		case c < of, c == of && after != "" && s.Doc.ID() <= after:
 			return nil
 		case c > of:
-			return errPast // they come sorted
+			return errPast // the documents are sorted
 		}
 		return f(s)
 	})
@@ -116,7 +116,7 @@ func (r *run) reached(p Place) {
 	}
 }
 
-// seen tells of a page of the sink.
+// seen reports a page of the sink's documents.
 func (r *run) seen(docs []shard.DocID, copies []stored) {
 	if r.audit.Seen != nil {
 		page := make([]Copy, len(docs))

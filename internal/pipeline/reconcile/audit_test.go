@@ -7,18 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 func audit(a *reconcile.Audit) func(*reconcile.Order) {
 	return func(o *reconcile.Order) { o.Audit, o.DryRun = a, true }
 }
 
-// stranger puts a document into the sink as somebody else would.
+// stranger writes a document into the sink without a mark, as another program would.
 func (b *bench) stranger(id string) {
 	b.Helper()
 	out := b.sink.Write(b.Context(), []sink.Op{{
@@ -52,7 +52,7 @@ func TestAnAuditNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
 		if r.Waiting != 3 || r.Documents != 11 || len(seen) != 11 || r.Remaining() != 8 {
 			b.Errorf("got %+v, %d copies seen", r, len(seen))
 		}
-		// A comparison of lull's own documents takes no notice of them, as before.
+		// A comparison of lull's own documents ignores them.
 		if _, err := b.run(func(o *reconcile.Order) { o.DryRun = true }); err != nil ||
 			slices.ContainsFunc(b.told(), func(l string) bool { return strings.Contains(l, "stranger") }) {
 			b.Errorf("without an audit: %v, %v", b.told(), err)
@@ -60,7 +60,7 @@ func TestAnAuditNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
 	})
 }
 
-// many makes documents of which every third one is missing in the sink, and every fifth one behind.
+// many makes documents. Every third one is missing in the sink, and every fifth one is older there.
 func (b *bench) many(n int) {
 	for i := range n {
 		id := fmt.Sprintf("d%03d", i)
@@ -74,7 +74,7 @@ func (b *bench) many(n int) {
 	}
 }
 
-// Whenever it stops, what it does afterwards completes what it did before: nothing is left out.
+// An audit can stop at any point. The next one continues, and together they leave nothing out.
 func TestAnAuditGoesOnWhereItStopped(t *testing.T) {
 	play(t, func(b *bench) {
 		b.many(450)
@@ -136,4 +136,4 @@ func TestAnAuditOfSomeDocumentsLooksAtThese(t *testing.T) {
 	})
 }
 
-var _ sink.Auditor = (*memory.Sink)(nil)
+var _ sink.Auditor = (*memorysink.Sink)(nil)

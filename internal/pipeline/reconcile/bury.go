@@ -5,33 +5,34 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Burial is a tombstone to write, or a document that another sink of its collection holds.
+// Burial is the order to write a tombstone, or to write a document that another sink of its
+// collection holds.
 type Burial struct {
 	Doc shard.DocID
-	// Put is the document, with the version that people know. Nil for a tombstone.
+	// Put is the document, with its version as text. Nil for a tombstone.
 	Put *sink.Stored
-	// Key makes its order key of what the row and the sink show, or says why there shall be none.
+	// Key returns the order key to commit, or an error if nothing may be committed.
 	Key func(row shard.Row, c shard.InSink) (shard.OrderKey, error)
-	By  string // who asks, for the audit
+	By  string // the operator, for the audit
 	Why string // for the audit
-	// DryRun only says why it would not be done now. It reads, and does not ask whether the sink takes
-	// writes.
+	// DryRun only returns the error that would prevent the write now. It reads, and does not check
+	// whether the sink accepts writes.
 	DryRun bool
 }
 
-// ErrMoving says that somebody works on the document, or that its sink takes nothing now: try
+// ErrMoving says that the document is being written, or that its sink accepts no writes now: try
 // later.
 var ErrMoving = errors.New("it is not done yet")
 
-// Bury deletes a document from the sink, or writes it, under a lease of its own, and commits that.
-// It is what receive and index do with an event of that key: ADMIT, CLAIM, the request, COMMIT. So
-// it is refused wherever such an event is, and a version that is newer goes over it. It can be
-// tried again at any time, and then goes on.
+// Bury deletes a document from the sink, or writes it. It takes a lease for this and commits the
+// result. It takes the steps of receive and index for an event with that key: ADMIT, CLAIM, the
+// request, COMMIT. So the row refuses it whenever it would refuse such an event, and a newer
+// version overwrites it. It can be repeated at any time, and then continues.
 func (s *Service) Bury(ctx context.Context, b Burial) error {
 	if b.DryRun {
 		_, _, err := s.judged(ctx, b)
@@ -48,7 +49,8 @@ func (s *Service) Bury(ctx context.Context, b Burial) error {
 	return why
 }
 
-// judged looks at the document, and says which key is to be committed, or why there is none.
+// judged reads the document, and returns the key to commit, or an error if nothing may be
+// committed.
 func (s *Service) judged(ctx context.Context, b Burial) (f Finding, k shard.OrderKey, err error) {
 	whole := s.Looker
 	whole.Whole = true
@@ -69,7 +71,7 @@ func (s *Service) judged(ctx context.Context, b Burial) (f Finding, k shard.Orde
 		err = fmt.Errorf("it is being written until %s: %w", row.LeaseUntil.Time().Format("15:04:05"), ErrMoving)
 	case row.Committed > k, row.Pending > k, row.Claimed > k:
 		err = fmt.Errorf("a newer version is there or waits: %w", ErrMoving)
-	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ahead of a clock that is late it says nothing
+	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ignores the time of a clock that was ahead
 		err = fmt.Errorf("its collection allows one write in %s: %w", pace, ErrMoving)
 	}
 	return f, k, err
@@ -81,7 +83,7 @@ func (f Finding) buried(b Burial, k shard.OrderKey) bool {
 		(b.Put != nil || f.Document == nil && f.Copy == (shard.InSink{}))
 }
 
-// bury tries once. again says that the row changed meanwhile, or that the sink asked to wait.
+// bury tries once. again says that the row changed in the meantime, or that the sink throttles.
 func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 	if err := s.Takes(ctx, b.Doc.Collection()); err != nil {
 		return false, err
@@ -91,7 +93,7 @@ func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 	switch {
 	case err != nil, f.buried(b, k):
 		return false, err
-	case row.Committed == k && b.Put == nil: // what a committed delete left, or what came back since
+	case row.Committed == k && b.Put == nil: // a committed delete whose document still is, or is again, in the sink
 		r := &run{Service: s, Order: Order{By: b.By}}
 		outcome, err := r.reassert(ctx, f)
 		if err == nil && outcome != Reasserted {
@@ -114,8 +116,8 @@ func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 	return s.claimAndWrite(ctx, b, row, k)
 }
 
-// What stands in a row for the flight that admitted what an operator admits. No message is behind
-// it. A burial that stopped is completed by whoever finds it: so it must not be taken for a copy.
+// The name of the flight in a row whose pending version an operator admitted. It has no message. A
+// later repair completes a tombstone that was not finished, so a copy needs another name.
 const (
 	operatorFlight = "operator"
 	copyFlight     = "operator-copy"
@@ -135,10 +137,10 @@ func (b Burial) op() shard.Operation {
 	return shard.Delete
 }
 
-// begun reports whether a burial stopped after its ADMIT: no message is behind what is pending.
+// begun reports whether a tombstone stopped after its ADMIT: the pending version has no message.
 func begun(row shard.Row) bool { return row.Flight == operatorFlight && row.Pending > row.Committed }
 
-// complete goes on with a burial that stopped, and reports whether it is done.
+// complete continues a tombstone that stopped, and reports whether it is done.
 func (r *run) complete(ctx context.Context, row shard.Row) bool {
 	return r.Bury(ctx, Burial{
 		Doc: row.Doc, By: r.By, Why: "an operator began it, and stopped",
@@ -151,22 +153,41 @@ func (r *run) complete(ctx context.Context, row shard.Row) bool {
 	}) == nil
 }
 
-// Takes refuses what a function would not do either: to write to a sink that is paused or away, or
-// beside the one index of a rebuild.
+// Takes refuses whenever a function would not write either: if the sink is paused or away, or if
+// the collection is being rebuilt into another index.
 func (s *Service) Takes(ctx context.Context, c shard.Collection) error {
-	h, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Consistent)
+	h, err := s.health(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read the health of sink %s: %w", s.SinkName, err)
-	case shard.Unavailable(h):
-		return fmt.Errorf("sink %s is paused, or does not take writes: %w", s.SinkName, ErrMoving)
+		return err
+	case h.OpenUntil != 0:
+		return fmt.Errorf("sink %s does not take writes: %w", s.SinkName, ErrMoving)
+	}
+	return s.lets(h, c)
+}
+
+// lets refuses if the sink is paused, or if the collection is being rebuilt into another index.
+func (s *Service) lets(h shard.Row, c shard.Collection) error {
+	switch {
+	case h.PausedAt != 0:
+		return fmt.Errorf("sink %s is paused, until `lull resume`: %w", s.SinkName, ErrMoving)
 	case h.RebuildAt != 0 && h.RebuildOf == string(c):
-		return fmt.Errorf("collection %s is being rebuilt, and the new index would keep it: %w", c, ErrMoving)
+		return fmt.Errorf("%s is being rebuilt into %s, and the new index would keep it, until `lull rebuild status` "+
+			"shows its end: %w", c, h.RebuildInto, ErrMoving)
 	}
 	return nil
 }
 
-// claimAndWrite takes the lease of what is pending, deletes or writes, and commits.
+func (s *Service) health(ctx context.Context) (shard.Row, error) {
+	h, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Consistent)
+	if err != nil {
+		return h, fmt.Errorf("read the health of sink %s: %w", s.SinkName, err)
+	}
+	return h, nil
+}
+
+// claimAndWrite takes the lease of the pending version, deletes or writes the document, and
+// commits.
 func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (again bool,
 	err error,
 ) {
@@ -176,7 +197,8 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 	if s.Off > 0 {
 		fence = shard.FenceAfter(row, at)
 	}
-	// By a clock that may be ahead no lease looks over that somebody still writes under.
+	// The clock may be ahead, so the bid uses an earlier time. Otherwise a lease that is still in
+	// use would look expired.
 	bid := shard.Bid{
 		Doc: b.Doc, Key: k, Token: s.NewToken(), Now: at.Add(-s.Off), Fence: fence,
 		Until: shard.MicrosOf(until), Again: row.Claimed == k,
@@ -190,7 +212,7 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 	if err != nil {
 		return false, fmt.Errorf("CLAIM: %w", err)
 	}
-	// By the time of day: a machine that slept has a timer that did not run.
+	// By the wall clock, because a timer does not run while the machine sleeps.
 	if late := shard.MicrosOf(s.Clock.Now()).Sub(at); late > margin {
 		return false, fmt.Errorf("CLAIM took %s, which leaves no time for a request: %w", late, ErrMoving)
 	}
@@ -199,7 +221,7 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 	switch out.Kind {
 	case sink.Applied:
 		return false, s.commit(ctx, b, l, w.Apply(old))
-	case sink.Unknown, sink.Newer: // the lease stays until nothing can be applied any more
+	case sink.Unknown, sink.Newer: // the lease stays until the sink can no longer apply the request
 		return false, fmt.Errorf("%w: try again after %s: %w", err, until.UTC().Format("15:04:05"), ErrMoving)
 	case sink.Throttled, sink.Refused, sink.Rejected, sink.Configuration:
 	}
@@ -209,7 +231,7 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 	return out.Kind == sink.Throttled && s.Clock.Sleep(ctx, max(out.RetryAfter, margin)) == nil, err
 }
 
-// commit commits what was written, in the form that the newest image asks for.
+// commit writes COMMIT. If the row changed, it retries with the newest row.
 func (s *Service) commit(ctx context.Context, b Burial, l shard.Lease, image shard.Row) error {
 	for range tries {
 		now := s.Clock.Now()

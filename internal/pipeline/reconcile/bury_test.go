@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// bury writes the tombstone above every version of a document.
+// bury writes a tombstone that is newer than every version of a document.
 func (b *bench) bury(id string) error {
 	b.Helper()
 	return b.service("bury-").Bury(b.Context(), reconcile.Burial{
@@ -90,7 +90,7 @@ func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
 						b.Errorf("again: %v, row %+v", err, b.Row(usecasetest.Doc("a")))
 					}
 					time.Sleep(time.Hour)
-					b.stranger("a") // back, by somebody else's hand
+					b.stranger("a") // written again by another program
 					time.Sleep(time.Second)
 					if err := b.bury("a"); err != nil {
 						b.Error(err)
@@ -135,8 +135,8 @@ func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
 	})
 }
 
-// Whatever call fails, before or after it is done, the next try completes what was begun. Nothing
-// in between lets an older version win.
+// If a call fails, before or after it was applied, the next try completes the work. In between, no
+// older version can be written.
 func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 	for _, call := range []string{"ADMIT", "CLAIM", "_bulk", "COMMIT", "Read"} {
 		for what, verdict := range map[string]fault.Verdict{"before": fault.FailBefore, "after": fault.FailAfter} {
@@ -159,7 +159,7 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 	}
 }
 
-// Whoever removed it may be gone: the next repair completes it.
+// The operator may not try again. Then the next repair completes the tombstone.
 func TestARepairCompletesABurialThatStopped(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("known %t", known), func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 					b.row("a", 5, shard.Put)
 				}
 				b.stored("a", 5, 10*time.Minute)
-				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the row does not know that it is gone
+				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the row does not record the delete
 				if err := b.bury("a"); err == nil || b.held("a") != "" {
 					b.Fatalf("buried: %v", err)
 				}
@@ -186,8 +186,8 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 	}
 }
 
-// By a clock that is ahead no lease looks over that somebody still writes under. By one that is
-// behind the fence is greater than that of what is there.
+// If the clock is ahead, no lease that is in use looks expired. If it is behind, the fence is
+// greater than the fence of the existing document.
 func TestABurialByAClockThatIsOff(t *testing.T) {
 	playIn(t, false, func(b *bench) {
 		b.skew = 4 * time.Minute
@@ -200,7 +200,7 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 		if err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
 			b.Errorf("ahead of a lease: %v", err)
 		}
-		// Nor where the claim comes between its look and its own.
+		// The same holds if the claim comes between its read and its own claim.
 		b.row("b", 5, shard.Put)
 		b.stored("b", 5, 10*time.Minute)
 		other := b.EventOf(usecasetest.Put("b", 6))
@@ -227,7 +227,7 @@ func TestABurialThatTheSinkRefusesGivesItsLeaseBack(t *testing.T) {
 	play(t, func(b *bench) {
 		b.row("a", 5, shard.Put)
 		b.stored("a", 5, 10*time.Minute)
-		b.sink.Script(usecasetest.Doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "told so"}})
+		b.sink.Script(usecasetest.Doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "told so"}})
 		if err := b.bury("a"); err == nil || !strings.Contains(err.Error(), "refused: told so") {
 			b.Errorf("got %v", err)
 		}

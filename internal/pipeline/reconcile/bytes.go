@@ -11,9 +11,9 @@ import (
 // wholePart is how many whole documents are read in one request.
 const wholePart = 16
 
-// bytes compares copies with what their rows say of the bytes. After KEEP the sink's copy has an
-// older key than the row, and is right all the same. A document whose key is right may have been
-// changed behind lull's back.
+// bytes compares copies with the digest of the content in their rows. After KEEP the sink's copy
+// has an older key than the row, and is still right. A document with the right key may have been
+// changed without lull.
 func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) error {
 	generations := map[shard.Collection]string{}
 	var whole []int
@@ -42,7 +42,7 @@ func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) er
 		for _, i := range part {
 			r, c := rows[i], &copies[i]
 			switch {
-			case c.document == nil: // it has gone since
+			case c.document == nil: // deleted since
 			case shard.ContentOf(generations[r.Doc.Collection()], r.Committed, c.document) == r.Content:
 				c.Bytes = shard.BytesSame
 			default:
@@ -53,8 +53,8 @@ func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) er
 	return nil
 }
 
-// Bytes says how a document that was read back compares with what its row says of the bytes. Where
-// they cannot be compared, the copy of the last write passes for the same.
+// Bytes compares a document that was read from the sink with the digest of the content in its row.
+// If they cannot be compared, a copy of the last write counts as the same.
 func (l Looker) Bytes(ctx context.Context, row shard.Row, s sink.Stored) (shard.Bytes, error) {
 	copies := []stored{storedOf(s, true)}
 	err := l.bytes(ctx, []shard.Row{row}, copies)
@@ -64,17 +64,17 @@ func (l Looker) Bytes(ctx context.Context, row shard.Row, s sink.Stored) (shard.
 	return copies[0].Bytes, err
 }
 
-// lastWrite reports whether a copy is of the row's last write, by its fence: that lies before the
-// commit, by less than a lease. Two writes may lie as close as that, so it proves nothing. But it
-// is all there is to go by where the bytes cannot be compared.
+// lastWrite reports whether a copy is of the row's last write, by its fence. That fence is before
+// the commit by less than a lease. Two writes may be as close together, so this is not a proof. But
+// it is the only sign if the bytes cannot be compared.
 func (l Looker) lastWrite(r shard.Row, c shard.InSink) bool {
 	at := shard.Micros(c.Fence)
 	return at <= r.LastWrite && r.LastWrite.Sub(at) <= l.Config.Lease(l.SinkName)
 }
 
-// generation is where the collection's documents are, as index says it: empty where that cannot be
-// told from here. The row knows bytes from before they were enriched, and the sink those from
-// after.
+// generation says which index holds the collection's documents, in the form that index uses for the
+// digest in the row. It is empty if it is unknown here, and for a collection with an enricher. The
+// row's digest is of the bytes before enrichment, and the sink has the bytes after it.
 func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, err error) {
 	asks, ok := l.Reader.(sink.Generator)
 	if !ok || l.Config.EnrichFor(c) != nil {
@@ -90,7 +90,7 @@ func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, e
 	return l.Config.Generation(string(c), l.SinkName) + "\n" + g, nil
 }
 
-// whole reads the documents of which only the marks were read.
+// whole reads the whole documents of which only the marks were read.
 func (l Looker) whole(ctx context.Context, rows []shard.Row, copies []stored, part []int) error {
 	part = slices.DeleteFunc(slices.Clone(part), func(i int) bool { return copies[i].document != nil })
 	docs := make([]shard.DocID, len(part))
@@ -100,7 +100,7 @@ func (l Looker) whole(ctx context.Context, rows []shard.Row, copies []stored, pa
 	l.Whole = true
 	found, err := l.copies(ctx, docs)
 	for n, c := range found {
-		// Only as it was read before: else it is being written.
+		// Only if the mark did not change. Otherwise the document is being written.
 		if i := part[n]; c.Key == copies[i].Key && c.Fence == copies[i].Fence {
 			copies[i].document = c.document
 		}

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
-// content is what a row says of a document that was put as that version, with the bytes of
+// content is the digest in a row for a document that was put with that version and the bytes of
 // [bench.stored].
 func (b *bench) content(id string, version int, document string) shard.Content {
 	b.Helper()
@@ -20,7 +20,7 @@ func (b *bench) content(id string, version int, document string) shard.Content {
 	return shard.ContentOf(b.Config.Generation(collection, "search")+"\n"+made, b.key(id, version), []byte(document))
 }
 
-// After KEEP the row is at a newer version than the sink's copy. What counts then is the bytes.
+// After KEEP the row has a newer version than the sink's copy. Then the bytes decide.
 func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 	const same, other = `{"title":"x"}`, `{"title":"y"}`
 	raise := func(b *bench) {
@@ -30,9 +30,9 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 	}
 	type row struct {
 		version int    // in the sink, with the bytes x; the row is at 5
-		bytes   string // that the row knows; empty for none
+		bytes   string // the bytes of the row's digest; empty for no digest
 		op      shard.Operation
-		ago     time.Duration // since the copy was written; the row's last write was ten minutes ago
+		ago     time.Duration // since the copy was written; the row's last write is ten minutes ago
 		change  func(b *bench)
 		want    string
 	}
@@ -54,7 +54,7 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 		}},
 	}, func(b *bench, tt row) {
 		if tt.ago == 0 {
-			tt.ago = 10*time.Minute + 2*time.Second // a request took so long
+			tt.ago = 10*time.Minute + 2*time.Second // the duration of a request
 		}
 		if tt.op == "" {
 			tt.op = shard.Put
@@ -74,7 +74,7 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 	})
 }
 
-// What somebody changed in the sink, leaving lull's mark as it was, is found to the last one.
+// A change in the sink that leaves lull's mark unchanged is found in every document.
 func TestDocumentsThatWereChangedBehindLullAreFound(t *testing.T) {
 	play(t, func(b *bench) {
 		var want []string

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -18,43 +18,44 @@ import (
 // Parallel and Off. It is safe for concurrent use.
 type Looker struct {
 	Shards   shard.Store
-	Reader   sink.Reader
+	Reader   sink.Reader // nil if the sink cannot be read: for a tombstone it then counts as empty
 	SinkName string
 	Config   *config.Config
 	Clock    clock.Clock
-	Off      time.Duration // how far Clock may be from those of the functions, beyond the guard
+	Off      time.Duration // how far Clock may differ from the functions' clocks, beyond the guard
 	Parallel fanout.Runner // nil for goroutines
-	Whole    bool          // look at documents that lull did not write, too: where Reader is a sink.Auditor
+	Whole    bool          // include documents that lull did not write, if Reader is a sink.Auditor
 }
 
-// Finding is a document, as it stands in the table and in the sink.
+// Finding is a document with its row and its copy in the sink.
 type Finding struct {
-	Row        shard.Row // as it was read, before the copy was
+	Row        shard.Row // read before the copy
 	Copy       shard.InSink
 	Difference shard.Difference
-	Unsure     bool   // Older, but perhaps kept: by its fence the copy is of the last write
-	Document   []byte // what the sink holds, JSON; nil for nothing, and without a look at the whole
+	Unsure     bool   // Older, but perhaps after KEEP: by its fence the copy is of the last write
+	Document   []byte // the sink's document, JSON; nil if it has none or only marks were read
 
 	quiet shard.Micros // see shard.Raise
 }
 
 const (
-	// atLeast is how long a search engine may still apply a request after we hung up, where it has
-	// versions and applyDelay is 0; and how long a commit may take to be seen by a search.
+	// atLeast is the least time that lull assumes for two things. One is how long a search engine
+	// may still apply a request after lull hung up. The other is how long it may take until a
+	// search sees a write that was committed.
 	atLeast = 30 * time.Second
-	// maxParallel bounds the requests to the sink.
+	// maxParallel bounds the concurrent requests to the sink.
 	maxParallel = 16
 )
 
 func (l Looker) table() rows.Table { return rows.Table{Store: l.Shards, Clock: l.Clock} }
 
-// settled is how long after the end of a lease nothing changes any more that was done under it.
+// settled is how long after the end of a lease a write under that lease may still change the sink.
 func (l Looker) settled() time.Duration {
 	return max(l.Config.ApplyDelay(l.SinkName), atLeast) + l.Config.Index.Guard
 }
 
-// Look reads the rows, consistently, and then what the sink holds of them. It returns one finding
-// for each document, in their order.
+// Look reads the rows, consistently, and then the sink's documents. It returns one finding for each
+// document, in the order of docs.
 func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error) {
 	quiet := l.quiet()
 	read, err := l.table().Read(ctx, docs, shard.Consistent)
@@ -75,7 +76,7 @@ func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error)
 	return out, nil
 }
 
-// quiet is the moment before which a lease must have ended. The caller reads after it.
+// quiet is the time before which a lease must have ended. Callers take it before they read.
 func (l Looker) quiet() shard.Micros { return shard.MicrosOf(l.Clock.Now().Add(-l.settled())) }
 
 func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
@@ -89,24 +90,24 @@ func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
 	if !c.unread || f.Difference == shard.Busy || f.Difference == shard.Waiting {
 		return f
 	}
-	f.Difference = shard.OtherClass // whatever it is: it is not what the row committed
+	f.Difference = shard.OtherClass // in any case it is not what the row committed
 	switch {
 	case !c.stranger || !l.Whole:
 	case row.Pending > row.Committed:
-		f.Difference = shard.Waiting // it will be written over, or deleted
+		f.Difference = shard.Waiting // it will be overwritten or deleted
 	case row.Committed == "" || row.CommittedOp == shard.Delete:
 		f.Difference = shard.Stranger
 	}
 	return f
 }
 
-// stored is a copy whose mark may say nothing that can be read.
+// stored is a copy in the sink whose mark may be unreadable.
 type stored struct {
 	shard.InSink
 	unread   bool
-	stranger bool   // there is no mark
+	stranger bool   // it has no mark
 	last     bool   // by its fence it is of the row's last write
-	document []byte // of a look at the whole
+	document []byte // only if whole documents were read
 }
 
 func (s stored) absent() bool { return s.InSink == (shard.InSink{}) && !s.unread }
@@ -121,7 +122,8 @@ func storedOf(s sink.Stored, found bool) stored {
 	}
 }
 
-// together asks for many documents in one request; nil where the sink cannot.
+// together returns the method that reads many documents in one request, or nil if the sink has
+// none.
 func (l Looker) together() func(context.Context, []shard.DocID) ([]sink.Stored, error) {
 	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
 		return a.Documents
@@ -132,7 +134,7 @@ func (l Looker) together() func(context.Context, []shard.DocID) ([]sink.Stored, 
 	return nil
 }
 
-// ask is one request to the sink, with its retries.
+// ask makes one request to the sink, with retries.
 func (l Looker) ask(ctx context.Context, f func(ctx context.Context) error) error {
 	return backoff.Do(ctx, l.Clock, func() error {
 		call, cancel := l.Clock.Deadline(ctx, l.Config.Index.SinkDeadline)
@@ -141,19 +143,18 @@ func (l Looker) ask(ctx context.Context, f func(ctx context.Context) error) erro
 	})
 }
 
-// ours reports whether a row is one of the collection, for the sink that is looked at.
+// ours reports whether a row belongs to the collection and to this sink.
 func (l Looker) ours(row shard.DocID, c shard.Collection) bool {
 	return row.IsDocument() && row.Collection() == c && l.row(row) == row
 }
 
-// row is the key of the row for the sink that is looked at, which knows documents without one.
+// row is the key of the document's row for this sink. The sink's documents do not contain it.
 func (l Looker) row(doc shard.DocID) shard.DocID {
 	row, _ := l.Config.RowAt(doc, l.SinkName)
 	return row
 }
 
-// copies is what the sink holds of some documents: in one request where it can tell the marks of
-// many at once.
+// copies returns the sink's copies of some documents, in one request if the sink can do that.
 func (l Looker) copies(ctx context.Context, rows []shard.DocID) ([]stored, error) {
 	docs, out := make([]shard.DocID, len(rows)), make([]stored, len(rows))
 	for i, row := range rows {
@@ -162,7 +163,7 @@ func (l Looker) copies(ctx context.Context, rows []shard.DocID) ([]stored, error
 	together := l.together()
 	var err error
 	switch {
-	case len(docs) == 0:
+	case len(docs) == 0, l.Reader == nil:
 	case together != nil:
 		err = l.ask(ctx, func(ctx context.Context) error {
 			marks, err := together(ctx, docs)

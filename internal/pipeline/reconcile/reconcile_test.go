@@ -12,23 +12,23 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a table and a sink that may say different things.
+// bench is a table and a sink that may differ.
 type bench struct {
 	*usecasetest.Rig
-	sink   *memory.Sink
+	sink   *memorysink.Sink
 	inject fault.Injector
 	lines  []reconcile.Line
 	skew   time.Duration // of the operator's clock
@@ -36,7 +36,7 @@ type bench struct {
 
 const collection = "content"
 
-// playIn plays a story with a sink that has versions, or has none.
+// playIn plays a story with a sink that has versions or not.
 func playIn(t *testing.T, versions bool, story func(b *bench)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(open(t, versions)) })
@@ -54,14 +54,14 @@ func open(t *testing.T, versions bool) *bench {
 			c.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
 			c.DefaultCollection = collection
 		}),
-		sink:   memory.NewSink(clock.System{}, memory.SinkSettings{Versions: versions}),
+		sink:   memorysink.New(clock.System{}, memorysink.Settings{Versions: versions}),
 		inject: usecasetest.Healthy,
 	}
-	time.Sleep(time.Hour) // the bubble's: there is a past
+	time.Sleep(time.Hour) // in the bubble, so that earlier times exist
 	return b
 }
 
-// service is a new one, with what the injector makes of its calls.
+// service makes a new service. The injector may make its calls fail.
 func (b *bench) service(token string) *reconcile.Service {
 	v := fault.NewInvocation(b.inject, "operator", 1)
 	tokens := 0
@@ -75,7 +75,7 @@ func (b *bench) service(token string) *reconcile.Service {
 	}
 }
 
-// run compares.
+// run compares the collection.
 func (b *bench) run(change ...func(*reconcile.Order)) (reconcile.Report, error) {
 	b.Helper()
 	b.lines = nil
@@ -88,7 +88,7 @@ func (b *bench) run(change ...func(*reconcile.Order)) (reconcile.Report, error) 
 	return b.service("reconcile-").Run(b.Context(), o)
 }
 
-// version is an order key and the operation of a version; 0 for none.
+// key is the order key of a version; empty for version 0.
 func (b *bench) key(id string, version int) shard.OrderKey {
 	if version == 0 {
 		return ""
@@ -96,7 +96,7 @@ func (b *bench) key(id string, version int) shard.OrderKey {
 	return b.EventOf(usecasetest.Put(id, version)).Key
 }
 
-// stored puts a version into the sink, written so long ago.
+// stored writes a version into the sink, as if it was written that long ago.
 func (b *bench) stored(id string, version int, ago time.Duration) {
 	b.Helper()
 	at := time.Now().Add(-ago)
@@ -122,7 +122,7 @@ func (b *bench) row(id string, version int, op shard.Operation, change ...func(*
 	})
 }
 
-// held is the version that the sink holds, 0 for none.
+// held is the version that the sink holds; empty for none.
 func (b *bench) held(id string) string {
 	b.Helper()
 	s, _, err := b.sink.Get(b.Context(), usecasetest.Doc(id))
@@ -132,7 +132,7 @@ func (b *bench) held(id string) string {
 	return s.Version
 }
 
-// told is the lines as text.
+// told returns the reported lines as text.
 func (b *bench) told() []string {
 	var out []string
 	for _, l := range b.lines {
@@ -142,7 +142,7 @@ func (b *bench) told() []string {
 	return out
 }
 
-// drifted makes one document of each kind.
+// drifted makes one document for each kind of difference.
 func (b *bench) drifted() {
 	b.row("same", 5, shard.Put)
 	b.stored("same", 5, 10*time.Minute)
@@ -196,7 +196,8 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 				}
 				b.Noted(journal.Raised, 2)
 				b.Noted(journal.Reasserted, 1)
-				// A second time there is nothing to repair. What only the source has remains.
+				// The second time there is nothing to repair. Documents that only the source can
+				// send remain.
 				if _, err := b.run(); err != nil || !slices.Equal(b.told(), everyKind[2:4]) {
 					b.Errorf("again: %v, %v", b.told(), err)
 				}
@@ -205,12 +206,12 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 	}
 }
 
-// The machine of whoever asks has a clock of its own. By one that is ahead no lease looks over that
-// somebody still writes under: an older version would follow the one that the row was raised to.
+// The operator's machine has its own clock. If it is ahead, a lease that is in use must not look
+// expired. Otherwise an older version could be written after the row was raised.
 func TestAClockThatIsAheadRaisesNoRowUnderALease(t *testing.T) {
 	play(t, func(b *bench) {
 		b.stored("a", 5, 20*time.Minute)
-		b.row("a", 3, shard.Put, func(r *shard.Row) { // restored; the event of version 4 came again
+		b.row("a", 3, shard.Put, func(r *shard.Row) { // restored; then the event of version 4 came again
 			r.Pending, r.Claimed, r.Owner = b.key("a", 4), b.key("a", 4), "index"
 			r.BurstStart, r.LeaseUntil = usecasetest.Now(), usecasetest.Now().Add(b.Config.Lease("search"))
 		})
@@ -228,7 +229,7 @@ func TestAClockThatIsAheadRaisesNoRowUnderALease(t *testing.T) {
 	})
 }
 
-// By one that is behind, the lease of a delete is not over before its request is.
+// If the clock is behind, the lease of a delete does not end before its request.
 func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
 	playIn(t, false, func(b *bench) {
 		b.stored("a", 3, time.Hour)
@@ -247,7 +248,7 @@ func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
 	})
 }
 
-// A copy whose order key cannot be read is not the row's version, whatever the row says.
+// A copy whose order key cannot be read never counts as the row's version.
 func TestACopyThatCannotBeReadIsListed(t *testing.T) {
 	for _, op := range []shard.Operation{shard.Put, shard.Delete} {
 		t.Run(string(op), func(t *testing.T) {
@@ -284,8 +285,8 @@ func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
 	})
 }
 
-// A late older version, which the restored row would have taken, is stale after RAISE: receive's
-// ADMIT and index's CLAIM are refused, and a claim of a newer one gets a greater fence.
+// The restored row would have accepted a late older version. After RAISE that version is stale: the
+// row refuses receive's ADMIT and index's CLAIM. A claim of a newer version gets a greater fence.
 func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
 	play(t, func(b *bench) {
 		b.row("a", 3, shard.Put)
@@ -362,20 +363,20 @@ func TestLostAnswersAreNotFailures(t *testing.T) {
 }
 
 func TestADeleteThatTheSinkDoesNotTakeRemains(t *testing.T) {
-	answer := func(kind sink.OutcomeKind) memory.Answer {
-		return memory.Answer{Outcome: sink.Outcome{Kind: kind, Reason: "told so"}}
+	answer := func(kind sink.OutcomeKind) memorysink.Answer {
+		return memorysink.Answer{Outcome: sink.Outcome{Kind: kind, Reason: "told so"}}
 	}
 	type row struct {
-		answers []memory.Answer
+		answers []memorysink.Answer
 		want    string
 		leased  bool
 	}
 	usecasetest.Table(t, play, map[string]row{
-		"throttled once":       {[]memory.Answer{answer(sink.Throttled)}, "a undone reasserted", false},
-		"throttled for good":   {slices.Repeat([]memory.Answer{answer(sink.Throttled)}, 3), "a undone failed", false},
-		"refused":              {[]memory.Answer{answer(sink.Refused)}, "a undone failed", false},
-		"without an answer":    {[]memory.Answer{answer(sink.Unknown)}, "a undone failed", true},
-		"a newer one is there": {[]memory.Answer{answer(sink.Newer)}, "a undone failed", true},
+		"throttled once":       {[]memorysink.Answer{answer(sink.Throttled)}, "a undone reasserted", false},
+		"throttled for good":   {slices.Repeat([]memorysink.Answer{answer(sink.Throttled)}, 3), "a undone failed", false},
+		"refused":              {[]memorysink.Answer{answer(sink.Refused)}, "a undone failed", false},
+		"without an answer":    {[]memorysink.Answer{answer(sink.Unknown)}, "a undone failed", true},
+		"a newer one is there": {[]memorysink.Answer{answer(sink.Newer)}, "a undone failed", true},
 	}, func(b *bench, tt row) {
 		b.row("a", 5, shard.Delete)
 		b.stored("a", 3, 20*time.Minute)
@@ -430,8 +431,7 @@ func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
 	})
 }
 
-// A collection of many documents is read a page at a time, at the rate that was asked for, beside
-// others.
+// A large collection is read page by page, at the given rate, without other collections.
 func TestALargeCollectionIsPagedAndPaced(t *testing.T) {
 	play(t, func(b *bench) {
 		const n = 350
@@ -466,6 +466,46 @@ func TestReconcileEndsWithItsContext(t *testing.T) {
 		_, err := b.service("reconcile-").Run(ctx, reconcile.Order{Collection: collection})
 		if !errors.Is(err, context.Canceled) {
 			b.Errorf("got %v, want the context's end", err)
+		}
+	})
+}
+
+// A rebuild or a pause may begin during a comparison.
+func TestADeleteIsNotAssertedBesideARebuildOrAPause(t *testing.T) {
+	usecasetest.Table(t, play, map[string]func() shard.Write{
+		"a rebuild": func() shard.Write { return shard.Rebuild("search", collection, "new", usecasetest.Now()) },
+		"a pause":   func() shard.Write { return shard.Pause("search", usecasetest.Now(), "ann", "") },
+	}, func(b *bench, begins func() shard.Write) {
+		b.row("a", 5, shard.Delete)
+		b.stored("a", 3, 20*time.Minute)
+		first := true
+		b.inject = usecasetest.On("Read", func(fault.Op) {
+			if !first && b.Row(shard.HealthRow("search")).RebuildAt == 0 &&
+				b.Row(shard.HealthRow("search")).PausedAt == 0 {
+				b.Write(begins())
+			}
+			first = false
+		})
+		before := b.Row(usecasetest.Doc("a"))
+		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a undone later"}) {
+			b.Errorf("got %v, %v, want it later", b.told(), err)
+		}
+		if after := b.Row(usecasetest.Doc("a")); after != before || b.held("a") != "3" {
+			b.Errorf("the row is %+v, the sink holds %q: want both left alone", after, b.held("a"))
+		}
+	})
+}
+
+func TestAPausedSinkIsComparedInADryRunOnly(t *testing.T) {
+	play(t, func(b *bench) {
+		b.drifted()
+		b.Write(shard.Pause("search", usecasetest.Now(), "ann", ""))
+		if _, err := b.run(); err == nil || !strings.Contains(err.Error(), "lull resume") || len(b.lines) > 0 {
+			b.Errorf("%v, %v; want a refusal that names `lull resume`", b.told(), err)
+		}
+		if _, err := b.run(func(o *reconcile.Order) { o.DryRun = true }); err != nil ||
+			!slices.Equal(b.told(), everyKind) {
+			b.Errorf("a dry run: %v, %v; want %v", b.told(), err, everyKind)
 		}
 	})
 }

@@ -7,33 +7,33 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
 // Service compares collections of one sink with their rows, and repairs them. All fields are
-// required but those of Looker that say so. It is safe for concurrent use.
+// required, apart from the exceptions of Looker. It is safe for concurrent use.
 type Service struct {
 	Looker
 	Scanner  shard.Scanner
 	Sink     sink.Sink
 	Journal  journal.Journal
-	NewToken func() shard.Token // random, fresh at each call
+	NewToken func() shard.Token // random, new at each call
 }
 
-// Outcome is what became, or in a dry run would become, of a document that differs.
+// Outcome is the result for a document that differs. In a dry run it is the expected result.
 type Outcome string
 
 // The outcomes.
 const (
-	Raised     Outcome = "raised"     // the row knows the sink's version now
+	Raised     Outcome = "raised"     // the row now has the sink's version
 	Reasserted Outcome = "reasserted" // the delete was written again
 	Resync     Outcome = "resync"     // only the source can send it again
-	Later      Outcome = "later"      // it is being written, or kept changing: compare again
-	Moving     Outcome = "in_motion"  // it is being written, or about to be; told of in an audit only
-	Left       Outcome = "left"       // a stranger: only who knows the source may remove it
+	Later      Outcome = "later"      // it is being written, or keeps changing: compare again
+	Moving     Outcome = "in_motion"  // it is being written, or will be; reported in an audit only
+	Left       Outcome = "left"       // lull did not write it: an operator decides whether to remove it
 	Failed     Outcome = "failed"     // with an error
 )
 
@@ -42,7 +42,7 @@ type Order struct {
 	Collection shard.Collection
 	DryRun     bool
 	Rate       float64    // documents a second, 0 for no limit
-	By         string     // who asked, for the audit
+	By         string     // the operator, for the audit
 	Found      func(Line) // called with every document that differs, from one goroutine; may be nil
 	Audit      *Audit     // nil for a comparison of lull's own documents from the beginning
 }
@@ -54,11 +54,11 @@ type Line struct {
 	Err     error // Failed
 }
 
-// Report counts.
+// Report has the counts of a comparison.
 type Report struct {
 	Rows      int             `json:"rows"`      // of the collection
 	Documents int             `json:"documents"` // in the sink
-	Waiting   int             `json:"waiting"`   // differ, and are being written or about to be
+	Waiting   int             `json:"waiting"`   // differ, and are being written or will be
 	Outcomes  map[Outcome]int `json:"outcomes"`  // of the documents that differ
 	DryRun    bool            `json:"dry_run,omitempty"`
 }
@@ -72,15 +72,15 @@ func (r Report) Remaining() int {
 	return n
 }
 
-// ErrUnknown says that no setting, no row and no document is of the collection.
+// ErrUnknown says that no setting, no row and no document has this collection.
 var ErrUnknown = errors.New("no such collection")
 
-// page is how many documents are looked at together.
+// page is how many documents are compared together.
 const page = 100
 
-// Run compares a collection. First come the documents of the sink, which may be newer than their
-// rows or deleted in them. Then come the rows, whose documents may be missing. The report is valid
-// beside an error: what it counts was done.
+// Run compares a collection. First it reads the documents of the sink, which may be newer than
+// their rows or deleted in them. Then it reads the rows, whose documents may be missing. The report
+// is valid with an error, too: what it counts was done.
 func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 	if o.Audit != nil {
 		whole := *s
@@ -93,19 +93,16 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	err := s.Sink.Ping(call)
 	cancel()
-	if err != nil && !errors.Is(err, sink.ErrDenied) { // who may not ask may still read
+	if err != nil && !errors.Is(err, sink.ErrDenied) { // the caller may lack this right, and still may read
 		return r.report, fmt.Errorf("sink %s does not answer, nothing was changed: %w", s.SinkName, err)
 	}
-	// The table is asked before the sink is read: a table that is away is named at once.
-	health, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Consistent)
-	switch {
-	case err != nil:
+	// The table is asked before the sink is read, so that an unreachable table is reported at once.
+	health, err := s.health(ctx)
+	if err != nil {
 		return r.report, fmt.Errorf("the table does not answer, nothing was changed: %w", err)
-	case health.RebuildOf == string(o.Collection) && !o.DryRun:
-		// A delete that is asserted here would not reach the new index.
-		return r.report, fmt.Errorf("%s is being rebuilt into %s: nothing was changed: try again after `lull "+
-			"rebuild status` "+
-			"shows its end", o.Collection, health.RebuildInto)
+	}
+	if err := s.lets(health, o.Collection); err != nil && !o.DryRun {
+		return r.report, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := r.both(ctx); err != nil {
 		return r.report, err
@@ -127,9 +124,9 @@ func (s *Service) known(c shard.Collection) bool {
 type run struct {
 	*Service
 	Order
-	audit  Audit // empty where there is none
+	audit  Audit // zero if there is none
 	report Report
-	second bool // the documents of the sink are done
+	second bool // the sink's documents are done
 }
 
 // sinkFirst compares the documents of the sink with their rows.
@@ -163,8 +160,7 @@ func (r *run) sinkFirst(ctx context.Context) error {
 	return nil
 }
 
-// rowsThen looks for the documents of rows that the sink does not hold. Those that it holds were
-// compared.
+// rowsThen finds rows whose documents are missing in the sink. The other rows are already compared.
 func (r *run) rowsThen(ctx context.Context) error {
 	r.second = true
 	cursor := ""
@@ -226,8 +222,8 @@ func (r *run) missing(ctx context.Context, docs []shard.DocID) error {
 	return r.pace(ctx, len(docs)-len(gone))
 }
 
-// compare compares some documents with what was read of them a moment ago. Those that differ are
-// looked at once more, the row first, and dealt with.
+// compare compares some documents with copies that were read a moment ago. If a document differs,
+// it reads it again, the row first, and handles the difference.
 func (r *run) compare(ctx context.Context, docs []shard.DocID, copies []stored) error {
 	if len(docs) == 0 {
 		return nil
@@ -258,7 +254,7 @@ func (r *run) compare(ctx context.Context, docs []shard.DocID, copies []stored) 
 	return r.pace(ctx, len(docs))
 }
 
-// pace waits as long as so many documents may take.
+// pace waits as long as n documents take at the rate.
 func (r *run) pace(ctx context.Context, n int) error {
 	if r.Rate <= 0 {
 		return ctx.Err()
@@ -274,7 +270,7 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 		return nil
 	case shard.OtherClass:
 		if r.second && f.Document != nil {
-			return nil // without a mark: the first half told of it
+			return nil // without a mark: sinkFirst reported it
 		}
 		line.Outcome = Resync
 	case shard.Busy, shard.Waiting:
@@ -282,7 +278,7 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 			return nil
 		}
 		r.report.Waiting++
-		if r.Audit != nil && r.Found != nil { // somebody will look again
+		if r.Audit != nil && r.Found != nil { // an audit will compare it again
 			r.Found(Line{Finding: f, Outcome: Moving})
 		}
 		return nil
@@ -302,14 +298,14 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 	if r.Found != nil {
 		r.Found(line)
 	}
-	// A call that failed for one document may pass for the next one. A context that ended may not.
+	// After a failed call the next document may succeed. After the end of the context it cannot.
 	return ctx.Err()
 }
 
-// tries is how often a document is looked at anew that changed between look and write.
+// tries is how often a document is read again that changed between read and write.
 const tries = 3
 
-// raise writes RAISE, and looks again where it is refused.
+// raise writes RAISE. If the row refuses it, raise reads the document again.
 func (r *run) raise(ctx context.Context, f Finding) (Outcome, error) {
 	for range tries {
 		if r.DryRun {
@@ -335,8 +331,8 @@ func (r *run) raise(ctx context.Context, f Finding) (Outcome, error) {
 	return Later, nil
 }
 
-// reassert writes a committed delete once more, under a lease. A sink that throttles is asked again
-// after a wait.
+// reassert writes a committed delete again, under a lease. If the sink throttles, it waits and
+// retries.
 func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 	if r.DryRun {
 		return Reasserted, nil
@@ -344,24 +340,32 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 	var out sink.Outcome
 	for n := range tries {
 		now := r.Clock.Now()
+		// A rebuild that begins after this read waits for the end of the lease before it compares.
+		h, err := r.health(ctx)
+		if err != nil {
+			return Failed, err
+		}
+		if denied := r.lets(h, f.Row.Doc.Collection()); denied != nil {
+			return Later, nil //nolint:nilerr // the outcome says it
+		}
 		b := shard.Bid{Doc: f.Row.Doc, Key: f.Row.Committed, Token: r.NewToken(), Now: shard.MicrosOf(now)}
 		b.Fence = shard.NextFence(f.Row, b.Now)
 		l := b.Lease()
 		b.Until = shard.MicrosOf(r.leaseEnd(now))
-		_, err := r.table().Ensure(ctx, shard.Reassert(b), func(row shard.Row) bool { return row.Owner == l.Token })
+		_, err = r.table().Ensure(ctx, shard.Reassert(b), func(row shard.Row) bool { return row.Owner == l.Token })
 		if _, refused := shard.AsRefused(err); refused {
 			return Later, nil
 		}
 		if err != nil {
 			return Failed, fmt.Errorf("REASSERT: %w", err)
 		}
-		// By the time of day: a machine that slept has a timer that did not run.
+		// By the wall clock, because a timer does not run while the machine sleeps.
 		if late := shard.MicrosOf(r.Clock.Now()).Sub(b.Now); late > margin {
 			return Failed, fmt.Errorf("REASSERT took %s: the lease is too short for a request now", late)
 		}
 		out = r.request(ctx, l, nil, false)
 		if out.Kind == sink.Unknown || out.Kind == sink.Newer {
-			break // the lease stays until nothing can be applied any more
+			break // the lease stays until the sink can no longer apply the request
 		}
 		if err := r.end(ctx, l, shard.Reasserted(l)); err != nil {
 			return Failed, fmt.Errorf("REASSERTED: %w", err)
@@ -377,24 +381,24 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 	return Failed, fmt.Errorf("delete: %s: %s", out.Kind, out.Reason)
 }
 
-// margin is how long a REASSERT may take until its delete is sent.
+// margin is how long a REASSERT may take before its delete is sent.
 const margin = 5 * time.Second
 
-// leaseEnd is the end of a lease that begins now: as long as the request may take, and as it may be
-// applied after it. The margin is for the time until it is sent.
+// leaseEnd is the end of a lease that begins now. It includes the time until the request is sent
+// (margin), the request itself, and the time in which the sink may still apply it.
 func (s *Service) leaseEnd(now time.Time) time.Time {
 	c := s.Config
 	return now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + s.Off + c.ApplyDelay(s.SinkName))
 }
 
-// end gives a lease back. Where it was given back before, only the answer was lost.
+// end releases a lease. If the lease is already released, only the answer was lost.
 func (s *Service) end(ctx context.Context, l shard.Lease, w shard.Write) error {
 	_, err := s.table().Ensure(ctx, w, func(row shard.Row) bool { return shard.Ended(row, l, w) })
 	return err
 }
 
-// request asks the sink once, to put a document or, where there is none, to delete it. present says
-// that a put was committed.
+// request sends one request to the sink: it writes the document put, or deletes it if put is nil.
+// present says that a put was committed.
 func (s *Service) request(ctx context.Context, l shard.Lease, put *sink.Stored, present bool) sink.Outcome {
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	defer cancel()
@@ -411,7 +415,7 @@ func (s *Service) request(ctx context.Context, l shard.Lease, put *sink.Stored, 
 	return out[0]
 }
 
-// note is the audit of what was changed.
+// note writes the audit of a change.
 func (r *run) note(step journal.Step, f Finding, k shard.OrderKey) {
 	r.Journal.Note(journal.Note{
 		Step: step, At: r.Clock.Now(), Sink: r.SinkName, Doc: f.Row.Doc, Key: k, Old: f.Row,

@@ -6,31 +6,31 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Order is what an operator wants done with a selection of dead letters.
+// Order is an operator's order for a selection of dead letters.
 type Order struct {
 	Selection
 	How
 	Rate     float64        // messages a second; 0 for no limit
-	All      bool           // an empty selection means everything
-	Progress func(Progress) // told of every dead letter; nil for nobody. It is called from one goroutine
+	All      bool           // required if the selection is empty
+	Progress func(Progress) // called for every dead letter, from one goroutine; may be nil
 }
 
-// Progress is one dead letter's outcome and how many dead letters there were so far.
+// Progress is the outcome of one dead letter, and how many were handled so far.
 type Progress struct {
 	Facts   deadletter.Facts
 	Outcome Outcome
-	Err     error // of Failed, or of a dead letter that was sent and could not be marked
+	Err     error // of Failed, or of a dead letter that was sent but could not be marked
 	Done    int
 }
 
 // Tally counts outcomes.
 type Tally map[Outcome]int
 
-// Total is how many dead letters there were.
+// Total is how many dead letters were handled.
 func (t Tally) Total() int {
 	n := 0
 	for _, c := range t {
@@ -39,21 +39,22 @@ func (t Tally) Total() int {
 	return n
 }
 
-// Redrive sends the selected dead letters again, oldest first: the parked ones, unless the
-// selection names a state. A message is sent once for all of its dead letters that are selected. It
-// goes on after a dead letter that fails; the error then says how many did and why the first. The
-// tally is valid beside an error too.
+// Redrive sends the selected dead letters again, oldest first. By default it selects the parked
+// ones. A message is sent once for all of its selected dead letters. If one dead letter fails,
+// Redrive continues, and the error says how many failed and why the first did. The tally is valid
+// with an error, too.
 func (d *Service) Redrive(ctx context.Context, o Order) (Tally, error) {
-	// A redriven dead letter has a copy under way, so it is left out unless somebody asks for it.
+	// A redriven dead letter has a copy in its queue, so it is only selected if the state asks for
+	// it.
 	if o.ID == "" && o.State == "" {
 		o.State = deadletter.Parked
 	}
 	var also func(deadletter.Facts) bool
-	if o.ID == "" { // one that is named goes alone
+	if o.ID == "" { // a dead letter selected by its id is sent alone
 		now := d.Clock.Now()
 		also = func(f deadletter.Facts) bool { return o.matches(f, now, d.Config.Queues.DeadLetterRetention) }
 	}
-	done := map[string]Outcome{} // of those whose turn is still to come
+	done := map[string]Outcome{} // dead letters that were sent with another one, and come later in the list
 	return d.each(ctx, o, "redrive", func(f deadletter.Facts) (Outcome, error) {
 		if outcome, ok := done[f.ID]; ok {
 			delete(done, f.ID)
@@ -69,11 +70,11 @@ func (d *Service) Redrive(ctx context.Context, o Order) (Tally, error) {
 	})
 }
 
-// Drop deletes the selected dead letters for good. The rows keep dead = k: a copy that is still
-// under way is not tried again. Each leaves an audit note with By. A selection of everything has to
-// be said by All.
+// Drop deletes the selected dead letters for good. The rows keep dead = k, so that a copy in a
+// queue is not tried again. Each deletion leaves an audit note with By. An empty selection needs
+// All.
 func (d *Service) Drop(ctx context.Context, o Order) (Tally, error) {
-	// A drop loses the event for good, so the audit must name somebody (design section 2).
+	// A drop loses the event for good, so the audit must name an operator (design section 2).
 	if o.By == "" {
 		return nil, fmt.Errorf("drop dead letters: nobody is named for the audit")
 	}
@@ -92,7 +93,7 @@ func (d *Service) Drop(ctx context.Context, o Order) (Tally, error) {
 	})
 }
 
-// each does one thing to every selected dead letter, no faster than the rate.
+// each does one action for every selected dead letter, no faster than the rate.
 func (d *Service) each(ctx context.Context, o Order, verb string, do func(deadletter.Facts) (Outcome, error)) (Tally,
 	error,
 ) {
@@ -104,12 +105,12 @@ func (d *Service) each(ctx context.Context, o Order, verb string, do func(deadle
 		pause = max(time.Duration(float64(time.Second)/o.Rate), 1)
 	}
 	tally := Tally{}
-	// One failure does not end the campaign. The error at the end names the first reason.
+	// One failure does not end the campaign. The error at the end contains the first reason.
 	var first error
 	failed := 0
 	next := d.Clock.Now()
 	err := d.List(ctx, o.Selection, func(f deadletter.Facts) error {
-		// The pause comes before a call, so that the last call is not followed by a wait.
+		// The pause comes before a call, so that nothing waits after the last call.
 		if err := d.Clock.Sleep(ctx, next.Sub(d.Clock.Now())); err != nil {
 			return err
 		}
@@ -122,8 +123,8 @@ func (d *Service) each(ctx context.Context, o Order, verb string, do func(deadle
 		if o.Progress != nil {
 			o.Progress(Progress{f, outcome, err, tally.Total()})
 		}
-		// A slow call earns at most one pause, so that no burst follows it.
-		if outcome == Sent || outcome == Dropped { // the others cost the queues nothing
+		// After a slow call at most one pause is skipped, so that no burst follows.
+		if outcome == Sent || outcome == Dropped { // the other outcomes send nothing and write little
 			next = later(next, d.Clock.Now().Add(-pause)).Add(pause)
 		}
 		return ctx.Err()

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/redrive"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Faults, line 51: neither by number nor by age.
+// Faults, line 51: dead letters are deleted neither for their number nor for their age.
 func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 	play(t, func(b *bench) {
 		const letters = 1234
@@ -66,8 +66,8 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 				b.Errorf("%s: got %q, want %q", tt.name, ids(got), tt.want)
 			}
 		}
-		// Sent again and heard of no more: it shows as parked once the dead-letter queue would have
-		// forgotten it.
+		// Redriven without a result: it shows as parked again after the retention of the
+		// dead-letter queue.
 		time.Sleep(b.Config.Queues.DeadLetterRetention)
 		if got := b.list(selection(deadletter.Filter{State: deadletter.Parked})); len(got) != 4 {
 			b.Errorf("%d dead letters show as parked, want 4", len(got))

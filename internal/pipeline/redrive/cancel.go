@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Errors of Cancel. The version goes on then. Where the row changed under Cancel a dead letter may
-// be stored already; it goes once its version, or a newer one, is committed.
+// Errors of Cancel. They mean that the version is not cancelled. If the row changed during Cancel,
+// its dead letter may already be stored. prune deletes it once its version or a newer one is
+// committed.
 var (
 	ErrNotPending = errors.New("nothing is pending")
 	ErrNotPlanned = errors.New("nothing is scheduled: in its last quarter of an hour an event is in its queue, " +
@@ -34,13 +35,13 @@ var (
 const cancelTries = 3
 
 // Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and
-// marks the row. What was held besides it, if anything, is the newest then and is written. It
-// returns the dead letter's facts; an operator may redrive it.
+// marks the row. If an older version is held, it is now the newest one and is written. Cancel
+// returns the facts of the dead letter, which an operator may redrive.
 func (d *Service) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	return audited(ctx, "cancel", doc, by, d.cancel)
 }
 
-// audited changes a document in the name of somebody.
+// audited runs a change of a document, and requires the name of the operator.
 func audited(ctx context.Context, what string, doc shard.DocID, by string,
 	change func(context.Context, shard.DocID, string) (deadletter.Facts, error),
 ) (f deadletter.Facts, err error) {
@@ -54,7 +55,7 @@ func audited(ctx context.Context, what string, doc shard.DocID, by string,
 }
 
 func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
-	// Consistent, because nothing older may be cancelled in place of the pending version.
+	// The read is consistent, so that the version is really the pending one.
 	row, err := d.rows().One(ctx, doc, shard.Consistent)
 	if err != nil {
 		return deadletter.Facts{}, fmt.Errorf("read the row: %w", err)
@@ -65,7 +66,7 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 	case row.Pending == "" || row.Pending <= row.Committed:
 		return deadletter.Facts{}, ErrNotPending
 	case row.LeaseUntil >= shard.MicrosOf(d.Clock.Now()):
-		// A write that may be under way cannot be taken back.
+		// A write that may have begun cannot be undone.
 		return deadletter.Facts{}, ErrWriting
 	}
 	l, err := d.fromManifest(ctx, row)
@@ -75,11 +76,11 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 	return d.put(ctx, row, l, by)
 }
 
-// put stores a dead letter and marks the row.
+// put stores the dead letter and marks the row.
 func (d *Service) put(ctx context.Context, row shard.Row, l deadletter.Letter, by string) (deadletter.Facts, error) {
 	l.Detail = "by " + by
-	// Store first, then mark the row. After a crash in between, the version is still written and
-	// supersedes its dead letter.
+	// Store first, then mark the row. After a crash in between, the version is written
+	// nevertheless, and its dead letter is superseded.
 	err := d.try(ctx, func() error {
 		_, err := d.Letters.Park(ctx, l)
 		return err
@@ -101,12 +102,12 @@ func (d *Service) put(ctx context.Context, row shard.Row, l deadletter.Letter, b
 }
 
 // CancelScheduled makes the next scheduled event of a document a dead letter `cancelled`. It
-// returns the dead letter's facts; an operator may redrive it.
+// returns the facts of the dead letter, which an operator may redrive.
 //
-// prune may enqueue the event at the same moment. So the row is marked before the event leaves the
-// schedule: receive then finds that the copy's dead letter is stored. The row remembers one dead
-// version. So where two events of a document may be in the queue, and somebody cancels both, the
-// first may still be written.
+// prune may enqueue the event at the same moment. So the row is marked before the event is removed
+// from the schedule: receive then finds that the copy's dead letter is stored. The row remembers
+// only one dead version. So if two events of a document may be in the queue and both are cancelled,
+// the first may still be written.
 func (d *Service) CancelScheduled(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	return audited(ctx, "cancel the scheduled event of", doc, by, d.cancelScheduled)
 }
@@ -122,7 +123,7 @@ func (d *Service) cancelScheduled(ctx context.Context, doc shard.DocID, by strin
 		return deadletter.Facts{}, fmt.Errorf("read the row: %w", err)
 	case row.Foreign():
 		return deadletter.Facts{}, ErrForeign
-	case row.Committed >= it.Key, row.Pending > it.Key:
+	case row.Committed >= it.Key, row.Pending > it.Key, row.Took(it.Key):
 		return deadletter.Facts{}, ErrOutdated
 	}
 	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
@@ -139,7 +140,7 @@ func (d *Service) cancelScheduled(ctx context.Context, doc shard.DocID, by strin
 	return f, nil
 }
 
-// nextScheduled is the event of a document that is due first.
+// nextScheduled returns the event of a document that is due first.
 func (d *Service) nextScheduled(ctx context.Context, doc shard.DocID) (it schedule.Item, err error) {
 	for cursor := ""; ; {
 		var items []schedule.Item
@@ -151,7 +152,7 @@ func (d *Service) nextScheduled(ctx context.Context, doc shard.DocID) (it schedu
 			return it, fmt.Errorf("list what is scheduled: %w", err)
 		}
 		for _, listed := range items {
-			// What was listed may just have been sent and deleted.
+			// The listed event may just have been sent and deleted.
 			found := false
 			err := d.try(ctx, func() (err error) {
 				it, found, err = d.Schedule.Get(ctx, listed.ID)
@@ -167,7 +168,7 @@ func (d *Service) nextScheduled(ctx context.Context, doc shard.DocID) (it schedu
 	}
 }
 
-// fromManifest makes the dead letter of the pending version from the flight that holds it.
+// fromManifest makes the dead letter of the pending version, from the flight that holds it.
 func (d *Service) fromManifest(ctx context.Context, row shard.Row) (deadletter.Letter, error) {
 	// The row names the flight that admitted its pending version.
 	m, err := d.Flights.Get(ctx, flight.ID(row.Flight))
@@ -189,8 +190,8 @@ func (d *Service) fromManifest(ctx context.Context, row shard.Row) (deadletter.L
 	return deadletter.Letter{}, ErrUnheld
 }
 
-// park is PARK after the dead letter is stored. Where a claim came in between, the outcome of its
-// write decides.
+// park writes PARK after the dead letter is stored. If a claim came before PARK, the result of that
+// claim's write decides.
 func (d *Service) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
 	for range cancelTries {
 		mark, row, err := d.rows().Park(ctx, f.Doc, f.Key, d.Config.Expires(d.Clock.Now()), image,

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/redrive"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // hold admits the event and puts its message into flight "f".
@@ -52,7 +52,7 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 			n[0].Detail != "cancelled: operator ann" {
 			b.Errorf("audit %+v", n)
 		}
-		// It can be had back.
+		// It can be restored.
 		b.one(f.ID, redrive.How{By: "ann"}, redrive.Sent)
 		if got := b.Take(b.bulk); len(got) != 1 || got[0].Body != m.Body {
 			b.Errorf("sent %+v", got)
@@ -79,7 +79,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 		before func(b *bench)
 		race   func(b *bench) // after the dead letter is stored, before PARK
 		want   error
-		stored bool // a dead letter is left; it goes once its version is committed
+		stored bool // a dead letter is left; prune deletes it once its version is committed
 	}{
 		{"nothing known", func(b *bench) {}, nil, redrive.ErrNotPending, false},
 		{"committed", func(b *bench) { b.hold(m()); b.commit(b.Event(m())) }, nil, redrive.ErrNotPending, false},
@@ -134,7 +134,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	})
 }
 
-// plan schedules an event in an hour per version.
+// plan schedules an event with that version, due in an hour.
 func (b *bench) plan(version int) schedule.Item {
 	b.Helper()
 	m := message(put("1", version))
@@ -171,7 +171,7 @@ func TestCancelTakesTheNextScheduledEvent(t *testing.T) {
 		if _, err := b.service.CancelScheduled(b.Context(), "content#1", ""); err == nil {
 			b.Error("for nobody: got no error, want somebody to be named")
 		}
-		b.one(late.ID, redrive.How{By: "ann"}, redrive.Sent) // it can be had back
+		b.one(late.ID, redrive.How{By: "ann"}, redrive.Sent) // it can be restored
 		if got := b.Take(b.bulk); len(got) != 1 || got[0].Body != late.Body {
 			b.Errorf("sent %+v", got)
 		}
@@ -214,7 +214,8 @@ func TestCancelLeavesAScheduledEventThatItCannotStop(t *testing.T) {
 	}
 }
 
-// A crash or a lost answer at any call: the command says so, and the next one ends what it began.
+// After a crash or a lost answer at any call, the command returns an error, and the next command
+// completes the work.
 func TestCancelOfAScheduledEventGoesOnAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"ListScheduled", "GetScheduled", "Read", "PutLetter", "PARK, not pending", "DeleteScheduled"} {

@@ -6,23 +6,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
 // page is how many facts are listed at a time.
 const page = 500
 
-// ErrFilter says that a filter cannot select anything, or would select everything where that has to
-// be said.
+// ErrFilter says that a selection is invalid, or that it is empty and All is not set.
 var ErrFilter = errors.New("filter")
 
-// Selection is which dead letters a command works on.
+// Selection selects the dead letters that a command works on.
 type Selection struct {
 	deadletter.Filter
-	ID string // one dead letter; the filter is not asked then
+	ID string // selects one dead letter; excludes a filter
 }
 
-// Validate says what is wrong with the selection, in the words of the command line, or nil.
+// Validate returns an error if the selection is invalid, in the words of the command line.
 func (s Selection) Validate() error {
 	switch {
 	case s.ID != "" && s.Filter != (deadletter.Filter{}):
@@ -44,16 +43,16 @@ func (s Selection) Validate() error {
 	return nil
 }
 
-// matches reports whether List, called at that time, would name the dead letter or has named it.
+// matches reports whether List, called at now, would return the dead letter or has returned it.
 func (s Selection) matches(f deadletter.Facts, now time.Time, retention time.Duration) bool {
 	filter := s.Filter
 	filter.State = ""
 	return filter.Matches(f) && !f.Died.After(now) && (s.State == "" || f.Shown(now, retention) == s.State)
 }
 
-// List calls f with the facts of every dead letter that is selected, oldest first, until f returns
-// an error. The state is the one that people see. Dead letters that die after the call began are
-// left out, so that a dead letter that dies again is not met twice. There is no other limit.
+// List calls f with the facts of every selected dead letter, oldest first, until f returns an
+// error. The state is the one that operators see. It skips dead letters that die after the call
+// began, so that a dead letter which dies again is not listed twice. The number is not limited.
 func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -83,13 +82,12 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 	}
 }
 
-// maxPages is how many pages of the store Page looks at, where a filter passes nearly everything
-// over.
+// maxPages is how many pages of the store Page reads at most, in case the filter matches little.
 const maxPages = 10
 
 // Page returns up to limit dead letters of a selection without an id, oldest first. It also returns
-// the cursor of the next call, empty at the end. There may be fewer, even none, and still a cursor:
-// the filter passed over what it looked at.
+// the cursor of the next call, which is empty at the end. A page may be short or empty although the
+// cursor is not, if the filter matched little.
 func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit int) ([]deadletter.Facts, string, error) {
 	if err := s.Validate(); err != nil {
 		return nil, "", err
@@ -109,13 +107,14 @@ func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit in
 	return all, cursor, nil
 }
 
-// page is one page of the store: those of the selection that were dead by now.
+// page returns the dead letters in one page of the store that match the selection and died before
+// now.
 func (d *Service) page(ctx context.Context, s Selection, now time.Time, cursor string, limit int) (
 	found []deadletter.Facts, next string, err error,
 ) {
 	retention := d.Config.Queues.DeadLetterRetention
 	filter := s.Filter
-	filter.State = "" // as people see it, not as it is stored
+	filter.State = "" // applied below, because operators see another state than the stored one
 	if end := now.Add(time.Microsecond); filter.Before.IsZero() || filter.Before.After(end) {
 		filter.Before = end
 	}

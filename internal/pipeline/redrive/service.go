@@ -8,15 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/rows"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
@@ -28,38 +28,38 @@ type Service struct {
 	Letters  deadletter.Store
 	Flights  flight.Store
 	Schedule schedule.Store
-	Queues   func(sink string, lane flight.Lane) queue.Queue // nil for a queue that does not exist
+	Queues   func(sink string, lane flight.Lane) queue.Queue // nil if the queue does not exist
 	Config   *config.Config
 	Clock    clock.Clock
 	Journal  journal.Journal
 }
 
-// Outcome is what became, or in a dry run would become, of one dead letter.
+// Outcome is the result for one dead letter. In a dry run it is the expected result.
 type Outcome string
 
-// The outcomes. Only Sent sends; only Superseded and Dropped take a dead letter away.
+// The outcomes. Only Sent sends a message; only Superseded and Dropped delete a dead letter.
 const (
 	Sent       Outcome = "sent"
-	Covered    Outcome = "covered"          // its message was sent with another dead letter of it
+	Covered    Outcome = "covered"          // sent together with another dead letter of its message
 	WouldSend  Outcome = "would_send"       // in a dry run
 	WouldDrop  Outcome = "would_drop"       // in a dry run
-	Superseded Outcome = "superseded"       // its version or a newer one is committed: the dead letter is gone
-	Busy       Outcome = "busy"             // pending or leased: somebody works on it, later
+	Superseded Outcome = "superseded"       // its version or a newer one is committed, or it was taken back: deleted
+	Busy       Outcome = "busy"             // pending or leased: try again later
 	TooOld     Outcome = "too_old_to_judge" // may be forced
-	TooLarge   Outcome = "too_large"        // no room for lull-first-sent: the upstream has to publish again
-	Empty      Outcome = "empty"            // no queue takes an empty body: the upstream has to publish again
+	TooLarge   Outcome = "too_large"        // no room for lull-first-sent: the upstream must publish it again
+	Empty      Outcome = "empty"            // a queue accepts no empty body: the upstream must publish it again
 	Foreign    Outcome = "unknown_schema"   // the row has a newer schema
-	Gone       Outcome = "gone"             // somebody else took the dead letter away meanwhile
+	Gone       Outcome = "gone"             // deleted by another caller in the meantime
 	Dropped    Outcome = "dropped"
 	Failed     Outcome = "failed" // with an error
 )
 
-// How a dead letter is sent again.
+// How is how a dead letter is sent again.
 type How struct {
-	Auto   bool   // by lull itself: counted apart
-	Force  bool   // although it is too old to judge
-	DryRun bool   // say what would happen
-	By     string // who asked, for the audit; empty for lull itself
+	Auto   bool   // automatically: counted separately
+	Force  bool   // even if it is too old to judge
+	DryRun bool   // only report what would happen
+	By     string // the operator, for the audit; empty for lull itself
 }
 
 // ErrUnknown says that there is no dead letter with that id.
@@ -78,10 +78,9 @@ func (d *Service) Show(ctx context.Context, id string) (deadletter.Letter, error
 	return l, nil
 }
 
-// With sends one dead letter again, unless its row says otherwise. Those dead letters of its
-// message go along that also accepts and whose rows allow it: the message is sent once for all of
-// them. It returns their ids, also where sending failed for all. An error leaves the dead letters
-// parked, unless it stands beside Sent.
+// With sends one dead letter again, unless its row forbids this. It sends the message only once for
+// all of its dead letters that also accepts and whose rows allow it. It returns their ids, even if
+// sending failed. After an error the dead letters remain parked, unless the outcome is Sent.
 func (d *Service) With(ctx context.Context, id string, how How, also func(deadletter.Facts) bool) (Outcome,
 	[]string, error,
 ) {
@@ -92,7 +91,7 @@ func (d *Service) With(ctx context.Context, id string, how How, also func(deadle
 	if !ok {
 		return Gone, nil, nil
 	}
-	// What the caller listed may be old. Only a consistent read of the row decides.
+	// The caller's list may be old. Only a consistent read of the row decides.
 	judged, err := d.judge(ctx, []deadletter.Facts{l.Facts}, how.Force)
 	if err != nil {
 		return Failed, nil, fmt.Errorf("redrive %s: %w", id, err)
@@ -108,8 +107,8 @@ func (d *Service) With(ctx context.Context, id string, how How, also func(deadle
 	if outcome != Sent || err != nil {
 		return outcome, nil, err
 	}
-	// The others are asked for once the message is known to go: where it does not, each has its own
-	// turn, and would ask for all the others.
+	// The other dead letters are only read if the message will be sent. Otherwise each of them
+	// would read all the others at its own turn.
 	if also != nil && l.Hash != "" {
 		others, err := d.others(ctx, l, how, also)
 		if err != nil {
@@ -117,14 +116,14 @@ func (d *Service) With(ctx context.Context, id string, how How, also func(deadle
 		}
 		judged = append(judged, others...)
 	}
-	// Everything that refuses without a write has been asked by now.
+	// All checks that need no write are done.
 	if how.DryRun {
 		return WouldSend, ids(judged[1:]), nil
 	}
 	return d.send(ctx, q, out, judged, how)
 }
 
-// others are the dead letters of a message that may go along with one of them.
+// others returns the dead letters of l's message that may be sent together with l.
 func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also func(deadletter.Facts) bool) (
 	[]judgement, error,
 ) {
@@ -134,7 +133,7 @@ func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also
 	if err != nil {
 		return nil, err
 	}
-	// A copy is as old as one of them, so it stands for those alone that are as old.
+	// A copy has the age of its original, so only dead letters of the same age can share it.
 	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool {
 		return f.ID == l.ID || d.sinkOf(f) != d.sinkOf(l.Facts) || f.Lane != l.Lane ||
 			!f.FirstSent.Equal(l.FirstSent) || !also(f)
@@ -143,14 +142,14 @@ func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also
 	return slices.DeleteFunc(judged, func(j judgement) bool { return j.outcome != Sent }), err
 }
 
-// judgement is what its row makes of a dead letter.
+// judgement is a dead letter with the outcome that its row allows.
 type judgement struct {
 	deadletter.Facts
 	row     shard.Row
 	outcome Outcome
 }
 
-// judge says what the rows, read consistently, allow.
+// judge decides by the rows, read consistently.
 func (d *Service) judge(ctx context.Context, all []deadletter.Facts, force bool) ([]judgement, error) {
 	docs := make([]shard.DocID, len(all))
 	for i, f := range all {
@@ -163,21 +162,21 @@ func (d *Service) judge(ctx context.Context, all []deadletter.Facts, force bool)
 	judged := make([]judgement, len(all))
 	for i, f := range all {
 		judged[i] = judgement{f, rows[f.Doc], Sent}
-		if f.Doc != "" && f.Key != "" { // else there is nothing to judge it by before it can be decoded
+		if f.Doc != "" && f.Key != "" { // without them the row says nothing about it
 			judged[i].outcome = d.decide(rows[f.Doc], f, force)
 		}
 	}
 	return judged, nil
 }
 
-// decide is the rule of design section 10: committed means superseded, and work in progress means
-// busy. Age comes last, because only age can be forced.
+// decide is the rule of design section 10: a committed version means superseded, and a pending or
+// leased one means busy. The age is checked last, because only the age can be forced.
 func (d *Service) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	now := d.Clock.Now()
 	switch shard.Judge(r, f.Key, f.Key.Class(), false) {
 	case shard.Foreign:
 		return Foreign
-	case shard.Stale, shard.Duplicate:
+	case shard.Stale, shard.Duplicate, shard.TakenBack:
 		return Superseded
 	}
 	switch {
@@ -189,13 +188,13 @@ func (d *Service) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	return Sent
 }
 
-// aged says that the dead letter is older than rows are certain to be kept (design sections 5 and
-// 6).
+// aged reports whether the dead letter is older than rows are certain to be kept (design sections 5
+// and 6).
 func (d *Service) aged(f deadletter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }
 
-// supersede takes a dead letter away whose version, or a newer one, is committed.
+// supersede deletes a dead letter whose version, or a newer one, is committed.
 func (d *Service) supersede(ctx context.Context, f deadletter.Facts, how How) error {
 	if how.DryRun {
 		return nil
@@ -203,18 +202,18 @@ func (d *Service) supersede(ctx context.Context, f deadletter.Facts, how How) er
 	if err := d.try(ctx, func() error { return d.Letters.Drop(ctx, f.ID) }); err != nil {
 		return fmt.Errorf("take away the superseded dead letter %s: %w", f.ID, err)
 	}
-	d.note(f, journal.Dropped, "superseded: its version or a newer one is committed")
+	d.note(f, journal.Dropped, "superseded: its version or a newer one is committed, or an operator took it back")
 	return nil
 }
 
-// copyOf is the copy to be sent, and the queue that takes it. Sent says that there is one.
+// copyOf returns the copy to send and its queue. The outcome is Sent if there is a copy.
 func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgoing, Outcome, error) {
 	first := l.FirstSent
 	// The copy must be young enough for receive to accept it.
 	if how.Force {
 		first = later(first, d.judgeable(d.Clock.Now()))
 	}
-	// A queue takes no empty body, so the attempt could only fail.
+	// A queue accepts no empty body, so the attempt would fail.
 	if l.Body == "" {
 		return nil, queue.Outgoing{}, Empty, nil
 	}
@@ -225,7 +224,7 @@ func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgo
 	if err != nil {
 		return nil, out, Failed, err
 	}
-	// A dead letter without a lane goes back by the live lane.
+	// A dead letter without a lane is sent to the live lane.
 	lane := flight.Live
 	if l.Lane == string(flight.Bulk) {
 		lane = flight.Bulk
@@ -238,10 +237,13 @@ func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgo
 	return q, out, Sent, nil
 }
 
-// sinkOf is the sink whose queue takes a copy: the one that the dead letter comes from. Where
-// receive skips what belongs elsewhere, that would lose it if it came to the wrong queue, or if its
-// collection has moved since: it goes to its own sink. Not where match rules name sinks: whoever
-// may send to one of them must not reach another one by a redrive.
+// sinkOf is the sink to whose queue a copy is sent: by default, the sink that the dead letter came
+// from.
+//
+// With `queues.elsewhere: skip` it is the sink of the document's collection. Otherwise receive
+// would skip the copy if the event came to a wrong queue, or if its collection was moved since. But
+// if match rules name sinks, it is the original sink: a sender to one sink must not reach another
+// one by a redrive.
 func (d *Service) sinkOf(f deadletter.Facts) string {
 	if f.Doc == "" || d.Config.Queues.Elsewhere != config.ElsewhereSkip {
 		return f.Sink
@@ -254,26 +256,27 @@ func (d *Service) sinkOf(f deadletter.Facts) string {
 	return d.Config.SinkOf(f.Doc)
 }
 
-// send takes the marks off the rows, sends the copy and only then notes it in the dead letters,
-// which stay. A crash in between sends it again later, and every copy is judged by version. The
-// first of the judged is the dead letter itself; others may turn out not to go along.
+// send removes the marks from the rows, sends the copy, and then marks the dead letters as
+// redriven. If it is killed in between, the copy is sent again later and judged by version. The
+// first of judged is the dead letter itself. The others may turn out not to be sent.
 func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, judged []judgement, how How) (Outcome,
 	[]string, error,
 ) {
 	now := d.Clock.Now()
-	// The marks go first, because receive acknowledges a copy whose key is still marked dead.
+	// The marks are removed first, because receive deletes a copy whose key is still marked dead.
 	var going []judgement
 	var failed error
 	for i, j := range judged {
 		outcome, err := Sent, error(nil)
-		// What came to the wrong queue is not the dead letter that the row's mark stands for.
+		// A dead letter of an event in a wrong queue has another id. The row's mark is not about
+		// it.
 		if j.row.Dead == j.Key && j.Key != "" && j.ID == deadletter.ID(j.Doc, j.Key, "") {
 			outcome, err = d.unmark(ctx, j.Facts, how)
 		}
 		if i == 0 && (outcome != Sent || err != nil) {
 			return outcome, nil, err
 		}
-		// One that does not go along has its own turn.
+		// A dead letter that is not sent now has its own turn.
 		if failed = cmp.Or(failed, err); outcome == Sent && err == nil {
 			going = append(going, j)
 		}
@@ -282,7 +285,7 @@ func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, j
 	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return Failed, ids(going[1:]), fmt.Errorf("send dead letter %s again: %w", l.ID, err)
 	}
-	// The copy is under way. A failure from here on is reported beside Sent.
+	// The copy is in the queue. A later failure is reported with the outcome Sent.
 	for _, j := range going {
 		err := d.try(ctx, func() error { return d.Letters.MarkRedriven(ctx, j.ID, now, how.Auto) })
 		if err != nil {
@@ -313,8 +316,8 @@ func (d *Service) detail(f deadletter.Facts, how How) string {
 	return detail
 }
 
-// unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged
-// by the row that it returns.
+// unmark is REDRIVE: it removes dead = k, so that the copy is not taken for a stored dead letter. A
+// refusal is judged by the row that it returns.
 func (d *Service) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome, error) {
 	_, err := d.rows().Write(ctx, shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now())))
 	if err == nil {
@@ -328,12 +331,12 @@ func (d *Service) unmark(ctx context.Context, f deadletter.Facts, how How) (Outc
 	if outcome == Superseded {
 		return outcome, d.supersede(ctx, f, how)
 	}
-	return outcome, nil // Sent where the mark was gone already, perhaps by this very call
+	return outcome, nil // Sent if the mark was already removed, perhaps by this call
 }
 
-// judgeable is the oldest time of sending that receive still judges as new after the redrive span:
-// what a forced copy pretends, and no later, so that under policy arrival it passes for as old as
-// it can.
+// judgeable is the earliest first-sent time with which receive still accepts a copy after the
+// redrive span. A forced copy has this time. It is not later, so that with the version policy
+// arrival the copy counts as as old as possible.
 func (d *Service) judgeable(now time.Time) time.Time {
 	l := d.Config.Lifecycle
 	return now.Add(-(l.RowRetention - l.ProducerLateness - l.RedriveSpan))
@@ -348,7 +351,7 @@ func later(a, b time.Time) time.Time {
 
 func (d *Service) rows() rows.Table { return rows.Table{Store: d.Shards, Clock: d.Clock} }
 
-// try is the one layer of retries around a call that may be repeated.
+// try retries a call that may be repeated. No other code retries.
 func (d *Service) try(ctx context.Context, f func() error) error {
 	return backoff.Do(ctx, d.Clock, f)
 }
@@ -361,7 +364,7 @@ func (d *Service) get(ctx context.Context, id string) (l deadletter.Letter, ok b
 	return l, ok, err
 }
 
-// note speaks of a dead letter, not of a message.
+// note logs a step of a dead letter, not of a message.
 func (d *Service) note(f deadletter.Facts, step journal.Step, detail string) {
 	d.Journal.Note(journal.Note{
 		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent,

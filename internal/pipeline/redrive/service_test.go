@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -51,7 +51,22 @@ func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
 	})
 }
 
-// The mark belongs to the version's own dead letter, which stays parked.
+// The row's mark may be of another dead letter by now. Force does not help.
+func TestADeadLetterThatWasTakenBackIsNotSentAgain(t *testing.T) {
+	play(t, func(b *bench) {
+		m := message(put("1", 900))
+		e := b.Event(m)
+		id := b.die(m)
+		b.Change(e.Doc, func(r *shard.Row) { r.Dead, r.TakenBack = "", shard.KeySetOf(e.Key) })
+		b.one(id, redrive.How{By: "ann", Force: true}, redrive.Superseded)
+		b.sent(b.live, 0)
+		if _, there := b.Facts(id); there {
+			b.Error("the dead letter is still there")
+		}
+	})
+}
+
+// The row's mark belongs to the version's own dead letter, which remains parked.
 func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 1))
@@ -68,7 +83,7 @@ func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
 	})
 }
 
-// By its row it would be busy, and stay for ever.
+// By its row it would be busy, and would remain forever.
 func TestRedriveOfWhatHasNoVersionYetIsLeftToReceive(t *testing.T) {
 	play(t, func(b *bench) {
 		e := b.Event(message(put("1", 1)))
@@ -82,7 +97,7 @@ func TestRedriveOfWhatHasNoVersionYetIsLeftToReceive(t *testing.T) {
 	})
 }
 
-// In the queue that it came from, receive would skip it, and nobody else may have it.
+// In the queue that it came from, receive would skip it, and no other function reads that queue.
 func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
 	play(t, func(b *bench) {
 		b.Config.Queues.Elsewhere = config.ElsewhereSkip
@@ -135,7 +150,7 @@ func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 	})
 }
 
-// Faults, line 51: the dead letter is parked and the operator faster than index's REJECT.
+// Faults, line 51: the dead letter is parked, and the operator is faster than index's REJECT.
 func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 1))
@@ -145,7 +160,7 @@ func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 		id := b.letter(m, deadletter.RejectedBySink)
 		b.one(id, redrive.How{}, redrive.Busy) // leased
 		time.Sleep(14 * time.Second)
-		b.one(id, redrive.How{}, redrive.Busy) // the invocation died: pending still
+		b.one(id, redrive.How{}, redrive.Busy) // the invocation was killed: still pending
 		b.reject(l)
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 0 {
 			b.Fatalf("dead letter %+v, there %t; want it parked", f, ok)
@@ -186,7 +201,7 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 		b.sent(b.live, 0)
 		b.one(id, redrive.How{Force: true, By: "ann"}, redrive.Sent)
 		copies := b.sent(b.live, 1)
-		// Young enough to be judged during the redrive span, and no younger.
+		// Young enough to be judged during the redrive span, but not younger.
 		if age, want := time.Since(copies[0].FirstSent()), limit-b.Config.Lifecycle.RedriveSpan; age < want ||
 			age > want+time.Second {
 			b.Errorf("the forced copy is %s old, want %s", age, want)
@@ -199,7 +214,7 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 		b.commit(e)
 		id := b.die(message(put("1", 2)))
 		time.Sleep(b.Config.Lifecycle.RowRetention)
-		b.one(id, redrive.How{}, redrive.Sent) // the row is still there and has a commit to judge it by
+		b.one(id, redrive.How{}, redrive.Sent) // the row still exists, and its committed version decides
 	})
 }
 
@@ -323,7 +338,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 			b.Errorf("mark failed: got %s, error %v; want sent and the error", got, err)
 		}
 		b.service.Letters = b.Letters
-		b.one(id, redrive.How{}, redrive.Sent) // again: a duplicate, judged by version
+		b.one(id, redrive.How{}, redrive.Sent) // sent again: a duplicate, which its version decides
 		b.sent(b.live, 2)
 	})
 }

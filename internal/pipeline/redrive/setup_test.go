@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/pipeline/dlq"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// bench is the service and dlq on the halves in memory, with virtual time.
+// bench is the service and dlq on stores in memory, with virtual time.
 type bench struct {
 	*usecasetest.Rig
 	service          *redrive.Service
@@ -34,13 +34,13 @@ var (
 	now = usecasetest.Now
 )
 
-// play plays a story on a bench.
+// play runs a test's story on a bench.
 func play(t *testing.T, story func(b *bench)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(setup(t)) })
 }
 
-// setup must run inside a synctest bubble, so that every clock is the bubble's.
+// setup must run inside a synctest bubble, so that every clock is the bubble's clock.
 func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
@@ -73,7 +73,7 @@ func setup(t *testing.T) *bench {
 	return b
 }
 
-// message is a message as received now.
+// message returns a message that was received now.
 func message(text string) queue.Message {
 	return queue.Message{
 		ID: fmt.Sprintf("m-%x", len(text)), Receipt: "r", Body: text, Sent: time.Now(),
@@ -93,8 +93,7 @@ func (b *bench) reject(l shard.Lease) {
 	time.Sleep(time.Millisecond)
 }
 
-// letter sends what index sends for an event that the sink refused for good, and lets dlq park
-// it.
+// letter sends index's message for an event that the sink refused for good, and lets dlq park it.
 func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	b.Helper()
 	var e event.Event
@@ -109,8 +108,8 @@ func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	return l.ID
 }
 
-// die is the whole life of a version that the sink refuses: admitted, claimed, its dead letter
-// parked, rejected.
+// die is the whole life of a version that the sink refuses: it is admitted and claimed, its dead
+// letter is parked, and it is rejected.
 func (b *bench) die(m queue.Message) string {
 	b.Helper()
 	e := b.Event(m)
@@ -121,13 +120,13 @@ func (b *bench) die(m queue.Message) string {
 	return id
 }
 
-// redrive redrives one dead letter, alone.
+// redrive redrives only this dead letter.
 func (b *bench) redrive(id string) (redrive.Outcome, error) {
 	outcome, _, err := b.service.With(b.Context(), id, redrive.How{}, nil)
 	return outcome, err
 }
 
-// one redrives one dead letter and checks what became of it.
+// one redrives one dead letter and checks the outcome.
 func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 	b.Helper()
 	got, _, err := b.service.With(b.Context(), id, how, nil)
@@ -136,7 +135,7 @@ func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 	}
 }
 
-// sent takes what was sent to a queue, and checks how much it is.
+// sent takes the messages from a queue, and checks their number.
 func (b *bench) sent(q *memory.Queue, want int) []queue.Message {
 	b.Helper()
 	ms := b.Take(q)
@@ -148,7 +147,7 @@ func (b *bench) sent(q *memory.Queue, want int) []queue.Message {
 
 func selection(f deadletter.Filter) redrive.Selection { return redrive.Selection{Filter: f} }
 
-// list is what the service lists.
+// list returns what the service lists.
 func (b *bench) list(s redrive.Selection) (all []deadletter.Facts) {
 	b.Helper()
 	if err := b.service.List(b.Context(), s, func(f deadletter.Facts) error {

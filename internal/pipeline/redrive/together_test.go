@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-// together lets n events of one message die, and returns their dead letters.
+// together makes dead letters of n events of one message.
 func (b *bench) together(n int, m queue.Message) (ids []string, events []event.Event) {
 	b.Helper()
 	for i := range n {
@@ -34,7 +34,7 @@ func (b *bench) together(n int, m queue.Message) (ids []string, events []event.E
 	return ids, events
 }
 
-// redriven checks that a dead letter was sent again that often, and that its row says so.
+// redriven checks how often a dead letter was sent, and that its row agrees.
 func (b *bench) redriven(id string, e event.Event, times int) {
 	b.Helper()
 	f, _ := b.Facts(id)
@@ -80,7 +80,7 @@ func TestAMessageIsSentOnceForAllOfItsDeadLetters(t *testing.T) {
 func TestOnlyWhatMayBeSentGoesWithItsMessage(t *testing.T) {
 	play(t, func(b *bench) {
 		ids, events := b.together(5, message("one message "))
-		b.Change(events[1].Doc, func(r *shard.Row) { r.Dead, r.Pending = "", events[1].Key }) // somebody works on it
+		b.Change(events[1].Doc, func(r *shard.Row) { r.Dead, r.Pending = "", events[1].Key }) // pending again
 		newer := b.EventOf(put("one message 2", 2))
 		b.Admit(newer)
 		b.commit(newer)
@@ -98,7 +98,7 @@ func TestOnlyWhatMayBeSentGoesWithItsMessage(t *testing.T) {
 	})
 }
 
-// One dead letter that an operator names goes alone: the others stay dead.
+// A dead letter that an operator selects by its id is sent alone. The other events stay dead.
 func TestADeadLetterThatIsNamedGoesAlone(t *testing.T) {
 	play(t, func(b *bench) {
 		ids, events := b.together(3, message("one message "))
@@ -121,7 +121,7 @@ func TestADeadLetterThatIsNamedGoesAlone(t *testing.T) {
 	})
 }
 
-// Whatever call fails, the next campaign sends what was not sent, and nothing is lost.
+// If a call fails, the next campaign sends what was not sent, and nothing is lost.
 func TestACampaignThatEndsHalfWayGoesOn(t *testing.T) {
 	t.Parallel()
 	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // Notes keeps the journal of a test.

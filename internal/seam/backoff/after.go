@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// maxAfter bounds what a service may ask for: a slip in its clock must not stop indexing for a day.
+// maxAfter bounds the wait that a service may ask for. A service with a wrong clock must not stop
+// indexing for a day.
 const maxAfter = time.Hour
 
-// After reads the header Retry-After, 0 for none: seconds, or an HTTP date, which is relative to
-// the answer's own date where it has one. It is an hour at most.
+// After parses the header Retry-After and returns the wait, 0 for none, an hour at most. The header
+// holds seconds or an HTTP date. A date is relative to the answer's own date, if it has one.
 func After(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {

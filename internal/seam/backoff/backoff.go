@@ -1,5 +1,5 @@
-// Package backoff is lull's one layer of retries: exponential, full jitter, within a budget.
-// Clients below it retry nothing by themselves.
+// Package backoff repeats failed calls with growing random waits. It is lull's only layer of
+// retries: the clients below it do not retry.
 package backoff
 
 import (
@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Policy bounds the waits and the tries.
+// Policy bounds the waits and the number of tries.
 type Policy struct {
 	Min, Max time.Duration
 	Tries    int            // calls in all, at least one
@@ -22,8 +22,8 @@ type Policy struct {
 // Row is the policy for single calls to the table, S3 and Step Functions inside an invocation.
 func Row() Policy { return Policy{Min: 50 * time.Millisecond, Max: 800 * time.Millisecond, Tries: 4} }
 
-// Delay is the wait before try n+1: a random part of min(Max, Min x 2^n), so that callers spread. A
-// negative n counts as 0.
+// Delay returns the wait before try n+1: a random part of min(Max, Min x 2^n). It is random so that
+// many callers do not try at the same moment. A negative n counts as 0.
 func (p Policy) Delay(n int) time.Duration {
 	d := p.Max
 	if n = max(n, 0); n < 32 && p.Min<<n > 0 && p.Min<<n < p.Max {
@@ -36,9 +36,9 @@ func (p Policy) Delay(n int) time.Duration {
 	return time.Duration(j() * float64(d))
 }
 
-// Do calls f until it succeeds, its error is final, the tries are used up or ctx ends; the last
-// error is returned. A refused condition is final. f must be safe to repeat after an unknown
-// outcome, as conditional writes with a token are.
+// Do calls f until it succeeds, its error is final, the tries are used up or ctx ends. It returns
+// the last error. A refused condition is final. It must be safe to repeat f after an unknown
+// outcome, as it is for conditional writes with a token.
 func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 	for n := 0; ; n++ {
 		err := f()
@@ -51,7 +51,7 @@ func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 	}
 }
 
-// Get is Do under the policy Row for a call with a result.
+// Get is Do for a call with a result, under the policy Row.
 func Get[T any](ctx context.Context, c clock.Clock, f func() (T, error)) (out T, err error) {
 	err = Row().Do(ctx, c, func() (err error) {
 		out, err = f()
@@ -63,8 +63,8 @@ func Get[T any](ctx context.Context, c clock.Clock, f func() (T, error)) (out T,
 // Do is Policy.Do under the policy Row.
 func Do(ctx context.Context, c clock.Clock, f func() error) error { return Row().Do(ctx, c, f) }
 
-// by takes the jitter from a clock that draws it too, where the policy has none of its own: a
-// simulated clock, so that a seed decides every wait.
+// by takes the jitter from the clock, if the policy has none and the clock can draw it. A simulated
+// clock can, so that its seed decides every wait.
 func (p Policy) by(c clock.Clock) Policy {
 	if draws, ok := c.(interface{ Jitter() float64 }); ok && p.Jitter == nil {
 		p.Jitter = draws.Jitter
@@ -81,10 +81,10 @@ func Final(err error) bool {
 	return errors.As(err, &p) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Class says in a word or two why a call failed. The error's own text may quote what was asked, so
-// it does not belong into a note.
+// Class says in a word or two why a call failed. Notes use it, because the error's own text may
+// quote what was asked.
 func Class(err error) string {
-	var coded interface{ ErrorCode() string } // of an AWS service
+	var coded interface{ ErrorCode() string } // an error of an AWS service
 	var timed interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &coded):
@@ -103,5 +103,6 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Permanent marks an error that another try cannot cure: a missing table, a denied permission.
+// Permanent marks an error that another try cannot fix, such as a missing table or a denied
+// permission.
 func Permanent(err error) error { return permanent{err} }

@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// drawing is a clock that draws the jitter, as the simulated one does.
+// drawing is a clock that also draws the jitter, as the simulated one does.
 type drawing struct {
 	clock.System
 	jitter float64

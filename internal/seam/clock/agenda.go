@@ -2,9 +2,9 @@ package clock
 
 import "time"
 
-// Agenda keeps things by the moment at which they are due: a heap, the earliest first. Things of
-// one moment come in the order in which they were added, so that one history gives one order. The
-// zero Agenda is empty. It must be used by one goroutine at a time.
+// Agenda is a priority queue: it holds items by the moment when they are due, the earliest first.
+// Items of one moment are returned in the order in which they were added, so that a simulation can
+// be repeated. The zero Agenda is empty. Only one goroutine may use it at a time.
 type Agenda[T any] struct {
 	heap  []entry[T]
 	added uint64
@@ -17,18 +17,18 @@ type entry[T any] struct {
 	place *Place
 }
 
-// Place is where a thing stands in an agenda. The zero Place is in none.
+// Place is the place of an item in an agenda. The zero Place is in none.
 type Place struct{ n int }
 
-// Add enters a thing that is due at a moment. [Agenda.Remove] finds the thing by its place; nil for
-// one that is never removed.
+// Add adds an item that is due at a moment. [Agenda.Remove] finds the item by its place. place is
+// nil for an item that is never removed.
 func (a *Agenda[T]) Add(at time.Duration, what T, place *Place) {
 	a.added++
 	a.heap = append(a.heap, entry[T]{at, a.added, what, place})
 	a.up(len(a.heap) - 1)
 }
 
-// First is what is due next, and when. It stays in the agenda.
+// First returns the item that is due next, and when. The item stays in the agenda.
 func (a *Agenda[T]) First() (at time.Duration, what T, ok bool) {
 	if len(a.heap) == 0 {
 		return 0, what, false
@@ -36,7 +36,7 @@ func (a *Agenda[T]) First() (at time.Duration, what T, ok bool) {
 	return a.heap[0].at, a.heap[0].what, true
 }
 
-// Next takes out what is due next.
+// Next removes and returns the item that is due next.
 func (a *Agenda[T]) Next() (at time.Duration, what T, ok bool) {
 	at, what, ok = a.First()
 	if ok {
@@ -45,7 +45,7 @@ func (a *Agenda[T]) Next() (at time.Duration, what T, ok bool) {
 	return at, what, ok
 }
 
-// Due takes out what is due next, if that is now or earlier.
+// Due removes and returns the item that is due next, if it is due by now.
 func (a *Agenda[T]) Due(now time.Duration) (what T, ok bool) {
 	if len(a.heap) == 0 || a.heap[0].at > now {
 		return what, false
@@ -55,7 +55,7 @@ func (a *Agenda[T]) Due(now time.Duration) (what T, ok bool) {
 	return what, true
 }
 
-// Remove takes out the thing at a place, if there is one.
+// Remove removes the item at a place, if there is one.
 func (a *Agenda[T]) Remove(place *Place) {
 	if place.n > 0 {
 		a.take(place.n - 1)
@@ -76,7 +76,7 @@ func (a *Agenda[T]) take(i int) {
 	}
 }
 
-// up moves entry i towards the front until it is in order.
+// up moves entry i towards the front until the heap is in order.
 func (a *Agenda[T]) up(i int) {
 	e := a.heap[i]
 	for i > 0 {
@@ -90,7 +90,7 @@ func (a *Agenda[T]) up(i int) {
 	a.set(i, e)
 }
 
-// down moves entry i towards the end until it is in order, and says where it stands.
+// down moves entry i towards the end until the heap is in order, and returns its new index.
 func (a *Agenda[T]) down(i int) int {
 	e := a.heap[i]
 	for {

@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// An agenda against its slow twin: a list that is sorted each time.
+// Compares an agenda with a slow one: a list that is sorted each time.
 func TestAnAgendaDoesWhatASortedListDoes(t *testing.T) {
 	t.Parallel()
 	type item struct {
@@ -35,7 +35,7 @@ func TestAnAgendaDoesWhatASortedListDoes(t *testing.T) {
 					t.Skip("there is nothing to remove")
 				}
 				i := rapid.IntRange(0, len(list)-1).Draw(t, "i")
-				for range 2 { // the second time it is in no agenda
+				for range 2 { // the second time it is not in the agenda
 					agenda.Remove(&list[i].place)
 				}
 				list = slices.Delete(list, i, i+1)

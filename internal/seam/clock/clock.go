@@ -1,7 +1,7 @@
-// Package clock is the seam to time. Use cases never call time.Now: a skewed, a faster or a
-// simulated clock must be able to stand in. A budget within one invocation is the difference of two
-// calls of Now on one Clock. It survives a wall clock that jumps only if the Clock is monotonic, as
-// System is.
+// Package clock is the interface to time. lull's functions never call time.Now, so that tests and
+// the simulator can use a skewed, a faster or a simulated clock. A time limit within one invocation
+// is the difference of two calls of Now on one Clock. It stays right when the wall clock jumps only
+// if the Clock is monotonic, as System is.
 package clock
 
 import (
@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Clock tells the time and waits. It is safe for concurrent use.
+// Clock returns the time and waits. It is safe for concurrent use.
 type Clock interface {
-	// Now is the present time; differences of two calls are monotonic.
+	// Now returns the present time. The difference of two calls is monotonic.
 	Now() time.Time
-	// Sleep waits for d or until ctx ends, and then returns its error. It returns at once for d <=
-	// 0.
+	// Sleep waits for d or until ctx ends, and then returns the error of ctx. It returns at once
+	// for d <= 0.
 	Sleep(ctx context.Context, d time.Duration) error
 	// Deadline returns a context that ends d from now, by this clock.
 	Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
@@ -54,7 +54,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Skewed is a clock that is off by a constant.
+// Skewed is a clock that differs from another one by a constant.
 type Skewed struct {
 	Clock
 	By time.Duration

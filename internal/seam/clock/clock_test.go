@@ -10,12 +10,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clocks runs a test on every clock with the factor by which it is faster than the bubble's.
+// clocks runs a test on every clock, with the factor by which the clock is faster than the
+// bubble's.
 func clocks(t *testing.T, test func(t *testing.T, c clock.Clock, speed float64)) {
 	t.Helper()
 	for name, open := range map[string]func() (clock.Clock, float64){

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Fast lets waits pass a number of times faster; what it shows stays as it would be. Only waiting
-// is faster. While somebody works (see [Working]) the clock goes as fast as the machine's, because
-// a disk or a computation does not get faster; so it does until whoever it woke is running. It
-// never passes the time at which it owes somebody a wake-up: a timer that comes late costs nothing.
+// Fast is a clock on which waits pass faster by a factor. Only waits are faster: disks and
+// computations are not. So the clock runs at the machine's speed while a caller works (see
+// [Working]), and until a caller that it woke is running. The clock stops at the time of the next
+// wake-up until its timer has fired. So a late timer does not make any caller late on this clock.
 type Fast struct {
 	speed float64
 
 	mu       sync.Mutex
 	origin   time.Time
-	shown    time.Duration // since origin, at real time at
+	shown    time.Duration // since origin; what the clock showed at the real time at
 	at       time.Time
-	slow     int // who works, and who was woken and has not run yet
+	slow     int // how many callers work, or were woken and do not run yet
 	sleepers Agenda[*sleeper]
 	timer    *time.Timer
 }
@@ -33,8 +33,8 @@ func NewFast(speed float64) *Fast {
 	return &Fast{speed: speed, origin: now, at: now}
 }
 
-// From makes the clock show at least t from now on: a clock that ran ahead in an earlier run must
-// not go back. Call it before anybody waits.
+// From makes the clock show at least t from now on. An earlier run may have shown later times than
+// the machine's clock, and time must not go back. Call it before any caller waits.
 func (f *Fast) From(t time.Time) *Fast {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +42,8 @@ func (f *Fast) From(t time.Time) *Fast {
 	return f
 }
 
-// Working tells the clock that somebody works until done is called, once. Clocks that do not care
-// ignore it.
+// Working tells the clock that the caller works until it calls done, once. It does nothing for a
+// clock that is not a Fast.
 func Working(c Clock) (done func()) {
 	f, ok := c.(*Fast)
 	if !ok {
@@ -53,10 +53,10 @@ func Working(c Clock) (done func()) {
 	return f.awake
 }
 
-// awake ends one reason to be slow.
+// awake removes one caller from slow.
 func (f *Fast) awake() { f.change(func(time.Duration) { f.slow-- }) }
 
-// change changes who works or waits, at the time that the clock shows now.
+// change changes which callers work or wait, at the time that the clock shows now.
 func (f *Fast) change(do func(now time.Duration)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,14 +64,14 @@ func (f *Fast) change(do func(now time.Duration)) {
 	f.arm()
 }
 
-// Now is what the clock shows.
+// Now returns what the clock shows.
 func (f *Fast) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.origin.Add(f.advance())
 }
 
-// advance moves shown to the present, and at most to the next wake-up.
+// advance moves shown to the present, but not past the next wake-up.
 func (f *Fast) advance() time.Duration {
 	now := time.Now()
 	passed := now.Sub(f.at)
@@ -99,8 +99,8 @@ func (f *Fast) arm() {
 	}
 }
 
-// real is how long the machine's clock takes to a time d ahead, if nobody begins or ends to work
-// until then. It is never nothing.
+// real returns how long the machine's clock takes until this clock has moved by d, if slow does not
+// change in between. It returns at least 1 ns.
 func (f *Fast) real(d time.Duration) time.Duration {
 	if f.slow == 0 {
 		d = time.Duration(math.Ceil(float64(d) / f.speed))
@@ -108,7 +108,7 @@ func (f *Fast) real(d time.Duration) time.Duration {
 	return max(d, 1)
 }
 
-// tick wakes whoever's time has come. Each makes the clock slow until it says that it runs.
+// tick wakes every caller whose time has come. Each keeps the clock slow until it runs.
 func (f *Fast) tick() {
 	f.change(func(now time.Duration) {
 		for s, ok := f.sleepers.Due(now); ok; s, ok = f.sleepers.Due(now) {
@@ -119,14 +119,14 @@ func (f *Fast) tick() {
 	})
 }
 
-// add begins a wait of d > 0. wake is called under the lock.
+// add begins a wait of d > 0. The clock calls wake while it holds its lock.
 func (f *Fast) add(d time.Duration, wake func()) *sleeper {
 	s := &sleeper{wake: wake}
 	f.change(func(now time.Duration) { f.sleepers.Add(now+d, s, &s.place) })
 	return s
 }
 
-// end ends a wait: whoever waited runs again. It may be called twice.
+// end ends a wait: its caller runs again. It may be called twice.
 func (f *Fast) end(s *sleeper) {
 	f.change(func(time.Duration) {
 		f.sleepers.Remove(&s.place)
@@ -137,7 +137,7 @@ func (f *Fast) end(s *sleeper) {
 	})
 }
 
-// Sleep waits until the clock shows d more.
+// Sleep waits until the clock has moved by d.
 func (f *Fast) Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -153,7 +153,7 @@ func (f *Fast) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Deadline returns a context that ends when the clock shows d more.
+// Deadline returns a context that ends when the clock has moved by d.
 func (f *Fast) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithTimeout(ctx, d)
@@ -169,7 +169,7 @@ func (f *Fast) Deadline(ctx context.Context, d time.Duration) (context.Context, 
 	}
 }
 
-// expect is when by the machine's clock a deadline will come, as far as can be seen now.
+// expect estimates when a deadline will come by the machine's clock.
 func (f *Fast) expect(ctx context.Context, d time.Duration) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,10 +180,10 @@ func (f *Fast) expect(ctx context.Context, d time.Duration) time.Time {
 	return at
 }
 
-// deadline is a context that ends by a Fast.
+// deadline is a context that ends by a [Fast] clock.
 type deadline struct {
 	context.Context
-	at   time.Time // about, by the machine's clock
+	at   time.Time // estimated, by the machine's clock
 	done chan struct{}
 
 	mu  sync.Mutex

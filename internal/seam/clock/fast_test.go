@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 func TestWorkTakesAsLongAsItTakes(t *testing.T) {
@@ -174,7 +174,7 @@ func TestAFastClockIsSafeForConcurrentUse(t *testing.T) {
 				ctx, cancel := c.Deadline(t.Context(), time.Duration(n%7)*time.Millisecond)
 				done()
 				if i%2 == 0 {
-					_ = c.Sleep(ctx, time.Duration(n%5)*time.Millisecond) // one of the two ends it
+					_ = c.Sleep(ctx, time.Duration(n%5)*time.Millisecond) // the sleep or the context ends it
 				} else {
 					cancel()
 				}

@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 func TestAClockIsOffBeyondWhatOthersAllow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		happened, since, want time.Duration // happened so long ago
+		happened, since, want time.Duration // how long ago it happened
 	}{
 		"just now":                    {0, 0, 0},
 		"a little while ago":          {clock.Trust, 0, 0},

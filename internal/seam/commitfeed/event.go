@@ -1,9 +1,8 @@
-// Package commitfeed tells what was committed: one event for each commit of a row. They are for
-// caches that must forget a document, and for whoever waits until they find what they wrote (ADR
-// 0045).
+// Package commitfeed makes an event from each commit of a row. Caches use the events to drop a
+// document, and clients use them to wait until they can find what they wrote (ADR 0045).
 //
-// It promises that a change of a row tells the same wherever the row lies: in the table's stream,
-// or in the memory of `lull dev`.
+// The package promises that a change of a row makes the same event in the table's stream and in the
+// memory of `lull dev`.
 package commitfeed
 
 import (
@@ -14,30 +13,30 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Source and DetailType are what an event bus knows an event by.
+// Source and DetailType identify lull's events on an event bus.
 const (
 	Source     = "lull"
 	DetailType = "doc.indexed"
 )
 
-// Event says that a sink has a version of a document, or that a delete was applied.
+// Event says that a sink now has a version of a document, or that a delete was applied.
 type Event struct {
-	Key        shard.DocID     `json:"key"` // <collection>#<id>, of another sink than the first <collection>@<sink>#<id>
+	Key        shard.DocID     `json:"key"` // <collection>#<id>; for a further sink <collection>@<sink>#<id>
 	Collection string          `json:"collection"`
 	ID         string          `json:"id"`
-	Sink       string          `json:"sink,omitempty"` // where its collection has several: another one than the first
+	Sink       string          `json:"sink,omitempty"` // the sink, if it is not the first one of its collection
 	Operation  shard.Operation `json:"operation"`      // put or delete
-	Version    string          `json:"version"`        // the upstream's, as it wrote it
-	// OrderKey sorts the events of one document, as text: an event with a smaller one than the last is
-	// an old one. Buses and consumers may swap two.
+	Version    string          `json:"version"`        // as the upstream wrote it
+	// OrderKey sorts the events of one document, as text. Buses and consumers may swap events: an
+	// event with a smaller key than the last one is old.
 	OrderKey string `json:"orderKey"`
 	Run      string `json:"run,omitempty"` // the resync run, a ULID
-	// Written is false where the sink had the same content already, and was not asked again.
+	// Written is false if the sink had the same content already, so that lull sent no request.
 	Written bool      `json:"written"`
 	At      time.Time `json:"at"` // when the row changed
 }
 
-// Of tells what a change of a row says, and whether it says anything: only a commit does.
+// Of returns the event of a change of a row, and false if the change is not a commit.
 func Of(before, after shard.Row, at time.Time) (Event, bool) {
 	k := after.Committed
 	if strings.HasPrefix(string(after.Doc), "!") || k <= before.Committed || k.IsFloor() {

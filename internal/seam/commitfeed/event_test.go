@@ -10,13 +10,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rows follows a document through the writes of its life and returns what each of them tells.
+// rows takes a document through several writes and returns the event of each.
 func rows(t *testing.T, story func(r *usecasetest.Rig)) (told []Event) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,11 +37,11 @@ func TestOnlyACommitTells(t *testing.T) {
 		first, second := r.EventOf(usecasetest.Put("a", 9)), r.EventOf(usecasetest.Put("a", 10))
 		r.Admit(first)
 		lease := r.Claim(first)
-		r.Admit(second) // while it is written
+		r.Admit(second) // while the first one is written
 		r.Commit(lease, shard.Put)
 		time.Sleep(time.Minute)
 		r.Commit(r.Claim(second), shard.Put)
-		r.Write(shard.Pause("search", usecasetest.Now(), "ann", "a move")) // a row of lull's own
+		r.Write(shard.Pause("search", usecasetest.Now(), "ann", "a move")) // one of lull's own rows
 		time.Sleep(time.Minute)
 		gone := r.EventOf(`{"type":"doc.deleted","subject":"a","sequence":"11"}`)
 		r.Admit(gone)
@@ -96,7 +96,7 @@ func TestWhatIsNoCommitTellsNothing(t *testing.T) {
 			t.Errorf("%s: got %+v", name, e)
 		}
 	}
-	// KEEP commits without a write: what the sink has is what was committed.
+	// KEEP commits without writing to the sink, which has this content already.
 	before, after := row("content#a", older), row("content#a", k)
 	before.LastWrite, after.LastWrite = 7, 7
 	if e, ok := Of(before, after, time.Now()); !ok || e.Written {

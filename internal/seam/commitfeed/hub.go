@@ -5,16 +5,18 @@ import (
 	"sync"
 )
 
-// buffer is how many events wait for a subscriber. One that is further behind is cut off.
+// buffer is how many events wait for a subscriber. A subscriber with more is disconnected.
 const buffer = 1024
 
-// Hub hands events to those who listen now. The zero Hub is ready, and is safe for concurrent use.
+// Hub passes events to the present subscribers. The zero Hub is ready to use. It is safe for
+// concurrent use.
 type Hub struct {
 	mu   sync.Mutex
 	subs map[chan Event]bool
 }
 
-// Publish hands an event to all subscribers. It never waits: one that does not keep up is cut off.
+// Publish passes an event to all subscribers. It never waits: a subscriber that is too slow is
+// disconnected.
 func (h *Hub) Publish(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,7 +30,8 @@ func (h *Hub) Publish(e Event) {
 	}
 }
 
-// Subscribe returns the events from now on, until ctx ends or the subscriber is too far behind.
+// Subscribe returns the events from now on. The channel closes when ctx ends or the subscriber is
+// too slow.
 func (h *Hub) Subscribe(ctx context.Context) <-chan Event {
 	c := make(chan Event, buffer)
 	h.mu.Lock()

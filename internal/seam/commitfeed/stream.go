@@ -12,10 +12,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Pattern is the filter in front of FromStream, as an EventBridge pattern. It passes every commit:
-// a row has a committed key then, and no owner. Claims, which have one, and rows without a commit
-// cost nothing. A pattern cannot compare the row before with the row after, so most admissions pass
-// too, and FromStream drops them: about one for each commit.
+// Pattern is the EventBridge pattern that filters the stream before FromStream. It passes every
+// commit: then a row has a committed key and no owner. It drops claims, which have an owner, and
+// rows without a commit. A pattern cannot compare the row before with the row after. So it also
+// passes most admissions, about one for each commit, and FromStream drops these.
 const Pattern = `{"eventName":["INSERT","MODIFY"],"dynamodb":{"NewImage":{"committed":{"B":[{"exists":true}]},` +
 	`"owner":{"S":[{"exists":false}]}}}}`
 
@@ -30,17 +30,18 @@ type record struct {
 	} `json:"dynamodb"`
 }
 
-// streamValue is an attribute: order keys are binary, names strings, times and counts numbers.
+// streamValue is an attribute. Order keys are binary, names are strings, times and counts are
+// numbers.
 type streamValue struct {
-	B []byte  `json:"B"`
-	S *string `json:"S"`
-	N *string `json:"N"`
+	B  []byte   `json:"B"`
+	BS [][]byte `json:"BS"`
+	S  *string  `json:"S"`
+	N  *string  `json:"N"`
 }
 
-// FromStream tells what the records of a table's stream say: as many events as there were commits,
-// in their order. A record that cannot be read is passed over, and the error names it: to try it
-// again would hold up what comes after it. The events are nil where the batch is not a list of
-// records.
+// FromStream returns one event for each commit in the records of a table's stream, in their order.
+// It skips a record that it cannot read, and the error names the record. A retry would only delay
+// the records after it. The events are nil if the batch is not a list of records.
 func FromStream(batch []byte) ([]Event, error) {
 	var records []record
 	if err := json.Unmarshal(batch, &records); err != nil || records == nil {
@@ -67,7 +68,7 @@ func (r *record) event() (Event, bool, error) {
 		return Event{}, false, errors.New("it has no key `doc`: the stream is not of lull's table")
 	}
 	if strings.HasPrefix(*doc, "!") {
-		return Event{}, false, nil // a dead letter, or another item that is not a document's
+		return Event{}, false, nil // a dead letter, or another item that is not a document's row
 	}
 	before, err := row(*doc, r.Data.Old)
 	if err != nil {
@@ -81,8 +82,8 @@ func (r *record) event() (Event, bool, error) {
 	return e, ok, nil
 }
 
-// row is the row of an image. What is not a row's attribute is passed over: a newer schema may have
-// others.
+// row converts an image to a row. It skips attributes that a row does not have, because a newer
+// schema may have more.
 func row(doc string, image map[string]streamValue) (shard.Row, error) {
 	r := shard.Row{Doc: shard.DocID(doc)}
 	for _, a := range shard.Attrs() {
@@ -92,6 +93,8 @@ func row(doc string, image map[string]streamValue) (shard.Row, error) {
 		}
 		value := shard.Value{Kind: shard.KindBinary, Text: string(v.B)}
 		switch {
+		case v.BS != nil:
+			value = shard.KeySetValue(v.BS)
 		case v.S != nil:
 			value = shard.Value{Kind: shard.KindString, Text: *v.S}
 		case v.N != nil:

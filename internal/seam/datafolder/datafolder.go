@@ -1,4 +1,4 @@
-// Package datafolder says whose a data folder is, by a marker file in it.
+// Package datafolder marks the folders that lull may use, with a marker file in each.
 //
 // It promises that lull uses a folder only if it is missing, empty or marked as its own. Lull
 // changes nothing in any other folder.
@@ -15,29 +15,29 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/lullhq/lull/internal/local/wholefile"
+	"github.com/lullhq/lull/internal/seam/wholefile"
 )
 
 // MarkerName is the marker file. It is written first, and changes only by [Marker.Keep].
 const MarkerName = "lull.json"
 
-// Marker is what the file says.
+// Marker is the content of the marker file.
 type Marker struct {
 	Holds  string `json:"holds"`
 	Schema int    `json:"schema"`
-	// Addresses of the sinks by name, where the folder knows what is in other places: rows that
-	// speak of another sink would make everything there look old.
+	// Sinks are the sinks' addresses by name, if the folder has rows for sinks elsewhere. Rows of
+	// another sink would make every event for this sink look old.
 	Sinks map[string]string `json:"sinks,omitempty"`
-	// First is the first sink of each collection, under "" of all where none is named: it has the
-	// rows that are named after the collection alone, and another one would take them for its own.
+	// First is the first sink of each collection; the key "" is for collections that are not named.
+	// The rows of the first sink have no sink in their names, so another first sink would use them
+	// as its own.
 	First map[string]string `json:"first,omitempty"`
 }
 
-// ForeignError says that a folder holds something else than what was expected. Nothing in it was
-// touched.
+// ForeignError says that a folder has an unexpected content. Nothing in it was changed.
 type ForeignError struct {
 	Dir    string
-	Reason string // what was found
+	Reason string // what the folder has, as a predicate
 }
 
 func (e *ForeignError) Error() string {
@@ -105,7 +105,7 @@ func (ours Marker) check(dir string, text []byte) error {
 	return nil
 }
 
-// Keep adds to the marker of a folder that was claimed what it does not say yet.
+// Keep adds the sinks and first sinks of ours to the marker of a claimed folder.
 func (ours Marker) Keep(dir string) error {
 	path := filepath.Join(dir, MarkerName)
 	text, err := os.ReadFile(path)
@@ -121,8 +121,7 @@ func (ours Marker) Keep(dir string) error {
 	return wholefile.Write(path, 0o644, func(f *os.File) error { return json.NewEncoder(f).Encode(m) })
 }
 
-// write fails where the file exists already: of two that start in one empty folder only one gets
-// it.
+// write fails if the file exists: if two processes start in one empty folder, only one gets it.
 func (ours Marker) write(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, MarkerName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {

@@ -1,11 +1,11 @@
 package deadletter
 
 // Advice says what a reason means and what to do about it, for people. The commands, the console
-// and the runbook show the same.
+// and the runbook show the same advice.
 type Advice struct{ Why, Fix string }
 
-// Advice is the advice of a reason. An unknown reason, as a newer version of lull may have, has
-// some too.
+// Advice returns the advice for a reason. An unknown reason, for example of a newer version of
+// lull, has advice too.
 func (r Reason) Advice() Advice {
 	if a, ok := advice[r]; ok {
 		return a

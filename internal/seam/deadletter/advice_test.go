@@ -9,7 +9,7 @@ import (
 
 func TestTheRunbookHasTheAdviceOfEveryReason(t *testing.T) {
 	t.Parallel()
-	const page = "../../docs/runbook/dead-letters.md"
+	const page = "../../../docs/runbook/dead-letters.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Copy is a message to send again: the same body and attributes, and in AttrFirstSent when the
-// first of its copies was sent. Without that mark a copy would pass for new. Where SQS's limits
-// leave no room for it (ten attributes, 1 MiB), the error is queue.ErrTooLarge, and the upstream
-// has to publish again. The delay is rounded up to whole seconds.
+// Copy returns a message to send again, with the same body and attributes. AttrFirstSent holds when
+// the first of the copies was sent: without it a copy would look new. If SQS's limits (ten
+// attributes, 1 MiB) leave no space for it, the error is queue.ErrTooLarge. Then the upstream has
+// to publish again. The delay is rounded up to whole seconds.
 func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, delay time.Duration) (queue.Outgoing,
 	error,
 ) {
@@ -27,7 +27,7 @@ func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, de
 	return out, nil
 }
 
-// Copy is the dead letter as a message to send again.
+// Copy returns the dead letter as a message to send again.
 func (l Letter) Copy(delay time.Duration) (queue.Outgoing, error) {
 	return Copy(l.Body, l.Attributes, l.FirstSent, delay)
 }

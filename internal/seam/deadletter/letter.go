@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -19,14 +19,14 @@ const (
 	VersionInvalid Reason = "version_invalid"        // missing, negative, not numeric, too long
 	ClassMismatch  Reason = "version_class_mismatch" // the row has versions of another class
 	TooOld         Reason = "too_old_to_judge"       // older than rows are kept
-	DeadDeadline   Reason = "dead_deadline"          // tried for longer than deadDeadline
-	TooFarAhead    Reason = "too_far_ahead"          // notbefore lies beyond what retention allows
+	DeadDeadline   Reason = "dead_deadline"          // tried for deadDeadline without success
+	TooFarAhead    Reason = "too_far_ahead"          // notbefore is later than retention allows
 	RejectedBySink Reason = "rejected"               // the sink refused it for good
 	Refusals       Reason = "refusals"               // the sink refused it maxRefusals times
-	Payload        Reason = "payload"                // the payload by reference cannot be had for good
-	StaleSource    Reason = "stale_source"           // until the dead deadline, fetch showed an older state than the event's
+	Payload        Reason = "payload"                // the payload by reference can never be loaded
+	StaleSource    Reason = "stale_source"           // until the dead deadline, fetch returned only older states
 	ReceiveCount   Reason = "receive_count"          // SQS's redrive policy moved it
-	Panic          Reason = "panic"                  // lull's code panicked on it, several times
+	Panic          Reason = "panic"                  // lull's code panicked on it several times
 	Cancelled      Reason = "cancelled"              // an operator cancelled it
 	EnrichRejected Reason = "enrich_rejected"        // the collection's enricher refused it for good
 )
@@ -34,13 +34,13 @@ const (
 // State of a parked dead letter.
 type State string
 
-// A dead letter stays until its version is committed or an operator drops it.
+// A dead letter is stored until its version is committed or an operator drops it.
 const (
 	Parked   State = "parked"
 	Redriven State = "redriven"
 )
 
-// Letter is a dead letter: the message byte for byte and the facts.
+// Letter is a dead letter: the unchanged message and the facts.
 type Letter struct {
 	Facts
 	Body       string
@@ -49,8 +49,8 @@ type Letter struct {
 
 // Facts describe a dead letter. No field holds document content.
 type Facts struct {
-	ID         string         // idempotency: of document and order key, the message's hash where there is none
-	Reason     Reason         // why it died, the last time
+	ID         string         // from document and order key; the message's hash if it has no order key
+	Reason     Reason         // why it became a dead letter, the last time
 	Detail     string         // class, status, field name; at most 200 bytes
 	Doc        shard.DocID    // empty for an undecodable message
 	Key        shard.OrderKey // empty for an undecodable message
@@ -59,16 +59,16 @@ type Facts struct {
 	Lane       string
 	MessageID  string    // of the message that became the dead letter
 	Hash       string    // of the message (see Hash); empty for a dead letter that an earlier version stored
-	FirstSent  time.Time // of the first message of which it may be a copy
+	FirstSent  time.Time // of the first message of which this one may be a copy
 	Sent       time.Time
 	Refusals   int64
-	FirstError string // what the row knew before: a row keeps one error
-	LastError  string // of the refusal that it died of
+	FirstError string // the error that the row had before: a row keeps only one
+	LastError  string // of the refusal because of which it became a dead letter
 	Died       time.Time
 	State      State
 	RedrivenAt time.Time
-	Redrives   int // by operators and by itself
-	Auto       int // bounded automatic ones among them
+	Redrives   int // by operators and automatic
+	Auto       int // the automatic ones, whose number is bounded
 }
 
 // Filter selects dead letters. Zero fields select everything.
@@ -76,7 +76,7 @@ type Filter struct {
 	Reason     Reason
 	Collection shard.Collection
 	Doc        shard.DocID // of one row
-	Document   shard.DocID // without a sink: of its rows of all sinks
+	Document   shard.DocID // a document without a sink: the rows of all its sinks
 	After      time.Time
 	Before     time.Time
 	State      State
@@ -93,37 +93,39 @@ func (f Filter) Matches(l Facts) bool {
 		(f.State == "" || f.State == l.State)
 }
 
-// Parking says what became of a dead letter that was stored.
+// Parking is the result of storing a dead letter.
 type Parking string
 
-// What Park answers.
+// The results of Park.
 const (
-	Fresh Parking = "fresh" // it was not there
-	Again Parking = "again" // its message was there
-	Other Parking = "other" // another message was there under its ID, and stays
+	Fresh Parking = "fresh" // there was no dead letter with this ID
+	Again Parking = "again" // this message was stored already
+	Other Parking = "other" // another message was stored under this ID, and stays
 )
 
-// Store keeps dead letters: messages in S3, facts in the table. Dead letters of one message, by its
-// hash, share it; it goes with the last of them. A Store is safe for concurrent use.
+// Store keeps dead letters: messages in S3, facts in the table. Dead letters with the same message,
+// by its hash, share its object, which is deleted with the last of them. A Store is safe for
+// concurrent use.
 type Store interface {
-	// Park stores the dead letter. Storing one with a known ID again sets it back to parked and
-	// keeps its redrive counts. A message that is stored is never replaced by another one: the dead
-	// letter then keeps the facts of its message, and takes those of its death.
+	// Park stores the dead letter. A dead letter with a known ID becomes parked again and keeps its
+	// counts of redrives. Park never replaces a stored message. If another message of the version
+	// is stored, the dead letter keeps the facts of that message, and takes the new reason, errors
+	// and time.
 	Park(ctx context.Context, l Letter) (Parking, error)
 	// Get returns the dead letter, or false.
 	Get(ctx context.Context, id string) (Letter, bool, error)
-	// Message returns the facts of the dead letters that share the message with that hash, by their
-	// position in it. Those that are parked or dropped meanwhile may be missing.
+	// Message returns the facts of the dead letters that share the message with this hash, by their
+	// position in it. A dead letter that is parked or dropped during the call may be missing.
 	Message(ctx context.Context, hash string) ([]Facts, error)
-	// List returns the facts of up to limit dead letters that pass the filter, oldest first. It also
-	// returns the cursor of the next call, empty at the end. It never leaves one out silently.
+	// List returns the facts of up to limit dead letters that pass the filter, oldest first. It
+	// also returns the cursor of the next call, empty at the end. It leaves none out without an
+	// error.
 	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)
 	// Parked counts the dead letters that are parked, or were redriven before forgotten (see
-	// [Facts.Shown]). It stops at atMost or soon after: more says that there may be others.
+	// [Facts.Shown]). It stops at atMost or soon after. more says that there may be others.
 	Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error)
-	// MarkRedriven notes that the dead letter was sent again. The dead letter stays.
+	// MarkRedriven records that the dead letter was sent again. The dead letter stays stored.
 	MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error
-	// Drop deletes the dead letter: after its version was committed, or because an operator said
-	// so.
+	// Drop deletes the dead letter, because its version was committed or an operator said so.
 	Drop(ctx context.Context, id string) error
 }

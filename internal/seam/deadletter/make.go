@@ -12,15 +12,16 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// MaxDetail is the longest Facts.Detail, in bytes.
+// MaxDetail is the greatest length of Facts.Detail, in bytes.
 const MaxDetail = 200
 
-// ID names a dead letter: by document and order key, so that a version is parked once however often
-// it dies; by the hash of its message where it has no order key. IDs are 32 hexadecimal digits.
+// ID returns the id of a dead letter: 32 hexadecimal digits. It comes from document and order key,
+// so that a version is parked only once. A dead letter without an order key has the hash of its
+// message.
 func ID(doc shard.DocID, key shard.OrderKey, hash string) string {
 	if doc == "" || key == "" {
 		return hash
@@ -28,17 +29,19 @@ func ID(doc shard.DocID, key shard.OrderKey, hash string) string {
 	return digest("version", string(doc), string(key))
 }
 
-// Astray names the dead letter of a version that came to the queue of a sink which is not its own.
+// Astray returns the id of a dead letter whose version came to the queue of another sink than its
+// own.
 func Astray(sink string, doc shard.DocID, key shard.OrderKey) string {
 	return digest("astray", sink, string(doc), string(key))
 }
 
-// OfSink names the dead letter of a message without an order key, in a sink that is not the default
+// OfSink returns the id of a dead letter without an order key, for a sink that is not the default
 // one. A topic sends the message to several sinks, and each has its own dead letter.
 func OfSink(sink, hash string) string { return digest("sink", sink, hash) }
 
-// Hash names a message: by its body, and by its attributes where it has any. lull's own marks do
-// not count, so a copy has its original's hash. A hash has 32 hexadecimal digits.
+// Hash returns the hash of a message in 32 hexadecimal digits. It covers the body, and the
+// attributes if there are any. lull's own attributes do not count, so a copy has the hash of its
+// original.
 func Hash(body string, attrs map[string]queue.Attribute) string {
 	parts := []string{body}
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {
@@ -53,8 +56,8 @@ func Hash(body string, attrs map[string]queue.Attribute) string {
 	return digest("message", parts...)
 }
 
-// digest hashes texts. Each but the last is led by its length: none can pretend to be a piece of
-// another.
+// digest hashes texts. The length of each text except the last is written before it, so that
+// different lists of texts never give the same input.
 func digest(kind string, parts ...string) string {
 	h := sha256.New()
 	write := func(s string) { _, _ = io.WriteString(h, s) }
@@ -68,17 +71,17 @@ func digest(kind string, parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Maker makes the dead letters of one message, which is hashed once at most. It is for one
-// goroutine.
+// Maker makes the dead letters of one message, and hashes it at most once. Only one goroutine may
+// use it.
 type Maker struct {
 	message queue.Message
 	hash    string
 }
 
-// Of makes the dead letters of a message.
+// Of returns the maker for a message.
 func Of(m queue.Message) *Maker { return &Maker{message: m} }
 
-// Hash is the message's hash.
+// Hash returns the message's hash.
 func (k *Maker) Hash() string {
 	if k.hash == "" {
 		k.hash = Hash(k.message.Body, k.message.Attributes)
@@ -93,9 +96,9 @@ func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key sha
 	return Of(m).New(reason, detail, doc, key, index, now)
 }
 
-// New makes the dead letter of one event. doc and key may be empty where the message could not be
-// decoded; index is the event's position in it. The caller adds Sink and Lane, and what it knows of
-// refusals and errors.
+// New makes the dead letter of one event. doc and key may be empty if the message could not be
+// decoded. index is the event's position in the message. The caller adds Sink and Lane, and
+// refusals and errors that it knows.
 func (k *Maker) New(reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
 	now time.Time,
 ) Letter {
@@ -124,17 +127,17 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// Under is the facts of a death with those of another message of the same version: the one that is
-// stored.
+// Under returns f with the facts of the stored message: its hash, id, position, times, sink and
+// lane. stored belongs to another message of the same version.
 func (f Facts) Under(stored Facts) Facts {
 	f.Hash, f.MessageID, f.Event = stored.Hash, stored.MessageID, stored.Event
 	f.FirstSent, f.Sent, f.Sink, f.Lane = stored.FirstSent, stored.Sent, stored.Sink, stored.Lane
 	return f
 }
 
-// SameDeath reports whether the facts are of the death that is stored: the same message died of the
-// same, and is not under way again. When it died is not asked: who could not tell that it is stored
-// says so anew.
+// SameDeath reports whether the stored facts are of the same failure: the same message, the same
+// reason, and not redriven since. It ignores the time, because a caller that does not know whether
+// its first call succeeded repeats it later.
 func (f Facts) SameDeath(stored Facts) bool {
 	stored.Died, stored.RedrivenAt, stored.Redrives, stored.Auto = f.Died, f.RedrivenAt, f.Redrives, f.Auto
 	stored.FirstError = f.FirstError
@@ -142,7 +145,7 @@ func (f Facts) SameDeath(stored Facts) bool {
 	return f == stored
 }
 
-// same is b where both are the same moment.
+// same returns b if both are the same moment, and a otherwise.
 func same(a, b time.Time) time.Time {
 	if a.Equal(b) {
 		return b
@@ -155,9 +158,8 @@ func ByPosition(a, b Facts) int {
 	return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.ID, b.ID))
 }
 
-// Transient reports whether a dead letter with this reason may well succeed when it is tried again
-// without anybody fixing anything: what it met was a state of the sink, of the source or of lull,
-// not of the message.
+// Transient reports whether a dead letter with this reason may succeed later without any fix. Then
+// the cause was a state of the sink, of the source or of lull, and not the message.
 func (r Reason) Transient() bool {
 	switch r {
 	case Refusals, ReceiveCount, DeadDeadline, StaleSource:
@@ -166,15 +168,15 @@ func (r Reason) Transient() bool {
 	return false
 }
 
-// Begins reports whether an error in a row says that this is why its version is not written.
+// Begins reports whether an error in a row begins with this reason: then the row's version is not
+// written because of it.
 func (r Reason) Begins(lastError string) bool { return strings.HasPrefix(lastError, string(r)+": ") }
 
 // Known reports whether r is one of the reasons.
 func (r Reason) Known() bool { return slices.Contains(reasons, r) }
 
-// Shown is the state as people see it: a dead letter may have been redriven longer than the
-// dead-letter queue's retention ago and still be here. It was neither committed nor parked again,
-// so it counts as parked.
+// Shown returns the state that people see. A redriven dead letter whose redrive is older than the
+// retention of the dead-letter queue counts as parked: it was neither committed nor parked again.
 func (f Facts) Shown(now time.Time, retention time.Duration) State {
 	if f.State == Redriven && !now.Before(f.RedrivenAt.Add(retention)) {
 		return Parked
@@ -189,7 +191,7 @@ var reasons = []Reason{
 	ReceiveCount, Panic, Cancelled, EnrichRejected,
 }
 
-// Reasons names every reason, for messages.
+// Reasons lists all reasons in one text, for messages.
 func Reasons() string {
 	words := make([]string, len(reasons))
 	for i, r := range reasons {

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func TestDeadLetterIsNamedByVersionOrByBody(t *testing.T) {
@@ -51,7 +51,7 @@ func source(name string) map[string]queue.Attribute {
 	return map[string]queue.Attribute{queue.AttrSource: queue.Text(name)}
 }
 
-// A message of many faulty events is hashed once.
+// A message with many faulty events is hashed only once.
 func TestAMakerHashesItsMessageOnce(t *testing.T) { //nolint:paralleltest // it counts allocations
 	m := queue.Message{ID: "m", Body: strings.Repeat("x", queue.MaxBytes/2), Attributes: source("s3")}
 	maker := Of(m)
@@ -100,7 +100,7 @@ func TestCopyCarriesWhenItsFirstWasSent(t *testing.T) {
 	if out.Delay != 2*time.Second {
 		t.Errorf("delay %s, want 2s: whole seconds, never earlier", out.Delay)
 	}
-	// A copy of the copy, sent later, still counts from the first.
+	// A later copy of the copy still has the time of the first message.
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: sent.Add(time.Hour)}
 	if got := m.FirstSent(); !got.Equal(sent) {
 		t.Errorf("first sent %s, want %s", got, sent)

@@ -1,28 +1,38 @@
 package deadletter
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// AttrLetter is the attribute that holds the facts of a dead letter on its way to the dead-letter
-// queue. The name is lull's own: what a producer puts there is not a dead letter and is not kept.
-// It never changes: the queue may hold dead letters of older code for fourteen days.
-const AttrLetter = "lull-letter"
+// AttrLetter is [queue.AttrLetter].
+const AttrLetter = queue.AttrLetter
 
-// SchemaVersion is the newest form of AttrLetter that this code understands.
-const SchemaVersion = 1
+// AttrBody is the attribute that holds the packed body of a dead letter which is too large
+// otherwise. Bytes of an attribute take no more room than they are, while the body takes text.
+const AttrBody = "lull-body"
 
-// maxVisible is how many of the original attributes a dead letter shows as such: SQS takes ten, two
-// are ours.
-const maxVisible = queue.MaxAttributes - 2
+// SchemaVersion is the newest form of AttrLetter that this code understands. Only a dead letter
+// with AttrBody has it. dlq of a build that knows schema 1 leaves that one in its queue. But SQS's
+// own redrive gives it to receive, which reads its body as an event in such a build.
+const (
+	SchemaVersion = 2
+	schemaText    = 1
+)
+
+// maxVisible is how many of the original attributes a dead letter shows as such: SQS takes ten, and
+// three may be ours.
+const maxVisible = queue.MaxAttributes - 3
 
 // Errors of Read.
 var (
@@ -67,12 +77,12 @@ type wireAttribute struct {
 
 // Message packs the dead letter for the dead-letter queue. Body and attributes are the original
 // ones; attributes for which SQS has no room travel inside AttrLetter, and a body that leaves no
-// room for the facts is packed, which AttrLetter notes. What does not fit even so is
-// queue.ErrTooLarge: the message then stays in its own queue, and SQS moves it by its receive
+// room for the facts is packed, which AttrLetter notes. Only a message of a megabyte of bytes that
+// cannot be packed is queue.ErrTooLarge: it stays in its own queue, and SQS moves it by its receive
 // count.
 func (l Letter) Message() (queue.Outgoing, error) {
 	w := wire{
-		Schema: SchemaVersion, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane,
+		Schema: schemaText, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane,
 		Message:   l.MessageID,
 		FirstSent: shard.MicrosOf(l.FirstSent), Sent: shard.MicrosOf(l.Sent), Died: shard.MicrosOf(l.Died),
 		Refusals: l.Refusals, First: cut(l.FirstError), Last: cut(l.LastError),
@@ -89,38 +99,50 @@ func (l Letter) Message() (queue.Outgoing, error) {
 	}
 	visible, hidden := split(l.Attributes)
 	w.Attributes = hidden
-	out, err := w.message(l, visible)
-	if err == nil && queue.Bytes(out.Body, out.Attributes) > queue.MaxBytes {
-		w.Encoding = encodingGzip
-		out, err = w.message(l, visible)
+	n := 0
+	var packed []byte
+	for _, w.Encoding = range []string{"", encodingGzip, encodingBytes} {
+		var err error
+		switch w.Encoding {
+		case encodingGzip:
+			packed, err = pack(l.Body)
+		case encodingBytes:
+			w.Schema = SchemaVersion
+		}
+		if err != nil {
+			return queue.Outgoing{}, fmt.Errorf("pack the body of a dead letter: %w", err)
+		}
+		out, err := w.message(l, visible, packed)
+		if err != nil {
+			return queue.Outgoing{}, err
+		}
+		if n = queue.Bytes(out.Body, out.Attributes); n <= queue.MaxBytes {
+			return out, nil
+		}
 	}
-	if err != nil {
-		return queue.Outgoing{}, err
-	}
-	if n := queue.Bytes(out.Body, out.Attributes); n > queue.MaxBytes {
-		return queue.Outgoing{}, fmt.Errorf("dead letter of %d bytes: %w", n, queue.ErrTooLarge)
-	}
-	return out, nil
+	return queue.Outgoing{}, fmt.Errorf("dead letter of %d bytes: %w", n, queue.ErrTooLarge)
 }
 
-func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgoing, error) {
+func (w wire) message(l Letter, visible map[string]queue.Attribute, packed []byte) (queue.Outgoing, error) {
 	facts, err := json.Marshal(w)
 	if err != nil {
 		return queue.Outgoing{}, fmt.Errorf("write the facts of a dead letter: %w", err)
 	}
 	out := queue.Outgoing{Body: l.Body, Attributes: queue.With(visible, AttrLetter, queue.Text(ascii(facts)))}
 	out.Attributes[queue.AttrFirstSent] = queue.FirstSent(l.FirstSent)
-	if w.Encoding == encodingGzip {
-		if out.Body, err = pack(l.Body); err != nil {
-			return queue.Outgoing{}, fmt.Errorf("pack the body of a dead letter: %w", err)
-		}
+	switch w.Encoding {
+	case encodingGzip:
+		out.Body = base64.StdEncoding.EncodeToString(packed)
+	case encodingBytes:
+		out.Body = "packed, see " + AttrBody
+		out.Attributes[AttrBody] = queue.Attribute{Type: "Binary", Binary: packed}
 	}
 	return out, nil
 }
 
 // split parts the original attributes into those that stay attributes and those that travel inside.
-// The smallest go inside, where bytes cost a third more. lull-first-sent is always inside: on the
-// outside stands the dead letter's own.
+// The smallest go inside, where bytes cost a third more. lull-first-sent and lull-body are always
+// inside: on the outside stand the dead letter's own.
 func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute, hidden map[string]wireAttribute) {
 	visible = make(map[string]queue.Attribute, len(attrs))
 	var names []string
@@ -133,7 +155,7 @@ func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute
 	for name, a := range attrs {
 		switch name {
 		case AttrLetter: // left over from an earlier death, or forged
-		case queue.AttrFirstSent:
+		case queue.AttrFirstSent, AttrBody:
 			inside(name, a)
 		default:
 			visible[name] = a
@@ -182,22 +204,27 @@ func Read(m queue.Message) (Letter, error) {
 // Inside is the message in what says that it is a dead letter. Who does not believe the facts
 // judges it by what it carries. SQS's own redrive brings dead letters to the queues of events.
 // There a row that is marked dead does not mean that this one is stored. says is the reason that it
-// gives, or [RejectedBySink] where its facts cannot be read; empty for any other message.
-func Inside(m queue.Message) (inside queue.Message, says Reason) {
+// gives, or [RejectedBySink] where its facts cannot be read; empty for any other message. ErrSchema
+// says that its facts are of a newer lull. If lull sent it, leave it where it is: its body may be
+// anywhere.
+func Inside(m queue.Message) (inside queue.Message, says Reason, err error) {
 	if _, ok := m.Attributes[AttrLetter]; !ok {
-		return m, ""
+		return m, "", nil
 	}
 	sent := m
 	sent.MovedFrom = "" // that SQS moved it since does not change what it is
-	l, err := Read(sent)
-	if err != nil {
-		return m, RejectedBySink
+	l, broken := Read(sent)
+	if errors.Is(broken, ErrSchema) {
+		return m, RejectedBySink, ErrSchema
+	}
+	if broken != nil {
+		return m, RejectedBySink, nil //nolint:nilerr // its facts are not believed, and what it carries is judged
 	}
 	first, marked := m.Attributes[queue.AttrFirstSent]
 	if m.Body, m.Attributes = l.Body, l.Attributes; marked { // on the outside stands the earlier one of the two
 		m.Attributes = queue.With(m.Attributes, queue.AttrFirstSent, first)
 	}
-	return m, l.Reason
+	return m, l.Reason, nil
 }
 
 func (w wire) letter(m queue.Message) (Letter, error) {
@@ -228,14 +255,18 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 	switch w.Encoding {
 	case "":
 	case encodingGzip:
-		if l.Body, err = unpack(m.Body); err != nil {
-			return Letter{}, fmt.Errorf("unpack the body of a dead letter: %w", err)
-		}
+		l.Body, err = unpack(base64.NewDecoder(base64.StdEncoding, strings.NewReader(m.Body)))
+	case encodingBytes:
+		l.Body, err = unpack(bytes.NewReader(m.Attributes[AttrBody].Binary))
 	default:
 		return Letter{}, fmt.Errorf("unpack the body of a dead letter: encoding %q is unknown", cut(w.Encoding))
 	}
+	if err != nil {
+		return Letter{}, fmt.Errorf("unpack the body of a dead letter: %w", err)
+	}
 	for name, a := range m.Attributes {
-		if name != AttrLetter && name != queue.AttrFirstSent {
+		ours := name == AttrLetter || name == queue.AttrFirstSent || name == AttrBody && w.Encoding == encodingBytes
+		if !ours {
 			l.put(name, a)
 		}
 	}

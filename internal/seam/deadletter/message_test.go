@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -32,7 +33,7 @@ func key(t testing.TB, version string) shard.OrderKey {
 	return k
 }
 
-// received is the outgoing message as the dead-letter queue delivers it.
+// received returns the outgoing message as the dead-letter queue delivers it.
 func received(o queue.Outgoing) queue.Message {
 	return queue.Message{
 		ID: "dlq-1", Receipt: "r", Body: o.Body, Attributes: maps.Clone(o.Attributes), Sent: died,
@@ -48,7 +49,7 @@ func attributes(n int) map[string]queue.Attribute {
 	return m
 }
 
-// noise does not get smaller.
+// noise returns bytes that cannot be compressed.
 func noise(n int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, n)
@@ -85,6 +86,11 @@ func TestDeadLetterArrivesByteForByte(t *testing.T) {
 		{"an id that is not a text", "b", nil, "content#\xff\xfe", false},
 		{"nothing decoded", "not JSON", attributes(2), "", false},
 		{"1 MiB", strings.Repeat("x", queue.MaxBytes), nil, "content#1", true},
+		{"1 MiB that hardly shrinks", noise(queue.MaxBytes), nil, "content#1", true},
+		{"1 MiB that hardly shrinks, with attributes", noise(queue.MaxBytes - 400), attributes(10), "content#1", true},
+		{"1 MiB with an attribute of our name", noise(queue.MaxBytes - 100), map[string]queue.Attribute{
+			AttrBody: queue.Text("the sender's"),
+		}, "content#1", true},
 		{"1 MiB with attributes", strings.Repeat("y", queue.MaxBytes-400), attributes(10), "content#1", true},
 	}
 	for _, tt := range tests {
@@ -131,9 +137,25 @@ func TestDeadLetterArrivesByteForByte(t *testing.T) {
 
 func TestDeadLetterTooLargeForSQSIsRefusedNotCut(t *testing.T) {
 	t.Parallel()
-	m := queue.Message{Body: noise(queue.MaxBytes), Sent: sent}
+	filler := make([]byte, queue.MaxBytes-100)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(filler)
+	m := queue.Message{Body: "b", Attributes: map[string]queue.Attribute{"x": {Type: "Binary", Binary: filler}}, Sent: sent}
 	if _, err := New(m, Contract, "", "content#1", key(t, "1"), 0, died).Message(); !errors.Is(err, queue.ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
+	}
+}
+
+// Older code would take such a dead letter for a broken one, and lose its facts.
+func TestOnlyADeadLetterWithItsBodyInAnAttributeIsOfTheNewSchema(t *testing.T) {
+	t.Parallel()
+	for body, schema := range map[string]string{
+		"b": `"schema":1`, strings.Repeat("x", queue.MaxBytes): `"schema":1`, noise(queue.MaxBytes): `"schema":2`,
+	} {
+		m := queue.Message{Body: body, Sent: sent}
+		out, err := New(m, Contract, "", "content#1", key(t, "1"), 0, died).Message()
+		if err != nil || !strings.Contains(out.Attributes[AttrLetter].String, schema) {
+			t.Errorf("%d bytes: %s, %v, want %s", len(body), out.Attributes[AttrLetter].String, err, schema)
+		}
 	}
 }
 
@@ -172,7 +194,7 @@ func TestReadSaysWhatIsNotADeadLetter(t *testing.T) {
 	}{
 		{"no attribute", queue.Message{Body: "b"}, ErrNoLetter},
 		{"moved by SQS, with an attribute that pretends", moved, ErrNoLetter},
-		{"newer schema with other types", with(`{"schema":2,"reason":{"word":"rejected"}}`), ErrSchema},
+		{"newer schema with other types", with(`{"schema":3,"reason":{"word":"rejected"}}`), ErrSchema},
 		{"no JSON", with(`rejected`), broken},
 		{"no schema", with(`{"reason":"rejected"}`), broken},
 		{"unknown reason", with(`{"schema":1,"reason":"whatever"}`), broken},
@@ -203,7 +225,7 @@ func TestUnpackRefusesWhatNoMessageCouldHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unpack(bomb); err == nil {
+	if _, err := unpack(bytes.NewReader(bomb)); err == nil {
 		t.Error("got no error, want one")
 	}
 }
@@ -216,7 +238,7 @@ func FuzzLetter(f *testing.F) {
 		12)
 	f.Fuzz(func(t *testing.T, body, doc string, k []byte, name, typ, text string, binary []byte, detail string, n int) {
 		if name == "" || strings.ToValidUTF8(name+typ, "") != name+typ {
-			return // SQS takes ASCII here
+			return // SQS accepts only ASCII here
 		}
 		m := queue.Message{ID: "m", Body: body, Sent: sent, Attributes: map[string]queue.Attribute{}}
 		for i := range n & 15 {
@@ -254,8 +276,8 @@ func FuzzLetter(f *testing.F) {
 	})
 }
 
-// FuzzRead gives anything as facts: an error or a dead letter, never a panic, and what was read can
-// be packed again.
+// FuzzRead reads any bytes as facts. The result is an error or a dead letter, never a panic. A dead
+// letter that was read can be packed again.
 func FuzzRead(f *testing.F) {
 	f.Add("b",
 		`{"schema":1,"reason":"rejected","key":"e010,i011,-,00000000000000000,0102030000000000","attributes":{"a":{"type":"String","string":"eA=="}}}`)

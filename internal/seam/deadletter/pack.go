@@ -3,36 +3,38 @@ package deadletter
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf16"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// encodingGzip is the body as base64 of gzip, because SQS takes text only.
-const encodingGzip = "gzip+base64"
+// How the body of a dead letter is packed.
+const (
+	encodingGzip  = "gzip+base64" // in the body, which takes text only
+	encodingBytes = "gzip"        // in AttrBody
+)
 
-func pack(body string) (string, error) {
+func pack(body string) ([]byte, error) {
 	var zipped bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	_, err = io.WriteString(zip, body)
 	if err = errors.Join(err, zip.Close()); err != nil {
-		return "", err
+		return nil, err
 	}
-	return base64.StdEncoding.EncodeToString(zipped.Bytes()), nil
+	return zipped.Bytes(), nil
 }
 
 // unpack reads what pack wrote. A body that would be larger than any message is refused: it is not
 // one of ours.
-func unpack(text string) (string, error) {
-	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+func unpack(packed io.Reader) (string, error) {
+	zip, err := gzip.NewReader(packed)
 	if err != nil {
 		return "", err
 	}

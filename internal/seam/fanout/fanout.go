@@ -1,8 +1,8 @@
-// Package fanout runs the parts of one invocation beside each other, bounded.
+// Package fanout runs the parts of one invocation at the same time, with a limit.
 //
-// It is the seam to goroutines, as package clock is the seam to time: a use case never says go by
-// itself. So the simulator can run the parts as coroutines, one at a time and in an order that a
-// seed decides. Nothing else is gained or lost: the zero Runner starts goroutines.
+// lull's functions start no goroutines themselves; they call this package. So the simulator can run
+// the parts as coroutines, one at a time, in an order that a seed decides. The zero Runner starts
+// goroutines.
 package fanout
 
 import (
@@ -15,17 +15,19 @@ import (
 	"sync/atomic"
 )
 
-// Runner calls f(0) to f(n-1), at most limit of them at once, in no order that f may rely on, and
-// returns when all have. nil is the zero Runner. A Runner is safe for concurrent use.
+// Runner calls f(0) to f(n-1), at most limit of them at once, and returns when all have returned. f
+// must not rely on any order. A nil Runner starts goroutines, see [Runner.Each]. A Runner is safe
+// for concurrent use.
 type Runner func(limit, n int, f func(i int))
 
-// Panic is a panic of a part, as an error. Its text holds nothing of a document.
+// Panic is a panic of a part, as an error. Its text holds no content of a document.
 type Panic struct {
-	Value any    // what the part panicked with: it may hold a document's content
-	Stack []byte // where it did: the stack of whoever recovers it does not show that
+	Value any    // the value of the panic: it may hold a document's content
+	Stack []byte // the stack of the part: the stack of the goroutine that recovers does not show it
 }
 
-// Error is the class of the value. Only the runtime's own texts are sure to hold no content.
+// Error returns the class of the value. Only texts of the Go runtime are certain to hold no
+// content.
 func (p *Panic) Error() string {
 	var own runtime.Error
 	if err, ok := p.Value.(error); ok && errors.As(err, &own) {
@@ -34,8 +36,8 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("panic: %T", p.Value)
 }
 
-// Catch calls f and returns what it panicked with, nil for nothing. It keeps a panic where it
-// belongs: to one message, one document or one request.
+// Catch calls f and returns its panic, or nil. So a panic fails only one message, one document or
+// one request.
 func Catch(f func()) (p *Panic) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -49,10 +51,12 @@ func Catch(f func()) (p *Panic) {
 	return nil
 }
 
-// Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is.
+// Each calls f(0) to f(n-1) and returns when all have returned. A single part runs on the caller's
+// goroutine.
 //
-// A panic of a part ends its goroutine. Each panics with a *[Panic], the first, once all goroutines
-// have ended, so that its caller can recover. Parts that were not begun may then be left out.
+// A panic of a part ends its goroutine. When all goroutines have ended, Each panics with the first
+// one as a *[Panic], so that its caller can recover. Parts that had not started may be skipped
+// then.
 func (r Runner) Each(limit, n int, f func(i int)) {
 	switch {
 	case r != nil:
@@ -62,8 +66,8 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 		f(0)
 		return
 	}
-	// As many goroutines as the limit, not as parts: a stack that has grown to a client's depth
-	// once serves the parts that follow.
+	// Start as many goroutines as the limit, not as parts. A client's deep calls make a stack grow,
+	// and the next parts use the grown stack.
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	var panicked atomic.Pointer[Panic]
@@ -85,15 +89,15 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	}
 }
 
-// Map is Each over items: what f makes of each of them, in their order.
+// Map calls f for each item, as Each does, and returns the results in the order of the items.
 func Map[T, R any](r Runner, limit int, items []T, f func(T) R) []R {
 	out := make([]R, len(items))
 	r.Each(limit, len(items), func(i int) { out[i] = f(items[i]) })
 	return out
 }
 
-// Try is Each for parts that may fail: all of them run, and the error is that of the first in order
-// that failed.
+// Try is Each for parts that may fail. All parts run. Try returns the error of the failed part with
+// the lowest number.
 func (r Runner) Try(limit, n int, f func(i int) error) error {
 	errs := make([]error, n)
 	r.Each(limit, n, func(i int) { errs[i] = f(i) })

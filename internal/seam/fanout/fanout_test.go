@@ -22,7 +22,7 @@ func TestEachRunsEveryPartOnceAndNeverMoreThanTheLimitAtATime(t *testing.T) {
 			var now, most atomic.Int32
 			Runner(nil).Each(limit, n, func(i int) {
 				most.Store(max(most.Load(), now.Add(1)))
-				time.Sleep(time.Millisecond) // all that are let in are in
+				time.Sleep(time.Millisecond) // as many parts run as the limit allows
 				now.Add(-1)
 				ran[i].Add(1)
 			})
@@ -68,8 +68,9 @@ func TestTryRunsAllAndReturnsTheFirstErrorInOrder(t *testing.T) {
 	}
 }
 
-// recover does not reach other goroutines: without this, one message that panics ends the process
-// and fails its whole batch. The stack must show the part: it is what the log has of the bug.
+// recover does not work across goroutines. Without Each's own recover, a panic on one message would
+// end the process and fail the whole batch. The stack must show the part, because the log shows
+// only that.
 func TestAPanicOfAPartReachesWhoeverCalled(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 20} {

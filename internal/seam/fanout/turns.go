@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ByTurns orders items by turns: each owner has its first item before any has its second. The items
-// of one owner keep their order.
+// ByTurns orders items so that owners take turns: each owner has its first item before any has its
+// second. The items of one owner keep their order.
 func ByTurns[T any, Owner comparable](items []T, owner func(T) Owner) {
 	type turn struct {
 		item T

@@ -11,28 +11,29 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// An encoded manifest is
+// An encoded manifest consists of:
 //
 //	"LULL"          4 bytes
-//	schema          uvarint; a newer one is read no further
+//	schema          uvarint; the rest of a newer schema is not read
 //	checksum        4 bytes, CRC-32C of the rest, little endian
 //	the rest        one S2 block
 //
-// and the block unpacked is the fields in the order of the types. Numbers are varints, texts are
-// length and bytes, lists are count and items, and attributes are sorted by name. Nothing is a text
-// inside a text: bodies go in and out as they are.
+// The unpacked block holds the fields in the order of the types. Numbers are varints. Texts are
+// their length and their bytes. Lists are their length and their items. Attributes are sorted by
+// name. Bodies are stored without escaping.
 const magic = "LULL"
 
-// MaxManifestBytes bounds a manifest unpacked. A batch has at most 6 MB of payload, receipts and
-// attributes among them; the rest is room for the entries of messages with many small events.
+// MaxManifestBytes bounds an unpacked manifest. A batch has at most 6 MB of payload, including
+// receipt handles and attributes. The remaining space is for the entries of messages with many
+// small events.
 const MaxManifestBytes = 32 << 20
 
-// The fewest bytes that a record, an attribute and an entry take: a count beyond what fits is
-// refused before memory is asked for.
+// The fewest bytes that a record, an attribute and an entry take. A count that cannot fit into the
+// remaining bytes is refused before memory is allocated.
 const (
 	minRecord    = 9
 	minAttribute = 4
@@ -73,8 +74,8 @@ func Encode(m *Manifest) ([]byte, error) {
 	return out[:len(head)+4+len(block)], nil
 }
 
-// Decode unpacks a manifest. It returns [ErrSchema] for one of a newer schema and another error for
-// bytes that Encode did not write.
+// Decode unpacks a manifest. It returns [ErrSchema] for a newer schema, and another error for bytes
+// that Encode did not write.
 func Decode(b []byte) (*Manifest, error) {
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("decode manifest: no manifest of ours")
@@ -104,7 +105,7 @@ func Decode(b []byte) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode manifest: %w", err)
 	}
-	r := reader{s: string(plain)} // one copy, of which every text of the manifest is a part
+	r := reader{s: string(plain)} // one copy; every text of the manifest is a part of it
 	m := r.manifest()
 	if r.bad || r.s != "" {
 		return nil, fmt.Errorf("decode manifest: malformed")
@@ -121,7 +122,7 @@ func (w *writer) count(n int)    { w.uint(uint64(n)) }
 func (w *writer) text(s string)  { w.count(len(s)); w.b = append(w.b, s...) }
 func (w *writer) bytes(b []byte) { w.count(len(b)); w.b = append(w.b, b...) }
 
-// time keeps nanoseconds; 0 is the zero time, which has no nanoseconds since 1970.
+// time writes nanoseconds. 0 is the zero time, which has no nanoseconds since 1970.
 func (w *writer) time(t time.Time) {
 	if t.IsZero() {
 		w.uint(0)
@@ -148,7 +149,7 @@ func (w *writer) manifest(m *Manifest) {
 	}
 }
 
-// message returns names, which it uses to sort in, for the next one.
+// message returns names, a buffer for sorting, so that the next call can use it again.
 func (w *writer) message(m *queue.Message, names []string) []string {
 	w.text(m.ID)
 	w.text(m.Receipt)
@@ -180,8 +181,8 @@ func (w *writer) entry(e *Entry) {
 	w.int(int64(e.Admitted))
 }
 
-// reader takes fields off the front of s. After a malformed one bad stays set and everything reads
-// as zero.
+// reader takes fields from the front of s. After a malformed field, bad stays set and every field
+// reads as zero.
 type reader struct {
 	s   string
 	bad bool
@@ -250,7 +251,7 @@ func (r *reader) time() time.Time {
 	}
 	t := time.Unix(r.int(), int64(n-1)).UTC()
 	if t.IsZero() {
-		r.fail() // Encode writes it shorter
+		r.fail() // Encode writes the zero time in a shorter form
 	}
 	return t
 }
@@ -260,7 +261,7 @@ func (r *reader) manifest() *Manifest {
 	if n := r.count(minRecord); n > 0 {
 		m.Records = make([]Record, n)
 	}
-	var entries []Entry // cut into the records' lists: one allocation for many
+	var entries []Entry // the records' lists share it: one allocation for many lists
 	for i := range m.Records {
 		rec := &m.Records[i]
 		r.message(&rec.Message)

@@ -17,15 +17,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-// sample is a manifest that uses every field, with what is awkward: no body, binary, no attributes,
-// several events.
+// sample returns a manifest that uses every field. It includes hard cases: an empty body, a binary
+// attribute, no attributes, and several events.
 func sample() *flight.Manifest {
 	at := time.Date(2026, 5, 4, 10, 0, 0, 123_456_789, time.UTC)
 	return &flight.Manifest{
@@ -180,7 +180,7 @@ func TestTheEncodingOfSchema1NeverChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A flight that an older build wrote must be read; what is written may pack better one day.
+	// Flights that an older build wrote must stay readable. How bytes are packed may change.
 	got, err := flight.Decode(stored)
 	if err != nil {
 		t.Fatalf("decode the golden file: %v", err)
@@ -262,7 +262,7 @@ func BenchmarkCodec(b *testing.B) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		id := fmt.Sprintf("%016x%016x", dice.Uint64(), dice.Uint64())
-		receipt := make([]byte, 300) // SQS's receipts look like 400 characters of noise
+		receipt := make([]byte, 300) // SQS's receipt handles look like 400 random characters
 		for i := range receipt {
 			receipt[i] = byte(dice.Uint32())
 		}

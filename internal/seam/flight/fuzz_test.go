@@ -8,11 +8,11 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// FuzzDecode feeds the decoder any bytes, as they are and as the content of a block whose checksum
-// is right.
+// FuzzDecode gives the decoder any bytes: as a whole manifest, and as a block with the right
+// checksum.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []*flight.Manifest{sample(), {}} {
 		b, err := flight.Encode(m)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// MaxStateBytes is how large the state of an execution may be, as its input and between its turns:
-// a quota of Step Functions.
+// MaxStateBytes is the greatest size of an execution's state, as input and between turns. It is a
+// quota of Step Functions.
 const MaxStateBytes = 256 << 10
 
-// Input is the state as Step Functions takes it, or why Step Functions refuses it.
+// Input returns the state as JSON, or an error if it is larger than Step Functions accepts.
 func (s State) Input() ([]byte, error) {
 	b, err := json.Marshal(s)
 	if err != nil {

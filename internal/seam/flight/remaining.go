@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Remaining is a set of entries by their number in the manifest: a bitmap, base64 in JSON. The
-// 10,000 messages of the largest batch take 1.7 KB. Six megabytes of messages never hold so many
-// events that a state comes near its 256 KB. The zero Remaining is empty.
+// Remaining is a set of entries by their number in the manifest: a bitmap, in base64 in JSON. The
+// largest batch has 10,000 messages and takes 1.7 KB. Six megabytes of messages cannot hold enough
+// events to fill the 256 KB of a state. The zero Remaining is empty.
 type Remaining struct{ bits []byte }
 
 // AllRemaining is the set 0 to n-1.
@@ -25,14 +25,14 @@ func AllRemaining(n int) Remaining {
 // Has reports whether entry i remains.
 func (r Remaining) Has(i int) bool { return i/8 < len(r.bits) && r.bits[i/8]&(1<<(i%8)) != 0 }
 
-// Drop takes entry i out. It changes the receiver's bits: use Clone first to keep a copy.
+// Drop removes entry i. It changes the receiver's bits: use Clone first to keep a copy.
 func (r Remaining) Drop(i int) {
 	if i/8 < len(r.bits) {
 		r.bits[i/8] &^= 1 << (i % 8)
 	}
 }
 
-// Put takes entry i in. It changes the receiver's bits: use Clone first to keep a copy.
+// Put adds entry i. It changes the receiver's bits: use Clone first to keep a copy.
 func (r *Remaining) Put(i int) {
 	if more := i/8 + 1 - len(r.bits); more > 0 {
 		r.bits = append(r.bits, make([]byte, more)...)
@@ -40,15 +40,15 @@ func (r *Remaining) Put(i int) {
 	r.bits[i/8] |= 1 << (i % 8)
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (r Remaining) Clone() Remaining { return Remaining{slices.Clone(r.bits)} }
 
-// Empty reports whether nothing remains.
+// Empty reports whether no entry remains.
 func (r Remaining) Empty() bool {
 	return len(bytes.TrimLeft(r.bits, "\x00")) == 0
 }
 
-// Count is how many entries remain.
+// Count returns how many entries remain.
 func (r Remaining) Count() int {
 	n := 0
 	for _, b := range r.bits {

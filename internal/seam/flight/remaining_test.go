@@ -9,7 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 func TestLeftIsASetOfNumbers(t *testing.T) {
@@ -25,7 +25,7 @@ func TestLeftIsASetOfNumbers(t *testing.T) {
 			left.Drop(i)
 			delete(twin, i)
 		}
-		for range 2 { // as it is, and after a trip through JSON
+		for range 2 { // directly, and after encoding to JSON and back
 			for i := range 420 {
 				if left.Has(i) != twin[i] {
 					t.Fatalf("has %d: %v, want %v", i, left.Has(i), twin[i])

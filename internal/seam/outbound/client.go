@@ -1,7 +1,6 @@
-package payload
+package outbound
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,27 +8,24 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"syscall"
 	"time"
-
-	"github.com/lullhq/lull/source"
 )
 
 const (
-	// dialTimeout bounds connecting.
-	dialTimeout = 2 * time.Second
-	// maxIdle is how many connections to a host are kept for the next requests.
+	// DialTimeout bounds connecting.
+	DialTimeout = 2 * time.Second
+	// maxIdle is how many idle connections to a host are kept.
 	maxIdle = 32
 	// maxHeader bounds the headers of an answer, in bytes.
 	maxHeader = 64 << 10
 )
 
-// ErrForbidden says that an address may not be connected to.
+// ErrForbidden says that lull may not connect to an address.
 var ErrForbidden = errors.New("address is not public")
 
-// Client returns a client for hosts that senders or settings name. It follows no redirect. Its
-// transport is [Transport].
+// Client returns a client for hosts that senders or settings name. It follows no redirects, and
+// uses [Transport].
 func Client(allowed func(netip.Addr) bool) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -37,10 +33,11 @@ func Client(allowed func(netip.Addr) bool) *http.Client {
 	}
 }
 
-// Transport uses no proxy. Every address is judged when it is connected to, after its name was
-// resolved: so a name cannot lead elsewhere later. What allowed refuses is [ErrForbidden].
+// Transport uses no proxy. It checks every address when it connects, after the name was resolved,
+// so that a name cannot lead to another place later. If allowed refuses the address, the error is
+// [ErrForbidden].
 func Transport(allowed func(netip.Addr) bool) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: DialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || !allowed(to.Addr().Unmap()) {
 			return ErrForbidden
@@ -48,21 +45,21 @@ func Transport(allowed func(netip.Addr) bool) *http.Transport {
 		return nil
 	}}
 	return &http.Transport{
-		// No proxy: it would connect for us, to wherever it likes.
-		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
+		// A proxy would connect for us, to any address.
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: DialTimeout, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
 	}
 }
 
 // Rules say what the answers of a kind of host mean.
 type Rules struct {
-	Unanswered func(error) error          // the error of a request without a whole answer
-	Judge      func(*http.Response) error // nil where the body is what was asked for
-	Most       int64                      // bytes of a body
-	TooLarge   error                      // of a body with more
+	Unanswered func(error) error          // the error of a request without a complete answer
+	Judge      func(*http.Response) error // returns nil if the body is the requested data
+	Most       int64                      // the largest body, in bytes
+	TooLarge   error                      // the error for a larger body
 }
 
-// Ask sends a request as it is, once, and returns the body of the answer.
+// Ask sends a request once, and returns the body of the answer.
 func (r Rules) Ask(client interface {
 	Do(r *http.Request) (*http.Response, error)
 }, req *http.Request,
@@ -78,7 +75,8 @@ func (r Rules) Ask(client interface {
 	if res.ContentLength > r.Most {
 		return nil, r.TooLarge
 	}
-	// The transport unpacks as it reads, so a small answer that unpacks to much costs no more.
+	// The transport decompresses while it reads, so the limit also holds for a small compressed
+	// answer.
 	body, err := io.ReadAll(io.LimitReader(res.Body, r.Most+1))
 	switch {
 	case err != nil:
@@ -94,15 +92,15 @@ type Silence byte
 
 // Why there is no answer.
 const (
-	Broken      Silence = iota // the connection broke, or anything else
-	Forbidden                  // the host's address may not be connected to
+	Broken      Silence = iota // the connection broke, or any other reason
+	Forbidden                  // lull may not connect to the host's address
 	NoAddress                  // the host has none
 	Untrusted                  // its certificate is not trusted
 	Unreachable                // it cannot be connected to
 	TooLate                    // the time was over
 )
 
-// WhySilent judges the error of a request without an answer.
+// WhySilent finds the reason in the error of a request without an answer.
 func WhySilent(err error) Silence {
 	var dns *net.DNSError
 	var dial *net.OpError
@@ -122,38 +120,12 @@ func WhySilent(err error) Silence {
 	return Broken
 }
 
-// Connect opens a connection to the host that documents are fetched from, as Fetch does, and closes
-// it. It sends no request: a source would log one for a document that is not there, and its
-// operators would search for it.
-func Connect(ctx context.Context, f source.Fetch) error {
-	u, err := url.Parse(f.URL)
-	if err != nil {
-		return invalidFetch("its address is not one")
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
-	defer cancel()
-	port := "443"
-	if u.Scheme == "http" {
-		port = "80"
-	}
-	conn, err := Transport(Reachable(f.Private())).DialContext(ctx, "tcp",
-		net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
-	if err != nil {
-		return unanswered(err)
-	}
-	defer func() { _ = conn.Close() }() // nothing was said on it
-	if u.Scheme == "http" {
-		return nil
-	}
-	with := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
-	if err := tls.Client(conn, with).HandshakeContext(ctx); err != nil {
-		return unanswered(err)
-	}
-	return nil
-}
-
-// Reachable is which addresses a host of the settings may have: public ones, and private ones and
-// this machine where the settings name it.
+// Reachable returns which addresses a host in the settings may have: public ones. If the settings
+// name the host as private, also private addresses and this machine. A cloud's own address is never
+// allowed.
 func Reachable(private bool) func(netip.Addr) bool {
-	return func(a netip.Addr) bool { return Public(a) || private && (a.IsPrivate() || a.IsLoopback()) }
+	return func(a netip.Addr) bool {
+		a = a.Unmap().WithZone("")
+		return Public(a) || private && (a.IsPrivate() && !ofPlatform(a) || a.IsLoopback())
+	}
 }

@@ -8,33 +8,35 @@ import (
 	"time"
 )
 
-// AttrLine is set on every message that lull makes of a line of an object: the line's number, the
-// offset of its first byte, when the object was written in microseconds since 1970, and the object.
+// AttrLine is set on every message that lull makes from one line of an object. It holds the line's
+// number, the offset of its first byte, and the object. It also holds when the object was written,
+// in microseconds since 1970.
 const AttrLine = "lull-line"
 
-// AttrPart is set on a message about an object of many documents that goes on where an earlier one
-// ended: how many parts were read before it.
+// AttrPart is set on a message that continues reading an object of many documents. It holds how
+// many parts were read before.
 const AttrPart = "lull-part"
 
-// Line says which line of which object a message is.
+// Line identifies the line of an object from which a message was made.
 type Line struct {
-	Number  int64 // from 1
+	Number  int64 // counts from 1
 	Offset  int64 // of its first byte in the text
 	Written time.Time
 	Object  string // s3://bucket/key, the key URL-encoded
 }
 
-// ObjectURL is how lull writes the place of an object: without characters that a queue refuses.
+// ObjectURL returns the URL that lull writes for an object. It has no characters that a queue
+// refuses.
 func ObjectURL(bucket, key string) string {
 	return "s3://" + bucket + "/" + strings.ReplaceAll(url.PathEscape(key), "%2F", "/")
 }
 
-// Text is the value of AttrLine.
+// Text returns the value of AttrLine.
 func (l Line) Text() string {
 	return fmt.Sprintf("%d %d %d %s", l.Number, l.Offset, l.Written.UnixMicro(), l.Object)
 }
 
-// LineOf reads AttrLine. It is false where there is none, or one that lull did not write.
+// LineOf parses AttrLine. It returns false if there is none, or if lull did not write it.
 func LineOf(attrs map[string]Attribute) (Line, bool) {
 	a, ok := attrs[AttrLine]
 	if !ok {
@@ -55,7 +57,7 @@ func LineOf(attrs map[string]Attribute) (Line, bool) {
 	return Line{n[0], n[1], time.UnixMicro(n[2]).UTC(), fields[3]}, n[0] > 0
 }
 
-// PartOf reads AttrPart, 0 where there is none.
+// PartOf parses AttrPart. It returns 0 if there is none.
 func PartOf(attrs map[string]Attribute) int {
 	n, _ := parseNumber(attrs[AttrPart].String)
 	return int(n)

@@ -1,6 +1,6 @@
-// Package queue is the seam to SQS standard queues, in SQS's own terms. A standard queue may
-// deliver a message twice, late or out of order, and lull must bear it: the row is the referee, not
-// the queue.
+// Package queue is the interface to SQS standard queues, in SQS's own terms. A standard queue may
+// deliver a message twice, late or out of order. lull accepts this: the row decides which version
+// is new, not the queue.
 package queue
 
 import (
@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Message is a message as received. Body and attributes are never changed by lull: a dead letter
-// holds them byte for byte.
+// Message is a received message. lull never changes body and attributes: a dead letter holds them
+// byte for byte.
 type Message struct {
 	ID            string
-	Receipt       string // receipt handle: new at each receive, no fence
+	Receipt       string // receipt handle: new at each receive; it does not exclude another receiver
 	Body          string
 	Attributes    map[string]Attribute
 	Sent          time.Time // SentTimestamp, milliseconds
 	FirstReceived time.Time // ApproximateFirstReceiveTimestamp
 	ReceiveCount  int       // ApproximateReceiveCount: 1 at the first receive
-	Group         string    // MessageGroupId: a tenant, empty for none; known in the batch, not kept in manifests
-	MovedFrom     string    // DeadLetterQueueSourceArn: set where SQS's redrive policy moved it
-	Sender        string    // SenderId, which no sender can choose: of a role "AROA...:session"
+	Group         string    // MessageGroupId: a tenant, empty for none; manifests do not keep it
+	MovedFrom     string    // DeadLetterQueueSourceArn: set if SQS's redrive policy moved the message
+	Sender        string    // SenderId, which SQS sets and no sender can choose: for a role "AROA...:session"
 }
 
-// Oldest is when the oldest of the messages was sent, zero where there are none.
+// Oldest returns when the oldest of the messages was sent. It is zero if there are none.
 func Oldest(msgs []Message) (sent time.Time) {
 	for i := range msgs {
 		if at := msgs[i].Sent; sent.IsZero() || at.Before(sent) {
@@ -35,8 +35,8 @@ func Oldest(msgs []Message) (sent time.Time) {
 	return sent
 }
 
-// Received is when the last of the messages was received for the first time, by SQS's clock; zero
-// where none says so.
+// Received returns when the last of the messages was received for the first time, by SQS's clock.
+// It is zero if no message says so.
 func Received(msgs []Message) (at time.Time) {
 	for i := range msgs {
 		if msgs[i].FirstReceived.After(at) {
@@ -46,15 +46,15 @@ func Received(msgs []Message) (at time.Time) {
 	return at
 }
 
-// Attribute is a message attribute: String or Binary according to Type ("String", "Number",
-// "Binary", or with a suffix).
+// Attribute is a message attribute. Type ("String", "Number", "Binary", or one of these with a
+// suffix) says whether String or Binary has the value.
 type Attribute struct {
 	Type   string `json:"type"`
 	String string `json:"string,omitempty"`
 	Binary []byte `json:"binary,omitempty"`
 }
 
-// Text is a String attribute.
+// Text returns a String attribute.
 func Text(s string) Attribute { return Attribute{Type: "String", String: s} }
 
 // Outgoing is a message to send.
@@ -64,40 +64,39 @@ type Outgoing struct {
 	Delay      time.Duration // whole seconds, at most 900
 }
 
-// AttrFirstSent is set on every copy that lull sends: the SentTimestamp of the first message,
-// milliseconds since 1970. It is honoured only where it is earlier than the message's own: it can
-// make a message older, never newer.
+// AttrFirstSent is set on every copy that lull sends: the SentTimestamp of the first message, in
+// milliseconds since 1970. It counts only if it is earlier than the message's own. So a sender can
+// make a message older with it, never newer.
 const AttrFirstSent = "lull-first-sent"
 
 // AttrTrace is the W3C trace context of a message: the traceparent of the span that sent it. Copies
-// keep it. Only tracing reads it.
+// have it too. Only tracing reads it.
 const AttrTrace = "traceparent"
 
-// AttrSource chooses the source that decodes a message, by its name in the configuration.
+// AttrSource names the source, as in the configuration, that decodes a message.
 const AttrSource = "lull-source"
 
-// AttrEvent says which event of its message a copy is for, by its position. The name is lull's own:
-// a sender that sets it has its other events skipped.
+// AttrEvent holds the position of the event that a copy is for. Only lull may set it.
 const AttrEvent = "lull-event"
 
-// OnlyEvent is the position in AttrEvent, of a message of n events. Without one, or with one that
-// the message does not have, it is false.
+// OnlyEvent returns the position in AttrEvent, for a message of n events. It returns false if there
+// is no position, or if the message has no such event.
 func OnlyEvent(attrs map[string]Attribute, n int) (int, bool) {
 	i, ok := parseNumber(attrs[AttrEvent].String)
 	return int(i), ok && i < int64(n)
 }
 
-// AttrGroup names the message group, a tenant, in which lull sends a message: SQS's MessageGroupId,
-// by which a standard queue is fair to groups that send little. Being an attribute it stays with
-// every copy. What an upstream sets as MessageGroupId alone is heeded by SQS when it delivers the
-// message, and is not on copies.
+// AttrGroup names the message group (a tenant) in which lull sends a message. SQS calls it
+// MessageGroupId. With it, a standard queue does not let a busy group delay the others. As an
+// attribute, it stays on every copy. If an upstream sets only MessageGroupId, SQS uses it for the
+// first delivery, and copies do not have it.
 const AttrGroup = "lull-group"
 
-// maxGroup is the length of the longest MessageGroupId.
+// maxGroup is the greatest length of a MessageGroupId.
 const maxGroup = 128
 
-// Group is the message group that attributes name, empty where they name none or one that SQS does
-// not take: a message is never lost for its group.
+// Group returns the message group that attributes name. It is empty if they name none, or one that
+// SQS refuses: a wrong group must not lose the message.
 func Group(attrs map[string]Attribute) string {
 	if g := attrs[AttrGroup].String; ValidGroup(g) {
 		return g
@@ -105,8 +104,8 @@ func Group(attrs map[string]Attribute) string {
 	return ""
 }
 
-// ValidGroup reports whether SQS takes a MessageGroupId: 1 to 128 letters, digits or punctuation
-// marks of ASCII.
+// ValidGroup reports whether SQS accepts a MessageGroupId: 1 to 128 printable characters of ASCII,
+// without spaces.
 func ValidGroup(g string) bool {
 	for i := range len(g) {
 		if g[i] <= ' ' || g[i] > '~' {
@@ -116,25 +115,25 @@ func ValidGroup(g string) bool {
 	return g != "" && len(g) <= maxGroup
 }
 
-// Queue sends, holds and deletes. Implementations split calls into batches of ten, read per-entry
-// failures inside a successful answer, and are safe for concurrent use. Each method returns nil
-// where everything went well, otherwise a slice as long as its input with an error, or nil, for
-// each entry.
+// Queue sends, holds and deletes messages. Implementations split calls into batches of ten, read
+// the errors of entries inside a successful answer, and are safe for concurrent use. Each method
+// returns nil if every entry succeeded. Otherwise it returns a slice as long as its input, with an
+// error or nil for each entry.
 type Queue interface {
 	Send(ctx context.Context, out []Outgoing) []error
 
-	// Hold makes messages invisible for d from now; zero makes them visible at once
-	// (ChangeMessageVisibility). ErrGone fails its entry alone: the handle is stale, or the message
+	// Hold makes messages invisible for d from now. Zero makes them visible at once
+	// (ChangeMessageVisibility). An entry fails with ErrGone if its handle is stale, or its message
 	// is deleted or no longer in flight.
 	Hold(ctx context.Context, receipts []string, d time.Duration) []error
 
-	// Delete deletes. Duplicate handles enter a batch once. A handle that is gone counts as
+	// Delete deletes messages. Equal handles are sent once. A handle that is gone counts as
 	// deleted: its message is done, or was delivered again.
 	Delete(ctx context.Context, receipts []string) []error
 }
 
-// FirstSent is when the first message of which this may be a copy was sent: the age guard counts
-// from it.
+// FirstSent returns when the first message was sent of which this one may be a copy. The age of a
+// message counts from it.
 func (m Message) FirstSent() time.Time {
 	if a, ok := m.Attributes[AttrFirstSent]; ok {
 		if ms, ok := parseNumber(a.String); ok {
@@ -146,12 +145,12 @@ func (m Message) FirstSent() time.Time {
 	return m.Sent
 }
 
-// FirstSent is the value of AttrFirstSent: milliseconds since 1970.
+// FirstSent returns the value of AttrFirstSent: milliseconds since 1970.
 func FirstSent(t time.Time) Attribute {
 	return Text(strconv.FormatInt(max(t.UnixMilli(), 0), 10))
 }
 
-// With is a copy of attributes, which may be nil, with one more or another one under its name.
+// With returns a copy of attributes in which name has this value. attrs may be nil.
 func With(attrs map[string]Attribute, name string, value Attribute) map[string]Attribute {
 	with := make(map[string]Attribute, len(attrs)+1)
 	maps.Copy(with, attrs)
@@ -159,17 +158,17 @@ func With(attrs map[string]Attribute, name string, value Attribute) map[string]A
 	return with
 }
 
-// parseNumber reads up to 16 digits: what lull writes, a sender may write too.
+// parseNumber parses up to 16 digits. The value may come from any sender.
 func parseNumber(s string) (int64, bool) {
-	if s == "" || len(s) > 16 { // most messages have none: an error would be made for each
+	if s == "" || len(s) > 16 { // most messages have none, and this avoids making an error for each
 		return 0, false
 	}
 	n, err := strconv.ParseUint(s, 10, 63)
 	return int64(n), err == nil
 }
 
-// WholeSeconds rounds up: SQS counts delays and visibility in seconds, and nothing may come back
-// before its time.
+// WholeSeconds rounds up. SQS counts delays and visibility in seconds, and no message may become
+// visible too early.
 func WholeSeconds(d time.Duration) time.Duration {
 	if rest := d % time.Second; rest > 0 {
 		d += time.Second - rest

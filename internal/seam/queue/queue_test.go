@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -83,7 +83,7 @@ func TestBytesCountsWhatSQSCounts(t *testing.T) {
 func TestWholeSecondsRoundsUp(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]time.Duration{
-		-1500 * time.Millisecond: -1500 * time.Millisecond, // past is past
+		-1500 * time.Millisecond: -1500 * time.Millisecond, // a time in the past stays
 		0:                        0,
 		1:                        time.Second,
 		time.Second - 1:          time.Second,

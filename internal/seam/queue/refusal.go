@@ -10,24 +10,24 @@ import (
 // Limits of SQS.
 const (
 	MaxDelay      = 15 * time.Minute
-	MaxHold       = 12 * time.Hour // visibility ends this long after the receive, whatever is asked
+	MaxHold       = 12 * time.Hour // counts from the receive: a message cannot be held for longer
 	MaxBytes      = 1 << 20        // body and attributes together
-	MaxAttributes = 10             // of a message
-	MaxEntries    = 10             // of a batch call
+	MaxAttributes = 10             // of one message
+	MaxEntries    = 10             // of one batch call
 )
 
-// ErrGone says that a receipt handle does not name a message in flight any more.
+// ErrGone says that a receipt handle does not belong to a message in flight any more.
 var ErrGone = errors.New("receipt handle is not in flight")
 
-// ErrTooLarge says that a message exceeds what the queue takes; sending it again cannot succeed.
+// ErrTooLarge says that a message is larger than the queue accepts. Sending it again cannot
+// succeed.
 var ErrTooLarge = errors.New("message is too large")
 
-// ErrContent says that the queue refuses a message for what it holds; sending it again cannot
-// succeed.
+// ErrContent says that the queue refuses the content of a message. Sending it again cannot succeed.
 var ErrContent = errors.New("the queue does not take what the message holds")
 
-// Refusal says why SQS does not take a message; nil where it does. Every store of this seam asks
-// it, so that all of them refuse the same. A message of more than [MaxBytes] is [ErrTooLarge].
+// Refusal returns why SQS does not accept a message, or nil. Every implementation of Queue calls
+// it, so that all refuse the same messages. The error for more than [MaxBytes] is [ErrTooLarge].
 // Source: the quotas of SendMessage in the SQS developer guide.
 func (o Outgoing) Refusal() error {
 	switch n := Bytes(o.Body, o.Attributes); {
@@ -44,8 +44,8 @@ func (o Outgoing) Refusal() error {
 	return nil
 }
 
-// HoldRefusal says why SQS does not hold a message for d from now; nil where it does. since is how
-// long ago the message was received, 0 where the caller cannot know.
+// HoldRefusal returns why SQS does not hold a message for d from now, or nil. since is how long ago
+// the message was received, 0 if the caller does not know.
 func HoldRefusal(d, since time.Duration) error {
 	if d < 0 || since+d > MaxHold {
 		return fmt.Errorf("hold for %s, %s after the receive: want 0 or more, and at most %s together", d, since, MaxHold)
@@ -53,7 +53,7 @@ func HoldRefusal(d, since time.Duration) error {
 	return nil
 }
 
-// Bytes is the size that SQS counts: body, attribute names, types and values.
+// Bytes returns the size that SQS counts: body, attribute names, types and values.
 func Bytes(body string, attrs map[string]Attribute) int {
 	n := len(body)
 	for name, a := range attrs {
@@ -62,7 +62,7 @@ func Bytes(body string, attrs map[string]Attribute) int {
 	return n
 }
 
-// ErrorAt is the error of entry i of a Queue method's answer.
+// ErrorAt returns the error of entry i in the answer of a Queue method.
 func ErrorAt(errs []error, i int) error {
 	if errs == nil {
 		return nil
@@ -70,8 +70,8 @@ func ErrorAt(errs []error, i int) error {
 	return errs[i]
 }
 
-// Failed is what went wrong in a Queue method's answer, nil where nothing did. A handle that is
-// gone is expected: its message was deleted, or delivered again.
+// Failed joins the errors in the answer of a Queue method, or returns nil. It leaves out ErrGone,
+// which is expected: the message was deleted, or delivered again.
 func Failed(errs []error) error {
 	var failed []error
 	for _, err := range errs {
@@ -82,8 +82,7 @@ func Failed(errs []error) error {
 	return errors.Join(failed...)
 }
 
-// Answer is a Queue method's answer, of one error or nil for each entry: nil where every entry
-// went well.
+// Answer returns errs as the answer of a Queue method: nil if every entry succeeded.
 func Answer(errs []error) []error {
 	if errors.Join(errs...) == nil {
 		return nil
@@ -91,11 +90,11 @@ func Answer(errs []error) []error {
 	return errs
 }
 
-// FailAll is a Queue method's answer where n entries fail for one reason.
+// FailAll returns the answer of a Queue method if n entries fail for one reason.
 func FailAll(n int, err error) []error { return Answer(slices.Repeat([]error{err}, n)) }
 
-// Kept is the answer of a function for the messages that its queue must keep: their ids, each once.
-// It is never nil, because a list without ids acknowledges the whole batch.
+// Kept returns a function's answer: the ids of the messages that its queue must keep, each once. An
+// empty list acknowledges the whole batch. Kept never returns nil, so the answer always has a list.
 func Kept(ids []string) []string {
 	kept := make([]string, 0, len(ids))
 	seen := make(map[string]bool, len(ids))

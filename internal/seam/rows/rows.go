@@ -1,17 +1,17 @@
-// Package rows asks the table on behalf of the use cases: every call with the one layer of
-// retries, and PARK until the row says what became of it. It decides nothing: package shard does.
+// Package rows reads and writes the table for lull's functions. It retries every call, and repeats
+// PARK until the row shows the result. It makes no decisions: package shard does.
 package rows
 
 import (
 	"context"
 	"crypto/rand"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// NewToken is a fresh token of a lease: 128 random bits.
+// NewToken returns a new token for a lease: 128 random bits.
 func NewToken() shard.Token { return shard.Token(rand.Text()) }
 
 // Table is the table with retries. It keeps the promises of [shard.Store].
@@ -36,8 +36,8 @@ func (t Table) One(ctx context.Context, doc shard.DocID, c shard.Consistency) (s
 	return rows[0], nil
 }
 
-// Of reads the rows of documents by their names, each once. The empty name, of what nobody could
-// decode, has the zero row.
+// Of reads the rows of documents, each once, and returns them by document. The empty document of an
+// undecodable message gets the zero row.
 func (t Table) Of(ctx context.Context, docs []shard.DocID, c shard.Consistency) (map[shard.DocID]shard.Row, error) {
 	rows := make(map[shard.DocID]shard.Row, len(docs))
 	var named []shard.DocID
@@ -57,14 +57,14 @@ func (t Table) Of(ctx context.Context, docs []shard.DocID, c shard.Consistency) 
 	return rows, err
 }
 
-// Write is [shard.Store.Write] with retries. All tries of a write carry the same token. So the
-// first of two that were applied refuses the second, and the row shows it.
+// Write is [shard.Store.Write] with retries. All tries carry the same token. So if an earlier try
+// was applied, the row refuses the next one and shows the token.
 func (t Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return backoff.Get(ctx, t.Clock, func() (shard.Row, error) { return t.Store.Write(ctx, w) })
 }
 
-// Ensure is Write, but takes a refusal by a row for which so holds for success: only the answer to
-// an earlier try was lost. It returns that row.
+// Ensure is Write, except that a refusal by a row for which so is true counts as success. Then an
+// earlier try was applied and only its answer was lost. Ensure returns that row.
 func (t Table) Ensure(ctx context.Context, w shard.Write, so func(shard.Row) bool) (shard.Row, error) {
 	old, err := t.Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok && so(refused.Row) {
@@ -76,9 +76,9 @@ func (t Table) Ensure(ctx context.Context, w shard.Write, so func(shard.Row) boo
 // parkTries bounds how often PARK is tried on a row that keeps changing.
 const parkTries = 4
 
-// Park marks the row of a version whose dead letter is stored, in the form that the newest image
-// asks for. It returns what the row makes of it and the row's newest image. refused is told of
-// every refused write. After an error it is unknown whether the row has the mark.
+// Park marks the row of a version whose dead letter is stored. The newest image decides the form of
+// the write. Park returns what the row says about the version, and the row's newest image. It calls
+// refused for every refused write. After an error it is unknown whether the row has the mark.
 func (t Table) Park(ctx context.Context, doc shard.DocID, k shard.OrderKey, expires int64, image shard.Row,
 	refused func(shard.Transition),
 ) (shard.Mark, shard.Row, error) {

@@ -3,11 +3,11 @@ package rows_test
 import (
 	"testing"
 
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Two leases with one token would each take the other's work for their own.
+// With one token for two leases, each owner would believe that the other's work is its own.
 func TestTokensAreFresh(t *testing.T) {
 	t.Parallel()
 	seen := map[shard.Token]bool{}

@@ -4,25 +4,26 @@ import (
 	"context"
 	"hash/fnv"
 
-	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 const (
-	// sampleSegments cut the table so finely that one segment is about a page of a large one. Fewer
-	// are tried where the segments have too few rows.
+	// sampleSegments is the number of segments to start with. In a large table, one segment is then
+	// about a page. If segments have too few rows, Sample divides their number by sampleFewer.
 	sampleSegments = 1 << 12
 	sampleFewer    = 8
 	samplePage     = 200
 )
 
-// Sample names up to n documents whose rows are wanted, from random parts of the table: the seed is
-// random. It reads at most so many pages for each size of the parts, so it may find fewer.
+// Sample returns up to n documents whose rows are wanted, from parts of the table that the seed
+// chooses; callers pass a random seed. It reads at most this many pages for each number of
+// segments, so it may find fewer documents.
 func (t Table) Sample(ctx context.Context, from shard.Scanner, seed string, n, pages int,
 	wanted func(shard.Row) bool,
 ) (docs []shard.DocID, err error) {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(seed)) // a hash takes everything
+	_, _ = h.Write([]byte(seed)) // a hash accepts every write
 	for segments := sampleSegments; ; segments /= sampleFewer {
 		docs = docs[:0]
 		cursor := ""

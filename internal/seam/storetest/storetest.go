@@ -1,6 +1,6 @@
-// Package storetest is what the conformance suites of the seams share: how a suite runs, and how a
-// list is walked through. It says what callers do at once, and what a context that has ended does
-// to each call.
+// Package storetest holds helpers that the conformance suites of lull's stores share. It runs a
+// suite and reads a list page by page. It starts callers at the same time, and checks calls under a
+// context that has ended.
 package storetest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Run is a suite: its promises by name, checked beside each other, each on an opening of its own,
-// which knows its test.
+// Run runs the checks of a suite in parallel, by name. open returns what one check tests; each
+// check has its own.
 func Run[S any](t *testing.T, open func(t *testing.T) S, promises map[string]func(S)) {
 	t.Helper()
 	for name, check := range promises {
@@ -21,7 +21,7 @@ func Run[S any](t *testing.T, open func(t *testing.T) S, promises map[string]fun
 	}
 }
 
-// OK ends the test where a call failed.
+// OK ends the test if a call failed.
 func OK(t testing.TB, call string, err error) {
 	t.Helper()
 	if err != nil {
@@ -29,8 +29,8 @@ func OK(t testing.TB, call string, err error) {
 	}
 }
 
-// Walk goes through a list page by page and returns what it lists. A page may have fewer items than
-// limit, even none, but never more.
+// Walk reads a list page by page and returns its items. A page may have fewer items than limit,
+// even none, but never more.
 func Walk[T any](t testing.TB, limit int, list func(cursor string, limit int) ([]T, string, error)) []T {
 	t.Helper()
 	var all []T
@@ -47,7 +47,7 @@ func Walk[T any](t testing.TB, limit int, list func(cursor string, limit int) ([
 	}
 }
 
-// AtOnce has n callers begin at the same time, and returns when all of them are done.
+// AtOnce lets n callers start at the same time, and returns when all of them are done.
 func AtOnce(n int, call func(i int)) {
 	var callers sync.WaitGroup
 	begin := make(chan struct{})
@@ -61,7 +61,7 @@ func AtOnce(n int, call func(i int)) {
 	callers.Wait()
 }
 
-// Ended is a context that has ended.
+// Ended returns a context that has ended.
 func Ended(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/local/wholefile"
+	"github.com/lullhq/lull/internal/seam/wholefile"
 )
 
 func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {

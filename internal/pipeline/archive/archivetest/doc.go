@@ -1,3 +1,3 @@
-// Package archivetest is the conformance suite of [archive.Store]. It uses times of its own and
-// looks through the seam only, so it may run beside others against a shared bucket.
+// Package archivetest is the conformance suite of [archive.Store]. It chooses its own times and
+// uses only the interface, so several runs may share a bucket.
 package archivetest

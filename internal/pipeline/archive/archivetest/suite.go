@@ -11,12 +11,12 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/storetest"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/storetest"
 )
 
-// Run is the suite. open makes a store, or another handle on a shared one.
+// Run runs the suite. open opens a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) archive.Store) {
 	t.Helper()
 	storetest.Run(t, func(t *testing.T) run { return run{t, open(t)} }, map[string]func(run){
@@ -35,10 +35,10 @@ type run struct {
 	archive.Store
 }
 
-// hours gives each test of a process hours of its own, in a day of its own.
+// hours gives each test of a process different hours of its random day.
 var hours atomic.Int64
 
-// day is a random day, so that runs share a bucket.
+// day is a random day, so that several runs can share a bucket.
 var day = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, int(ulid.Now()%9000))
 
 func hour() time.Time { return day.Add(time.Duration(hours.Add(1)) * time.Hour) }

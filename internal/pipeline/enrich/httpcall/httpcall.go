@@ -1,8 +1,8 @@
-// Package httpcall asks an enricher over HTTP: one POST, no proxy, no redirect, no retry.
+// Package httpcall calls an enricher over HTTP: one POST, without proxy, redirects or retries.
 //
-// It connects to addresses of the public internet only, unless the settings name the host. An
-// address is judged after the name was resolved, so a name cannot lead elsewhere later. Neither
-// errors nor logs hold the address, a header or a body.
+// It connects only to addresses of the public internet, unless the settings name the host as
+// private. It checks the address after the name was resolved, so that a name cannot lead to another
+// place later. Neither errors nor logs contain the address, a header or a body.
 package httpcall
 
 import (
@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/outbound"
 )
 
 // Caller posts requests to one address. It is safe for concurrent use.
@@ -28,15 +28,15 @@ type Caller struct {
 	client *http.Client
 }
 
-// New returns a caller. header gives the headers of each request by name, nil for none; it should
-// cache. private are the hosts that may have addresses outside the public internet.
+// New returns a caller. header returns the headers of each request, and should cache them; nil for
+// no headers. private are the hosts that may have addresses outside of the public internet.
 func New(address string, private []string, header func(context.Context) (map[string]string, error)) *Caller {
 	host := ""
 	if u, err := url.Parse(address); err == nil {
 		host = strings.ToLower(u.Hostname())
 	}
 	named := slices.ContainsFunc(private, func(p string) bool { return strings.EqualFold(p, host) })
-	return &Caller{url: address, header: header, client: payload.Client(payload.Reachable(named))}
+	return &Caller{url: address, header: header, client: outbound.Client(outbound.Reachable(named))}
 }
 
 // Call posts a request.
@@ -59,12 +59,12 @@ func (c *Caller) Call(ctx context.Context, request []byte) ([]byte, error) {
 	return Do(c.client, req)
 }
 
-// Do sends a request and judges the answer. It is the one place that knows what a status means.
+// Do sends a request and judges the answer. Only Do knows what a status means.
 func Do(client interface {
 	Do(r *http.Request) (*http.Response, error)
 }, req *http.Request,
 ) ([]byte, error) {
-	of := payload.Rules{Unanswered: unsent, Judge: judge, Most: enrich.MaxAnswer, TooLarge: enrich.TooLarge()}
+	of := outbound.Rules{Unanswered: unsent, Judge: judge, Most: enrich.MaxAnswer, TooLarge: enrich.TooLarge()}
 	return of.Ask(client, req)
 }
 
@@ -74,19 +74,19 @@ func unsent(err error) error {
 	if errors.As(err, &failure) {
 		return failure
 	}
-	of := silences[payload.WhySilent(err)]
+	of := silences[outbound.WhySilent(err)]
 	return &of
 }
 
-// silences are the failures of requests without an answer. One that reached nobody would reach
-// nobody with fewer documents.
-var silences = map[payload.Silence]enrich.Failure{
-	payload.Broken:      {Smaller: true, Reason: "the connection broke"},
-	payload.Forbidden:   {Reason: "its host has an address that is not public: name it under allowPrivate"},
-	payload.NoAddress:   {Reason: "its host has no address"},
-	payload.Untrusted:   {Smaller: true, Reason: "the connection broke"},
-	payload.Unreachable: {Reason: "it cannot be connected to"},
-	payload.TooLate:     {Late: true, Reason: "no answer in time"},
+// silences are the failures of requests without an answer. A failed connect has no Smaller, because
+// a request with fewer documents would not reach the service either.
+var silences = map[outbound.Silence]enrich.Failure{
+	outbound.Broken:      {Smaller: true, Reason: "the connection broke"},
+	outbound.Forbidden:   {Reason: "its host has an address that is not public: name it under allowPrivate"},
+	outbound.NoAddress:   {Reason: "its host has no address"},
+	outbound.Untrusted:   {Reason: "its certificate is not trusted"},
+	outbound.Unreachable: {Reason: "it cannot be connected to"},
+	outbound.TooLate:     {Late: true, Reason: "no answer in time"},
 }
 
 func judge(res *http.Response) error {

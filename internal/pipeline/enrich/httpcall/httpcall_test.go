@@ -4,6 +4,8 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,12 +14,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/enrich"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// asked posts to a server that answers with h, which the settings name as private.
+// asked posts to a server that answers with h. The settings name the server as private.
 func asked(t *testing.T, h http.HandlerFunc) (string, *enrich.Failure) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -31,7 +33,7 @@ func asked(t *testing.T, h http.HandlerFunc) (string, *enrich.Failure) {
 	text, err := c.Call(ctx, []byte(`{"documents":[]}`))
 	var f *enrich.Failure
 	if err != nil && !errors.As(err, &f) {
-		f = &enrich.Failure{Reason: "?", Smaller: true} // what enrich.Ask makes of it
+		f = &enrich.Failure{Reason: "?", Smaller: true} // enrich.Ask does the same
 	}
 	if f != nil && strings.Contains(f.Reason, "hunter2") {
 		t.Errorf("%s says a header", f.Reason)
@@ -50,6 +52,23 @@ func TestAnAnswerIsRead(t *testing.T) {
 	})
 	if text != "yes" || f != nil {
 		t.Errorf("got %s, %v", text, f)
+	}
+}
+
+// A request with fewer documents meets the same certificate.
+func TestACertificateThatIsNotTrustedIsNamed(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("it was sent")
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // the server logs the broken handshake
+	s.StartTLS()
+	defer s.Close()
+	c := New(s.URL, []string{"127.0.0.1"}, func(context.Context) (map[string]string, error) { return nil, nil })
+	_, err := c.Call(t.Context(), []byte(`{"documents":[]}`))
+	var f *enrich.Failure
+	if !errors.As(err, &f) || f.Smaller || !strings.Contains(f.Reason, "certificate") {
+		t.Errorf("got %+v, want a failure that names the certificate", err)
 	}
 }
 
@@ -104,7 +123,8 @@ func TestWhatIsNotAnAnswer(t *testing.T) {
 	}
 }
 
-// Nobody but the hosts that the settings name is asked inside a network, whatever a name leads to.
+// A host in a private network is only called if the settings name it, whatever its name resolves
+// to.
 func TestPrivateAddressesAreAskedOnlyWhereNamed(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") }))

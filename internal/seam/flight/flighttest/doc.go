@@ -1,3 +1,3 @@
-// Package flighttest is the conformance suite of [flight.Store]. It uses flights of its own and
-// looks through the seam only, so it may run beside others against a shared bucket.
+// Package flighttest is the conformance suite of [flight.Store]. It uses only the interface, and
+// flights of its own. So it may run at the same time as others against a shared bucket.
 package flighttest

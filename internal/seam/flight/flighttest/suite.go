@@ -13,13 +13,13 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/storetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/storetest"
 )
 
-// Run is the suite. open makes a store, or another handle on a shared one.
+// Run runs the suite. open returns a new store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) flight.Store) {
 	t.Helper()
 	storetest.Run(t, func(t *testing.T) run { return run{t, open(t)} }, map[string]func(run){
@@ -44,7 +44,7 @@ type run struct {
 	flight.Store
 }
 
-// manifest is a flight of its own with n records.
+// manifest returns the manifest of a new flight with n records.
 func manifest(n int) *flight.Manifest {
 	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: flight.ID(ulid.Make().String()), Sink: "search", Lane: flight.Bulk,
@@ -133,7 +133,7 @@ func replaces(r run) {
 	r.expect(m)
 }
 
-// replacedWhileRead is what a repeated Put looks like beside the flight's first turn. Under the
+// replacedWhileRead reads a flight while Put repeats, as the flight's first turn may. Under the
 // race detector it also finds a store that shares its own state with readers.
 func replacedWhileRead(r run) {
 	m := manifest(3)
@@ -159,7 +159,7 @@ func replacedWhileRead(r run) {
 
 func notFound(r run) { r.fails(manifest(0).Flight, flight.ErrNotFound) }
 
-// fails gets a flight that cannot be had.
+// fails checks that Get fails with the wanted error.
 func (r run) fails(id flight.ID, want error) {
 	r.Helper()
 	if _, err := r.Get(r.Context(), id); !errors.Is(err, want) {
@@ -216,7 +216,7 @@ func deletes(r run) {
 	r.put(m)
 	r.checkpoint(m.Flight, 1)
 	r.checkpoint(m.Flight, 2)
-	for range 2 { // what is not there is deleted without an error
+	for range 2 { // the second time the flight does not exist, and Delete succeeds
 		storetest.OK(r, "delete", r.Delete(r.Context(), m.Flight))
 		r.fails(m.Flight, flight.ErrNotFound)
 	}
@@ -228,7 +228,7 @@ func deletes(r run) {
 	}
 }
 
-// all walks through the list and checks its order.
+// all reads the whole list and checks its order.
 func (r run) all(limit int) map[flight.ID]flight.Stored {
 	r.Helper()
 	seen := map[flight.ID]flight.Stored{}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/storetest"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/storetest"
 )
 
 func arrives(r run) {
@@ -57,8 +57,8 @@ func sendsLarge(r run) {
 	r.all(r.sent(want...), want...)
 }
 
-// Refuses sends what SQS takes and what it refuses by one call, and holds for times that SQS
-// refuses. It returns the bodies that the queue has to have taken.
+// Refuses sends valid messages and messages that SQS refuses in one call. It returns the bodies
+// that the queue must have accepted.
 func Refuses(t *testing.T, q queue.Queue) (taken []string) {
 	t.Helper()
 	attrs := func(n int) map[string]queue.Attribute {
@@ -183,7 +183,7 @@ func holdStale(r run) {
 	if len(errs) != 3 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil || !errors.Is(errs[2], queue.ErrGone) {
 		r.Errorf("hold: %v, want ErrGone for the stale one and for what is not a receipt", errs)
 	}
-	r.collect(r.Receive, 1) // visible again: not in flight
+	r.collect(r.Receive, 1) // visible again, so not in flight
 	if errs := r.Queue.Hold(r.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0),
 		queue.ErrGone) {
 		r.Errorf("hold: %v, want ErrGone", errs)

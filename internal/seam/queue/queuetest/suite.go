@@ -8,35 +8,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/storetest"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/storetest"
 )
 
-// Settings are what a test needs of its queue. Zero fields leave it to the backend.
+// Settings are the settings that a test needs of its queue. For zero fields the backend chooses.
 type Settings struct {
 	Visibility      time.Duration // whole seconds
-	MaxReceiveCount int           // not 0: the queue has a dead-letter queue
+	MaxReceiveCount int           // if not 0, the queue has a dead-letter queue
 }
 
-// Receive is ReceiveMessage: up to limit messages, waiting up to wait for the first. It may return
-// fewer than there are.
+// Receive is ReceiveMessage: it returns up to limit messages, and waits up to wait for the first.
+// It may return fewer messages than the queue has.
 type Receive func(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error)
 
 // Backend is an empty queue under test.
 type Backend struct {
 	Queue   queue.Queue
 	Receive Receive
-	Dead    Receive // from the dead-letter queue, where Settings ask for one
-	Moved   string  // MovedFrom of what comes from the dead-letter queue
+	Dead    Receive // from the dead-letter queue, if Settings ask for one
+	Moved   string  // MovedFrom of messages in the dead-letter queue
 }
 
-// Capabilities select what applies.
+// Capabilities select the tests that apply.
 type Capabilities struct {
-	// Bubble runs each test where time is virtual: testing/synctest.Test. Nil runs it in real time.
+	// Bubble runs each test with virtual time: testing/synctest.Test. Nil runs it in real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
-	// StaleIsGone: a receipt of an earlier receive is refused. SQS may honour it or not.
+	// StaleIsGone: a receipt handle of an earlier receive is refused. SQS may accept it or not.
 	StaleIsGone bool
-	// TwelveHours: the limit of a hold is kept. Some emulators do not know it.
+	// TwelveHours: the limit of a hold is enforced. Some emulators do not enforce it.
 	TwelveHours bool
 	// Redrive: messages received too often move to the dead-letter queue.
 	Redrive bool
@@ -45,7 +45,7 @@ type Capabilities struct {
 // Open makes an empty queue for one test.
 type Open func(t *testing.T, s Settings) Backend
 
-// Run is the suite.
+// Run runs the suite.
 func Run(t *testing.T, open Open, c Capabilities) {
 	t.Helper()
 	long, brief := Settings{Visibility: 600 * time.Second}, Settings{Visibility: 2 * time.Second}
@@ -112,14 +112,14 @@ func (r run) send(bodies ...string) {
 	r.granted("send", r.Queue.Send(r.Context(), out))
 }
 
-// sent sends plain messages and receives them, in whatever order.
+// sent sends plain messages and receives them, in any order.
 func (r run) sent(bodies ...string) []queue.Message {
 	r.Helper()
 	r.send(bodies...)
 	return r.collect(r.Receive, len(bodies))
 }
 
-// granted wants the answer of a call that succeeded for each entry.
+// granted requires that a call succeeded for each entry.
 func (r run) granted(call string, errs []error) {
 	r.Helper()
 	if errs != nil {
@@ -127,13 +127,13 @@ func (r run) granted(call string, errs []error) {
 	}
 }
 
-// hold holds messages, which must succeed for each.
+// hold holds messages, and requires success for each.
 func (r run) hold(d time.Duration, receipts ...string) {
 	r.Helper()
 	r.granted("hold", r.Queue.Hold(r.Context(), receipts, d))
 }
 
-// drop deletes messages, which must succeed for each.
+// drop deletes messages, and requires success for each.
 func (r run) drop(receipts ...string) {
 	r.Helper()
 	r.granted("delete", r.Queue.Delete(r.Context(), receipts))
@@ -150,7 +150,7 @@ func (r run) again(first queue.Message) queue.Message {
 	return m
 }
 
-// collect receives until it has n messages or waited twenty times in vain.
+// collect receives until it has n messages. It gives up after 20 + n calls.
 func (r run) collect(receive Receive, n int) []queue.Message {
 	r.Helper()
 	var got []queue.Message
@@ -167,7 +167,7 @@ func (r run) collect(receive Receive, n int) []queue.Message {
 	return got
 }
 
-// none receives for as long as wait and wants nothing.
+// none receives for the time wait and requires that no message comes.
 func (r run) none(wait time.Duration) {
 	r.Helper()
 	got, err := r.Receive(r.Context(), queue.MaxEntries, wait)
@@ -193,7 +193,7 @@ func numbered(n int) []string {
 	return out
 }
 
-// all wants each body once.
+// all requires each body exactly once.
 func (r run) all(got []queue.Message, want ...string) {
 	r.Helper()
 	bodies := make([]string, len(got))

@@ -1,3 +1,3 @@
-// Package scheduletest is the conformance suite of [schedule.Store]. It uses items of its own and
-// looks through the seam only, so it may run beside others against shared storage.
+// Package scheduletest is the conformance suite of [schedule.Store]. It uses only the interface,
+// and items of its own. So it may run at the same time as others against shared storage.
 package scheduletest

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
+	"github.com/lullhq/lull/internal/seam/storetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/storetest"
 )
 
-// Run is the suite. open makes a store, or another handle on a shared one.
+// Run runs the suite. open returns a new store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
 	t.Helper()
 	fresh := func(t *testing.T) *run { return &run{T: t, Store: open(t), name: strings.ToLower(rand.Text())} }
@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
 	})
 }
 
-// run is one test with a name of its own in what it stores.
+// run is one test. Its random name is part of the ids that it stores.
 type run struct {
 	*testing.T
 	schedule.Store
@@ -68,7 +68,7 @@ func (r *run) drop(it schedule.Item) {
 	storetest.OK(r, "delete", r.Delete(r.Context(), it.ID))
 }
 
-// own are those items that are this test's, with their times in UTC: the store may be shared.
+// own returns the items of this test, with times in UTC. A shared store may hold others.
 func (r *run) own(items []schedule.Item) (own []schedule.Item) {
 	for _, it := range items {
 		if strings.HasPrefix(it.ID, r.name) {
@@ -83,8 +83,8 @@ func utc(it schedule.Item) schedule.Item {
 	return it
 }
 
-// expect walks through what is due, and checks the order of hours, and which items of this test's
-// are there.
+// expect reads the items that are due. It checks the order of hours, and that this test's items are
+// exactly those that it wants.
 func (r *run) expect(until time.Time, want ...schedule.Item) { r.Helper(); r.due(until, 100, want...) }
 
 func (r *run) due(until time.Time, limit int, want ...schedule.Item) {

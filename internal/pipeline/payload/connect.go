@@ -1,0 +1,42 @@
+package payload
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/url"
+
+	"github.com/lullhq/lull/internal/seam/outbound"
+	"github.com/lullhq/lull/source"
+)
+
+// Connect opens a connection to the host that documents are fetched from, as Fetch does, and closes
+// it. It sends no request, because a source would log a request for a missing document, and its
+// operators would search for the reason.
+func Connect(ctx context.Context, f source.Fetch) error {
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return invalidFetch("its address is not one")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*outbound.DialTimeout)
+	defer cancel()
+	port := "443"
+	if u.Scheme == "http" {
+		port = "80"
+	}
+	conn, err := outbound.Transport(outbound.Reachable(f.Private())).DialContext(ctx, "tcp",
+		net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
+	if err != nil {
+		return unanswered(err)
+	}
+	defer func() { _ = conn.Close() }() // nothing was sent
+	if u.Scheme == "http" {
+		return nil
+	}
+	with := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
+	if err := tls.Client(conn, with).HandshakeContext(ctx); err != nil {
+		return unanswered(err)
+	}
+	return nil
+}
