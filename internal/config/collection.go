@@ -14,10 +14,11 @@ import (
 // Collection are the options of one collection. A nil override means the setting of
 // Config.Debounce.
 type Collection struct {
-	// Sink names where its documents are written. Empty means Config.DefaultSink, or what Sinks says.
+	// Sink names the sink of its documents. Empty means Sinks, or Config.DefaultSink if Sinks is
+	// empty.
 	Sink string `json:"sink"`
-	// Sinks names several in its place. Each has rows, queues and dead letters of its own. The first
-	// one has the rows that a single sink has, so it stays the first.
+	// Sinks names several sinks instead of one. Each has its own rows, queues and dead letters. The
+	// first sink uses the rows of a single sink, so it must stay the first.
 	Sinks []string `json:"sinks"`
 	// Quiet overrides debounce.quiet.
 	Quiet *time.Duration `json:"quiet"`
@@ -53,21 +54,22 @@ func (c *Config) For(collection string) Debounce {
 	return d
 }
 
-// maxWaitFor is the max wait where nobody sets one: room for a few quiet windows. Where quiet is
-// too long, it alone is at fault.
+// maxWaitFor is the max wait if the settings name none: room for a few quiet windows. If quiet is
+// longer than maxHold, it is returned, so that the error names quiet alone.
 func maxWaitFor(quiet time.Duration) time.Duration {
 	return max(30*time.Second, min(4*quiet, maxHold), quiet)
 }
 
-// capOf is the max wait of a collection with a quiet window of its own and no max wait.
+// capOf is the max wait of a collection that sets its quiet window but not its max wait.
 func (c *Config) capOf(quiet time.Duration) time.Duration {
 	if d := c.Debounce; d.MaxWait == maxWaitFor(d.Quiet) {
-		return maxWaitFor(quiet) // the general one follows from its quiet window, too
+		return maxWaitFor(quiet) // the general max wait follows from the general quiet window, too
 	}
 	return max(c.Debounce.MaxWait, maxWaitFor(quiet))
 }
 
-// SetQuiet sets debounce.quiet, and again what follows from it where nobody has set that.
+// SetQuiet sets debounce.quiet, and computes again the settings that follow from it and are not
+// set.
 func (c *Config) SetQuiet(quiet time.Duration) {
 	if c.Queues.ExpectedRate == c.expectedRate() {
 		c.Queues.ExpectedRate = 0
@@ -79,7 +81,7 @@ func (c *Config) SetQuiet(quiet time.Duration) {
 	c.Complete()
 }
 
-// override replaces a value where the collection sets one. The pointer tells 0 from not set.
+// override replaces a value if the collection sets one. The pointer distinguishes 0 from not set.
 func override[T any](to *T, by *T) {
 	if by != nil {
 		*to = *by
@@ -109,7 +111,7 @@ func (c *Config) SinkOf(doc shard.DocID) string {
 }
 
 // RowAt returns the key of a document's row for a sink, and whether its collection is written
-// there. Where it is not, the key is that of the first sink.
+// there. If it is not, the key is that of the first sink.
 func (c *Config) RowAt(doc shard.DocID, sink string) (shard.DocID, bool) {
 	switch slices.Index(c.SinksFor(string(doc.Collection())), sink) {
 	case -1:
@@ -130,8 +132,8 @@ func (c *Config) RowsOf(doc shard.DocID) []shard.DocID {
 	return rows
 }
 
-// Companions returns the sinks that have to get what is sent to one of them: that sink itself, and
-// then, sorted, those of its collections that have several.
+// Companions returns the sinks that must get each message sent to this sink. The sink itself is
+// first. Then come, sorted, the other sinks of the collections that share it.
 func (c *Config) Companions(sink string) []string {
 	var others []string
 	for _, o := range c.Collections {
@@ -156,9 +158,9 @@ func (c *Config) Keeps(collection, name string) bool {
 }
 
 // Generation names where a collection's documents are in a sink, as far as the settings know: its
-// engine, its index, and the operator's text. What was committed under another one is not
-// recognised. The sink adds which index that is, see [sink.Generator]. What is compared are the
-// bytes before they are enriched, so a collection's enricher is part of it.
+// engine, its index, and the operator's text. A commit under another generation does not count as
+// unchanged. The sink adds which index that is, see [sink.Generator]. lull compares the bytes
+// before they are enriched, so the collection's enricher is part of the generation.
 func (c *Config) Generation(collection, name string) string {
 	to := c.Sinks[name]
 	parts := []string{name, to.Kind, to.URL, to.Index, to.Generation}
@@ -168,7 +170,7 @@ func (c *Config) Generation(collection, name string) string {
 	return strings.Join(parts, "\n")
 }
 
-// CollectionFor returns where a source's events go that name no collection.
+// CollectionFor returns the collection of a source's events that name none.
 func (c *Config) CollectionFor(name string) string {
 	return cmp.Or(c.Sources[name].Collection, c.DefaultCollection)
 }

@@ -174,8 +174,8 @@ func TestAmbiguousRetryIsWholeSecondsAndNotBeforeTheLeaseEnds(t *testing.T) {
 func TestMaxReceiveCountRoundsUp(t *testing.T) {
 	t.Parallel()
 	for deadline, want := range map[time.Duration]int{
-		time.Minute: 11, 16 * minute: 15, 16*minute + 1: 16,
-		90 * 192 * second: 100, 90*192*second + 1: 101, 72 * time.Hour: 436, 90*192*second + 900*12*minute: 1000,
+		time.Minute: 31, 16 * minute: 35, 16*minute + 1: 36,
+		90 * 192 * second: 120, 90*192*second + 1: 121, 72 * time.Hour: 456, 90*192*second + 880*12*minute: 1000,
 	} {
 		c := Default()
 		c.Retry.DeadDeadline = deadline

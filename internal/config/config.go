@@ -3,13 +3,12 @@ package config
 import (
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // Config is everything lull.yaml may say. The zero value is not usable; start from Default.
 //
-// A Config is a plain value without locks: it may be read from many goroutines once nobody changes
-// it any more.
+// A Config is a plain value without locks. Many goroutines may read it if none of them changes it.
 type Config struct {
 	// Stack is the prefix of every resource name: [a-z][a-z0-9-]{0,31}. Default "lull".
 	Stack string `json:"stack"`
@@ -20,22 +19,22 @@ type Config struct {
 	// Sources are the adapters from upstream formats to events, by name ([a-z][a-z0-9-]{0,31}).
 	// Default: "native" of kind native.
 	Sources map[string]Source `json:"sources"`
-	// DefaultSource decodes a message that no rule under sources.<name>.match takes. Default: the only
-	// source; required where there are several.
+	// DefaultSource decodes a message that no rule under sources.<name>.match takes. Default: the
+	// only source. Required if there are several.
 	DefaultSource string `json:"defaultSource"`
 
-	// Collections are options per collection, by name ([a-z0-9][a-z0-9-]{0,31}). Where there is an
-	// entry, events may name no other collection. Default: none, and events may name any; each has
-	// the settings of debounce and the default sink.
+	// Collections are options per collection, by name ([a-z0-9][a-z0-9-]{0,31}). If there is an
+	// entry, events may name only the collections listed here. Default: none, and events may name
+	// any collection. Each then has the settings of debounce and the default sink.
 	Collections map[string]Collection `json:"collections"`
-	// DefaultCollection is where an event goes that names none, unless its source says otherwise.
-	// Default: the only collection; "content" where Collections is empty.
+	// DefaultCollection is the collection of an event that names none, unless its source names one.
+	// Default: the only collection, or "content" if Collections is empty.
 	DefaultCollection string `json:"defaultCollection"`
 
 	// Sinks are where documents are written, by name ([a-z][a-z0-9-]{0,31}). Default: "search" of
 	// kind bleve.
 	Sinks map[string]Sink `json:"sinks"`
-	// DefaultSink takes the collections that name none. Default: the only sink; required where
+	// DefaultSink takes the collections that name no sink. Default: the only sink. Required if
 	// there are several.
 	DefaultSink string `json:"defaultSink"`
 
@@ -54,19 +53,19 @@ type Config struct {
 	// one lost invocation or flight (promise 4). Default 60s. A sink without versions adds its
 	// applyDelay.
 	Recovery time.Duration `json:"recovery"`
-	// DeadLetters says what becomes of a message that will not be tried again: "queue" keeps it,
-	// "none" logs, counts and deletes it. Writing "none" is the operator's acknowledgement that
-	// messages are dropped. Default "queue".
+	// DeadLetters says what happens to a message that will not be tried again. "queue" keeps it.
+	// "none" logs, counts and deletes it; with it, the operator accepts that messages are dropped.
+	// Default "queue".
 	DeadLetters DeadLetters `json:"deadLetters"`
-	// CommitFeed gives the table a stream, and tells each commit as an event. Default false.
+	// CommitFeed gives the table a stream, and sends an event for each commit. Default false.
 	CommitFeed bool `json:"commitFeed"`
-	// TableOutage says what receive does while the table is unreachable: "closed" lets everything
-	// wait, "open" writes to the sink at once and suspends the promise that the sink never goes
-	// back. Default "closed".
+	// TableOutage says what receive does while the table is unreachable. "closed" lets everything
+	// wait. "open" writes to the sink at once, so an older version may replace a newer one. Default
+	// "closed".
 	TableOutage TableOutage `json:"tableOutage"`
 }
 
-// DeadLetters is what becomes of dead letters.
+// DeadLetters is what happens to dead letters.
 type DeadLetters string
 
 // TableOutage is what receive does while the table is unreachable.
@@ -81,7 +80,7 @@ const (
 	TableOutageOpen   TableOutage = "open"
 )
 
-// Elsewhere is what becomes of an event in another sink's queue.
+// Elsewhere is what happens to an event in another sink's queue.
 type Elsewhere string
 
 // The values of Queues.Elsewhere.
@@ -94,8 +93,9 @@ const (
 type Debounce struct {
 	// Quiet is the window: an event is due Quiet after it was sent. Default 5s, at most 15m.
 	Quiet time.Duration `json:"quiet"`
-	// MaxWait is the longest a never-quiet document is postponed, from the first event of the
-	// burst. Default, and where it is negative: four times Quiet, at least 30s.
+	// MaxWait is the longest time that a document which never stops changing is postponed. It
+	// counts from the first event of the burst. Default, and if negative: four times Quiet, at
+	// least 30s.
 	MaxWait time.Duration `json:"maxWait"`
 	// CapGrace is how much later than the cap a version admitted before it may be claimed, so that
 	// the newest goes first. Default 10s.
@@ -140,8 +140,8 @@ type Queues struct {
 	Visibility time.Duration `json:"visibility"`
 	// Retention is how long a queue keeps a message, in whole seconds. Default 7d.
 	Retention time.Duration `json:"retention"`
-	// DeadLetterRetention is how long the dead-letter queue keeps one, counted from when it was
-	// first sent. Default 14d.
+	// DeadLetterRetention is how long the dead-letter queue keeps a message, counted from when it
+	// was first sent. Default 14d.
 	DeadLetterRetention time.Duration `json:"deadLetterRetention"`
 	// BurstSpread is how far apart the events of one burst are sent. Default 2s.
 	BurstSpread time.Duration `json:"burstSpread"`
@@ -151,10 +151,10 @@ type Queues struct {
 	// MaxInFlight is how many messages of one queue may be held at once: two thirds of the quota of
 	// 120,000. Default 80,000.
 	MaxInFlight int `json:"maxInFlight"`
-	// Elsewhere is what becomes of an event in the queue of a sink that its collection does not belong
-	// to. "deadLetter" loses nothing. "skip" passes it over and counts it: for a topic or a bus that
-	// sends every event to the queues of several sinks. Default, and where empty: skip where a
-	// collection has several sinks, otherwise deadLetter.
+	// Elsewhere is what happens to an event in the queue of a sink that its collection does not
+	// have. "deadLetter" loses nothing. "skip" skips and counts it, for a topic or bus that sends
+	// every event to the queues of several sinks. Default, and if empty: skip if a collection has
+	// several sinks, otherwise deadLetter.
 	Elsewhere Elsewhere `json:"elsewhere"`
 }
 
@@ -164,8 +164,8 @@ type Lane struct {
 	Batch int `json:"batch"`
 	// Window, W, is how long a batch is gathered, in whole seconds, up to 300s.
 	Window time.Duration `json:"window"`
-	// MaxConcurrency is the most invocations at once, 2 to 1,000. 0, of the live lane only, is for no
-	// limit but the account's: then AWS may poll with two receivers at low traffic instead of five.
+	// MaxConcurrency is the most invocations at once, 2 to 1,000. In the live lane, 0 means only
+	// the account's limit. Then AWS may poll with two receivers at low traffic instead of five.
 	MaxConcurrency int `json:"maxConcurrency"`
 }
 
@@ -187,14 +187,14 @@ type Retry struct {
 	// BackoffMin and BackoffMax bound the back-off, which has full jitter. Default 1s and 60s.
 	BackoffMin time.Duration `json:"backoffMin"`
 	BackoffMax time.Duration `json:"backoffMax"`
-	// AutoRedrives is how often a dead letter with a transient reason is redriven by itself.
-	// Default 3; 0 for never.
+	// AutoRedrives is how often lull redrives a dead letter with a transient reason without an
+	// operator. Default 3; 0 for never.
 	AutoRedrives int `json:"autoRedrives"`
 }
 
-// Overdue says that a message has been tried for longer than DeadDeadline. A redriven or scheduled
-// copy has its own SentTimestamp, so its time starts anew (docs/design.md, section 6). Where the
-// queue kept an event back, its time counts from when it was due.
+// Overdue reports whether a message has been tried for longer than DeadDeadline. A redriven or
+// scheduled copy has its own SentTimestamp, so its time starts again (docs/design.md, section 6).
+// If the queue kept an event back, its time counts from when it was due.
 func (r Retry) Overdue(sent, notBefore, now time.Time) bool {
 	if notBefore.After(sent) {
 		sent = notBefore
@@ -240,10 +240,11 @@ const (
 type Flight struct {
 	// Kind is "express", "standard", or "auto": each execution by how long it waits. Default "auto".
 	Kind FlightKind `json:"kind"`
-	// ContinueAfter is the age at which an Express flight goes on as a new execution. Default 240s.
+	// ContinueAfter is the age at which an Express flight continues as a new execution. Default
+	// 240s.
 	ContinueAfter time.Duration `json:"continueAfter"`
 	// AmbiguousRetry is the state machine's first retry, in whole seconds, after an invocation
-	// whose outcome is unknown. Default, and where 0: the sink's lease, rounded up.
+	// whose outcome is unknown. Default, and if 0: the sink's lease, rounded up.
 	AmbiguousRetry time.Duration `json:"ambiguousRetry"`
 }
 
@@ -253,8 +254,8 @@ type Payload struct {
 	ReferenceAbove Size `json:"referenceAbove"`
 	// EnvelopeDepth is how many envelopes are unwrapped. Default 4.
 	EnvelopeDepth int `json:"envelopeDepth"`
-	// MissingWait is how long an event whose reference points to nothing waits, since it was
-	// admitted, for the delete that is on its way. Then it is a dead letter. Default 15m.
+	// MissingWait is for an event whose reference points to nothing. It waits this long after it
+	// was admitted, for the delete that should follow. Then it is a dead letter. Default 15m.
 	MissingWait time.Duration `json:"missingWait"`
 	// Allow are the places in S3 that a reference may point to. Default: none.
 	Allow []BucketPrefix `json:"allow"`
@@ -262,14 +263,14 @@ type Payload struct {
 	HTTPHosts []string `json:"httpHosts"`
 }
 
-// Tracing is what becomes of the trace contexts of messages.
+// Tracing is what happens to the trace contexts of messages.
 type Tracing struct {
 	// Endpoint is where an OpenTelemetry collector takes OTLP over HTTP, without /v1/traces, such as
 	// http://localhost:4318. Default: none, and nothing is traced.
 	Endpoint string `json:"endpoint"`
 }
 
-// Archive is where receive keeps what it was given, for lull replay.
+// Archive is where receive keeps the messages that it received, for lull replay.
 type Archive struct {
 	// Keep is how long, in whole days. Default 0: nothing is kept.
 	Keep time.Duration `json:"keep"`

@@ -18,13 +18,18 @@ var (
 	sourceType = reflect.TypeFor[Source]()
 )
 
-// Decode turns a settings file into settings: the defaults, replaced by what the file says. A
-// mapping of sources, collections or sinks replaces the default one whole. Unknown and repeated
-// keys, values of a wrong kind and values out of bounds are faults with their line. Where there is
-// one, the file's contradictions are reported with it, so that everything is said at once; a file
-// that decodes is not checked for contradictions, because flags may still change it: call Validate
-// afterwards.
-func Decode(root tree.Node) (Config, error) { return decode(root, decoder{}) }
+// Decode turns a settings file into settings: the defaults, replaced by what the file sets. A
+// mapping of sources, collections or sinks replaces the whole default mapping. Unknown and repeated
+// keys, values of a wrong kind and values out of bounds are faults with their line. If there is
+// such a fault, Decode also reports contradictions between settings, so that one run shows
+// everything. Otherwise it does not look for contradictions, because flags may still change the
+// settings. Call Validate afterwards.
+func Decode(root tree.Node) (Config, error) { return DecodeAs(root, KindsLinked) }
+
+// DecodeAs is Decode for settings that may name other kinds. Call ValidateAs afterwards.
+func DecodeAs(root tree.Node, kinds Kinds) (Config, error) {
+	return decode(root, decoder{kinds: kinds})
+}
 
 func decode(root tree.Node, d decoder) (Config, error) {
 	c := Default()
@@ -35,11 +40,14 @@ func decode(root tree.Node, d decoder) (Config, error) {
 	c.Debounce.MaxWait, c.Queues.ExpectedRate, c.Queues.Elsewhere = derived, 0, ""
 	d.value(root, reflect.ValueOf(&c).Elem(), at{})
 	c.Complete()
-	if err := d.err(); err == nil {
+	switch {
+	case len(d.list) == 0:
 		return c, nil
+	case d.full():
+		return Config{}, d.err()
 	}
 	// A setting with a fault of form has its line already. A second fault would only confuse.
-	for _, f := range c.faults(d.deployed) {
+	for _, f := range c.faults(d.kinds) {
 		if !d.mentions(f.Setting) {
 			d.add(f)
 		}
@@ -92,9 +100,7 @@ func shorten(s string) string {
 type decoder struct {
 	faults
 
-	// deployed passes over kinds that are not registered in this program, and what is said of them:
-	// whoever wrote the file knew them.
-	deployed bool
+	kinds Kinds
 }
 
 // wrong adds a fault of the file's form.
@@ -147,6 +153,9 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 	// The kind says which other keys are allowed, so it is found before the first key is read.
 	own := ownOptions(n, v.Type())
 	for _, f := range n.Fields {
+		if d.full() {
+			break
+		}
 		i, ok := fieldNamed(v.Type(), f.Key)
 		name := p.key(printable(f.Key)).name
 		option, isOption := own.field(f.Key)
@@ -159,7 +168,7 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 		case isOption:
 			inside := at{p.name, optionsOf(p.generic, own.kind)}
 			d.value(f.Value, option, inside.key(f.Key))
-		case !ok && own.unlinked && (d.deployed || own.kind != ""):
+		case !ok && own.unlinked && (d.kinds == KindsAny || own.kind != ""):
 			// The options of a kind that is not known here. Unless this is a function, Validate refuses
 			// the kind.
 		case !ok:
@@ -174,12 +183,12 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 	}
 }
 
-// options are those of one kind while the settings of a sink or source are decoded.
+// options are the options of one kind, while the settings of a sink or source are decoded.
 type options struct {
 	of   reflect.Type // the type of the settings that all kinds have
 	kind string
-	// value is a copy of the kind's options with their defaults. It is not valid where the kind has
-	// none, is not known, or where the settings are not of a sink or source.
+	// value is a copy of the kind's options with their defaults. It is not valid if the kind has no
+	// options or is unknown, or if t is neither sink nor source.
 	value    reflect.Value
 	unlinked bool // the kind is not registered in this program
 }
@@ -244,6 +253,9 @@ func (d *decoder) entries(n tree.Node, v reflect.Value, p at) {
 	}
 	v.Set(reflect.MakeMapWithSize(v.Type(), len(n.Fields)))
 	for _, f := range n.Fields {
+		if d.full() {
+			return
+		}
 		key := reflect.ValueOf(f.Key)
 		if v.MapIndex(key).IsValid() {
 			d.add(&Fault{
@@ -353,13 +365,13 @@ func (d *decoder) unexpected(n tree.Node, v reflect.Value, p at) {
 
 // bounds adds the fault of a value out of bounds. Nothing is clamped (promise 7).
 func (d *decoder) bounds(n tree.Node, v reflect.Value, p at) {
-	if f := judge(p, v, d.deployed); f != nil {
+	if f := judge(p, v, d.kinds); f != nil {
 		f.Line = n.Line
 		d.add(f)
 	}
 }
 
-// inline is the tag of a field whose own fields stand beside it: the options of a kind.
+// inline is the tag of a field whose own fields are listed next to it: the options of a kind.
 const inline = "-"
 
 // fieldNamed finds the field of a struct that a key names.
@@ -380,8 +392,8 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// instead says what an unknown key should have been: a neighbour spelt nearly so, a setting of that
-// name elsewhere, or all there are.
+// instead suggests what an unknown key should have been. That is a similar key of the group, a
+// setting of that name elsewhere, or the list of all allowed keys.
 func instead(names []string, p at, key string) string {
 	if near := setting.Nearest(key, names); near != "" {
 		return fmt.Sprintf("did you mean %s?", p.key(near).name)
@@ -393,8 +405,8 @@ func instead(names []string, p at, key string) string {
 	return "remove it; here are allowed: " + strings.Join(names, ", ")
 }
 
-// elsewhere returns a setting of that name in another group, or "". A setting that exists once is
-// likelier than an option of a source, collection or sink.
+// elsewhere returns a setting of that name in another group, or "". It prefers a setting that
+// exists once to an option of a source, collection or sink.
 func elsewhere(p at, key string) string {
 	found := ""
 	for _, s := range settings() {

@@ -12,8 +12,8 @@ import (
 
 const day = setting.Day
 
-// Default returns the settings of the design: one native source, the collection "content" where an
-// event names none, one sink "search" on Bleve. Every call returns maps of its own.
+// Default returns the settings of the design: one native source, one sink "search" on Bleve, and
+// the collection "content" for events that name none. Every call returns new maps.
 func Default() Config {
 	c := scalars()
 	// The class is said here, because a program without the kind native has the same defaults.
@@ -26,11 +26,11 @@ func Default() Config {
 	return c
 }
 
-// derived stands for a duration that follows from others, until Complete.
+// derived marks a duration that Complete computes from others.
 const derived time.Duration = -1
 
-// scalars are the defaults of everything that has a name of its own, without the maps and what
-// follows from them. The numbers are those of design section 12.
+// scalars are the defaults of all settings outside the maps. The numbers are those of design
+// section 12.
 func scalars() Config {
 	return Config{
 		Stack: "lull",
@@ -96,10 +96,10 @@ func newSink(kind string) Sink {
 	}
 }
 
-// Complete fills in what is left empty and follows from something else: the default source,
-// collection and sink where there is only one, a source's version class and lists by its kind, a
-// sink's numbers. Reading a file does it already; call it after building maps in code. It changes
-// nothing that is set.
+// Complete fills in the empty settings that follow from others. These are the default source,
+// collection and sink if there is only one. They are also a source's version class and lists by its
+// kind, and a sink's numbers. Decode calls it already; call it after building maps in code. It
+// changes no setting that is set.
 func (c *Config) Complete() {
 	for name, s := range c.Sources {
 		c.Sources[name] = s.Complete()
@@ -131,9 +131,9 @@ func (c *Config) Complete() {
 	}
 }
 
-// Resolve returns the settings with everything in them that only a sink's kind knows: whether it
-// has versions, and its apply delay. Whoever deploys settings writes them so, because most
-// functions link no kind of sink. c is not changed.
+// Resolve returns the settings with the facts that only a sink's kind knows: whether it has
+// versions, and its apply delay. Deployed settings need them, because most functions link no kind
+// of sink. Resolve does not change c.
 func (c *Config) Resolve() Config {
 	resolved := *c
 	resolved.Sinks = make(map[string]Sink, len(c.Sinks))
@@ -145,7 +145,7 @@ func (c *Config) Resolve() Config {
 	return resolved
 }
 
-// onlyOr returns name, or, where it is empty, the only key of m.
+// onlyOr returns name. If name is empty, it returns the only key of m.
 func onlyOr[V any](name string, m map[string]V) string {
 	if name == "" && len(m) == 1 {
 		for only := range m {

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Lines are the lines of a settings file, by the dotted names of what stands there.
+// Lines are the lines of a settings file, by the dotted name of the setting on each line.
 type Lines map[string]int
 
 // LinesOf returns the lines of a file.
@@ -35,7 +35,7 @@ func (l Lines) add(n tree.Node, p at) {
 }
 
 // Locate gives each [Fault] of an error its line: that of the setting, or of the source, collection
-// or sink that lacks it. A fault of what the file does not say has none.
+// or sink that lacks it. A fault about a setting that the file lacks keeps no line.
 func (l Lines) Locate(err error) {
 	for _, f := range Faults(err) {
 		if f.Line == 0 {
@@ -120,6 +120,9 @@ func (c *Config) Follows() []Value {
 		all = append(all, Value{Setting: name, Value: value, From: OfOthers, Why: why})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		if !c.LeaseIsKnown(name) {
+			continue
+		}
 		add("lease of sink "+printable(name), setting.FormatDuration(c.Lease(name)), "index.timeout + index.guard + applyDelay")
 		add("first ambiguous retry of sink "+printable(name), setting.FormatDuration(c.AmbiguousRetry(name)),
 			"flight.ambiguousRetry, or the lease in whole seconds")

@@ -42,8 +42,8 @@ type Enrich struct {
 	Headers Headers `json:"headers"`
 	// AllowPrivate names hosts that may have addresses outside the public internet, for http.
 	AllowPrivate []string `json:"allowPrivate"`
-	// Version is the operator's text for what the service does, such as a model's name. Whoever
-	// changes it has every document enriched and written again the next time it is published.
+	// Version is the operator's text for what the service does, such as a model's name. After a
+	// change, each document is enriched and written again the next time it is published.
 	Version string `json:"version"`
 }
 
@@ -55,7 +55,7 @@ func newEnrich() *Enrich {
 	return &Enrich{Batch: 32, MaxConcurrency: 4, Timeout: 1500 * time.Millisecond}
 }
 
-// completeEnrich fills in what an enricher leaves empty. What it is given stays as it is.
+// completeEnrich returns a copy of e with its empty settings filled in.
 func completeEnrich(e *Enrich) *Enrich {
 	if e == nil {
 		return nil

@@ -41,8 +41,8 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Faults returns every Fault that an error of this package is made of, in their order, also where
-// the error was wrapped. An error without any gives none.
+// Faults returns every Fault in an error of this package, in order, even if the error was wrapped.
+// If there is no Fault, it returns nil.
 func Faults(err error) []*Fault {
 	var all []*Fault
 	for _, e := range Apart(err) {
@@ -54,8 +54,8 @@ func Faults(err error) []*Fault {
 	return all
 }
 
-// Apart returns the errors that were joined, in their order: every [Fault] alone, without what was
-// wrapped around it, and other errors as they are.
+// Apart returns the errors that were joined, in their order. Each [Fault] loses the text that was
+// wrapped around it, and other errors stay as they are.
 func Apart(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
@@ -71,14 +71,30 @@ func Apart(err error) []error {
 	return []error{err}
 }
 
-// faults gathers, and leaves out what was said before, in the same words about the same setting.
+// maxFaults bounds how many faults are reported at once. A hostile file may have one every few
+// bytes, and each starts a search for a similar name.
+const maxFaults = 200
+
+// faults gathers faults, and skips repeats: the same words about the same setting.
 type faults struct {
 	list []*Fault
 	seen map[[3]string]bool
 }
 
+// full reports whether no more faults are reported.
+func (fs *faults) full() bool { return len(fs.list) > maxFaults }
+
 // add makes every part of the fault fit for one line of a log, because a file may hold any text.
 func (fs *faults) add(f *Fault) {
+	switch len(fs.list) {
+	case maxFaults:
+		f = &Fault{
+			Rule: "form", Setting: "the file", Problem: fmt.Sprintf("has more than these %d faults", maxFaults),
+			Fix: "correct these first",
+		}
+	case maxFaults + 1:
+		return
+	}
 	f.Setting, f.Value, f.Problem, f.Fix = oneLine(f.Setting), oneLine(f.Value), oneLine(f.Problem), oneLine(f.Fix)
 	key := [3]string{f.Rule, f.Setting, f.Problem}
 	if fs.seen[key] {
@@ -113,7 +129,7 @@ func (fs *faults) mentions(setting string) bool {
 	return slices.ContainsFunc(fs.list, func(f *Fault) bool { return f.Setting == setting })
 }
 
-// err joins the faults. It returns nil where there are none.
+// err joins the faults. It returns nil if there are none.
 func (fs *faults) err() error {
 	errs := make([]error, len(fs.list))
 	for i, f := range fs.list {

@@ -33,7 +33,8 @@ func parseJSON(text []byte, d decoder) (Config, error) {
 	return decode(root, d)
 }
 
-// LoadDeployed is ParseDeployed for the file beside a function's binary, which its errors name.
+// LoadDeployed calls ParseDeployed for the file that is deployed with a function's binary. Its
+// errors name the file.
 func LoadDeployed(path string) (Config, error) {
 	text, err := tree.ReadFile(path)
 	if err != nil {
@@ -50,9 +51,9 @@ func LoadDeployed(path string) (Config, error) {
 // again. A function links only the kinds that it needs: settings of other kinds, and which kinds
 // there are, are taken as they stand.
 func ParseDeployed(text []byte) (Config, error) {
-	c, err := parseJSON(text, decoder{deployed: true})
+	c, err := parseJSON(text, decoder{kinds: KindsAny})
 	if err == nil {
-		err = c.validateDeployed(true)
+		err = c.validateDeployed(KindsAny)
 	}
 	return c, err
 }
@@ -86,7 +87,7 @@ func asJSON(v reflect.Value) any {
 	}
 }
 
-// fieldsAsJSON puts a kind's options beside the settings that all kinds have, as lull.yaml does.
+// fieldsAsJSON writes a kind's options next to the settings that all kinds have, as lull.yaml does.
 func fieldsAsJSON(v reflect.Value, into map[string]any) {
 	for i := range v.NumField() {
 		name, field := v.Type().Field(i).Tag.Get("json"), v.Field(i)

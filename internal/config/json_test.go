@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Whatever a setting is within its bounds, it is read back as it was written. Rules between
-// settings play no part in that.
+// Every setting within its bounds is read back as it was written. Rules between settings play no
+// part in that.
 func TestAnySettingsSurviveJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// registry is where the kinds of sinks or sources register themselves. Their options stand beside
-// the settings that all kinds have.
+// registry is where the kinds of sinks or sources register themselves. Their options are listed
+// next to the settings that all kinds have.
 type registry struct {
 	group  string // the generic name of one element
 	noun   string
@@ -34,6 +35,68 @@ var registries = map[reflect.Type]registry{
 			return k.Kind, ok
 		},
 	},
+}
+
+// Kinds says which kinds of sinks and sources settings may name. The options of a kind that this
+// program does not link are passed over.
+type Kinds int
+
+const (
+	// KindsLinked are the kinds that this program links.
+	KindsLinked Kinds = iota
+	// KindsAlsoOthers are any kinds but those that are spelt nearly as a linked one.
+	KindsAlsoOthers
+	// KindsAny are any kinds: the settings were deployed, so a program knew them.
+	KindsAny
+)
+
+// pass reports whether an unlinked kind of that name is allowed.
+func (k Kinds) pass(r registry, kind string) bool {
+	switch k {
+	case KindsAny:
+		return true
+	case KindsAlsoOthers:
+		return kind != "" && setting.Nearest(kind, r.names()) == "" && source.Carries(kind) == ""
+	default:
+		return false
+	}
+}
+
+// Unlinked is a sink or source of a kind that this program does not link.
+type Unlinked struct {
+	// Setting is where it stands, such as sinks.lake.
+	Setting string `json:"setting"`
+	Kind    string `json:"kind"`
+}
+
+// Unlinked returns the sinks and sources that could not be checked, because this program does not
+// link their kind. That concerns the options of each, and the rules that need the kind's abilities.
+func (c *Config) Unlinked() (all []Unlinked) {
+	for _, s := range c.namedSinks() {
+		if !s.linked {
+			all = append(all, Unlinked{s.path, printable(s.Kind)})
+		}
+	}
+	for _, s := range c.namedSources() {
+		if !s.linked {
+			all = append(all, Unlinked{s.path, printable(s.Kind)})
+		}
+	}
+	return all
+}
+
+// capable is the settings with the most that unlinked kinds can be able to do. A rule that it
+// breaks is broken whatever they can do.
+func (c *Config) capable() *Config {
+	able := *c
+	able.Sinks = maps.Clone(c.Sinks)
+	for _, s := range c.namedSinks() {
+		if !s.linked && s.Versions == nil {
+			s.Versions = new(true)
+			able.Sinks[s.name] = s.Sink
+		}
+	}
+	return &able
 }
 
 // kinds returns the descriptions of all kinds, by name.
@@ -77,8 +140,8 @@ func (r registry) settings() []described {
 	return all
 }
 
-// checkOptions refuses the options of another kind, which only code can set. It asks the kind what
-// it thinks of its own.
+// checkOptions refuses the options of another kind, which only code can set. It lets the kind check
+// its own options.
 func checkOptions[S any](f *checker, path string, s S, options any, k setting.Kind, check func(S) []setting.Problem) {
 	switch {
 	case options != nil && reflect.TypeOf(options) != reflect.TypeOf(k.Options):

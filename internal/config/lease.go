@@ -35,9 +35,9 @@ func (c *Config) AmbiguousRetry(sink string) time.Duration {
 	return ceil(c.Lease(sink), time.Second)
 }
 
-// MaxReceiveCount returns the queue's last resort against a message that kills every invocation: 10
-// receives, and those of a sink that is away until the dead deadline, 436 by default. Poison is
-// judged long before by refusals and age.
+// MaxReceiveCount is the queue's last resort against a message that kills every invocation. It is
+// 10 receives, plus the receives while a sink is away until the dead deadline: 456 by default.
+// Refusals and age catch poison long before.
 func (c *Config) MaxReceiveCount() int {
 	return spareReceives + awayReceives(c.Retry.DeadDeadline)
 }

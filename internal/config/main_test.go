@@ -48,7 +48,7 @@ func ofSink(change func(s *Sink)) func(*Config) { return func(c *Config) { setSi
 
 func ofSource(change func(s *Source)) func(*Config) { return func(c *Config) { setSource(c, change) } }
 
-// news adds a collection beside the default one.
+// news adds a collection to the default one.
 func news(c *Config, o Collection) { c.Collections["content"], c.Collections["news"] = Collection{}, o }
 
 // named are the rules of a source that every sender may choose.

@@ -8,7 +8,7 @@ import (
 // maxReceives is the largest receive count that a redrive policy may name.
 const maxReceives = 1_000
 
-// ageRules keep every record longer than what depends on it.
+// ageRules say how much longer each record must be kept than the records that depend on it.
 var ageRules = []Rule{
 	{
 		"dead-letter-retention",
@@ -46,7 +46,7 @@ var ageRules = []Rule{
 			}
 		},
 	},
-	{"receive-count", "maxReceiveCount = 10, 90 waits of 3m12s, and one for each 12m until the dead deadline, is at most 1,000.", checkReceiveCount},
+	{"receive-count", "maxReceiveCount = 10, 20 short waits, 90 of 3m12s, and one for each 12m until the dead deadline, is at most 1,000.", checkReceiveCount},
 }
 
 // checkDeadLetterRetention: SQS counts the retention of a dead letter from when it was first sent.
@@ -106,6 +106,6 @@ func checkReceiveCount(c *Config, f *checker) {
 	if n := c.MaxReceiveCount(); n > maxReceives {
 		f.fault("retry.deadDeadline", c.Retry.DeadDeadline,
 			fmt.Sprintf("asks for a maxReceiveCount of %d: a queue allows %d", n, maxReceives),
-			"lower it to at most "+words(awaySoon*awayShortLeast+(maxReceives-spareReceives-awaySoon)*awayLongLeast))
+			"lower it to at most "+words(awaySoon*awayLateLeast+(maxReceives-spareReceives-awayGrowing-awaySoon)*awayMostLeast))
 	}
 }

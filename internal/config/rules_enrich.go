@@ -34,7 +34,7 @@ var enrichRules = []Rule{
 	},
 }
 
-// namedEnrich is an enricher and where it stands.
+// namedEnrich is an enricher and the path of its setting.
 type namedEnrich struct {
 	Enrich
 	path string

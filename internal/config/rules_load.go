@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// holdSlack is how long a message is held beside its window and its quiet time.
+// holdSlack is how long a message is held in addition to its window and its quiet time.
 const holdSlack = 3 * time.Second
 
-// usualRate is the traffic of a queue where nobody says more, in messages a second.
+// usualRate is the default traffic of a queue, in messages a second.
 const usualRate = 500
 
-// Executions that may be started a second and account, sustained: the quotas of Step Functions.
-// Standard's is the one of the smaller regions.
+// How many executions an account may start a second, sustained: the quotas of Step Functions.
+// Standard's is the quota of the smaller regions.
 const (
 	expressStarts  = 6_000
 	standardStarts = 150
 )
 
-// accountConcurrency is how many functions may run at once in an account, unless its quota was
-// raised. It bounds a lane without a limit of its own.
+// accountConcurrency is how many functions may run at once in an account with the standard quota.
+// It bounds a lane that sets no limit.
 const accountConcurrency = 1_000
 
-// unreserved is how much of it AWS keeps for functions without a reservation.
+// unreserved is how much of accountConcurrency AWS keeps for functions without a reservation.
 const unreserved = 100
 
 // loadRules keep the expected traffic below the platform's quotas.
@@ -54,13 +54,13 @@ var loadRules = []Rule{
 	},
 }
 
-// first is how long after it was sent a message has its turn, where nothing comes after it.
+// first is how long after it was sent a message has its turn, if no newer event follows it.
 func (t timing) first() time.Duration { return max(t.Quiet, t.MinInterval) }
 
-// held is how long a message is in flight, at most. A superseded one in a short window leaves its
-// flight in its first turn, and is in flight for the queue's visibility: [Config.SupersededLeave]
-// sees to the number of these. In a long one it stays until the newer version is written (ADR
-// 0028).
+// held is how long a message is in flight, at most. In a short window, a superseded message leaves
+// its flight in its first turn. It then stays invisible for the queue's visibility, and
+// [Config.SupersededLeave] bounds the number of such messages. In a long window it stays until the
+// newer version is written (ADR 0028).
 func (c *Config) held(t timing) time.Duration {
 	window := c.slowest().Window
 	if window+pollSlack+2*t.first()+c.Index.Timeout <= c.Queues.Visibility {
@@ -71,12 +71,12 @@ func (c *Config) held(t timing) time.Duration {
 
 // traffic is what a sink's queue is expected to hold.
 type traffic struct {
-	known    float64 // messages a second of collections with a rate of their own
-	standard float64 // those of them whose executions are Standard
-	held     float64 // messages of these
-	rest     *timing // the collection without one whose messages are held longest, nil for none
-	long     bool    // whether any of those has Standard executions
-	most     *timing // with a rate of its own, what it holds most messages for; nil for none
+	known    float64 // messages a second of collections that set a rate
+	standard float64 // the part of known whose executions are Standard
+	held     float64 // messages in flight of the collections that set a rate
+	rest     *timing // of the collections without a rate, the one whose messages are held longest; nil for none
+	long     bool    // whether any collection without a rate has Standard executions
+	most     *timing // of the collections with a rate, the one that holds the most messages; nil for none
 }
 
 func (c *Config) traffic(sink string) traffic {
@@ -121,8 +121,9 @@ func (c *Config) fits(l traffic) float64 {
 	return l.known + math.Floor(room/c.held(*l.rest).Seconds())
 }
 
-// expectedRate is the traffic of a queue where nobody says more: as usual, or less where the
-// windows leave room for less in a queue, or wait in more Standard executions than may be started.
+// expectedRate is the default traffic of a queue: usualRate, or less if the queue cannot hold so
+// many messages. It is also less if they would start more Standard executions than the quota
+// allows.
 func (c *Config) expectedRate() int {
 	rate, least := float64(usualRate), 1.0
 	for name := range c.Sinks {

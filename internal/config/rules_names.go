@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// nameRules are about names and what they refer to.
+// nameRules check names and references to names.
 var nameRules = []Rule{
 	{
 		"names", "The names of sources, collections and sinks become parts of resource names, keys and indices.",
@@ -153,7 +153,7 @@ func checkSinks(c *Config, f *checker) {
 	}
 }
 
-// checkSinksMatch looks at sources whose messages are known by the queue that they lie in.
+// checkSinksMatch checks sources whose messages are recognised by their queue.
 func checkSinksMatch(c *Config, f *checker) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		s := c.Sources[name]
@@ -178,8 +178,8 @@ func checkSinksMatch(c *Config, f *checker) {
 	}
 }
 
-// checkExisting looks at the queues that exist already. dlq tells the bulk lane by the end of a
-// queue's name, and a function takes messages of its own queues only.
+// checkExisting checks queues that exist already. dlq recognises the bulk lane by the end of a
+// queue's name. A function takes messages only of its own queues.
 func checkExisting(c *Config, f *checker) {
 	owner, sinks := make(map[string]string), slices.Sorted(maps.Keys(c.Sinks))
 	for _, name := range sinks {

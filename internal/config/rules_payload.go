@@ -33,7 +33,7 @@ func checkHTTPHosts(c *Config, f *checker) {
 	}
 }
 
-// checkTracing refuses an address that would show ids to whoever listens, or secrets to logs.
+// checkTracing refuses an address that would show ids on the network, or secrets in logs.
 func checkTracing(c *Config, f *checker) {
 	at := c.Tracing.Endpoint
 	if at == "" {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// recoverySlack is what polling, starting and waking take together.
+// recoverySlack is the time for polling, starting and waking together.
 const recoverySlack = 2 * time.Second
 
 // flightSpan is how long a common flight with one lost invocation may take, so that it need not
@@ -80,8 +80,8 @@ func checkRecoveryFlight(c *Config, f *checker, t timing) {
 	}
 }
 
-// checkRecoveryInvocation: where the state machine retries later than the lease ends, the retry
-// counts.
+// checkRecoveryInvocation checks the later of two times: the end of the lease, and the state
+// machine's retry.
 func checkRecoveryInvocation(c *Config, f *checker, t timing) {
 	l := c.slowest()
 	again, name, setting := t.lease, "the lease", "index.timeout"

@@ -94,8 +94,8 @@ func checkInterval(c *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkUnchanged allows keep only where nothing is written past the row, and where an index that
-// was made anew is noticed.
+// checkUnchanged allows keep only if every write goes through the row, and if the sink notices that
+// its index was created again.
 func checkUnchanged(c *Config, f *checker) {
 	refuse := func(path string, s Sink) {
 		switch {
@@ -123,8 +123,8 @@ func checkUnchanged(c *Config, f *checker) {
 	}
 }
 
-// namedSink is a sink with its name, where it stands, and its kind, unless this program does not
-// link that.
+// namedSink is a sink with its name and the path of its setting. It has its kind, too, if this
+// program links it.
 type namedSink struct {
 	Sink
 	name, path string
@@ -205,7 +205,8 @@ func checkSinkAuth(_ *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkBasic wants the password in exactly one place: a secret, or a pair of environment variables.
+// checkBasic requires the password in exactly one place: a secret, or a pair of environment
+// variables.
 func checkBasic(f *checker, auth string, s Sink) {
 	a := s.Auth
 	env := a.UserEnv != "" || a.PasswordEnv != ""
@@ -228,7 +229,7 @@ func checkBasic(f *checker, auth string, s Sink) {
 	}
 }
 
-// checkKey wants the key in exactly one place: a secret, or an environment variable.
+// checkKey requires the key in exactly one place: a secret, or an environment variable.
 func checkKey(f *checker, auth string, a Auth) {
 	switch {
 	case a.SecretARN == "" && a.KeyEnv == "":
@@ -278,9 +279,10 @@ func checkApplyDelay(_ *Config, f *checker, s namedSink) {
 	}
 }
 
-// checkSinkIndex sees the collections with an entry only. Those without one go to the default sink.
+// checkSinkIndex checks only the collections with an entry. The others are written to the default
+// sink.
 func checkSinkIndex(c *Config, f *checker, s namedSink) {
-	if strings.Contains(s.Index, "{collection}") {
+	if strings.Contains(s.Index, "{collection}") || s.Index == "" && !s.linked {
 		return
 	}
 	if s.Index == "" && s.kind.NeedsIndex {

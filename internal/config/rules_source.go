@@ -32,7 +32,7 @@ var sourceRules = []Rule{
 	{
 		"source-max-version",
 		"The greatest version is one of the source's class.",
-		each((*Config).namedSources, checkSourceMaxVersion),
+		each((*Config).linkedSources, checkSourceMaxVersion),
 	},
 	{
 		"source-collections", "Where a source lists collections, its events that name none go to one of them.",
@@ -67,8 +67,8 @@ var sourceRules = []Rule{
 	},
 }
 
-// namedSource is a source with its name, where it stands, and its kind, unless this program does
-// not link that.
+// namedSource is a source with its name and the path of its setting. It has its kind, too, if this
+// program links it.
 type namedSource struct {
 	Source
 	name, path string
@@ -187,8 +187,8 @@ func checkSourceMatch(c *Config, f *checker) {
 }
 
 func checkSourceReach(c *Config, f *checker) {
-	if _, exists := c.Sources[c.DefaultSource]; !exists {
-		return // the rule "default" reports it
+	if _, exists := c.Sources[c.DefaultSource]; !exists || len(c.linkedSources()) < len(c.Sources) {
+		return // the rule "default" reports it; an unlinked kind may name other sources
 	}
 	lines := make(map[string]bool)
 	for _, s := range c.Sources {
@@ -237,7 +237,7 @@ func checkTurn(c *Config, f *checker, setting string, timeout, enrich time.Durat
 			words(max(c.Index.Timeout-rest, 0)), words(ceil(timeout+rest+time.Millisecond, time.Second))))
 }
 
-// longestEnrich is the longest time-out of an enricher, 0 where there is none.
+// longestEnrich is the longest time-out of an enricher, 0 if there is none.
 func (c *Config) longestEnrich() (longest time.Duration) {
 	for _, o := range c.Collections {
 		if o.Enrich != nil {

@@ -21,9 +21,9 @@ type broken struct {
 	holds func(c *Config)
 	// breaks goes one step further, after holds.
 	breaks func(c *Config)
-	// setting is the name that the fault must have, and fix a part of what it must advise.
+	// setting is the name that the fault must have, and fix is a part of its advice.
 	setting, fix string
-	// not is what it must not advise.
+	// not is text that the advice must not have.
 	not string
 	// also are the faults, as rule:setting, that follow necessarily: the rule is implied by others.
 	also []string
@@ -269,7 +269,7 @@ func TestFaultsAreShortAndOnOneLine(t *testing.T) {
 	}
 }
 
-// A fix that nobody can follow, such as a time-out of 0s, is not offered.
+// A fix that cannot be followed, such as a time-out of 0s, is not offered.
 func TestTheFixOfAShortVisibilityCanBeFollowed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

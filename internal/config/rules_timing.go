@@ -33,8 +33,8 @@ func (c *Config) timings() []timing {
 	return all
 }
 
-// expected returns the timings of the collections whose events go to a sink. Where there are
-// collections, only these have events.
+// expected returns the timings of the collections whose events are written to a sink. If the
+// settings list collections, only the listed ones have events.
 func (c *Config) expected(sink string) []timing {
 	return slices.DeleteFunc(c.timings(), func(t timing) bool {
 		return t.sink != sink || t.path == "" && len(c.Collections) > 0
@@ -77,8 +77,8 @@ func (c *Config) lanes() []namedLane {
 	return []namedLane{{"queues.live", "queues.live", c.Queues.Live}, {"queues.bulk", "queues.bulk", c.Queues.Bulk}}
 }
 
-// slowest returns the lane with the longer window. What must hold for a window gets harder with its
-// length, so it is judged for this one. Where the windows are equal, both have to be lowered.
+// slowest returns the lane with the longer window, because the rules are hardest for it. If the
+// windows are equal, the faults name both, because both must be lowered.
 func (c *Config) slowest() namedLane {
 	live, bulk := c.lanes()[0], c.lanes()[1]
 	switch cmp.Compare(live.Window, bulk.Window) {

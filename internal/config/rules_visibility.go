@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// pollSlack is what a flight takes off its visibility beside the window: the visibility clock
-// starts at the poll, and receive knows only when it was invoked. design section 7: visibleUntil =
-// invocation start - W - 5 s + V.
+// pollSlack is how much less of its visibility a flight has, in addition to the window. The
+// visibility clock starts at the poll, and receive knows only when it was invoked. Design section
+// 7: visibleUntil = invocation start - W - 5 s + V.
 const pollSlack = 5 * time.Second
 
-// wakeRounding is what a wake time loses by being rounded up to whole seconds.
+// wakeRounding is the most that rounding up to whole seconds delays a wake time.
 const wakeRounding = time.Second
 
-// sinkMargin is what index keeps of its time-out for commits and deletions after a call to the
-// sink.
+// sinkMargin is the part of index's time-out that is reserved for commits and deletions after a
+// call to the sink.
 const sinkMargin = 2 * time.Second
 
 // smallBatch is the largest batch that the mapping gathers without a window.
 const smallBatch = 10
 
-// visibilityRules keep a message invisible for as long as somebody works on it.
+// visibilityRules keep a message invisible while a function works on it.
 var visibilityRules = []Rule{
 	{
 		"batch-window", "A batch of more than 10 needs a window of at least 1s: the mapping demands it.",
@@ -87,8 +87,8 @@ func checkVisibilityTimeout(c *Config, f *checker) {
 	}
 }
 
-// raiseVisibility advises to raise the visibility to what is needed. It does not advise where a
-// lost flight could then not be recovered in time.
+// raiseVisibility advises to raise the visibility to what is needed. It returns "" if a lost flight
+// could then not be recovered in time.
 func (c *Config) raiseVisibility(need time.Duration) string {
 	whole := ceil(need, time.Second)
 	for _, t := range c.timings() {

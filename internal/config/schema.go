@@ -17,8 +17,8 @@ type object = map[string]any
 // Schema returns the JSON Schema, draft 2020-12, of lull.yaml with the kinds that are registered in
 // this program. It is made from the same descriptions as docs/settings.md and the decoder.
 //
-// What it refuses, the decoder or Validate refuses, too. The opposite does not hold: a schema knows
-// no units and no contradictions between settings.
+// The decoder or Validate refuses every file that the schema refuses. The opposite does not hold: a
+// schema knows no units and no contradictions between settings.
 func Schema() []byte {
 	root := schemaWriter{plainDefaults()}.value(reflect.TypeFor[Config](), at{})
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -31,7 +31,7 @@ func Schema() []byte {
 	return append(text, '\n')
 }
 
-// exemplar holds one of everything, so that each setting has a default to print.
+// exemplar holds one element of every map and list, so that each setting has a default to print.
 func exemplar() Config {
 	c := Default()
 	c.Sources = map[string]Source{"x": {Match: []source.Match{{}}, Fetch: &source.Fetch{}}}
@@ -90,8 +90,9 @@ func (w schemaWriter) value(t reflect.Type, p at) object {
 	}
 }
 
-// fields is the schema of a group of settings. The options of a kind stand beside the settings of
-// all kinds: each option of any kind is known, and refused where the kind is another one.
+// fields is the schema of a group of settings. The options of a kind are listed next to the
+// settings of all kinds. The schema knows each option of any kind, and refuses options of other
+// kinds.
 func (w schemaWriter) fields(t reflect.Type, p at) object {
 	properties, required := w.properties(t, p), []string{}
 	for _, name := range fieldNames(t) {

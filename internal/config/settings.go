@@ -57,7 +57,8 @@ var (
 	optBucket      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$`)
 	servicePattern = regexp.MustCompile(`^(es|aoss|rds-db)?$`)
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	// A prefix of the roles' policies, too: there * and ? stand for any text, and $ begins a variable.
+	// folderPattern is also a prefix in the roles' policies, in which * and ? match any text, and $
+	// begins a variable.
 	folderPattern = regexp.MustCompile(`^([^*?$]*/)?$`)
 	anyHost       = regexp.MustCompile(`^[a-z0-9:]([a-z0-9.:-]*[a-z0-9])?$`)
 	hostPattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$`)
@@ -68,7 +69,7 @@ const (
 	collectionShape = "a lower-case letter or digit, then up to 31 lower-case letters, digits or hyphens"
 )
 
-// described is a setting under the name by which the decoder looks for it.
+// described is a setting and the name by which the decoder finds it.
 type described struct {
 	setting.Setting
 

@@ -41,8 +41,16 @@ func (c *Config) IndexConcurrency(sink string) (most int) {
 	return most
 }
 
-// CollectionsOf returns the collections that are known to be written to this sink, sorted: those
-// with an entry, or, where there is none, those that the settings name as a default.
+// LeaseIsKnown reports whether the settings and the linked kinds are enough to compute the lease.
+func (c *Config) LeaseIsKnown(name string) bool {
+	s := c.Sinks[name]
+	_, linked := sink.Lookup(s.Kind)
+	return linked || s.Versions != nil && (*s.Versions || s.ApplyDelay != nil)
+}
+
+// CollectionsOf returns, sorted, the known collections that are written to this sink. They are
+// those with an entry. If there is no entry, they are the collections that the settings name as a
+// default.
 func (c *Config) CollectionsOf(sink string) []shard.Collection {
 	var of []shard.Collection
 	for _, name := range c.knownCollections() {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"testing"
 
 	"github.com/lullhq/lull/sink"
 )
@@ -15,13 +17,18 @@ For developers who choose where documents go: one page for each kind of sink. Th
 [glossary](../glossary.md) defines the words. The kinds themselves write this table
 (` + "`go test ./internal/config -run TestSettingsDocument -update`" + `).
 
-| kind | what it is | compares versions | documents a request | ` + "`auth.kind`" + ` | page |
-|---|---|---|---|---|---|
+| kind | what it is | compares versions | ` + "`unchanged: keep`" + ` | documents a request | ` + "`auth.kind`" + ` | page |
+|---|---|---|---|---|---|---|
 `
 
 const sinksFoot = `
 - **Compares versions:** the engine itself refuses what is older than what it holds. Where it does
   not, lull's lease alone keeps the order, and is longer by ` + "`applyDelay`" + `.
+- ` + "**`unchanged: keep`:**" + ` the kind tells its index from another one of that name, so lull can
+  leave out [writes that change
+  nothing](../choose-settings.md#is-much-of-it-published-again-without-a-change).
+- **What is yours stays yours:** lull never hides or changes an alias, a template or an index of
+  your own. Package sinktest has a suite for it, which every kind passes.
 - **Documents a request:** the default of ` + "`bulkDocuments`" + `.
 - A stack may have several sinks, and ` + "`collections.NAME.sink`" + ` says which one a collection
   goes to. It may go to [several](../fan-out.md).
@@ -52,8 +59,8 @@ func sinksDocument() string {
 		if k.Deployable() {
 			auth = strings.ReplaceAll("none or "+join(k.Authentications()), " or ", ", ")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", name, strings.TrimSuffix(k.Doc, "."), compares(s), documents,
-			auth, page)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", name, strings.TrimSuffix(k.Doc, "."), compares(s),
+			keeps(s), documents, auth, page)
 	}
 	return b.String() + sinksFoot
 }
@@ -64,9 +71,52 @@ func compares(s Sink) string {
 	asked.Versions = &yes
 	switch has := s.Capabilities().Versions; {
 	case has:
-		return "yes"
+		return "yes" + except(s, func(c sink.Capabilities) bool { return c.Versions })
 	case asked.Capabilities().Versions:
 		return "with `versions: true`"
 	}
 	return "no"
+}
+
+// keeps says whether a sink of the kind may have unchanged: keep.
+func keeps(s Sink) string {
+	able := func(c sink.Capabilities) bool { return c.Generation }
+	if able(s.Capabilities()) {
+		return "yes" + except(s, able)
+	}
+	return "no"
+}
+
+// except names the flags of the kind that take away what a sink of it can do.
+func except(s Sink, able func(sink.Capabilities) bool) (flags string) {
+	kind := reflect.ValueOf(s.Options)
+	if !kind.IsValid() {
+		return ""
+	}
+	for i := range kind.NumField() {
+		if kind.Field(i).Kind() != reflect.Bool {
+			continue
+		}
+		options := reflect.New(kind.Type()).Elem()
+		options.Set(kind)
+		options.Field(i).SetBool(true)
+		if s.Options = options.Interface(); !able(s.Capabilities()) {
+			flags += ", but not with `" + kind.Type().Field(i).Tag.Get("json") + ": true`"
+		}
+	}
+	return flags
+}
+
+// The kinds' own table is the only list of what they can do: other pages lead to it.
+func TestPagesLeaveTheKindsToTheirTable(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"limits.md", "faq.md", "choose-settings.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "(sinks/README.md)") {
+			t.Errorf("docs/%s: got no link to the table of the kinds", page)
+		}
+	}
 }

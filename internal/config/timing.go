@@ -62,9 +62,9 @@ func (c *Config) Window(bulk bool) time.Duration {
 	return c.Queues.Live.Window
 }
 
-// SupersededLeave reports whether messages behind a newer version may leave their flight, and stay
-// invisible for the queue's visibility (ADR 0028): not where all of the expected traffic, invisible
-// for so long, would be more than a queue may hold.
+// SupersededLeave reports whether superseded messages may leave their flight, and stay invisible
+// for the queue's visibility (ADR 0028). They may not if all expected traffic, invisible for that
+// time, would exceed what a queue may hold.
 func (c *Config) SupersededLeave() bool {
 	return float64(c.Queues.ExpectedRate)*c.Queues.Visibility.Seconds() <= float64(c.Queues.MaxInFlight)
 }

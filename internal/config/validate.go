@@ -11,20 +11,22 @@ import (
 
 // Validate returns every fault of the settings at once, joined; nil means that they keep the
 // promises. Faults takes the error apart. It changes nothing.
-func (c *Config) Validate() error {
-	fs := faults{list: c.faults(false)}
+func (c *Config) Validate() error { return c.ValidateAs(KindsLinked) }
+
+// ValidateAs is Validate for settings that may name other kinds.
+func (c *Config) ValidateAs(kinds Kinds) error {
+	fs := faults{list: c.faults(kinds)}
 	return fs.err()
 }
 
 // ValidateDeployed is Validate for settings that are to be deployed: it refuses sinks that live in
 // one process, too.
-func (c *Config) ValidateDeployed() error { return c.validateDeployed(false) }
+func (c *Config) ValidateDeployed() error { return c.validateDeployed(KindsLinked) }
 
 // placeholder is an address of documentation, as RFC 2606 reserves them.
 var placeholder = regexp.MustCompile(`^[a-z]+://([^/@]*[.@])?example\.(com|net|org)([:/]|$)`)
 
-// Placeholders returns a fault for each address that only stands for one, as `lull new` writes it,
-// joined.
+// Placeholders returns, joined, a fault for each placeholder address that `lull new` wrote.
 func (c *Config) Placeholders() error {
 	var fs faults
 	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
@@ -38,10 +40,8 @@ func (c *Config) Placeholders() error {
 	return fs.err()
 }
 
-// validateDeployed passes over kinds that are not registered in this program where the settings are
-// deployed already.
-func (c *Config) validateDeployed(deployed bool) error {
-	fs := faults{list: c.faults(deployed)}
+func (c *Config) validateDeployed(kinds Kinds) error {
+	fs := faults{list: c.faults(kinds)}
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		if kind, ok := sink.Lookup(c.Sinks[name].Kind); ok && !kind.Deployable() {
 			fs.add(&Fault{
@@ -55,16 +55,23 @@ func (c *Config) validateDeployed(deployed bool) error {
 }
 
 // faults judges each setting by its bounds, and then the rules between settings. It does not stop
-// at the first fault (promise 7).
-func (c *Config) faults(deployed bool) []*Fault {
+// at the first fault (promise 7), but at maxFaults.
+func (c *Config) faults(kinds Kinds) []*Fault {
 	var fs faults
 	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
-		if f := judge(p, v, deployed); f != nil {
+		if fs.full() {
+			return
+		}
+		if f := judge(p, v, kinds); f != nil {
 			fs.add(f)
 		}
 	})
+	able := c.capable()
 	for _, r := range rules {
-		r.check(c, &checker{faults: &fs, rule: r.Name})
+		if fs.full() {
+			break
+		}
+		r.check(able, &checker{faults: &fs, rule: r.Name})
 	}
 	return fs.list
 }
@@ -96,6 +103,9 @@ var rules = slices.Concat(
 func each[T any](list func(*Config) []T, check func(c *Config, f *checker, item T)) func(*Config, *checker) {
 	return func(c *Config, f *checker) {
 		for _, item := range list(c) {
+			if f.faults.full() {
+				return
+			}
 			check(c, f, item)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// walk calls visit for every setting of v that has a value, in the order of lull.yaml: maps by
-// name, lists of texts element by element, overrides only where they are set.
+// walk calls visit for every setting of v that has a value, in the order of lull.yaml. Maps are
+// sorted by name, lists of texts are visited element by element, and unset overrides are skipped.
 func walk(v reflect.Value, p at, visit func(p at, v reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -55,21 +55,20 @@ func sortedNames(v reflect.Value) []string {
 	return names
 }
 
-// judge holds one value to its setting's bounds. Nil means that they hold. Where the settings are
-// deployed, any kind will do: not every function has them all.
-func judge(p at, v reflect.Value, deployed bool) *Fault {
+// judge holds one value to its setting's bounds. Nil means that they hold.
+func judge(p at, v reflect.Value, kinds Kinds) *Fault {
 	s := byName()[p.generic]
-	if deployed && isKind(p.generic) {
+	r, isKind := kindOf(p.generic)
+	if isKind && kinds.pass(r, v.String()) {
 		return nil
 	}
 	var problem, fix string
 	switch v.Kind() {
 	case reflect.String:
 		problem, fix = s.CheckText(v.String())
-		if problem != "" && v.String() != "" && isKind(p.generic) {
+		if problem != "" && v.String() != "" && isKind {
 			fix += ", or import the package of a kind of your own into this program"
-			ofSource := strings.HasPrefix(p.generic, registries[sourceType].group)
-			if instead := source.Carries(v.String()); instead != "" && ofSource {
+			if instead := source.Carries(v.String()); instead != "" && r.noun == "source" {
 				fix = instead + ". " + strings.ToUpper(fix[:1]) + fix[1:]
 			}
 		}
@@ -84,10 +83,14 @@ func judge(p at, v reflect.Value, deployed bool) *Fault {
 	return &Fault{Rule: "bounds", Setting: p.name, Value: written(v), Problem: problem, Fix: fix}
 }
 
-// isKind reports whether a setting names a registered kind.
-func isKind(generic string) bool {
-	group, isKind := strings.CutSuffix(generic, ".kind")
-	return isKind && (group == registries[sinkType].group || group == registries[sourceType].group)
+// kindOf returns the registry of the kinds that a setting names, or false where it names none.
+func kindOf(generic string) (registry, bool) {
+	for _, r := range registries {
+		if generic == r.group+".kind" {
+			return r, true
+		}
+	}
+	return registry{}, false
 }
 
 // quantity is how lull.yaml writes values of one type.
@@ -136,8 +139,8 @@ func written(v reflect.Value) string {
 	}
 }
 
-// redact hides what stands before the last @, where a URL has its user and password: faults are
-// logged.
+// redact hides everything before the last @, because a URL has its user and password there and
+// faults are logged.
 func redact(s string) string {
 	end := strings.LastIndex(s, "@")
 	if end < 0 {

@@ -139,8 +139,8 @@ func (d described) steps() int64 {
 	return 1
 }
 
-// accepted is the range around a value that is accepted, within the setting's bounds. What is
-// accepted has no holes, so halving finds its ends.
+// accepted is the range around a value that is accepted, within the setting's bounds. The accepted
+// values have no gaps, so halving finds their ends.
 func (d described) accepted(around int64) (low, high int64) {
 	step := d.steps()
 	end := func(to int64) int64 {
@@ -169,7 +169,7 @@ func (d described) usual() (int64, bool) {
 	if strings.Contains(d.Name, ".fetch.") || strings.Contains(d.Name, ".vector.") {
 		return 0, false // needs others beside it
 	}
-	switch d.Name { // what 0 stands for
+	switch d.Name { // the meaning of 0
 	case "queues.expectedRate":
 		return usualRate, true
 	case "flight.ambiguousRetry":

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What turns a text into markup, a script or a style, and what leaves this server.
+// unsafe matches calls that turn a text into markup, a script or a style, and addresses of other
+// servers.
 var unsafe = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|` +
 	`createContextualFragment|DOMParser|\beval\(|new Function|setTimeout\(["'` + "`" + `]|style="|<style|<script>|\bon[a-z]+="|https?://`)
 

@@ -7,22 +7,22 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// Breaker is a stack that can be broken on purpose: `lull dev`.
+// Breaker is a stack in which failures can be caused on purpose, as in `lull dev`.
 type Breaker interface {
 	Panel() *fault.Panel
 	Recovery() fault.Recovery
 }
 
-// breakitRoutes serves, below /console/breakit:
-//   - GET: what is broken, since when, and how far the stack has recovered
-//   - POST {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: from now on
-//   - POST kill {"function": "receive" or "index"}: its next invocation
-//   - POST send {"id"}: three versions of a document, as a burst
+// breakitRoutes serves these requests below /console/breakit:
+//   - GET: which failures are active, since when, and how far the stack has recovered
+//   - POST {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: sets the failures
+//   - POST kill {"function": "receive" or "index"}: kills its next invocation
+//   - POST send {"id"}: sends three versions of a document, as a burst
 func (c *console) breakitRoutes() routes {
 	if c.Breaker == nil {
 		return nil
@@ -58,7 +58,7 @@ func (c *console) breakitRoutes() routes {
 	}
 }
 
-// broken is how the stack is after a change, or what is wrong with the request.
+// broken returns the state of the stack after a change, or the error in the request.
 func (c *console) broken(err error) (any, error) {
 	if err != nil && !errors.As(err, new(*problem)) {
 		return nil, badf("%v", err)
@@ -66,11 +66,11 @@ func (c *console) broken(err error) (any, error) {
 	return c.Breaker.Recovery(), err
 }
 
-// burst sends versions of one document, in whichever form the settings decode.
+// burst sends three versions of one document, in a form that the settings decode.
 func (c *console) burst(ctx context.Context, id string) error {
 	const versions = 3
 	var p operate.Publication
-	began := c.Clock.Now() // the versions are times: within one millisecond they would be the same
+	began := c.Clock.Now() // versions are times in milliseconds, and must differ
 	for n := range versions {
 		m, err := c.API.Compose(ctx, operate.Composition{
 			ID: id, At: began.Add(time.Duration(n) * time.Millisecond),

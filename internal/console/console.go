@@ -16,45 +16,46 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 //go:embed assets
 var embedded embed.FS
 
-// assetsPath is where the page's files are served, and prefix what the views ask.
+// assetsPath is where the page's files are served, and prefix is where its views send requests.
 const (
 	assetsPath = "/assets/"
 	prefix     = "/console/"
 )
 
-// Options are what a console shows. A view that needs an optional part is not shown without it.
+// Options are the parts of a stack that a console shows. A view is hidden if an optional part that
+// it needs is missing.
 type Options struct {
 	API   operate.API
 	Mode  Mode
 	Stack string // its name, for people
-	// Token is the guard's. A console of `lull dev` gives it to its page; the page of a deployed stack
-	// finds it in the address that `lull console` prints.
+	// Token is the guard's token. The console of `lull dev` puts it into its page. For a deployed
+	// stack it is in the address that `lull console` prints.
 	Token string
 	// Send says that messages may be published.
 	Send bool
-	// By names who asks, for the audit of what changes something.
+	// By names the user, for the audit of changes.
 	By string
 	// Config is the stack's settings.
 	Config *config.Config
-	// Clock is the stack's: times in answers are of this clock.
+	// Clock is the stack's clock. All times in answers are of this clock.
 	Clock clock.Clock
-	// Speed is how many times faster than real time the clock runs; 0 is 1.
+	// Speed is how many times faster than real time the clock runs; 0 means 1.
 	Speed float64
 
-	Meter     Meter     // what became of events
+	Meter     Meter     // counts of events by outcome
 	Simulator Simulator // for What if
-	Breaker   Breaker   // for Break it; nil for no such view
+	Breaker   Breaker   // for Break it; without it the view is hidden
 }
 
-// Mode says what kind of stack the console is of.
+// Mode is the kind of stack that the console shows.
 type Mode string
 
 // The modes.
@@ -63,7 +64,8 @@ const (
 	AWS Mode = "aws" // a deployed stack
 )
 
-// every is how often a stack is asked for its status while somebody looks. AWS bills what is asked.
+// every is the time between two requests for the stack's status while a page is open. A deployed
+// stack is asked less often, because AWS bills each request.
 func (m Mode) every() time.Duration {
 	if m == AWS {
 		return 7 * time.Second
@@ -71,20 +73,23 @@ func (m Mode) every() time.Duration {
 	return time.Second
 }
 
-// console serves the page and what its views ask.
+// console serves the page and the requests of its views.
 type console struct {
 	Options
-	boot    string // tells this life of the server from the last one
+	boot    string // differs after each start of the server
 	live    *live
-	streams chan struct{} // holds one for each stream under way
+	pages   chan struct{} // one item for each open stream of events
+	answers chan struct{} // one item for each running answer of several lines
 	can     map[string]bool
 }
 
 // New serves the console at / and under /console/. Put a [Guard] in front of it.
 func New(o Options) http.Handler {
-	c := &console{Options: o, boot: NewToken()[:8], streams: make(chan struct{}, maxStreams), can: map[string]bool{
-		"dead": true, "search": true, "whatif": true,
-	}}
+	c := &console{
+		Options: o, boot: NewToken()[:8], pages: make(chan struct{}, maxStreams),
+		answers: make(chan struct{}, maxStreams),
+		can:     map[string]bool{"dead": true, "search": true, "whatif": true},
+	}
 	c.live = &live{every: o.Mode.every(), ask: c.tick}
 	mux := http.NewServeMux()
 	for _, view := range []routes{
@@ -105,10 +110,10 @@ func New(o Options) http.Handler {
 	return mux
 }
 
-// routes are what a view asks, each as [http.ServeMux] matches it.
+// routes are the handlers of a view, by patterns of [http.ServeMux].
 type routes map[string]http.HandlerFunc
 
-// about is what a page has to know before it shows anything.
+// about is what a page loads before it shows anything.
 type about struct {
 	Mode  Mode            `json:"mode"`
 	Stack string          `json:"stack"`
@@ -131,7 +136,8 @@ func (c *console) about() about {
 // views are the names of the files in assets/views, in the order of the navigation.
 var views = []string{"now", "documents", "dead", "search", "send", "whatif", "breakit"}
 
-// page is the one page. That of `lull dev` holds the token: no other site can read it.
+// page serves the only page. In `lull dev` it contains the token, because no other site can read
+// it.
 func (c *console) page(w http.ResponseWriter, _ *http.Request) {
 	text, _ := embedded.ReadFile("assets/index.html") // it is embedded
 	token := ""
@@ -139,10 +145,10 @@ func (c *console) page(w http.ResponseWriter, _ *http.Request) {
 		token = html.EscapeString(c.Token)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, strings.Replace(string(text), "{{token}}", token, 1)) // the client went away
+	_, _ = io.WriteString(w, strings.Replace(string(text), "{{token}}", token, 1)) // the client is gone
 }
 
-// kinds are the media types of the page's files. The machine's own table may differ.
+// kinds are the media types of the page's files. The table of the operating system may differ.
 var kinds = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -156,13 +162,13 @@ func (c *console) asset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(text) //nolint:gosec // a file that is embedded; the client went away
+	_, _ = w.Write(text) //nolint:gosec // embedded; the client is gone
 }
 
-// maxRequest bounds what the console reads of a request: a message of SQS, and what is around it.
+// maxRequest is how many bytes of a request the console reads: enough for a message of SQS in JSON.
 const maxRequest = 4 << 20
 
-// body reads a request's body, of so many bytes at most.
+// body reads a request's body, of at most this many bytes.
 func body(r *http.Request, most int64) ([]byte, error) {
 	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if errors.As(err, new(*http.MaxBytesError)) {
@@ -183,7 +189,7 @@ func read[Q any](r *http.Request) (q Q, err error) {
 	return q, nil
 }
 
-// limitOf reads how many of something are wanted: 0 where the request does not say it.
+// limitOf reads how many items the request asks for: 0 if it does not say.
 func limitOf(r *http.Request, most int) (n int, err error) {
 	if text := r.FormValue("limit"); text != "" {
 		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > most {
@@ -201,19 +207,19 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-// Problemf is an error that is answered with this status.
+// Problemf returns an error that is answered with this HTTP status.
 func Problemf(status int, format string, args ...any) error {
 	return &problem{status, fmt.Sprintf(format, args...)}
 }
 
-// badf is what is wrong with a request.
+// badf returns an error about a faulty request, with status 400.
 func badf(format string, args ...any) error { return Problemf(http.StatusBadRequest, format, args...) }
 
-// Answered answers a question with what f returns, or with why it cannot.
+// Answered answers a request with the result of f, or with its error.
 func Answered(f func(r *http.Request) (any, error)) http.HandlerFunc { return answered(reader, f) }
 
-// answered answers a question that takes the rights of a role: with what f returns, or with why it
-// cannot.
+// answered answers a request with the result of f, or with its error. If AWS denied access, the
+// error names the role that has the right.
 func answered(who role, f func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a, err := f(r)
@@ -230,14 +236,14 @@ func Answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the client went away
+	_ = enc.Encode(v) // the client is gone
 }
 
-// Fail says what is wrong.
+// Fail answers with an error.
 func Fail(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client went away
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client is gone
 }
 
 // failed answers with an error of the stack.

@@ -9,13 +9,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// deadRoutes are what the view of dead letters asks.
+// deadRoutes are the requests of the view of dead letters.
 //
 //	GET  /console/dead?reason=&collection=&key=&state=&after=&before=&cursor=&limit=   a page
 //	GET  /console/dead/groups?...          counts by reason, each with what it means
@@ -81,7 +81,7 @@ func (c *console) deadPage(r *http.Request) (any, error) {
 	})
 }
 
-// advised is what people have to know of a reason.
+// advised explains a reason to the user.
 type advised struct {
 	Why string `json:"why"`
 	Fix string `json:"fix"`
@@ -115,10 +115,10 @@ func (c *console) deadLetter(r *http.Request) (any, error) {
 	return map[string]any{"dead_letter": l, "bytes": bytes, "advice": adviceOf(l.Reason)}, err
 }
 
-// maxShown is how many bytes of a body a page shows at once.
+// maxShown is how many bytes of a body a page shows.
 const maxShown = 256 << 10
 
-// shown is a body for people: control characters and bytes that are not UTF-8 are escaped.
+// shown is a body as readable text: control characters and invalid UTF-8 are escaped.
 type shown struct {
 	Text  string `json:"text"`
 	Bytes int    `json:"bytes"` // of the whole body
@@ -132,15 +132,15 @@ func show(body string) shown {
 		body = clipped(body, maxShown)
 	}
 	var b bytes.Buffer
-	_, _ = terminal.NewWriter(&b).Write([]byte(body)) // a buffer takes everything
+	_, _ = terminal.NewWriter(&b).Write([]byte(body)) // a buffer returns no errors
 	s.Text = b.String()
 	return s
 }
 
-// letterOrder is what a page asks for.
+// letterOrder is the request to redrive or drop dead letters.
 type letterOrder struct {
 	operate.LetterOrder
-	Confirm string `json:"confirm"` // "drop N": what is lost, and how many
+	Confirm string `json:"confirm"` // "drop N", where N is the number of dead letters to drop
 }
 
 func (c *console) order(r *http.Request) (letterOrder, error) {
@@ -152,8 +152,8 @@ func (c *console) order(r *http.Request) (letterOrder, error) {
 	return o, err
 }
 
-// confirmed compares what somebody confirmed with what would be dropped now. Nothing is dropped
-// that comes later.
+// confirmed compares the number that the user confirmed with the number that would be dropped now.
+// It limits the order to dead letters of now, so that later ones are not dropped.
 func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
 	if end := c.Clock.Now(); o.ID == "" && (o.Before.IsZero() || o.Before.After(end)) {
 		o.Before = end
@@ -177,7 +177,7 @@ func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
 	return nil
 }
 
-// deadLine is what became of one dead letter, or the end.
+// deadLine is the outcome of one dead letter, or the last line with the counts.
 type deadLine struct {
 	ID      string         `json:"id,omitempty"`
 	Key     shard.DocID    `json:"key,omitempty"`
@@ -188,8 +188,8 @@ type deadLine struct {
 	End     bool           `json:"end,omitempty"`
 }
 
-// campaign redrives or drops, and tells of each dead letter. What is left stays as it is, and what
-// was said was done.
+// campaign redrives or drops dead letters, and reports each as a line. If it is interrupted, the
+// rest stays unchanged, and each reported line is done.
 func campaign(o operate.LetterOrder,
 	do func(context.Context, operate.LetterOrder) (operate.LetterResult, error),
 ) long {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
 func event(id string, version int) string {
@@ -112,7 +112,7 @@ func TestABodyIsShownOnDemandBoundedAndWithEscapes(t *testing.T) {
 	}
 }
 
-// lines reads what a campaign says.
+// linesOf reads the lines of a campaign's answer.
 func linesOf(t *testing.T, w *httptest.ResponseRecorder) (lines []deadLine) {
 	t.Helper()
 	for in := bufio.NewScanner(w.Body); in.Scan(); {
@@ -158,7 +158,7 @@ func TestARedriveSaysWhatBecomesOfEach(t *testing.T) {
 	}
 }
 
-// leaver goes away after some lines.
+// leaver closes the connection after some lines.
 type leaver struct {
 	*httptest.ResponseRecorder
 	stays int

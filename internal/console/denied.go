@@ -9,12 +9,12 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// AWS says what is missing in its own words: "User: arn:... is not authorized to perform:
+// AWS says in the error's text which right is missing: "User: arn:... is not authorized to perform:
 // dynamodb:Query on resource: ...".
 var missingRight = regexp.MustCompile(`is not authorized to perform:? ([a-zA-Z0-9-]+:[a-zA-Z0-9*]+)`)
 
-// denied is the right that the caller lacks, such as dynamodb:Query; empty where the error is
-// another one. AWS's error types are known by their methods: the console links no client of AWS.
+// denied returns the right that the caller lacks, such as dynamodb:Query. It is empty for any other
+// error. It recognises AWS's errors by their methods, because the console links no AWS client.
 func denied(err error) string {
 	var api interface {
 		error
@@ -38,7 +38,7 @@ func denied(err error) string {
 	return "an unnamed right"
 }
 
-// deniedCode knows the spellings of the services and of their emulators.
+// deniedCode reports whether an error code of AWS or of an emulator means that access is denied.
 func deniedCode(code string) bool {
 	switch code {
 	case "AccessDenied", "AccessDeniedException", "AuthorizationError", "AuthorizationErrorException",
@@ -48,7 +48,7 @@ func deniedCode(code string) bool {
 	return false
 }
 
-// role is one of the roles that a stack makes for people.
+// role is a role that a stack makes for users.
 type role string
 
 const (
@@ -57,8 +57,8 @@ const (
 	publisher role = "publisher"
 )
 
-// sentence is an error for people, on one line: it may quote what a sender wrote. who has the
-// rights that the request takes.
+// sentence is an error for users, on one line, because it may quote a sender's text. who is the
+// role that has the rights for the request.
 func sentence(err error, who role) string {
 	if right := denied(err); right != "" {
 		return fmt.Sprintf("Access denied: your role lacks %s. The stack's %s role has it (docs/deploy.md).", right, who)
@@ -66,5 +66,5 @@ func sentence(err error, who role) string {
 	return oneLine(err.Error())
 }
 
-// oneLine is a text on one line: errors that are joined have several.
+// oneLine puts a text on one line. Joined errors have several.
 func oneLine(text string) string { return terminal.Line(strings.ReplaceAll(text, "\n", "; ")) }

@@ -1,8 +1,9 @@
-// Package console is the web page of a stack: what waits, documents, dead letters, and whatever
-// else a stack can do. `lull dev` serves it at /, and `lull console --aws` for a deployed stack. It
-// asks what the commands ask ([operate.API]); its pages are the plain files of the folder assets.
+// Package console is the web page of a stack: it shows waiting messages, documents and dead
+// letters. `lull dev` serves it at /, and `lull console --aws` for a deployed stack. It uses the
+// same interface as the commands ([operate.API]). Its pages are the plain files of the folder
+// assets.
 //
-// A page of another site can neither read nor change anything. What a sender wrote is shown as
-// text. Every answer is bounded, however many documents there are. SECURITY.md says what the
-// console protects against.
+// A page of another site can neither read nor change anything. A sender's text is shown as text and
+// is never run. Every answer has a bounded size, for any number of documents. SECURITY.md says what
+// the console protects against.
 package console

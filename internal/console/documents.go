@@ -6,14 +6,14 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// maxDocument is how large a document may be to be shown.
+// maxDocument is the size of the largest document that is shown, in bytes.
 const maxDocument = 2 << 20
 
-// documentRoutes are what the view of documents asks.
+// documentRoutes are the requests of the view of documents.
 //
 //	GET /console/documents?state=&collection=&contains=&key=&cursor=&limit=   a page, by rows
 //	GET /console/document?key=          what explain says
@@ -44,11 +44,11 @@ func tooLarge(err error, bytes int, key shard.DocID) error {
 		"the document has %d bytes, too many to show here: use `lull get '%s'`", bytes, inQuotes(key))
 }
 
-// inQuotes is a key between the quotes of a command that people copy into a shell. A sender chose
-// its id.
+// inQuotes escapes a key for a shell command in single quotes that users copy. A sender chose the
+// id in it.
 func inQuotes(key shard.DocID) string { return strings.ReplaceAll(string(key), "'", `'\''`) }
 
-// question answers a question about one document: null where it is not there.
+// question answers a question about one document: null if the document does not exist.
 func question(ask func(context.Context, shard.DocID) (any, error)) http.HandlerFunc {
 	return answered(reader, func(r *http.Request) (any, error) {
 		key, err := keyOf(r.FormValue("key"))

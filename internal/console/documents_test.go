@@ -9,19 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
-// hostile are ids that a sender may choose, and that a page or an address may trip over.
+// hostile are ids that a sender may choose, and that could break a page or an address.
 var hostile = []string{
 	"<script>alert(1)</script>", "../../etc/passwd", "a%2fb", "a#b", "a?b=c&d", "\"'`${x}", "javascript:alert(1)",
 	strings.Repeat("\U0001f600", 128), // 512 bytes
 }
 
-// commit puts a row into the table as a write leaves it.
+// commit writes a row into the table, as after a write to the sink.
 func (s *stack) commit(doc shard.DocID) {
 	s.Helper()
 	version := usecasetest.Must(shard.ParseVersion(shard.ClassInt, "1"))(s)
@@ -50,7 +50,7 @@ func TestTheListOfDocumentsIsBoundedAndSaysWhatItLeavesOut(t *testing.T) {
 		s.commit(shard.DocID(fmt.Sprintf("content#%06d", i)))
 	}
 	var page documentPage
-	s.into(&page, "/console/documents", "") // as on AWS: no row is read
+	s.into(&page, "/console/documents", "") // as on AWS, where no row is read
 	if len(page.Documents) > 0 {
 		t.Errorf("a deployed stack lists %d documents at rest", len(page.Documents))
 	}
@@ -122,7 +122,7 @@ func TestADocumentIsShownAsItsSinkHoldsIt(t *testing.T) {
 	if err := json.Unmarshal(d.Document, &got); err != nil || got["html"] != "</script><b>" {
 		t.Errorf("got %s, %v", d.Document, err)
 	}
-	// The command is for a shell, and has nothing more for it to carry out.
+	// The command is for a shell, and the id in it must not add a command.
 	s.refused(http.StatusRequestEntityTooLarge, `lull get 'content#large'\''; id; '\''`,
 		"/console/document/sink?key=content%23large%27%3B+id%3B+%27", "")
 }

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// TokenHeader carries the token of a request.
+// TokenHeader is the header with the token of a request.
 const TokenHeader = "X-Lull-Token" //nolint:gosec // its name, not its value
 
-// NewToken is a token for one life of a server.
+// NewToken makes a random token, for one run of a server.
 func NewToken() string { return rand.Text() }
 
-// Guard says who may ask a server what.
+// Guard decides which requests a server answers.
 type Guard struct {
-	// Token is what a page has to send with what changes something.
+	// Token is required in requests of a page that change something.
 	Token string
-	// Always asks everybody for the token, even for what only looks: the files of the page are free.
-	// Without it, a request that no page has sent needs no token: curl and the commands send none.
+	// Always requires the token in all requests, except for the files of the page. Without Always,
+	// a request that no page sent needs no token, because curl and the commands have none.
 	Always bool
 }
 
-// The headers of every answer. The policy lets a page load its own files and nothing else, and no
-// text can become a script.
+// headers are set in every answer. The policy allows a page to load only its own files, and
+// prevents that a text becomes a script.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 		"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
@@ -37,9 +37,9 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// Protect puts the guard in front of a handler. Loopback says that the server's address is one of
-// this machine: it then answers only to a name of this machine. Otherwise a page could let its own
-// name resolve to this machine and pass for this origin.
+// Protect puts the guard in front of a handler. loopback says that the server listens on this
+// machine only. The guard then refuses a request for the name of another host. Otherwise another
+// site could let its name resolve to this machine, and so count as the same origin.
 func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 		switch {
 		case loopback && !localName(r.Host):
 			Fail(w, http.StatusMisdirectedRequest, "this is localhost, not the host that was asked for")
-		case foreign.Check(r) != nil || !free(r) && otherSite(r):
+		case foreign.Check(r) != nil || otherSite(r):
 			Fail(w, http.StatusForbidden, "the request comes from a page of another site")
 		case !g.known(r) && (g.Always && !free(r) || !reads && byBrowser(r)):
 			Fail(w, http.StatusForbidden, "the token is missing or is that of an earlier run: "+
@@ -61,37 +61,45 @@ func (g Guard) Protect(h http.Handler, loopback bool) http.Handler {
 	})
 }
 
-// free is what holds nothing of a stack: the files of the page.
+// free reports whether a request is for the files of the page, which hold no data of a stack.
 func free(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, assetsPath))
 }
 
-// byBrowser reports whether a page sent the request: browsers name the origin of what changes
-// something.
+// byBrowser reports whether a page sent the request. A browser sends an origin with each request
+// that changes something.
 func byBrowser(r *http.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
 
-// otherSite reports whether a page of another origin asks. It could not read the answer, but could
-// make the server work. A link that somebody follows may lead here. Old browsers do not say from
-// which site they come, but name the origin of a stream and of a WebSocket.
+// otherSite reports whether a page of another origin sent a request that is not allowed. That page
+// could not read the answer, but could cause work. A link to the console is allowed in a tab, but
+// not in a frame. Old browsers do not send the site, but send the origin for streams and
+// WebSockets.
 func otherSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if origin := r.Header.Get("Origin"); site == "" && origin != "" {
 		from, err := url.Parse(origin)
-		return err != nil || from.Host != r.Host
+		return !free(r) && (err != nil || from.Host != r.Host)
 	}
-	return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	if site != "cross-site" && site != "same-site" {
+		return false
+	}
+	if r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		return r.Header.Get("Sec-Fetch-Dest") != "document"
+	}
+	return !free(r)
 }
 
-// known compares in a time that says nothing about the token.
+// known checks the token in constant time, so that the time does not reveal parts of it.
 func (g Guard) known(r *http.Request) bool {
 	return g.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(TokenHeader)), []byte(g.Token)) == 1
 }
 
-// localName reports whether a host is localhost, or an address: a name server cannot redirect an
-// address. Not 0.0.0.0, though it leads here: browsers do not say from which site they come to it.
+// localName reports whether a host is localhost or an IP address, which a name server cannot
+// redirect. 0.0.0.0 is refused, although it reaches this machine: browsers do not send the site for
+// it.
 func localName(host string) bool {
 	u := url.URL{Host: host}
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")

@@ -10,10 +10,11 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 	t.Parallel()
 	const token = "the token of this run"
 	for name, tt := range map[string]struct {
-		always, remote    bool // the token is asked for always; the server is not on this machine
+		always, remote    bool // always: Guard.Always; remote: not on loopback
 		method, path      string
 		host, origin      string
 		site, mode, token string
+		dest              string
 		want              int
 	}{
 		"the page":         {path: "/", want: 200},
@@ -59,7 +60,15 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 		"an address to which browsers send no fetch metadata": {
 			path: "/console/events", host: "0.0.0.0:7070", want: 421,
 		},
-		"a link of another site": {path: "/search", site: "cross-site", mode: "navigate", want: 200},
+		"a link of another site": {path: "/search", site: "cross-site", mode: "navigate", dest: "document", want: 200},
+		"a link of another site to the page": {
+			path: "/", site: "cross-site", mode: "navigate", dest: "document", want: 200,
+		},
+		"a frame of another site":  {path: "/search", site: "cross-site", mode: "navigate", dest: "iframe", want: 403},
+		"a frame of a neighbour":   {path: "/search", site: "same-site", mode: "navigate", dest: "frame", want: 403},
+		"the page in a frame":      {path: "/", site: "cross-site", mode: "navigate", dest: "iframe", want: 403},
+		"the page in an object":    {path: "/", site: "cross-site", mode: "navigate", dest: "object", want: 403},
+		"a place that is not said": {path: "/search", site: "cross-site", mode: "navigate", want: 403},
 		"a page of another site loads a file": {
 			path: "/assets/app.js", site: "cross-site", mode: "no-cors", want: 200,
 		},
@@ -92,7 +101,8 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 				r.Host = tt.host
 			}
 			for header, value := range map[string]string{
-				"Origin": tt.origin, "Sec-Fetch-Site": tt.site, "Sec-Fetch-Mode": tt.mode, TokenHeader: tt.token,
+				"Origin": tt.origin, "Sec-Fetch-Site": tt.site, "Sec-Fetch-Mode": tt.mode,
+				"Sec-Fetch-Dest": tt.dest, TokenHeader: tt.token,
 			} {
 				if value != "" {
 					r.Header.Set(header, value)
@@ -113,7 +123,7 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 	}
 }
 
-// Without a token there is nothing that could be known.
+// Without a token, no page can present one.
 func TestAGuardWithoutATokenLetsNoPageChangeAnything(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/publish", nil)

@@ -9,27 +9,28 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// maxStreams is how many streams are answered at once: a page has one, and one more while it sends
-// dead letters again.
+// maxStreams is how many streams of events may be open at once, one for each page. The same number
+// of answers in several lines may run at the same time. The limits are separate, so that open pages
+// cannot block What if or a redrive.
 const maxStreams = 64
 
-// How long a page that reads nothing keeps a stream, and how often a stream without news says that
-// it is alive.
+// patience is how long a page that reads nothing may block a stream. alive is how often a stream
+// without news sends a sign of life.
 const (
 	patience = 20 * time.Second
 	alive    = 15 * time.Second
 )
 
-// tick is what a page is told each second, or each few seconds of a deployed stack.
+// tick is what a page receives at each interval of Mode.every.
 type tick struct {
 	Boot   string          `json:"boot"`
 	Now    time.Time       `json:"now"` // by the stack's clock
 	Status *operate.Status `json:"status,omitempty"`
-	Error  string          `json:"error,omitempty"` // instead of the status
+	Error  string          `json:"error,omitempty"` // why there is no status
 }
 
 func (c *console) tick(ctx context.Context) tick {
@@ -42,8 +43,8 @@ func (c *console) tick(ctx context.Context) tick {
 	return t
 }
 
-// live asks for a tick, once for all who look: whoever asks sooner than every gets the last one.
-// Where nobody looks, nobody asks.
+// live reads the status once for all open pages: within one interval, all get the same tick. It
+// reads nothing while no page is open.
 type live struct {
 	every time.Duration
 	ask   func(context.Context) tick
@@ -53,21 +54,22 @@ type live struct {
 	at   time.Time // of last
 }
 
-// newest is the newest tick, and for how long it is that: all who look ask again at one moment.
+// newest returns the newest tick, and how long it remains the newest. So all pages ask again at the
+// same time.
 func (l *live) newest(ctx context.Context) (tick, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) >= l.every {
 		t := l.ask(ctx)
 		if ctx.Err() != nil {
-			return t, 0 // its page has left: the others ask for themselves
+			return t, 0 // this page was closed; the others read their own tick
 		}
 		l.last, l.at = t, time.Now()
 	}
 	return l.last, l.every - time.Since(l.at)
 }
 
-// watch returns the ticks from now on, until ctx ends.
+// watch sends a tick at each interval, until ctx ends.
 func (l *live) watch(ctx context.Context) <-chan tick {
 	ticks := make(chan tick)
 	go func() {
@@ -83,9 +85,9 @@ func (l *live) watch(ctx context.Context) <-chan tick {
 	return ticks
 }
 
-// events answers with server-sent events: the tick, when something has changed.
+// events answers with server-sent events: a tick each time the status changes.
 func (c *console) events(w http.ResponseWriter, r *http.Request) {
-	out, end, err := c.open(w, "text/event-stream")
+	out, end, err := open(w, c.pages, "text/event-stream")
 	if err != nil {
 		failed(w, err, reader)
 		return
@@ -120,33 +122,34 @@ func (c *console) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream is an answer that goes on.
+// stream is an answer that is sent in parts.
 type stream struct {
 	to  http.ResponseWriter
 	ctl *http.ResponseController
 }
 
-// open begins a stream, as long as there are not too many. What a request may take to arrive does
-// not end it.
-func (c *console) open(w http.ResponseWriter, kind string) (s *stream, end func(), err error) {
+// open starts a stream, unless too many are open. The time limit for reading a request does not
+// apply to the stream.
+func open(w http.ResponseWriter, room chan struct{}, kind string) (s *stream, end func(), err error) {
 	select {
-	case c.streams <- struct{}{}:
+	case room <- struct{}{}:
 	default:
-		return nil, nil, Problemf(http.StatusServiceUnavailable, "%d pages are open: close some of them", maxStreams)
+		return nil, nil, Problemf(http.StatusServiceUnavailable,
+			"%d pages are open or ask: close some of them", maxStreams)
 	}
 	s = &stream{w, http.NewResponseController(w)}
-	_ = s.ctl.SetReadDeadline(time.Time{}) // a recorder in a test has none
+	_ = s.ctl.SetReadDeadline(time.Time{}) // a test's recorder has no deadline
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
 	_ = s.ctl.Flush()
-	return s, func() { <-c.streams }, nil
+	return s, func() { <-room }, nil
 }
 
-// long is an answer that takes long: say sends a value as a line of JSON.
+// long is an answer that takes long: it calls say for each line of JSON.
 type long func(ctx context.Context, say func(line any))
 
-// lines answers line by line with what f makes of a request, or with why it cannot. The context
-// ends with the request, and where nobody reads any more.
+// lines answers with the lines of f's answer, or with its error. The context ends with the request,
+// and when a write fails because the client does not read.
 func (c *console) lines(who role, f func(r *http.Request) (long, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		tell, err := f(r)
@@ -154,7 +157,7 @@ func (c *console) lines(who role, f func(r *http.Request) (long, error)) http.Ha
 			failed(w, err, who)
 			return
 		}
-		out, end, err := c.open(w, "application/x-ndjson")
+		out, end, err := open(w, c.answers, "application/x-ndjson")
 		if err != nil {
 			failed(w, err, who)
 			return
@@ -168,15 +171,15 @@ func (c *console) lines(who role, f func(r *http.Request) (long, error)) http.Ha
 				err = out.write(append(text, '\n'))
 			}
 			if err != nil {
-				stop() // nobody reads
+				stop() // the client is gone
 			}
 		})
 	}
 }
 
-// write sends b now. An error says that nobody reads.
+// write sends b at once. An error means that the client does not read.
 func (s *stream) write(b []byte) error {
-	_ = s.ctl.SetWriteDeadline(time.Now().Add(patience)) // a recorder in a test has none
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(patience)) // a test's recorder has no deadline
 	if _, err := s.to.Write(b); err != nil {
 		return err
 	}

@@ -14,12 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// pulse is a stack whose status counts how often it was asked.
+// pulse is a stack whose status counts its calls.
 type pulse struct {
 	operate.API
 	asked   atomic.Int64
@@ -35,7 +35,7 @@ func (p *pulse) Status(context.Context) (operate.Status, error) {
 	return operate.Status{Letters: int(p.letters.Load())}, nil
 }
 
-// look reads the events of a console until the end of ctx, line by line.
+// look reads the events of a console line by line, until ctx ends.
 func look(ctx context.Context, h http.Handler) <-chan string {
 	in, out := io.Pipe()
 	lines := make(chan string, 1000)
@@ -55,7 +55,7 @@ func look(ctx context.Context, h http.Handler) <-chan string {
 	return lines
 }
 
-// flusher writes an answer where it can be read before it has ended.
+// flusher is an answer that can be read before it has ended.
 type flusher struct {
 	*httptest.ResponseRecorder
 	to io.Writer
@@ -63,7 +63,7 @@ type flusher struct {
 
 func (f *flusher) Write(b []byte) (int, error) { return f.to.Write(b) }
 
-// said are the lines so far.
+// said returns the lines so far.
 func said(lines <-chan string) (all []string) {
 	synctest.Wait()
 	for {
@@ -126,7 +126,7 @@ func TestAStackIsAskedOnceForAllWhoLookAndNotWhileNobodyLooks(t *testing.T) {
 	}
 }
 
-// A page reckons the stack's time from what it is told.
+// A page computes the stack's time from a tick, so all pages get a tick at the same time.
 func TestWhoBeganToLookLaterIsToldAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestALookThatIsDeniedSaysWhy(t *testing.T) {
 func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Options{API: &pulse{}, Clock: clock.System{}})
+		h := New(Options{API: &pulse{}, Clock: clock.System{}, Simulator: &simulator{}})
 		ctx, leave := context.WithCancel(t.Context())
 		for range maxStreams {
 			look(ctx, h)
@@ -175,6 +175,11 @@ func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/console/events", nil))
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "close some") {
 			t.Errorf("one more: %d %s", w.Code, w.Body)
+		}
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/console/whatif", strings.NewReader("{}")))
+		if w.Code != http.StatusOK {
+			t.Errorf("What if beside them: %d %s", w.Code, w.Body)
 		}
 		leave()
 		synctest.Wait()
@@ -187,7 +192,7 @@ func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 	})
 }
 
-// A request may take a minute to arrive. What it is answered goes on.
+// A request must arrive within a minute. A stream continues after that.
 func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

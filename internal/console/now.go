@@ -10,22 +10,22 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Meter tells what became of events, so far and over time. It is safe for concurrent use.
+// Meter counts events by outcome, in total and over time. It is safe for concurrent use.
 type Meter interface {
 	Measure(ctx context.Context) (Measured, error)
 }
 
-// Measured is what a Meter tells.
+// Measured is the result of a Meter.
 type Measured struct {
 	Since   time.Time     `json:"since"` // when counting began
 	Step    time.Duration `json:"step_ns"`
 	Total   Counts        `json:"total"`
-	Points  []Point       `json:"points"` // oldest first; a step in which nothing happened may be missing
+	Points  []Point       `json:"points"` // oldest first; a step without events may be missing
 	Dollars *Dollars      `json:"dollars,omitempty"`
-	Notes   []string      `json:"notes,omitempty"` // what the numbers do not say
+	Notes   []string      `json:"notes,omitempty"` // what the numbers leave out
 }
 
-// Counts are events by what became of them.
+// Counts are events by outcome.
 type Counts struct {
 	Events     int `json:"events"`
 	Written    int `json:"written"`
@@ -36,12 +36,13 @@ type Counts struct {
 	Duplicates int `json:"duplicates"`
 	Skipped    int `json:"skipped"`
 	Dead       int `json:"dead"`
-	// Fetched are documents that were fetched from their source, FetchFailed fetches of which came
-	// nothing to write.
+	// Fetched counts documents that were fetched from their source. FetchFailed counts fetches that
+	// returned nothing to write.
 	Fetched     int `json:"fetched,omitempty"`
 	FetchFailed int `json:"fetch_failed,omitempty"`
-	// Enriched are documents that a service added fields to; EnrichCalls are the requests to such
-	// services, 0 where they are not counted, and EnrichFailed those without an answer of use.
+	// Enriched counts documents that a service added fields to. EnrichCalls counts the requests to
+	// such services; 0 if they are not counted. EnrichFailed counts requests without a usable
+	// answer.
 	Enriched     int `json:"enriched,omitempty"`
 	EnrichCalls  int `json:"enrich_calls,omitempty"`
 	EnrichFailed int `json:"enrich_failed,omitempty"`
@@ -50,20 +51,20 @@ type Counts struct {
 	P99 time.Duration `json:"p99_ns"`
 }
 
-// Point are the counts of one step.
+// Point has the counts of one step.
 type Point struct {
 	At time.Time `json:"at"`
 	Counts
 }
 
-// Dollars are what AWS bills for what has happened, by list prices.
+// Dollars is the bill of AWS for the events so far, by list prices.
 type Dollars struct {
 	Total  float64      `json:"total"`
 	Items  []DollarItem `json:"items"`
 	Counts string       `json:"counts"` // what is counted, and what is not
 }
 
-// DollarItem is one line of it.
+// DollarItem is one line of the bill.
 type DollarItem struct {
 	Service string  `json:"service"`
 	What    string  `json:"what"`
@@ -71,31 +72,31 @@ type DollarItem struct {
 	Dollars float64 `json:"dollars"`
 }
 
-// nowRoutes are what the view of the present asks.
+// nowRoutes are the requests of the view Now.
 //
-//	GET /console/now   what became of events, and what the settings promise
+//	GET /console/now   the events by outcome, and the promise of the settings
 func (c *console) nowRoutes() routes {
 	return routes{"GET /console/now": answered(reader, func(r *http.Request) (any, error) {
 		m, err := c.Meter.Measure(r.Context())
 		return struct {
 			Measured
-			Promise  time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet: the longest
-			Promises []promise     `json:"promises,omitempty"`   // the same by collection, the shortest first
+			Promise  time.Duration `json:"promise_ns,omitempty"` // the longest of all
+			Promises []promise     `json:"promises,omitempty"`   // by collection, shortest first
 		}{m, c.Config.LongestFresh(), promises(c.Config)}, err
 	})}
 }
 
-// promise is how fresh documents of some collections are that become quiet.
+// promise is how soon documents of some collections are written after they become quiet.
 type promise struct {
 	Fresh       time.Duration `json:"fresh_ns"`
-	Collections []string      `json:"collections"` // empty where all are alike
+	Collections []string      `json:"collections"` // empty if all collections have the same promise
 	More        int           `json:"more,omitempty"`
 }
 
-// maxNamed is how many collections a promise names, and how many promises are told.
+// maxNamed is how many collections a promise names, and how many promises are shown.
 const maxNamed = 4
 
-// promises groups the collections by their windows.
+// promises groups the collections that have the same promise.
 func promises(c *config.Config) (all []promise) {
 	by := map[time.Duration][]string{}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(c.Collections)),

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// meter answers as it is told.
+// meter answers with fixed values.
 type meter struct {
 	m   Measured
 	err error
@@ -38,7 +38,7 @@ func TestNowTellsWhatBecameOfEventsAndWhatIsPromised(t *testing.T) {
 	s.refused(http.StatusForbidden, "dynamodb:Query", "/console/now", "")
 }
 
-// Where collections have windows of their own, each promise names those that it is for.
+// If collections have different windows, each promise names its collections.
 func TestPromisesNameTheirCollections(t *testing.T) {
 	t.Parallel()
 	quiet := func(d time.Duration) config.Collection { return config.Collection{Quiet: &d} }

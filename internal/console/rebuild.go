@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// rebuildRoutes are what a page asks of rebuilds that are under way. One is begun on the command
-// line, where its mapping is a file.
+// rebuildRoutes are the requests about running rebuilds. A rebuild can only be started on the
+// command line, because its mapping is a file there.
 //
 //	GET  /console/rebuilds          how each stands
 //	POST /console/rebuild/resume    {"sink"}: lines of its progress, until it has ended
@@ -34,13 +34,14 @@ func (c *console) rebuildRoutes() routes {
 	}
 }
 
-// maxRefusals is how many of the documents that a new index refuses a page shows.
+// maxRefusals is how many documents refused by the new index a page shows.
 const maxRefusals = 20
 
-// rebuildShown is a rebuild as a page shows it: what the engine says is cut and made readable.
+// rebuildShown is a rebuild as a page shows it: texts of the search engine are shortened and made
+// readable.
 type rebuildShown struct {
 	operate.RebuildProgress
-	Refusals int `json:"refusals,omitempty"` // as many are known by name
+	Refusals int `json:"refusals,omitempty"` // how many are known by name
 }
 
 func shownRebuild(p operate.RebuildProgress) rebuildShown {
@@ -53,17 +54,17 @@ func shownRebuild(p operate.RebuildProgress) rebuildShown {
 	return s
 }
 
-// maxReason is how many bytes of what an engine says are shown.
+// maxReason is how many bytes of a text of the search engine are shown.
 const maxReason = 500
 
-// rebuildLine is how far it is, or the end.
+// rebuildLine is the progress of a rebuild, or the last line.
 type rebuildLine struct {
 	Progress *rebuildShown `json:"progress,omitempty"`
 	Error    string        `json:"error,omitempty"`
 	End      bool          `json:"end,omitempty"`
 }
 
-// rebuild goes on with a rebuild or gives it up. It ends with the connection: resume goes on from
+// rebuild resumes or aborts a rebuild. It stops when the connection ends; resume continues from
 // there.
 func (c *console) rebuild(r *http.Request, action string) (long, error) {
 	o, err := read[struct {
@@ -89,7 +90,7 @@ func (c *console) rebuild(r *http.Request, action string) (long, error) {
 	}, err
 }
 
-// confirmedAbort compares what somebody confirmed with the rebuild that is under way now.
+// confirmedAbort compares the name that the user confirmed with the rebuild that is running now.
 func (c *console) confirmedAbort(ctx context.Context, name, confirm string) error {
 	all, err := c.API.Rebuilds(ctx)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/rebuild"
 )
 
-// rebuilt is a stack whose sink is rebuilt.
+// rebuilt is a stack with a running rebuild.
 type rebuilt struct {
 	operate.API
 	under []operate.RebuildProgress

@@ -11,20 +11,20 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/sink"
 )
 
-// searchRoutes are what the view of search asks.
+// searchRoutes are the requests of the view Search.
 //
 //	GET /console/search?q=&field=&collection=&prefix=&limit=   what was found, without whole documents
 func (c *console) searchRoutes() routes {
 	return routes{"GET /console/search": answered(reader, c.search)}
 }
 
-// hit is a document that was found: its mark, and where the words stand.
+// hit is a document that was found, with its mark and excerpts around the words.
 type hit struct {
 	Key       string    `json:"key"`
 	Version   string    `json:"version"`
@@ -35,7 +35,7 @@ type hit struct {
 	Fragments []excerpt `json:"fragments"`
 }
 
-// excerpt is a part of a field's text, cut where the words begin and end.
+// excerpt is a part of a field's text, split at the words that were found.
 type excerpt struct {
 	Field string `json:"field"`
 	Parts []part `json:"parts"`
@@ -46,7 +46,7 @@ type part struct {
 	Hit  bool   `json:"hit,omitempty"`
 }
 
-// SearchOf reads a search, of so many hits at most: 0 where the request does not say how many.
+// SearchOf reads a search with at most this many hits; 0 if the request does not say how many.
 func SearchOf(r *http.Request, most int) (operate.Search, error) {
 	limit, err := limitOf(r, most)
 	return operate.Search{
@@ -66,7 +66,7 @@ func (c *console) search(r *http.Request) (any, error) {
 		Hits   []hit    `json:"hits"`
 		More   bool     `json:"more"`
 		Notes  []string `json:"notes,omitempty"`
-		Fields []string `json:"fields"` // of the documents that were found, to choose from
+		Fields []string `json:"fields"` // of the found documents, to choose from
 	}{Hits: []hit{}, More: found.More, Fields: []string{}}
 	for _, note := range found.Notes {
 		out.Notes = append(out.Notes, terminal.Line(note))
@@ -80,17 +80,17 @@ func (c *console) search(r *http.Request) (any, error) {
 	return out, err
 }
 
-// The bounds of what a page shows of a document, and of what is looked at for it.
+// Bounds of what a page shows of a document, and of what is searched for it.
 const (
 	maxFragments = 3
 	maxValues    = 2000     // of a document
 	maxValue     = 64 << 10 // bytes of a value
 	maxFields    = 100      // to choose from
-	around       = 60       // characters before and behind the first word
+	around       = 60       // characters before and after the first word
 )
 
-// excerpts finds the words of a query in documents. What an engine takes for the same word is its
-// own: this only shows words that look alike.
+// excerpts finds the words of a query in documents. A search engine also finds other forms of a
+// word. excerpts only finds words that look alike.
 type excerpts struct {
 	field     string
 	words     []string // in lower case
@@ -107,7 +107,7 @@ func newExcerpts(q operate.Search) *excerpts {
 
 var word = regexp.MustCompile(`[\pL\p{Nd}\pM]+`)
 
-// titles are the fields that name a document in most of them.
+// titles are the fields that usually hold the name of a document.
 var titles = []string{"title", "name", "headline", "label", "subject"}
 
 func (x *excerpts) hit(d operate.Document) hit {
@@ -167,7 +167,8 @@ func (x *excerpts) note(path string) {
 	}
 }
 
-// mark cuts a text around the first word that was looked for. Without one it is the beginning.
+// mark cuts a text around the first word that was found. Without such a word it returns the
+// beginning.
 func (x *excerpts) mark(text string) (parts []part, found bool) {
 	type span struct{ from, to int }
 	var hits []span
@@ -204,7 +205,7 @@ func (x *excerpts) mark(text string) (parts []part, found bool) {
 	return parts, len(hits) > 0
 }
 
-// wanted reports whether a word looks like one that was looked for. Stems are shorter than words.
+// wanted reports whether a word looks like a word of the query. A query's word may be a stem.
 func (x *excerpts) wanted(text string) bool {
 	if x.beginning != "" && strings.HasPrefix(text, x.beginning) {
 		return true
@@ -214,7 +215,7 @@ func (x *excerpts) wanted(text string) bool {
 	})
 }
 
-// forward and backward are n characters further in a text.
+// forward and backward return the position n characters after or before at.
 func forward(text string, at, n int) int {
 	for ; n > 0 && at < len(text); n-- {
 		_, size := utf8.DecodeRuneInString(text[at:])
@@ -231,7 +232,7 @@ func backward(text string, at, n int) int {
 	return at
 }
 
-// clipped is the beginning of a text, in whole characters.
+// clipped returns the beginning of a text, without cutting a character.
 func clipped(text string, bytes int) string {
 	if len(text) <= bytes {
 		return text

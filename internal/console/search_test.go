@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 )
 
-// write puts a document into the sink.
+// write writes a document to the sink.
 func (s *stack) write(id, document string) {
 	s.Helper()
 	doc := usecasetest.Must(shard.NewDocID("content", id))(s)
@@ -26,7 +26,7 @@ func (s *stack) write(id, document string) {
 	}
 }
 
-// found is what the view gets.
+// found is the answer to the view.
 type found struct {
 	Hits          []hit
 	More          bool

@@ -12,14 +12,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/source"
 )
 
-// sendRoutes are what the view that sends asks. Without Options.Send there is none of them.
+// sendRoutes are the requests of the view Send. There are none without Options.Send.
 //
 //	GET  /console/send/forms          the forms that the settings decode, and what may be tried
 //	POST /console/send/write          the messages of something to try; it sends nothing
@@ -38,8 +38,8 @@ func (c *console) sendRoutes() routes {
 	}
 }
 
-// trial is something to try. Each step is a message; its wait counts in times that a single change
-// needs until it is in the sink.
+// trial is an example to try. Each step is a message. Its wait is a multiple of the time that a
+// single change needs to reach the sink.
 type trial struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
@@ -52,8 +52,8 @@ type step struct {
 	delete  bool
 	waits   int64
 	note    string
-	body    string // instead of a version: what no source reads
-	deep    bool   // its document is nested too deeply for a search engine
+	body    string // instead of a version: a body that no source can read
+	deep    bool   // the document is nested too deeply for a search engine
 }
 
 var trials = []trial{
@@ -102,7 +102,7 @@ func (c *console) sendForms(r *http.Request) (any, error) {
 	return map[string]any{"forms": forms.Forms, "why": oneLine(forms.Why), "trials": trials}, err
 }
 
-// sendAsk is what is to be written.
+// sendAsk names the trial whose messages the page asks for.
 type sendAsk struct {
 	Trial      string           `json:"trial"`
 	Source     string           `json:"source"`
@@ -116,7 +116,7 @@ type draft struct {
 	Body       string                     `json:"body"`
 	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
 	Note       string                     `json:"note"`
-	After      int64                      `json:"after_ms"`      // by the stack's clock, after the first message
+	After      int64                      `json:"after_ms"`      // after the first message, by the stack's clock
 	Ref        string                     `json:"ref,omitempty"` // the object that must hold the content
 }
 
@@ -158,7 +158,7 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 			N: s.version, At: now, Data: contentOf(data, q.Data == "", s),
 		})
 	}
-	// What no source reads goes the way of what it does: with the same attributes.
+	// A body that no source can read is sent with the same attributes as a good one.
 	sample, err := compose(step{version: 1})
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 			Body: s.body, Attributes: sample.Message.Attributes, Note: s.note, After: s.waits * (form.Fresh + 2000),
 		}
 		if s.deep && form.Own {
-			continue // no content of ours is in the document
+			continue // the document does not contain our content
 		}
 		if s.body == "" {
 			m, err := compose(s)
@@ -183,10 +183,10 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 	return drafts, nil
 }
 
-// deepest is deeper than a search engine nests, and less deep than a message may be.
+// deepest is deeper than a search engine allows, but less deep than a message may be.
 const deepest = 110
 
-// contentOf is the content of a version: the example says which version it is.
+// contentOf returns the content of a version. In an example, the title contains the version.
 func contentOf(data string, example bool, s step) json.RawMessage {
 	put := func(name, value string) { data = source.Pointer{Tokens: []string{name}}.Put(data, value) }
 	if example {
@@ -199,7 +199,7 @@ func contentOf(data string, example bool, s step) json.RawMessage {
 	return json.RawMessage(data)
 }
 
-// indented is a body with line breaks, digit for digit.
+// indented returns a body with line breaks. Numbers keep all their digits.
 func indented(body string) string {
 	var b bytes.Buffer
 	if len(body) > maxShown || strings.Count(body, "{") > deepest || json.Indent(&b, []byte(body), "", "  ") != nil {
@@ -208,7 +208,7 @@ func indented(body string) string {
 	return b.String()
 }
 
-// The bounds of what is sent, and of what is watched afterwards.
+// Bounds of what is sent, and of what is watched afterwards.
 const (
 	maxSent   = 100 // messages of a request
 	maxStates = 20
@@ -234,7 +234,7 @@ func (c *console) send(r *http.Request) (any, error) {
 	return done, err
 }
 
-// sendStates says how documents are. Each is a question of its own.
+// sendStates returns the state of several documents. Each is read separately.
 func (c *console) sendStates(r *http.Request) (any, error) {
 	type state struct {
 		Key      shard.DocID   `json:"key"`

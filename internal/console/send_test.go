@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
-// oneOfEach is settings with a source of every kind.
+// oneOfEach sets a source of every kind.
 func oneOfEach(c *config.Config) {
 	c.Sources, c.DefaultSource = map[string]config.Source{}, "native"
 	for _, name := range source.Kinds() {
@@ -30,10 +30,10 @@ func oneOfEach(c *config.Config) {
 	}
 }
 
-// written are the messages of a trial, as the page gets them.
+// written has the messages of a trial, as the page receives them.
 type written struct{ Messages []draft }
 
-// sendable is the request that sends them.
+// sendable returns the request that sends the messages.
 func (w written) sendable(t *testing.T, unchecked bool) string {
 	t.Helper()
 	p := map[string]any{"messages": w.Messages, "unchecked": unchecked}

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// How long a request may take to arrive, and how long the end waits for those under way. A request
-// that is never finished keeps neither a connection nor the end of the run. Answers have no limit:
-// a redrive at a low rate takes hours.
+// headerTimeout and requestTimeout bound how long a request may take to arrive. So an
+// unfinished request blocks neither a connection nor the end of the run. goodbye is how long the
+// end waits for running answers. Answers have no limit, because a redrive at a low rate takes
+// hours.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = time.Minute // from its first byte to its last
@@ -19,9 +20,8 @@ const (
 	goodbye        = 3 * time.Second
 )
 
-// Serve answers on l until ctx ends, and closes it. The contexts of requests that are being
-// answered then end with it; what has not ended three seconds later is cut off. The guard stands in
-// front of h.
+// Serve answers on l until ctx ends, and closes l. The contexts of running requests end with ctx.
+// Answers that have not ended three seconds later are cut off. The guard protects h.
 func Serve(ctx context.Context, l net.Listener, g Guard, h http.Handler) error {
 	at, ok := l.Addr().(*net.TCPAddr)
 	server := &http.Server{

@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pipes is a listener of one connection inside the test's own time.
+// pipes is a listener with one connection in memory, because a real one would not use the test's
+// clock.
 type pipes struct {
 	conn   chan net.Conn
 	closed chan struct{}
@@ -43,7 +44,7 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// serve serves a handler that answers with the body, and returns the sender's end of a connection.
+// serve serves h, and returns the client's end of a connection.
 func serve(t *testing.T, h http.Handler) (sender net.Conn, hangUp func() time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +110,7 @@ func TestARequestThatIsNeverFinishedIsCutOff(t *testing.T) {
 	}
 }
 
-// A redrive at a low rate answers for hours. Nothing may end it but the one who asked.
+// A redrive at a low rate takes hours. Only the client may end its answer.
 func TestAnAnswerMayTakeLongerThanARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,26 +10,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// stack is a stack in memory that nothing works on, and the console that is asked about it.
+// stack is a stack in memory without running functions, and a console for it.
 type stack struct {
 	*testing.T
 	*operate.Operator
 	rig     *usecasetest.Rig
 	live    *memory.Queue
-	index   *memory.Sink
+	index   *memorysink.Sink
 	options Options
 }
 
@@ -45,7 +46,7 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 	})
 	s := &stack{
 		T: t, rig: rig, live: rig.Queue("live", time.Hour),
-		index: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
+		index: memorysink.New(clock.System{}, memorysink.Settings{Versions: true}),
 	}
 	s.Operator = &operate.Operator{
 		Shards: rig.Shards, Scanner: rig.Shards, Dead: rig.Letters, Schedule: memory.NewSchedule(),
@@ -58,7 +59,7 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 	return s
 }
 
-// ask is one request; a body makes it a POST.
+// ask sends one request: a POST if it has a body.
 func (s *stack) ask(path, body string) *httptest.ResponseRecorder {
 	s.Helper()
 	r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -70,7 +71,7 @@ func (s *stack) ask(path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// into reads the answer to a request that goes well.
+// into reads the answer to a successful request.
 func (s *stack) into(to any, path, body string) {
 	s.Helper()
 	w := s.ask(path, body)
@@ -79,7 +80,7 @@ func (s *stack) into(to any, path, body string) {
 	}
 }
 
-// refused checks that a request is refused with a sentence that has a text.
+// refused checks that a request is refused with this status and a sentence that contains text.
 func (s *stack) refused(status int, text, path, body string) {
 	s.Helper()
 	var answer struct{ Error string }
@@ -90,7 +91,7 @@ func (s *stack) refused(status int, text, path, body string) {
 	}
 }
 
-// park parks a dead letter of an event that has no row.
+// park parks a dead letter of an event without a row.
 func (s *stack) park(body string, reason deadletter.Reason, died time.Time) string {
 	s.Helper()
 	m := queue.Message{ID: fmt.Sprintf("m-%.8s", body), Body: body, Sent: died}
@@ -105,7 +106,7 @@ func (s *stack) park(body string, reason deadletter.Reason, died time.Time) stri
 	return l.ID
 }
 
-// deniedError is an error of AWS's client, as its SDK types it.
+// deniedError is an error of AWS's client, with the methods of its SDK's errors.
 type deniedError struct{}
 
 func (deniedError) Error() string     { return "operation error DynamoDB: Query, AccessDeniedException" }
@@ -114,7 +115,7 @@ func (deniedError) ErrorMessage() string {
 	return "User: arn:aws:sts::1:role/x is not authorized to perform: dynamodb:Query on resource: t"
 }
 
-// deniedAPI is a stack of which one may see nothing.
+// deniedAPI is a stack that denies everything.
 var deniedAPI = &operate.Client{Base: "http://127.0.0.1", HTTP: &http.Client{Transport: denying{}}}
 
 type denying struct{}

@@ -8,20 +8,23 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// Simulator says what other settings would make of a load. It is safe for concurrent use.
+// Simulator computes the effect of other settings on a load. It is safe for concurrent use.
 type Simulator interface {
-	// Settings is the text of the settings that run, as a lull.yaml.
+	// Settings is the text of the current settings, as a lull.yaml.
 	Settings() string
-	// Compare tells its answer line by line. What is wrong with the question is a line too. An error
-	// says that the question cannot be answered now. It ends with ctx.
+	// Compare calls tell for each line of its answer. A fault in the question is a line, too. An
+	// error means that the question cannot be answered now. Compare stops when ctx ends.
 	Compare(ctx context.Context, question []byte, tell func(line any)) error
 }
 
-// maxQuestion bounds a question of What if: the settings' text as JSON, and a load.
+// maxQuestion is the size of the largest question of What if, in bytes: the settings' text as JSON,
+// and a load.
 const maxQuestion = 256 << 10
 
-// GET  /console/whatif   {"settings": the text of the settings that run} POST /console/whatif
-// {"settings", "load"}: lines of JSON, until the comparison is done or the request ends
+// whatifRoutes are the requests of the view What if.
+//
+//	GET  /console/whatif                        {"settings": the text of the current settings}
+//	POST /console/whatif {"settings", "load"}   lines of JSON, until the comparison or the request ends
 func (c *console) whatifRoutes() routes {
 	return routes{
 		"GET /console/whatif": answered(reader, func(*http.Request) (any, error) {

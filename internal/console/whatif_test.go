@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// simulator tells lines until nobody reads, or once.
+// simulator sends one line, or lines until the client is gone.
 type simulator struct {
 	endless bool
 	err     error
@@ -41,7 +41,7 @@ func (s *simulator) Compare(ctx context.Context, question []byte, tell func(any)
 	return ctx.Err()
 }
 
-// asked is what a console answers.
+// asked returns a console's answer.
 func asked(t *testing.T, o Options, method, path, body string) (status int, text string) {
 	t.Helper()
 	o.Clock = clock.System{}
@@ -74,7 +74,7 @@ func TestWhatIfHandsTheQuestionOnAndItsAnswerBack(t *testing.T) {
 	}
 }
 
-// A page that goes away ends its comparison.
+// A closed page ends its comparison.
 func TestWhatIfEndsWithItsRequest(t *testing.T) {
 	t.Parallel()
 	s := &simulator{endless: true, ended: make(chan error, 1)}
@@ -100,11 +100,11 @@ func (b breaker) Panel() *fault.Panel { return b.panel }
 
 func (b breaker) Recovery() fault.Recovery { return fault.Recovery{PanelState: b.panel.State()} }
 
-// sends composes and publishes what it is told.
+// sends composes and publishes the given messages.
 type sends struct {
 	operate.API
 	refers bool
-	at     map[time.Time]bool // the times that were taken for versions
+	at     map[time.Time]bool // times used as versions
 	sent   []queue.Outgoing
 }
 

@@ -2,9 +2,9 @@ package terminal
 
 import "strings"
 
-// Style is how a text looks where the reader has colours: the mark at which it begins. Marks are
-// control characters, which [Line] escapes in everybody else's text, so only [Printf] can write
-// them. They take no column of a terminal.
+// Style is a style of text, for example bold or red. It is the mark at which the style begins.
+// Marks are control characters, which [Line] escapes in all other text, so only [Printf] can write
+// them. A mark takes no column of a terminal.
 type Style string
 
 // The styles.
@@ -20,31 +20,31 @@ const end = "\x0f"
 
 const marks = string(Bold+Red+Green+Yellow) + end
 
-// What a reader with colours gets in place of the marks, which is SGR, and what others get.
+// coloured replaces the marks by SGR escapes, and plain removes them.
 var (
 	coloured = strings.NewReplacer(string(Bold), "\x1b[1m", string(Red), "\x1b[31m", string(Green), "\x1b[32m",
 		string(Yellow), "\x1b[33m", end, "\x1b[0m")
 	plain = strings.NewReplacer(string(Bold), "", string(Red), "", string(Green), "", string(Yellow), "", end, "")
 )
 
-// Styled is an argument of [Printf] in a style. Its text is escaped as every other one.
+// Styled is an argument of [Printf] in a style. Its text is escaped like all others.
 type Styled struct {
 	Style Style
 	Text  string
 }
 
-// String is the text without its style.
+// String returns the text without its style.
 func (s Styled) String() string { return s.Text }
 
 func (s Styled) marked() string { return string(s.Style) + Line(s.Text) + end }
 
-// Styler is a writer that knows what to do with the styles of [Printf].
+// Styler is a writer that can show or remove the styles of [Printf].
 type Styler interface {
 	// WriteStyled writes a text with marks.
 	WriteStyled(text string) error
 }
 
-// Ended is the beginning of a text of [Printf], with an end of the style that it was cut off in.
+// Ended ends the style of a text of [Printf] that was cut off within it.
 func Ended(text string) string {
 	if at := strings.LastIndexAny(text, marks); at >= 0 && text[at:at+1] != end {
 		return text + end

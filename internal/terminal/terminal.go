@@ -1,14 +1,14 @@
 // Package terminal prints text that a sender may have chosen: ids, versions, attributes, bodies,
-// and errors that quote them. A terminal obeys control characters, and a reader of a log believes
-// lines. So both get an escape such as \u001b for each character that [shard.Control] names.
+// and errors that quote them. Control characters could change a terminal or forge lines of a log.
+// So each character that [shard.Control] names is printed as an escape such as \u001b.
 //
-// What it promises:
+// It promises:
 //
-//   - [Writer] lets no such character through but newline and tab. The escapes are those of JSON:
-//     JSON with a stray character in one of its texts stays what it was. A byte that is not UTF-8,
-//     which JSON may not hold, is shown as \xff.
-//   - [Line] and [Printf] leave a text on its own line, and in its own column.
-//   - A style is shown only where [Printf] was given one, and [Writer.Colour] allows it.
+//   - [Writer] escapes every such character except newline and tab. The escapes are those of JSON,
+//     so JSON with such a character in a text keeps its meaning. A byte that is not UTF-8, which
+//     JSON cannot contain, is printed as \xff.
+//   - The output of [Line] and [Printf] stays on its line and in its column.
+//   - A style is only shown if [Printf] was given one and [Writer.Colour] allows it.
 package terminal
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Line escapes every control character of a text, newline and tab included, and every byte that is
+// Line escapes every control character of a text, including newline and tab, and every byte that is
 // not UTF-8.
 func Line(s string) string {
 	if clean(s, "") == len(s) {
@@ -32,9 +32,9 @@ func Line(s string) string {
 	return string(escape(s, ""))
 }
 
-// Printf is fmt.Fprintf with each argument escaped as [Line] does. Newlines and tabs of the format
-// are ours, and so are the styles of [Styled] arguments. A reader that has left is not an error of
-// whoever prints.
+// Printf is fmt.Fprintf with each argument escaped by [Line]. The format may contain newlines and
+// tabs, and [Styled] arguments may have a style. It ignores errors of w, because the reader may be
+// gone.
 func Printf(w io.Writer, format string, args ...any) {
 	safe := make([]any, len(args))
 	for i, a := range args {
@@ -66,7 +66,7 @@ func argument(a any) any {
 	return a
 }
 
-// nested is a value that may hold texts: what fmt makes of it is escaped.
+// nested is a value that may contain texts. Its formatted form is escaped.
 type nested struct{ value any }
 
 // Format implements fmt.Formatter.
@@ -74,7 +74,7 @@ func (n nested) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, Line(fmt.Sprintf(fmt.FormatString(f, verb), n.value)))
 }
 
-// ours are the control characters that a Writer passes on.
+// ours are the control characters that a Writer does not escape.
 const ours = "\n\t"
 
 // clean is how many bytes at the beginning of s need no escape.
@@ -87,7 +87,7 @@ func clean(s, keep string) int {
 	return len(s)
 }
 
-// escape is a text in which nothing but keep is a control character.
+// escape escapes the control characters of a text, except those in keep.
 func escape(s, keep string) []byte {
 	var dst []byte
 	for i, r := range s {
@@ -109,10 +109,10 @@ type Writer struct {
 	colour bool // styles are shown
 
 	mu   sync.Mutex
-	rest string // the beginning of a character, whose end is still to come
+	rest string // the first bytes of a character that is not complete yet
 }
 
-// NewWriter returns a writer to out, or out itself where it escapes already.
+// NewWriter returns a writer to out, or out itself if it already escapes.
 func NewWriter(out io.Writer) *Writer {
 	if w, ok := out.(*Writer); ok {
 		return w
@@ -120,11 +120,10 @@ func NewWriter(out io.Writer) *Writer {
 	return &Writer{to: out}
 }
 
-// Colour says whether the writer shows styles, or leaves them out. Say so before anything is
-// written.
+// Colour says whether the writer shows styles or removes them. Call it before the first write.
 func (w *Writer) Colour(shown bool) { w.colour = shown }
 
-// WriteStyled writes a text of [Printf]. Only the styles in it are ours: the rest is escaped as
+// WriteStyled writes a text of [Printf]. It keeps only the styles in it, and escapes all else as
 // [Writer.Write] does.
 func (w *Writer) WriteStyled(text string) error {
 	w.mu.Lock()
@@ -139,7 +138,7 @@ func (w *Writer) WriteStyled(text string) error {
 	return err
 }
 
-// Write escapes p and writes it in one call. A character may be spread over several calls.
+// Write escapes p and writes it in one call. A character may be split between several calls.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +159,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// File is the file that a writer ends in, if it is one.
+// File returns the file that a writer writes to, if it is one.
 func File(w io.Writer) (*os.File, bool) {
 	if through, ok := w.(*Writer); ok {
 		w = through.to

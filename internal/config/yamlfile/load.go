@@ -12,17 +12,17 @@ import (
 // Contradictions are not looked for in a text without faults, because flags may change it: call
 // Validate afterwards.
 func Parse(text []byte) (config.Config, error) {
-	c, _, err := decode(text)
+	c, _, err := decode(text, config.KindsLinked)
 	return c, err
 }
 
-func decode(text []byte) (config.Config, config.Lines, error) {
+func decode(text []byte, kinds config.Kinds) (config.Config, config.Lines, error) {
 	root, err := parse(text)
 	if err != nil {
 		return config.Config{}, nil, fmt.Errorf("parse settings: %w", err)
 	}
 	lines := config.LinesOf(root)
-	c, err := config.Decode(root)
+	c, err := config.DecodeAs(root, kinds)
 	lines.Locate(err)
 	return c, lines, err
 }
@@ -30,11 +30,16 @@ func decode(text []byte) (config.Config, config.Lines, error) {
 // Check reads settings from a file and validates them. Each fault of the error has its line where
 // the file says what is wrong there. The lines of the file are returned with valid settings.
 func Check(path string) (config.Config, config.Lines, error) {
-	c, lines, err := load(path)
+	return CheckAs(path, config.KindsLinked)
+}
+
+// CheckAs is Check for settings that may name other kinds.
+func CheckAs(path string, kinds config.Kinds) (config.Config, config.Lines, error) {
+	c, lines, err := load(path, kinds)
 	if err != nil {
 		return c, nil, err
 	}
-	if err := c.Validate(); err != nil {
+	if err := c.ValidateAs(kinds); err != nil {
 		lines.Locate(err)
 		return c, nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -43,16 +48,16 @@ func Check(path string) (config.Config, config.Lines, error) {
 
 // Load reads settings from a file.
 func Load(path string) (config.Config, error) {
-	c, _, err := load(path)
+	c, _, err := load(path, config.KindsLinked)
 	return c, err
 }
 
-func load(path string) (config.Config, config.Lines, error) {
+func load(path string, kinds config.Kinds) (config.Config, config.Lines, error) {
 	text, err := tree.ReadFile(path)
 	if err != nil {
 		return config.Config{}, nil, err
 	}
-	c, lines, err := decode(text)
+	c, lines, err := decode(text, kinds)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/lullhq/lull/internal/config/tree"
 )
@@ -17,7 +19,11 @@ var (
 	errDocuments = errors.New("a second document begins: keep one")
 	errIndirect  = errors.New("anchors, aliases, merge keys and tags are not read: write the value itself")
 	errKey       = errors.New("a key is not plain text")
+	errTooMany   = fmt.Errorf("more than %d words and marks", maxTokens)
 )
+
+// maxTokens is about 5,000 lines. The parser needs memory by the square of a mapping's keys.
+const maxTokens = 16 << 10
 
 // parse reads one YAML document into a tree. Errors are *tree.SyntaxError.
 func parse(text []byte) (tree.Node, error) {
@@ -27,8 +33,12 @@ func parse(text []byte) (tree.Node, error) {
 	case !utf8.Valid(text):
 		return tree.Node{}, &tree.SyntaxError{Line: 1, Err: errNotText}
 	}
+	tokens := lexer.Tokenize(string(text))
+	if err := judge(tokens); err != nil {
+		return tree.Node{}, err
+	}
 	// Repeated keys are allowed here and refused by the decoder, together with all other faults.
-	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return tree.Node{}, syntaxError(err)
 	}
@@ -47,6 +57,36 @@ func parse(text []byte) (tree.Node, error) {
 		}
 	}
 	return root, nil
+}
+
+// judge refuses what the parser would need too much memory for, before it parses. Lists and groups
+// in brackets can nest at every byte, and lists of lines at every second byte of one line. The
+// depth of lines below each other is bounded by their indentation, and node judges that exactly.
+func judge(tokens token.Tokens) error {
+	brackets, marks, at := 0, 0, 0
+	for i, t := range tokens {
+		refuse := func(err error) error { return &tree.SyntaxError{Line: t.Position.Line, Err: err} }
+		if t.Position.Line != at {
+			marks, at = 0, t.Position.Line
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+		case token.SequenceEndType, token.MappingEndType:
+			brackets--
+		case token.SequenceEntryType, token.MappingKeyType:
+			marks++
+		case token.AnchorType, token.AliasType, token.TagType:
+			return refuse(errIndirect)
+		}
+		switch {
+		case i >= maxTokens:
+			return refuse(errTooMany)
+		case brackets+marks > tree.MaxDepth+1:
+			return refuse(tree.ErrTooDeep)
+		}
+	}
+	return nil
 }
 
 // syntaxError keeps the parser's message and line, without its excerpt of the file: a value may be

@@ -110,8 +110,8 @@ func TestSchemaTakesEverySettingsFile(t *testing.T) {
 	}
 }
 
-// What an editor would mark, lull refuses: a schema that is stricter than lull would teach wrong
-// things.
+// lull refuses each file that an editor would mark, because a schema that is stricter than lull
+// would be misleading.
 func TestSchemaRefusesWhatLullRefuses(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)

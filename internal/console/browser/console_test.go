@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// What happens while somebody looks is shown without a reload.
+// New events are shown without a reload.
 func TestWhatHappensIsShownAtOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -30,11 +30,11 @@ func TestWhatHappensIsShownAtOnce(t *testing.T) {
 	p.quiet()
 }
 
-// wire is a way to a server that can be cut and joined again at the same address.
+// wire is a connection to a server that can be cut and restored at the same address.
 type wire struct {
 	*httptest.Server
 	cut    atomic.Bool
-	denies atomic.Value // the boot of the server that denies everything, none for one that does not
+	denies atomic.Value // the boot of the server that denies everything; empty if none does
 }
 
 func wireTo(t *testing.T, address string) *wire {
@@ -63,8 +63,8 @@ func wireTo(t *testing.T, address string) *wire {
 	return w
 }
 
-// forbid answers what the views ask as a stack does to a role without rights. The page and its
-// files, and what the page is told about its server, are free.
+// forbid denies the requests of the views, as a stack does for a role without rights. It does not
+// deny the page, its files, and what the page reads about its server.
 func (w *wire) forbid(out http.ResponseWriter, r *http.Request) bool {
 	const denied = "Access denied: your role lacks dynamodb:Query."
 	boot, _ := w.denies.Load().(string)
@@ -83,7 +83,7 @@ func (w *wire) forbid(out http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// A role without rights sees which right is missing, in every view that asks the stack, and no view
+// If the role lacks a right, each view that reads from the stack names the right, and no view
 // breaks.
 func TestEveryViewSaysWhatIsDenied(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestEveryViewSaysWhatIsDenied(t *testing.T) {
 	p.load("")
 	for _, view := range append(p.views(), "#/documents/content%23page-01", "#/search?q=page") {
 		p.load(view)
-		if view != "#/search" { // it asks nothing yet
+		if view != "#/search" { // this view reads nothing at first
 			p.shows("dynamodb:Query")
 		}
 		p.accessible(view)
@@ -105,8 +105,8 @@ func TestEveryViewSaysWhatIsDenied(t *testing.T) {
 	}
 }
 
-// A connection that is lost is said, and comes back by itself: without a reload, the next event
-// shows.
+// The page shows that the connection is lost, and connects again by itself. The next event is shown
+// without a reload.
 func TestALostServerComesBackByItself(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -131,7 +131,7 @@ func TestALostServerComesBackByItself(t *testing.T) {
 	p.quiet("ERR_", "Failed to load resource")
 }
 
-// A server that was started again has another token: the page says how to go on, and goes on so.
+// A restarted server has another token. The page asks for a reload, and works after it.
 func TestAServerThatWasStartedAgainAsksForAReload(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -147,7 +147,7 @@ func TestAServerThatWasStartedAgainAsksForAReload(t *testing.T) {
 	p.until("document.querySelector('#banner')?.hidden && document.querySelector('#views a')")
 }
 
-// hostile are ids that would break a page that takes texts for markup, for addresses or for lines.
+// hostile are ids that would break a page which uses texts as markup, as addresses or as lines.
 var hostile = []string{
 	`<script>window.pwned++</script>`, `"><img src=x onerror=window.pwned++>`,
 	`</script><script>window.pwned++</script>`, `'-window.pwned++-'`, `javascript:window.pwned++`,
@@ -156,7 +156,7 @@ var hostile = []string{
 	strings.Repeat("\U0001f600", 120), strings.Repeat("long", 100),
 }
 
-// What a sender wrote is shown as text wherever it is shown, and nothing of it runs.
+// A sender's text is shown as text everywhere, and is never run.
 func TestHostileIdsAreShownAsText(t *testing.T) {
 	t.Parallel()
 	var events strings.Builder
@@ -167,7 +167,7 @@ func TestHostileIdsAreShownAsText(t *testing.T) {
 		}
 	}
 	s := start(t, events.String())
-	s.written(len(hostile) - 1) // the contract forbids what turns the order of a text around
+	s.written(len(hostile) - 1) // the contract forbids characters that reverse the order of a text
 	p := open(t, s.address)
 	p.load("")
 	for _, view := range p.views() {
@@ -190,22 +190,22 @@ func TestHostileIdsAreShownAsText(t *testing.T) {
 	}
 }
 
-// firstOf is the beginning of an id: a page may cut a long one.
+// firstOf returns the beginning of an id, because a page may cut a long one.
 func firstOf(id string) string {
 	if i := strings.IndexFunc(id, func(r rune) bool { return r == '\u202e' }); i >= 0 {
-		return id[:i] // it is shown by its number
+		return id[:i] // this character is shown by its number
 	}
 	r := []rune(id)
 	return string(r[:min(len(r), 20)])
 }
 
-// reached walks through a page by the tab key and returns what got the focus.
+// mark is a script that marks the element with the focus, and returns its name.
 const mark = `(() => { const e = document.activeElement; if (!e || e === document.body) return "";
 	e.dataset.reached = "1"; return e.tagName + " " + (e.innerText || e.value || e.id || "").slice(0, 40); })()`
 
 const controls = "a[href], button, input, select, textarea, summary, [tabindex='0']"
 
-// missed are the controls that the tab key did not come to. Of a group of radio buttons one is
+// missed are the controls that the tab key did not reach. Of a group of radio buttons, one is
 // enough.
 const missed = `[...document.querySelectorAll("` + controls + `")]
 	.filter((e) => !e.disabled && e.checkVisibility() && e.type !== "radio" && !e.dataset.reached)
@@ -224,7 +224,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 		for range stops + 5 {
 			p.press("\t")
 			if value[string](p, mark) == "" {
-				break // around
+				break // back at the start
 			}
 			if outline := value[string](p, "getComputedStyle(document.activeElement).outlineStyle"); outline == "none" {
 				t.Errorf("%s: %s has the focus and does not show it", view, value[string](p, mark))
@@ -234,7 +234,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 			t.Errorf("%s: the tab key does not come to %q", view, got)
 		}
 	}
-	// The skip link comes first and leads behind the navigation; a view is opened by Enter.
+	// The skip link is first and jumps over the navigation. Enter opens a view.
 	p.load("#/now")
 	p.press("\t")
 	if got := value[string](p, "document.activeElement.className"); got != "skip" {
@@ -251,8 +251,8 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	p.quiet()
 }
 
-// Break it: by keyboard, a sink that is down is shown, and put right the stack recovers and has
-// lost nothing.
+// Break it works with the keyboard: the page shows that the sink is down. After the repair the
+// stack recovers, and nothing is lost.
 func TestBreakItShowsTheBreakAndTheRecovery(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -276,7 +276,7 @@ func TestBreakItShowsTheBreakAndTheRecovery(t *testing.T) {
 	p.quiet()
 }
 
-// What if: two settings beside each other, faults at their fields, and a comparison that can be
+// What if shows two settings side by side, faults at their fields, and a comparison that can be
 // stopped.
 func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 	t.Parallel()
@@ -309,12 +309,12 @@ func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 	p.click("button", "Compare")
 	p.click("button", "Stop")
 	p.shows("Stopped.")
-	p.click("button", "Compare") // the one before has made room
+	p.click("button", "Compare") // the stopped comparison does not block it
 	p.until("[...document.querySelectorAll('main [role=status]')].some((e) => e.innerText === 'Done.')")
 	p.quiet()
 }
 
-// A stack of 100,000 documents is as quick to look at as a small one.
+// The pages of a stack with 100,000 documents are as fast as those of a small one.
 func TestAHundredThousandDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it indexes 100,000 documents")

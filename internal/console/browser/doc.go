@@ -1,7 +1,7 @@
-// Package browser holds the tests of the console that need a browser: real Chromium, driven over
-// its DevTools protocol, with the rules of axe-core. They are behind the build tag browser, and
-// `make test-console` runs them. `make screenshots` draws the pictures of the documents.
+// Package browser tests the console in a real browser: Chromium, driven over its DevTools protocol,
+// and checked with the rules of axe-core. The tests have the build tag browser. `make test-console`
+// runs them, and `make screenshots` makes the pictures of the documents.
 //
-// The stack is the built program itself, `lull dev` with a port of its own. A test waits for what a
-// page shows and has a deadline; nothing waits for a length of time.
+// The stack is the built program: `lull dev` on a free port. A test waits until the page shows
+// something, with a deadline. No test waits for a fixed time.
 package browser

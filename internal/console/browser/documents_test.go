@@ -24,7 +24,7 @@ func TestADocumentLeadsToItsDeadLetters(t *testing.T) {
 	p.quiet()
 }
 
-// Two messages of one version are two lanes: what becomes of one is not what becomes of the other.
+// Two messages with one version are shown in two lanes, because their outcomes differ.
 func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -33,7 +33,7 @@ func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	s.written(1)
 	p := open(t, s.address)
 	p.load("#/documents/content%23twice")
-	// Each has a flight of its own: either may be the one that is written.
+	// Each has its own flight, and either may be written first.
 	p.until(`((lanes, text) => text(".outcome") === "duplicate; superseded; written and committed" && text(".nth") === "; 1 of 2; 2 of 2" &&
 		lanes.filter((l) => l.querySelector(".version").textContent === "3" && l.querySelector(".nth")).length === 2)(
 		[...document.querySelectorAll(".lanes li")],
@@ -41,7 +41,7 @@ func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
 	p.quiet()
 }
 
-// What a list shows changes with each tick; what the reader has chosen does not.
+// A tick changes the numbers in a list, but not what the user selected.
 func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -54,7 +54,7 @@ func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
 	p.quiet()
 }
 
-// A document of a collection with several sinks says how it is in each, and each has a page.
+// A document of a collection with several sinks shows its state in each sink. Each sink has a page.
 func TestADocumentIsShownForEachOfItsSinks(t *testing.T) {
 	t.Parallel()
 	settings := filepath.Join(t.TempDir(), "lull.yaml")

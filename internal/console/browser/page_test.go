@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long something may take to show, on a machine that does much else.
+// patience is how long a page may take to show something, on a machine with other work.
 const patience = 4 * time.Minute
 
 // chromium is one browser for all tests.
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// page is a tab with a profile of its own.
+// page is a tab with its own profile.
 type page struct {
 	t   *testing.T
 	ctx context.Context
@@ -58,7 +58,8 @@ type page struct {
 	said []string // errors on the console, exceptions, breaches of the policy
 }
 
-// spy runs before anything of a page does. What a sender wrote may not set pwned.
+// spy runs before the scripts of a page. A sender's text that sets pwned would have run as a
+// script.
 const spy = `window.pwned = 0; window.breaches = [];
 addEventListener("securitypolicyviolation", (e) => window.breaches.push(e.violatedDirective + " " + e.blockedURI));
 window.alert = window.confirm = window.prompt = () => { window.pwned++; };
@@ -122,7 +123,7 @@ func (p *page) hear(what string) {
 	p.said = append(p.said, what)
 }
 
-// heard is what was said since the last time.
+// heard returns the messages since the last call.
 func (p *page) heard() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,8 +132,8 @@ func (p *page) heard() []string {
 	return said
 }
 
-// quiet checks that nothing went wrong since the last time: no error, no breach of the policy, and
-// nothing that a sender wrote has run. What is expected is passed over.
+// quiet checks that nothing went wrong since the last call: no error, no breach of the policy, and
+// no text of a sender that ran. It ignores expected errors.
 func (p *page) quiet(expected ...string) {
 	p.t.Helper()
 	for _, what := range p.heard() {
@@ -148,7 +149,7 @@ func (p *page) quiet(expected ...string) {
 	}
 }
 
-// do runs steps, and fails after a while.
+// do runs steps, and fails after a time limit.
 func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -158,12 +159,12 @@ func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// value is what an expression comes to.
+// value returns the value of an expression.
 func value[T any](p *page, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	// As JSON: what the page holds may be anything.
+	// As JSON, because the value may be of any type.
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("(async () => JSON.stringify(await ("+expression+")))()",
 		chromedp.EvalAwaitPromise))
 	var v T
@@ -189,7 +190,7 @@ func (p *page) until(expression string) {
 	}
 }
 
-// text is what an element shows.
+// text returns the text that an element shows.
 func (p *page) text(selector string) string {
 	p.t.Helper()
 	return value[string](p, "document.querySelector("+quote(selector)+")?.innerText ?? ''")
@@ -203,20 +204,20 @@ func quote(s string) string {
 	return string(text)
 }
 
-// shows waits for a text on the page.
+// shows waits until the page has a text.
 func (p *page) shows(text string) {
 	p.t.Helper()
 	p.until("document.body.innerText.includes(" + quote(text) + ")")
 }
 
-// load loads the page at an address behind the #.
+// load loads the page at an address after the #.
 func (p *page) load(fragment string) {
 	p.t.Helper()
 	p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(p.url+fragment))
 	p.ready()
 }
 
-// visit goes to an address behind the #, without loading the page again.
+// visit goes to an address after the #, without loading the page again.
 func (p *page) visit(fragment string) {
 	p.t.Helper()
 	if value[string](p, "location.hash") == fragment {
@@ -228,7 +229,7 @@ func (p *page) visit(fragment string) {
 	p.ready()
 }
 
-// ready waits until the view has mounted, and has drawn what it asked for.
+// ready waits until the view is mounted and shows the answers to its requests.
 func (p *page) ready() {
 	p.t.Helper()
 	p.until("document.querySelector('#views a') && document.querySelector('#view')?.children.length > 0 && " +
@@ -240,7 +241,7 @@ func (p *page) size(width, height int64) {
 	p.do(chromedp.EmulateViewport(width, height))
 }
 
-// theme is light or dark. Nothing moves: a picture in between says nothing.
+// theme sets light or dark, and turns off animations, so that a picture shows the final state.
 func (p *page) theme(name string) {
 	p.t.Helper()
 	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -253,13 +254,13 @@ func (p *page) theme(name string) {
 	}
 }
 
-// press presses keys, as a person does who has no mouse.
+// press presses keys.
 func (p *page) press(keys string) {
 	p.t.Helper()
 	p.do(chromedp.KeyEvent(keys))
 }
 
-// click clicks the element whose text begins so, or that a selector finds.
+// click clicks the first element that matches the selector and whose text begins with text.
 func (p *page) click(selector, text string) {
 	p.t.Helper()
 	find := fmt.Sprintf("[...document.querySelectorAll(%s)].find((e) => !e.disabled && "+

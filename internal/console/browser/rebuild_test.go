@@ -4,8 +4,8 @@ package browser
 
 import "testing"
 
-// A rebuild needs an engine that can be rebuilt. What the page makes of one is tried with answers
-// of the test: package console's tests hold the server to the same requests.
+// A rebuild needs a search engine, so the page is tested with fixed answers. The tests of package
+// console check that the server handles the same requests.
 const answers = `(() => {
 	const real = window.fetch, hostile = "<script>alert(1)</script>\u202e" + "x".repeat(300);
 	window.stack = {phase: "filling", total: 100000, done: 40000, posted: []};

@@ -20,7 +20,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 )
 
 var write = flag.Bool("write", false, "draw the pictures of the documents anew")
@@ -30,7 +30,8 @@ const (
 	maxPicture = 120 << 10 // bytes
 )
 
-// newsroom is a stream of a small newsroom: bursts, deletes, and what becomes dead letters.
+// newsroom writes the events of a small newsroom: bursts, deletes, and events that become dead
+// letters.
 func newsroom() (events string, written int) {
 	titles := []string{
 		"Vienna opens a reading room", "Trams run through the night", "A bridge is closed for repair",
@@ -41,7 +42,7 @@ func newsroom() (events string, written int) {
 	for i, title := range titles {
 		id := strings.ToLower(strings.Fields(strings.NewReplacer("A ", "", "The ", "", "New ", "").Replace(title))[0])
 		for v := range 5 - i%3 {
-			// For half a minute, so that there is something to draw.
+			// Spread over half a minute, so that the charts have several points.
 			text := fmt.Sprintf("Version %d: the reading room of the news.", v+1)
 			fmt.Fprintf(&b, `{"after_ms":%d,"body":%s}`+"\n", 3000*i+200*v,
 				strings.TrimSpace(put(id, fmt.Sprint(v+1), title, text)))
@@ -59,10 +60,11 @@ type picture struct {
 	name, view string
 	dark       bool
 	height     int64
-	before     func(p *page) // what somebody does first
+	before     func(p *page) // what the user does before the picture
 }
 
-// The pictures of docs/img. Each time they show the same events; times of day and durations differ.
+// TestScreenshots makes the pictures of docs/img. They always show the same events, but times and
+// durations differ.
 func TestScreenshots(t *testing.T) {
 	if !*write {
 		t.Skip("`make screenshots` draws them")
@@ -85,7 +87,7 @@ func TestScreenshots(t *testing.T) {
 	} {
 		p := p
 		if shot.name == "whatif" {
-			// With the settings that most stacks have. A page that was not looked at draws nothing.
+			// With the settings that most stacks have. A page must be visited before it draws.
 			p = open(t, start(t, "", "--quiet", "5s", "--max-wait", "30s").address)
 			p.load("")
 		}
@@ -106,7 +108,7 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// comparing compares a longer quiet window, and shows what comes of it.
+// comparing compares a longer quiet window, and waits for the result.
 func comparing(p *page) {
 	value[bool](p, `(() => {
 		const at = document.getElementById("whatif-settings");
@@ -117,7 +119,7 @@ func comparing(p *page) {
 	value[bool](p, `(document.querySelector("#whatif-result").scrollIntoView({ block: "start" }), true)`)
 }
 
-// drawn waits for the charts.
+// drawn waits until the charts are drawn.
 func drawn(p *page) { p.until("document.querySelectorAll('.chart svg').length > 1") }
 
 // editing publishes a burst of a few documents, which then wait.
@@ -132,7 +134,7 @@ func editing(s *stack) func(p *page) {
 	}
 }
 
-// breaking takes the sink away while events come.
+// breaking makes the sink unreachable while events arrive.
 func breaking(p *page) {
 	p.click("button", "Keep sending")
 	value[bool](p, `(document.querySelector("#break-sink_down").click(), true)`)
@@ -140,7 +142,7 @@ func breaking(p *page) {
 	p.until(`Number(document.querySelectorAll(".card dd")[2].innerText) > 20`)
 }
 
-// shrink makes a picture of a page smaller: a page has few colours.
+// shrink makes the file of a picture smaller by using 256 colours, because a page has few.
 func shrink(raw []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(raw))
 	if err != nil {
@@ -153,7 +155,7 @@ func shrink(raw []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// colours are the 256 that a picture has most of.
+// colours returns the 256 most frequent colours of a picture.
 func colours(of image.Image) color.Palette {
 	flat := image.NewRGBA(of.Bounds())
 	draw.Draw(flat, of.Bounds(), of, of.Bounds().Min, draw.Src)

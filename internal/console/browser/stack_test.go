@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 )
 
-// built is the program, built once.
+// built builds the program once, and returns its path.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "lull-browser")
 	if err != nil {
@@ -36,7 +36,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// stack is a `lull dev` that runs.
+// stack is a running `lull dev`.
 type stack struct {
 	t       *testing.T
 	address string // host and port
@@ -47,7 +47,7 @@ type stack struct {
 
 var listening = regexp.MustCompile(`http://([0-9.]+:[0-9]+)/`)
 
-// start runs `lull dev` with short windows. Without events it has nothing to do.
+// start runs `lull dev` with short windows. Without events it is idle.
 func start(t *testing.T, events string, args ...string) *stack {
 	t.Helper()
 	return startAt(t, "127.0.0.1:0", events, args...)
@@ -74,7 +74,7 @@ func startAt(t *testing.T, address, events string, args ...string) *stack {
 			}
 		}
 		close(found)
-		_ = s.cmd.Wait() // Ctrl-C ends it, and a test may kill it
+		_ = s.cmd.Wait() // Ctrl-C ends it, or a test kills it
 		close(s.ended)
 	}()
 	t.Cleanup(s.stop)
@@ -88,12 +88,12 @@ func startAt(t *testing.T, address, events string, args ...string) *stack {
 	return s
 }
 
-// stop ends the program as Ctrl-C does. It may be called twice.
+// stop ends the program with the signal of Ctrl-C. It may be called twice.
 func (s *stack) stop() {
 	if s.cmd == nil {
 		return
 	}
-	_ = s.cmd.Process.Signal(syscall.SIGINT) // it may have ended
+	_ = s.cmd.Process.Signal(syscall.SIGINT) // it may have ended already
 	select {
 	case <-s.ended:
 	case <-time.After(patience):
@@ -116,7 +116,7 @@ func (s *stack) publish(body string) {
 	}
 }
 
-// written waits until the sink has taken so many versions.
+// written waits until the sink has written this many versions.
 func (s *stack) written(n int) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); ; pause(s.t.Context()) {
@@ -141,7 +141,7 @@ func (s *stack) written(n int) {
 	}
 }
 
-// pause is the time between two looks.
+// pause waits between two polls.
 func pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// axe is the source of axe-core, which npm fetched.
+// axe returns the source of axe-core, which npm downloaded.
 var axe = sync.OnceValues(func() (string, error) {
 	text, err := os.ReadFile("node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -29,7 +29,7 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// accessible checks the page against every rule of axe-core, the best practices too. There are no
+// accessible checks the page against every rule of axe-core, including best practices. There are no
 // exceptions.
 func (p *page) accessible(where string) {
 	p.t.Helper()
@@ -47,7 +47,7 @@ func (p *page) accessible(where string) {
 	}
 }
 
-// wide is how many pixels the page is wider than its window, and by which elements.
+// wide returns by how many pixels the page is wider than its window, and which elements cause it.
 const wide = `({pixels: document.documentElement.scrollWidth - innerWidth,
 	by: [...document.querySelectorAll("body *")]
 		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .chart"))
@@ -75,14 +75,14 @@ func (p *page) views() []string {
 	return value[[]string](p, `[...document.querySelectorAll("#views a")].map((a) => a.getAttribute("href"))`)
 }
 
-// put is a line of events: a version of a document.
+// put returns a line with one event: a version of a document.
 func put(id, version, title, text string) string {
 	return fmt.Sprintf(`{"type":"doc.changed","subject":%s,"sequence":%s,"data":{"title":%s,"text":%s}}`+"\n",
 		quote(id), quote(version), quote(title), quote(text))
 }
 
-// seed is what an adopter's first minutes leave behind: documents with several versions, a delete
-// and a late put after it, and messages that become dead letters.
+// seed returns the events of a user's first minutes: documents with several versions, a delete with
+// a late put after it, and messages that become dead letters.
 func seed() string {
 	var b strings.Builder
 	for i := range 40 {
@@ -99,11 +99,11 @@ func seed() string {
 	return b.String()
 }
 
-// seeded is how many versions of them are written in the end.
+// seeded is how many versions of seed are written.
 const seeded = 39
 
-// Every view of an empty stack and of one with documents: in both themes without a breach of
-// axe-core's rules, at every width without a page that scrolls sideways, and without an error.
+// Every view of an empty stack and of one with documents obeys axe-core's rules in both themes. At
+// every width, no page scrolls sideways, and no view causes an error.
 func TestEveryViewIsAccessibleAndFits(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string]string{"empty": "", "documents": seed()} {
@@ -127,7 +127,7 @@ func TestEveryViewIsAccessibleAndFits(t *testing.T) {
 					p.accessible(view + " " + theme)
 				}
 				p.fits(view)
-				// A document that is not there is a 404: the console says so, and Chromium logs it.
+				// A missing document is a 404: the console says so, and Chromium logs it.
 				p.quiet("there-is-none")
 			}
 		})

@@ -7,70 +7,71 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Broker is where messages come from.
+// Broker is the source of the messages.
 type Broker interface {
-	// Open connects and begins to consume. An error that package backoff calls final needs a person,
-	// such as wrong credentials or a queue that does not exist; it says what to do.
+	// Open connects and begins to consume. Some errors need an operator, such as wrong credentials
+	// or a missing queue. These are permanent in package backoff, and say what to do.
 	Open(ctx context.Context) (Session, error)
 }
 
-// Session is one connection that consumes. Its methods are safe for concurrent use.
+// Session is one connection that consumes messages. Its methods are safe for concurrent use.
 type Session interface {
-	// Messages are the deliveries. The channel ends with the session, and after Stop once what was
-	// delivered before has been taken.
+	// Messages returns the delivered messages. The channel is closed when the session ends. After
+	// Stop it is closed once the messages delivered before have been read.
 	Messages() <-chan Message
-	// Confirm tells the broker that a message is safe elsewhere: it forgets the message.
+	// Confirm tells the broker that a message is stored elsewhere. The broker then deletes the
+	// message.
 	Confirm(m Message) error
-	// Park keeps a message, with the reason, in the queue for such ones, and returns once the broker
-	// has it there for good. ErrNoPark where there is none.
+	// Park stores a message, with the reason, in the queue for parked messages. It returns once the
+	// broker has stored it. The error is ErrNoPark if there is no such queue.
 	Park(ctx context.Context, m Message, why string) error
-	// Stop asks for no more deliveries.
+	// Stop ends the delivery of further messages.
 	Stop() error
-	// Done is closed when the session has ended, for whatever reason.
+	// Done is closed when the session has ended, for any reason.
 	Done() <-chan struct{}
-	// Err says why the session ended, nil while it goes on or where it was closed.
+	// Err says why the session ended. It is nil while the session runs, and after Close.
 	Err() error
-	// Close ends the session within seconds. The broker delivers again what was not confirmed.
+	// Close ends the session within seconds. The broker delivers all unconfirmed messages again.
 	Close()
 }
 
-// ErrNoPark says that there is no place to park messages.
+// ErrNoPark says that there is no queue for parked messages.
 var ErrNoPark = errors.New("no queue to park messages in")
 
-// Payloads keeps bodies that are too large for the queue.
+// Payloads stores bodies that are too large for the queue.
 type Payloads interface {
-	// Put keeps a body and says where. The same body has the same place.
+	// Put stores a body and returns its place. Equal bodies have the same place.
 	Put(ctx context.Context, body []byte) (bucket, key string, err error)
 }
 
-// Options are what a bridge needs. All but Payloads, Source and Group are required.
+// Options configure a bridge. All are required, except Payloads, Source and Group.
 type Options struct {
 	Broker Broker
-	// Send sends messages to lull's queue. Its answer is that of [queue.Queue]: a message whose error
-	// is nil is safe there.
+	// Send sends messages to lull's queue. It returns errors like [queue.Queue]: if an error is
+	// nil, the queue has stored that message.
 	Send     func(ctx context.Context, out []queue.Outgoing) []error
 	Payloads Payloads // nil for none
 	// Source and Group are the attributes lull-source and lull-group, empty for none.
 	Source, Group string
-	// Drain is how long messages that were delivered may still be sent after the end was asked for.
+	// Drain is how long a bridge that was told to stop may still send messages that were delivered.
 	Drain time.Duration
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// Bridge moves messages.
+// Bridge moves messages from a broker to a queue of lull.
 type Bridge struct {
 	o      Options
-	turns  chan struct{} // one for each batch that is sent now
+	turns  chan struct{} // one for each batch that is being sent
 	status status
 }
 
-// New returns a bridge that [Bridge.Run] sets going.
+// New returns a bridge. [Bridge.Run] starts it.
 func New(o Options) *Bridge {
 	b := &Bridge{o: o, turns: make(chan struct{}, parallel)}
 	b.status.waiting = map[uint64]time.Time{}
@@ -78,22 +79,23 @@ func New(o Options) *Bridge {
 }
 
 const (
-	// parallel is how many batches are sent at the same time. Those that wait for another try do not
-	// count: the prefetch bounds them.
+	// parallel is how many batches are sent at the same time. Batches that wait for a retry do not
+	// count, because the prefetch bounds them.
 	parallel = 8
 	// linger is how long a batch that is not full waits for another message. lull waits for seconds
 	// anyway, and full batches cost a tenth.
 	linger = 50 * time.Millisecond
-	// settled is how long a session must have lasted to count as a good one: the next connection
-	// is then tried at once.
+	// settled is how long a session must last to count as successful. After it, the bridge connects
+	// again at once, without a back-off.
 	settled = 30 * time.Second
 )
 
-// retry is the back-off of connections and of calls: the broker keeps the messages meanwhile.
+// retry is the back-off for connections and calls. In the meantime the broker keeps the messages.
 var retry = backoff.Policy{Min: time.Second, Max: 30 * time.Second}
 
-// Run moves messages until ctx ends, and then what was delivered already. Its error is one of the
-// first connection that needs a person. Later ones are logged and tried again.
+// Run moves messages until ctx ends, and then the messages that were already delivered. It returns
+// an error if the first connection fails in a way that needs an operator. Later errors are logged
+// and retried.
 func (b *Bridge) Run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(ctx)
 	var ticks sync.WaitGroup
@@ -130,15 +132,15 @@ func (b *Bridge) Run(ctx context.Context) error {
 		}
 		wait := retry.Delay(try)
 		b.o.Log.Warn("not consuming: connecting again", "error", err, "wait", wait.Round(time.Millisecond).String())
-		_ = b.o.Clock.Sleep(ctx, wait) // ends early with ctx, which the loop asks for
+		_ = b.o.Clock.Sleep(ctx, wait) // ends early with ctx, which the loop checks
 	}
 	return nil
 }
 
 // session moves the messages of one connection.
 func (b *Bridge) session(ctx context.Context, s Session) error {
-	// Work goes on after the end was asked for, as long as it may. What it does not reach is delivered
-	// again to whoever consumes next.
+	// Work continues for a bounded time after ctx ended. The broker delivers the remaining messages
+	// again to the next consumer.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var beside sync.WaitGroup
@@ -151,7 +153,7 @@ func (b *Bridge) session(ctx context.Context, s Session) error {
 			}
 		})
 	}
-	after(s.Done(), cancel) // nothing can be confirmed any more
+	after(s.Done(), cancel) // the broker no longer accepts confirmations
 	after(ctx.Done(), func() {
 		if s.Stop() != nil {
 			cancel()
@@ -181,7 +183,7 @@ func (b *Bridge) pump(ctx context.Context, s Session) {
 	}
 }
 
-// gather waits for a message, and a moment for others. more is false once the session has ended.
+// gather waits for a message, and then a moment for more. more is false once the session has ended.
 func (b *Bridge) gather(ctx context.Context, from <-chan Message) (batch []Message, more bool) {
 	until, done := ctx, func() {} // the end of the moment, once there is a message
 	defer func() { done() }()

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/bridge"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/bridge"
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Calls fail whole, entry by entry and without an answer. Answers are lost, and connections break
-// at any moment. Each message arrives, and session.Confirm notices one that is confirmed early.
+// Calls fail as a whole, for some entries, or without an answer. Answers are lost, and connections
+// break at any time. Each message arrives nevertheless, and session.Confirm notices an early
+// confirmation.
 func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -48,7 +49,7 @@ func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 						}
 						return queue.Answer(errs)
 					case 4:
-						return []error{} // no answer until the caller gives up
+						return []error{} // no answer until the caller stops waiting
 					}
 					return nil
 				}
@@ -87,8 +88,8 @@ func TestNothingIsLostAndNothingIsConfirmedEarly(t *testing.T) {
 	}
 }
 
-// What the queue refuses for what it holds is asked for alone before it is parked: in a call with
-// others the refusal may have been another one's.
+// A message that the queue refuses for its content is sent alone before it is parked. In a call
+// with others, the refusal may be about another message.
 func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 	t.Parallel()
 	for name, whole := range map[string]bool{"whole call": true, "entry": false} {
@@ -141,7 +142,7 @@ func TestOneMessageNeverBlocksTheOthers(t *testing.T) {
 	}
 }
 
-// What can be neither sent nor parked now is tried again, and keeps nobody waiting meanwhile.
+// A message that can neither be sent nor parked now is retried, and does not delay the others.
 func TestManyMessagesThatCannotBeParkedBlockNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,7 +232,7 @@ func TestLargeBodies(t *testing.T) {
 	})
 }
 
-// run sets a bridge going. stop ends it, and waits for that.
+// run starts a bridge. stop stops it, and waits for its end.
 func run(t *testing.T, b *bridge.Bridge) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -250,7 +251,7 @@ var late = bridge.Message{Body: []byte("late")}
 func TestTheEndWaitsForWhatWasDelivered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		needs     time.Duration // of a call
+		needs     time.Duration // the duration of a call
 		confirmed int
 		within    time.Duration
 	}{
@@ -302,7 +303,7 @@ func TestOnlyTheFirstConnectionEndsTheBridge(t *testing.T) {
 				g.refuse = tt.refuse
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				go func() { // the queue goes away later: a restart of the bridge would not help
+				go func() { // The queue is deleted later. A restart of the bridge would not help.
 					time.Sleep(time.Minute)
 					var s *session
 					g.set(func() { s, g.refuse, g.waiting = g.session, []error{wrong, wrong}, append(g.waiting, late) })
@@ -320,7 +321,7 @@ func TestOnlyTheFirstConnectionEndsTheBridge(t *testing.T) {
 	}
 }
 
-// A message waits for others once: a stream of them that never pauses does not keep it back.
+// A batch waits for more messages only once, so a constant stream of messages does not delay it.
 func TestABatchWaitsForOneMomentOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/bridge"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/bridge"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ground is a broker, lull's queue behind it, and what each of them knows.
+// ground is a broker with lull's queue behind it, and the state of both.
 type ground struct {
 	t testing.TB
 
@@ -33,7 +33,7 @@ type ground struct {
 	prefetch int
 	session  *session
 
-	accepted map[string]int // bodies that lull's queue has, and how often
+	accepted map[string]int // bodies in lull's queue, and how often
 	answer   func(out []queue.Outgoing) []error
 	calls    [][]string
 	log      bytes.Buffer
@@ -102,10 +102,10 @@ func (g *ground) send(ctx context.Context, out []queue.Outgoing) []error {
 	return errs
 }
 
-// errLost fails an entry that was accepted all the same.
+// errLost fails an entry that was accepted nevertheless.
 var errLost = errors.New("no answer")
 
-// session is one connection. What it does not confirm goes back.
+// session is one connection. At its end, unconfirmed messages return to the broker.
 type session struct {
 	g           *ground
 	out         chan bridge.Message
@@ -163,7 +163,7 @@ func (s *session) poke() {
 	}
 }
 
-// Confirm notices an early confirmation.
+// Confirm fails the test if the confirmation is early.
 func (s *session) Confirm(m bridge.Message) error {
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
@@ -211,7 +211,7 @@ func (s *session) Close() {
 	s.running.Wait()
 }
 
-// end closes the connection: the broker has what was not confirmed again.
+// end closes the connection: the broker has the unconfirmed messages again.
 func (s *session) end(err error) {
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
@@ -226,14 +226,14 @@ func (s *session) end(err error) {
 	close(s.done)
 }
 
-// set changes what the ground does, or reads it.
+// set changes or reads the ground under its lock.
 func (g *ground) set(how func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	how()
 }
 
-// left are the messages that the broker has.
+// left is how many messages the broker has.
 func (g *ground) left() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,24 +7,24 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Message is a message as a broker delivered it. All that it says was chosen by its sender.
+// Message is a message as a broker delivered it. Its sender chose all of its content.
 type Message struct {
-	// Tag names the delivery within its session.
+	// Tag identifies the delivery within its session.
 	Tag  uint64
 	Body []byte
 
 	Exchange, RoutingKey, Type, ContentType, ID string
-	// Headers are what the sender put beside the properties. Only texts are read.
+	// Headers are the headers besides the properties. Only texts are used.
 	Headers map[string]any
-	// Original is the delivery as the session knows it, to park it unchanged.
+	// Original is the session's form of the delivery, with which it can be parked unchanged.
 	Original any
 }
 
-// properties are the names of the attributes that a message gets, and of the headers that stand in
-// where the property itself is empty. They are the names that package event reads.
+// properties are the attributes that a message gets, by the names that package event reads. If a
+// property is empty, the header of the same name is used.
 func (m *Message) properties() map[string]string {
 	named := map[string]string{
 		"content_type": m.ContentType, "event_type": m.Type, "routing_key": m.RoutingKey,
@@ -40,10 +40,12 @@ func (m *Message) properties() map[string]string {
 	return out
 }
 
-// runHeader names the resync run. It belongs to the order key, so it counts only in the envelope.
+// runHeader names the resync run. It is part of the order key, so it is only accepted in the
+// envelope.
 const runHeader = "resyncrun"
 
-// maxText bounds a property in bytes. AMQP's own have at most 255; headers have no limit.
+// maxText bounds a property, in bytes. AMQP's own properties have at most 255; headers have no
+// limit.
 const maxText = 1024
 
 func (m *Message) header(name string) string {
@@ -51,7 +53,7 @@ func (m *Message) header(name string) string {
 	return value
 }
 
-// text is a property as every queue takes it: characters that SQS refuses become U+FFFD.
+// text replaces the characters that SQS refuses by U+FFFD.
 func text(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !taken(r) {
@@ -65,21 +67,21 @@ func text(s string) string {
 	return s
 }
 
-// taken reports whether SQS takes a character: those of XML 1.0.
-// Source: SendMessage in the SQS API reference.
+// taken reports whether SQS accepts a character: it accepts the characters of XML 1.0. Source:
+// SendMessage in the SQS API reference.
 func taken(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r > 0xFFFF
 }
 
-// plain reports whether SQS takes a body as it is.
+// plain reports whether SQS accepts a body unchanged.
 func plain(body []byte) bool {
 	return len(body) > 0 && utf8.Valid(body) &&
 		strings.IndexFunc(string(body), func(r rune) bool { return !taken(r) }) < 0
 }
 
-// outgoing is the message as lull's queue gets it. A body goes byte for byte, its properties beside
-// it as attributes. A body that SQS would not take goes in base64, in the envelope of Amazon MQ for
-// RabbitMQ. So does one with a resync run beside it.
+// outgoing is the message for lull's queue. The body is unchanged, and the properties are
+// attributes. A body that SQS would refuse is sent in base64, in the envelope of Amazon MQ for
+// RabbitMQ. A message with a resync run is sent in this envelope, too.
 func (m *Message) outgoing() queue.Outgoing {
 	beside := m.properties()
 	out := queue.Outgoing{Body: string(m.Body), Attributes: make(map[string]queue.Attribute, len(beside))}
@@ -113,7 +115,7 @@ func (m *Message) envelope(run string) string {
 	}{"aws:rmq", p, beside["routing_key"], base64.StdEncoding.EncodeToString(m.Body)}))
 }
 
-// reference is the pointer of the SQS extended client: it stands in for a body in S3.
+// reference is the pointer of the SQS extended client, which replaces a body in S3.
 func reference(bucket, key string) []byte {
 	return asJSON([]any{
 		"software.amazon.payloadoffloading.PayloadS3Pointer",
@@ -124,7 +126,7 @@ func reference(bucket, key string) []byte {
 func asJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // texts always have a form in JSON
+		panic(err) // texts always have a JSON form
 	}
 	return text
 }

@@ -12,7 +12,7 @@ func TestEveryBodyArrivesAsItWas(t *testing.T) {
 	const run, beat = "01KAH3Z0QZ4M7N9P0R1S2T3V4W", "application/x-heartbeat"
 	for name, tt := range map[string]struct {
 		m       Message
-		as      bool // the body goes as it is
+		as      bool // the body is sent unchanged
 		invalid string
 		skip    bool
 	}{
@@ -67,7 +67,7 @@ func TestEveryBodyArrivesAsItWas(t *testing.T) {
 	}
 }
 
-// Senders choose properties and headers, and ours among them are not theirs to choose.
+// Senders choose properties and headers, but cannot set lull's own attributes.
 func TestPropertiesAreWhatEveryQueueTakes(t *testing.T) {
 	t.Parallel()
 	m := Message{

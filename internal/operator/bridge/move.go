@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// moving is a message on its way.
+// moving is a message that is being sent.
 type moving struct {
 	Message
-	as    Message // what is sent: it may refer to the body
+	as    Message // the message to send: its body may be a reference
 	err   error   // of the last try
-	alone bool    // the last call held nothing else
+	alone bool    // the last call contained only this message
 }
 
 // move sends messages until each is confirmed, parked or held, or ctx ends.
@@ -40,7 +40,7 @@ func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 			return
 		}
 		if try == 0 && slices.ContainsFunc(left, func(m *moving) bool { return m.unfit() }) {
-			continue // alone, at once: the others are not to wait for one of them
+			continue // unfit messages are retried alone, at once
 		}
 		wait := retry.Delay(try)
 		b.status.failed(len(left))
@@ -52,7 +52,8 @@ func (b *Bridge) move(ctx context.Context, s Session, batch []Message) {
 	}
 }
 
-// brief is an error in one line of the log: that of a whole call may name each of its messages.
+// brief is an error as one short line for the log. The error of a whole call may name every
+// message.
 func brief(err error) string {
 	s := strings.Join(strings.Fields(err.Error()), " ")
 	if len(s) > maxText {
@@ -61,7 +62,7 @@ func brief(err error) string {
 	return s
 }
 
-// calls says which messages are sent together: all of them, but alone what was unfit.
+// calls splits the messages into calls: each unfit message alone, all others together.
 func calls(left []*moving) (calls [][]*moving) {
 	var together []*moving
 	for _, m := range left {
@@ -77,13 +78,13 @@ func calls(left []*moving) (calls [][]*moving) {
 	return calls
 }
 
-// unfit reports whether the queue refused a message for what it holds. In a call with others that
-// may have been said of all of them.
+// unfit reports whether the queue refused a message for its content. If the call had several
+// messages, the refusal may have been about another one.
 func (m *moving) unfit() bool {
 	return errors.Is(m.err, queue.ErrTooLarge) || errors.Is(m.err, queue.ErrContent)
 }
 
-// call sends messages once, and confirms those that were accepted.
+// call sends messages once, and confirms the accepted ones.
 func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 	var send []*moving
 	var out []queue.Outgoing
@@ -92,7 +93,7 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 		if m.err = err; err == nil {
 			send, out = append(send, m), append(out, next)
 		}
-		m.alone = err != nil // nobody else's fault
+		m.alone = err != nil // the error is only about this message
 	}
 	if len(send) == 0 {
 		return
@@ -106,9 +107,9 @@ func (b *Bridge) call(ctx context.Context, s Session, together []*moving) {
 	}
 }
 
-// fit is the message as the queue gets it. A body that is too large is kept elsewhere, and a
-// reference sent in its place. It is made anew for each try: a copy of each body that waits would
-// double the memory.
+// fit is the message in the form for the queue. A body that is too large is stored elsewhere, and a
+// reference replaces it. It is built for each try, because a copy of each waiting body would double
+// the memory.
 func (b *Bridge) fit(ctx context.Context, m *moving) (queue.Outgoing, error) {
 	out := b.outgoing(&m.as)
 	err := out.Refusal()
@@ -130,7 +131,8 @@ func (b *Bridge) outgoing(m *Message) queue.Outgoing {
 	return out
 }
 
-// confirm tells the broker. Where that fails the session is ending, and the message comes again.
+// confirm tells the broker. If that fails, the session is ending, and the broker delivers the
+// message again.
 func (b *Bridge) confirm(s Session, m Message, counted *int) {
 	if err := s.Confirm(m); err != nil {
 		b.o.Log.Warn("accepted, but not confirmed: the message comes again", "error", err)
@@ -139,7 +141,7 @@ func (b *Bridge) confirm(s Session, m Message, counted *int) {
 	b.status.done(m, counted)
 }
 
-// ended reports whether a message needs no other try. One that is unfit, alone, is parked.
+// ended reports whether a message needs no retry. A message that is unfit even alone is parked.
 func (b *Bridge) ended(ctx context.Context, s Session, m *moving) bool {
 	if m.err == nil {
 		return true

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Counts are what a bridge did since it began.
+// Counts are a bridge's counters since its start.
 type Counts struct {
-	Connections int `json:"connections"` // sessions with the broker that began
-	Received    int `json:"received"`    // deliveries, repeated ones too
+	Connections int `json:"connections"` // sessions with the broker that were opened
+	Received    int `json:"received"`    // deliveries, including repeated ones
 	Confirmed   int `json:"confirmed"`   // accepted by lull's queue, and confirmed to the broker
-	Parked      int `json:"parked"`      // kept in the queue for what lull's queue never takes
-	Retried     int `json:"retried"`     // messages of tries that failed
+	Parked      int `json:"parked"`      // parked, because lull's queue never accepts them
+	Retried     int `json:"retried"`     // messages in failed tries
 }
 
-// Health is what a bridge says of itself.
+// Health is the state of a bridge.
 type Health struct {
 	Healthy     bool   `json:"healthy"`
 	Problem     string `json:"problem,omitempty"`
 	Counts      Counts `json:"counts"`
 	Unconfirmed int    `json:"unconfirmed"` // messages that the broker keeps for this bridge now
-	Held        int    `json:"held"`        // of these, what lull's queue never takes and nothing may park
+	Held        int    `json:"held"`        // of these, those that can be neither sent nor parked
 }
 
-// patience is how long a message may stay unconfirmed before the bridge calls itself unhealthy.
+// patience is how long a message may stay unconfirmed before the bridge is unhealthy.
 const patience = time.Minute
 
 type status struct {
 	mu        sync.Mutex
 	count     Counts
 	connected bool
-	lost      time.Time            // since when there is no session
-	waiting   map[uint64]time.Time // unconfirmed messages of the session, and since when
+	lost      time.Time            // when the last session ended
+	waiting   map[uint64]time.Time // the session's unconfirmed messages, and since when
 	held      int
 }
 
@@ -45,7 +45,7 @@ func (s *status) connect() {
 	s.count.Connections++
 }
 
-// disconnect begins anew: tags are those of a session.
+// disconnect resets the messages, because tags are only valid in their session.
 func (s *status) disconnect(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *status) failed(n int) {
 	s.count.Retried += n
 }
 
-// done counts a message that needs no other try.
+// done counts a message that needs no retry.
 func (s *status) done(m Message, counted *int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *status) done(m Message, counted *int) {
 	delete(s.waiting, m.Tag)
 }
 
-// Health says how the bridge does now. It may be asked at any time.
+// Health returns the current state. It may be called at any time.
 func (b *Bridge) Health() Health {
 	s, now := &b.status, b.o.Clock.Now()
 	s.mu.Lock()
@@ -99,14 +99,14 @@ func (b *Bridge) Health() Health {
 	return h
 }
 
-// ServeHTTP answers with the health as JSON: 200 where all is well, 503 otherwise.
+// ServeHTTP answers with the health as JSON, and with status 200 if it is healthy, or else 503.
 func (b *Bridge) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h := b.Health()
 	w.Header().Set("Content-Type", "application/json")
 	if !h.Healthy {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(h) // whoever asked may have gone
+	_ = json.NewEncoder(w).Encode(h) // the client may be gone
 }
 
 // minutes logs a line a minute.
@@ -117,7 +117,7 @@ func (b *Bridge) minutes(ctx context.Context) {
 	}
 }
 
-// line logs what was done since the beginning.
+// line logs the counters since the start.
 func (b *Bridge) line(what string, c Counts, more ...any) {
 	b.o.Log.Info(what, append([]any{
 		"received", c.Received, "confirmed", c.Confirmed, "parked", c.Parked, "retried", c.Retried,

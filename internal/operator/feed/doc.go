@@ -3,5 +3,5 @@
 // it.
 //
 // It promises that a message arrives byte for byte, and that an error names the file and the line.
-// Messages go out in the order of their times, whatever the order of the file.
+// Messages are sent in the order of their times, whatever the order of the file.
 package feed

@@ -17,34 +17,38 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// MaxLine bounds one line of an input, in bytes. It is far above SQS's limit, however much JSON
-// escapes: a message that is too large is refused as a message, with its reason, and not as a
-// broken file.
+// MaxLine bounds one line of an input, in bytes. It is far above SQS's limit, even for a message
+// with many JSON escapes. So a message that is too large for SQS is refused with that reason, and
+// not as a broken file.
 const MaxLine = 64 << 20
 
 // maxAfter is the latest after_ms, some thirty years.
 const maxAfter = 1e12
 
+// maxAttributes is how many attributes of a message are read. A queue accepts far fewer, and
+// refuses the message with that reason.
+const maxAttributes = 1000
+
 // Timed is one input message and when to send it, counted from the start.
 type Timed struct {
 	After time.Duration
 	queue.Outgoing
-	Where string // in the input: "line 3", or the file of a folder; empty where it is the whole
+	Where string // the place in the input: "line 3", or the file of a folder; empty if the message is the whole input
 }
 
-// Valid reports whether a text is JSON that a reader which recurses may read. gjson's own check
-// recurses too: 8 MB of brackets would overflow the stack and end the process. This one does not,
-// and takes nothing that nests 10,000 deep. Such a text is then sent as it stands, and refused like
-// any body that nests deeper than [event.MaxDepth].
+// Valid reports whether a text is JSON that a recursive reader can read safely. gjson's own check
+// recurses too: 8 MB of brackets would overflow the stack and end the process. This check refuses a
+// text that nests 10,000 deep. Such a text is sent unchanged, and then refused like any body that
+// nests deeper than [event.MaxDepth].
 func Valid(text []byte) bool { return json.Valid(text) }
 
-// ParseLine reads one message. An object whose only keys are among after_ms, attributes and body is
-// a timed message. Its body is the raw text where it is a string, and its own bytes where it is any
-// other value; without a body the message is empty, and no queue takes it. Anything else, {} too,
-// is sent as it stands. The error names the field.
+// ParseLine reads one message. An object is a timed message if all its keys are after_ms,
+// attributes or body. If body is a string, that string is sent; any other value is sent as its JSON
+// bytes. Without body the message is empty, and queues refuse it. Any other line, {} too, is sent
+// unchanged. The error names the field.
 func ParseLine(line []byte) (Timed, error) {
 	text := string(line)
 	var t Timed
@@ -89,14 +93,14 @@ func isTimed(doc gjson.Result) bool {
 	return timed && any
 }
 
-// parseAttributes takes {"name": "text"} and SQS's own {"name": {"type": "String", "string":
+// parseAttributes reads {"name": "text"} and SQS's own {"name": {"type": "String", "string":
 // "text"}}.
 func parseAttributes(v gjson.Result) (map[string]queue.Attribute, error) {
 	if !v.IsObject() {
 		return nil, fmt.Errorf("attributes: want an object of names and texts")
 	}
 	out := map[string]queue.Attribute{}
-	var err error
+	n, err := 0, error(nil)
 	v.ForEach(func(k, a gjson.Result) bool {
 		switch {
 		case a.Type == gjson.String:
@@ -106,13 +110,16 @@ func parseAttributes(v gjson.Result) (map[string]queue.Attribute, error) {
 		case a.IsObject():
 			var full queue.Attribute
 			dec := json.NewDecoder(strings.NewReader(a.Raw))
-			dec.DisallowUnknownFields() // a value under another name would be an empty one
+			dec.DisallowUnknownFields() // otherwise a value with a misspelt name would be empty
 			if err = dec.Decode(&full); err != nil || full.Type == "" {
 				err = fmt.Errorf("attributes.%s: want a text or {type, string}", k.Str)
 			}
 			out[k.Str] = full
 		default:
 			err = fmt.Errorf("attributes.%s: want a text", k.Str)
+		}
+		if n++; n > maxAttributes {
+			err = fmt.Errorf("attributes: there are more than %d: a queue takes %d", maxAttributes, queue.MaxAttributes)
 		}
 		return err == nil
 	})
@@ -125,7 +132,8 @@ type Input interface {
 	Close() error
 }
 
-// All are the messages of an input, up to its end or the first error, which comes last.
+// All returns the messages of an input, up to its end or the first error. The error is the last
+// element.
 func All(in Input) iter.Seq2[Timed, error] {
 	return func(yield func(Timed, error) bool) {
 		for {
@@ -137,9 +145,9 @@ func All(in Input) iter.Seq2[Timed, error] {
 	}
 }
 
-// Batches reads an input to its end and hands on what it reads, most messages at a time. What was
-// read before an error is handed on too. It stops at the first error of the input, of send or of
-// ctx.
+// Batches reads an input to its end and calls send with at most most messages at a time. It stops
+// at the first error of the input, of send or of ctx. The messages read before an error of the
+// input are sent, too.
 func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing) error) error {
 	for {
 		var batch []queue.Outgoing
@@ -194,8 +202,8 @@ func Open(path string, in io.Reader) (Input, error) {
 	return Lines(path, f, func([]byte) {})
 }
 
-// Lines reads NDJSON, perhaps compressed with gzip. It hands passed each part that it has read,
-// decompressed: a line with its end. The parts of an input are all of it.
+// Lines reads NDJSON, perhaps compressed with gzip. It calls passed with each line that it has
+// read, decompressed and with its line end. These lines together are the whole input.
 func Lines(name string, f io.ReadCloser, passed func(part []byte)) (Input, error) {
 	r, err := unzipped(f)
 	if err != nil {
@@ -210,14 +218,14 @@ func Lines(name string, f io.ReadCloser, passed func(part []byte)) (Input, error
 	return l, nil
 }
 
-// unzipped is what a file holds, decompressed where it begins as gzip does.
+// unzipped returns the content of a file, decompressed if it starts like gzip.
 func unzipped(f io.ReadCloser) (io.ReadCloser, error) {
 	type file struct {
 		io.Reader
 		io.Closer
 	}
 	b := bufio.NewReader(f)
-	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" { // RFC 1952; an error comes again with what is read
+	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" { // RFC 1952; the next read returns the error of Peek again
 		return file{b, f}, nil
 	}
 	z, err := gzip.NewReader(b)
@@ -237,10 +245,10 @@ type lines struct {
 	name string
 	s    *bufio.Scanner
 	n    int
-	slow bool // somebody may still be writing it
+	slow bool // another program may still be writing the input
 }
 
-// utf8BOM is how some editors begin a file.
+// utf8BOM is the mark that some editors put at the beginning of a file.
 const utf8BOM = "\ufeff"
 
 func newLines(name string, r io.ReadCloser, slow bool) *lines {
@@ -275,7 +283,7 @@ func (l *lines) Next() (Timed, error) {
 	return Timed{}, io.EOF
 }
 
-// wholes are inputs that hold one message each.
+// wholes reads files that contain one message each.
 type wholes struct {
 	names   []string
 	read    func(name string) ([]byte, error)

@@ -1,15 +1,15 @@
 package feed
 
-import "github.com/lullhq/lull/internal/deadletter"
+import "github.com/lullhq/lull/internal/seam/deadletter"
 
 // maxPlaces bounds how many messages Places remembers.
 const maxPlaces = 200_000
 
-// Places remembers where in an input messages stood, so that a dead letter can say so. The zero
-// value remembers nothing yet. It is not safe for concurrent use.
+// Places remembers where in an input each message was, so that a dead letter can name the place.
+// The zero value is empty and ready to use. It is not safe for concurrent use.
 type Places struct{ byHash map[string]string }
 
-// Note remembers the first place of a message. Equal messages are one.
+// Note remembers the first place of a message. Equal messages count as the same one.
 func (p *Places) Note(t Timed) {
 	if t.Where == "" || len(p.byHash) >= maxPlaces {
 		return
@@ -23,5 +23,5 @@ func (p *Places) Note(t Timed) {
 	}
 }
 
-// Of is the place of the message of a dead letter, empty where it is not known.
+// Of returns the place of a dead letter's message, empty if unknown.
 func (p *Places) Of(f deadletter.Facts) string { return p.byHash[f.Hash] }

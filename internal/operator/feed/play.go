@@ -8,17 +8,18 @@ import (
 	"sort"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// How much is read ahead of its time, so that after_ms need not be sorted further apart than that.
+// How much of an input is read before its time. Lines of the input may be out of order by up to
+// that much.
 const (
 	lookahead      = 50_000   // messages
 	lookaheadBytes = 64 << 20 // of bodies
 )
 
-// The clock of after_ms starts when a live input pauses for a breath, and at the latest after a
-// few. Both are real time.
+// after_ms counts from the first pause of a live input that lasts a breath, at the latest from a
+// few breaths after its start. Both are real time.
 const (
 	breath  = 50 * time.Millisecond
 	breaths = 10
@@ -32,7 +33,7 @@ type player struct {
 	ended  bool
 	ahead  []*Timed // by time, then as in the input
 	bytes  int
-	failed error // of the input: what was read before it is not sent
+	failed error // the error of the input; messages read before it are not sent
 }
 
 // reading is the answer of one Next.
@@ -41,8 +42,8 @@ type reading struct {
 	err error
 }
 
-// Play sends an input's messages at their times until it ends. A broken input stops it: its error
-// names the line.
+// Play sends an input's messages at their times until it ends. It stops at an error of the input,
+// which names the line.
 func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Context, Timed) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,7 +58,7 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 		if err := p.fill(ctx); err != nil {
 			return err
 		}
-		if len(p.ahead) == 0 { // and the input has ended: fill waits for a message otherwise
+		if len(p.ahead) == 0 { // the input has ended, because fill waits for a message otherwise
 			return nil
 		}
 		wait := p.ahead[0].After - clk.Now().Sub(start)
@@ -69,7 +70,7 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 			}
 		}
 		next := p.ahead[0]
-		p.ahead[0] = nil // it is not kept longer
+		p.ahead[0] = nil // free its memory
 		p.ahead = p.ahead[1:]
 		p.bytes -= len(next.Body)
 		if err := send(ctx, *next); err != nil {
@@ -98,7 +99,7 @@ func readAhead(ctx context.Context, in Input) <-chan reading {
 	return read
 }
 
-// begin reads what a live input has to say at once.
+// begin reads the messages that a live input has at its start.
 func (p *player) begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, breaths*breath)
 	defer cancel()
@@ -131,8 +132,8 @@ func (p *player) take(r reading) {
 	}
 }
 
-// fill reads ahead: as far as there is room, or, of a live input, what is there. It waits for a
-// message if there is none to send.
+// fill reads ahead while there is room. From a live input it takes only the messages that are
+// ready. It waits for a message if there is none to send.
 func (p *player) fill(ctx context.Context) error {
 	for p.room() {
 		if p.live && len(p.ahead) > 0 {
@@ -154,7 +155,7 @@ func (p *player) fill(ctx context.Context) error {
 	return p.failed
 }
 
-// wait waits for d, or until a live input has something more.
+// wait waits for d, or until a live input has another message.
 func (p *player) wait(ctx context.Context, d time.Duration) (more bool, err error) {
 	if !p.live || !p.room() {
 		return false, p.clk.Sleep(ctx, d)

@@ -3,11 +3,12 @@ package feed
 import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 )
 
-// Resync makes a message one of a resync run, of another collection where that is not empty.
+// Resync makes a message part of a resync run. If collection is not empty, it also moves the events
+// to that collection.
 func Resync(cfg *config.Config, sources *source.Set, m queue.Message, run event.Run, collection string) (
 	queue.Message, error,
 ) {

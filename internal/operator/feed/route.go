@@ -6,25 +6,26 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 )
 
-// Route is the queue that a message belongs to, and what the message decodes to.
+// Route is the queue that a message belongs to, and its events.
 type Route struct {
 	Sink   string
 	Lane   flight.Lane
 	Events []event.Result // never empty
-	// Others are further sinks that get the message too, as a topic would send it: those of the first
-	// event's collection, and those of other events where the settings skip what belongs elsewhere.
+	// Others are the other sinks that get the message, as if a topic sent it. They are the other
+	// sinks of the first event's collection. If the settings skip events that belong elsewhere,
+	// they are also the sinks of the other events.
 	Others []string
 }
 
-// RouteOf decodes a message as receive will. The collection of the first event chooses the sink:
-// the default sink takes a message whose first event does not decode. A resync among the events
-// chooses the bulk lane. Where the queue chooses the source, the message goes to the first sink
-// whose source puts the event into a collection of the same sink.
+// RouteOf decodes a message as receive will. The collection of the first event decides the sink. If
+// the first event does not decode, the message goes to the default sink. If one of the events is a
+// resync, it goes to the bulk lane. If each queue has its own source, it goes to the first sink
+// whose source decodes the event into a collection of that sink.
 func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
 	r := routeTo(cfg, sources, cfg.DefaultSink, m)
 	if !sources.BySink() {
@@ -44,7 +45,7 @@ func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Messa
 	for i, e := range r.Events {
 		collection := string(e.Event.Doc.Collection())
 		switch {
-		case e.Object != nil: // it goes where its lines belong
+		case e.Object != nil: // the message belongs to the collection of the object's lines
 			collection = cfg.CollectionFor(e.Object.Source)
 		case e.Invalid != nil || e.Skip != "":
 			continue
@@ -65,11 +66,11 @@ func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Messa
 	return r
 }
 
-// Sinks are all sinks whose queues the message goes to.
+// Sinks returns all sinks to whose queues the message is sent.
 func (r Route) Sinks() []string { return append([]string{r.Sink}, r.Others...) }
 
-// Fault is the first event's fault that has one, nil where the message is sound. To publish what
-// receive would make a dead letter helps nobody.
+// Fault returns the error of the first invalid event, or nil. Such an event would only become a
+// dead letter.
 func (r Route) Fault() error {
 	for _, e := range r.Events {
 		if e.Invalid != nil {
@@ -80,7 +81,7 @@ func (r Route) Fault() error {
 }
 
 // Mark gives a message the source that decodes it and the message group that it belongs to; an
-// empty text marks nothing. What the message says itself goes first.
+// empty text marks nothing. Attributes that the message already has stay.
 func Mark(m *queue.Outgoing, source, group string) {
 	for name, value := range map[string]string{queue.AttrSource: source, queue.AttrGroup: group} {
 		if _, said := m.Attributes[name]; said || value == "" {

@@ -10,21 +10,21 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 )
 
 // Writer writes changes of one collection as messages of one source, which the settings decode.
 type Writer struct {
 	Source, Collection string
-	Deletes            bool // the source's messages can say deletes
-	Refers             bool // they refer to the content, which lies in an object of its own
+	Deletes            bool // the source's messages can describe deletes
+	Refers             bool // they refer to an object that holds the content
 
 	config  *config.Config
 	sources *source.Set
 }
 
-// Written is a message that says a change, and what it decodes to.
+// Written is a message that describes a change, and its event.
 type Written struct {
 	queue.Outgoing
 	Event event.Event
@@ -47,9 +47,10 @@ func (w Writer) Write(c source.Change) (Written, error) {
 	return out, nil
 }
 
-// Writers are the ways to write a change under the settings: one for each source and each
-// collection that its messages can reach, of those that the settings or also name. The error says
-// for each source without one what is in the way. It does not matter where another source has one.
+// Writers returns the ways to write a change under the settings. There is one for each source and
+// each collection that its messages can reach. The collections are those of the settings and of
+// also. The error says for each source without a writer why it has none. It can be ignored if
+// another source has one.
 func Writers(cfg *config.Config, sources *source.Set, now time.Time, also ...string) (
 	all []Writer, why error,
 ) {

@@ -5,41 +5,44 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// API is what a stack can be asked. Implementations are safe for concurrent use.
+// API is every question and order that a stack answers. Implementations are safe for concurrent
+// use.
 type API interface {
-	// Publish sends messages to the queues that their events belong to: by the collection's sink,
-	// resyncs to the bulk lane.
+	// Publish sends messages to the queues of the sinks of their collections. Resyncs go to the
+	// bulk lane.
 	Publish(ctx context.Context, p Publication) (Published, error)
-	// Forms are the forms in which a message may be written, of every source and collection.
+	// Forms lists, for every source and collection, the forms in which a message may be written.
 	Forms(ctx context.Context) (Forms, error)
-	// Compose writes a message in the form that the settings decode. It sends nothing. ErrInput where
-	// they decode no message that says such a change.
+	// Compose writes a message in the form that the settings decode. It sends nothing. It returns
+	// ErrInput if the settings decode no message that describes such a change.
 	Compose(ctx context.Context, c Composition) (Composed, error)
 	// Get reads a document back from its sink, or ErrNotFound.
 	Get(ctx context.Context, key shard.DocID) (Document, error)
-	// Search finds documents in the sinks that can be searched. A sink that cannot be asked is named
-	// in the answer, unless all fail: that is an error.
+	// Search finds documents in the sinks that can be searched. The answer names each sink that
+	// cannot be asked. If all sinks fail, it returns an error.
 	Search(ctx context.Context, q Search) (Found, error)
-	// Status tells how much waits where, which sinks are healthy, and how many dead letters are
-	// parked.
+	// Status returns how many messages wait in each place, which sinks are healthy, and how many
+	// dead letters are parked.
 	Status(ctx context.Context) (Status, error)
-	// Origins says of each source that documents are fetched from whether its host can be connected
-	// to. It sends no request.
+	// Origins says, for each source whose documents are fetched, whether its host accepts a
+	// connection. It sends no request.
 	Origins(ctx context.Context) ([]Origin, error)
 	// Explain says why a document is as fresh as it is.
 	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
 	// Documents lists documents page by page, by their rows, without asking their sinks.
 	Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error)
-	// Unwritten finds the newest version of a document that waits or is a dead letter, and what its
-	// sink would get. ErrNotFound where there is none.
+	// InGroup finds the documents of a message group, a tenant, page by page.
+	InGroup(ctx context.Context, q GroupQuery) (GroupPage, error)
+	// Unwritten finds the newest version of a document that waits or is a dead letter, and the
+	// document that its sink would get. It returns ErrNotFound if there is no such version.
 	Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error)
 	// Letters lists dead letters, oldest first, without their bodies.
 	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
@@ -50,49 +53,54 @@ type API interface {
 	// Letter shows a dead letter with its body, or ErrNotFound.
 	Letter(ctx context.Context, id string) (Letter, error)
 	// Redrive sends selected dead letters again, to be judged by their version. They stay parked
-	// until then. The result is valid beside an error, too: it says what was done before.
+	// until then. If it fails, the result says what was done before the error.
 	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Drop deletes selected dead letters for good. The result is valid beside an error, too.
+	// Drop deletes selected dead letters for good. If it fails, the result says what was done
+	// before the error.
 	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Cancel makes the pending version of a document a dead letter, or its next scheduled event.
-	// ErrNotFound where nothing is pending, or nothing is scheduled.
+	// Cancel makes the pending version of a document, or its next scheduled event, a dead letter.
+	// It returns ErrNotFound if nothing is pending, or nothing is scheduled.
 	Cancel(ctx context.Context, c Cancellation) (Letter, error)
-	// Reset makes versions of a document new again that an absurd one left behind. ErrNotFound where
-	// nothing is committed.
+	// Reset lets a document accept versions again that are stale because a far too high version was
+	// committed. It returns ErrNotFound if nothing is committed.
 	Reset(ctx context.Context, o ResetOrder) (Resetted, error)
-	// Pause keeps every claim for sinks back until Resume. An error names the sinks that it is about.
+	// Pause stops all claims for sinks until Resume. An error names the sinks that failed.
 	Pause(ctx context.Context, o PauseOrder) (PauseResult, error)
 	// Object says how far an object of many documents was read, or aborts that.
 	Object(ctx context.Context, o ObjectOrder) (ObjectResult, error)
-	// Resume ends pauses. An error names the sinks that it is about.
+	// Resume ends pauses. An error names the sinks that failed.
 	Resume(ctx context.Context, o PauseOrder) (PauseResult, error)
-	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
-	// nothing remains in it.
+	// Rescue starts a flight from the manifest of a stuck one. It returns ErrNotFound if there is
+	// no such flight, or if nothing remains in it to rescue.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
-	// Rebuild begins a rebuild of a collection's index, resumes it or gives it up, and returns when that
-	// has ended. ErrNotFound where none is under way. The progress is valid beside an error, too.
+	// Rebuild starts, resumes or aborts a rebuild of a collection's index, and returns when that
+	// has ended. It returns ErrNotFound if no rebuild is under way. The progress is valid with an
+	// error, too.
 	Rebuild(ctx context.Context, o RebuildOrder) (RebuildProgress, error)
-	// Rebuilds are the rebuilds that are under way, by sink.
+	// Rebuilds lists the rebuilds that are under way, by sink.
 	Rebuilds(ctx context.Context) ([]RebuildProgress, error)
-	// Reconcile compares a collection with its rows, raises the rows that are behind and asserts
-	// deletes again that the sink has undone. ErrNotFound where nothing is of the collection. The
-	// result is valid beside an error, too.
+	// Reconcile compares a collection with its rows. It raises rows that are older than the sink,
+	// and repeats deletes that the sink has undone. It returns ErrNotFound if nothing belongs to
+	// the collection. The result is valid with an error, too.
 	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResult, error)
-	// Archived adds up what the archive has of a time.
+	// Archived measures what the archive contains for a range of time.
 	Archived(ctx context.Context, r ArchiveRange) (archive.Size, error)
-	// Replay sends the next part of the archive again. A step may be repeated: an error says that nothing
-	// of it counts.
+	// Replay sends the next part of the archive again. After an error, repeat the step.
 	Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error)
-	// Backfill does the next step of filling a sink with what another sink of the collection holds. A
+	// Backfill does the next step of copying documents from one sink of a collection to another. A
 	// step may be repeated.
 	Backfill(ctx context.Context, o BackfillOrder) (BackfillStep, error)
 	// Check compares a page of an export of the source with the sink. It only reads.
 	Check(ctx context.Context, o CheckOrder) (Checked, error)
-	// Remove deletes documents from the sink that its source does not have, each if it is as it was
-	// seen.
+	// Unsearchable counts documents of which the sink's engine did not index some values, so that
+	// searches do not find them.
+	Unsearchable(ctx context.Context, q UnsearchableQuery) (Unsearchable, error)
+	// Remove deletes documents from the sink that the source does not have. It skips a document
+	// that changed since the audit saw it.
 	Remove(ctx context.Context, o RemoveOrder) (Removed, error)
-	// Forget removes a document wherever lull keeps it, and refuses all of its versions from then on.
-	// Asked again, it goes on. ErrNotFound where nothing is known of the document.
+	// Forget removes a document wherever lull keeps it, and refuses all of its versions from then
+	// on. Another call continues where this one stopped. It returns ErrNotFound if lull knows
+	// nothing of the document.
 	Forget(ctx context.Context, o ForgetOrder) (Forgotten, error)
 }
 
@@ -107,16 +115,17 @@ type Cancellation struct {
 type Publication struct {
 	Messages []queue.Outgoing `json:"messages"`
 	Lane     flight.Lane      `json:"lane,omitempty"` // empty: live, or bulk for resyncs
-	// Run makes all of them events of this resync run, a ULID, and of Collection where that is given.
+	// Run, a ULID, makes all of them events of this resync run, and of Collection if that is set.
 	Run        string `json:"run,omitempty"`
 	Collection string `json:"collection,omitempty"`
-	// Sink sends them to this one of the sinks of their collections, and to no other.
+	// Sink, if set, limits them to this sink of their collections.
 	Sink string `json:"sink,omitempty"`
-	// Unchecked sends what breaks the contract too, as an upstream would. It becomes dead letters.
+	// Unchecked also sends messages that break the contract, as an upstream would. They become dead
+	// letters.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
-// Published says what became of a publication. Refused messages were not sent.
+// Published is the result of a publication. Refused messages were not sent.
 type Published struct {
 	Messages int       `json:"messages"`
 	Events   int       `json:"events"`
@@ -131,7 +140,7 @@ type SentEvent struct {
 	Key       shard.DocID `json:"key,omitempty"`
 	Version   string      `json:"version,omitempty"`
 	Operation string      `json:"operation,omitempty"` // put or delete
-	Skip      string      `json:"skip,omitempty"`      // why the source passes it over
+	Skip      string      `json:"skip,omitempty"`      // why the source skips it
 	Invalid   string      `json:"invalid,omitempty"`   // why it becomes a dead letter
 }
 
@@ -145,7 +154,7 @@ type Refusal struct {
 type Document struct {
 	ID         string          `json:"id"`
 	Collection string          `json:"collection"`
-	Sink       string          `json:"sink,omitempty"` // that holds it, where that is not plain from the question
+	Sink       string          `json:"sink,omitempty"` // the sink that holds it; empty if the question names it
 	Version    string          `json:"version"`
 	OrderKey   string          `json:"order_key"`
 	Fence      int64           `json:"fence"`
@@ -162,7 +171,8 @@ type Search struct {
 	Limit      int              `json:"limit,omitempty"`      // hits of each sink, 1 to 1,000; 0 is 10
 }
 
-// Found is what a search found: the best first, sink after sink.
+// Found is the result of a search: the best hit of each sink, then the second best of each, and so
+// on.
 type Found struct {
 	Hits []Document `json:"hits"`
 	More bool       `json:"more,omitempty"` // there are more than the limit
@@ -170,21 +180,22 @@ type Found struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Status is how a stack is.
+// Status is the state of a stack.
 type Status struct {
 	Queues    []QueueStatus    `json:"queues"`
 	Sinks     []SinkStatus     `json:"sinks"`
 	Enrichers []EnricherStatus `json:"enrichers,omitempty"` // of the collections that have one
 	Letters   int              `json:"dead_letters"`        // parked ones
 	Flights   int              `json:"flights"`             // manifests
-	// Scheduled counts the events that wait for their time: without those that are in a queue for their
-	// last quarter of an hour, which are delayed messages.
+	// Scheduled counts the events that wait for their time. An event spends its last quarter of an
+	// hour in a queue, and then counts as a delayed message instead.
 	Scheduled int  `json:"scheduled"`
 	Capped    bool `json:"capped,omitempty"` // the counts are at least this many
-	// Rebuilds are those under way.
+	// Rebuilds are the rebuilds under way.
 	Rebuilds []RebuildProgress `json:"rebuilds,omitempty"`
 	Pruned   time.Time         `json:"pruned_at,omitzero"` // the last start of prune
-	// Wrong are the queues and tables that are not as the settings want them, and how to fix each.
+	// Wrong lists where queues and tables differ from the settings, and other problems, with the
+	// fix for each.
 	Wrong []string `json:"wrong,omitempty"`
 }
 
@@ -195,64 +206,74 @@ type QueueStatus struct {
 	Visible  int    `json:"visible"`
 	InFlight int    `json:"in_flight"`
 	Delayed  int    `json:"delayed"`
-	// Wrong is how the queue differs from the settings, each with the fix: a part of Status.Wrong.
+	// Wrong lists how the queue differs from the settings, with the fix for each. Status.Wrong
+	// contains it, too.
 	Wrong []string `json:"-"`
 }
 
-// SinkStatus is what the health row says of a sink.
+// SinkStatus is the state of a sink by its health row.
 type SinkStatus struct {
 	Sink      string    `json:"sink"`
 	Open      bool      `json:"open"` // nothing is claimed
 	OpenUntil time.Time `json:"open_until,omitzero"`
 	Level     int64     `json:"level,omitempty"` // how often it opened in a row
 	Rate      float64   `json:"rate,omitempty"`  // documents a second that may go to it; 0 for no limit
-	// Growing says that the rate is the one after a pause or an outage, which doubles every few seconds.
-	// Otherwise the sink throttles.
+	// Growing says that Rate limits the sink after a pause or an outage, and doubles every few
+	// seconds. Otherwise Rate exists because the sink throttles.
 	Growing bool `json:"growing,omitempty"`
-	// Ceiling is the setting maxDocumentsPerSecond, 0 where it is not set. AtCeiling says that documents
-	// wait for it.
+	// Ceiling is the setting maxDocumentsPerSecond, 0 if not set. AtCeiling says that documents
+	// wait because of it.
 	Ceiling   float64 `json:"ceiling,omitempty"`
 	AtCeiling bool    `json:"at_ceiling,omitempty"`
-	Pause     *Pause  `json:"pause,omitempty"` // nil where no operator has paused it
+	Pause     *Pause  `json:"pause,omitempty"` // nil if not paused
+	// Cause is the last reason why the sink did not take every document. It contains an error class
+	// and names, never content. It is empty once the sink is healthy and no longer slowed.
+	Cause string `json:"cause,omitempty"`
+	// PutOff is the most messages that may be invisible in its queues, outside any flight, because
+	// the sink is or was away. It is 0 for a healthy sink.
+	PutOff int `json:"put_off,omitempty"`
+	// PutOffUntil is the time by which the last of them is received again. It is zero until the
+	// sink is back.
+	PutOffUntil time.Time `json:"put_off_until,omitzero"`
 }
 
-// EnricherStatus is what the health row says of the service that enriches a collection.
+// EnricherStatus is the state of the service that enriches a collection, by its health row.
 type EnricherStatus struct {
 	Collection shard.Collection `json:"collection"`
-	Away       bool             `json:"away"` // it is asked nothing but what one probe needs
+	Away       bool             `json:"away"` // lull sends it only probes
 	AwayUntil  time.Time        `json:"away_until,omitzero"`
-	Rate       float64          `json:"rate,omitempty"` // documents a second that it is asked about; 0 for no limit
+	Rate       float64          `json:"rate,omitempty"` // documents a second that lull asks it about; 0 for no limit
 }
 
 // Origin is where the documents of a source are fetched from.
 type Origin struct {
 	Source    string `json:"source"`
 	Host      string `json:"host"`                // or the bucket
-	Problem   string `json:"problem,omitempty"`   // empty where it can be connected to
-	Unchecked string `json:"unchecked,omitempty"` // why nobody tried; empty where somebody did
+	Problem   string `json:"problem,omitempty"`   // empty if it accepts a connection
+	Unchecked string `json:"unchecked,omitempty"` // why the host was not tried; empty if it was
 }
 
-// Explanation is everything known about a document, ending in one sentence.
+// Explanation is everything known about a document, with one sentence that sums it up.
 type Explanation struct {
 	Key       shard.DocID      `json:"key"`
 	Sink      string           `json:"sink"`
 	State     State            `json:"state"`
-	Known     bool             `json:"known"`            // there is anything about it, in the sink or elsewhere
+	Known     bool             `json:"known"`            // lull knows something about it, in the sink or elsewhere
 	Row       map[string]any   `json:"row"`              // order keys in print, times as text
 	InSink    string           `json:"in_sink"`          // the version in the sink, "" for none, "unknown: why"
 	Committed string           `json:"committed"`        // order key in print
 	Pending   string           `json:"pending"`          // order key in print
 	Version   string           `json:"version"`          // the committed version, for people
-	Flight    string           `json:"flight,omitempty"` // that holds the pending version
+	Flight    string           `json:"flight,omitempty"` // the flight that holds the pending version
 	Quiet     time.Duration    `json:"quiet_ns"`         // the settings of its collection
 	MaxWait   time.Duration    `json:"max_wait_ns"`
 	Pace      time.Duration    `json:"min_interval_ns"`
 	Held      []Held           `json:"held,omitempty"`      // the messages of that flight that are about the document
 	Scheduled []ScheduledEvent `json:"scheduled,omitempty"` // the events that wait for their time
 	Letters   []Letter         `json:"dead_letters,omitempty"`
-	Decisions []Decision       `json:"decisions,omitempty"` // the latest, where the stack keeps them
+	Decisions []Decision       `json:"decisions,omitempty"` // the latest ones, if the stack keeps them
 	Sentence  string           `json:"sentence"`
-	// Others are the same of the other sinks of its collection, where the key names none.
+	// Others are the explanations for the other sinks of the collection, if the key names no sink.
 	Others []Explanation `json:"others,omitempty"`
 }
 
@@ -281,8 +302,8 @@ type Decision struct {
 	At      time.Time    `json:"at"`
 	Step    string       `json:"step"`
 	Text    string       `json:"text"`
-	Decided journal.Step `json:"decided,omitempty"` // what programs know the step by
-	Version string       `json:"version,omitempty"` // that it is about, for people
+	Decided journal.Step `json:"decided,omitempty"` // the step as a constant, for programs
+	Version string       `json:"version,omitempty"` // the version that it is about, for people
 	Message string       `json:"message_id,omitempty"`
 	Sent    time.Time    `json:"sent_at,omitzero"`  // when the message was sent
 	Until   time.Time    `json:"until_at,omitzero"` // a due time, or the end of a wait
@@ -306,8 +327,8 @@ type LetterQuery struct {
 	Limit  int    `json:"limit,omitempty"`  // how many at most, 1 to 1,000; 0 is 100
 }
 
-// LetterPage is a page of dead letters. It may hold fewer than asked, even none, and still have a
-// next one: the filter passed over the rest.
+// LetterPage is a page of dead letters. A page may contain fewer than asked, even none, and still
+// have a next page, because the filter skipped the rest.
 type LetterPage struct {
 	Letters []Letter `json:"dead_letters"`
 	Next    string   `json:"next,omitempty"` // the cursor of the next page, empty at the end
@@ -332,7 +353,7 @@ type LetterGroup struct {
 type LetterOrder struct {
 	LetterFilter
 	DryRun bool    `json:"dry_run,omitempty"`
-	Force  bool    `json:"force,omitempty"` // although too old to judge
+	Force  bool    `json:"force,omitempty"` // redrive even if it is too old to judge
 	All    bool    `json:"all,omitempty"`   // an empty selection means everything
 	Rate   float64 `json:"rate,omitempty"`  // dead letters a second, 0 for no limit
 	By     string  `json:"by"`              // who asks, for the audit
@@ -340,7 +361,7 @@ type LetterOrder struct {
 	Progress func(LetterLine) `json:"-"` // called with each dead letter that is done, from one goroutine; may be nil
 }
 
-// LetterResult counts what became of the dead letters.
+// LetterResult counts the dead letters by outcome.
 type LetterResult struct {
 	Outcomes map[string]int `json:"outcomes"`
 	Lines    []LetterLine   `json:"lines"` // the first thousand; Outcomes counts all
@@ -375,5 +396,5 @@ type Letter struct {
 	Auto       int                        `json:"auto_redrives,omitempty"`
 	Body       string                     `json:"body,omitempty"` // Letter only, not in lists
 	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
-	Source     string                     `json:"source,omitempty"` // Letter only: that decodes it, by today's settings
+	Source     string                     `json:"source,omitempty"` // Letter only: the source that decodes it, by today's settings
 }

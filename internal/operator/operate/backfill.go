@@ -9,17 +9,17 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// BackfillOrder asks for one step of filling a sink with what another sink of the collection holds.
+// BackfillOrder asks for one step of copying documents from one sink of a collection to another.
 type BackfillOrder struct {
 	Collection shard.Collection `json:"collection"`
-	Sink       string           `json:"sink"`             // to be filled
-	From       string           `json:"from,omitempty"`   // the one that holds the documents; empty for the first
+	Sink       string           `json:"sink"`             // the sink to fill
+	From       string           `json:"from,omitempty"`   // the sink that holds the documents; empty for the collection's first
 	Cursor     string           `json:"cursor,omitempty"` // of the step before; empty for the first step
 	Limit      int              `json:"limit,omitempty"`  // rows or documents to read at most, 1 to 1,000; 0 is 1,000
 	DryRun     bool             `json:"dry_run,omitempty"`
@@ -29,10 +29,11 @@ type BackfillOrder struct {
 // BackfillStep says what a step did.
 type BackfillStep struct {
 	Next string `json:"next,omitempty"` // the cursor of the next step, empty at the end
-	// Outcomes counts documents: copied, there, in_motion, differs, failed. One that was copied may be
-	// in motion, too: a newer version waits in the one sink that the other has not heard of.
+	// Outcomes counts documents: copied, there, in_motion, differs, failed. A document may count as
+	// copied and as in motion: a newer version waits in From that the filled sink does not know
+	// yet.
 	Outcomes map[string]int `json:"outcomes"`
-	// Lines name those that were not copied and have to be looked at.
+	// Lines name the documents that were not copied and need attention.
 	Lines []BackfillLine `json:"lines,omitempty"`
 }
 
@@ -43,11 +44,11 @@ type BackfillLine struct {
 	Error   string      `json:"error,omitempty"`
 }
 
-// The outcomes of a backfill, beside failed and in_motion.
+// The outcomes of a backfill.
 const (
 	Copied   = "copied"
-	There    = "there"   // this version, or a newer one
-	Differs  = "differs" // the sink that it is to come from does not hold what its row says
+	There    = "there"   // the filled sink has this version, or a newer one
+	Differs  = "differs" // the document in From differs from its row
 	InMotion = inMotion
 	Failed   = failed
 )
@@ -57,9 +58,10 @@ const (
 	backfillParallel = 16
 )
 
-// Backfill does the next step: for each row of the one sink it brings the other what is committed,
-// tombstones too, under the same order key. Then come the documents of the sink whose rows are
-// gone. It is what an event of that version would do, so it takes nothing back and may be repeated.
+// Backfill does the next step. First it copies the committed version of each row of From,
+// tombstones too, under the same order key. Then it copies the documents of From whose rows are
+// gone. A copy has the effect of an event of that version. So it never replaces a newer version,
+// and may be repeated.
 func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
 	done := BackfillStep{Outcomes: map[string]int{}}
 	all := o.Config.SinksFor(string(r.Collection))
@@ -94,8 +96,8 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 	return done, kind(b.page(ctx, rows))
 }
 
-// rowless begins the cursor of the second half, before the last document's id. No cursor of a table
-// begins so.
+// rowless is the prefix of cursors of the second half, before the last document's id. No cursor of
+// a table begins like this.
 const rowless = "!sink:"
 
 // backfill is one step.
@@ -120,14 +122,14 @@ func (b *backfill) count(doc shard.DocID, outcome string, err error) {
 	}
 }
 
-// to is the row of the sink that is filled.
+// to returns the document's row in the sink that is filled.
 func (b *backfill) to(doc shard.DocID) shard.DocID {
 	row, _ := b.Config.RowAt(doc, b.order.Sink)
 	return row
 }
 
-// page fills the sink with the documents of some rows of the other one. What it has is left out by
-// one read, so that a backfill that is repeated is cheap.
+// page copies the documents of some rows of From. One read finds the documents that the filled sink
+// already has, so that repeating a backfill is cheap.
 func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 	var from []shard.Row
 	var to []shard.DocID
@@ -149,7 +151,8 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 	for i, r := range from {
 		switch known := max(has[i].Committed, has[i].Pending, has[i].Dead); {
 		case r.Pending > max(r.Committed, known):
-			b.count(to[i], InMotion, nil) // sent before the sink was added, perhaps: it has to be looked at again
+			// Perhaps it was sent before the sink was added. The operator has to check again later.
+			b.count(to[i], InMotion, nil)
 		case has[i].Committed >= r.Committed:
 			b.count(to[i], There, nil)
 			continue
@@ -163,11 +166,11 @@ func (b *backfill) page(ctx context.Context, rows []shard.Row) error {
 
 var errPage = errors.New("the page is full")
 
-// documents fills the sink with documents of the other one that have no row there any more: nothing
-// came for as long as rows are kept. Those with a row were dealt with.
+// documents copies the documents of From whose rows were deleted, because they did not change for
+// as long as rows are kept. It skips documents with a row: page has copied them.
 func (b *backfill) documents(ctx context.Context, after string) error {
 	look := b.looker(b.order.From)
-	look.Whole = true // so it goes on where it stopped, wherever the sink can
+	look.Whole = true // so that the next step can continue here, if the sink supports it
 	var from, to, lack []shard.DocID
 	seen := 0
 	err := look.Documents(ctx, b.order.Collection, after, func(s sink.Stored) error {
@@ -200,7 +203,7 @@ func (b *backfill) documents(ctx context.Context, after string) error {
 	return b.bring(ctx, lack)
 }
 
-// bring writes the documents of some rows, or tombstones.
+// bring copies the documents of some rows, or their tombstones.
 func (b *backfill) bring(ctx context.Context, lack []shard.DocID) error {
 	look := b.looker(b.order.From)
 	look.Whole = true
@@ -215,17 +218,17 @@ func (b *backfill) bring(ctx context.Context, lack []shard.DocID) error {
 	})
 }
 
-// one brings the sink one document, or its tombstone.
+// one copies one document, or its tombstone.
 func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error) {
 	k, doc := f.Row.Committed, b.to(f.Row.Doc)
-	gone := k == "" // the row: the sink alone knows the document
+	gone := k == "" // the row is gone: only the sink knows the document
 	if gone {
 		k = f.Copy.Key
 	}
 	burial := reconcile.Burial{
 		Doc: doc, By: b.order.By, Why: "backfill from sink " + b.order.From, DryRun: b.order.DryRun,
 		Key: func(row shard.Row, c shard.InSink) (shard.OrderKey, error) {
-			// The row of a sink that is added again may be gone, too.
+			// If the sink was removed and is added again, its row may be gone, too.
 			if row.Committed >= k || !row.Exists() && c.Key >= k {
 				return "", spared(There)
 			}
@@ -242,7 +245,7 @@ func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error)
 		return Differs, fmt.Errorf("%s in sink %s: `lull verify %s --sink %s`", f.Difference, b.order.From,
 			b.order.Collection, b.order.From)
 	case k == "":
-		return InMotion, nil // it was deleted meanwhile
+		return InMotion, nil // it was deleted in the meantime
 	case gone || f.Row.CommittedOp == shard.Put:
 		s, found, err := b.document(ctx, f, k)
 		if err != nil || !found {
@@ -253,7 +256,8 @@ func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error)
 	return became(Copied, b.reconciler(b.order.Sink).Bury(ctx, burial))
 }
 
-// document is what the sink holds, as it was compared with its row, in the version of a key.
+// document returns the content of From under the version of k, if it is still what was compared
+// with the row.
 func (b *backfill) document(ctx context.Context, f reconcile.Finding, k shard.OrderKey) (s sink.Stored, found bool,
 	err error,
 ) {
@@ -261,7 +265,7 @@ func (b *backfill) document(ctx context.Context, f reconcile.Finding, k shard.Or
 	if f.Document != nil {
 		return s, true, nil
 	}
-	// A sink that tells marks only is asked for the whole.
+	// A sink that lists documents without their content is asked for the whole document.
 	read, found, err := b.Readers[b.order.From].Get(ctx, f.Row.Doc.Plain())
 	s.Document = read.Document
 	return s, found && err == nil && read.Key == f.Copy.Key.String(), err

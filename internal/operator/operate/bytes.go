@@ -8,9 +8,10 @@ import (
 )
 
 // JSON text is Unicode. A body that is not UTF-8 would arrive changed, and a change can turn a
-// message that is refused into a document. Such bodies travel in base64, outside the text.
+// message that is refused into a document. So such bodies are sent in base64, in a field of their
+// own.
 
-// wirePublication is a Publication as it travels.
+// wirePublication is the JSON form of a Publication.
 type wirePublication struct {
 	plainPublication
 	Base64 map[int][]byte `json:"base64,omitempty"` // bodies by the position of their message
@@ -27,7 +28,7 @@ func (p Publication) MarshalJSON() ([]byte, error) {
 		}
 		if w.Base64 == nil {
 			w.Base64 = map[int][]byte{}
-			w.Messages = append(w.Messages[:0:0], w.Messages...) // the caller's stay as they are
+			w.Messages = append(w.Messages[:0:0], w.Messages...) // do not change the caller's messages
 		}
 		w.Base64[i], w.Messages[i].Body = []byte(m.Body), ""
 	}
@@ -50,7 +51,7 @@ func (p *Publication) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wireLetter is a Dead letter as it travels, and as people see it with -o json.
+// wireLetter is the JSON form of a dead letter, on the wire and with -o json.
 type wireLetter struct {
 	plainLetter
 	Base64 []byte `json:"body_base64,omitempty"` // instead of the body

@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// notUTF8 is an event but for two bytes. Changed on the way, it would become a document that nobody
-// sent.
+// notUTF8 is an event but for two bytes. If it changed on the way, it would become a document that
+// was never sent.
 const notUTF8 = "{\"type\":\"doc.changed\",\"subject\":\"a\",\"sequence\":1,\"data\":{\"title\":\"x\xff\xfey\"}}"
 
 func TestPublishedBodyThatIsNotUTF8IsRefusedAsItIs(t *testing.T) {

@@ -14,8 +14,8 @@ type update struct {
 	End    bool           `json:"end,omitempty"`
 }
 
-// campaign answers with each dead letter that is done. Where the connection ends, the remaining
-// ones stay as they are.
+// campaign answers with a line for each dead letter that is done. If the connection ends, the
+// remaining dead letters stay unchanged.
 func campaign(f func(context.Context, LetterOrder) (LetterResult, error)) http.HandlerFunc {
 	return lines(func(ctx context.Context, o LetterOrder, tell func(update)) update {
 		o.Progress = func(l LetterLine) { tell(update{Line: &l}) }

@@ -7,9 +7,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// What several questions may say, and what is wrong with it: each error is ErrInput.
+// These functions check the parameters that several questions share. Each error is ErrInput.
 
-// want refuses a question that is not as the text says.
+// want returns an error with the text if ok is false.
 func want(ok bool, format string, args ...any) error {
 	if ok {
 		return nil
@@ -17,21 +17,21 @@ func want(ok bool, format string, args ...any) error {
 	return inputf(format, args...)
 }
 
-// named refuses a change that the audit could put down to nobody.
+// named refuses a change without the name of the operator, which the audit needs.
 func named(by string) error { return want(by != "", "by: name who asks, for the audit") }
 
-// rated refuses what is not a number of documents or dead letters a second.
+// rated refuses a rate that is negative or infinite.
 func rated(rate float64, of string) error {
 	return want(rate >= 0 && !math.IsInf(rate, 0), "rate %g: want %s a second, or 0 for no limit", rate, of)
 }
 
-// limited is how many of something a question wants: usual where it does not say.
+// limited returns n, or usual if n is 0, and refuses a number outside 1 to most.
 func limited(n, usual, most int) (int, error) {
 	n = cmp.Or(n, usual)
 	return n, want(n >= 1 && n <= most, "limit %d: want 1 to %d", n, most)
 }
 
-// whole refuses what is not the key of a document.
+// whole refuses a text that is not the key of a document.
 func whole(key shard.DocID) error {
 	if _, err := shard.ParseDocID(string(key)); err != nil {
 		return input(err)
@@ -39,7 +39,7 @@ func whole(key shard.DocID) error {
 	return nil
 }
 
-// belongs refuses what is not the name of a collection.
+// belongs refuses a text that is not the name of a collection.
 func belongs(c shard.Collection) error {
 	if err := c.Validate(); err != nil {
 		return inputf("collection: %w", err)
@@ -47,7 +47,7 @@ func belongs(c shard.Collection) error {
 	return nil
 }
 
-// filtered is belongs for a question that need not name a collection.
+// filtered is belongs, but accepts an empty name.
 func filtered(c shard.Collection) error {
 	if c == "" {
 		return nil

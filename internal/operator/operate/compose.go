@@ -10,29 +10,30 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
-// Composition says which change a message is to say. Its version is the time, unless N is set.
+// Composition describes the change for which to write a message. Its version is the time, unless N
+// is set.
 type Composition struct {
-	// Source and Collection choose among the ways to say it; empty for whichever can, the default
-	// source before others.
+	// Source and Collection limit the choice of form. If they are empty, any source that can
+	// describe the change may be chosen, the default source first.
 	Source     string           `json:"source,omitempty"`
 	Collection shard.Collection `json:"collection,omitempty"`
 	ID         string           `json:"id"`
 	Delete     bool             `json:"delete,omitempty"`
 	Data       json.RawMessage  `json:"data,omitempty"`    // the content of a put, a JSON object
-	Deletes    bool             `json:"deletes,omitempty"` // the source must be able to say deletes
-	// N numbers the version: a greater number is a newer version. 0 takes the time At. Versions that
-	// are times are N milliseconds after At; zero for now.
+	Deletes    bool             `json:"deletes,omitempty"` // the source must support deletes
+	// N numbers the version: a greater number is a newer version. If N is 0, the version comes from
+	// At. If versions are times, the version is N milliseconds after At. A zero At is now.
 	N  uint32    `json:"n,omitempty"`
 	At time.Time `json:"at,omitzero"`
 }
 
-// Forms are the ways in which the settings let a message be written.
+// Forms lists the forms in which a message may be written, by the settings.
 type Forms struct {
 	Forms []Form `json:"forms"`
 	Why   string `json:"why,omitempty"` // why a source is not among them
@@ -43,17 +44,17 @@ type Form struct {
 	Source     string `json:"source"`
 	Kind       string `json:"kind"`
 	Collection string `json:"collection"`
-	Deletes    bool   `json:"deletes"` // its messages can say deletes
+	Deletes    bool   `json:"deletes"` // its messages can describe deletes
 	Refers     bool   `json:"refers"`  // its messages refer to an object that holds the content
 	Own        bool   `json:"own"`     // the kind decides what becomes the document
 	Arrival    bool   `json:"arrival"` // the last arrival wins: there are no older versions
 	// Data is content that fits the form, a JSON object.
 	Data json.RawMessage `json:"data"`
-	// Fresh is after how many milliseconds a single change is in the sink, if nothing is in its way.
+	// Fresh is how many milliseconds a single change takes to reach the sink, if nothing delays it.
 	Fresh int64 `json:"fresh_ms"`
 }
 
-// Forms are the ways to write, the default source's first.
+// Forms lists the ways to write a message, those of the default source first.
 func (o *Operator) Forms(context.Context) (Forms, error) {
 	ways, why := o.ways()
 	all := Forms{Forms: []Form{}}
@@ -73,11 +74,11 @@ func (o *Operator) Forms(context.Context) (Forms, error) {
 	return all, nil
 }
 
-// Composed is a message, and what the stack makes of it.
+// Composed is a message, and how the stack decodes it.
 type Composed struct {
 	Source  string         `json:"source"`
 	Key     shard.DocID    `json:"key"`
-	Version string         `json:"version,omitempty"` // empty where the time of its arrival is the version
+	Version string         `json:"version,omitempty"` // empty if its arrival time becomes the version
 	Ref     string         `json:"ref,omitempty"`     // the object that must hold the content
 	Fetched bool           `json:"fetched,omitempty"` // Ref is where lull fetches it from, by the source's setting
 	Message queue.Outgoing `json:"message"`
@@ -91,9 +92,13 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 	now := o.Clock.Now()
 	ways, why := o.ways(string(c.Collection))
 	ways = slices.DeleteFunc(ways, func(w feed.Writer) bool {
-		return c.Source != "" && w.Source != c.Source || c.Deletes && !w.Deletes ||
-			c.Collection != "" && w.Collection != string(c.Collection)
+		return c.Source != "" && w.Source != c.Source || c.Collection != "" && w.Collection != string(c.Collection)
 	})
+	some := len(ways) > 0
+	ways = slices.DeleteFunc(ways, func(w feed.Writer) bool { return c.Deletes && !w.Deletes })
+	if some && len(ways) == 0 {
+		why = errNoDeletes
+	}
 	at := cmp.Or(c.At, now)
 	change := source.Change{ID: c.ID, Op: event.Put, Time: at, Data: string(c.Data)}
 	if c.Delete {
@@ -123,15 +128,15 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 	return Composed{}, inputf("no source can say this: %w", o.without(c, why))
 }
 
-// ways are the ways to write, the least effort first.
+// ways returns the ways to write a message, the least effort first.
 func (o *Operator) ways(collections ...string) ([]feed.Writer, error) {
 	ways, why := feed.Writers(o.Config, o.Sources, o.Clock.Now(), collections...)
 	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
 	return ways, why
 }
 
-// effort ranks the ways to write: the default source first, and last those whose content lies
-// elsewhere.
+// effort ranks the ways to write: the default source first, and last the sources whose messages
+// refer to an object with the content.
 func (o *Operator) effort(w feed.Writer) int {
 	n := 0
 	if w.Source != o.Config.DefaultSource {
@@ -149,13 +154,13 @@ func (o *Operator) arrives(m feed.Written, now time.Time) bool {
 	return feed.RouteOf(o.Config, o.Sources, later).Events[0].Event.Key != m.Event.Key
 }
 
-// without says why nothing fits.
+var errNoDeletes = errors.New("none of them can say deletes: a source of kind json needs json.operation and " +
+	"json.deleteValues")
+
+// without says why no source fits.
 func (o *Operator) without(c Composition, why error) error {
 	if _, known := o.Config.Sources[c.Source]; c.Source != "" && !known {
 		return fmt.Errorf("%s names nothing under sources", event.Quote(c.Source))
-	}
-	if why == nil && c.Deletes {
-		why = errors.New("none of them can say deletes: a source of kind json needs json.operation and json.deleteValues")
 	}
 	if why == nil {
 		why = fmt.Errorf("none reaches collection %s: see collections and sources.<name>.collection",

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 func TestComposeWritesWhatPublishTakes(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -21,6 +21,7 @@ type DocumentFilter struct {
 	Collection shard.Collection `json:"collection,omitempty"`
 	Key        shard.DocID      `json:"key,omitempty"`      // this document only
 	Contains   string           `json:"contains,omitempty"` // a part of the key, in upper or lower case
+	Group      string           `json:"group,omitempty"`    // the message group, a tenant, by its row
 	Cursor     string           `json:"cursor,omitempty"`   // Next of the page before; empty for the first
 	Limit      int              `json:"limit,omitempty"`    // 1 to 1000; 0 for 100
 }
@@ -30,14 +31,15 @@ type DocumentPage struct {
 	Documents []DocumentLine `json:"documents"`
 	// Next is the cursor of the next page, empty at the end. A page may be empty and have one.
 	Next string `json:"next,omitempty"`
-	// Counts are the documents by state, of the whole stack. Nil where counting takes a scan.
+	// Counts are the documents of the whole stack by state. It is nil if counting them takes a
+	// scan.
 	Counts map[State]int `json:"counts,omitempty"`
 	// Notes say what the list cannot show, and why.
 	Notes []string  `json:"notes,omitempty"`
 	Now   time.Time `json:"now"` // by the stack's clock
 }
 
-// DocumentLine is a document by its row alone: nobody has asked the sink.
+// DocumentLine describes a document by its row alone, without asking the sink.
 type DocumentLine struct {
 	Key        shard.DocID     `json:"key"`
 	State      State           `json:"state"`
@@ -45,14 +47,14 @@ type DocumentLine struct {
 	Operation  shard.Operation `json:"operation,omitempty"`
 	Written    time.Time       `json:"written_at,omitzero"` // the last write
 	Pending    string          `json:"pending,omitempty"`   // the version that waits, is scheduled or is dead
-	Began      time.Time       `json:"began_at,omitzero"`   // of the burst that waits
+	Began      time.Time       `json:"began_at,omitzero"`   // start of the burst that waits
 	Due        time.Time       `json:"due_at,omitzero"`     // of the version that waits, or is scheduled
 	Quiet      time.Duration   `json:"quiet_ns,omitempty"`
 	MaxWait    time.Duration   `json:"max_wait_ns,omitempty"`
 	LeaseUntil time.Time       `json:"lease_until,omitzero"` // of a claimed document
-	Flight     string          `json:"flight,omitempty"`     // that admitted the version that waits
-	// Held is how many messages about the document wait in flights, at least: a list looks at a part
-	// of the flights.
+	Flight     string          `json:"flight,omitempty"`     // the flight that admitted the waiting version
+	// Held is the least number of messages about the document that wait in flights. A list reads
+	// only a part of the flights.
 	Held      int    `json:"held,omitempty"`
 	Attempts  int64  `json:"attempts,omitempty"`
 	Refusals  int64  `json:"refusals,omitempty"`
@@ -67,15 +69,15 @@ func ListedStates() []State {
 	}
 }
 
-// maxWindow is how many flights a list looks at: each is a read of the bucket.
+// maxWindow is how many flights a list reads. Each costs one read of the bucket.
 const (
 	maxWindow = 200
 	maxGets   = 16 // at once
 )
 
-// Documents lists documents page by page, by their rows. A deployed stack lists what waits, is dead
-// or is scheduled, by what it keeps of them beside the rows: a list never scans the table. Where
-// the rows are in memory ([Operator.Rows]) it lists every one, by key.
+// Documents lists documents page by page, by their rows. If the rows are in memory
+// ([Operator.Rows]), it lists every document by key. Otherwise it lists waiting, dead and scheduled
+// documents, found by their flights, dead letters and schedules. It never scans the table.
 func (o *Operator) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	limit, wrong := limited(f.Limit, pageSize, maxPageSize)
 	l := lister{
@@ -108,10 +110,11 @@ type lister struct {
 	now     shard.Micros
 	limit   int
 	page    DocumentPage
-	flights map[flight.ID][]heldEntry // those that were looked at; nil for one that is gone
+	flights map[flight.ID][]heldEntry // the flights that were read; nil for one that has ended
 }
 
-// heldEntry is an entry and its message's id. Manifests hold bodies, and are let go at once.
+// heldEntry is an entry with its message's id. A manifest contains bodies, so it is not kept in
+// memory.
 type heldEntry struct {
 	flight.Entry
 	message string
@@ -135,7 +138,7 @@ func (l *lister) list(ctx context.Context) error {
 	return nil
 }
 
-// line is what a row says.
+// line describes a document by its row.
 func (l *lister) line(r shard.Row) DocumentLine {
 	d := DocumentLine{
 		Key: r.Doc, State: listedState(r, l.now), Version: r.Committed.VersionText(), Operation: r.CommittedOp,
@@ -154,7 +157,7 @@ func (l *lister) line(r shard.Row) DocumentLine {
 	return d
 }
 
-// listedState is the state by the row alone.
+// listedState derives the state from the row alone.
 func listedState(r shard.Row, now shard.Micros) State {
 	switch {
 	case r.Foreign():
@@ -181,7 +184,10 @@ func (l *lister) wants(doc shard.DocID) bool {
 		(l.f.Contains == "" || strings.Contains(strings.ToLower(string(doc)), strings.ToLower(l.f.Contains)))
 }
 
-// one looks a document up: by its row, its dead letter or its schedule.
+// grouped reports whether a row passes the filter for its message group.
+func (l *lister) grouped(r shard.Row) bool { return l.f.Group == "" || l.f.Group == r.Group }
+
+// one finds a document by its row, its dead letter or its schedule.
 func (l *lister) one(ctx context.Context) error {
 	if err := whole(l.f.Key); err != nil {
 		return err
@@ -210,23 +216,24 @@ func (l *lister) one(ctx context.Context) error {
 			return nil
 		}
 	}
-	if l.f.State == "" || l.f.State == d.State {
+	if (l.f.State == "" || l.f.State == d.State) && l.grouped(row) {
 		l.page.Documents = append(l.page.Documents, d)
 	}
 	return nil
 }
 
-// all goes through the rows in memory and keeps those that come next by key. It counts all.
+// all reads every row in memory, counts it, and keeps the rows of this page in the order of their
+// keys.
 func (l *lister) all(ctx context.Context) error {
 	l.page.Counts = map[State]int{}
-	found := make([]shard.Row, 0, l.limit+2) // one more says that there is a next page
+	found := make([]shard.Row, 0, l.limit+2) // one more row says that there is a next page
 	for r := range l.o.Rows {
 		if !r.Doc.IsDocument() {
 			continue
 		}
 		state := listedState(r, l.now)
 		l.page.Counts[state]++
-		if string(r.Doc) <= l.f.Cursor || l.f.State != "" && l.f.State != state || !l.wants(r.Doc) ||
+		if string(r.Doc) <= l.f.Cursor || l.f.State != "" && l.f.State != state || !l.wants(r.Doc) || !l.grouped(r) ||
 			len(found) > l.limit && r.Doc > found[l.limit].Doc {
 			continue
 		}
@@ -260,15 +267,16 @@ func (l *lister) dead(ctx context.Context) error {
 	facts = slices.CompactFunc(facts, func(a, b deadletter.Facts) bool { return a.Doc == b.Doc })
 	return l.lines(ctx, len(facts), func(i int) shard.DocID { return facts[i].Doc }, func(i int, r shard.Row) {
 		d := l.line(r)
-		if d.State == StateWaiting || d.State == StateClaimed || r.Committed >= facts[i].Key && r.Exists() {
-			return // a newer version is on its way, or came
+		if d.State == StateWaiting || d.State == StateClaimed || r.Took(facts[i].Key) ||
+			r.Committed >= facts[i].Key && r.Exists() {
+			return // a newer version is pending or committed
 		}
 		d.State, d.Pending = StateDead, facts[i].Key.VersionText()
 		l.page.Documents = append(l.page.Documents, d)
 	})
 }
 
-// scheduled lists the documents of scheduled events, the first ones first.
+// scheduled lists the documents of scheduled events, earliest first.
 func (l *lister) scheduled(ctx context.Context) error {
 	items, next, err := l.o.Schedule.List(ctx, "", l.f.Cursor, l.limit)
 	if err != nil {
@@ -303,14 +311,16 @@ func (l *lister) lines(ctx context.Context, n int, doc func(i int) shard.DocID, 
 		return fmt.Errorf("read rows: %w", err)
 	}
 	for i, r := range rows {
-		add(i, r)
+		if l.grouped(r) {
+			add(i, r)
+		}
 	}
 	return nil
 }
 
-// pending lists what waits or is claimed by the manifests of the flights, the oldest ones first. A
-// document is listed with the flight that its row names. The cursor is a flight, and how many of
-// its entries were looked at.
+// pending lists the waiting and claimed documents from the manifests, oldest flight first. A
+// document is listed with the flight that its row names. The cursor is a flight and the number of
+// its entries that were already listed.
 func (l *lister) pending(ctx context.Context) error {
 	l.page.Notes = append(l.page.Notes, "Only documents that wait or are being written are listed: the others would "+
 		"take a scan of the whole table. Name a key, or choose the state dead or scheduled.")
@@ -352,7 +362,7 @@ func (l *lister) pending(ctx context.Context) error {
 			return nil
 		}
 		d := l.line(r)
-		if flight.ID(r.Flight) == places[i].flight && !listed[r.Doc] &&
+		if flight.ID(r.Flight) == places[i].flight && !listed[r.Doc] && l.grouped(r) &&
 			(d.State == StateWaiting || d.State == StateClaimed) && (l.f.State == "" || l.f.State == d.State) {
 			listed[r.Doc] = true
 			l.page.Documents = append(l.page.Documents, d)
@@ -367,7 +377,7 @@ func (l *lister) pending(ctx context.Context) error {
 	return nil
 }
 
-// window are the next flights that a list looks at.
+// window returns the next flights that a list reads.
 func (l *lister) window(ctx context.Context, after flight.ID) (ids []flight.ID, next string, err error) {
 	list, next, err := l.o.Flights.List(ctx, string(after), maxWindow)
 	if err != nil {
@@ -379,8 +389,8 @@ func (l *lister) window(ctx context.Context, after flight.ID) (ids []flight.ID, 
 	return ids, next, nil
 }
 
-// placeOf reads a cursor: a flight that was looked at (skip is -1), or one of which skip entries
-// were.
+// placeOf reads a cursor. It names a flight that was read to its end (skip is -1), or one whose
+// first skip entries were read.
 func placeOf(cursor string) (at flight.ID, skip int, err error) {
 	id, n, within := strings.Cut(cursor, "+")
 	if !within {
@@ -392,7 +402,8 @@ func placeOf(cursor string) (at flight.ID, skip int, err error) {
 	return flight.ID(id), skip, nil
 }
 
-// read gets the flights that were not looked at yet. They end at any time.
+// read gets the flights that were not read yet. A flight may end at any time, and then it has no
+// entries.
 func (l *lister) read(ctx context.Context, ids []flight.ID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id flight.ID) bool { _, known := l.flights[id]; return known })
 	found := make([][]heldEntry, len(ids))
@@ -409,7 +420,8 @@ func (l *lister) read(ctx context.Context, ids []flight.ID) error {
 	return nil
 }
 
-// entries are those of a flight: none where it has ended, or is of a newer build.
+// entries returns the entries of a flight. There are none if it has ended or a newer build wrote
+// it.
 func (o *Operator) entries(ctx context.Context, id flight.ID) (all []heldEntry, err error) {
 	m, err := o.manifest(ctx, id)
 	switch {
@@ -424,7 +436,7 @@ func (o *Operator) entries(ctx context.Context, id flight.ID) (all []heldEntry, 
 	return all, nil
 }
 
-// manifest is that of a flight: an empty one where the flight has ended.
+// manifest returns the manifest of a flight, or an empty one if the flight has ended.
 func (o *Operator) manifest(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
 	m, err := o.Flights.Get(ctx, id)
 	if errors.Is(err, flight.ErrNotFound) {
@@ -433,7 +445,7 @@ func (o *Operator) manifest(ctx context.Context, id flight.ID) (*flight.Manifest
 	return m, err
 }
 
-// hold adds to what waits when it is due, and how many messages about it are held.
+// hold adds to each waiting document when it is due and how many messages about it are held.
 func (l *lister) hold(ctx context.Context) error {
 	waiting := map[shard.DocID]*DocumentLine{}
 	var ids []flight.ID
@@ -445,7 +457,7 @@ func (l *lister) hold(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	if len(l.flights) == 0 { // [lister.pending] has looked at a window of them
+	if len(l.flights) == 0 { // [lister.pending] has read a window already
 		others, _, err := l.window(ctx, "")
 		if err != nil {
 			return err
@@ -468,7 +480,7 @@ func (l *lister) hold(ctx context.Context) error {
 			if d == nil {
 				continue
 			}
-			if m := (message{e.Doc, e.message}); !seen[m] { // one that was received again is in two flights
+			if m := (message{e.Doc, e.message}); !seen[m] { // a message that was received again is in two flights
 				seen[m] = true
 				d.Held++
 			}

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// BenchmarkAPageOfManyDocuments is what the console asks `lull dev` for, again and again.
+// BenchmarkAPageOfManyDocuments measures the request that the console repeats while `lull dev`
+// runs.
 func BenchmarkAPageOfManyDocuments(b *testing.B) {
 	shards := memory.NewShards()
 	for i := range 100_000 {

@@ -4,20 +4,22 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/rebuild"
-	"github.com/lullhq/lull/internal/reconcile"
-	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/operator/rebuild"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/sink"
 )
 
-// ErrNotFound says that what was asked for is not there. Act on it, not on its text.
+// ErrNotFound says that the thing asked for does not exist. Test for it with errors.Is: its text
+// may change.
 var ErrNotFound = errors.New("not found")
 
 // ErrInput says that the question was wrong; nothing was changed.
 var ErrInput = errors.New("bad input")
 
-// ErrWriteOnly says that a sink cannot be read back by anybody. Such an error is ErrInput, too.
+// ErrWriteOnly says that a sink cannot be read back, from any machine. Such an error is ErrInput,
+// too.
 var ErrWriteOnly = errors.New("it is written to only")
 
 // kindError gives an error its kind and keeps its text.
@@ -32,8 +34,7 @@ func input(err error) error { return &kindError{err, ErrInput} }
 
 func inputf(format string, args ...any) error { return input(fmt.Errorf(format, args...)) }
 
-// kind says which errors of the use cases are wrong questions, and which are questions about what
-// is not there.
+// kind marks the errors of the use cases as ErrInput or ErrNotFound where they are one.
 func kind(err error) error {
 	switch {
 	case errors.Is(err, redrive.ErrFilter), errors.Is(err, sink.ErrUnfit):

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// sinkPatience is how long Explain waits for the sink, which an operator may not reach. The row
-// says more than the sink.
+// sinkPatience is how long Explain waits for the sink. An operator's machine may be unable to reach
+// it, and the row says more than the sink.
 const sinkPatience = 5 * time.Second
 
-// Explain gathers row, sink, dead letters, schedule and decisions, and says what they come to: for
-// each sink of the document where the key names none.
+// Explain gathers row, sink, dead letters, schedule and decisions, and sums them up in one state
+// and sentence. If the key names no sink, it explains the document in each sink of its collection.
 func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
 	rows, err := o.rows(key)
 	if err != nil {
@@ -53,14 +53,15 @@ func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation,
 		return x, err
 	}
 	for _, p := range planned {
-		// What is not newer than the committed version will be stale when its time comes.
+		// An event that is not newer than the committed version will be stale when its time comes.
 		if k, err := shard.ParseOrderKey(p.OrderKey); err == nil && k > e.row.Committed {
 			e.planned = append(e.planned, p)
 		}
 	}
 	e.now = shard.MicrosOf(o.Clock.Now())
-	if e.away = o.Config.Retry.Away(e.health, e.now); e.away || !e.row.Exists() {
-		e.undecoded, _ = o.waiting(ctx, name, "") // as far as the queues can be asked
+	e.putOff = putOffUntil(o.Config.Retry, e.health, e.now)
+	if e.away = o.Config.Retry.Away(e.health, e.now); e.away || !e.row.Exists() || !e.putOff.IsZero() {
+		e.undecoded, _ = o.waiting(ctx, name, "") // without the count if the queues cannot be read
 	}
 	e.ahead = o.farAhead(e.row.Committed)
 	x = Explanation{
@@ -83,10 +84,11 @@ func (o *Operator) explain(ctx context.Context, key shard.DocID) (x Explanation,
 	return x, nil
 }
 
-// looks is how often Explain reads the row again where it changes while the sink is asked.
+// looks is how often Explain tries again if the row changes while the sink is asked.
 const looks = 3
 
-// look reads the row and asks the sink, so that both are of the same moment.
+// look reads the row before and after it asks the sink, until both rows are equal. So row and sink
+// belong to the same moment.
 func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *evidence) error {
 	read := func() (shard.Row, error) {
 		rows, err := o.Shards.Read(ctx, []shard.DocID{key, shard.HealthRow(sink)}, shard.Consistent)
@@ -110,7 +112,8 @@ func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *ev
 	return err
 }
 
-// askSink reads the document back. A sink that cannot be asked changes nothing of the rest.
+// askSink reads the document back. If the sink cannot be asked, the answer says why, and the
+// explanation goes without it.
 func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, name string) sinkAnswer {
 	r, err := o.reader(name)
 	if err != nil {
@@ -134,7 +137,8 @@ func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, 
 	return a
 }
 
-// waiting counts the messages of a sink that nobody has decoded yet: of one lane, or of all.
+// waiting counts all messages in the queues of a sink, also the invisible ones. An empty lane
+// counts both lanes.
 func (o *Operator) waiting(ctx context.Context, sink string, lane flight.Lane) (n int, err error) {
 	counts, err := o.Counts(ctx)
 	for _, q := range counts {
@@ -145,8 +149,9 @@ func (o *Operator) waiting(ctx context.Context, sink string, lane flight.Lane) (
 	return n, err
 }
 
-// farAhead says why a committed version leaves every later one behind; empty where it does not. It
-// takes the widest bounds of all sources, because a row does not say which one an event came from.
+// farAhead says why a committed version is so high that every later version is stale; empty if it
+// is not. It takes the widest bounds of all sources, because a row does not say which source an
+// event came from.
 func (o *Operator) farAhead(k shard.OrderKey) string {
 	p, err := k.Parts()
 	if err != nil {
@@ -185,8 +190,8 @@ func (o *Operator) aboveAll(v shard.Version) bool {
 	return of > 0 && above == of
 }
 
-// longVersions reports whether a source counts in more digits than 64 bits have: the sequence
-// numbers of DynamoDB Streams have 21 to 40.
+// longVersions reports whether a source has versions of more than 64 bits: the sequence numbers of
+// DynamoDB Streams have 21 to 40.
 func (o *Operator) longVersions() bool {
 	for _, s := range o.Config.Sources {
 		if s.Kind == "dynamodb-stream" {
@@ -196,11 +201,11 @@ func (o *Operator) longVersions() bool {
 	return false
 }
 
-// maxDigits is how many digits a counter of 64 bits has. No other upstream counts further.
+// maxDigits is how many digits a counter of 64 bits has. Only DynamoDB Streams needs more.
 const maxDigits = 20
 
-// held lists the messages about the row's document in its flight, newest version first: none where
-// the flight has ended.
+// held lists the messages about the row's document in its flight, newest version first. There are
+// none if the flight has ended.
 func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	if row.Flight == "" || row.Pending == "" {
 		return nil, nil
@@ -223,7 +228,7 @@ func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	return out, nil
 }
 
-// Readable is a row for people: printed order keys, and times as text.
+// Readable converts a row for people: order keys in print, and times as text.
 func Readable(r shard.Row) map[string]any {
 	out := map[string]any{}
 	for _, a := range shard.Attrs() {
@@ -232,6 +237,12 @@ func Readable(r shard.Row) map[string]any {
 		case !ok:
 		case a == shard.AttrContent:
 			out["content"] = hex.EncodeToString([]byte(v.Text))
+		case v.Kind == shard.KindKeySet:
+			var keys []string
+			for _, k := range shard.KeySet(v.Text).Keys() {
+				keys = append(keys, k.String())
+			}
+			out[string(a)] = keys
 		case v.Kind == shard.KindBinary:
 			out[string(a)] = shard.OrderKey(v.Text).String()
 		case a == shard.AttrBurstStart || a == shard.AttrLeaseUntil || a == shard.AttrLastWrite:

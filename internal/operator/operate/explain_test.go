@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -245,7 +245,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 	}
 }
 
-// After KEEP the sink's copy is older than the row, and fresh all the same.
+// After KEEP the sink's copy is older than the row, but still fresh.
 func TestTheSentenceComparesBytesBeforeVersions(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)

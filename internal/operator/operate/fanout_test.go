@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 	"github.com/lullhq/lull/source"
 )
 
@@ -36,7 +36,7 @@ func (g *ground) fanOut() (remote *ground) {
 	far, operator := *g, *g.Operator
 	operator.Sources = g.Sources.At("remote")
 	far.rig = &usecasetest.Rig{T: g.T, Shards: g.rig.Shards, Letters: g.rig.Letters, Sources: operator.Sources}
-	far.Operator, far.sink = &operator, memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+	far.Operator, far.sink = &operator, memorysink.New(clock.System{}, memorysink.Settings{Versions: true})
 	g.Sinks["remote"], g.Readers["remote"] = far.sink, far.sink
 	return &far
 }
@@ -76,7 +76,7 @@ func TestAMessageGoesToEverySinkOfItsCollectionOrToTheOneThatIsNamed(t *testing.
 	})
 }
 
-// explained is what is said of a document, for each sink.
+// explained returns the explanation of a document, for each sink.
 func explained(t *testing.T, api operate.API, key shard.DocID) []operate.Explanation {
 	t.Helper()
 	x := usecasetest.Must(api.Explain(t.Context(), key))(t)
@@ -215,7 +215,7 @@ func TestAKeyWithoutASinkSelectsTheDeadLettersOfAllSinks(t *testing.T) {
 	})
 }
 
-// A typing error in the name of a sink may not forget a document that nobody meant.
+// A typing error in the name of a sink must not forget another document.
 func TestAKeyWithASinkThatItsCollectionDoesNotHaveIsRefused(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.fanOut()
@@ -250,7 +250,7 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 		}
 		remote.commit(remote.hold("two", put("both", 2)), `{"title":"v2"}`)
 		remote.commit(remote.hold("three", put("newer", 3)), `{"title":"v3"}`)
-		g.hold("four", put("waits", 3)) // nobody has told the other sink of it
+		g.hold("four", put("waits", 3)) // the other sink does not know of it
 		gone := g.rig.EventOf(`{"type":"doc.deleted","subject":"gone","sequence":"3"}`)
 		l := shard.Lease{Doc: gone.Doc, Key: gone.Key, Token: "delete", At: micros()}
 		g.rig.Write(shard.Admit(shard.Admission{
@@ -320,8 +320,8 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 	})
 }
 
-// Rows are kept for a month or so, and documents for ever: what did not change since then has no
-// row.
+// Rows are kept for a month or so, and documents for ever: a document that did not change since
+// then has no row.
 func TestABackfillBringsDocumentsWhoseRowsAreGone(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		remote := g.fanOut()

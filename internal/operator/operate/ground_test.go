@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -27,7 +28,7 @@ type ground struct {
 	rig     *usecasetest.Rig
 	flights *memory.Flights
 	queues  map[string]*memory.Queue // "search live"
-	sink    *memory.Sink
+	sink    *memorysink.Sink
 	machine *memory.Machine // its turns never end
 }
 
@@ -40,7 +41,7 @@ func setup(t *testing.T) *ground {
 	})
 	g := &ground{
 		T: t, rig: rig, flights: memory.NewFlights(clock.System{}), queues: map[string]*memory.Queue{},
-		sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
+		sink: memorysink.New(clock.System{}, memorysink.Settings{Versions: true}),
 	}
 	g.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{},
 		func(ctx context.Context, s flight.State) (flight.State, error) {
@@ -105,7 +106,7 @@ func everyWay(t *testing.T, test func(t *testing.T, g *ground, api operate.API))
 	}
 }
 
-// What the tests of the use cases share.
+// Short names for helpers that all tests of the use cases share.
 var (
 	put    = usecasetest.Put
 	micros = usecasetest.Now

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// selection is what a filter selects. A key without a sink stands for the document in all sinks,
-// also in one that the settings no longer have.
+// selection converts a filter. A key without a sink selects the document in all sinks, also in a
+// sink that the settings no longer have.
 func (o *Operator) selection(f LetterFilter) redrive.Selection {
 	s := redrive.Selection{ID: f.ID, Filter: deadletter.Filter{
 		Reason: f.Reason, Collection: f.Collection, After: f.After, Before: f.Before, State: f.State,
@@ -42,7 +42,7 @@ func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error
 	return o.list(ctx, o.selection(f))
 }
 
-// lettersOf lists the dead letters of one row, in any state where none is named.
+// lettersOf lists the dead letters of one row. An empty state means any state.
 func (o *Operator) lettersOf(ctx context.Context, row shard.DocID, state deadletter.State) ([]Letter, error) {
 	return o.list(ctx, redrive.Selection{Filter: deadletter.Filter{Doc: row, State: state}})
 }
@@ -56,7 +56,7 @@ func (o *Operator) list(ctx context.Context, s redrive.Selection) ([]Letter, err
 	return out, kind(err)
 }
 
-// The sizes of a page of dead letters: without a limit, and at most.
+// The default and the largest size of a page of dead letters.
 const (
 	pageSize    = 100
 	maxPageSize = 1000
@@ -81,7 +81,7 @@ func (o *Operator) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, e
 	return p, kind(err)
 }
 
-// errEnough ends a count.
+// errEnough stops a count at maxCount.
 var errEnough = errors.New("enough")
 
 // LetterGroups counts dead letters by reason.
@@ -165,7 +165,7 @@ func (r LetterOrder) do(ctx context.Context, of redrive.Selection,
 	return res, kind(err)
 }
 
-// maxLines is how many dead letters an answer names; it counts all.
+// maxLines is how many dead letters an answer names. The counts cover all.
 const maxLines = 1000
 
 func (r *LetterResult) add(l LetterLine) {

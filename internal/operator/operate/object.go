@@ -8,21 +8,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/objects"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ObjectOrder asks how far an object of many documents was read, or ends its reading.
+// ObjectOrder asks how far an object of many documents was read. It may also abort the reading, or
+// reset it.
 type ObjectOrder struct {
-	Object string `json:"object"` // s3://bucket/key, the key as it is
-	Abort  bool   `json:"abort,omitempty"`
+	Object string `json:"object"`          // s3://bucket/key, the key as it is
+	Abort  bool   `json:"abort,omitempty"` // stop reading it
+	Reset  bool   `json:"reset,omitempty"` // forget its sequencer, so that objects with smaller ones are read
 	Why    string `json:"why,omitempty"`
-	By     string `json:"by,omitempty"` // who asks, for the audit; required with Abort
+	By     string `json:"by,omitempty"` // who asks, for the audit; required with Abort and Reset
 }
 
-// ObjectResult is what the sinks have read of the object of a place. It is empty where none has
-// read anything.
+// ObjectResult says how far each sink has read the object. It is empty if no sink has read
+// anything.
 type ObjectResult struct {
 	Sinks []ObjectProgress `json:"sinks"`
 }
@@ -32,18 +34,18 @@ type ObjectProgress struct {
 	Sink string `json:"sink"`
 	objects.Progress
 	Moved   time.Time `json:"moved"`
-	Changed bool      `json:"changed,omitempty"` // aborted by this order
+	Changed bool      `json:"changed,omitempty"` // aborted or reset by this order
 }
 
-// Object says how far an object was read, or aborts that. An abort holds for the object that is
-// there now: a newer one at its place is read.
+// Object says how far an object was read, aborts that, or forgets its sequencer. An abort applies
+// to the object that is there now. A newer object with the same key is read.
 func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult, error) {
 	result := ObjectResult{Sinks: []ObjectProgress{}}
 	place, ok := strings.CutPrefix(order.Object, "s3://")
 	bucket, key, _ := strings.Cut(place, "/")
 	wrong := want(ok && bucket != "" && key != "", "object %q: want s3://bucket/key", order.Object)
-	if order.Abort {
-		wrong = cmp.Or(wrong, named(order.By))
+	if order.Abort || order.Reset {
+		wrong = cmp.Or(wrong, want(!order.Abort || !order.Reset, "abort and reset: want one of them"), named(order.By))
 	}
 	if wrong != nil {
 		return result, wrong
@@ -60,21 +62,35 @@ func (o *Operator) Object(ctx context.Context, order ObjectOrder) (ObjectResult,
 		if p.Progress, err = objects.Parse(row.Cursor); err != nil {
 			return result, fmt.Errorf("sink %s: %w", sink, err)
 		}
-		if order.Abort && !p.Done && p.Aborted == "" {
-			if err = o.abort(ctx, row, &p, order); err != nil {
+		if order.Abort && !p.Done && p.Aborted == "" && p.Version != "" || order.Reset && p.Version != "" {
+			if err = o.change(ctx, row, &p, order); err != nil {
 				return result, fmt.Errorf("sink %s: %w", sink, err)
 			}
 		}
-		p.At = objects.Position{From: p.At.From} // the rest is for the program that reads on
+		p.At = objects.Position{From: p.At.From} // the rest is only for the program that continues reading
 		result.Sinks = append(result.Sinks, p)
 	}
 	return result, nil
 }
 
-func (o *Operator) abort(ctx context.Context, row shard.Row, p *ObjectProgress, order ObjectOrder) error {
-	p.Aborted = order.By
+// change aborts or resets. If a slice is being read in the meantime, its progress is refused, and
+// the next read of its message sees the change.
+func (o *Operator) change(ctx context.Context, row shard.Row, p *ObjectProgress, order ObjectOrder) error {
+	by, step := order.By, journal.Aborted
 	if order.Why != "" {
-		p.Aborted += ": " + order.Why
+		by += ": " + order.Why
+	}
+	detail := order.Object + " by " + by
+	if order.Reset {
+		reset, err := p.Reset()
+		if err != nil {
+			return err
+		}
+		step = journal.Reset
+		detail += ": sequencer " + p.Version
+		p.Progress = reset
+	} else {
+		p.Aborted = by
 	}
 	now := max(shard.MicrosOf(o.Clock.Now()), row.RanAt+1)
 	_, err := o.table().Ensure(ctx, shard.Advance(row.Doc, row.RanAt, now, p.String(), row.ExpiresAt),
@@ -82,11 +98,11 @@ func (o *Operator) abort(ctx context.Context, row shard.Row, p *ObjectProgress, 
 	if _, refused := shard.AsRefused(err); refused {
 		return errors.New("a slice was read meanwhile: ask again")
 	} else if err != nil {
-		return fmt.Errorf("it may be aborted or not, ask again: %w", err)
+		return fmt.Errorf("it may be changed or not, ask again: %w", err)
 	}
 	p.Changed, p.Moved = true, now.Time()
 	o.Journal.Note(journal.Note{
-		Step: journal.Aborted, At: o.Clock.Now(), Sink: p.Sink, Detail: order.Object + " by " + p.Aborted,
+		Step: step, At: o.Clock.Now(), Sink: p.Sink, Detail: detail,
 	})
 	return nil
 }

@@ -12,20 +12,20 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/redrive"
-	"github.com/lullhq/lull/internal/rows"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
@@ -39,43 +39,45 @@ type Operator struct {
 	Dead     deadletter.Store
 	Schedule schedule.Store
 	Flights  flight.Store
-	Archive  archive.Store // nil where nothing is archived
+	Archive  archive.Store // nil if the stack archives nothing
 	Launcher func(sink string) flight.Launcher
 	Queues   func(sink string, lane flight.Lane) queue.Queue
 	Counts   func(ctx context.Context) ([]QueueStatus, error)
 	Readers  map[string]sink.Reader
-	Unread   map[string]error     // why a sink has no reader; nil for nothing to say
-	Rows     iter.Seq[shard.Row]  // all of them, where they are in memory: Documents lists them; nil elsewhere
-	Hint     string               // why a sink may not answer this program; empty for nothing to say
-	Sinks    map[string]sink.Sink // those that can be written from here
+	Unread   map[string]error     // why a sink has no reader, by its name; may be nil
+	Rows     iter.Seq[shard.Row]  // all rows, for Documents; nil if the rows are not in memory
+	Hint     string               // why a sink may not answer this program; may be empty
+	Sinks    map[string]sink.Sink // the sinks that this program can write to
 	Sources  *source.Set
 	Config   *config.Config
 	Clock    clock.Clock
-	Off      time.Duration // how far Clock may be from the stack's: of a machine that nobody compares; 0 for the same
+	Off      time.Duration // how far Clock may differ from the stack's clock; 0 for the same clock
 	Journal  journal.Journal
 	Parallel fanout.Runner // nil for goroutines
-	// History returns the latest decisions about a document, oldest first. Nil where the stack does
-	// not keep them, or the command does not ask for them.
+	// History returns the latest decisions about a document, oldest first. It is nil if the stack
+	// does not keep decisions, or if the command does not need them.
 	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)
 
-	// Table says what the table lacks, each with the fix. Nil where there is nothing to compare.
+	// Table lists what the table lacks, with the fix for each. It is nil if there is nothing to
+	// compare.
 	Table func(ctx context.Context) []string
 
-	// Size says about how many rows the table has, and how many bytes they are. Nil where reading them
-	// costs nothing.
+	// Size estimates how many rows and bytes the table has. It is nil if reading the table costs
+	// nothing.
 	Size func(ctx context.Context) (rows, bytes int64, err error)
 
-	// Connect tries the host that documents are fetched from, and sends no request. Nil where no host
-	// can be asked.
+	// Connect tries the host that documents are fetched from, and sends no request. It is nil if
+	// this program cannot reach the hosts.
 	Connect func(ctx context.Context, f source.Fetch) error
 
-	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
+	// Publisher, if set, sends a message instead of Queues, so that the stack can count it.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
 }
 
 var _ API = (*Operator)(nil)
 
-// Publish sends messages. One that breaks the contract is refused and named; the others are sent.
+// Publish sends messages. It refuses and names a message that breaks the contract, and sends the
+// others.
 func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error) {
 	var done Published
 	var run shard.Run
@@ -115,9 +117,10 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 	return done, nil
 }
 
-// routed is a message as a publication has it sent, and where it goes. The error says why it goes
-// nowhere.
+// routed returns the message in the form that the publication asks for, and its route. The error
+// says why the message cannot be sent.
 func (o *Operator) routed(p Publication, out queue.Outgoing, run shard.Run) (queue.Outgoing, feed.Route, error) {
+	out = out.Foreign() // receive believes the operator's role (ADR 0057), but an upstream wrote this
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
 	if p.Run != "" {
 		marked, err := feed.Resync(o.Config, o.Sources, m, run, p.Collection)
@@ -140,7 +143,8 @@ func (o *Operator) routed(p Publication, out queue.Outgoing, run shard.Run) (que
 	return out, to, nil
 }
 
-// decodedBy says which of several sources a message was taken for that does not name its own.
+// decodedBy names the source that decodes a message which does not name its own. It is empty if the
+// message names one, or if there is only one source.
 func (o *Operator) decodedBy(m queue.Message, sink string) string {
 	names := slices.Sorted(maps.Keys(o.Config.Sources))
 	by := o.Sources.At(sink).SourceOf(m)
@@ -164,7 +168,7 @@ func sentEvents(message int, results []event.Result) (sent []SentEvent) {
 	return sent
 }
 
-// refusal is why no queue takes a message, with the fix.
+// refusal adds the fix to the reason why no queue takes a message.
 func refusal(why error) error {
 	if errors.Is(why, queue.ErrTooLarge) {
 		return fmt.Errorf("%w: send the payload by dataref", why)
@@ -198,7 +202,8 @@ func (o *Operator) has(sink string) error {
 	return want(ok || sink == "", "sink %q: this stack has %s", sink, strings.Join(o.sinks(), ", "))
 }
 
-// row is the row that a key stands for: people may name the first sink, too.
+// row returns the row of a key. People may name the first sink in the key, but its rows leave the
+// name out.
 func (o *Operator) row(key shard.DocID) shard.DocID {
 	if row, there := o.Config.RowAt(key, key.Sink()); there {
 		return row
@@ -206,8 +211,9 @@ func (o *Operator) row(key shard.DocID) shard.DocID {
 	return key
 }
 
-// rows are the rows that a key stands for: without a sink those of all. A sink that its collection
-// does not have is refused: the key would pass for that of the first one.
+// rows returns the rows of a key: one if the key names a sink, otherwise one for each sink. It
+// refuses a sink that the collection does not have, because the key would be taken for one of the
+// first sink.
 func (o *Operator) rows(key shard.DocID) ([]shard.DocID, error) {
 	name := key.Sink()
 	if err := whole(key); err != nil || name == "" {
@@ -260,7 +266,7 @@ func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
 	return asDocument(s, name), nil
 }
 
-// asDocument is a document of a sink as people see it.
+// asDocument converts a document of a sink to the form that people see.
 func asDocument(s sink.Stored, name string) Document {
 	return Document{
 		ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Sink: name, Version: s.Version, OrderKey: s.Key,
@@ -268,18 +274,17 @@ func asDocument(s sink.Stored, name string) Document {
 	}
 }
 
-// maxCount is how many dead letters, flights and scheduled events Status counts, and maxPages how
-// many pages of scheduled events it looks at.
+// Status counts at most maxCount dead letters, flights and scheduled events, and reads at most
+// maxPages pages of scheduled events.
 const (
 	maxCount = 10_000
 	maxPages = 10
 )
 
-// pauseWarning is how long before messages of a paused sink become dead letters Status says so
-// among what is wrong.
+// Status warns of a paused sink from pauseWarning before its messages become dead letters.
 const pauseWarning = 12 * time.Hour
 
-// Status tells how the stack is.
+// Status returns the queues, the health of the sinks, and the counts of waiting work.
 func (o *Operator) Status(ctx context.Context) (Status, error) {
 	var s Status
 	var err error
@@ -307,20 +312,29 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		return s, err
 	}
 	s.Scheduled, s.Capped = len(planned), s.Capped || capped
+	var flights []flight.Stored
 	for cursor := ""; ; {
 		list, next, err := o.Flights.List(ctx, cursor, 1000)
 		if err != nil {
 			return s, fmt.Errorf("count flights: %w", err)
 		}
-		if s.Flights += len(list); next == "" || s.Flights >= maxCount {
+		flights = append(flights, list...)
+		if s.Flights = len(flights); next == "" || s.Flights >= maxCount {
 			s.Capped = s.Capped || next != ""
-			return s, nil
+			break
 		}
 		cursor = next
 	}
+	for i, k := range s.Sinks {
+		if !k.Open && k.Pause == nil && k.PutOffUntil.IsZero() {
+			continue
+		}
+		s.Sinks[i].PutOff = o.putOff(ctx, k.Sink, s.Queues, flights)
+	}
+	return s, nil
 }
 
-// health tells of the sinks and enrichers what their rows say.
+// health adds the state of the sinks and enrichers from their health rows.
 func (o *Operator) health(ctx context.Context, s *Status) error {
 	var ids []shard.DocID
 	for _, name := range o.sinks() {
@@ -340,8 +354,12 @@ func (o *Operator) health(ctx context.Context, s *Status) error {
 	now := shard.MicrosOf(o.Clock.Now())
 	for _, name := range o.sinks() {
 		h, run, ceiling := next(), next(), o.Config.Ceiling(name)
-		p := o.pauseOf(h)
+		p, until, cause := o.pauseOf(h), putOffUntil(o.Config.Retry, h, now), h.LastError
+		if h.OpenUntil == 0 && until.IsZero() && shard.Pace(h, now) == 0 {
+			cause = "" // the incident is over
+		}
 		s.Sinks = append(s.Sinks, SinkStatus{
+			Cause: cause, PutOffUntil: until,
 			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
 			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Growing: shard.SlowStart(h, now),
 			Ceiling: float64(ceiling) / 1000, AtCeiling: ceiling > 0 && shard.Ahead(h, now) > 0, Pause: p,
@@ -365,8 +383,8 @@ func (o *Operator) health(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// Origins connects to the hosts that documents are fetched from. A host that is private to index is
-// not tried from elsewhere.
+// Origins connects to the hosts that documents are fetched from. If only index may reach a host,
+// another machine does not try it.
 func (o *Operator) Origins(ctx context.Context) ([]Origin, error) {
 	all := []Origin{}
 	for _, name := range slices.Sorted(maps.Keys(o.Config.Sources)) {
@@ -392,8 +410,8 @@ func (o *Operator) Origins(ctx context.Context) ([]Origin, error) {
 	return all, nil
 }
 
-// scheduled lists the scheduled events of a document, or of all, the first ones first. capped says
-// that there may be more.
+// scheduled lists the scheduled events of a document, or of all documents, earliest first. capped
+// says that there may be more.
 func (o *Operator) scheduled(ctx context.Context, key shard.DocID) (list []ScheduledEvent, capped bool, err error) {
 	for cursor, pages := "", 0; ; pages++ {
 		items, next, err := o.Schedule.List(ctx, key, cursor, 1000)
@@ -452,7 +470,7 @@ func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
 	if err := named(c.By); err != nil {
 		return Letter{}, err
 	}
-	// One of the sinks may be through with it already.
+	// One of the sinks may have written the version already.
 	done, err := eachRow(o, c.Key, func(row shard.DocID) (deadletter.Facts, error) {
 		f, err := o.cancel(ctx, row, c)
 		return f, kind(err)
@@ -463,8 +481,8 @@ func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
 	return asLetter(done[0]), nil
 }
 
-// eachRow changes every row that a key stands for: without a sink those of all. Where one takes it,
-// others may have nothing to change.
+// eachRow changes the rows of a key: one if the key names a sink, otherwise one for each sink. If
+// at least one change succeeds, rows with nothing to change are not an error.
 func eachRow[A any](o *Operator, key shard.DocID, change func(shard.DocID) (A, error)) (done []A, err error) {
 	rows, err := o.rows(key)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// PauseOrder says which sinks shall be left alone, or be written to again.
+// PauseOrder says which sinks to pause or to resume.
 type PauseOrder struct {
 	Sink string `json:"sink,omitempty"` // empty with All
 	All  bool   `json:"all,omitempty"`
@@ -20,26 +20,26 @@ type PauseOrder struct {
 	By   string `json:"by"`            // who asks, for the audit
 }
 
-// Pause is that nothing is written to a sink because an operator says so.
+// Pause describes the pause of a sink: an operator has stopped all writes to it.
 type Pause struct {
 	Since time.Time `json:"since"`
 	By    string    `json:"by"`
 	Why   string    `json:"why,omitempty"`
-	// DeadFrom is when the messages that were sent at the beginning of the pause become dead letters:
-	// retry.deadDeadline after it. Those that waited already then do so earlier.
+	// DeadFrom is when messages that were sent at the beginning of the pause become dead letters:
+	// retry.deadDeadline after it. Messages that were already waiting become dead letters earlier.
 	DeadFrom time.Time `json:"dead_from"`
 }
 
-// PauseResult is what an order changed.
+// PauseResult lists the sinks of an order and what changed.
 type PauseResult struct {
 	Sinks []PauseChange `json:"sinks"`
 }
 
-// PauseChange is how a sink is after an order.
+// PauseChange is the state of a sink after an order.
 type PauseChange struct {
 	Sink    string `json:"sink"`
-	Changed bool   `json:"changed"`         // false where it was so before
-	Pause   *Pause `json:"pause,omitempty"` // nil for one that is not paused; after a resume the one that ended
+	Changed bool   `json:"changed"`         // false if the sink already was in that state
+	Pause   *Pause `json:"pause,omitempty"` // nil if not paused; after a resume, the pause that ended
 }
 
 func (o *Operator) pauseOf(h shard.Row) *Pause {
@@ -50,8 +50,8 @@ func (o *Operator) pauseOf(h shard.Row) *Pause {
 	return &Pause{Since: since, By: h.PausedBy, Why: h.PausedWhy, DeadFrom: since.Add(o.Config.Retry.DeadDeadline)}
 }
 
-// Pause keeps every claim for sinks back until [Operator.Resume]. Turns under way end first, which
-// takes seconds. The result is valid beside an error, too: it says what was done before.
+// Pause stops all claims for sinks until [Operator.Resume]. Turns that have already claimed still
+// write, for some seconds. If it fails, the result says what was done before the error.
 func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
 	return o.each(ctx, p, "pause", func(name string, h shard.Row) (PauseChange, error) {
 		now := shard.MicrosOf(o.Clock.Now())
@@ -68,7 +68,7 @@ func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error)
 		default:
 			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
 		}
-		// A try without an answer may have been applied.
+		// A try without an answer may have been applied, so compare the time with this order's.
 		c := PauseChange{Sink: name, Changed: h.PausedAt == now, Pause: o.pauseOf(h)}
 		if c.Changed {
 			o.audit(journal.Paused, name, p)
@@ -77,8 +77,8 @@ func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error)
 	})
 }
 
-// Resume ends pauses. What waited goes at a pace that soon grows. The result is valid beside an
-// error, too.
+// Resume ends pauses. The waiting documents are written slowly at first, and soon faster. If it
+// fails, the result says what was done before the error.
 func (o *Operator) Resume(ctx context.Context, p PauseOrder) (PauseResult, error) {
 	return o.each(ctx, p, "resume", func(name string, h shard.Row) (PauseChange, error) {
 		if h.PausedAt == 0 {

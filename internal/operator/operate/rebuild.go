@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/rebuild"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/operator/rebuild"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -23,14 +23,14 @@ const (
 	RebuildAbort  = "abort"
 )
 
-// RebuildOrder begins a rebuild, goes on with one, or gives it up.
+// RebuildOrder starts, resumes or aborts a rebuild.
 type RebuildOrder struct {
 	Action     string           `json:"action"`               // start, resume or abort
-	Sink       string           `json:"sink,omitempty"`       // of resume and abort, where several sinks are rebuilt
+	Sink       string           `json:"sink,omitempty"`       // of resume and abort; needed if several sinks are rebuilt
 	Collection shard.Collection `json:"collection,omitempty"` // of start
-	Mapping    json.RawMessage  `json:"mapping,omitempty"`    // of start; the same without it
-	Settings   json.RawMessage  `json:"settings,omitempty"`   // of start; the same without it
-	// of start: a resync fills the new index, and resume follows
+	Mapping    json.RawMessage  `json:"mapping,omitempty"`    // of start; empty keeps that of the index in use
+	Settings   json.RawMessage  `json:"settings,omitempty"`   // of start; empty keeps that of the index in use
+	// of start: a resync fills the new index, and then the operator resumes
 	Source bool    `json:"source,omitempty"`
 	Keep   int     `json:"keep,omitempty"`    // of start: how many earlier indices stay
 	Drop   bool    `json:"drop,omitempty"`    // of start: delete the index that was in use
@@ -42,7 +42,7 @@ type RebuildOrder struct {
 	Report func(RebuildProgress) `json:"-"` // called now and then, from one goroutine; may be nil
 }
 
-// RebuildProgress is how a rebuild stands.
+// RebuildProgress says how far a rebuild is.
 type RebuildProgress struct {
 	Sink string `json:"sink"`
 	rebuild.Progress
@@ -52,7 +52,7 @@ type RebuildProgress struct {
 // usually.
 const eventual = 15 * time.Second
 
-// rebuilder is the rebuild of a sink.
+// rebuilder returns the service that rebuilds a sink, or why the sink cannot be rebuilt.
 func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
 	if o.Sinks[name] == nil {
 		if err := o.Unread[name]; err != nil {
@@ -79,7 +79,7 @@ func (o *Operator) rebuilder(name string) (*rebuild.Service, error) {
 	return s, nil
 }
 
-// Rebuild begins, resumes or aborts a rebuild, and returns when that has ended.
+// Rebuild starts, resumes or aborts a rebuild, and returns when that has ended.
 func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildProgress, error) {
 	var none RebuildProgress
 	err := cmp.Or(named(r.By), rated(r.Rate, "documents"),
@@ -119,7 +119,7 @@ func (o *Operator) Rebuild(ctx context.Context, r RebuildOrder) (RebuildProgress
 	return RebuildProgress{name, p}, kind(err)
 }
 
-// rebuilt is the sink that an order is about.
+// rebuilt returns the sink of an order.
 func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) {
 	switch r.Action {
 	case RebuildStart:
@@ -144,7 +144,7 @@ func (o *Operator) rebuilt(ctx context.Context, r RebuildOrder) (string, error) 
 	return all[0].Sink, nil
 }
 
-// Rebuilds are the rebuilds that are under way, by sink. It asks the table only.
+// Rebuilds lists the rebuilds that are under way, by sink. It reads only the table.
 func (o *Operator) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
 	out := []RebuildProgress{}
 	for _, name := range o.sinks() {
@@ -176,7 +176,7 @@ func rebuilding(f func(context.Context, RebuildOrder) (RebuildProgress, error)) 
 	})
 }
 
-// Rebuild begins, resumes or aborts a rebuild.
+// Rebuild starts, resumes or aborts a rebuild.
 func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (p RebuildProgress, err error) {
 	err = follow(ctx, c, "rebuild", o, "`lull rebuild resume` goes on", func(u rebuildUpdate) (bool, *wireError) {
 		switch {
@@ -192,7 +192,7 @@ func (c *Client) Rebuild(ctx context.Context, o RebuildOrder) (p RebuildProgress
 	return p, err
 }
 
-// Rebuilds are the rebuilds that are under way.
+// Rebuilds lists the rebuilds that are under way.
 func (c *Client) Rebuilds(ctx context.Context) ([]RebuildProgress, error) {
 	return ask[struct{}, []RebuildProgress](ctx, c, "rebuilds", struct{}{})
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -18,29 +18,29 @@ type ReconcileOrder struct {
 	DryRun     bool             `json:"dry_run,omitempty"`
 	Rate       float64          `json:"rate,omitempty"` // documents a second, 0 for no limit
 	By         string           `json:"by"`             // who asks, for the audit
-	Sink       string           `json:"sink,omitempty"` // refused where it is not the collection's; empty for its only one
+	Sink       string           `json:"sink,omitempty"` // must be a sink of the collection; empty for its only one
 	Audit      *ReconcileAudit  `json:"audit,omitempty"`
 
-	// All are called from one goroutine, and may be nil.
+	// The functions below are called from one goroutine, and may be nil.
 
-	Found   func(ReconcileLine)                    `json:"-"` // with every document that differs
-	Reached func(reconcile.Place, ReconcileResult) `json:"-"` // of an audit, after each page: how far it is
-	Seen    func([]ReconcileCopy)                  `json:"-"` // of an audit: with what the sink holds
+	Found   func(ReconcileLine)                    `json:"-"` // called for every document that differs
+	Reached func(reconcile.Place, ReconcileResult) `json:"-"` // called by an audit after each page, with how far it is
+	Seen    func([]ReconcileCopy)                  `json:"-"` // called by an audit with documents of the sink
 }
 
-// ReconcileAudit makes a comparison one of `lull verify`: it goes on where it stopped, tells of
-// what is in motion, and looks at what lull did not write.
+// ReconcileAudit turns the comparison into an audit for `lull verify`. An audit can continue where
+// it stopped. It also reports documents in motion, and documents that lull did not write.
 type ReconcileAudit struct {
 	Keys   []shard.DocID   `json:"keys,omitempty"`   // these only
-	Sample int             `json:"sample,omitempty"` // so many rows at random; 0 for all documents
+	Sample int             `json:"sample,omitempty"` // how many rows to choose at random; 0 for all documents
 	From   reconcile.Place `json:"from,omitzero"`
-	Seen   bool            `json:"seen,omitempty"` // tell of everything that the sink holds
+	Seen   bool            `json:"seen,omitempty"` // report every document in the sink
 }
 
 // ReconcileCopy is a document in the sink.
 type ReconcileCopy struct {
 	Key      shard.DocID `json:"key"`
-	OrderKey string      `json:"order_key,omitempty"` // empty where lull did not write it
+	OrderKey string      `json:"order_key,omitempty"` // empty if lull did not write it
 	Fence    int64       `json:"fence,omitempty"`
 }
 
@@ -55,14 +55,15 @@ type ReconcileLine struct {
 	Error      string      `json:"error,omitempty"`
 }
 
-// ReconcileResult counts.
+// ReconcileResult counts the documents by outcome.
 type ReconcileResult struct {
 	Collection shard.Collection `json:"collection"`
 	reconcile.Report
-	Remaining int `json:"remaining"` // documents that differ still
+	Remaining int `json:"remaining"` // documents that still differ
 }
 
-// Reconcile compares a collection with its rows and repairs what the two of them suffice for.
+// Reconcile compares a collection with its rows and repairs the differences that need nothing from
+// the source.
 func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileResult, error) {
 	result := func(report reconcile.Report) ReconcileResult {
 		return ReconcileResult{r.Collection, report, report.Remaining()}
@@ -87,7 +88,8 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 	return result(report), kind(err)
 }
 
-// auditedSink is the sink of a collection, where it can be read and written from here.
+// auditedSink returns the sink of a collection. It refuses a sink that this program cannot read and
+// write.
 func (o *Operator) auditedSink(c shard.Collection, wanted string) (string, error) {
 	name, err := o.sinkOf(c, wanted)
 	return name, cmp.Or(belongs(c), err, o.reached(name, c))
@@ -99,7 +101,8 @@ func (o *Operator) reached(name string, c shard.Collection) error {
 		"sink %s of collection %s cannot be read from here", name, c)
 }
 
-// sinkOf is the sink of a collection that is asked for, or its only one where none is.
+// sinkOf returns the wanted sink of a collection. If wanted is empty, the collection must have only
+// one.
 func (o *Operator) sinkOf(c shard.Collection, wanted string) (string, error) {
 	all := o.Config.SinksFor(string(c))
 	name, known := cmp.Or(wanted, all[0]), strings.Join(all, ", ")
@@ -115,7 +118,7 @@ func (o *Operator) looker(name string) reconcile.Looker {
 	}
 }
 
-// audit is what the use case is asked, nil for no audit.
+// audit converts the audit of an order, nil for none.
 func (r ReconcileOrder) audit(result func(reconcile.Report) ReconcileResult) *reconcile.Audit {
 	if r.Audit == nil {
 		return nil
@@ -153,7 +156,7 @@ func asReconcileLine(l reconcile.Line) ReconcileLine {
 type reconcileUpdate struct {
 	Line   *ReconcileLine   `json:"line,omitempty"`
 	Seen   []ReconcileCopy  `json:"seen,omitempty"`
-	Place  *reconcile.Place `json:"place,omitempty"` // with how far it is as the result
+	Place  *reconcile.Place `json:"place,omitempty"` // how far an audit is; Result then has the counts until there
 	Result *ReconcileResult `json:"result,omitempty"`
 	Error  *wireError       `json:"error,omitempty"`
 }
@@ -168,7 +171,8 @@ func reconciliation(f func(context.Context, ReconcileOrder) (ReconcileResult, er
 	})
 }
 
-// Reconcile compares a collection with its rows and repairs what the two of them suffice for.
+// Reconcile compares a collection with its rows and repairs the differences that need nothing from
+// the source.
 func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (res ReconcileResult, err error) {
 	err = follow(ctx, c, "reconcile", o, "what is listed was done", func(u reconcileUpdate) (bool, *wireError) {
 		switch {

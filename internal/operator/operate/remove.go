@@ -9,12 +9,12 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/reconcile"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// RemoveOrder names documents that the sink holds and the source does not have.
+// RemoveOrder names documents that the sink has and the source lacks.
 type RemoveOrder struct {
 	Collection shard.Collection `json:"collection"`
 	Documents  []ReconcileCopy  `json:"documents"`      // as an audit has seen them
@@ -24,17 +24,17 @@ type RemoveOrder struct {
 	By         string           `json:"by"` // who asks, for the audit
 }
 
-// Removal is what became, or in a dry run would become, of a document.
+// Removal is the outcome for one document; in a dry run, the expected one.
 type Removal struct {
 	Key     shard.DocID `json:"key"`
 	Outcome string      `json:"outcome"` // removed, changed, in_motion, failed
 	Error   string      `json:"error,omitempty"`
 }
 
-// The outcomes of a removal, beside those of reconcile.
+// The outcomes of a removal.
 const (
 	removed  = "removed"
-	changed  = "changed" // it is not what was seen: somebody else writes it
+	changed  = "changed" // it differs from what the audit saw, so something else writes it
 	inMotion = string(reconcile.Moving)
 	failed   = string(reconcile.Failed)
 )
@@ -47,9 +47,9 @@ type Removed struct {
 // maxRemove is how many documents one order may name.
 const maxRemove = 1000
 
-// Remove deletes documents from the sink that its source does not have, each if it is as it was
-// seen and nobody works on it. The delete is committed as a version between what was seen and the
-// next one: it takes nothing away that is newer.
+// Remove deletes documents from the sink that the source does not have. It skips a document that
+// changed since the audit saw it, or that is in motion. The delete is committed as a version just
+// above the one seen, so it never removes anything newer.
 func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
 	run, wrong := runOf(r.Run)
@@ -80,12 +80,12 @@ func (o *Operator) Remove(ctx context.Context, r RemoveOrder) (Removed, error) {
 	return done, nil
 }
 
-// spared says why a document is left as it is: the outcome that its caller lists.
+// spared is an error that leaves a document unchanged. It is the outcome that the caller lists.
 type spared string
 
 func (s spared) Error() string { return "the outcome is " + string(s) }
 
-// became is the outcome of a burial, with an error where that failed.
+// became converts the result of [reconcile.Service.Bury] to an outcome: done if it succeeded.
 func became(done string, err error) (string, error) {
 	var why spared
 	switch {
@@ -106,7 +106,7 @@ func (o *Operator) reconciler(name string) *reconcile.Service {
 	}
 }
 
-// removal is the key of the delete of a document that the source does not have: see removalKey.
+// removal returns the order key with which to delete a document; see removalKey.
 func (o *Operator) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, run shard.Run) (shard.OrderKey, error) {
 	ours, err := shard.ParseOrderKey(seen.OrderKey)
 	if err != nil {
@@ -126,8 +126,8 @@ func (o *Operator) removal(row shard.Row, c shard.InSink, seen ReconcileCopy, ru
 	return k, nil
 }
 
-// removalKey is the version that lull has, in this run. What lull did not write has no version: its
-// delete is below every event.
+// removalKey returns the version that lull has, as an event of this run. A document that lull did
+// not write has no version. Its delete is below every event.
 func (o *Operator) removalKey(c shard.Collection, was shard.OrderKey, run shard.Run) (shard.OrderKey, error) {
 	if was == "" {
 		first, err := o.firstVersion(c, 0)
@@ -148,7 +148,7 @@ func (o *Operator) removalKey(c shard.Collection, was shard.OrderKey, run shard.
 	return k, err
 }
 
-// firstVersion is the first version of a class, or of that of the collection.
+// firstVersion returns the smallest version of a class, or of the collection's class if class is 0.
 func (o *Operator) firstVersion(c shard.Collection, class shard.Class) (v shard.Version, err error) {
 	if class == 0 {
 		class, err = o.classOf(c)
@@ -159,7 +159,7 @@ func (o *Operator) firstVersion(c shard.Collection, class shard.Class) (v shard.
 	return shard.FirstVersion(class)
 }
 
-// classOf is the class that the versions of a collection have, where the settings leave no doubt.
+// classOf returns the class of a collection's versions, if the settings allow only one.
 func (o *Operator) classOf(c shard.Collection) (shard.Class, error) {
 	var found shard.Class
 	// The sources of the collection first, then all.

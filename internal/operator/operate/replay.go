@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/replay"
+	"github.com/lullhq/lull/internal/operator/replay"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ArchiveRange is a time of the archive: what lull received at From or later, before To.
+// ArchiveRange selects the messages of the archive that lull received at From or later, and before
+// To.
 type ArchiveRange struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -36,7 +37,7 @@ type ReplayOrder struct {
 	By         string           `json:"by"` // who asks, for the audit
 }
 
-// ReplayStep is what became of a part of the archive.
+// ReplayStep is the result of one step.
 type ReplayStep = replay.Step
 
 // Archived adds up what the archive has of a time.
@@ -80,7 +81,7 @@ func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error
 	}, r.Cursor, limit)
 }
 
-// archives refuses where nothing is archived.
+// archives returns an error if the stack has no archive.
 func (o *Operator) archives() error {
 	return want(o.Archive != nil,
 		"archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")

@@ -4,40 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ResetOrder says from which version on a document shall take events again.
+// ResetOrder names the version from which on a document accepts events again.
 type ResetOrder struct {
 	Key   shard.DocID `json:"key"`
 	To    string      `json:"to"`              // the upstream's version, which is accepted again itself
-	Epoch *uint32     `json:"epoch,omitempty"` // of that version; nil for that of the committed one
+	Epoch *uint32     `json:"epoch,omitempty"` // of that version; nil for the epoch of the committed version
 	By    string      `json:"by,omitempty"`    // for the audit
 }
 
 // Resetted says what a reset changed.
 type Resetted struct {
 	Key      shard.DocID `json:"key"`
-	Version  string      `json:"version"`   // what was committed, as the upstream writes it
-	OrderKey string      `json:"order_key"` // the same as an order key
+	Version  string      `json:"version"`   // the version that was committed, as the upstream writes it
+	OrderKey string      `json:"order_key"` // the same version as an order key
 	To       string      `json:"to"`
-	// Others are those of the other sinks of its collection, where the key names none.
+	// GivenBack says that the reset only accepts one version again, which an earlier reset took
+	// back.
+	GivenBack bool `json:"given_back,omitempty"`
+	// Forgotten are versions below To that earlier resets took back and that the row no longer
+	// lists. They are stale, until a reset to one of them or below it.
+	Forgotten []string `json:"forgotten,omitempty"`
+	// Others are the results for the other sinks of the collection, if the key names no sink.
 	Others []Resetted `json:"others,omitempty"`
 }
 
-// errBusy says that somebody works on the document: the reset is for later.
+// errBusy says that the document is in motion, so the reset has to be tried later.
 var errBusy = errors.New("nothing was changed")
 
 // Reset makes the versions of a document from To on new again (design section 5, RESET). It is
-// refused while anybody works on the document, and where To is not below what is committed. What is
-// in the sink stays until the upstream sends one of those versions.
+// refused while the document is in motion, or if To is not below the committed version. The
+// document stays in the sink until the upstream sends one of those versions. The committed version
+// is taken back: it is not accepted again until a reset names exactly that version as To.
 func (o *Operator) Reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	if err := named(r.By); err != nil {
 		return Resetted{}, err
 	}
-	// One of the sinks that was away may not have the version at all.
+	// A sink that was away may not have the version at all.
 	all, err := eachRow(o, r.Key, func(row shard.DocID) (Resetted, error) {
 		r.Key = row
 		return o.reset(ctx, r)
@@ -56,15 +64,22 @@ func (o *Operator) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return Resetted{}, fmt.Errorf("reset %s: read the row: %w", r.Key, err)
 	}
 	now := shard.MicrosOf(o.Clock.Now())
-	if r.Epoch == nil && row.Committed.IsFinal() { // that of a tombstone is nobody's
+	if r.Epoch == nil && row.Committed.IsFinal() { // the epoch of a forgotten document's tombstone belongs to no source
 		r.Epoch = new(o.newestEpoch(r.Key.Collection()))
 	}
 	floor, err := resetFloor(row, r, now)
 	if err != nil {
 		return Resetted{}, fmt.Errorf("reset %s: %w", r.Key, err)
 	}
-	w := shard.Reset(r.Key, row.Committed, floor, now)
-	_, err = table.Ensure(ctx, w, func(row shard.Row) bool { return row.Committed == floor })
+	w, says := shard.Reset(row, floor, now), "versions from %s on are accepted again"
+	given := floor > row.Committed
+	if given {
+		w, says = shard.GiveBack(row, floor), "version %s, which was taken back, is accepted again"
+	}
+	want := w.Apply(row)
+	_, err = table.Ensure(ctx, w, func(r shard.Row) bool {
+		return r.Committed == want.Committed && r.TakenBack == want.TakenBack
+	})
 	if _, refused := shard.AsRefused(err); refused {
 		return Resetted{}, fmt.Errorf("reset %s: its row changed meanwhile, try again: %w", r.Key, errBusy)
 	}
@@ -73,21 +88,46 @@ func (o *Operator) reset(ctx context.Context, r ResetOrder) (Resetted, error) {
 	}
 	out := Resetted{
 		Key: r.Key, Version: row.Committed.VersionText(), OrderKey: row.Committed.String(), To: floor.VersionText(),
+		GivenBack: given,
+	}
+	detail := fmt.Sprintf("by %s: "+says, r.By, out.To)
+	if !given {
+		out.Forgotten = forgotten(row, want, floor)
+	}
+	if len(out.Forgotten) > 0 {
+		detail += "; the row forgot version " + strings.Join(out.Forgotten, ", ")
 	}
 	o.Journal.Note(journal.Note{
 		Step: journal.Reset, At: o.Clock.Now(), Doc: r.Key, Key: row.Committed, Sink: o.Config.SinkOf(r.Key),
-		Detail: fmt.Sprintf("by %s: versions from %s on are accepted again", r.By, out.To),
+		Detail: detail,
 	})
 	return out, nil
 }
 
-// resetFloor is what the row shall show as committed, or why it cannot be reset.
+// forgotten returns the versions that were taken back and that the row no longer lists after the
+// reset. It leaves out the version of the floor, which the operator wants accepted.
+func forgotten(was, is shard.Row, floor shard.OrderKey) (versions []string) {
+	for _, k := range was.TakenBack.Keys() {
+		if k < floor && !is.TakenBack.Has(k) {
+			versions = append(versions, k.VersionText())
+		}
+	}
+	return versions
+}
+
+// resetFloor returns the order key that the row is to have as committed, or why it cannot be reset.
 func resetFloor(row shard.Row, r ResetOrder, now shard.Micros) (shard.OrderKey, error) {
 	switch {
 	case row.Foreign():
 		return "", errors.New("the row has a newer schema: update lull")
 	case row.Committed == "":
 		return "", &kindError{errors.New("nothing is committed, so that every version is accepted"), ErrNotFound}
+	}
+	floor, err := floorOf(row.Committed, r)
+	if err != nil || row.TookVersion(floor) && floor > row.Committed {
+		return floor, err // accepting one version again does not need an idle document
+	}
+	switch {
 	case row.LeaseUntil >= now:
 		return "", fmt.Errorf("it is being written, the lease runs until %s: %w", clockText(row.LeaseUntil), errBusy)
 	case row.Pending != "":
@@ -97,7 +137,26 @@ func resetFloor(row shard.Row, r ResetOrder, now shard.Micros) (shard.OrderKey, 
 		return "", fmt.Errorf("version %s was claimed, got no answer and may be in the sink: redrive its dead letter "+
 			"first: %w", row.Claimed.VersionText(), errBusy)
 	}
-	is, err := row.Committed.Parts()
+	if floor >= row.Committed {
+		was, _ := row.Committed.Parts()
+		is, _ := floor.Parts()
+		return "", inputf("--to: version %s of epoch %d is not below the committed version %s of epoch %d",
+			is.Version.Text(), is.Epoch, was.Version.Text(), was.Epoch)
+	}
+	if len(row.TakeBack(floor).Keys()) > shard.MaxTakenBack {
+		var taken []string
+		for _, k := range row.TakenBack.Keys() {
+			taken = append(taken, k.VersionText())
+		}
+		return "", fmt.Errorf("%d versions of it were taken back already, and the row remembers no more: accept one of "+
+			"them again with --to (%s), or raise the epoch of the source", len(taken), strings.Join(taken, ", "))
+	}
+	return floor, nil
+}
+
+// floorOf returns the floor of the version that the order names.
+func floorOf(committed shard.OrderKey, r ResetOrder) (shard.OrderKey, error) {
+	is, err := committed.Parts()
 	if err != nil {
 		return "", fmt.Errorf("read what is committed: %w", err)
 	}
@@ -113,14 +172,10 @@ func resetFloor(row shard.Row, r ResetOrder, now shard.Micros) (shard.OrderKey, 
 	if err != nil {
 		return "", inputf("--to: %w", err)
 	}
-	if floor >= row.Committed {
-		return "", inputf("--to: version %s of epoch %d is not below the committed version %s of epoch %d", version.Text(),
-			epoch, is.Version.Text(), is.Epoch)
-	}
 	return floor, nil
 }
 
-// newestEpoch is the newest epoch of the sources whose events may be of a collection.
+// newestEpoch returns the newest epoch of the sources that may feed a collection.
 func (o *Operator) newestEpoch(c shard.Collection) (epoch uint32) {
 	for _, s := range o.Config.SourcesOf(string(c)) {
 		epoch = max(epoch, s.Epoch)

@@ -3,11 +3,12 @@ package operate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -31,7 +32,7 @@ func TestResetAcceptsWhatAnAbsurdVersionLeftBehind(t *testing.T) {
 		}
 		after := g.rig.Row("content#a")
 		want := before
-		want.Committed, want.Dead = after.Committed, before.Committed
+		want.Committed, want.TakenBack = after.Committed, shard.KeySetOf(before.Committed)
 		if after != want || !after.Committed.IsFloor() {
 			t.Errorf("row %+v, want nothing changed but what is committed in %+v", after, before)
 		}
@@ -127,6 +128,101 @@ func TestResetKnowsItsOwnWriteAndNoOther(t *testing.T) {
 	if got, err := g.Reset(t.Context(), order); err != nil || got.To != "1" {
 		t.Errorf("after a lost answer: %+v, %v; want it done", got, err)
 	}
+}
+
+// What is taken back is remembered in a place of its own, whatever becomes a dead letter later,
+// until the operator names that version.
+func TestAVersionThatWasTakenBackIsAcceptedAgainByName(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		nines := strings.Repeat("9", 40)
+		e := g.rig.EventOf(absurd("a"))
+		g.commit(g.hold("f", absurd("a")), `{}`)
+		reset := func(to string) operate.Resetted {
+			t.Helper()
+			got, err := api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: to, By: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		if got := reset("5"); got.GivenBack {
+			t.Errorf("got %+v", got)
+		}
+		g.commit(g.hold("g", put("a", 6)), `{}`)
+		dies := g.rig.EventOf(put("a", 7))
+		g.rig.Write(shard.Park(dies.Doc, dies.Key, micros()+2, 1, g.rig.Row(dies.Doc)))
+		if j := shard.Judge(g.rig.Row(e.Doc), e.Key, e.Class, false); j != shard.TakenBack {
+			t.Errorf("after another dead letter it is %s", j)
+		}
+		if got := reset(nines); !got.GivenBack || got.To != nines {
+			t.Errorf("got %+v, want it given back", got)
+		}
+		if r := g.rig.Row(e.Doc); r.TakenBack != "" || r.Committed != g.rig.EventOf(put("a", 6)).Key {
+			t.Errorf("row %+v", r)
+		}
+	})
+}
+
+func TestARowRemembersABoundedNumberOfVersions(t *testing.T) {
+	t.Parallel()
+	g := setup(t)
+	order := operate.ResetOrder{Key: "content#a", To: "5", By: "ann"}
+	for v := 100 + shard.MaxTakenBack; v > 99; v-- {
+		g.commit(g.hold("f", put("a", v)), `{}`)
+		before := g.rig.Row("content#a")
+		_, err := g.Reset(t.Context(), order)
+		if full := v == 100; full != (err != nil) || full && !strings.Contains(err.Error(), "--to (101, 102, 103,") {
+			t.Fatalf("version %d: %v", v, err)
+		}
+		if err != nil && g.rig.Row("content#a") != before {
+			t.Error("the row changed")
+		}
+	}
+}
+
+// v900, reset to 5, v2000, reset to 950, v960, reset to 5: v900 does not come again. Then the row
+// is full, and a higher reset says what it forgets.
+func TestAHigherResetForgetsNothingUntilTheRowIsFull(t *testing.T) {
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		reset := func(version int, to string) operate.Resetted {
+			t.Helper()
+			g.commit(g.hold("f", put("a", version)), `{}`)
+			got, err := api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: to, By: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		judged := func(version int) shard.Judgement {
+			e := g.rig.EventOf(put("a", version))
+			return shard.Judge(g.rig.Row("content#a"), e.Key, e.Class, false)
+		}
+		reset(900, "5")
+		reset(2000, "950")
+		reset(960, "5")
+		for v := 3; v < shard.MaxTakenBack; v++ {
+			if got := reset(1000+v, "5"); got.Forgotten != nil {
+				t.Errorf("version %d: forgot %q", v, got.Forgotten)
+			}
+		}
+		if j := judged(900); j != shard.TakenBack {
+			t.Errorf("version 900 is %s", j)
+		}
+		if got := reset(3000, "970"); !slices.Equal(got.Forgotten, []string{"900"}) {
+			t.Errorf("forgot %q, want version 900 alone", got.Forgotten)
+		}
+		if j := judged(900); j != shard.Stale {
+			t.Errorf("a forgotten version below the floor is %s", j)
+		}
+		n := g.rig.Notes.All()[len(g.rig.Notes.All())-1]
+		if !strings.HasSuffix(n.Detail, "the row forgot version 900") {
+			t.Errorf("noted %q", n.Detail)
+		}
+		reset(3001, "990")
+		if got := len(g.rig.Row("content#a").TakenBack.Keys()); got != shard.MaxTakenBack {
+			t.Errorf("the row remembers %d versions", got)
+		}
+	})
 }
 
 // between does something before the first write.

@@ -16,10 +16,11 @@ const (
 	hits       = 10 // without a limit
 	maxHits    = 1000
 	maxText    = 1000 // bytes
-	maxPathLen = 1024 // bytes of a field's name, as of a document's
+	maxPathLen = 1024 // bytes of a field's name
 )
 
-// Search asks every sink that can hold the collection, and takes the best of each in turn.
+// Search asks every sink that can hold the collection, and takes the best hits of the sinks in
+// turn.
 func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 	found := Found{Hits: []Document{}}
 	limit, wrong := limited(q.Limit, hits, maxHits)
@@ -32,7 +33,7 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 		return found, err
 	}
 	var lists [][]Document
-	seen := map[shard.DocID]bool{} // what several sinks hold is listed once
+	seen := map[shard.DocID]bool{} // a document in several sinks is listed once
 	var failed []error
 	for _, name := range o.searched(q.Collection) {
 		list, err := o.searchIn(ctx, name, sink.Query{
@@ -64,7 +65,8 @@ func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
 
 func (d Document) key() shard.DocID { return shard.DocID(d.Collection + "#" + d.ID) }
 
-// searched are the sinks that may hold documents of the collection.
+// searched returns the sinks to search: the first sink of the collection, or all sinks if it is
+// empty.
 func (o *Operator) searched(c shard.Collection) []string {
 	if c != "" {
 		return o.Config.SinksFor(string(c))[:1]

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/sink"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -17,12 +17,14 @@ type Unwritten struct {
 	Version   string `json:"version"`
 	From      string `json:"from"`      // "held" for a message in a flight, or "dead" for a dead letter
 	Operation string `json:"operation"` // put or delete
-	// Document is what the sink would get; empty for a delete, and where Why says why it is not known.
+	// Document is the document that the sink would get. It is empty for a delete, and if Why says
+	// why it is unknown.
 	Document json.RawMessage `json:"document,omitempty"`
 	Why      string          `json:"why,omitempty"`
 }
 
-// Unwritten finds the newest version that waits in a flight or is a dead letter, or ErrNotFound.
+// Unwritten finds the newest version that waits in a flight or is a dead letter. It returns
+// ErrNotFound if there is no such version.
 func (o *Operator) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
 	if err := whole(key); err != nil {
 		return Unwritten{}, err
@@ -72,7 +74,7 @@ func (o *Operator) newestUnwritten(ctx context.Context, key shard.DocID) (u Unwr
 	return u, nil
 }
 
-// unwritten is the version of a document in a message.
+// unwritten finds a version of a document in a message.
 func (o *Operator) unwritten(m queue.Message, key shard.DocID, at shard.OrderKey) (Unwritten, bool) {
 	for _, r := range o.Sources.Decode(m) {
 		e := r.Event

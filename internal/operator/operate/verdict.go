@@ -5,15 +5,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// State is what a document is in, in one word. The tests of internal/local/dev show each by a run.
+// State is the state of a document, in one word. The tests of internal/local/dev produce each of
+// them.
 type State string
 
-// The states; [States] says what they mean.
+// The states. [States] says what they mean.
 const (
 	StateWaiting    State = "waiting"
 	StateClaimed    State = "claimed"
@@ -51,8 +52,8 @@ type Meaning struct {
 	Text  string
 }
 
-// States lists the states: those of a pending version first, then those of a row without one, then
-// those without a row.
+// States lists the states in three groups: rows with a pending version, rows without one, documents
+// without a row.
 func States() []Meaning {
 	return []Meaning{
 		{StateWaiting, "waits for the lull"},
@@ -86,7 +87,7 @@ func States() []Meaning {
 	}
 }
 
-// Wrong reports that the document does not become right by itself: somebody has to act.
+// Wrong reports whether an operator has to act, because lull alone cannot make the document fresh.
 func (s State) Wrong() bool {
 	switch s {
 	case StateConfigured, StateBlocked, StateFarAhead, StateReset, StateSinkLost, StateSinkOlder, StateSinkNewer,
@@ -103,28 +104,29 @@ type evidence struct {
 	held        []Held   // newest version first
 	planned     []ScheduledEvent
 	sink        sinkAnswer
-	away        bool // messages wait in the queue undecoded, because the sink is away for long
-	undecoded   int  // messages in its sink's queues, which may be about any document
+	away        bool      // messages wait in the queue undecoded, because the sink is away for long
+	undecoded   int       // messages in its sink's queues, which may be about any document
+	putOff      time.Time // until when messages may be put off after the sink is back; see putOffUntil
 	ahead       string
 	now         shard.Micros
 	timing      shard.Timing
 	visibility  time.Duration
 	patience    time.Duration // how late a flight may come
-	ceiling     int64         // thousandths of a document a second that the settings let go, 0 for any
+	ceiling     int64         // maxDocumentsPerSecond in thousandths, 0 for no limit
 	collection  shard.Collection
 }
 
-// sinkAnswer is what a sink said about a document.
+// sinkAnswer is the answer of a sink about a document.
 type sinkAnswer struct {
-	why     string // it was not asked, or did not answer; empty where it did
+	why     string // why there is no answer; empty if there is one
 	found   bool
-	bytes   shard.Bytes    // compared with what the row says of them
-	key     shard.OrderKey // empty where lull did not write the document
+	bytes   shard.Bytes    // the sink's bytes compared with the row's digest
+	key     shard.OrderKey // empty if lull did not write the document
 	version string
 	at      time.Time
 }
 
-// verdict is the state, and one sentence or two that say why the document is as fresh as it is.
+// verdict returns the state, and a few sentences that say why the document is as fresh as it is.
 func (e *evidence) verdict() (State, string) {
 	switch r := e.row; {
 	case r.Foreign():
@@ -138,7 +140,7 @@ func (e *evidence) verdict() (State, string) {
 	}
 	state, text := decide()
 	if (e.away || e.health.PausedAt != 0) && e.undecoded > 0 {
-		// Nobody knows yet what these messages are about.
+		// Messages that are not decoded may be about any document.
 		why := "the sink is away for long"
 		if e.health.PausedAt != 0 {
 			why = e.paused()
@@ -151,7 +153,24 @@ func (e *evidence) verdict() (State, string) {
 			}
 		}
 	}
+	if !e.putOff.IsZero() && e.undecoded > 0 {
+		text += fmt.Sprintf(" But %s: one of the %d messages in its queues may be about it.", e.cameBack(), e.undecoded)
+	}
 	return state, text
+}
+
+// cameBack says until when the sink was away, and by when its messages are received again.
+func (e *evidence) cameBack() string {
+	return fmt.Sprintf("the sink was away until %s%s, and what was put off is received again by %s",
+		clockText(e.health.LastWrite), e.cause(), e.putOff.UTC().Format(clockLayout))
+}
+
+// cause returns in brackets why the sink last refused documents; empty if that is not known.
+func (e *evidence) cause() string {
+	if e.health.LastError == "" {
+		return ""
+	}
+	return " (" + e.health.LastError + ")"
 }
 
 // paused says who paused the sink, when and why.
@@ -174,7 +193,7 @@ func (e *evidence) onItsWay() (State, string) {
 		}
 		return s, text
 	}
-	// Whoever waits needs a flight: without one its message has to be received again first.
+	// A version without a flight is not written before its message is received again.
 	unheld := ""
 	if !e.holds(k) {
 		unheld = " No flight holds it at the moment: " + e.again()
@@ -190,8 +209,8 @@ func (e *evidence) onItsWay() (State, string) {
 	case e.health.PausedAt != 0:
 		return say(StatePaused, "waits: %s.%s", e.paused(), unheld)
 	case e.health.OpenUntil != 0:
-		return say(StateOpen, "waits for the sink, which is unhealthy: nothing is claimed before %s.%s",
-			clockText(e.health.OpenUntil), unheld)
+		return say(StateOpen, "waits for the sink, which is unhealthy%s: nothing is claimed before %s.%s",
+			e.cause(), clockText(e.health.OpenUntil), unheld)
 	case r.Attempts > 0:
 		return say(StateUnknown, "was claimed %s without an answer; it is tried again, in smaller groups each time.%s",
 			times(r.Attempts), unheld)
@@ -208,6 +227,10 @@ func (e *evidence) onItsWay() (State, string) {
 		return say(StatePostponed, "was not written (%s); it is tried again after a back-off.%s", r.LastError, unheld)
 	}
 	waited := e.now.Sub(r.BurstStart)
+	if unheld != "" && !e.putOff.IsZero() && r.BurstStart <= e.health.LastWrite {
+		return say(StateUnheld, "was admitted, %s into its burst, and put off: %s.", waited.Round(100*time.Millisecond),
+			e.cameBack())
+	}
 	if unheld != "" {
 		return say(StateUnheld, "was admitted, %s into its burst, but no flight holds it: it was not launched, or its "+
 			"flight was lost. %s", waited.Round(100*time.Millisecond), capital(e.again()))
@@ -242,7 +265,8 @@ func (e *evidence) onItsWay() (State, string) {
 // again says how a message without a flight comes back.
 func (e *evidence) again() string {
 	if e.away {
-		return "its sink is away for long, and its message waits in the queue for some minutes each time."
+		return "its sink is away for long, and its message waits in the queue, for a third of the outage and at most four " +
+			"minutes each time."
 	}
 	return fmt.Sprintf("its message is received again when its visibility ends, %s after a receive unless it was "+
 		"extended.", e.visibility)
@@ -259,7 +283,7 @@ func capital(s string) string { return string(s[0]-'a'+'A') + s[1:] }
 
 func (e *evidence) holds(k shard.OrderKey) bool { return !e.due(k).IsZero() }
 
-// due is when the version is due in its flight; the zero time where none holds it.
+// due returns when the version is due in its flight, or the zero time if no flight holds it.
 func (e *evidence) due(k shard.OrderKey) time.Time {
 	for _, h := range e.held {
 		if h.OrderKey == k.String() {
@@ -348,7 +372,7 @@ func (e *evidence) resting() (State, string) {
 	return state, text + e.plans()
 }
 
-// compare holds the sink's answer against the committed version.
+// compare compares the sink's answer with the committed version.
 func (e *evidence) compare() (State, string) {
 	r, s := e.row, e.sink
 	v, at := r.Committed.VersionText(), clockText(r.LastWrite)
@@ -420,12 +444,12 @@ func (e *evidence) dead(newest *Letter) (State, string) {
 		then, e.plans())
 }
 
-// newestLetter is the dead letter of the newest version above the committed one, nil for none.
+// newestLetter returns the dead letter of the newest version above the committed one, or nil.
 func newestLetter(r shard.Row, letters []Letter) *Letter {
 	var newest *Letter
 	var key shard.OrderKey
 	for i, l := range letters {
-		if k, err := shard.ParseOrderKey(l.OrderKey); err == nil && k > r.Committed && k > key {
+		if k, err := shard.ParseOrderKey(l.OrderKey); err == nil && k > r.Committed && k > key && !r.Took(k) {
 			newest, key = &letters[i], k
 		}
 	}

@@ -3,26 +3,28 @@ package operate
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/verify"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/verify"
 )
 
-// CheckOrder is a page of an export, to compare with the sink of its collection.
+// CheckOrder contains a page of an export, to compare with the sink of its collection.
 type CheckOrder struct {
 	Collection shard.Collection `json:"collection"`
 	Messages   []queue.Outgoing `json:"messages"`
 	Sink       string           `json:"sink,omitempty"` // of a collection that has several
-	// Versions compares versions only: for an engine whose mapping or pipeline changes what it keeps.
+	// Versions compares only versions, for an engine whose mapping or pipeline changes the
+	// documents.
 	Versions bool `json:"versions,omitempty"`
 }
 
-// Checked says what the sink makes of the events of a page.
+// Checked compares the events of a page with the sink.
 type Checked struct {
 	Events []CheckedEvent `json:"events"`
 }
 
-// CheckedEvent is the newest event of a document in its page, or one that is not compared.
+// CheckedEvent is the newest event of a document in its page, or an event that is invalid or
+// skipped.
 type CheckedEvent struct {
 	Message int         `json:"message"` // the position of its message
 	Key     shard.DocID `json:"key,omitempty"`
@@ -40,7 +42,7 @@ func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
 	if err != nil {
 		return Checked{}, err
 	}
-	// What an enricher adds is in the sink, and in no export.
+	// The sink has what an enricher added to the document, and the export does not.
 	r.Versions = r.Versions || o.Config.Collections[string(r.Collection)].Enrich != nil
 	c := verify.Checker{
 		Looker: o.looker(name), Sources: o.Sources, Collection: r.Collection, Versions: r.Versions,

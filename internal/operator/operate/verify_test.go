@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )

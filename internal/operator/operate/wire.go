@@ -11,12 +11,12 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// The questions on the wire: POST <base>/operate/<name> with a JSON object, answered by one.
+// A question is a POST to <base>/operate/<name> with a JSON object. The answer is JSON, too.
 const prefix = "/operate/"
 
 type byKey struct {
@@ -31,7 +31,7 @@ type wireError struct {
 	Error    string `json:"error"`
 	NotFound bool   `json:"not_found,omitempty"`
 	Input    bool   `json:"input,omitempty"`
-	// WriteOnly says that a sink cannot be read back by anybody.
+	// WriteOnly says that a sink cannot be read back, from any machine.
 	WriteOnly bool `json:"write_only,omitempty"`
 }
 
@@ -52,6 +52,7 @@ func Handler(api API) http.Handler {
 		"origins":       route(bare(api.Origins)),
 		"explain":       route(keyed(api.Explain)),
 		"documents":     route(api.Documents),
+		"in_group":      route(api.InGroup),
 		"unwritten":     route(keyed(api.Unwritten)),
 		"letters":       route(api.Letters),
 		"letter-page":   route(api.LetterPage),
@@ -66,6 +67,7 @@ func Handler(api API) http.Handler {
 		"backfill":      route(api.Backfill),
 		"check":         route(api.Check),
 		"remove":        route(api.Remove),
+		"unsearchable":  route(api.Unsearchable),
 		"forget":        route(api.Forget),
 		"rebuild":       rebuilding(api.Rebuild),
 		"rebuilds":      route(bare(api.Rebuilds)),
@@ -83,17 +85,17 @@ func Handler(api API) http.Handler {
 	return mux
 }
 
-// bare is a question without anything to say.
+// bare adapts a question without parameters.
 func bare[A any](f func(context.Context) (A, error)) func(context.Context, struct{}) (A, error) {
 	return func(ctx context.Context, _ struct{}) (A, error) { return f(ctx) }
 }
 
-// keyed is a question about one document.
+// keyed adapts a question about one document.
 func keyed[A any](f func(context.Context, shard.DocID) (A, error)) func(context.Context, byKey) (A, error) {
 	return func(ctx context.Context, q byKey) (A, error) { return f(ctx, q.Key) }
 }
 
-// route answers a question at once.
+// route answers a question with one JSON object.
 func route[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var a A
@@ -110,8 +112,8 @@ func route[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	}
 }
 
-// lines answers line by line, for what may take hours: the last line is what f returns. It ends
-// with the connection.
+// lines answers line by line, because f may take hours. The last line is the result of f. If the
+// client closes the connection, the context of f ends.
 func lines[Q, U any](f func(ctx context.Context, q Q, tell func(U)) U) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := read[Q](w, r)
@@ -147,7 +149,7 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(wired(err)) // the client went away
 }
 
-// wired is an error on the wire, nil for none.
+// wired converts an error for the wire; nil stays nil.
 func wired(err error) *wireError {
 	if err == nil {
 		return nil
@@ -173,8 +175,8 @@ type Client struct {
 
 var _ API = (*Client)(nil)
 
-// Shown is an address for people: without its password. A text that is not an address may hold one
-// all the same, before its last @.
+// Shown returns an address without its password, for people. A text that is not an address may
+// contain a password, too, before its last @.
 func Shown(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Redacted()
@@ -185,7 +187,7 @@ func Shown(address string) string {
 	return address
 }
 
-// post asks a question. The answer is one that is not refused.
+// post sends a question and returns the body of the answer. A refusal is an error.
 func (c *Client) post(ctx context.Context, name string, q any) (io.ReadCloser, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -194,7 +196,7 @@ func (c *Client) post(ctx context.Context, name string, q any) (io.ReadCloser, e
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Base, "/")+prefix+name,
 		bytes.NewReader(body))
 	if err != nil {
-		return nil, inputf("%s is not an address", Shown(c.Base)) // the error quotes all of it
+		return nil, inputf("%s is not an address", Shown(c.Base)) // the error would quote the password
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.HTTP.Do(req)
@@ -225,8 +227,8 @@ func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err e
 	return a, nil
 }
 
-// follow reads an answer line by line, until each says that a line was the last one, and what the
-// error was. after says what holds where the answer ends before that.
+// follow reads an answer line by line. It stops when each reports the last line, and returns the
+// error of that line. after explains to the operator what holds if the answer ends before that.
 func follow[U any](ctx context.Context, c *Client, name string, q any, after string,
 	each func(U) (last bool, e *wireError),
 ) error {
@@ -246,7 +248,7 @@ func follow[U any](ctx context.Context, c *Client, name string, q any, after str
 	}
 }
 
-// remote is the error for the caller, nil for none.
+// remote converts an error from the wire for the caller; nil stays nil.
 func (e *wireError) remote() error {
 	if e == nil {
 		return nil
@@ -254,10 +256,10 @@ func (e *wireError) remote() error {
 	return &remoteError{*e}
 }
 
-// remoteError keeps what kind of error it was across the wire.
+// remoteError keeps the kind of an error across the wire.
 type remoteError struct{ wireError }
 
-// Error is on one line: it may quote what a sender wrote.
+// Error returns one line without control characters, because the text may quote a sender.
 func (e *remoteError) Error() string { return terminal.Line(e.wireError.Error) }
 
 func (e *remoteError) Is(target error) bool {
@@ -269,12 +271,12 @@ func (c *Client) Publish(ctx context.Context, p Publication) (Published, error) 
 	return ask[Publication, Published](ctx, c, "publish", p)
 }
 
-// Origins are where documents are fetched from.
+// Origins lists the hosts that documents are fetched from.
 func (c *Client) Origins(ctx context.Context) ([]Origin, error) {
 	return ask[struct{}, []Origin](ctx, c, "origins", struct{}{})
 }
 
-// Forms are the ways to write a message.
+// Forms lists the ways to write a message.
 func (c *Client) Forms(ctx context.Context) (Forms, error) {
 	return ask[struct{}, Forms](ctx, c, "forms", struct{}{})
 }
@@ -294,7 +296,7 @@ func (c *Client) Search(ctx context.Context, q Search) (Found, error) {
 	return ask[Search, Found](ctx, c, "search", q)
 }
 
-// Status tells how the stack is.
+// Status returns the state of the stack.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return ask[struct{}, Status](ctx, c, "status", struct{}{})
 }
@@ -329,22 +331,22 @@ func (c *Client) LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups
 	return ask[LetterFilter, LetterGroups](ctx, c, "letter-groups", f)
 }
 
-// Letter shows one.
+// Letter shows one dead letter with its body.
 func (c *Client) Letter(ctx context.Context, id string) (Letter, error) {
 	return ask[byID, Letter](ctx, c, "letter", byID{id})
 }
 
-// Cancel makes the pending version of a document a dead letter, or its next scheduled event.
+// Cancel makes the pending version of a document, or its next scheduled event, a dead letter.
 func (c *Client) Cancel(ctx context.Context, q Cancellation) (Letter, error) {
 	return ask[Cancellation, Letter](ctx, c, "cancel", q)
 }
 
-// Reset makes versions of a document new again.
+// Reset lets a document accept older versions again.
 func (c *Client) Reset(ctx context.Context, o ResetOrder) (Resetted, error) {
 	return ask[ResetOrder, Resetted](ctx, c, "reset", o)
 }
 
-// Pause keeps claims back.
+// Pause stops all claims for sinks.
 func (c *Client) Pause(ctx context.Context, o PauseOrder) (PauseResult, error) {
 	return ask[PauseOrder, PauseResult](ctx, c, "pause", o)
 }

@@ -3,17 +3,18 @@ package rebuild
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// pass compares the two indices once, and repairs the new one. Every document that differed has
-// been seen alike at its end, or is counted as left out.
+// pass compares the two indices once, and repairs the new one. After it, every document that
+// differed was seen equal in both, or is counted as left out.
 func (r *run) pass(ctx context.Context) error {
 	r.p.Passes++
-	r.p.Left, r.p.Refused, r.p.Done = 0, nil, 0
+	r.p.Left, r.p.Refused, r.p.Done, r.out = 0, nil, 0, map[string]bool{}
 	if err := r.enter(ctx, Comparing); err != nil {
 		return err
 	}
@@ -30,25 +31,6 @@ func (r *run) pass(ctx context.Context) error {
 	return nil
 }
 
-// differing repairs those of some documents of one index that differ from what the other one has.
-func (r *run) differing(ctx context.Context, docs []sink.Versioned, other string,
-	differs func(d sink.Versioned, has int64) (bool, error),
-) error {
-	has, err := r.Sink.VersionsOf(ctx, other, ids(docs))
-	if err != nil {
-		return err
-	}
-	var differ []string
-	for i, d := range docs {
-		if yes, err := differs(d, has[i]); err != nil {
-			return err
-		} else if yes {
-			differ = append(differ, d.ID)
-		}
-	}
-	return r.repair(ctx, differ)
-}
-
 func ids(docs []sink.Versioned) []string {
 	ids := make([]string, len(docs))
 	for i, d := range docs {
@@ -57,38 +39,119 @@ func ids(docs []sink.Versioned) []string {
 	return ids
 }
 
-// lacking copies what the index in use has and the new one has not, or has in an older version.
+// lacking copies the documents that the new index lacks, or has in an older version.
 func (r *run) lacking(ctx context.Context, docs []sink.Versioned) error {
-	err := r.differing(ctx, docs, r.p.New, func(d sink.Versioned, has int64) (bool, error) {
-		if r.p.Source && has < 0 && d.Version < int64(r.p.At) {
-			return false, r.leave(d.ID, "the source did not send it")
-		}
-		return has < d.Version, nil
-	})
+	has, err := r.Sink.VersionsOf(ctx, r.p.New, ids(docs))
 	if err != nil {
 		return err
+	}
+	var differ, unsent []string
+	for i, d := range docs {
+		switch {
+		case has[i] >= d.Version:
+		case r.p.Source && has[i] < 0 && d.Version < int64(r.p.At):
+			unsent = append(unsent, d.ID)
+		default:
+			differ = append(differ, d.ID)
+		}
+	}
+	newer, err := r.newer(ctx, unsent)
+	if err != nil {
+		return err
+	}
+	if err := r.repair(ctx, append(differ, newer...)); err != nil {
+		return err
+	}
+	for _, id := range newer {
+		if !r.out[id] {
+			r.copied(id)
+		}
 	}
 	r.p.Done += int64(len(docs))
 	return r.beat(ctx)
 }
 
-// extra deletes what only the new index has. What it holds was in the index in use before: index
-// writes to that first. So what is not there any more was deleted.
+// newer returns the unsent documents that must be copied although the source fills the new index.
+// Their rows have a committed put, so the line of the export may have been stale, or may have
+// needed no write. Without a committed put the line would have been written. So the source did not
+// send it, and the document is left out.
+func (r *run) newer(ctx context.Context, unsent []string) (newer []string, err error) {
+	for part := range slices.Chunk(unsent, maxRows) {
+		docs := make([]shard.DocID, len(part))
+		for i, id := range part {
+			if doc, err := shard.NewDocID(r.p.Collection, id); err == nil {
+				docs[i], _ = r.Config.RowAt(doc, r.SinkName)
+			}
+		}
+		rows, err := r.table().Of(ctx, docs, shard.Consistent)
+		if err != nil {
+			return nil, fmt.Errorf("read the rows of documents that the new index lacks: %w", err)
+		}
+		// A document that was deleted since Walk listed it does not count as left out.
+		has, err := r.Sink.VersionsOf(ctx, r.p.Old, part)
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range part {
+			switch row := rows[docs[i]]; {
+			case has[i] < 0:
+			case row.Committed != "" && row.CommittedOp != shard.Delete:
+				newer = append(newer, id)
+			default:
+				if err := r.leave(id, "the source did not send it"); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return newer, nil
+}
+
+// maxRows is how many rows are read at a time.
+const maxRows = 100
+
+// copied counts a document that is newer than the export, and names the first ones.
+func (r *run) copied(id string) {
+	r.p.Newer++
+	if len(r.p.NewerIDs) < maxNamed {
+		r.p.NewerIDs = append(r.p.NewerIDs, short(id))
+		r.audit("copies %s: newer than the export", shard.DocID(string(r.p.Collection)+"#"+short(id)))
+	}
+}
+
+// short shortens a document's id for messages.
+func short(id string) string {
+	if len(id) > 100 {
+		return id[:100] + "..."
+	}
+	return id
+}
+
+// extra deletes the documents that only the new index has. They were deleted from the index in use,
+// because the index function writes to that one first.
 func (r *run) extra(ctx context.Context, docs []sink.Versioned) error {
-	err := r.differing(ctx, docs, r.p.Old, func(d sink.Versioned, has int64) (bool, error) {
-		return has != d.Version, nil
-	})
+	has, err := r.Sink.VersionsOf(ctx, r.p.Old, ids(docs))
 	if err != nil {
+		return err
+	}
+	var differ []string
+	for i, d := range docs {
+		if has[i] != d.Version {
+			differ = append(differ, d.ID)
+		}
+	}
+	if err := r.repair(ctx, differ); err != nil {
 		return err
 	}
 	return r.beat(ctx)
 }
 
-// tries is how often documents are looked at that differ. They may be written meanwhile.
+// tries is how often repair compares documents that differ. They may be written in the meantime.
 const tries = 8
 
-// repair makes documents alike, and looks until they are. The new index is read before the one in
-// use: so what is newer in the first is in the second by then.
+// repair makes documents equal in both indices, and repeats until it has seen them equal. It reads
+// the new index before the index in use. So a version that it sees in the new index has already
+// reached the index in use.
 func (r *run) repair(ctx context.Context, differ []string) error {
 	r.p.Repaired += int64(len(differ))
 	for n := range tries {
@@ -121,27 +184,34 @@ func (r *run) repair(ctx context.Context, differ []string) error {
 				again = append(again, id)
 			}
 		}
-		copied, why, err := r.copy(ctx, copies)
+		copied, odd, err := r.copy(ctx, copies)
 		if err != nil {
 			return err
 		}
 		for _, o := range r.Sink.Erase(ctx, r.p.Collection, r.p.New, gone) {
 			if o.Kind != sink.Applied && o.Kind != sink.Newer {
-				why = o.Kind.String() + ": " + o.Reason
+				odd = append(odd, o)
 			}
 		}
-		if differ = append(again, copied...); n == tries-1 && why != "" {
-			return fmt.Errorf("the new index takes no documents: %s: find out why, and resume", why)
+		if differ = append(again, copied...); n == tries-1 && len(odd) > 0 {
+			last := odd[len(odd)-1]
+			return fmt.Errorf("the new index takes no documents: %s: %s: find out why, and resume", last.Kind, last.Reason)
+		}
+		// A request without an answer may still take effect after the next comparison.
+		if slices.ContainsFunc(odd, func(o sink.Outcome) bool { return o.Kind == sink.Unknown }) {
+			if err := r.sleep(ctx, r.Clock.Now().Add(lateFor)); err != nil {
+				return err
+			}
 		}
 	}
 	return fmt.Errorf("%d documents keep changing, such as %s: resume", len(differ), differ[0])
 }
 
-// copy transfers documents, and returns those to look at again. why is the last answer that says
-// that the new index takes nothing now.
-func (r *run) copy(ctx context.Context, copies []sink.Versioned) (again []string, why string, err error) {
+// copy transfers documents, and returns the ids to compare again. odd are the outcomes that are
+// unknown, or that show that the new index takes nothing now.
+func (r *run) copy(ctx context.Context, copies []sink.Versioned) (again []string, odd []sink.Outcome, err error) {
 	if len(copies) == 0 {
-		return nil, "", nil
+		return nil, nil, nil
 	}
 	var outcomes []sink.Outcome
 	err = r.call(ctx, callTime, func(ctx context.Context) (err error) {
@@ -149,7 +219,7 @@ func (r *run) copy(ctx context.Context, copies []sink.Versioned) (again []string
 		return err
 	})
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	var gone []sink.Versioned
 	for i, o := range outcomes {
@@ -157,31 +227,30 @@ func (r *run) copy(ctx context.Context, copies []sink.Versioned) (again []string
 		case sink.Applied, sink.Newer:
 			again = append(again, copies[i].ID)
 		case sink.Rejected, sink.Refused:
-			// An older version that the new index may have taken must not be what readers find.
+			// The new index may have an older version, which readers must not find.
 			gone = append(gone, copies[i])
 			if err := r.leave(copies[i].ID, o.Reason); err != nil {
-				return nil, "", err
+				return nil, nil, err
 			}
 		default:
-			again, why = append(again, copies[i].ID), o.Kind.String()+": "+o.Reason
+			again, odd = append(again, copies[i].ID), append(odd, o)
 		}
 	}
 	for i, o := range r.Sink.Erase(ctx, r.p.Collection, r.p.New, gone) {
 		if o.Kind != sink.Applied && o.Kind != sink.Newer {
-			return nil, "", fmt.Errorf("delete the older version of %s from the new index: %s: %s", gone[i].ID, o.Kind,
+			return nil, nil, fmt.Errorf("delete the older version of %s from the new index: %s: %s", gone[i].ID, o.Kind,
 				o.Reason)
 		}
 	}
-	return again, why, nil
+	return again, odd, nil
 }
 
 // leave counts a document that is not in the new index, and names the first ones.
 func (r *run) leave(id, why string) error {
 	r.p.Left++
+	r.out[id] = true
 	if len(r.p.Refused) < maxNamed {
-		if len(id) > 100 {
-			id = id[:100] + "..."
-		}
+		id = short(id)
 		r.p.Refused = append(r.p.Refused, Refusal{ID: id, Reason: why})
 		key := shard.DocID(string(r.p.Collection) + "#" + id)
 		r.audit("leaves %s out: %s", key, why)

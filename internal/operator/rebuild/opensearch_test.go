@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/operator/rebuild"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
 )
@@ -239,6 +239,24 @@ func TestARealMappingThatRefusesDocumentsNamesThem(t *testing.T) {
 	e.ask(http.MethodPost, "/"+e.name+"/_refresh", "")
 	if got := e.ask(http.MethodGet, "/"+e.name+"/_count", ""); got["count"] != 18. {
 		t.Errorf("%v documents, want 18", got["count"])
+	}
+}
+
+func TestARealDryRunSaysWhetherTheEngineTakesAMapping(t *testing.T) {
+	t.Parallel()
+	e := openEngine(t)
+	e.seed(1)
+	for text, fails := range map[string]bool{
+		mapping: false, `{"properties":{"n":{"type":"nonsense"}}}`: true,
+		`{"properties":{"n":{"type":"text","analyzer":"missing"}}}`: true,
+	} {
+		_, err := e.start(rebuild.Order{Mapping: []byte(text), Drop: true, DryRun: true})
+		if (err != nil) != fails || err != nil && !errors.Is(err, sink.ErrUnfit) {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+	if all := e.ask(http.MethodGet, "/"+e.name+"*", ""); len(all) != 1 {
+		t.Errorf("%d indices are there, want the one in use", len(all))
 	}
 }
 

@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/operator/rebuild"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // errKilled is what a call of a program that was killed returns.
@@ -25,7 +26,7 @@ var errKilled = errors.New("killed")
 // killed.
 type ground struct {
 	*usecasetest.Rig
-	sink  *memory.Sink
+	sink  *memorysink.Sink
 	fence int64
 
 	calls int                     // of all programs so far
@@ -35,6 +36,7 @@ type ground struct {
 	hook  func(call string) error // before every call; an error is its answer
 	told  []rebuild.Progress
 
+	stopped   bool               // no copy of the engine is under way any more
 	committed map[string]version // by id
 	open      []version          // applied and not committed
 }
@@ -58,7 +60,7 @@ func open(t *testing.T) *ground {
 	g := &ground{Rig: usecasetest.Open(t, func(c *config.Config) {
 		c.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
 	}), committed: map[string]version{}}
-	g.sink = memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, Latency: time.Millisecond})
+	g.sink = memorysink.New(clock.System{}, memorysink.Settings{Versions: true, Latency: time.Millisecond})
 	return g
 }
 
@@ -120,7 +122,7 @@ func (s store) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 }
 
 type wall struct {
-	*memory.Sink
+	*memorysink.Sink
 	g *ground
 }
 
@@ -146,6 +148,13 @@ func (w wall) Transfer(ctx context.Context, c shard.Collection, from, into strin
 	return result(ctx, w.g, "transfer", func() ([]sink.Outcome, error) { return w.Sink.Transfer(ctx, c, from, into, ids) })
 }
 
+func (w wall) StopFill(ctx context.Context, into string) error {
+	return w.g.call(ctx, "stop fill", func() error {
+		w.g.stopped = true
+		return w.Sink.StopFill(ctx, into)
+	})
+}
+
 func (w wall) Switch(ctx context.Context, c shard.Collection, from, into string) error {
 	return w.g.call(ctx, "switch", func() error { return w.Sink.Switch(ctx, c, from, into) })
 }
@@ -168,7 +177,19 @@ func (g *ground) write(id string, kind shard.Operation) {
 
 func (g *ground) put(v version) {
 	g.Helper()
-	row := g.Row(shard.HealthRow("search"))
+	g.turn(v, g.Row(shard.HealthRow("search")))
+}
+
+// unaware is a write by a turn that read the health row before the rebuild was announced.
+func (g *ground) unaware(id string, kind shard.Operation) {
+	g.Helper()
+	g.fence++
+	g.turn(version{id, g.fence, kind}, shard.Row{})
+}
+
+// turn is the write of a turn that has read this health row.
+func (g *ground) turn(v version, row shard.Row) {
+	g.Helper()
 	op := sink.Op{
 		Doc: shard.DocID("content#" + v.id), Kind: v.kind, Fence: shard.Fence(v.fence), At: time.Now(),
 		Document: fmt.Appendf(nil, `{"n":%d}`, v.fence), Key: g.EventOf(usecasetest.Put(v.id, int(v.fence))).Key,
@@ -333,9 +354,10 @@ func (g *ground) beside(miss int) {
 	n := 0
 	g.hook = func(string) error {
 		n++
-		if row := g.Row(shard.HealthRow("search")); miss > 0 && n%miss == 0 && row.RebuildInto != "" && n < 60 {
+		row, writes := g.Row(shard.HealthRow("search")), n%2 == 0 || n%7 == 3 // not for the copy to meet
+		if miss > 0 && n%miss == 0 && writes && row.RebuildInto != "" && n < 60 {
 			if at := g.sink.Beside(row.RebuildInto); at != nil {
-				at.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}})
+				at.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}})
 			}
 		}
 		g.traffic(n)
@@ -396,7 +418,7 @@ func TestAWriteThatIsMissedWhileIndicesAreComparedIsRepaired(t *testing.T) {
 			if call == "SEAL" && !missed { // at the last moment
 				missed = true
 				at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto)
-				at.Script("content#a", memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
+				at.Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
 				g.write("a", shard.Put)
 			}
 			return nil
@@ -417,7 +439,7 @@ func TestADeleteThatTheNewIndexMissedIsRepaired(t *testing.T) {
 			if call == "SAVE RUN" && len(g.open) == 0 && g.committed["a"].kind == shard.Put {
 				if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil && len(walked(g,
 					at)) > 0 {
-					at.Script("content#a", memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}})
+					at.Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}})
 					g.write("a", shard.Delete)
 				}
 			}
@@ -431,7 +453,7 @@ func TestADeleteThatTheNewIndexMissedIsRepaired(t *testing.T) {
 	})
 }
 
-func walked(g *ground, at *memory.Sink) (ids []string) {
+func walked(g *ground, at *memorysink.Sink) (ids []string) {
 	_ = at.All(context.WithoutCancel(g.Context()), func(s sink.Stored) error {
 		ids = append(ids, s.Doc.ID())
 		return nil
@@ -443,15 +465,15 @@ func walked(g *ground, at *memory.Sink) (ids []string) {
 func (g *ground) strict(ids ...string) {
 	g.hook = func(string) error {
 		if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil {
-			at.SetRule(func(op sink.Op) (memory.Answer, bool) {
+			at.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
 				for _, id := range ids {
 					if op.Doc.ID() == id && op.Kind == shard.Put && string(op.Document) != `{"n":1}` {
-						return memory.Answer{Outcome: sink.Outcome{
+						return memorysink.Answer{Outcome: sink.Outcome{
 							Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field n",
 						}}, true
 					}
 				}
-				return memory.Answer{}, false
+				return memorysink.Answer{}, false
 			})
 		}
 		return nil
@@ -522,7 +544,7 @@ func TestARebuildIsAbortedAtEveryCallAndLeavesNothing(t *testing.T) {
 func TestASecondRebuildIsRefused(t *testing.T) {
 	play(t, func(g *ground) {
 		g.seed()
-		g.kill = 6
+		g.kill = 7
 		_, _ = g.service().Start(g.Context(), g.order())
 		g.kill, g.dead = 0, false
 		if _, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrBusy) {
@@ -593,8 +615,8 @@ func TestANewIndexThatTakesNothingStopsTheRebuildNotTheWrites(t *testing.T) {
 		full := true
 		g.hook = func(call string) error {
 			if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); at != nil {
-				at.SetRule(func(sink.Op) (memory.Answer, bool) {
-					return memory.Answer{Outcome: sink.Outcome{
+				at.SetRule(func(sink.Op) (memorysink.Answer, bool) {
+					return memorysink.Answer{Outcome: sink.Outcome{
 						Kind: sink.Configuration, Status: 403, Apart: true, Reason: "cluster_block_exception",
 					}}, full
 				})
@@ -627,6 +649,72 @@ func TestADryRunChangesNothing(t *testing.T) {
 		}
 		g.clean("after it", 0)
 	})
+}
+
+// picky is an engine that takes some mappings.
+type picky struct {
+	sink.Rebuilder
+
+	refuses bool
+	calls   []string
+}
+
+func (p *picky) Create(ctx context.Context, n sink.NewIndex) error {
+	p.calls = append(p.calls, "create "+n.Name+" like "+n.Like+" "+string(n.Mapping)+string(n.Settings))
+	if p.refuses {
+		return fmt.Errorf("no analyzer x: %w", sink.ErrUnfit)
+	}
+	return p.Rebuilder.Create(ctx, n)
+}
+
+func (p *picky) Drop(ctx context.Context, index string) error {
+	p.calls = append(p.calls, "drop "+index)
+	return p.Rebuilder.Drop(ctx, index)
+}
+
+func TestADryRunTriesTheMapping(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*rebuild.Order)
+		refuses bool
+		paused  bool
+		tries   bool
+		fails   error
+	}{
+		"nothing changes":      {func(*rebuild.Order) {}, false, false, false, nil},
+		"a mapping":            {func(o *rebuild.Order) { o.Mapping = []byte("{}") }, false, false, true, nil},
+		"settings":             {func(o *rebuild.Order) { o.Settings = []byte("{}") }, false, false, true, nil},
+		"a mapping that fails": {func(o *rebuild.Order) { o.Mapping = []byte("{}") }, true, false, true, sink.ErrUnfit},
+		"a sink that is paused": {
+			func(o *rebuild.Order) { o.Mapping = []byte("{}") }, false, true, false, rebuild.ErrPaused,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(g *ground) {
+				g.seed()
+				order := g.order()
+				order.DryRun, order.Mapping, order.Settings = true, nil, nil
+				c.change(&order)
+				s := g.service()
+				engine := &picky{Rebuilder: s.Sink, refuses: c.refuses}
+				s.Sink = engine
+				if c.paused {
+					usecasetest.Must(g.Shards.Write(g.Context(),
+						shard.Pause(s.SinkName, shard.MicrosOf(time.Now()), "ann", "")))(g)
+				}
+				p, err := s.Start(g.Context(), order)
+				if !errors.Is(err, c.fails) {
+					g.Errorf("got %v, want %v", err, c.fails)
+				}
+				var want []string
+				if c.tries {
+					want = []string{"create " + p.New + ".try like content {}", "drop " + p.New + ".try"}
+				}
+				if !slices.Equal(engine.calls, want) {
+					g.Errorf("the engine was asked %q, want %q", engine.calls, want)
+				}
+			})
+		})
+	}
 }
 
 func TestWhatTheSourceDoesNotSendIsLeftOutOnRequest(t *testing.T) {
@@ -673,6 +761,150 @@ func TestEarlierIndicesAreKeptAsManyAsWanted(t *testing.T) {
 		order.Drop = true
 		usecasetest.Must(g.service().Start(g.Context(), order))(g)
 		g.clean("with --drop-old", 0)
+		g.settled("at the end")
+	})
+}
+
+// sleeper is the table of a program that sleeps once its seal is set.
+type sleeper struct {
+	shard.Store
+	sleep func()
+}
+
+func (s sleeper) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	row, err := s.Store.Write(ctx, w)
+	if w.Transition == shard.SEAL && err == nil {
+		s.sleep()
+	}
+	return row, err
+}
+
+func TestAProgramThatSleptAtItsSealDoesNotSwitch(t *testing.T) {
+	t.Parallel()
+	for what, wakes := range map[string]string{
+		"while another waits for its call": "standing", "after another broke the seal": "versions",
+		"after another set a seal": "switch",
+	} {
+		t.Run(what, func(t *testing.T) {
+			play(t, func(g *ground) {
+				g.seed()
+				first := g.service()
+				first.Shards = sleeper{first.Shards, func() {
+					time.Sleep(31 * time.Second)
+					g.hook = func(call string) error {
+						if call != wakes {
+							return nil
+						}
+						if at := g.sink.Beside(g.Row(shard.HealthRow("search")).RebuildInto); wakes == "versions" {
+							at.Script("content#a", memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}})
+							g.write("a", shard.Put)
+						}
+						return errKilled
+					}
+					if _, err := g.service().Resume(g.Context(), "bob", nil, nil); !errors.Is(err, errKilled) {
+						g.Fatalf("bob's: %v, want it killed", err)
+					}
+					g.hook = func(call string) error {
+						if call == "switch" {
+							g.Error("the first program switches the name")
+						}
+						return nil
+					}
+				}}
+				if p, err := first.Start(g.Context(), g.order()); err == nil {
+					g.Errorf("the first program ends with %+v, want an error", p)
+				}
+				g.hook = nil
+				g.readable("when both have ended")
+				time.Sleep(31 * time.Second)
+				if _, err := g.service().Resume(g.Context(), "eve", nil, nil); err != nil {
+					g.Error(err)
+				}
+				g.settled("at the end")
+				g.clean("at the end", 0)
+			})
+		})
+	}
+}
+
+// napper is the clock of a program that is suspended once after it asked for the time of day.
+type napper struct {
+	clock.System
+	asks func() bool // whether this is the time to sleep
+}
+
+func (n napper) Now() time.Time {
+	now := n.System.Now()
+	if n.asks() {
+		time.Sleep(4 * time.Minute)
+	}
+	return now
+}
+
+// The time that a call which switches the name has begins before the program looks at the seal.
+func TestAProgramThatSleptAfterItLookedAtTheSealDoesNotSwitch(t *testing.T) {
+	play(t, func(g *ground) {
+		g.seed()
+		var last string
+		var sealed time.Time
+		slept := false
+		g.hook = func(call string) error {
+			switch now := time.Now(); {
+			case call == "SEAL":
+				sealed = now
+			case call == "switch" && now.Sub(sealed) > 30*time.Second:
+				g.Errorf("the name is switched %s after SEAL", now.Sub(sealed))
+			}
+			last = call
+			return nil
+		}
+		s := g.service()
+		s.Clock = napper{asks: func() bool {
+			now := last == "read" && !sealed.IsZero() && !slept
+			slept = slept || now
+			return now
+		}}
+		if p, err := s.Start(g.Context(), g.order()); err == nil || !slept {
+			g.Errorf("%+v, %v, slept: %t; want an error", p, err, slept)
+		}
+		if p, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil || p.Phase != rebuild.Done {
+			g.Errorf("%+v, %v", p, err)
+		}
+		g.settled("at the end")
+	})
+}
+
+func TestAPausedSinkIsNotRebuilt(t *testing.T) {
+	play(t, func(g *ground) {
+		g.seed()
+		pause := func() { g.Write(shard.Pause("search", usecasetest.Now(), "ann", "")) }
+		resume := func() {
+			g.Write(shard.Resume("search", g.Row(shard.HealthRow("search")), usecasetest.Now(), g.Config.Retry.OpenFor))
+		}
+		pause()
+		if p, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrPaused) {
+			g.Errorf("%+v, %v; want %v", p, err, rebuild.ErrPaused)
+		}
+		g.clean("after a start that was refused", 0)
+		resume()
+		paused := false
+		g.hook = func(call string) error {
+			if call == "stop fill" && !paused {
+				paused = true
+				pause()
+			}
+			return nil
+		}
+		if p, err := g.service().Start(g.Context(), g.order()); !errors.Is(err, rebuild.ErrPaused) {
+			g.Errorf("paused before the comparison: %+v, %v; want %v", p, err, rebuild.ErrPaused)
+		}
+		if _, err := g.service().Resume(g.Context(), "bob", nil, nil); !errors.Is(err, rebuild.ErrPaused) {
+			g.Errorf("resumed: %v, want %v", err, rebuild.ErrPaused)
+		}
+		resume()
+		if _, err := g.service().Resume(g.Context(), "bob", nil, nil); err != nil {
+			g.Error(err)
+		}
 		g.settled("at the end")
 	})
 }

@@ -7,23 +7,25 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// run is a program that drives a rebuild.
+// run is one program's drive of a rebuild.
 type run struct {
 	*Service
 	p      Progress
 	order  Order // of Start
 	report func(Progress)
 	token  shard.Token
-	since  time.Time // when this program began to drive it, or announced it
+	since  time.Time // when this program started to drive the rebuild, or announced it
 	saved  time.Time
+	sealed shard.Micros    // when this program set the seal
+	out    map[string]bool // documents that this comparison leaves out
 }
 
-// take makes the caller the one that drives the sink's rebuild.
+// take gets the lease of the sink's rebuild.
 func (s *Service) take(ctx context.Context, report func(Progress)) (*run, error) {
 	now := s.Clock.Now()
 	r := &run{Service: s, report: report, token: s.NewToken(), since: now, saved: now}
@@ -36,17 +38,17 @@ func (s *Service) take(ctx context.Context, report func(Progress)) (*run, error)
 	if err != nil {
 		return nil, fmt.Errorf("take the rebuild over: %w", err)
 	}
-	if r.p, err = parse(old.Cursor); err != nil { // of a newer version of lull: it stays
+	if r.p, err = parse(old.Cursor); err != nil { // a newer version of lull wrote it: keep it
 		_, _ = s.table().Write(ctx, shard.EndRun(s.run(), r.token, old.Cursor))
 		return nil, err
 	}
-	if r.p.Phase == Done || r.p.Phase == Aborted { // and its last word was lost
+	if r.p.Phase == Done || r.p.Phase == Aborted { // the write that ended it was lost
 		r.p = Progress{}
 	}
 	return r, nil
 }
 
-// give ends the caller's turn. Whoever comes next goes on at once.
+// give releases the lease, so that another program can continue at once.
 func (r *run) give(ctx context.Context, err error) (Progress, error) {
 	cursor := ""
 	if err != nil && !errors.Is(err, ErrUnderWay) {
@@ -58,21 +60,21 @@ func (r *run) give(ctx context.Context, err error) (Progress, error) {
 	r.tell()
 	last, cancel := r.Clock.Deadline(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, _ = r.table().Write(last, shard.EndRun(r.run(), r.token, cursor)) // or its lease runs out
+	_, _ = r.table().Write(last, shard.EndRun(r.run(), r.token, cursor)) // if this fails, the lease expires
 	return r.p, err
 }
 
-// text is what is kept of the progress.
+// text returns the progress as stored in the row.
 func (r *run) text() string {
 	p := r.p
 	if len(p.Error) > 200 {
 		p.Error = p.Error[:200]
 	}
-	text, _ := json.Marshal(p) // texts and numbers
+	text, _ := json.Marshal(p) // cannot fail: texts and numbers
 	return string(text)
 }
 
-// save keeps how far the rebuild is. It fails where somebody else drives it.
+// save stores the progress and extends the lease. It fails if another program drives the rebuild.
 func (r *run) save(ctx context.Context) error {
 	now := r.Clock.Now()
 	w := shard.SaveRun(r.run(), r.token, shard.MicrosOf(now.Add(holdFor)), r.text())
@@ -87,7 +89,7 @@ func (r *run) save(ctx context.Context) error {
 	return nil
 }
 
-// beat is a sign of life, where one is due.
+// beat saves the progress if the last save is beatEvery ago.
 func (r *run) beat(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,13 +107,13 @@ func (r *run) tell() {
 	}
 }
 
-// enter begins a phase.
+// enter starts a phase.
 func (r *run) enter(ctx context.Context, p Phase) error {
 	r.p.Phase, r.p.Done, r.p.Error = p, 0, ""
 	return r.save(ctx)
 }
 
-// sleep waits, and gives signs of life.
+// sleep waits, and extends the lease while it waits.
 func (r *run) sleep(ctx context.Context, until time.Time) error {
 	for {
 		left := until.Sub(r.Clock.Now())
@@ -127,8 +129,8 @@ func (r *run) sleep(ctx context.Context, until time.Time) error {
 	}
 }
 
-// outlast waits until every turn has ended that had read the health row before the given time. It
-// also outlasts every request of a program that was killed before it.
+// outlast waits until every turn that read the health row before since has ended. Requests of a
+// program that was killed before since have ended by then, too.
 func (r *run) outlast(ctx context.Context, since time.Time) error {
 	return r.sleep(ctx, since.Add(max(r.Config.Lease(r.SinkName)+r.Stale, lateFor)))
 }
@@ -142,6 +144,15 @@ func (r *run) health(ctx context.Context) (shard.Row, error) {
 		r.p.Missed = row.RebuildMissed
 	}
 	return row, nil
+}
+
+// awake returns an error if an operator has paused the sink.
+func (r *run) awake(ctx context.Context) error {
+	row, err := r.health(ctx)
+	if err == nil && row.PausedAt != 0 {
+		err = ErrPaused
+	}
+	return err
 }
 
 // call bounds a request.
@@ -158,14 +169,14 @@ func (r *run) audit(format string, args ...any) {
 	})
 }
 
-// steps are what each phase does. Sourcing has none: somebody sends what the source has, and
-// resumes.
+// steps has the function of each phase. Sourcing has none: an operator sends the documents of the
+// source, and then resumes.
 var steps = map[Phase]func(*run, context.Context) error{
 	Creating: (*run).create, Announced: (*run).announce, Filling: (*run).fill, Comparing: (*run).finish,
 	Switching: (*run).finish, Tidying: (*run).tidy,
 }
 
-// drive takes the steps that are left.
+// drive runs the remaining steps.
 func (r *run) drive(ctx context.Context) error {
 	for r.p.Phase != Sourcing && r.p.Phase != Done {
 		step, known := steps[r.p.Phase]
@@ -190,7 +201,8 @@ func (r *run) create(ctx context.Context) error {
 		})
 	})
 	if err != nil {
-		// Nothing else knows of it yet. An index that was made without an answer goes, too.
+		// Nothing else uses the new index yet. Create may have made it although it failed, so
+		// delete it.
 		if drop := r.call(context.WithoutCancel(ctx), callTime, func(ctx context.Context) error {
 			return r.Sink.Drop(ctx, r.p.New)
 		}); drop == nil {
@@ -202,7 +214,7 @@ func (r *run) create(ctx context.Context) error {
 	return r.enter(ctx, Announced)
 }
 
-// announce tells every turn from now on.
+// announce records the new index in the health row. Turns that start later write to it, too.
 func (r *run) announce(ctx context.Context) error {
 	_, err := r.table().Ensure(ctx, shard.Rebuild(r.SinkName, r.p.Collection, r.p.New, r.p.At),
 		func(row shard.Row) bool { return row.RebuildAt == r.p.At })
@@ -216,14 +228,14 @@ func (r *run) announce(ctx context.Context) error {
 	if !r.p.Source {
 		return r.enter(ctx, Filling)
 	}
-	// What the source sends must reach the new index.
+	// Documents that the source sends must reach the new index, so wait for older turns to end.
 	if err := r.outlast(ctx, r.since); err != nil {
 		return err
 	}
 	return r.enter(ctx, Sourcing)
 }
 
-// fill has the engine copy. Where it cannot, the comparison copies what is missing.
+// fill lets the engine copy the documents. If the engine cannot, the comparison copies them.
 func (r *run) fill(ctx context.Context) error {
 	var beat error
 	done, err := r.Sink.Fill(ctx, sink.Fill{
@@ -243,7 +255,7 @@ func (r *run) fill(ctx context.Context) error {
 	case errors.Is(err, sink.ErrNoCopy):
 	case err != nil:
 		if ctx.Err() == nil {
-			r.p.Task = "" // it begins anew
+			r.p.Task = "" // the next try starts a new copy
 		}
 		return fmt.Errorf("fill the new index: %w", err)
 	case beat != nil:
@@ -275,7 +287,8 @@ func (r *run) refused(more string) error {
 	)
 }
 
-// finish compares until nothing differs, and switches the name. It may be resumed anywhere.
+// finish compares until no write is missed, and then switches the name. It may be resumed at any
+// point.
 func (r *run) finish(ctx context.Context) error {
 	switched, err := r.unsealed(ctx)
 	switch {
@@ -302,8 +315,16 @@ func (r *run) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if row.RebuildAt != r.p.At {
+		switch {
+		case row.PausedAt != 0:
+			return ErrPaused
+		case row.RebuildAt != r.p.At:
 			return errors.New("the sink's health row does not know of this rebuild any more: abort it, and begin anew")
+		}
+		// A write that is counted as missed may still arrive. So may the write of a turn that was
+		// killed.
+		if err := r.sleep(ctx, r.Clock.Now().Add(lateFor)); err != nil {
+			return err
 		}
 		if err := r.pass(ctx); err != nil {
 			return err
@@ -323,7 +344,7 @@ func (r *run) finish(ctx context.Context) error {
 	)
 }
 
-// sourced waits until what the source has sent is written.
+// sourced waits until the documents that the source sent are written.
 func (r *run) sourced(ctx context.Context) error {
 	for idle := 0; r.p.Source && r.Idle != nil && idle < 2; {
 		empty, err := r.Idle(ctx)
@@ -340,107 +361,7 @@ func (r *run) sourced(ctx context.Context) error {
 	return nil
 }
 
-// unsealed finds out whether the name was switched by a program that was killed. Where it was not
-// and cannot be any more, it takes the seal away.
-func (r *run) unsealed(ctx context.Context) (switched bool, err error) {
-	row, err := r.health(ctx)
-	if err != nil {
-		return false, err
-	}
-	sealed := row.RebuildAt == r.p.At && row.RebuildSeal != 0
-	if sealed {
-		// From when this program looks: the clock of the one that set the seal may be another.
-		if named, err := r.named(ctx); named || err != nil {
-			return named, err
-		}
-		if err := r.sleep(ctx, r.Clock.Now().Add(sealLife)); err != nil {
-			return false, err
-		}
-	}
-	if switched, err = r.named(ctx); switched || err != nil || !sealed {
-		return switched, err
-	}
-	_, err = r.table().Ensure(ctx, shard.Unseal(r.SinkName, r.p.At, row.RebuildSeal),
-		func(row shard.Row) bool { return row.RebuildSeal == 0 })
-	if err != nil {
-		return false, fmt.Errorf("take the seal away: %w", err)
-	}
-	return false, nil
-}
-
-// named reports whether the name stands for the new index.
-func (r *run) named(ctx context.Context) (yes bool, err error) {
-	err = r.call(ctx, callTime, func(ctx context.Context) error {
-		at, err := r.Sink.Standing(ctx, r.p.Collection)
-		yes = err == nil && at.Index == r.p.New
-		return err
-	})
-	return yes, err
-}
-
-// seal forbids that writes are missed, unless one was since the comparison began.
-func (r *run) seal(ctx context.Context, seen int64) (bool, error) {
-	if err := r.enter(ctx, Switching); err != nil {
-		return false, err
-	}
-	now := shard.MicrosOf(r.Clock.Now())
-	_, err := r.table().Write(ctx, shard.Seal(r.SinkName, r.p.At, seen, now))
-	refused, ok := shard.AsRefused(err)
-	switch {
-	case err == nil, ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == now:
-		return true, nil
-	case ok && refused.Row.RebuildAt == r.p.At && refused.Row.RebuildSeal == 0:
-		r.p.Missed = refused.Row.RebuildMissed
-		return false, r.enter(ctx, Comparing)
-	case ok:
-		return false, errors.New("the sink's health row is not as this rebuild has left it: resume it")
-	}
-	return false, fmt.Errorf("seal the new index: %w", err)
-}
-
-// swap switches the name. Where nobody knows whether that has happened it looks, until it cannot
-// happen any more.
-func (r *run) swap(ctx context.Context) error {
-	err := r.call(ctx, switchTime, func(ctx context.Context) error {
-		return r.Sink.Switch(ctx, r.p.Collection, r.p.Old, r.p.New)
-	})
-	if err == nil {
-		return r.end(ctx)
-	}
-	if ctx.Err() != nil {
-		return err
-	}
-	switched, look := r.unsealed(ctx)
-	switch {
-	case look != nil:
-		return errors.Join(err, look)
-	case switched:
-		return r.end(ctx)
-	}
-	return errors.Join(err, r.enter(ctx, Comparing))
-}
-
-// end lets turns write to the name alone again.
-func (r *run) end(ctx context.Context) error {
-	if err := r.forgotten(ctx); err != nil {
-		return err
-	}
-	r.since = r.Clock.Now()
-	r.audit("switched: %s stands for %s, no longer for %s", r.p.Name, r.p.New, r.p.Old)
-	return r.enter(ctx, Tidying)
-}
-
-// forgotten takes the rebuild out of the health row.
-func (r *run) forgotten(ctx context.Context) error {
-	_, err := r.table().Ensure(ctx, shard.Rebuilt(r.SinkName, r.p.At),
-		func(row shard.Row) bool { return row.RebuildAt != r.p.At })
-	if err != nil {
-		return fmt.Errorf("take the rebuild out of the sink's health row: %w", err)
-	}
-	return nil
-}
-
-// tidy takes away what nobody needs any more, a lease after the last turn could need it.
+// tidy deletes the indices that are no longer needed, after the last turn that could use them.
 func (r *run) tidy(ctx context.Context) error {
 	if err := r.outlast(ctx, r.since); err != nil {
 		return err
@@ -463,35 +384,4 @@ func (r *run) tidy(ctx context.Context) error {
 		}
 	}
 	return r.enter(ctx, Done)
-}
-
-// abort gives the rebuild up. Nothing of it stays.
-func (r *run) abort(ctx context.Context, row shard.Row) error {
-	if r.p.Phase == Tidying {
-		return fmt.Errorf("%w: resume it, to tidy up", ErrSwitched)
-	}
-	if row.RebuildAt == r.p.At && r.p.At != 0 {
-		if switched, err := r.unsealed(ctx); switched || err != nil {
-			if switched {
-				err = fmt.Errorf("%w: resume it, to tidy up", ErrSwitched)
-			}
-			return err
-		}
-		if err := r.Sink.StopFill(ctx, r.p.New); err != nil {
-			return err
-		}
-		if err := r.forgotten(ctx); err != nil {
-			return err
-		}
-		// A turn that still writes to the new index would wait for its lease if it were gone.
-		if err := r.outlast(ctx, r.Clock.Now()); err != nil {
-			return err
-		}
-	}
-	if err := r.Sink.Drop(ctx, r.p.New); err != nil {
-		return err
-	}
-	r.p.Phase = Aborted
-	r.audit("given up: %s is deleted", r.p.New)
-	return nil
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
@@ -24,7 +24,8 @@ type Service struct {
 	Store   archive.Store
 	Shards  shard.Store
 	Sources *source.Set
-	// Send sends to the bulk queue of a sink, one error or nil for each message, nil for none.
+	// Send sends to the bulk queue of a sink. It returns an error or nil for each message, or nil
+	// if all were sent.
 	Send   func(ctx context.Context, sink string, out []queue.Outgoing) []error
 	Config *config.Config
 	Clock  clock.Clock
@@ -32,29 +33,31 @@ type Service struct {
 
 // Order says what to replay.
 type Order struct {
-	From, To   time.Time // when lull received it: at From or later, before To
+	From, To   time.Time // when lull received a message: at From or later, and before To
 	Collection shard.Collection
 	Source     string
 	Run        shard.Run
 	DryRun     bool
 }
 
-// MaxStep is the most messages that a step looks at.
+// MaxStep is the most messages that a step reads.
 const MaxStep = 500
 
-// Outcome is what becomes of an event.
+// Outcome is what a replay does with an event.
 type Outcome string
 
-// The outcomes. All but Sent leave the event where it is, in the archive.
+// The outcomes. Only Sent events are sent again. Every event stays in the archive.
 const (
-	Sent    Outcome = "sent"    // or would be, in a dry run
-	Other   Outcome = "other"   // of another collection or source than the order's
-	Newer   Outcome = "newer"   // its row knows something newer
-	Dead    Outcome = "dead"    // its dead letter is parked: redrive that
-	TooOld  Outcome = "too_old" // nothing is committed, and its tombstone may be gone
-	Skipped Outcome = "skipped" // by its source's rule
-	Invalid Outcome = "invalid" // the settings do not decode it: it was a dead letter, or is one now
-	// Refused cannot be sent again: it would be another event, or be too large for the queue.
+	Sent      Outcome = "sent"       // in a dry run: would be sent
+	Other     Outcome = "other"      // of a collection or source that the order does not name
+	Newer     Outcome = "newer"      // its row has something newer
+	Dead      Outcome = "dead"       // its dead letter is parked: redrive that
+	TakenBack Outcome = "taken_back" // an operator took it back
+	TooOld    Outcome = "too_old"    // nothing is committed, and its tombstone may be gone
+	Skipped   Outcome = "skipped"    // the settings of its source skip it
+	Invalid   Outcome = "invalid"    // the settings do not decode it: it was a dead letter, or is one now
+	// Refused events cannot be sent again: the copy would be another event, or too large for the
+	// queue.
 	Refused Outcome = "refused"
 )
 
@@ -69,17 +72,17 @@ type Fault struct {
 // Unreadable is the outcome of an object that cannot be read.
 const Unreadable Outcome = "unreadable"
 
-// Step is what became of a part of the archive.
+// Step is the result of one step.
 type Step struct {
-	Next     string          `json:"next,omitempty"`   // where the next step goes on; empty at the end
-	At       time.Time       `json:"at,omitzero"`      // when the last message of it was received
-	Messages int             `json:"messages"`         // looked at
-	Sent     int             `json:"sent"`             // messages sent, copies of one counted each
+	Next     string          `json:"next,omitempty"`   // where the next step continues; empty at the end
+	At       time.Time       `json:"at,omitzero"`      // when the messages of this step's object were received
+	Messages int             `json:"messages"`         // messages read
+	Sent     int             `json:"sent"`             // messages sent; each copy of a message counts
 	Events   map[Outcome]int `json:"events"`           // of those messages
 	Faults   []Fault         `json:"faults,omitempty"` // refused and invalid messages, and objects that cannot be read
 }
 
-// cursor is an object, and how many of its messages are done.
+// cursor is an object and the number of its messages that are done.
 type cursor struct {
 	name archive.Name
 	done int
@@ -99,11 +102,11 @@ func parseCursor(text string) (c cursor, err error) {
 
 func (c cursor) String() string { return fmt.Sprintf("%s:%d", c.name, c.done) }
 
-// all is done of an object behind which a step goes on.
+// all, as the number of messages done, says that the next step starts with the next object.
 const all = archive.MaxMessages
 
-// Step replays the next part of an order, at most so many messages of one object, from where after
-// says. An error says that nothing of the step counts: repeat it.
+// Step replays the next part of an order, from the cursor after: at most most messages, of one
+// object. After an error, repeat the step.
 func (s *Service) Step(ctx context.Context, o Order, after string, most int) (Step, error) {
 	at, err := parseCursor(after)
 	if err != nil {
@@ -128,7 +131,7 @@ func (s *Service) Step(ctx context.Context, o Order, after string, most int) (St
 	switch {
 	case errors.As(err, &bad):
 		step.Faults = append(step.Faults, Fault{Object: at.name, Outcome: Unreadable, Why: bad.Err.Error()})
-	case errors.Is(err, archive.ErrNotFound): // it expired meanwhile
+	case errors.Is(err, archive.ErrNotFound): // it expired in the meantime
 	case err != nil:
 		return step, fmt.Errorf("replay: %w", err)
 	}
@@ -148,19 +151,19 @@ func (s *Service) Step(ctx context.Context, o Order, after string, most int) (St
 	return step, nil
 }
 
-// part are messages of one object.
+// part is the messages of one object that a step replays.
 type part struct {
 	*Service
 	order   Order
 	sink    string
 	sources *source.Set // of the sink
 	object  archive.Name
-	docs    []shard.DocID // of the events that are wanted
+	docs    []shard.DocID // of the events in want
 	rows    map[shard.DocID]shard.Row
 	step    *Step
 }
 
-// message is a message of a part with what it decodes to.
+// message is a message of a part with its events.
 type message struct {
 	queue.Message
 	events []event.Result
@@ -169,8 +172,8 @@ type message struct {
 
 func (p *part) count(o Outcome, n int) { p.step.Events[o] += n }
 
-// fault names what could not be replayed: a message once in a row, because it may hold hundreds of
-// events.
+// fault records what could not be replayed, once for each message, because a message may contain
+// hundreds of events.
 func (p *part) fault(o Outcome, message, why string) {
 	if last := len(p.step.Faults) - 1; last < 0 || p.step.Faults[last].Message != message {
 		p.step.Faults = append(p.step.Faults, Fault{p.object, message, o, why})
@@ -208,7 +211,7 @@ func (p *part) replay(ctx context.Context, msgs []queue.Message) error {
 	return nil
 }
 
-// decode makes the events of a message, and says which of them the order is about.
+// decode decodes a message, and marks the events that the order selects.
 func (p *part) decode(a queue.Message) message {
 	m := message{Message: a}
 	m.events = p.sources.Decode(m.Message)
@@ -235,8 +238,8 @@ func (p *part) decode(a queue.Message) message {
 	return m
 }
 
-// copies are the messages to send: the message itself where all of its events go, otherwise one for
-// each that does.
+// copies returns the messages to send. If all events are to be sent, that is the message itself.
+// Otherwise it is one copy for each event to send.
 func (p *part) copies(m *message) (out []queue.Outgoing) {
 	sending, whole := 0, true
 	for i, want := range m.want {
@@ -266,7 +269,7 @@ func (p *part) copies(m *message) (out []queue.Outgoing) {
 	return out
 }
 
-// copy adds the message as one of the run, or its copy for one event.
+// copy adds to out the message as one of the run, or its copy for one event.
 func (p *part) copy(m *message, out []queue.Outgoing, events, only int) []queue.Outgoing {
 	one, err := p.again(m, only)
 	if err == nil {
@@ -278,13 +281,15 @@ func (p *part) copy(m *message, out []queue.Outgoing, events, only int) []queue.
 	return out
 }
 
-// outcome is what becomes of an event by its row.
+// outcome decides by its row whether an event is sent.
 func (p *part) outcome(m *message, i int) Outcome {
 	e := m.events[i].Event
 	row := p.rows[e.Doc]
 	switch {
 	case row.Beyond(e.Key):
 		return Newer
+	case row.Took(e.Key):
+		return TakenBack
 	case row.Dead.SameEvent(e.Key):
 		return Dead
 	case row.Committed == "" && p.Config.Lifecycle.Aged(m.FirstSent(), p.Clock.Now()):
@@ -293,8 +298,9 @@ func (p *part) outcome(m *message, i int) Outcome {
 	return Sent
 }
 
-// again is the message as one of the run, or its copy for one event. It must say what it said. It
-// is sent now, so that the run is not ahead of its time, but keeps when it was first sent.
+// again returns the message as one of the run, or a copy for one event. Its events must stay the
+// same. Its sent time is now, so that the run does not lie in the future, but it keeps the time of
+// its first sending.
 func (p *part) again(m *message, only int) (queue.Outgoing, error) {
 	out, err := deadletter.Copy(m.Body, m.Attributes, m.FirstSent(), 0)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -163,6 +163,9 @@ func TestAnEventIsSentUnlessItsRowKnowsSomethingNewer(t *testing.T) {
 			},
 			want: Newer,
 		},
+		"an operator took it back": {row: func(_ *bench, r *shard.Row, k shard.OrderKey) {
+			r.TakenBack = shard.KeySetOf(k)
+		}, want: TakenBack},
 		"it is dead":                {row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Dead = k }, want: Dead},
 		"too old, and no commit":    {age: 30 * 24 * time.Hour, want: TooOld},
 		"old, and it is known":      {age: 30 * 24 * time.Hour, row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Committed = k }, want: Sent},

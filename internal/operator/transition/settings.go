@@ -10,21 +10,21 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Finding is what a deploy does because of one setting.
+// Finding is the effect of one changed setting on a deploy.
 type Finding struct {
 	Setting string `json:"setting"`
-	Old     string `json:"old"` // empty where there was no such setting
-	New     string `json:"new"` // empty where there is none any more
-	// Stack is what happens to the resources of the stack: Updated, Created, Removed or, where every
-	// resource would have another name, Replaced.
+	Old     string `json:"old"` // empty if the setting is new
+	New     string `json:"new"` // empty if the setting was removed
+	// Stack is what happens to the resources of the stack: Updated, Created or Removed. It is
+	// Replaced if every resource gets another name.
 	Stack Action `json:"stack"`
 	Does  string `json:"does"`
-	First string `json:"first,omitempty"` // what to do before, or right after
-	// Serious says that something is replaced, lost or left behind unless First is done.
+	First string `json:"first,omitempty"` // what to do before the deploy, or right after it
+	// Serious says that something is replaced, lost or left behind unless the operator does First.
 	Serious bool `json:"serious"`
 }
 
-// rule is what a change of some settings does. The first rule that fits holds.
+// rule is the effect of changing certain settings. The first matching rule is used.
 type rule struct {
 	settings []string                 // generic names
 	when     func(config.Change) bool // nil for every change
@@ -39,7 +39,7 @@ const (
 // none is how an empty text is written.
 const none = `""`
 
-// rules are the settings that do more than steer what happens from now on.
+// rules lists the settings that affect more than future events.
 var rules = []rule{
 	{[]string{"stack"}, nil, Finding{
 		Stack: Replaced, Serious: true,
@@ -143,15 +143,15 @@ func to(value config.TableOutage) func(config.Change) bool {
 	return func(c config.Change) bool { return c.New == string(value) }
 }
 
-// Settings lists what a deploy of the newer settings does to a stack that was deployed from the
-// older ones, by setting. Both must be complete and valid. It says nothing about the options of the
-// CDK app, nor about another version of lull: Templates does.
+// Settings lists what a deploy of the newer settings does to a stack that was deployed with the
+// older ones, by setting. Both must be complete and valid. It does not know the options of the CDK
+// app, or the effects of another version of lull; Templates does.
 func Settings(older, newer *config.Config) []Finding {
 	whole := entries(older, newer)
 	found := slices.Clone(whole)
 	for _, c := range config.Changes(older, newer) {
 		if slices.ContainsFunc(whole, func(f Finding) bool { return strings.HasPrefix(c.Name+".", f.Setting+".") }) {
-			continue // it belongs to an entry that only one of them has
+			continue // already reported as a whole entry, which was added or removed
 		}
 		f := Finding{Stack: Updated, Does: "in place"}
 		for _, r := range rules {
@@ -166,7 +166,7 @@ func Settings(older, newer *config.Config) []Finding {
 	return append(found, moves(older, newer)...)
 }
 
-// entries are the sinks, sources and collections that only one of them has.
+// entries lists the sinks, sources and collections that were added or removed.
 func entries(older, newer *config.Config) (found []Finding) {
 	add := func(f Finding) { found = append(found, f) }
 	for _, name := range only(newer.Sinks, older.Sinks) {
@@ -219,7 +219,7 @@ func entries(older, newer *config.Config) (found []Finding) {
 
 const others = "events of a collection that is not listed become dead letters; its documents stay in the sink"
 
-// moves are the collections that get other sinks, of those that the settings name.
+// moves lists the collections that the settings name and whose sinks change.
 func moves(older, newer *config.Config) (found []Finding) {
 	named := merged(older.Collections, newer.Collections)
 	if len(named) == 0 {
@@ -238,8 +238,8 @@ func moves(older, newer *config.Config) (found []Finding) {
 	return found
 }
 
-// moved is what another list of sinks does. The first has the rows that are named after the
-// collection alone. So a list may only change after its first (ADR 0049).
+// moved is the effect of another list of sinks. The rows of the first sink are named after the
+// collection only, so the first sink must not change (ADR 0049).
 func moved(name string, from, to []string) Finding {
 	added := slices.DeleteFunc(slices.Clone(to), func(sink string) bool { return slices.Contains(from, sink) })
 	gone := slices.ContainsFunc(from, func(sink string) bool { return !slices.Contains(to, sink) })
@@ -272,7 +272,7 @@ func moved(name string, from, to []string) Finding {
 	}
 }
 
-// only are the names that a has and b does not have.
+// only returns the names that a has and b does not have.
 func only[V any](a, b map[string]V) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(name string) bool {
 		_, both := b[name]

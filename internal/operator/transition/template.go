@@ -13,26 +13,27 @@ import (
 	"sync"
 )
 
-// Schema is what CloudFormation's resource schema says of a type: names of top-level properties.
+// Schema is a part of CloudFormation's schema of a resource type: names of top-level properties.
 type Schema struct {
-	// CreateOnly cannot be changed in place: another value is another resource. SometimesCreateOnly
-	// cannot in some cases, and is taken for CreateOnly here.
+	// CreateOnly cannot be changed in place: another value needs another resource.
+	// SometimesCreateOnly cannot be changed in some cases, and is treated as CreateOnly.
 	CreateOnly          []string `json:"createOnly"`
 	SometimesCreateOnly []string `json:"sometimesCreateOnly"`
-	// Identifier is what an import must be told. ReadOnly are known only once a resource exists.
+	// Identifier identifies a resource for an import. ReadOnly is only known once a resource
+	// exists.
 	Identifier []string `json:"identifier"`
 	ReadOnly   []string `json:"readOnly"`
-	// Apart tell a resource from every other one of the account and region. Empty where the service
-	// makes up a name.
+	// Apart distinguishes a resource from every other one in the account and region. It is empty if
+	// the service generates a name.
 	Apart []string `json:"apart"`
-	// Importable says whether a stack can take in one that exists.
+	// Importable says whether a stack can import an existing resource.
 	Importable bool `json:"importable"`
 }
 
 //go:embed schemas.json
 var schemasText []byte
 
-// Schemas are the types that lull deploys, by name.
+// Schemas are the schemas of the types that lull deploys, by type.
 var Schemas = sync.OnceValue(func() map[string]Schema {
 	var file struct{ Types map[string]Schema }
 	if err := json.Unmarshal(schemasText, &file); err != nil {
@@ -41,7 +42,7 @@ var Schemas = sync.OnceValue(func() map[string]Schema {
 	return file.Types
 })
 
-// Template is a CloudFormation template, as far as a comparison needs it.
+// Template is the part of a CloudFormation template that a comparison needs.
 type Template struct{ Resources map[string]Resource }
 
 // Resource is one resource of a template.
@@ -52,11 +53,11 @@ type Resource struct {
 	UpdateReplacePolicy string
 }
 
-// maxTemplate is more than CloudFormation takes, a megabyte, with quotes around it.
+// maxTemplate is more than the megabyte that CloudFormation allows, because quotes are escaped.
 const maxTemplate = 4 << 20
 
-// ReadTemplate reads a template in JSON, or the answer of `aws cloudformation get-template`, which
-// holds one.
+// ReadTemplate reads a template in JSON, or an answer of `aws cloudformation get-template`, which
+// contains a template.
 func ReadTemplate(r io.Reader) (Template, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
 	if err != nil {
@@ -98,29 +99,30 @@ const (
 	Updated  Action = "updated" // in place
 	Replaced Action = "replaced"
 	Removed  Action = "removed"
-	// Refused fails the deploy: the resource would have the name of another one that still exists.
+	// Refused means that the deploy fails: the resource would get the name of one that still
+	// exists.
 	Refused Action = "refused"
-	// Lost is a subscription that is the very one which the same deploy removes: SNS answers with the
-	// one that exists, and it goes when the deploy cleans up.
+	// Lost is a subscription that equals one which the same deploy removes. SNS returns the
+	// existing subscription, and the deploy deletes it in the end.
 	Lost Action = "lost"
 )
 
 // Change is what a deploy does to one resource.
 type Change struct {
-	ID     string   `json:"id"` // logical, in the template
+	ID     string   `json:"id"` // logical id in the template
 	Type   string   `json:"type"`
-	Name   string   `json:"name,omitempty"` // where the template says it
+	Name   string   `json:"name,omitempty"` // empty if the template has no name
 	Action Action   `json:"action"`
-	By     []string `json:"by,omitempty"` // the properties that are not as they were
-	// Kept says that what was there stays in the account, outside of the stack.
+	By     []string `json:"by,omitempty"` // the properties that change
+	// Kept says that the former resource stays in the account, outside of the stack.
 	Kept bool `json:"kept,omitempty"`
 }
 
-// holders hold messages, rows or objects.
+// holders are the types of resources that hold messages, rows or objects.
 var holders = []string{"AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQS::Queue"}
 
-// Serious reports whether somebody should read this before they deploy. A version of a function is
-// removed and made anew by every deploy that changes the function.
+// Serious reports whether an operator should read this before a deploy. A version of a function is
+// not serious: every deploy that changes the function replaces its version.
 func (c Change) Serious() bool {
 	if c.Action == Removed {
 		return c.Kept || slices.Contains(holders, c.Type)
@@ -128,8 +130,8 @@ func (c Change) Serious() bool {
 	return slices.Contains([]Action{Refused, Lost, Replaced}, c.Action)
 }
 
-// Templates lists what a deploy of the newer template does to a stack that was deployed from the
-// older one, by logical id. Resources that do not change are left out.
+// Templates lists what a deploy of the newer template does to a stack that was deployed with the
+// older one, by logical id. It omits unchanged resources.
 func Templates(older, newer Template) []Change {
 	d := difference{older, newer, make(map[string]Change)}
 	for id, n := range newer.Resources {
@@ -167,8 +169,8 @@ func (d *difference) put(id string, r Resource, a Action, by ...string) {
 	}
 }
 
-// spread finds what a property that differs does to its resource, and reports whether anything is
-// new: what refers to a replaced resource changes with it.
+// spread finds the effect of changed properties on their resources, and reports whether it found
+// more. If a resource is replaced, each resource that refers to it changes, too.
 func (d *difference) spread() (more bool) {
 	for id, n := range d.newer.Resources {
 		o, ok := d.older.Resources[id]
@@ -183,7 +185,8 @@ func (d *difference) spread() (more bool) {
 	return more
 }
 
-// update is what becomes of a resource that both templates have, and by which properties.
+// update returns what happens to a resource that both templates have, and because of which
+// properties.
 func (d *difference) update(o, n Resource) (a Action, by []string) {
 	s := Schemas()[n.Type]
 	fixed := slices.Concat(s.CreateOnly, s.SometimesCreateOnly)
@@ -197,7 +200,7 @@ func (d *difference) update(o, n Resource) (a Action, by []string) {
 	}
 	switch {
 	case replaced && o.apart() != "" && !overlap(by, s.Apart):
-		return Refused, by // CloudFormation replaces no resource under the name that it has
+		return Refused, by // CloudFormation cannot replace a resource that keeps its name
 	case replaced:
 		return Replaced, by
 	case len(by) > 0 || o.DeletionPolicy != n.DeletionPolicy || o.UpdateReplacePolicy != n.UpdateReplacePolicy:
@@ -225,8 +228,8 @@ func (d *difference) moved(v any) bool {
 	return false
 }
 
-// collide finds resources that are made while another one, which goes, still has their name:
-// CloudFormation makes what is new first, and removes what is old when everything else is done.
+// collide finds resources that are created while another one still has their name. CloudFormation
+// first creates new resources, and removes old ones at the end.
 func (d *difference) collide() {
 	goes := make(map[string]string)
 	for id, c := range d.changes {
@@ -250,8 +253,8 @@ func (d *difference) collide() {
 	}
 }
 
-// apart is what tells a resource from every other one, as far as its template says; empty where the
-// service makes up a name.
+// apart is the text that distinguishes a resource from all others, if its template contains it. It
+// is empty if the service generates a name.
 func (r Resource) apart() string {
 	parts := []any{r.Type}
 	for _, p := range Schemas()[r.Type].Apart {
@@ -268,7 +271,7 @@ func (r Resource) apart() string {
 	return string(text)
 }
 
-// name is what people know a resource by.
+// name is the resource's name, if the template has one.
 func (r Resource) name() string {
 	for _, p := range Schemas()[r.Type].Apart {
 		if text, ok := r.Properties[p].(string); ok && strings.HasSuffix(p, "Name") {
@@ -282,7 +285,7 @@ func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// merged has the names of both, and what b says where both have one.
+// merged has the entries of a and b. If both have a name, the entry of b is used.
 func merged[V any](a, b map[string]V) map[string]V {
 	all := make(map[string]V, len(a)+len(b))
 	maps.Copy(all, a)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Each rule of CloudFormation, on the smallest pair of templates that it is about.
+// Each rule of CloudFormation, with the smallest templates that show it.
 func TestTemplatesFollowCloudFormationsRules(t *testing.T) {
 	t.Parallel()
 	const kept = `,"DeletionPolicy":"RetainExceptOnCreate","UpdateReplacePolicy":"Retain"`
@@ -34,7 +34,7 @@ func TestTemplatesFollowCloudFormationsRules(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		older, newer string
-		want         []string // action, id, and what becomes of what was there
+		want         []string // action, id, and what happens to the former resource
 	}{
 		"nothing":                {queue("Q", "q", "30", ""), queue("Q", "q", "30", ""), nil},
 		"a property that may":    {queue("Q", "q", "30", ""), queue("Q", "q", "40", ""), []string{"updated Q"}},
@@ -123,12 +123,12 @@ func TestTemplatesAreReadAsTheCommandLinePrintsThem(t *testing.T) {
 	}
 }
 
-// What a deploy does that no template shows: to documents, rows and messages.
+// Effects of a deploy that no template shows: on documents, rows and messages.
 func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*config.Config)
-		want   string // the settings that somebody should read about
+		want   string // the settings with a serious finding
 	}{
 		"nothing":            {func(*config.Config) {}, ""},
 		"a timing":           {func(c *config.Config) { c.Debounce.Quiet++ }, ""},
@@ -228,7 +228,7 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 	}
 }
 
-// locales gives those to a source that had en alone.
+// locales sets the locales of a source that had only en.
 func locales(names ...string) func(*config.Config) {
 	return func(c *config.Config) {
 		c.Sources["pages"] = config.Source{Kind: "govuk", Options: govuk.Options{Govuk: govuk.Lists{Locales: names}}}
@@ -247,7 +247,7 @@ func source(c *config.Config, change func(*config.Source)) {
 	c.Sources["native"] = s
 }
 
-// The first sink has the rows that are named after the collection alone: it stays the first.
+// The rows of the first sink are named after the collection only, so it stays the first.
 func TestAListOfSinksChangesAfterItsFirst(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -10,29 +10,29 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
-// State is what the sink makes of an event of the export.
+// State compares an event of the export with the sink.
 type State string
 
 // The states. Drift reports which of them are drift.
 const (
 	Same       State = "same"        // the sink holds it
-	Newer      State = "newer"       // lull has a newer version: the source went on after the export
-	Moving     State = "in_motion"   // it is being written, was a moment ago, or waits for it: look again
+	Newer      State = "newer"       // lull has a newer version, which the source sent after the export
+	Moving     State = "in_motion"   // it waits, is being written, or was a moment ago: check again
 	Missing    State = "missing"     // the sink has no such document
 	Older      State = "older"       // the sink has an older version
 	Changed    State = "changed"     // the sink has this version with another content
 	Undone     State = "undone"      // the export deletes it, and the sink has it
 	OtherClass State = "other_class" // the versions do not compare
 	Invalid    State = "invalid"     // lull would refuse the event
-	Skipped    State = "skipped"     // the source passes it over, or it is of another collection
+	Skipped    State = "skipped"     // the source skips it, or it belongs to another collection
 )
 
 // Drift reports whether the sink differs from the source.
@@ -61,17 +61,18 @@ type Checker struct {
 
 	Sources    *source.Set
 	Collection shard.Collection
-	// Versions compares versions only: for an engine whose mapping or pipeline changes what it keeps.
+	// Versions compares only versions, for an engine whose mapping or pipeline changes the
+	// documents.
 	Versions bool
 }
 
-// asked is an event, and its verdict: without a state until it is compared.
+// asked is an event and its verdict. The verdict has no state until the event is compared.
 type asked struct {
 	Verdict
 
 	event    event.Event
-	arrival  bool   // its version is when it was sent: it says nothing here
-	document []byte // nil where only versions can be compared
+	arrival  bool   // its version is the time when it was sent, which an export does not have
+	document []byte // nil if only versions can be compared
 }
 
 // Check compares the events of messages, in one page. Of several events of one document only the
@@ -88,7 +89,7 @@ func (c Checker) Check(ctx context.Context, messages []queue.Outgoing) ([]Verdic
 			all = append(all, a)
 		}
 	}
-	// In the order of the messages.
+	// Keep the order of the messages.
 	all = slices.DeleteFunc(all, func(a *asked) bool { return a.State == "" && newest[a.Doc] != a })
 	var docs []shard.DocID
 	for _, a := range all {
@@ -148,11 +149,12 @@ func (c Checker) decode(o queue.Outgoing) (all []*asked) {
 	return all
 }
 
-// arrives is how much later a message is decoded once more: where that makes another version, its
-// version is the time at which it was sent.
+// arrives is how much later a message is decoded a second time. If the version changes, it is the
+// time at which the message was sent.
 const arrives = 1 << 40 // nanoseconds, about 18 minutes
 
-// judge says what the sink makes of an event.
+// judge compares an event with the sink. A difference is in motion if the row has a pending version
+// or a lease.
 func judge(a asked, f reconcile.Finding) State {
 	s := judged(a, f)
 	waits := f.Difference == shard.Busy || f.Difference == shard.Waiting || f.Row.Pending > f.Row.Committed
@@ -182,7 +184,7 @@ func judged(a asked, f reconcile.Finding) State {
 		return Newer
 	case !there:
 		return Missing
-	case f.Copy.Key == "": // somebody wrote over it
+	case f.Copy.Key == "": // another writer replaced it
 		return Changed
 	}
 	copied, err := compare(f.Copy.Key, a)
@@ -197,15 +199,15 @@ func judged(a asked, f reconcile.Finding) State {
 		return Same
 	case copied == 0:
 		return Changed
-	// committed without a write: the bytes were there
+	// committed without a write, because the sink had the same bytes
 	case row >= 0 && (a.document != nil && same || f.Copy.Bytes == shard.BytesSame):
 		return Same
 	}
 	return Older
 }
 
-// compare is negative, zero or positive as a version is older than, equal to or newer than the
-// event's. Neither run nor time counts: an export has none.
+// compare returns a negative number, zero or a positive number if k is older than, equal to or
+// newer than the event. It ignores run and time, because an export has neither.
 func compare(k shard.OrderKey, a asked) (int, error) {
 	if a.arrival {
 		return 0, nil
@@ -229,8 +231,8 @@ func compare(k shard.OrderKey, a asked) (int, error) {
 
 var errClass = fmt.Errorf("versions of another class")
 
-// equal compares two documents: bytes first, because they are mostly the same. What another writer
-// put in another order is the same document.
+// equal compares two documents. It compares the bytes first, because they are mostly the same.
+// Documents that differ only in the order of fields or in spaces are equal.
 func equal(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -242,6 +244,6 @@ func equal(a, b []byte) bool {
 
 func value(document []byte) (v any, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(document))
-	d.UseNumber() // digit for digit
+	d.UseNumber() // compare numbers digit by digit
 	return v, d.Decode(&v) == nil
 }

@@ -9,22 +9,22 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/operator/verify"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
-	"github.com/lullhq/lull/internal/verify"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type bench struct {
 	*usecasetest.Rig
-	sink *memory.Sink
+	sink *memorysink.Sink
 }
 
 func open(t *testing.T) *bench {
@@ -34,7 +34,7 @@ func open(t *testing.T) *bench {
 			c.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
 			c.DefaultCollection = "content"
 		}),
-		sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
+		sink: memorysink.New(clock.System{}, memorysink.Settings{Versions: true}),
 	}
 	time.Sleep(time.Hour) // the bubble's: there is a past
 	return b

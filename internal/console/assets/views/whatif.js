@@ -123,6 +123,9 @@ export default {
       const month = (m) => [m.floor, m.ceiling].sort((a, b) => a - b).map(fmt.dollars).join(" to ");
       results.replaceChildren(
         el("h2", { id: "whatif-result", tabindex: "-1" }, "What comes of it"),
+        sides.filter(([, o]) => o.stopped).map(([name, o]) => el("p", { class: "problem" },
+          `${name}: the time was over after ${fmt.duration(span(o.virtual))} of the load. The figures are of what was written until then. `,
+          "Try fewer events or a shorter time.")),
         today.violations.concat(yours?.violations || []).map((v) => el("p", { class: "problem" }, `A promise was broken: ${v}`)),
         table(["What", ...sides.map(([name]) => ({ text: name, number: true }))], [
           row("Fresh at p50", (o) => o.freshness_ms.p50, fmt.duration),
@@ -135,7 +138,7 @@ export default {
           row("Sink writes a burst", (o) => o.writes_per_burst, (n) => n.toFixed(2)),
           row("Requests to the sink", (o) => o.sink_requests, fmt.number),
           row("Dead letters", (o) => o.dead_letters, fmt.number),
-          row("All written after", (o) => span(o.virtual), fmt.duration),
+          row("All written after", (o) => o.stopped ? null : span(o.virtual), (ms) => ms === null ? "unknown" : fmt.duration(ms)),
           row("AWS, a month of this load", (o) => o.month, month),
           row("A million events", (o) => o.month.per_million_events, fmt.dollars),
         ], { caption: "The settings that run beside yours" }),

@@ -1,11 +1,12 @@
 // Package rabbitmq consumes from a queue of RabbitMQ for package bridge, over AMQP 0-9-1.
 //
-// What it promises:
+// It promises:
 //
-//   - It declares, binds and deletes nothing: a queue that is not there is an error.
+//   - It declares, binds and deletes nothing. A queue that does not exist is an error.
 //   - A message is acknowledged by its own tag, never together with others.
-//   - A parked message is persistent, and RabbitMQ has confirmed that a queue has it.
-//   - A password is in no error.
+//   - A message counts as parked only after RabbitMQ confirmed that a queue has it. It is
+//     persistent.
+//   - No error contains a password.
 package rabbitmq
 
 import (
@@ -21,11 +22,11 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/bridge"
+	"github.com/lullhq/lull/internal/operator/bridge"
+	"github.com/lullhq/lull/internal/seam/backoff"
 )
 
-// Broker names a queue of RabbitMQ.
+// Broker is a queue of RabbitMQ.
 type Broker struct {
 	URL      string // amqp://user:password@host:port/vhost, or amqps
 	Queue    string
@@ -37,11 +38,12 @@ type Broker struct {
 var _ bridge.Broker = Broker{}
 
 const (
-	// dialTimeout bounds connecting and each answer until the session stands.
+	// dialTimeout bounds connecting, and each answer until the session is open.
 	dialTimeout = 15 * time.Second
-	// heartbeat is how often either side speaks: a dead connection is seen after two of them.
+	// heartbeat is how often each side sends a heartbeat. A dead connection is noticed after two of
+	// them.
 	heartbeat = 10 * time.Second
-	// parting bounds how long closing waits for RabbitMQ's answer.
+	// parting is how long Close waits for RabbitMQ's answer.
 	parting = 3 * time.Second
 )
 
@@ -55,7 +57,7 @@ func (b Broker) Open(ctx context.Context) (bridge.Session, error) {
 		Dial: func(network, address string) (net.Conn, error) {
 			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			if err == nil {
-				err = c.SetDeadline(time.Now().Add(dialTimeout)) // the library lifts it once the session stands
+				err = c.SetDeadline(time.Now().Add(dialTimeout)) // the library removes it once the session is open
 			}
 			return c, err
 		},
@@ -83,13 +85,13 @@ type session struct {
 	err error
 
 	park     string
-	parking  sync.Mutex // one at a time: a returned message names no tag
+	parking  sync.Mutex // one at a time: a returned message has no tag
 	parker   *amqp.Channel
 	returned chan amqp.Return
 	refused  chan *amqp.Error // why parker was closed
 }
 
-// begin opens the channels, looks at the queues and consumes.
+// begin opens the channels, checks that the queues exist, and consumes.
 func (s *session) begin(b Broker) (err error) {
 	if s.consumer, err = s.conn.Channel(); err != nil {
 		return explain("open a channel", err)
@@ -133,7 +135,7 @@ func (s *session) openPark() (err error) {
 	return nil
 }
 
-// look asks whether a queue is there, without declaring it.
+// look checks that a queue exists, without declaring it.
 func look(ch *amqp.Channel, name, flag string) error {
 	_, err := ch.QueueDeclarePassive(name, false, false, false, false, nil)
 	var refused *amqp.Error
@@ -146,7 +148,8 @@ func look(ch *amqp.Channel, name, flag string) error {
 	return explain("look at queue "+name, err)
 }
 
-// explain says what was done, and what helps. What a person has to correct is final.
+// explain adds what the bridge was doing, and how to fix the error. An error that needs an operator
+// is permanent.
 func explain(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -173,12 +176,12 @@ func explain(doing string, err error) error {
 	return backoff.Permanent(fmt.Errorf("%s: %w: %s", doing, err, fix))
 }
 
-// watch ends the session when RabbitMQ does.
+// watch ends the session when RabbitMQ ends it.
 func (s *session) watch(closed <-chan *amqp.Error, cancelled <-chan string) {
-	_, alive := <-cancelled // closed after the channel, whose reason is then to be had
+	_, alive := <-cancelled // closed after the channel is closed, so its reason is available then
 	if alive {
 		s.end(errors.New("RabbitMQ cancelled the consumer: the queue was deleted, or its node went away"))
-	} else if err := <-closed; err != nil { // also where the connection closed
+	} else if err := <-closed; err != nil { // also if the connection closed
 		s.end(explain("consume", err))
 	} else {
 		s.end(nil)
@@ -187,7 +190,7 @@ func (s *session) watch(closed <-chan *amqp.Error, cancelled <-chan string) {
 	_ = s.conn.CloseDeadline(time.Now().Add(parting)) // it may be closed already
 }
 
-// hand hands deliveries on.
+// hand passes deliveries to Messages.
 func (s *session) hand(deliveries <-chan amqp.Delivery) {
 	defer close(s.messages)
 	for d := range deliveries {
@@ -198,7 +201,7 @@ func (s *session) hand(deliveries <-chan amqp.Delivery) {
 		select {
 		case s.messages <- m:
 		case <-s.done:
-			return // to nobody: it is delivered again
+			return // not passed on: the broker delivers it again
 		}
 	}
 }
@@ -228,7 +231,7 @@ func (s *session) Err() error {
 // Confirm acknowledges one message.
 func (s *session) Confirm(m bridge.Message) error { return s.consumer.Ack(m.Tag, false) }
 
-// Stop cancels the consumer. What was delivered before still comes.
+// Stop cancels the consumer. Messages delivered before still arrive.
 func (s *session) Stop() error { return s.consumer.Cancel(s.tag, false) }
 
 // Close ends the session.
@@ -237,8 +240,8 @@ func (s *session) Close() {
 	_ = s.conn.CloseDeadline(time.Now().Add(parting)) // the broker notices either way
 }
 
-// Park publishes a message to the queue for such ones, and waits until RabbitMQ confirms that the
-// queue has it. Headers say where it came from, and why it is there.
+// Park publishes a message to the queue for parked messages, and waits until RabbitMQ confirms that
+// the queue has it. Headers say where it came from, and why it is parked.
 func (s *session) Park(ctx context.Context, m bridge.Message, why string) error {
 	if s.park == "" {
 		return bridge.ErrNoPark
@@ -249,12 +252,13 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	}
 	s.parking.Lock()
 	defer s.parking.Unlock()
-	if s.parker.IsClosed() { // RabbitMQ closes it where a right is missing, which a person may grant
+	if s.parker.IsClosed() { // RabbitMQ closes it if a right is missing, which an operator may grant
 		if err := s.openPark(); err != nil {
 			return err
 		}
 	}
-	// Neither user id, which must be the connection's own, nor expiration, which would lose it.
+	// Without the user id, which must be the connection's own, and without the expiration, after
+	// which the message would be lost.
 	sent, err := s.parker.PublishWithDeferredConfirmWithContext(ctx, "", s.park, true, false, amqp.Publishing{
 		Headers:      parked(d, why, s.conn.Config.FrameSize),
 		DeliveryMode: amqp.Persistent, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
@@ -287,14 +291,15 @@ func (s *session) Park(ctx context.Context, m bridge.Message, why string) error 
 	return nil
 }
 
-// properties is more than what a message has beside its headers, in bytes.
+// properties is more than the size of a message's properties without headers, in bytes.
 const properties = 4 << 10
 
-// parked are the headers of a message that is parked. RabbitMQ sends a message to every queue that
-// CC and BCC name, so these get other names: the queue that it came from may be one of them.
+// parked builds the headers of a parked message. RabbitMQ sends a message to every queue that CC
+// and BCC name, so these headers get other names: one of those queues may be the original one.
 //
-// Headers must fit into a frame of so many bytes, or RabbitMQ ends the connection. Those of the
-// sender do. What has no room for more is parked without lull's.
+// Headers must fit into one frame, of at most frame bytes, or RabbitMQ closes the connection. The
+// sender's headers fit. If lull's headers do not fit in addition, the message is parked without
+// them.
 func parked(d *amqp.Delivery, why string, frame int) amqp.Table {
 	headers := amqp.Table{}
 	for name, v := range d.Headers {
@@ -312,7 +317,7 @@ func parked(d *amqp.Delivery, why string, frame int) amqp.Table {
 	return headers
 }
 
-// sizeOf is at least as many bytes as a value has in a frame.
+// sizeOf is an upper bound of a value's size in a frame, in bytes.
 func sizeOf(v any) int {
 	n := 9 // a byte for the kind, and a number or a length
 	switch v := v.(type) {

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/config/tree"
+)
+
+// unlinkedSettings hold for a kind with versions, whose source names other
+// sources. The retry is too early for a sink without versions.
+const unlinkedSettings = `{
+	"sources": {"wiki": {"kind": "wiki", "spaces": ["handbook"], "maxVersion": "2030-01-01T00:00:00Z"}, "lines": {"kind": "native"}},
+	"defaultSource": "wiki", "collections": {"pages": {}, "news": {}}, "defaultCollection": "pages",
+	"sinks": {"lake": {"kind": "ndjson", "suffix": ".x", "url": "s3://a/b"%s}},
+	"flight": {"ambiguousRetry": "20s"}
+}`
+
+// parseAs reads settings as a program does that has these kinds.
+func parseAs(t *testing.T, text string, kinds Kinds) (Config, error) {
+	t.Helper()
+	root, err := tree.ParseJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := DecodeAs(root, kinds)
+	if err == nil {
+		err = c.ValidateAs(kinds)
+	}
+	return c, err
+}
+
+// A kind that is not linked may be able to do anything. Only a fault that holds for every kind is
+// one.
+func TestSettingsOfUnlinkedKindsAreJudgedAsFarAsTheyAreKnown(t *testing.T) {
+	t.Parallel()
+	for _, kinds := range []Kinds{KindsAlsoOthers, KindsAny} {
+		if _, err := parseAs(t, fmt.Sprintf(unlinkedSettings, ""), kinds); err != nil {
+			t.Errorf("%d: got %v, want no fault", kinds, err)
+		}
+		_, err := parseAs(t, fmt.Sprintf(unlinkedSettings, `, "versions": false`), kinds)
+		if err == nil || !strings.Contains(err.Error(), "flight.ambiguousRetry") {
+			t.Errorf("%d: got %v, want the retry refused: the settings say that the sink has no versions", kinds, err)
+		}
+	}
+	_, err := parseAs(t, fmt.Sprintf(unlinkedSettings, ""), KindsLinked)
+	if err == nil || !strings.Contains(err.Error(), "sinks.lake.kind (ndjson)") ||
+		!strings.Contains(err.Error(), "sources.wiki.kind (wiki)") {
+		t.Errorf("strictly: got %v, want both kinds", err)
+	}
+}
+
+// What is spelt like a kind that there is was meant to be it, unless the settings were deployed.
+func TestATypingErrorIsNotAnUnlinkedKind(t *testing.T) {
+	t.Parallel()
+	for kind, says := range map[string]string{
+		`"opensaerch"`: `did you mean "opensearch"?`, `""`: "write one of", `"postgis"`: `did you mean "postgres"?`,
+	} {
+		text := `{"sinks": {"a": {"kind": ` + kind + `, "url": "https://a.example.org"}}}`
+		if _, err := parseAs(t, text, KindsAlsoOthers); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want %q", kind, err, says)
+		}
+		if _, err := parseAs(t, text, KindsAny); err != nil {
+			t.Errorf("%s, deployed: got %v", kind, err)
+		}
+	}
+	text := `{"sources": {"a": {"kind": "kafka"}}}`
+	if _, err := parseAs(t, text, KindsAlsoOthers); err == nil || !strings.Contains(err.Error(), "carries messages") {
+		t.Errorf("got %v, want what kafka is", err)
+	}
+}
+
+func TestUnlinkedKindsAreNamed(t *testing.T) {
+	t.Parallel()
+	c, err := parseAs(t, fmt.Sprintf(unlinkedSettings, ""), KindsAlsoOthers)
+	if got, want := fmt.Sprint(c.Unlinked(), err), "[{sinks.lake ndjson} {sources.wiki wiki}] <nil>"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if c := Default(); len(c.Unlinked()) > 0 {
+		t.Errorf("the defaults: got %v", c.Unlinked())
+	}
+}

@@ -1,0 +1,51 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// UnsearchableQuery names a collection, and a sink if the collection has several.
+type UnsearchableQuery struct {
+	Collection shard.Collection `json:"collection"`
+	Sink       string           `json:"sink,omitempty"`
+}
+
+// Unsearchable counts the documents of a collection of which the engine did not index some values,
+// so that searches do not find them.
+type Unsearchable struct {
+	// Known says that the engine can be asked.
+	Known     bool          `json:"known"`
+	Documents int64         `json:"documents"`
+	Some      []shard.DocID `json:"some,omitempty"`   // ten at most
+	Fields    []string      `json:"fields,omitempty"` // of those, as far as they look like names
+}
+
+// Unsearchable asks the sink.
+func (o *Operator) Unsearchable(ctx context.Context, q UnsearchableQuery) (u Unsearchable, err error) {
+	name, err := o.auditedSink(q.Collection, q.Sink)
+	if err != nil {
+		return u, err
+	}
+	r, err := o.reader(name)
+	if err != nil {
+		return u, err
+	}
+	omitter, ok := r.(sink.Omitter)
+	if !ok {
+		return u, nil
+	}
+	found, err := omitter.Omitted(ctx, q.Collection)
+	if err != nil {
+		return u, fmt.Errorf("ask what the engine left out: %w", o.hinted(err))
+	}
+	return Unsearchable{Known: true, Documents: found.Documents, Some: found.Some, Fields: found.Fields}, nil
+}
+
+// Unsearchable asks the sink.
+func (c *Client) Unsearchable(ctx context.Context, q UnsearchableQuery) (Unsearchable, error) {
+	return ask[UnsearchableQuery, Unsearchable](ctx, c, "unsearchable", q)
+}
