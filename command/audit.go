@@ -1,11 +1,11 @@
-package main
+package command
 
 import (
 	"context"
 	"io"
 	"log/slog"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // audit writes each change that an operator's command makes to standard error, as a line of JSON.
@@ -13,7 +13,7 @@ type audit struct{ log *slog.Logger }
 
 func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, nil))} }
 
-// Note writes the decisions that change something. Bodies are never among them.
+// Note writes the decisions that change something. It never writes a body.
 func (a audit) Note(n journal.Note) {
 	switch n.Step {
 	case journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked,

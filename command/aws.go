@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -22,13 +22,13 @@ import (
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/payload"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
@@ -49,7 +49,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		return nil, nil, fmt.Errorf("read the caller's ARN: %w", err)
 	}
 	n, account := names.Of(cfg), aws.ToString(who.Account)
-	sources, err := source.New(cfg)
+	sources, err := source.New(operated{cfg})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,15 +120,16 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 	}
 	var closes []sink.Sink
 	for _, name := range deployable(cfg) {
-		// Reading the sink is a convenience: an operator may have no way to it.
+		// Reading the sink is optional: an operator's machine may be unable to reach it.
 		s, err := app.openSink(ctx, cfg, name, "")
 		if err != nil {
 			o.Unread[name] = err
 			continue
 		}
 		closes = append(closes, s)
+		o.Sinks[name] = s
 		if r, ok := s.(sink.Reader); ok {
-			o.Readers[name], o.Sinks[name] = r, s
+			o.Readers[name] = r
 		} else {
 			o.Unread[name] = operate.ErrWriteOnly
 		}
@@ -140,7 +141,16 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 	}, nil
 }
 
-// account is how this process reaches AWS. region is where nothing else says one.
+// operated is the settings of a stack whose kinds this program need not link: see [anyKind].
+type operated struct{ *config.Config }
+
+func (o operated) SourceConfig() source.Config {
+	c := o.Config.SourceConfig()
+	c.Unlinked = true
+	return c
+}
+
+// account returns how this process reaches AWS. region is used if nothing else names one.
 func (app *app) account(ctx context.Context, region string) (aws.Config, error) {
 	a, err := app.aws(ctx)
 	if err != nil {
@@ -156,7 +166,7 @@ func (app *app) account(ctx context.Context, region string) (aws.Config, error) 
 type deployedQueue struct {
 	queue.Queue
 	url, sink string
-	dead      string // the name of the dead-letter queue of a lane's; empty for a dead-letter queue
+	dead      string // the name of its dead-letter queue; empty if it is one itself
 }
 
 // queueURL finds a queue of a stack.
@@ -182,7 +192,7 @@ func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(cont
 	}
 }
 
-// attributes are those of a queue that status shows or judges.
+// attributes returns the attributes of a queue that status shows or checks.
 func attributes(ctx context.Context, client *awssqs.Client, name, url string) (map[string]string, error) {
 	out, err := client.GetQueueAttributes(ctx,
 		&awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // account is an AWS account as the commands see it: who they are, and what each operation answers.
@@ -218,6 +218,55 @@ func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
 		if len(a.calls) != calls {
 			t.Errorf("AWS was asked %v", a.calls[calls:])
 		}
+	}
+}
+
+// unlinkedKinds are the kinds of a module that is not lull's, in a stack with two collections.
+const unlinkedKinds = `stack: shop
+sources: {wiki: {kind: wiki, spaces: [handbook]}}
+collections: {pages: {}, news: {}}
+defaultCollection: pages
+sinks: {search: {kind: ndjson, url: "s3://bucket/pages", suffix: .x}}
+`
+
+// A program without the kinds of a stack can operate it, if it opens no sink and decodes no
+// message.
+func TestAStackOfKindsThatAreNotLinkedIsOperated(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"status":                                {exitOK, "shop-search-live"},
+		"list":                                  {exitOK, ""},
+		"explain pages#a":                       {exitMissing, `this program has no kind "ndjson"`},
+		"wait pages#a --version 1 --timeout 1s": {exitMissing, "pages#a"},
+		"dead list":                             {exitOK, ""},
+		"dead show 01JV0000000000000000000000":  {exitMissing, "no such dead letter"},
+		"dead redrive --all --dry-run":          {exitOK, ""},
+		"dead drop --all --dry-run":             {exitOK, ""},
+		"cancel pages#a":                        {exitMissing, "pages#a"},
+		"pause search":                          {exitOK, ""},
+		"resume search":                         {exitOK, ""},
+		"reset pages#a --to 1 --yes":            {exitMissing, "pages#a"},
+		"rescue 01JV0000000000000000000000":     {exitFailed, "no manifest of ours"},
+		"rebuild status":                        {exitOK, ""},
+
+		"get pages#a":          {exitUsage, "import the package"},
+		"publish":              {exitUsage, "import the package"},
+		"forget pages#a --yes": {exitUsage, "import the package"},
+		"doctor":               {exitUsage, "import the package"},
+		"init":                 {exitUsage, "import the package"},
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t, nil)
+			save(t, a.settings, unlinkedKinds)
+			got := a.ask(t, strings.Fields(line)...)
+			if got.code != want.code || !strings.Contains(got.out+got.errors, want.says) {
+				t.Errorf("exit %d: %s%s\nwant exit %d and %q", got.code, got.out, got.errors, want.code, want.says)
+			}
+		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/console"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// awsMeter tells the console what the metrics of a deployed stack say. CloudWatch bills each metric
-// that is asked for, and has them by the minute. So it is asked once a minute at most, for all who
-// look.
+// awsMeter reads the metrics of a deployed stack for the console. CloudWatch bills each metric that
+// is read, and has one value a minute. So awsMeter reads at most once a minute, for all viewers
+// together.
 type awsMeter struct {
 	cfg     *config.Config
 	metrics *cloudwatch.Metrics
@@ -26,7 +26,7 @@ type awsMeter struct {
 
 	mu   sync.Mutex
 	last console.Measured
-	at   time.Time // when last was asked for
+	at   time.Time // when last was read
 }
 
 var _ console.Meter = (*awsMeter)(nil)
@@ -37,7 +37,7 @@ const (
 	meterStep = time.Minute
 )
 
-// countedAt is where the metric of a step is counted.
+// countedAt returns the counter for the metric of each step.
 func countedAt(c *console.Counts) map[journal.Step]*int {
 	return map[journal.Step]*int{
 		journal.Received: &c.Events, journal.Committed: &c.Written, journal.Kept: &c.Unchanged,
@@ -47,10 +47,10 @@ func countedAt(c *console.Counts) map[journal.Step]*int {
 	}
 }
 
-// metered are the steps whose metrics are counted, in the order in which they are asked for.
+// metered lists the steps whose metrics are counted, in the order of the request.
 var metered = slices.Sorted(maps.Keys(countedAt(&console.Counts{})))
 
-// Measure reads the metrics, or answers what was read within the last minute.
+// Measure reads the metrics, or returns those that it read within the last minute.
 func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,8 +79,8 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 	return m.last, nil
 }
 
-// measured adds up the series of all sinks, minute by minute. Freshness is that of the sink that is
-// slowest at the time.
+// measured adds up the series of all sinks, minute by minute. The freshness of a minute is that of
+// its slowest sink.
 func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured {
 	out := console.Measured{Since: begin, Step: meterStep, Points: []console.Point{}, Notes: []string{
 		"These are the metrics of the last three hours, by the minute: CloudWatch has them a minute or two late. " +

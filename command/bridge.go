@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -20,22 +20,25 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/bridge"
-	"github.com/lullhq/lull/internal/bridge/rabbitmq"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/bridge"
+	"github.com/lullhq/lull/internal/operator/bridge/rabbitmq"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// rabbitEnv holds the address of RabbitMQ: every process of the machine may read a command line.
+// rabbitEnv names the variable with the address of RabbitMQ. The address contains a password, and
+// every process of the machine can read a command line.
 const rabbitEnv = "LULL_RABBITMQ_URL"
 
-// sendTimeout bounds a call to SQS: the bridge may run outside AWS, on a slow line.
+// sendTimeout bounds a call to SQS. It is long, because the bridge may run outside AWS on a slow
+// line.
 const sendTimeout = 20 * time.Second
 
-// maxPrefetch is AMQP's.
+// maxPrefetch is the limit of AMQP.
 const maxPrefetch = 65535
 
 type bridgeFlags struct {
@@ -94,7 +97,7 @@ func (a *app) bridgeRabbitMQ() *cobra.Command {
 	)
 }
 
-// check reads what does not need anybody else.
+// check judges the flags without calling any service.
 func (f *bridgeFlags) check(t *target) error {
 	f.url = cmp.Or(f.url, os.Getenv(rabbitEnv))
 	u, err := url.Parse(f.url)
@@ -169,7 +172,7 @@ func (a *app) bridge(ctx context.Context, f *bridgeFlags) error {
 			IdleTimeout:  time.Minute,
 		}
 		go func() { _ = s.Serve(l) }()   // ends with Close
-		defer func() { _ = s.Close() }() // nobody waits for what it answers
+		defer func() { _ = s.Close() }() // nothing waits for its answers
 	}
 	if err := b.Run(ctx); err != nil {
 		return &exitError{exitFailed, err}
@@ -177,7 +180,7 @@ func (a *app) bridge(ctx context.Context, f *bridgeFlags) error {
 	return nil
 }
 
-// trust are the certificates of --ca, nil for the system's.
+// trust returns the certificates of --ca, or nil for those of the system.
 func (f *bridgeFlags) trust() (*tls.Config, error) {
 	if f.ca == "" {
 		return nil, nil //nolint:nilnil // none is not an error
@@ -201,8 +204,8 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, nil))
 }
 
-// bridgeToQueue sends to a queue in SQS. It asks for no more rights than sqs:SendMessage, and
-// sqs:GetQueueUrl where the settings name the queue.
+// bridgeToQueue sends to a queue in SQS. It needs the right sqs:SendMessage, and also
+// sqs:GetQueueUrl if the settings name the queue.
 func (a *app) bridgeToQueue(ctx context.Context, f *bridgeFlags, o *bridge.Options) error {
 	all, region := []string{f.to}, ""
 	if f.direct() {
@@ -234,8 +237,8 @@ func (a *app) bridgeToQueue(ctx context.Context, f *bridgeFlags, o *bridge.Optio
 
 type sendFunc = func(ctx context.Context, out []queue.Outgoing) []error
 
-// toAll sends messages to several queues. One is safe once all of them have it: where one fails, it
-// comes again to those that have it, and their rows know it.
+// toAll sends messages to several queues. A message is safe when all queues have it. If one queue
+// fails, the message is sent again to all, and the rows recognize the duplicates.
 func toAll(sends []sendFunc) sendFunc {
 	return func(ctx context.Context, out []queue.Outgoing) []error {
 		errs := make([]error, len(out))
@@ -249,10 +252,10 @@ func toAll(sends []sendFunc) sendFunc {
 	}
 }
 
-// liveQueues are the URLs of a deployed sink's queue, and of those of the sinks that share its
-// collections.
+// liveQueues returns the URLs of a deployed sink's live queue, and of the queues of sinks that
+// share its collections.
 func (a *app) liveQueues(ctx context.Context, account aws.Config, f *bridgeFlags) (urls []string, err error) {
-	cfg, err := a.loadConfig()
+	cfg, err := a.loadConfig(config.KindsAny)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +275,7 @@ func (a *app) liveQueues(ctx context.Context, account aws.Config, f *bridgeFlags
 
 // bridgeToDev publishes to a `lull dev`, as an upstream would.
 func (a *app) bridgeToDev(ctx context.Context, f *bridgeFlags, o *bridge.Options) (done func(), err error) {
-	api, done, err := a.open(ctx)
+	api, done, err := a.open(ctx, config.KindsAny)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +284,7 @@ func (a *app) bridgeToDev(ctx context.Context, f *bridgeFlags, o *bridge.Options
 		defer cancel()
 		sent, err := api.Publish(ctx, operate.Publication{Messages: out, Lane: flight.Lane(f.lane), Unchecked: true})
 		if err != nil {
-			// A wait that ended is not for good, as package backoff takes it to be.
+			// Do not wrap err: package backoff would take a timeout for final, and it is not.
 			return queue.FailAll(len(out), fmt.Errorf("publish: %s", err)) //nolint:errorlint // on purpose
 		}
 		errs := make([]error, len(out))

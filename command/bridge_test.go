@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func TestBridgeNamesWhatIsWrongBeforeItConsumes(t *testing.T) {

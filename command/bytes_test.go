@@ -1,10 +1,10 @@
-package main
+package command
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 func TestBodiesAreShownEscapedAndByteForByteAsJSON(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -11,16 +11,16 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/local/wholefile"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/wholefile"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// checkpoint is the file that keeps how far a resync, a replay or a verification has come. An empty
-// name keeps nothing.
+// checkpoint is the file that stores the progress of a resync, a replay or a verification. An empty
+// name stores nothing.
 type checkpoint string
 
-// read reads what an earlier run kept into point, and reports whether there is such a file.
+// read reads the progress of an earlier run into point, and reports whether the file exists.
 func (c checkpoint) read(point any) (found bool, err error) {
 	if c == "" {
 		return false, nil
@@ -42,7 +42,7 @@ func (c checkpoint) broken(why error) error {
 	return fmt.Errorf("checkpoint %s is broken (%w): remove it to begin anew", c, why)
 }
 
-// save keeps a point, whole or not at all.
+// save stores a point, completely or not at all.
 func (c checkpoint) save(point any) error {
 	if c == "" {
 		return nil
@@ -54,7 +54,7 @@ func (c checkpoint) save(point any) error {
 	return nil
 }
 
-// remove ends it: the next run begins anew.
+// remove deletes the file, so that the next run starts from the beginning.
 func (c checkpoint) remove() error {
 	if c == "" {
 		return nil
@@ -65,28 +65,29 @@ func (c checkpoint) remove() error {
 	return nil
 }
 
-// newRun is the ULID of a resync run that begins.
+// newRun returns the ULID of a new resync run.
 func newRun() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
-// resyncPoint is how far a resync has come. Its run stays the same when it goes on.
+// resyncPoint is the progress of a resync. A resync that continues keeps its run.
 type resyncPoint struct {
 	Input string `json:"input"` // for people
 	Run   string `json:"run"`
 
-	// Where the run writes: to go on anywhere else would leave both places half done.
+	// Where the run writes. To continue elsewhere would leave both places incomplete.
 	Stack      string `json:"stack,omitempty"`
 	Source     string `json:"source,omitempty"`
 	Collection string `json:"collection,omitempty"`
 	Sink       string `json:"sink,omitempty"`
 
 	Sent   int    `json:"sent"`   // messages that are done, refused ones too
-	Bytes  int64  `json:"bytes"`  // of the input, up to there
-	Digest string `json:"digest"` // SHA-256 of those bytes: another input under the same name is noticed
+	Bytes  int64  `json:"bytes"`  // bytes of the input up to there
+	Digest string `json:"digest"` // SHA-256 of those bytes, to notice another input under the same name
 }
 
-// openResync goes on where a checkpoint says, and reads in up to there. Without a checkpoint it
-// begins one before anything is sent, because a second beginning would be a second run. A broken
-// checkpoint, or one of another input or place, changes nothing.
+// openResync continues from a checkpoint, and reads the input up to that place. Without a
+// checkpoint it creates one before anything is sent, because a second start would be a second run.
+// It returns an error for a broken checkpoint, or for one of another input or place, and leaves the
+// file unchanged.
 func openResync(at checkpoint, in *resyncInput, want resyncPoint) (*resyncPoint, error) {
 	var p resyncPoint
 	switch found, err := at.read(&p); {
@@ -107,7 +108,7 @@ func openResync(at checkpoint, in *resyncInput, want resyncPoint) (*resyncPoint,
 	return &p, in.goOn(at, p.Bytes, p.Sent, p.Digest)
 }
 
-// fits says what differs between a checkpoint and what is wanted now.
+// fits returns an error that names how a checkpoint differs from the resync that is wanted now.
 func (p *resyncPoint) fits(want resyncPoint) error {
 	if want.Run != "" && want.Run != p.Run {
 		return fmt.Errorf("goes on with --run %s, not %s", p.Run, want.Run)

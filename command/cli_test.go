@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ var update = goflag.Bool("update", false, "write docs/cli.md anew")
 const docHead = `# The command line
 
 For everybody who runs ` + "`lull`" + `. The commands themselves write this page
-(` + "`go test ./cmd/lull -run TestCommandsDocument -update`" + `), and a test keeps it so. The
+(` + "`go test ./command -run TestCommandsDocument -update`" + `), and a test keeps it so. The
 [glossary](glossary.md) defines the words.
 
 - Answers go to standard output, as a table or with ` + "`-o json`" + ` as one JSON value. Everything else
@@ -102,7 +102,7 @@ func document() string {
 
 func TestCommandsDocument(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join("..", "..", "docs", "cli.md")
+	path := filepath.Join("..", "docs", "cli.md")
 	want := document()
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -111,7 +111,7 @@ func TestCommandsDocument(t *testing.T) {
 	}
 	got := contents(t, path)
 	if got != want {
-		t.Error("docs/cli.md differs from the commands: go test ./cmd/lull -run TestCommandsDocument -update")
+		t.Error("docs/cli.md differs from the commands: go test ./command -run TestCommandsDocument -update")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestFlagsMayComeFirst(t *testing.T) {
 	answer{code, out.String(), errs.String()}.want(t, "status", exitUsage, "missing.yaml")
 }
 
-// No stack is asked: there is none.
+// This test has no stack, so no stack is asked.
 func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{

@@ -1,8 +1,8 @@
 //go:build !windows
 
-package main
+package command
 
 import "os"
 
-// showColours reports whether a terminal shows colours: all do that say nothing else.
+// showColours reports whether a terminal shows colours. Outside Windows all terminals do.
 func showColours(*os.File) bool { return true }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lullhq/lull/internal/version"
+	"github.com/lullhq/lull/internal/deploy/version"
 )
 
 // The groups of the commands.
@@ -74,8 +74,8 @@ func (a *app) command() *cobra.Command {
 	return root
 }
 
-// showArgs has every command say which arguments it takes where it is given others, or an empty
-// one: a script's variable that was never set must not mean this folder, or all dead letters.
+// showArgs makes every command refuse wrong or empty arguments, and show which it takes. An empty
+// variable of a script must not mean this folder, or all dead letters.
 func showArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		showArgs(sub)
@@ -95,14 +95,14 @@ func showArgs(c *cobra.Command) {
 	}
 }
 
-// standAlone marks a command that does not talk to a stack. Its help leaves the flags out that
-// choose one.
+// standAlone marks a command that does not talk to a stack. Its help leaves out the flags that
+// choose a stack.
 func standAlone(c *cobra.Command) {
 	c.Annotations = map[string]string{alone: "yes"}
 	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}", "{{if false}}", 1))
 }
 
-// parent is a command that has others, and says which.
+// parent adds subcommands to a command. Without one of them, it lists them.
 func parent(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	c.Args, c.RunE = cobra.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
 	c.AddCommand(subs...)
@@ -129,8 +129,8 @@ func (a *app) check(c *cobra.Command, _ []string) error {
 	return a.target.check(c.Flags())
 }
 
-// checkEmpty refuses a flag with an empty value: a script's variable that was never set must not
-// widen a filter, or begin the demo.
+// checkEmpty refuses a flag with an empty value. An empty variable of a script must not widen a
+// filter, or start the demo.
 func checkEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
@@ -140,7 +140,7 @@ func checkEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// define gives a command its flags, and adds to its help what its exit codes mean.
+// define gives a command its flags, and adds the meaning of its exit codes to its help.
 func define(c *cobra.Command, meaning map[int]string, options ...option) *cobra.Command {
 	var lines []string
 	for _, code := range slices.Sorted(maps.Keys(meaning)) {

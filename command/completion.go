@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -54,8 +54,8 @@ func (a *app) completionCommand() *cobra.Command {
 // completer offers values.
 type completer func(c *cobra.Command, typed string) []string
 
-// complete gives every command of the tree its completions: flags by their names, arguments by what
-// the usage calls them.
+// complete gives every command of the tree its completions. It finds them by the names of flags,
+// and by the names of arguments in the usage.
 func (a *app) complete(root *cobra.Command) {
 	words := func(list ...string) completer { return func(*cobra.Command, string) []string { return list } }
 	flags := map[string]completer{
@@ -79,7 +79,7 @@ func (a *app) complete(root *cobra.Command) {
 				offer, ok = flags[f.Name]
 			}
 			if ok && f.Value.Type() != "bool" {
-				_ = c.RegisterFlagCompletionFunc(f.Name, offer.shell(-1)) // it fails where the flag has one already
+				_ = c.RegisterFlagCompletionFunc(f.Name, offer.shell(-1)) // it fails if the flag already has one
 			}
 			if f.Name == "config" {
 				f.Annotations = map[string][]string{cobra.BashCompFilenameExt: {"yaml", "yml"}}
@@ -93,7 +93,7 @@ func (a *app) complete(root *cobra.Command) {
 	}
 }
 
-// allCommands are the commands below c.
+// allCommands returns the commands below c.
 func allCommands(c *cobra.Command) (all []*cobra.Command) {
 	for _, sub := range c.Commands() {
 		all = append(append(all, sub), allCommands(sub)...)
@@ -101,11 +101,11 @@ func allCommands(c *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// plain is what every shell takes as it stands. Ids are a sender's: some shells would carry out a
+// plain matches text that is safe in every shell. A sender chooses ids, and some shells would run a
 // $(command) in them.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:#@+=,%-]*$`)
 
-// shell makes the function that cobra wants. It offers nothing behind so many arguments; -1 is for
+// shell makes the function that cobra needs. It offers nothing after that many arguments; -1 is for
 // a flag.
 func (f completer) shell(arguments int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -120,20 +120,20 @@ func (f completer) shell(arguments int) cobra.CompletionFunc {
 	}
 }
 
-// Limits of what is asked for while somebody waits for a list.
+// Limits of a request, because a person is waiting for the completion.
 const (
 	patience = time.Second
 	offered  = 200
 )
 
-// some asks the stack, and offers nothing where it does not answer in time.
+// some asks the stack, and offers nothing if it does not answer in time.
 func (a *app) some(c *cobra.Command, ask func(ctx context.Context, api operate.API) ([]string, error)) []string {
 	if a.target.check(c.Flags()) != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
-	api, done, err := a.open(ctx)
+	api, done, err := a.open(ctx, config.KindsAny)
 	if err != nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (a *app) someKeys(c *cobra.Command, typed string) []string {
 		for _, d := range page.Documents {
 			offers = append(offers, fmt.Sprintf("%s\t%s", d.Key, d.State))
 		}
-		// What is dead may have no row.
+		// A document that is only a dead letter may have no row.
 		letters, letterErr := api.LetterPage(ctx, operate.LetterQuery{Limit: offered})
 		for _, l := range letters.Letters {
 			if !slices.ContainsFunc(page.Documents, func(d operate.DocumentLine) bool { return d.Key == l.Key }) {
@@ -183,7 +183,7 @@ func (a *app) someSinks(c *cobra.Command, _ string) []string {
 	})
 }
 
-// settings are those that the command would read, as far as they can be read.
+// settings returns the settings that the command would read, if they can be read.
 func (a *app) settings(c *cobra.Command) (config.Config, bool) {
 	path := a.target.config
 	if own := c.LocalFlags().Lookup("config"); own != nil {
@@ -197,7 +197,7 @@ func (a *app) someSources(c *cobra.Command, _ string) []string {
 	if cfg, ok := a.settings(c); ok {
 		return slices.Sorted(maps.Keys(cfg.Sources))
 	}
-	return []string{"native", "govuk"} // what dev takes without settings
+	return []string{"native", "govuk"} // the kinds that dev takes without settings
 }
 
 func (a *app) someCollections(c *cobra.Command, _ string) []string {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"net/http/httptest"
@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
-// offers is what a shell shows for a line, without the descriptions.
+// offers returns the completions of a line, without the descriptions.
 func offers(t *testing.T, line ...string) []string {
 	t.Helper()
 	a := lull(t, "", append([]string{"__complete"}, line...)...)

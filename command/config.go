@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/operator/transition"
 	"github.com/lullhq/lull/internal/terminal"
-	"github.com/lullhq/lull/internal/transition"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -25,7 +25,7 @@ func (a *app) configCommand() *cobra.Command {
 	return c
 }
 
-// configDiffCommand says what a deploy would do, from files alone.
+// configDiffCommand shows from two files how a deploy would change the stack.
 func (a *app) configDiffCommand() *cobra.Command {
 	var templates bool
 	return define(&cobra.Command{
@@ -57,7 +57,7 @@ func (a *app) diffSettings(older, newer string) error {
 	for i := range c {
 		c[i].Complete()
 	}
-	// What was deployed may break a rule that this version has: it need not be right any more.
+	// Only the new file must be valid. The deployed one may break a rule that this version added.
 	if err := c[1].Validate(); err != nil {
 		return usage(fmt.Errorf("%s: %w", newer, err))
 	}
@@ -124,7 +124,7 @@ func readTemplate(path string) (transition.Template, error) {
 	return t, nil
 }
 
-// serious is the exit code for what somebody should read before they deploy.
+// serious sets the exit code if a person should read the answer before a deploy.
 func serious(err error, is bool) error {
 	if err == nil && is {
 		return &exitError{exitWrong, nil}
@@ -132,7 +132,7 @@ func serious(err error, is bool) error {
 	return err
 }
 
-// list is never nil: JSON then has an empty list.
+// list turns nil into an empty list, so that JSON has [] and not null.
 func list[A any](l []A) []A {
 	if l == nil {
 		return []A{}

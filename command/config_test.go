@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"path/filepath"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/transition"
+	"github.com/lullhq/lull/internal/operator/transition"
 )
 
 func TestConfigDiffSaysWhatADeployDoes(t *testing.T) {
@@ -69,7 +69,7 @@ func TestConfigCheckNamesEveryFaultWithItsLine(t *testing.T) {
 
 func TestConfigCheckSaysWhatFollows(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join("..", "..", "docs", "lull.yaml")
+	path := filepath.Join("..", "docs", "lull.yaml")
 	lull(t, "", "config", "check", path).want(t, "settings", exitOK, "the settings are valid", "newsroom    native  news",
 		"news        search  6s     40s       10s", "search  opensearch  13s", "costs about $8 a month")
 	answer := parsed[checked](t, lull(t, "", "config", "check", path, "-o", "json"))
@@ -82,6 +82,29 @@ func TestConfigCheckSaysWhatFollows(t *testing.T) {
 	if a.want(t, "bleve", exitUsage, "1 fault"); !strings.Contains(a.out, "lives in one process") {
 		t.Errorf("got %s", a.out)
 	}
+}
+
+// Kinds of a module that is not lull's can be right. What was not checked is said, and a deployment
+// needs to know.
+func TestConfigCheckSaysWhatItCouldNotCheck(t *testing.T) {
+	t.Parallel()
+	path := write(t, unlinkedKinds)
+	lull(t, "", "config", "check", path).want(t, "unlinked", exitOK, "the settings are valid",
+		"sinks.search: not checked: this program has no kind ndjson", "sources.wiki: not checked: this program has no kind wiki",
+		"ndjson  unknown")
+	answer := parsed[checked](t, lull(t, "", "config", "check", path, "-o", "json"))
+	if !answer.OK || answer.Deployable || len(answer.Unchecked) != 2 || answer.Unchecked[0].Kind != "ndjson" {
+		t.Errorf("got %+v", answer)
+	}
+	a := lull(t, "", "config", "check", path, "--deploy")
+	if a.want(t, "to be deployed", exitUsage, "2 faults"); !strings.Contains(a.out, ":5: sinks.search.kind (ndjson)") {
+		t.Errorf("got %s", a.out)
+	}
+	a = lull(t, "", "config", "check", write(t, "sinks: {a: {kind: opensaerch}}"))
+	if a.want(t, "a typing error", exitUsage); !strings.Contains(a.out, `did you mean "opensearch"?`) {
+		t.Errorf("got %s", a.out)
+	}
+	lull(t, "", "config", "check", path, "--message", write(t, "{}")).want(t, "a message", exitUsage, "2 faults")
 }
 
 func TestConfigShowSaysWhereASettingComesFrom(t *testing.T) {
@@ -162,7 +185,7 @@ func TestConfigDiffComparesTemplates(t *testing.T) {
 		want(t, "YAML", exitUsage, "parse the template")
 }
 
-// alarming looks for an answer that somebody has to read before they deploy.
+// alarming looks for an answer that a person has to read before a deploy.
 func alarming(t *testing.T, a answer, says ...string) {
 	t.Helper()
 	for _, text := range says {
@@ -186,7 +209,7 @@ defaultCollection: content
 sinks: {search: {kind: bleve}, archive: {kind: bleve}}
 defaultSink: search
 `)
-	events := filepath.Join("..", "..", "source", "json", "testdata", "kafka", "message.json")
+	events := filepath.Join("..", "source", "json", "testdata", "kafka", "message.json")
 	check := func(stdin string, args ...string) answer {
 		return lull(t, stdin, append([]string{"config", "check", path, "--message"}, args...)...)
 	}

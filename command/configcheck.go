@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/proof/cost"
+	"github.com/lullhq/lull/internal/simulation/cost"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/setting"
 )
@@ -22,13 +22,13 @@ import (
 // defaultFile is the settings file that commands read when they are given none.
 const defaultFile = "lull.yaml"
 
-// fileFlag takes the file also as the other commands take it.
+// fileFlag also accepts the file as a flag, like the other commands.
 func fileFlag() option {
 	file := defaultFile
 	return flag("config", &file, "`FILE` of settings, as other commands name it")
 }
 
-// fileArg is the file that a command of config reads.
+// fileArg returns the file that a command of config reads.
 func fileArg(c *cobra.Command, args []string) (string, error) {
 	if len(args) == 0 {
 		return c.Flags().GetString("config")
@@ -39,15 +39,16 @@ func fileArg(c *cobra.Command, args []string) (string, error) {
 	return args[0], nil
 }
 
-// checked is what config check answers.
+// checked is the answer of config check.
 type checked struct {
-	File       string         `json:"file"`
-	OK         bool           `json:"ok"`
-	Deployable bool           `json:"deployable"`
-	Faults     []faultLine    `json:"faults"`
-	Follows    []config.Value `json:"follows,omitempty"`
-	Idle       float64        `json:"idle_dollars_a_month,omitempty"`
-	Messages   []sample       `json:"messages,omitempty"`
+	File       string            `json:"file"`
+	OK         bool              `json:"ok"`
+	Deployable bool              `json:"deployable"`
+	Faults     []faultLine       `json:"faults"`
+	Unchecked  []config.Unlinked `json:"unchecked,omitempty"` // not checked, because their kinds are not linked
+	Follows    []config.Value    `json:"follows,omitempty"`
+	Idle       float64           `json:"idle_dollars_a_month,omitempty"`
+	Messages   []sample          `json:"messages,omitempty"`
 }
 
 // faultLine is one thing that is wrong.
@@ -77,7 +78,9 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Use: "check [FILE]", Short: "Find every fault of a settings file, and say what follows from it",
 		Long: "Names every fault at once, each with its line and the fix. Without faults it says how fresh documents " +
 			"are, how long a lease is, and what a stack costs a month in which nothing happens. Without FILE it is " +
-			defaultFile + ".\n\nWith --message it says of each message which rule gives it to which source, and " +
+			defaultFile + ".\n\nThe settings of a kind that this program does not link are not checked: the answer names " +
+			"them. With --deploy or --message such a kind is a fault.\n\n" +
+			"With --message it says of each message which rule gives it to which source, and " +
 			"what becomes of it: its document, its version, and the sink. It reads what `lull publish` reads.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -105,13 +108,18 @@ func (a *app) configCheckCommand() *cobra.Command {
 }
 
 func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messages, sink string) error {
-	cfg, lines, err := yamlfile.Check(path)
+	kinds := config.KindsAlsoOthers
+	if deploy || messages != "" {
+		kinds = config.KindsLinked
+	}
+	cfg, lines, err := yamlfile.CheckAs(path, kinds)
 	if err != nil && len(config.Faults(err)) == 0 {
 		return usage(err) // there is no such file, or it is not YAML
 	}
 	answer := checked{File: path, OK: err == nil, Faults: faultLines(err)}
 	if err == nil {
 		undeployable := errors.Join(cfg.ValidateDeployed(), cfg.Placeholders())
+		answer.Unchecked = cfg.Unlinked()
 		answer.Deployable = undeployable == nil
 		if lines.Locate(undeployable); deploy && undeployable != nil {
 			answer.OK, answer.Faults = false, faultLines(undeployable)
@@ -140,7 +148,7 @@ func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messa
 	return err
 }
 
-// plural is a number with what it counts.
+// plural returns a number and the noun that it counts.
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -165,14 +173,19 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 		return
 	}
 	valid := terminal.Styled{Style: terminal.Green, Text: "the settings are valid"}
-	if len(k.Messages) > 0 { // whoever asks about messages has seen the settings
+	if len(k.Messages) > 0 { // a user who asks about messages has seen the settings
 		terminal.Printf(w, "%s: %s\n", k.File, valid)
 		for i, s := range k.Messages {
 			s.show(w, i)
 		}
 		return
 	}
-	terminal.Printf(w, "%s: %s\n\n", k.File, valid)
+	terminal.Printf(w, "%s: %s\n", k.File, valid)
+	for _, u := range k.Unchecked {
+		terminal.Printf(w, "%s: not checked: this program has no kind %s: check it with one that imports the "+
+			"kind's package\n", u.Setting, u.Kind)
+	}
+	fmt.Fprintln(w)
 	header(w, "SOURCE", "KIND", "COLLECTION")
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
 		terminal.Printf(w, "%s\t%s\t%s\n", name, cfg.Sources[name].Kind, cfg.CollectionFor(name))
@@ -180,7 +193,11 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w)
 	header(w, "SINK", "KIND", "LEASE")
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
-		terminal.Printf(w, "%s\t%s\t%s\n", name, cfg.Sinks[name].Kind, setting.FormatDuration(cfg.Lease(name)))
+		lease := "unknown"
+		if cfg.LeaseIsKnown(name) {
+			lease = setting.FormatDuration(cfg.Lease(name))
+		}
+		terminal.Printf(w, "%s\t%s\t%s\n", name, cfg.Sinks[name].Kind, lease)
 	}
 	fmt.Fprintln(w)
 	header(w, "COLLECTION", "SINK", "QUIET", "MAX WAIT", "FRESH WITHIN (P99)")
@@ -197,7 +214,10 @@ func (k checked) show(w io.Writer, cfg *config.Config) {
 		row("any", "")
 	}
 	terminal.Printf(w, "\nA stack in which nothing happens costs about $%.0f a month: `lull cost` has the rest.\n", k.Idle)
-	if !k.Deployable {
+	switch {
+	case len(k.Unchecked) > 0:
+		fmt.Fprintln(w, "Whether they can be deployed depends on the kinds that were not checked.")
+	case !k.Deployable:
 		fmt.Fprintln(w, "Only `lull dev` runs them: --deploy says what keeps them from a deployment.")
 	}
 }

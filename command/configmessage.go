@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -13,20 +13,20 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/source"
 )
 
-// maxSamples is how many messages config check looks at, and shownDocument how much of a document
-// it shows, in bytes.
+// maxSamples is how many messages config check reads. shownDocument is how many bytes of a document
+// it shows.
 const (
 	maxSamples    = 1000
 	shownDocument = 2000
 )
 
-// sample is what the settings make of one message.
+// sample shows how the settings decode one message.
 type sample struct {
 	Where  string         `json:"where,omitempty"`
 	Source string         `json:"source,omitempty"`
@@ -38,7 +38,7 @@ type sample struct {
 	Events []sampledEvent `json:"events"`
 }
 
-// originField is one thing that the envelopes say, by the name of the field of match.
+// originField is one fact from the envelopes, under the name of its field in match.
 type originField struct {
 	Field string `json:"field"`
 	Value string `json:"value"`
@@ -57,7 +57,7 @@ type sampledEvent struct {
 	Problem  string          `json:"problem,omitempty"`
 }
 
-// samples are what the settings make of the messages of a file, a folder or standard input.
+// samples decodes the messages of a file, a folder or standard input by the settings.
 func (a *app) samples(ctx context.Context, cfg *config.Config, path, sink string) ([]sample, error) {
 	if _, ok := cfg.Sinks[sink]; sink != "" && !ok {
 		return nil, usagef("--sink: %s is not a sink of the settings", sink)
@@ -89,8 +89,8 @@ func (a *app) samples(ctx context.Context, cfg *config.Config, path, sink string
 	return all, nil
 }
 
-// judge decodes a message as receive would, in the queue of the sink that is named, otherwise of
-// the one that `lull publish` would choose.
+// judge decodes a message as receive would in the queue of the named sink. Without a name, it uses
+// the sink that `lull publish` would choose.
 func judge(cfg *config.Config, set *source.Set, t feed.Timed, sink string) sample {
 	m := queue.Message{Body: t.Body, Attributes: t.Attributes, Sent: time.Now()}
 	route := feed.RouteOf(cfg, set, m)
@@ -150,7 +150,7 @@ func sampled(set *source.Set, m queue.Message, r event.Result) sampledEvent {
 	return s
 }
 
-// problemOf is the fault with its field, without the reason, which is shown beside it.
+// problemOf returns the error with its field. It leaves out the reason, which has its own column.
 func problemOf(bad *event.Invalid) string {
 	if bad.Field == "" || strings.Contains(bad.Problem, bad.Field) {
 		return bad.Problem
@@ -158,7 +158,7 @@ func problemOf(bad *event.Invalid) string {
 	return bad.Field + ": " + bad.Problem
 }
 
-// dead is how many messages would become dead letters, as a whole or in part.
+// dead counts the messages that would become dead letters, as a whole or in part.
 func dead(samples []sample) int {
 	n := 0
 	for _, s := range samples {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// consent is whether somebody agrees to what cannot be taken back: by --yes, or by an answer in the
-// terminal.
+// consent is the user's agreement to a change that cannot be undone, by --yes or by an answer in
+// the terminal.
 type consent struct{ yes bool }
 
 func (k *consent) flag() option {
 	return flag("yes,y", &k.yes, "do not ask: for scripts, which have no terminal")
 }
 
-// check refuses what cannot be asked, before anything is read or changed.
+// check returns an error if the question cannot be asked, before anything is read or changed.
 func (k *consent) check(a *app, what string) error {
 	if _, can := tty(a.in); !k.yes && !can {
 		return usagef("%s cannot be taken back, and there is no terminal to ask in: give --yes", what)
@@ -27,14 +27,14 @@ func (k *consent) check(a *app, what string) error {
 
 var errDeclined = errors.New("nothing was changed")
 
-// ask puts the question, unless --yes has answered it.
+// ask asks the question, unless --yes has answered it.
 func (k *consent) ask(ctx context.Context, a *app, question string) error {
 	if k.yes {
 		return nil
 	}
 	terminal.Printf(a.err, "%s [y/N] ", terminal.Styled{Style: terminal.Bold, Text: question})
 	answers := make(chan string, 1)
-	go func() { answers <- readLine(a.in) }() // ends with the process where nobody answers
+	go func() { answers <- readLine(a.in) }() // without an answer, it ends with the process
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -47,7 +47,7 @@ func (k *consent) ask(ctx context.Context, a *app, question string) error {
 	}
 }
 
-// readLine reads one line and nothing behind it, up to a length that no answer has.
+// readLine reads one line and nothing after it, up to a length that is enough for any answer.
 func readLine(in io.Reader) string {
 	var line []byte
 	for b := make([]byte, 1); len(line) < 100; line = append(line, b[0]) {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/aws/cloudwatch"
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/console"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/proof/forecast"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/simulation/forecast"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -50,7 +51,7 @@ func (a *app) console(ctx context.Context, api operate.API, address string, send
 		return usagef("console: add --aws for a deployed stack; a 'lull dev' serves its console itself, at %s",
 			operate.Shown(a.target.dev))
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.loadConfig(config.KindsLinked)
 	if err != nil {
 		return usage(err)
 	}
@@ -81,7 +82,7 @@ func listenHere(ctx context.Context, address string) (net.Listener, error) {
 		return nil, err
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-		_ = l.Close() // nobody has asked yet
+		_ = l.Close() // no client has connected yet
 		return nil, usagef("--listen %s: other machines reach this address, and what it shows travels in plain text: "+
 			"listen on 127.0.0.1, and use ssh -L from another machine", address)
 	}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/proof/cost"
+	"github.com/lullhq/lull/internal/simulation/cost"
 )
 
 func costCommand() *cobra.Command {

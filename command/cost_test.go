@@ -1,9 +1,9 @@
-package main
+package command
 
 import (
 	"testing"
 
-	"github.com/lullhq/lull/internal/proof/cost"
+	"github.com/lullhq/lull/internal/simulation/cost"
 )
 
 func TestCostEstimatesTheBillOfTheSettings(t *testing.T) {

@@ -1,8 +1,9 @@
-package main
+package command
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -135,7 +136,7 @@ func (a *app) deadDropCommand() *cobra.Command {
 	}, &operate.LetterOrder{}, drop, may.flag())
 }
 
-// mayDrop asks whether all that is selected may be lost, where that is more than one dead letter.
+// mayDrop asks whether all selected dead letters may be lost, if they are more than one.
 func (a *app) mayDrop(ctx context.Context, api operate.API, o operate.LetterOrder, may consent) error {
 	if err := may.check(a, "dropping what a filter or --all selects"); err != nil || may.yes {
 		return err
@@ -177,7 +178,7 @@ func (a *app) campaignCommand(c *cobra.Command, o *operate.LetterOrder, do campa
 		}
 		res, err := do(api, c.Context(), order)
 		if err != nil && res.Outcomes == nil {
-			return err // nothing was begun
+			return err // nothing was started
 		}
 		err = cmp.Or(err, a.print(res, func(w io.Writer) {
 			if len(res.Outcomes) == 0 {
@@ -208,7 +209,7 @@ func campaignLine(l operate.LetterLine) string {
 	return spaced(l.Letter.ID, fmt.Sprintf("%-10s", l.Outcome), what, l.Error)
 }
 
-// outcomes says how often each thing happened, or would have.
+// outcomes prints how often each outcome happened, or would have in a dry run.
 func outcomes[O ~string](w io.Writer, of map[O]int, dry bool) {
 	for _, outcome := range slices.Sorted(maps.Keys(of)) {
 		terminal.Printf(w, "%s: %d\n", outcome, of[outcome])
@@ -218,7 +219,7 @@ func outcomes[O ~string](w io.Writer, of map[O]int, dry bool) {
 	}
 }
 
-// sum is how often something happened at all.
+// sum adds up the counts of all outcomes.
 func sum(of map[string]int) (n int) {
 	for _, count := range of {
 		n += count
@@ -228,19 +229,41 @@ func sum(of map[string]int) (n int) {
 
 func (a *app) cancelCommand() *cobra.Command {
 	var scheduled bool
+	var group string
 
-	cancel := func(api operate.API, ctx context.Context, key shard.DocID) (operate.Letter, error) {
-		return api.Cancel(ctx, operate.Cancellation{Key: key, Scheduled: scheduled, By: whoami()})
+	cancel := func(api operate.API, ctx context.Context, args []string) ([]operate.Letter, error) {
+		order := operate.Cancellation{Scheduled: scheduled, By: whoami()}
+		if group != "" {
+			return operate.CancelGroup(ctx, api, group, order)
+		}
+		var err error
+		if order.Key, err = keyArg(args[0]); err != nil {
+			return nil, err
+		}
+		l, err := api.Cancel(ctx, order)
+		return []operate.Letter{l}, err
+	}
+	show := func(w io.Writer, letters []operate.Letter) {
+		for _, l := range letters {
+			terminal.Printf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
+		}
 	}
 	return define(&cobra.Command{
-		Use: "cancel KEY", Short: "Make the pending version of a document a dead letter", Args: cobra.ExactArgs(1),
+		Use: "cancel [KEY]", Short: "Make the pending version of a document a dead letter", Args: keyOrGroup(&group),
 		Long: "The version that waits for the lull is not written. Its message becomes a dead letter with the " +
 			"reason cancelled, which you may redrive. If older versions are held besides it, the newest of " +
 			"them is written. With --scheduled it is the next scheduled event, which is not sent. In its last " +
 			"quarter of an hour an event waits in its queue: cancel it then once it is pending. KEY is " +
-			"<collection>#<id>. Audited.",
-		RunE: question(a, ofKey(cancel), func(w io.Writer, l operate.Letter) {
-			terminal.Printf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
+			"<collection>#<id>. With --group it is every document of a message group that has one pending. Audited.",
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			letters, err := cancel(api, c.Context(), args)
+			if group == "" {
+				if err != nil {
+					return err
+				}
+				return a.print(letters[0], func(w io.Writer) { show(w, letters) })
+			}
+			return errors.Join(a.print(letters, func(w io.Writer) { show(w, letters) }), err)
 		}),
 	}, map[int]string{
 		exitOK:     "it is a dead letter",
@@ -248,5 +271,6 @@ func (a *app) cancelCommand() *cobra.Command {
 		exitUsage:  "usage or settings", exitMissing: "nothing is pending, or scheduled",
 	},
 		flag("scheduled", &scheduled, "cancel the next scheduled event, not the pending version"),
+		flag("group", &group, "cancel for every document of the message group `NAME`, a tenant, instead of one"),
 	)
 }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -16,17 +16,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/console"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/server"
 	"github.com/lullhq/lull/internal/local/story"
-	"github.com/lullhq/lull/internal/proof/forecast"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/simulation/forecast"
 	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/sink"
 )
@@ -45,7 +45,7 @@ type devFlags struct {
 	data, listen, buckets              string
 	sinks                              []string
 	chosen                             map[string]sinkFlag // of sinks, by the names of those that they replace
-	local, notify                      bool
+	local, notify, init                bool
 	faults                             bool
 	seed                               uint64
 	exitWhenIdle                       bool
@@ -111,6 +111,7 @@ func (a *app) devCommand() *cobra.Command {
 			"Remove files while it runs: nothing is notified of one that goes between two runs"),
 		flag("sink", &f.sinks, "write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
 			"with NAME in place of that sink of --config, once for each"),
+		flag("init", &f.init, "prepare sinks that are elsewhere, as 'lull init' does: index templates, tables"),
 		flag("listen", &f.listen, "`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given"),
 		flag("faults", &f.faults, "inject the standard fault mix (docs/faults.md)"),
 		flag("seed", &f.seed, "seed `N` of the faults"),
@@ -127,8 +128,8 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err := f.check(); err != nil {
 		return usage(err)
 	}
-	// Until the folder is saved, signals only end the waiting. What is left to wait for then is
-	// bounded: the requests that are being answered, and the turns under way.
+	// Until the folder is saved, a signal only ends the waiting. The rest takes a bounded time:
+	// open requests are answered, and current turns end.
 	a.saving.Store(f.data != "")
 	ctx, stop := a.untilHungUp(c.Context())
 	defer stop()
@@ -175,12 +176,16 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	for _, line := range adapted {
 		terminal.Printf(a.out, "%s\n", line)
 	}
+	for _, name := range o.untouched {
+		terminal.Printf(a.out, "sink %s was not prepared, such as with an index template: --init does that, and "+
+			"`lull init --print` shows what it is\n", name)
+	}
 	r.greet(cfg)
 	return r.run(ctx)
 }
 
-// sparing are the settings of the demo, which shows that nothing is written where nothing changed.
-// A sink that cannot say whether it is still the same index keeps its own.
+// sparing returns the settings of the demo, which shows that an unchanged document is not written
+// again. A sink keeps its own setting if it cannot say whether it is still the same index.
 func sparing(cfg *config.Config) *config.Config {
 	own := *cfg
 	own.Sinks = maps.Clone(cfg.Sinks)
@@ -255,6 +260,8 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config) (err error) {
 	notes := journal.Tee{r.recorder}
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
+	} else {
+		notes = append(notes, story.NewTrouble(r.narrator))
 	}
 	options := dev.Options{
 		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Folder: o.folder,
@@ -275,7 +282,7 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config) (err error) {
 	return nil
 }
 
-// trouble says aloud that the disk is full, or otherwise broken, and when it is well again.
+// trouble prints that the disk is full or broken, and later that it works again.
 func (r *devRun) trouble(err error) {
 	if err == nil {
 		r.narrator.Say(r.clock.Now(), "the disk can be written again")
@@ -308,7 +315,7 @@ func (r *devRun) greet(cfg *config.Config) {
 	}
 }
 
-// run plays the input, waits as the flags say, and leaves report, dump and data behind.
+// run plays the input, waits as the flags say, and writes report, dump and data.
 func (r *devRun) run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -359,13 +366,13 @@ func (r *devRun) serve(ctx context.Context) error {
 	return console.Serve(ctx, r.listener, console.Guard{Token: token}, h)
 }
 
-// ending is how a run came to its end.
+// ending says how a run ended.
 type ending struct {
 	played      bool // the whole input
 	interrupted bool // by Ctrl-C
 }
 
-// play plays the input and settles. Ctrl-C is not an error.
+// play plays the input and waits until the stack is idle. Ctrl-C is not an error.
 func (r *devRun) play(ctx context.Context, served chan error) (e ending, err error) {
 	if err = r.engine.Play(ctx, r.input); err == nil {
 		e.played = true
@@ -398,7 +405,9 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 		err = errors.Join(err, report.Write(r.report))
 	}
 	if r.dump != "" {
-		err = errors.Join(err, r.engine.Dump(ctx, r.dump))
+		err = errors.Join(err, r.engine.Dump(ctx, r.dump, func(without string) {
+			terminal.Printf(r.out, "--dump: without sink %s, which cannot be read back\n", without)
+		}))
 	}
 	left := r.engine.Left()
 	err = errors.Join(err, r.engine.Trouble())
@@ -432,15 +441,18 @@ func (r *devRun) save() {
 const shownLetters = 20
 
 func (r *devRun) sum(report ledger.Report) {
-	unchanged := ""
+	more := ""
 	if report.Unchanged > 0 {
-		unchanged = fmt.Sprintf(", %d unchanged (not written)", report.Unchanged)
+		more = fmt.Sprintf(", %d unchanged (not written)", report.Unchanged)
+	}
+	if report.Read > 0 {
+		more += fmt.Sprintf(", %d to read objects", report.Read)
 	}
 	terminal.Printf(r.out,
 		"%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d "+
 			"skipped, %d scheduled, %d dead%s\n",
 		report.Messages, report.Events, report.Written, report.Deleted, report.Bursts, report.Superseded, report.Stale,
-		report.Duplicates, report.Skipped, report.Scheduled, report.Dead, unchanged)
+		report.Duplicates, report.Skipped, report.Scheduled, report.Dead, more)
 	for i, d := range report.DeadLetters {
 		if i == shownLetters {
 			terminal.Printf(r.out, "... and %d more dead letters\n", len(report.DeadLetters)-i)

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"encoding/json"
@@ -206,7 +206,7 @@ func ask(t *testing.T, method, address, body string) *http.Request {
 	return req
 }
 
-// do sends a request on a connection of its own. The answer is JSON.
+// do sends a request on a new connection. The answer is JSON.
 func do(t *testing.T, req *http.Request, status int) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -428,8 +428,7 @@ func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
 	}
 }
 
-// Whatever a killed run was doing, the next one ends with every message written, parked or
-// scheduled.
+// After a killed run, the next run ends with every message written, parked or scheduled.
 func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{`ADMIT +content#a`, `HOLD +content#b`, `CLAIM +content#a`, `SETTLE +content#b`, `PARK `} {
@@ -618,5 +617,21 @@ func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 	}
 	if state := get[struct{ Report struct{ Written int } }](t, s.url+"/status"); state.Report.Written != 4 {
 		t.Errorf("status %+v", state)
+	}
+}
+
+// Two contents of one version: the key chooses one, and nothing calls it newer.
+func TestAnEqualVersionWithOtherContentIsNotCalledNewer(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]string{"in one burst": "\n", "after the other": "\n" + `{"after_ms":30000}` + "\n"} {
+		texts := ""
+		for i := range 4 { // two orders of two digests at least
+			texts += put(fmt.Sprint(i), "7", fmt.Sprintf(`{"a":%d}`, i)) + between + put(fmt.Sprint(i), "7", fmt.Sprintf(`{"b":%d}`, i)) + "\n"
+		}
+		p := play(t, texts, "--events", "-", "-v")
+		p.says(t, "the same version is committed with other content")
+		if strings.Contains(p.out, "a newer version") {
+			t.Errorf("%s: said %q", name, p.out)
+		}
 	}
 }

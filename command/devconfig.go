@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// devConfig is the settings with the flags applied, validated. Where --quiet makes the default
-// batching window impossible and no file says otherwise, the window is fitted, and a line says so.
+// devConfig is the settings with the flags applied, validated. If --quiet makes the default
+// batching window impossible and no file sets one, the window is made shorter, and a line says so.
 func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	cfg := config.Default()
 	if f.config != "" {
@@ -55,7 +55,8 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	return &cfg, []string{line}, nil
 }
 
-// asDeployed is settings as SQS takes them: without a window it gathers no more than ten messages.
+// asDeployed returns settings that SQS accepts: without a batching window, a batch has at most ten
+// messages.
 func asDeployed(cfg *config.Config) *config.Config {
 	own := *cfg
 	for _, l := range []*config.Lane{&own.Queues.Live, &own.Queues.Bulk} {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -13,14 +13,14 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/buckets"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/sink"
 )
 
-// localKind is what stands in for every sink that is elsewhere.
+// localKind is the kind that replaces every remote sink.
 const localKind = "bleve"
 
-// inert are the settings that only a deployed stack heeds, as docs/settings.md calls them.
+// inert lists the settings that only a deployed stack uses, by their names in docs/settings.md.
 var inert = []string{
 	"table", "sinks.<name>.liveQueue", "queues.live.maxConcurrency", "queues.bulk.maxConcurrency",
 	"queues.expectedRate", "queues.maxInFlight", "lifecycle.ttlExtra", "tracing.endpoint",
@@ -49,9 +49,9 @@ func (f *devFlags) checkLocal() error {
 	return nil
 }
 
-// localize puts an index in a folder in place of every sink that is elsewhere, into settings that
-// are valid as they are deployed. Its times stay those of the deployed one: a sink without versions
-// has longer leases.
+// localize replaces every remote sink by an index in a folder, in settings that are valid for a
+// deploy. The index keeps the times of the deployed sink, because a sink without versions has
+// longer leases.
 func localize(cfg *config.Config, f devFlags) (*localized, error) {
 	l := &localized{deployed: *cfg, chosen: f.chosen}
 	l.deployed.Sinks = maps.Clone(cfg.Sinks)
@@ -59,13 +59,10 @@ func localize(cfg *config.Config, f devFlags) (*localized, error) {
 		if f.chosen[name].text != "" {
 			continue
 		}
-		s := cfg.Sinks[name]
-		can := s.Capabilities()
-		cfg.Sinks[name] = config.Sink{
-			Kind: localKind, Index: s.Index, Versions: &can.Versions, ApplyDelay: &can.ApplyDelay,
-			BulkDocuments: s.BulkDocuments, BulkBytes: s.BulkBytes,
-			MaxDocumentsPerSecond: s.MaxDocumentsPerSecond, MaxConcurrency: s.MaxConcurrency,
-		}
+		can := cfg.Sinks[name].Capabilities()
+		s := inPlaceOf(cfg.Sinks[name], localKind, "")
+		s.Versions, s.ApplyDelay = &can.Versions, &can.ApplyDelay
+		cfg.Sinks[name] = s
 	}
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {
@@ -81,7 +78,7 @@ func localize(cfg *config.Config, f devFlags) (*localized, error) {
 	return l, nil
 }
 
-// describe says what stands in for what.
+// describe lists what replaces each sink and bucket.
 func (l *localized) describe(at map[string]string, objects string) []string {
 	lines := []string{"local: the settings that are deployed, without credentials. What stands in for what:"}
 	for _, name := range slices.Sorted(maps.Keys(l.deployed.Sinks)) {
@@ -135,7 +132,7 @@ func (o *opened) openBuckets(f *devFlags, dir string) error {
 	return nil
 }
 
-// checkNotify refuses --notify where nothing would decode the notifications.
+// checkNotify refuses --notify if no source would decode the notifications.
 func checkNotify(cfg *config.Config, f *devFlags) error {
 	for _, s := range cfg.Sources {
 		if s.Kind == "s3" {

@@ -1,15 +1,18 @@
-package main
+package command
 
 import (
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
 )
 
 // changed is a notification of S3 about an object of the bucket shop.
@@ -47,7 +50,7 @@ func TestTheDeployedSettingsRunWithoutCredentials(t *testing.T) {
 		news("10", "2026-01-01T00:00:00Z", `"data":{"title":"In brief","internal":"x"}`),
 		`{"content_id":"5b1d5f0a-2f6c-4d3e-9a51-0c2f6f1b2c3d","locale":"en","document_type":"guide",` +
 			`"base_path":"/vat","title":"VAT","payload_version":3,"update_type":"major"}`,
-	}, "\n"), "--events", "-", "--local", "--config", "../../docs/lull.yaml", "--buckets", data+"-buckets", "--data", data)
+	}, "\n"), "--events", "-", "--local", "--config", "../docs/lull.yaml", "--buckets", data+"-buckets", "--data", data)
 	p.says(t, "sink search: opensearch https://search.example.org -> bleve in "+data+", requests are not signed",
 		"s3://newsroom-bodies/KEY -> "+filepath.Join(data+"-buckets", "newsroom-bodies", "KEY"),
 		"without effect here: queues.expectedRate")
@@ -211,6 +214,77 @@ func TestWhatStandsInForASinkKeepsItsCeilings(t *testing.T) {
 	}
 }
 
+// The test sets every field of a sink, so that a new setting cannot be forgotten.
+func TestWhatStandsInForASinkKeepsEverySettingOfIt(t *testing.T) {
+	t.Parallel()
+	was := config.Sink{Kind: "opensearch", URL: "https://search.example.org"}
+	for field, v := range reflect.ValueOf(&was).Elem().Fields() {
+		switch at := v.Addr().Interface().(type) {
+		case **bool:
+			*at = new(bool) // a sink that does not compare versions
+		case **time.Duration:
+			*at = new(45 * time.Second)
+		case **setting.Rate:
+			*at = new(setting.OncePerSecond * 3)
+		case **int:
+			*at = new(3)
+		case *sink.Unchanged:
+			*at = sink.Keep
+		case *int:
+			*at = 7
+		case *setting.Size:
+			*at = 777 * setting.KB
+		case *string:
+			if *at == "" {
+				*at = "of-" + strings.ToLower(field.Name)
+			}
+		case *config.Auth:
+			*at = config.Auth{Kind: config.AuthBasic, UserEnv: "USER", PasswordEnv: "PASSWORD"}
+		case *any: // the options of the kind
+		default:
+			t.Fatalf("field %s: give it a value here, and decide what becomes of it beside another address", field.Name)
+		}
+	}
+	flag, err := parseSink("search=bleve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := parseSink("search=opensearch:http://127.0.0.1:9200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]devFlags{
+		"--local":                {local: true},
+		"--sink search=bleve":    {chosen: map[string]sinkFlag{"search": flag}},
+		"--sink search=HTTP URL": {chosen: map[string]sinkFlag{"search": other}},
+	} {
+		cfg := config.Default()
+		cfg.Sinks, cfg.DefaultSink = map[string]config.Sink{"search": was}, "search"
+		cfg.Complete()
+		want := reflect.ValueOf(cfg.Sinks["search"])
+		apply := f.chooseSinks
+		if f.local {
+			apply = func(cfg *config.Config) error { _, err := localize(cfg, f); return err }
+		}
+		if err := apply(&cfg); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for field, got := range reflect.ValueOf(cfg.Sinks["search"]).Fields() {
+			switch field.Name {
+			case "Kind", "URL", "Options":
+			case "Auth": // the credentials are not for this address
+				if a, _ := got.Interface().(config.Auth); a.UserEnv != "" || a.PasswordEnv != "" {
+					t.Errorf("%s: auth %+v goes to another address", name, a)
+				}
+			default:
+				if want := want.FieldByIndex(field.Index).Interface(); !reflect.DeepEqual(got.Interface(), want) {
+					t.Errorf("%s: %s is %v, want %v", name, field.Name, got.Interface(), want)
+				}
+			}
+		}
+	}
+}
+
 // With --notify a file is a document, and its removal the delete.
 func TestFilesInTheFolderOfBucketsAreDocuments(t *testing.T) {
 	t.Parallel()
@@ -234,7 +308,7 @@ func TestLocalSaysWhatItNeeds(t *testing.T) {
 	lull(t, "", "dev", "--notify", "--config", write(t, "sources: {s3: {kind: s3}}")).
 		want(t, "no folder", exitUsage, "--notify", "--buckets DIR")
 	lull(t, "", "dev", "--local").want(t, "no settings", exitUsage, "--local", "--config lull.yaml")
-	lull(t, "", "dev", "--local", "--config", "../../docs/lull.yaml", "--sink", "http://127.0.0.1:1").
+	lull(t, "", "dev", "--local", "--config", "../docs/lull.yaml", "--sink", "http://127.0.0.1:1").
 		want(t, "an address", exitUsage, "--local and --sink")
 	lull(t, "", "dev", "--buckets", write(t, "x")).want(t, "a file", exitUsage, "--buckets")
 	lull(t, "", "dev", "--local", "--config", write(t, "sinks: {search: {kind: solr}}")).

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -33,13 +33,13 @@ func (f *devFlags) checkOutputs() error {
 	return nil
 }
 
-// writable says why a file cannot be written by a temporary one beside it.
+// writable says why a file cannot be replaced by a temporary file from its folder.
 func writable(path string) error {
 	switch info, err := os.Stat(path); {
 	case err != nil:
 	case info.IsDir():
 		return fmt.Errorf("is a folder: name a file")
-	case !info.Mode().IsRegular(): // a device or a pipe would be replaced by a file, for everybody
+	case !info.Mode().IsRegular(): // a device or a pipe would be replaced by a file, for all programs
 		return fmt.Errorf("is not a regular file: name another")
 	}
 	dir := filepath.Dir(path)
@@ -64,7 +64,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(ofA, ofB) || resolved(a) == resolved(b)
 }
 
-// within reports whether a file lies in a folder, at any depth.
+// within reports whether a file is in a folder, at any depth.
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(resolved(dir), resolved(path))
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -71,7 +71,8 @@ func parseSink(text string) (f sinkFlag, err error) {
 	return f, nil
 }
 
-// kindOf is a kind whose addresses may have a scheme: the default one, or the first of the others.
+// kindOf returns a kind whose addresses may have a scheme: the default kind, or the first other
+// one.
 func kindOf(scheme string) (sink.Kind, bool) {
 	for _, name := range append([]string{defaultKind}, sink.Kinds()...) {
 		if k, _ := sink.Lookup(name); slices.Contains(k.Schemes, scheme) {
@@ -81,7 +82,7 @@ func kindOf(scheme string) (sink.Kind, bool) {
 	return sink.Kind{}, false
 }
 
-// schemes lists what an address may begin with.
+// schemes lists the schemes with which an address may begin.
 func schemes() (all []string) {
 	for _, name := range sink.Kinds() {
 		k, _ := sink.Lookup(name)
@@ -93,11 +94,11 @@ func schemes() (all []string) {
 	return slices.Compact(all)
 }
 
-// chooseSinks applies --sink. One without a name takes everything; one with a name replaces that
-// sink of the settings, and keeps the name of its index and its ceilings.
+// chooseSinks applies --sink. Without a name, it replaces all sinks of the settings. With a name,
+// it replaces the kind and the address of that sink.
 func (f *devFlags) chooseSinks(cfg *config.Config) error {
 	if one, all := f.chosen[""]; all {
-		cfg.Sinks = map[string]config.Sink{"search": one.settings("")}
+		cfg.Sinks = map[string]config.Sink{"search": one.settings(config.Sink{})}
 		cfg.DefaultSink = "search"
 		for name, col := range cfg.Collections {
 			col.Sink, col.Sinks = "", nil
@@ -111,19 +112,35 @@ func (f *devFlags) chooseSinks(cfg *config.Config) error {
 			return fmt.Errorf("--sink %s: the settings have no sink %q, only %s", f.chosen[name].text, name,
 				strings.Join(slices.Sorted(maps.Keys(cfg.Sinks)), ", "))
 		}
-		now := f.chosen[name].settings(was.Index)
-		now.MaxDocumentsPerSecond, now.MaxConcurrency = was.MaxDocumentsPerSecond, was.MaxConcurrency
-		cfg.Sinks[name] = now
+		cfg.Sinks[name] = f.chosen[name].settings(was)
 	}
 	return nil
 }
 
-func (s sinkFlag) settings(index string) config.Sink {
-	c := config.Sink{Kind: s.kind.Name, URL: s.url, Index: index}
-	if s.kind.NeedsIndex && index == "" {
+func (s sinkFlag) settings(of config.Sink) config.Sink {
+	c := inPlaceOf(of, s.kind.Name, s.url)
+	if s.kind.NeedsIndex && c.Index == "" {
 		c.Index = "lull-{collection}"
 	}
 	return c
+}
+
+// inPlaceOf returns the settings of a sink with another kind and address. It removes the
+// credentials, which belong to the old address. If the kind changes, it also removes the options.
+// It limits other settings to what the new kind supports.
+func inPlaceOf(s config.Sink, kind, url string) config.Sink {
+	if s.Kind != kind {
+		s.Options = nil
+	}
+	s.Kind, s.URL, s.Auth = kind, url, config.Auth{}
+	can := s.Capabilities()
+	if s.Versions != nil {
+		s.Versions = &can.Versions
+	}
+	if can.MaxDocuments > 0 {
+		s.BulkDocuments = min(s.BulkDocuments, can.MaxDocuments)
+	}
+	return s
 }
 
 // parseSinks reads the flags --sink.

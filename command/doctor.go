@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -35,8 +35,8 @@ func (a *app) doctorCommand() *cobra.Command {
 			"Where a source has the setting fetch, its host is connected to, with TLS, and gets no request: " +
 			"one for a document that is not there would stand in its logs.\n\n" +
 			"The synthetic event has the form of a source of the settings, whichever kind that is. Where no message " +
-			"can hold a document, as with S3, only the delete is published. Where none can say a delete, nothing is, " +
-			"and the answer names the setting.",
+			"can hold a document, as with S3, only the delete is published. Where none can say a delete, nothing is: " +
+			"the answer says so and names the setting, and is not bad.",
 		Args: cobra.NoArgs,
 		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			d.api = api
@@ -68,6 +68,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	)
 }
 
+// doctorID is the id of the synthetic document.
+const doctorID = "lull-doctor"
+
 // doctor sends a synthetic event through a stack.
 type doctor struct {
 	api                operate.API
@@ -77,7 +80,7 @@ type doctor struct {
 	bad                int
 }
 
-// add notes a check and reports whether it went well.
+// add records a check and reports whether it succeeded.
 func (d *doctor) add(name string, err error, found string) bool {
 	if err != nil {
 		found = err.Error()
@@ -87,7 +90,7 @@ func (d *doctor) add(name string, err error, found string) bool {
 	return err == nil
 }
 
-// faultIf is a fault where there is one.
+// faultIf returns an error if is holds.
 func faultIf(is bool, format string, args ...any) error {
 	if is {
 		return fmt.Errorf(format, args...)
@@ -116,22 +119,47 @@ func (d *doctor) examine(ctx context.Context) {
 	d.origins(ctx)
 	d.add("no dead letters are parked", faultIf(s.Letters > 0, "%d parked: see `lull dead list`", s.Letters), "none")
 	probe, err := d.api.Compose(ctx, d.event(false))
-	if !d.add("a synthetic event can be written", err, "as a message of source "+probe.Source) {
+	found := "as a message of source " + probe.Source
+	if key, ok := d.deleteless(ctx); err != nil && ok {
+		found, err = "not checked: "+err.Error(), nil
+		probe.Key = key
+	}
+	if !d.add("a synthetic event can be written", err, found) {
 		return
 	}
 	if _, err = d.api.Get(ctx, probe.Key); errors.Is(err, operate.ErrNotFound) {
 		err = nil
 	}
-	found := string(probe.Key.Collection())
+	found = string(probe.Key.Collection())
 	if errors.Is(err, operate.ErrWriteOnly) {
 		found, err = "not checked: "+err.Error(), nil
 	}
-	if d.add("the sink can be read", err, found) {
+	if d.add("the sink can be read", err, found) && probe.Source != "" {
 		d.send(ctx, probe)
 	}
 }
 
-// origins tries the hosts that documents are fetched from.
+// deleteless returns the key of the synthetic document, if sources can write it but none can
+// describe its delete. Then nothing would delete it.
+func (d *doctor) deleteless(ctx context.Context) (key shard.DocID, ok bool) {
+	ways, err := d.api.Forms(ctx)
+	if err != nil {
+		return "", false
+	}
+	for _, w := range ways.Forms {
+		if d.source != "" && w.Source != d.source || d.collection != "" && w.Collection != d.collection {
+			continue
+		}
+		if w.Deletes {
+			return "", false
+		}
+		key, err = shard.NewDocID(shard.Collection(w.Collection), doctorID)
+		ok = err == nil
+	}
+	return key, ok
+}
+
+// origins tries to connect to the hosts that documents are fetched from.
 func (d *doctor) origins(ctx context.Context) {
 	all, err := d.api.Origins(ctx)
 	if err != nil {
@@ -147,10 +175,10 @@ func (d *doctor) origins(ctx context.Context) {
 	}
 }
 
-// event is the synthetic document, or its delete.
+// event describes the synthetic document, or its delete.
 func (d *doctor) event(remove bool) operate.Composition {
 	return operate.Composition{
-		Source: d.source, Collection: shard.Collection(d.collection), ID: "lull-doctor", Deletes: true, Delete: remove,
+		Source: d.source, Collection: shard.Collection(d.collection), ID: doctorID, Deletes: true, Delete: remove,
 		Data: json.RawMessage(`{"title":"lull doctor","synthetic":true}`),
 	}
 }
@@ -201,8 +229,8 @@ func (d *doctor) held(ctx context.Context, put operate.Composed) {
 	}
 }
 
-// reached publishes an event and waits until it is committed. Where the time of its arrival is its
-// version, any version after the one before will do.
+// reached publishes an event and waits until it is committed. If the arrival time becomes the
+// version, any version newer than the previous one is accepted.
 func (d *doctor) reached(ctx context.Context, sent, committed string, e operate.Composed) bool {
 	before, err := d.api.Explain(ctx, e.Key)
 	if err == nil {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"net"
@@ -65,4 +65,23 @@ func TestDoctorReadsTheDocumentBackFromEachSink(t *testing.T) {
 		"sinks: {a: {kind: bleve}, b: {kind: bleve}}")
 	s := start(t, nil, "--config", settings, "--speed", "100")
 	s.ask("doctor").want(t, "doctor", exitOK, "sink a holds it", "sink b holds it", "the delete is committed")
+}
+
+// The settings of docs/objects.md have no source that can say a delete.
+func TestDoctorPassesOnSettingsThatCannotSayDeletes(t *testing.T) {
+	t.Parallel()
+	_, settings, _ := strings.Cut(contents(t, "../docs/objects.md"), "```yaml as=lull.yaml\n")
+	settings, _, _ = strings.Cut(settings, "```")
+	s := start(t, nil, "--local", "--config", write(t, settings), "--speed", "100")
+	const says = "not checked: no source can say this"
+	s.ask("doctor").want(t, "doctor", exitOK, says, "json.deleteValues", "the sink can be read")
+	s.ask("doctor", "--source", "products").want(t, "of a source", exitOK, says, "json.deleteValues")
+	for _, unknown := range []string{"--source", "--collection"} {
+		if got := s.ask("doctor", unknown, "other"); got.code != exitFailed || !strings.Contains(got.out, "BAD") {
+			t.Errorf("%s other: exit %d: %s", unknown, got.code, got.out)
+		}
+	}
+	if got := s.ask("get", "products#lull-doctor"); got.code != exitMissing {
+		t.Errorf("the document is there: %s", got.out)
+	}
 }

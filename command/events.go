@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/operator/feed"
 )
 
 // resyncInput is the events of a resync. It knows how far it has read, byte by byte.
 type resyncInput struct {
 	feed.Input
 	name string // of a file its path, of an object the last part of its key
-	size int64  // 0 where it is unknown
+	size int64  // 0 if unknown
 	read int64  // of what is in it, where it is compressed
 	sum  hash.Hash
 }
@@ -76,8 +76,8 @@ func newResyncInput(name string, size int64, r io.ReadCloser) (in *resyncInput, 
 	return in, err
 }
 
-// goOn reads the messages that a checkpoint says were done. An input that begins otherwise is
-// another one.
+// goOn reads the messages that a checkpoint counts as done. It returns an error if the input does
+// not begin with the same bytes.
 func (r *resyncInput) goOn(at checkpoint, bytes int64, messages int, digest string) error {
 	n := 0
 	for ; r.read < bytes; n++ {

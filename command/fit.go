@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// laneFaults are what a lane's queue has that the settings do not want, each with the fix. An
-// attribute that SQS does not tell is not judged. dead is the name of the dead-letter queue.
+// laneFaults lists where a lane's queue differs from the settings, with the fix for each. It skips
+// attributes that SQS does not return. dead is the name of the dead-letter queue.
 func laneFaults(cfg *config.Config, name, dead string, has map[string]string) []string {
 	var faults []string
 	want := func(attribute types.QueueAttributeName, value int64) {
@@ -32,14 +32,14 @@ func laneFaults(cfg *config.Config, name, dead string, has map[string]string) []
 	want(types.QueueAttributeNameVisibilityTimeout, int64(cfg.Queues.Visibility.Seconds()))
 	want(types.QueueAttributeNameMessageRetentionPeriod, int64(cfg.Queues.Retention.Seconds()))
 	if _, known := has[string(types.QueueAttributeNameVisibilityTimeout)]; !known {
-		return faults // SQS told nothing, so that a missing policy says nothing either
+		return faults // SQS returned no attributes, so a missing policy proves nothing
 	}
 	var policy struct {
 		DeadLetterTargetArn string          `json:"deadLetterTargetArn"`
 		MaxReceiveCount     json.RawMessage `json:"maxReceiveCount"`
 	}
 	text := has[string(types.QueueAttributeNameRedrivePolicy)]
-	_ = json.Unmarshal([]byte(text), &policy) // what is not JSON names no queue
+	_ = json.Unmarshal([]byte(text), &policy) // a text that is not JSON names no queue
 	target, _ := arn.Parse(policy.DeadLetterTargetArn)
 	count := strings.Trim(string(policy.MaxReceiveCount), `"`)
 	if target.Resource != dead || count != strconv.Itoa(cfg.MaxReceiveCount()) {
@@ -50,8 +50,8 @@ func laneFaults(cfg *config.Config, name, dead string, has map[string]string) []
 	return faults
 }
 
-// tableFaults are what keeps a table from being lull's: its key, its index, its expiry. Where it
-// cannot be described, that is what is wrong.
+// tableFaults lists where a table differs from what lull needs: its key, its index, its expiry. If
+// AWS does not describe the table, that is the fault.
 func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) []string {
 	got, err := described(ctx, client, name)
 	if err != nil {

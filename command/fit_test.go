@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"maps"
@@ -32,7 +32,7 @@ func TestQueuesAndTablesThatDoNotFitAreNamed(t *testing.T) {
 	queue := func(change map[string]string) awstest.Reply {
 		all := map[string]string{
 			"VisibilityTimeout": "40", "MessageRetentionPeriod": "604800",
-			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:shop-search-dead","maxReceiveCount":"436"}`,
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:shop-search-dead","maxReceiveCount":"456"}`,
 		}
 		maps.Copy(all, change)
 		return awstest.Reply{Body: map[string]any{"Attributes": all}}
@@ -85,14 +85,14 @@ func TestQueuesAndTablesThatDoNotFitAreNamed(t *testing.T) {
 		{
 			"no dead-letter queue",
 			map[string]awstest.Reply{"GetQueueAttributes": queue(map[string]string{"RedrivePolicy": ""})},
-			[]string{"let it name queue shop-search-dead, with a maxReceiveCount of 436"},
+			[]string{"let it name queue shop-search-dead, with a maxReceiveCount of 456"},
 		},
 		{
 			"too few receives",
 			map[string]awstest.Reply{"GetQueueAttributes": queue(map[string]string{
 				"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:shop-search-dead","maxReceiveCount":5}`,
 			})},
-			[]string{"with a maxReceiveCount of 436"},
+			[]string{"with a maxReceiveCount of 456"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

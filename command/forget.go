@@ -1,31 +1,38 @@
-package main
+package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) forgetCommand() *cobra.Command {
 	var may consent
+	var group string
 	patience := 2 * time.Minute
 	return define(&cobra.Command{
-		Use: "forget KEY", Short: "Remove a document wherever lull keeps it, for a person's right to be forgotten",
+		Use: "forget [KEY]", Short: "Remove a document wherever lull keeps it, for a person's right to be forgotten",
 		Long: "Deletes a document from the sink, its dead letters and its scheduled events. It " +
 			"waits until no flight holds it. A tombstone without content stays, under its key. It refuses every " +
 			"version of the document for as long as rows are kept, so that nothing in a queue brings it back. After " +
 			"that, or after `lull reset`, the document is accepted again: remove it at its source, too.\n\n" +
 			"Without --yes it only lists what there is, and asks where there is a terminal. It can be run again at any time, " +
 			"and goes on where it stopped. Audited, without content. docs/forget.md says what it cannot reach. " +
-			"KEY is <collection>#<id>.",
-		Args: cobra.ExactArgs(1),
+			"KEY is <collection>#<id>. With --group it is every document of a message group that has a row.",
+		Args: keyOrGroup(&group),
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			if group != "" {
+				return a.forgetGroup(c.Context(), api, group, &may, patience)
+			}
 			key, err := keyArg(args[0])
 			if err != nil {
 				return err
@@ -40,8 +47,19 @@ func (a *app) forgetCommand() *cobra.Command {
 		exitWrong:   "something remains: the answer names it",
 	},
 		may.flag(),
+		flag("group", &group, "forget every document of the message group `NAME`, a tenant, instead of one"),
 		flag("patience", &patience, "how long `D` to ask again for what goes by itself"),
 	)
+}
+
+// keyOrGroup accepts either one key or a message group.
+func keyOrGroup(group *string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if (len(args) == 1) == (*group != "") || len(args) > 1 {
+			return errors.New("want one KEY, or --group NAME, and not both")
+		}
+		return nil
+	}
 }
 
 func (a *app) forget(ctx context.Context, api operate.API, o operate.ForgetOrder, may *consent, patience time.Duration,
@@ -63,22 +81,9 @@ func (a *app) forget(ctx context.Context, api operate.API, o operate.ForgetOrder
 			return err
 		}
 	}
-	done, err := api.Forget(ctx, o)
-	began, before := time.Now(), tally(nil, done)
-	wait := time.Second
-	for ; err == nil && done.Waits > 0 && time.Since(began) < patience; wait = min(2*wait, 15*time.Second) {
-		terminal.Printf(a.err, "still in %d of its places, which give it up by themselves\n", done.Waits)
-		if err = sleep(ctx, min(wait, patience-time.Since(began))); err == nil {
-			done, err = api.Forget(ctx, o)
-			before = tally(before, done)
-		}
-	}
+	done, err := operate.ForgetAndWait(ctx, api, o, a.asking(patience))
 	if err != nil {
 		return err
-	}
-	for i, s := range done.Steps { // what an earlier try removed counts, too
-		more := max(before[s.Place]-s.Removed, 0)
-		done.Steps[i].Found, done.Steps[i].Removed = s.Found+more, s.Removed+more
 	}
 	if err := a.forgotten(done); err != nil {
 		return err
@@ -89,19 +94,74 @@ func (a *app) forget(ctx context.Context, api operate.API, o operate.ForgetOrder
 	return nil
 }
 
-// tally adds what was removed, by place. A tombstone is written once.
-func tally(before map[string]int, f operate.Forgotten) map[string]int {
-	if before == nil {
-		before = map[string]int{}
-	}
-	for _, s := range f.Steps {
-		if s.Place == operate.Tombstone {
-			before[s.Place] = max(before[s.Place], s.Removed)
-		} else {
-			before[s.Place] += s.Removed
+func (a *app) asking(most time.Duration) operate.Patience {
+	return operate.Patience{Clock: clock.System{}, Most: most, Waiting: func(things int) {
+		terminal.Printf(a.err, "still in %d of its places, which give it up by themselves\n", things)
+	}}
+}
+
+// forgetGroup forgets the documents of a message group.
+func (a *app) forgetGroup(ctx context.Context, api operate.API, group string, may *consent, patience time.Duration,
+) error {
+	if !may.yes {
+		all, err := operate.Group(ctx, api, group)
+		if err == nil && all.Empty() {
+			err = noGroup(group)
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.print(all, func(w io.Writer) {
+			for _, key := range all.Keys {
+				terminal.Printf(w, "%s\n", key)
+			}
+			unforgotten(w, all)
+		}); err != nil {
+			return err
+		}
+		if _, can := tty(a.in); !can {
+			return nil
+		}
+		if err := may.ask(ctx, a, fmt.Sprintf("Remove all %d documents of group %s for good?", len(all.Keys),
+			group)); err != nil {
+			return err
 		}
 	}
-	return before
+	found := 0
+	remain, left, err := operate.ForgetGroup(ctx, api, group, operate.ForgetOrder{By: whoami()}, a.asking(patience),
+		func(key shard.DocID, done operate.Forgotten, err error) error {
+			if found++; err == nil {
+				return a.forgotten(done)
+			}
+			terminal.Printf(a.err, "%s: %v\n", key, err)
+			return nil
+		})
+	switch {
+	case err != nil:
+		return err
+	case found == 0 && left.Empty():
+		return noGroup(group)
+	}
+	unforgotten(a.err, left)
+	terminal.Printf(a.err, "documents that did not change for lifecycle.rowRetention have no row, and are not found: "+
+		"delete them in the sink\n")
+	if remain > 0 {
+		return &exitError{exitWrong, fmt.Errorf("something of group %s remains", group)}
+	}
+	return nil
+}
+
+func noGroup(group string) error { return fmt.Errorf("group %s: %w", group, operate.ErrNotFound) }
+
+// unforgotten prints the messages that belong, or may belong, to a group and to no document.
+func unforgotten(w io.Writer, left operate.GroupPage) {
+	for _, id := range left.Letters {
+		terminal.Printf(w, "dead letter %s is of the group, and of no document: `lull dead show %s`, then "+
+			"`lull dead drop %s`\n", id, id, id)
+	}
+	for _, unread := range left.Unread.Remains {
+		terminal.Printf(w, "%s\n", unread)
+	}
 }
 
 func (a *app) forgotten(f operate.Forgotten) error {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -107,8 +107,8 @@ func states() string {
 	return strings.Join(lines, "\n")
 }
 
-// explained is the exit code of an explanation: with several sinks that of the first one where
-// something is the matter. It is unknown where all say so.
+// explained returns the exit code of an explanation. If there are several sinks, the first one with
+// a problem decides. The document is unknown only if it is unknown in all.
 func explained(x operate.Explanation) int {
 	code := explainedAt(x)
 	for _, other := range x.Others {
@@ -131,12 +131,12 @@ func explainedAt(x operate.Explanation) int {
 	return exitOK
 }
 
-// maxLogs is as long as the functions' logs are kept, unless your own stack keeps them longer.
+// maxLogs is how long the functions' logs are kept, unless your own stack keeps them longer.
 const maxLogs = 31 * 24 * time.Hour
 
 var errUnknownKey = fmt.Errorf("nothing is known about this key: %w", operate.ErrNotFound)
 
-// explainAll explains a document, in each of its sinks where there are several.
+// explainAll prints the explanation of a document, for each of its sinks.
 func explainAll(w io.Writer, x operate.Explanation) {
 	for i, one := range append([]operate.Explanation{x}, x.Others...) {
 		if len(x.Others) > 0 {

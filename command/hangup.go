@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 )
 
 // untilHungUp ends the context when the reader of standard output has gone, as in `lull dev |
-// head`. The signal would end the process as a kill does: with the temporary folder left behind,
-// and no report.
+// head`. The signal would end the process like a kill, without a report, and would leave the
+// temporary folder.
 func (a *app) untilHungUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	if f, ok := terminal.File(a.out); ok {

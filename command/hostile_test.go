@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"encoding/base64"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/local/ledger"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -104,7 +104,6 @@ func TestDoctorAndTheExampleWorkWithEveryKindOfSource(t *testing.T) {
 func TestDoctorSaysWhichSettingKeepsItFromSending(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ sources, says string }{
-		"no deletes":   {"sources: {cms: {kind: json, json: {id: /id, version: /v}}}", "and json.deleteValues"},
 		"no place":     {"sources: {media: {kind: s3}}", "payload.allow"},
 		"a low bound":  {"sources: {cms: {kind: native, maxVersion: '7'}}", "sources.cms.maxVersion"},
 		"no locale":    {"sources: {cms: {kind: govuk, govuk: {locales: []}}}", "govuk.locales"},

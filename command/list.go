@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// maxListed is how many documents one list may have, and maxPage one request for them.
+// maxListed is the most documents of a list, and maxPage the most of one request.
 const (
 	maxListed = 100_000
 	maxPage   = 1_000
@@ -47,6 +47,7 @@ func (a *app) listCommand() *cobra.Command {
 		flag("state", (*string)(&f.State), "only documents in this `STATE`: "+strings.Join(listedStates(), ", ")),
 		flag("collection", (*string)(&f.Collection), "only documents of this collection `NAME`"),
 		flag("contains", &f.Contains, "only documents with this `TEXT` in their key, in upper or lower case"),
+		flag("group", &f.Group, "only documents of the message group `NAME`, a tenant, by their rows"),
 		flag("limit", &f.Limit, "at most `N` documents", between(&f.Limit, 1, maxListed, fmt.Sprintf("1 to %d",
 			maxListed))),
 		flag("cursor", &f.Cursor, "go on behind an earlier list, at the `CURSOR` that it printed"),
@@ -61,8 +62,8 @@ func listedStates() []string {
 	return names
 }
 
-// listed asks for pages until there are enough documents, or no more. What each page could not show
-// is said once.
+// listed reads pages until there are enough documents, or no more. It keeps each note of the pages
+// once.
 func listed(ctx context.Context, api operate.API, f operate.DocumentFilter) (operate.DocumentPage, error) {
 	all := operate.DocumentPage{Documents: []operate.DocumentLine{}}
 	for want := f.Limit; ; {
@@ -85,7 +86,7 @@ func listed(ctx context.Context, api operate.API, f operate.DocumentFilter) (ope
 	}
 }
 
-// noteList says on standard error what the list lacks.
+// noteList prints to standard error what the list lacks.
 func (a *app) noteList(page operate.DocumentPage) {
 	for _, note := range page.Notes {
 		terminal.Printf(a.err, "%s\n", note)
@@ -114,7 +115,7 @@ func showDocuments(w io.Writer, page operate.DocumentPage) {
 	}
 }
 
-// shade is a state in the colour of what it asks of people: nothing, patience, or a look.
+// shade colours a state by what it needs from people: nothing, patience, or action.
 func shade(s operate.State) terminal.Styled {
 	styled := terminal.Styled{Style: terminal.Yellow, Text: string(s)}
 	switch {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// look is how answers look: in a terminal they fit and have colours, in a pipe they are plain and
-// whole.
+// look says how answers are printed. In a terminal they fit its width and have colours. In a pipe
+// they are plain and complete.
 type look struct {
 	colour string // never, auto or always
 	wide   bool
@@ -37,7 +37,7 @@ func (l *look) flags() []option {
 	}
 }
 
-// looks reports whether a flag is one of these, which every command takes.
+// looks reports whether a flag is one of look's, which every command takes.
 func looks(f *pflag.Flag) bool { return f.Name == colourFlag || f.Name == wideFlag }
 
 // check refuses a value of --color that does not exist, and applies the others.
@@ -53,14 +53,14 @@ func (l *look) check(writers ...*terminal.Writer) error {
 	return nil
 }
 
-// welcome reports whether colours are: in a terminal that knows them, unless the reader has said no
-// (https://no-color.org).
+// welcome reports whether to print colours: in a terminal that shows them, unless the user has
+// disabled them (https://no-color.org).
 func welcome(w io.Writer) bool {
 	f, ok := tty(w)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && showColours(f)
 }
 
-// width is how wide a table may be, 0 for as wide as it is.
+// width is how wide a table may be, 0 for no limit.
 func (l *look) width(w io.Writer) int {
 	f, ok := tty(w)
 	if !ok || l.wide {
@@ -73,12 +73,12 @@ func (l *look) width(w io.Writer) int {
 	return columns
 }
 
-// bad is what somebody has to look at.
+// bad colours a text that a person has to look at.
 func bad(format string, args ...any) terminal.Styled {
 	return terminal.Styled{Style: terminal.Red, Text: fmt.Sprintf(format, args...)}
 }
 
-// tty is the terminal that a reader or writer is, if it is one.
+// tty returns the terminal behind a reader or writer, if there is one.
 func tty(stream any) (*os.File, bool) {
 	f, ok := stream.(*os.File)
 	if w, isWriter := stream.(io.Writer); isWriter && !ok {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -31,19 +31,19 @@ const asProgram = "LULL_TEST_PROGRAM"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		signal.Ignore(syscall.SIGXFSZ) // of a file that is as large as the process may make it
-		main()
+		Main()
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
 }
 
-// answer is what a command said.
+// answer is the output of a command.
 type answer struct {
 	code        int
 	out, errors string
 }
 
-// codeOf is the exit code of what a command returned.
+// codeOf returns the exit code for a command's error.
 func codeOf(err error) int {
 	var exit *exitError
 	switch {
@@ -230,7 +230,7 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
-// contents is what a file holds.
+// contents returns the content of a file.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -317,14 +317,14 @@ func interrupt(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// away is an address at which nobody answers.
+// away is an address at which nothing answers.
 func away() string {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	return server.Listener.Addr().String()
 }
 
-// program is `lull` in a process of its own.
+// program is `lull` in a separate process.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)

@@ -1,16 +1,16 @@
-package main
+package command
 
 import (
 	"context"
 	"time"
 
 	"github.com/lullhq/lull/internal/console"
+	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// devMeter tells the console what a `lull dev` has done.
+// devMeter reads the counters of a `lull dev` for the console.
 type devMeter struct {
 	engine *dev.Engine
 	since  time.Time
@@ -41,14 +41,14 @@ func (m *devMeter) Measure(context.Context) (console.Measured, error) {
 	return out, nil
 }
 
-// How long a function takes, beside what it waits for: docs/numbers.md assumes the same. A call is
-// one to the table, a queue, the bucket or the state machine.
+// How long a function runs, plus how long each call takes, as docs/numbers.md assumes. A call goes
+// to the table, a queue, the bucket or the state machine.
 const (
 	invocationTime = time.Millisecond
 	callTime       = 5 * time.Millisecond
 )
 
-// bill is what AWS would take for the calls of a run.
+// bill returns the price of a run's calls on AWS.
 func bill(u dev.Used) *console.Dollars {
 	calls := u.RowWrites + u.QueueCalls + u.ObjectWrites + u.ObjectReads + u.Starts
 	took := time.Duration(u.Invocations)*invocationTime + time.Duration(calls)*callTime

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/deploy/version"
 	"github.com/lullhq/lull/internal/terminal"
-	"github.com/lullhq/lull/internal/version"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -89,7 +89,7 @@ func (a *app) newCommand() *cobra.Command {
 	)
 }
 
-// quoted is a name as a shell takes it.
+// quoted quotes a name for a shell.
 func quoted(name string) string {
 	if plain.MatchString(strings.TrimLeft(name, "./~")) {
 		return name
@@ -141,7 +141,7 @@ func prepare(dir, from, to, stack string) (s newStack, err error) {
 	return s, err
 }
 
-// optionLines are the options with which the kind decodes its example, as lines of lull.yaml.
+// optionLines returns the options with which the kind decodes its example, as lines of lull.yaml.
 func optionLines(kind source.Kind) ([]string, error) {
 	if kind.Example.Options == nil {
 		return nil, nil
@@ -171,7 +171,7 @@ func optionLines(kind source.Kind) ([]string, error) {
 	return lines, nil
 }
 
-// files are the files of the folder, by their names.
+// files returns the files of the folder, by their names.
 func (s newStack) files() (map[string][]byte, error) {
 	files := map[string][]byte{
 		"lull.schema.json": config.Schema(),
@@ -239,8 +239,8 @@ func (s newStack) events(settings config.Source, files map[string][]byte) error 
 	return nil
 }
 
-// another is the id of a document beside the first one, of the same form: the last digit
-// before an extension is another one, or a number is added.
+// another returns the id of a further document in the same form. It changes the last digit before
+// an extension, or adds a number.
 func another(id string, n int) string {
 	ext := path.Ext(id)
 	stem := strings.TrimSuffix(id, ext)
@@ -254,7 +254,7 @@ func another(id string, n int) string {
 	return fmt.Sprintf("%s%d%s", stem[:len(stem)-1], (last+n-1)%10, ext)
 }
 
-// writeNew writes files into a folder that is empty or not there.
+// writeNew writes files into a folder that is empty or does not exist.
 func writeNew(dir string, files map[string][]byte) error {
 	entries, err := os.ReadDir(dir)
 	switch {

@@ -1,30 +1,32 @@
-package main
+package command
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) objectCommand() *cobra.Command {
 	order := operate.ObjectOrder{}
 	return define(&cobra.Command{
-		Use: "object s3://BUCKET/KEY", Short: "Show how far an object of many documents was read, or abort that",
+		Use: "object s3://BUCKET/KEY", Short: "Show how far an object of many documents was read, abort or reset that",
 		Long: "An object whose lines are documents (setting s3.lines) is read in slices. This shows for each sink how " +
 			"many lines became messages, and which could not. --abort ends the reading: the messages that were sent stay, " +
-			"and a newer object at the same place is read again. Audited.",
+			"and a newer object at the same place is read again. --reset takes the sequencer back that was read last, for " +
+			"example a forged one: objects with smaller ones are read again, and none with this one. Audited.",
 		Args: cobra.ExactArgs(1),
 		RunE: question(a, func(api operate.API, ctx context.Context, args []string) (operate.ObjectResult, error) {
 			order.Object = args[0]
-			if order.Abort {
+			if order.Abort || order.Reset {
 				order.By = whoami()
 			} else if order.Why != "" {
-				return operate.ObjectResult{}, usagef("--why: of what? Give --abort")
+				return operate.ObjectResult{}, usagef("--why: of what? Give --abort or --reset")
 			}
 			r, err := api.Object(ctx, order)
 			if err == nil && len(r.Sinks) == 0 {
@@ -38,15 +40,24 @@ func (a *app) objectCommand() *cobra.Command {
 			}
 		}),
 	}, map[int]string{
-		exitOK: "it is shown, or aborted", exitMissing: "nothing was read of it", exitFailed: "nobody answered",
+		exitOK: "it is shown, aborted or reset", exitMissing: "nothing was read of it", exitFailed: "nobody answered",
 		exitUsage: "usage or settings",
 	},
 		flag("abort", &order.Abort, "do not read the object to its end"),
-		flag("why", &order.Why, "with --abort: a `TEXT` for those who find it"),
+		flag("reset", &order.Reset, "take its sequencer back, so that objects with smaller ones are read"),
+		flag("why", &order.Why, "with --abort or --reset: a `TEXT` for those who find it"),
 	)
 }
 
 func showObject(w io.Writer, p operate.ObjectProgress) {
+	if n := len(p.TakenBack); p.Version == "" && n > 0 {
+		terminal.Printf(w, "%s: nothing was read since sequencer %s was taken back at %s\n", p.Sink, p.TakenBack[n-1],
+			clockText(p.Moved))
+		if n > 1 {
+			terminal.Printf(w, "  taken back before: %s\n", strings.Join(p.TakenBack[:n-1], ", "))
+		}
+		return
+	}
 	state := "is being read"
 	switch {
 	case p.Aborted != "":

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -39,11 +39,40 @@ func TestAnObjectOfManyDocumentsIsReadFromAFolder(t *testing.T) {
 	s.ask("object", object).want(t, "object", exitOK, "was read to its end", "3 lines so far: 2 became messages",
 		"line 3 at byte 36 is not a JSON object")
 	s.ask("object", object, "--abort", "-o", "json").want(t, "too late to abort", exitOK, `"done": true`)
+	s.ask("object", object, "--reset", "--why", "forged").want(t, "reset", exitOK, "was taken back at")
+	s.ask("object", object, "--reset", "--abort").want(t, "both", exitUsage, "want one of them")
 	s.ask("object", "s3://cms-exports/other").want(t, "another one", exitMissing, "nothing was read")
 	s.ask("object", "other").want(t, "no address", exitUsage, "s3://bucket/key")
 	if got := s.ask("dead", "list"); !strings.Contains(got.out, "1 of 3 lines") {
 		t.Errorf("dead letters: %s%s", got.out, got.errors)
 	}
+}
+
+// Lines and the messages that read on are counted, so that the run adds up.
+func TestARunWithAnObjectOfLinesEndsWhenIdle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&text, `{"sku":"s%d","v":1}`+"\n", i)
+	}
+	for name, text := range map[string]string{"lull.yaml": `
+sources:
+  exports: {kind: s3, s3: {lines: products, linesPerSecond: 1}, match: [{bucket: shop}]}
+  products: {kind: json, json: {id: /sku, version: /v}}
+collections: {products: {}}
+defaultSource: products
+payload: {allow: [{bucket: shop}]}
+`, "buckets/shop/good.ndjson": text.String(), "buckets/shop/bad.ndjson": `{"sku":"bad","v":1}` + "\nbad\n"} {
+		save(t, filepath.Join(dir, name), text)
+	}
+	in := changed("ObjectCreated:Put", "good.ndjson", "0A01") + "\n" + changed("ObjectCreated:Put", "bad.ndjson", "0A01") + "\n"
+	p := play(t, in, "--events", "-", "--config", filepath.Join(dir, "lull.yaml"), "--buckets", filepath.Join(dir, "buckets"))
+	if err := p.report.Check(); err != nil || p.report.Written != 31 || p.report.Bursts != 31 || p.report.Read < 2 ||
+		p.report.Dead != 1 {
+		t.Errorf("%v, %+v, want 31 lines written and a dead letter", err, p.report)
+	}
+	p.says(t, "to read objects")
 }
 
 // Functions are killed and calls fail, all the way from the object to the sink.

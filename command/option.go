@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -14,19 +14,19 @@ import (
 // option is a flag of a command.
 type option struct {
 	name  string // such as "dry-run", or with its short form "yes,y"
-	to    any    // what it is read into: its value there is the default
+	to    any    // the variable that receives the value; its current value is the default
 	usage string
 	rules []rule
 }
 
-// rule says what is wrong with a flag, before the command runs.
+// rule checks a flag before the command runs.
 type rule func(f *pflag.Flag) error
 
 func flag(name string, to any, usage string, rules ...rule) option {
 	return option{name, to, usage, rules}
 }
 
-// add adds the flag to those of a command.
+// add adds the flag to a command.
 func (o option) add(f *pflag.FlagSet) {
 	name, letter, _ := strings.Cut(o.name, ",")
 	switch to := o.to.(type) {
@@ -70,7 +70,7 @@ func flags(c *cobra.Command, options ...option) *cobra.Command {
 	return c
 }
 
-// between refuses a value that was given and is not between two others; want says so.
+// between refuses a given value outside least to most; want describes a good one.
 func between[N cmp.Ordered](v *N, least, most N, want string) rule {
 	return func(f *pflag.Flag) error {
 		if !f.Changed || *v >= least && *v <= most {
@@ -80,20 +80,20 @@ func between[N cmp.Ordered](v *N, least, most N, want string) rule {
 	}
 }
 
-// perSecond are the bounds of how much is done a second, 0 for no limit.
+// perSecond bounds a rate for each second, 0 for no limit.
 func perSecond(v *float64, of string) rule {
 	return between(v, 0, math.MaxFloat64, of+" a second, or 0 for no limit")
 }
 
-// sends are the bounds of how many messages are sent a second.
+// sends bounds how many messages are sent a second.
 func sends(v *float64) rule {
 	return between(v, math.SmallestNonzeroFloat64, 1e6, "messages a second, above 0")
 }
 
-// someTime are the bounds of how long something may take.
+// someTime bounds a duration.
 func someTime(v *time.Duration) rule { return between(v, 1, math.MaxInt64, "a time above 0") }
 
-// oneOf refuses what is not one of the words.
+// oneOf refuses a value that is not one of the words.
 func oneOf(want string, words ...string) rule {
 	return func(f *pflag.Flag) error {
 		if !f.Changed || slices.Contains(words, f.Value.String()) {
@@ -103,7 +103,7 @@ func oneOf(want string, words ...string) rule {
 	}
 }
 
-// needed refuses that a flag is left out; what says which value it wants.
+// needed refuses a command without the flag; what describes the value.
 func needed(what string) rule {
 	return func(f *pflag.Flag) error {
 		if f.Changed {

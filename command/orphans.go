@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -6,21 +6,21 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// hashOf stands for a document in memory: eight bytes, so that ten million take little. Of two
-// documents of one hash an orphan would be overlooked, never the other way round.
+// hashOf identifies a document by eight bytes, so that ten million need little memory. If two
+// documents have the same hash, an orphan may be missed. But no document is removed by mistake.
 func hashOf(doc shard.DocID) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(doc)) // a hash takes everything
 	return h.Sum64()
 }
 
-// seen keeps what the sink holds, and held before the export was made, and the export does not
-// have.
+// seen collects the documents that were in the sink before the export was made and that the export
+// lacks.
 func (v *verification) seen(page []operate.ReconcileCopy) {
 	before := shard.MicrosOf(v.completeAt.Add(-clock.Trust))
 	for _, c := range page {
@@ -30,10 +30,10 @@ func (v *verification) seen(page []operate.ReconcileCopy) {
 	}
 }
 
-// removeBatch is how many orphans are removed with one question.
+// removeBatch is how many orphans are removed with one request.
 const removeBatch = 100
 
-// removeOrphans names the orphans, and removes them for a repair.
+// removeOrphans prints the orphans, and removes them in a repair.
 func (v *verification) removeOrphans(ctx context.Context) error {
 	if len(v.orphans) == 0 {
 		return nil
@@ -52,8 +52,7 @@ func (v *verification) removeOrphans(ctx context.Context) error {
 	return v.remove(ctx)
 }
 
-// remove asks for the removal of what is left of the orphans. Those in motion stay for another
-// time.
+// remove removes the remaining orphans. It keeps the orphans in motion for the next try.
 func (v *verification) remove(ctx context.Context) error {
 	var moving []operate.ReconcileCopy
 	for batch := range slices.Chunk(v.orphans, removeBatch) {
@@ -68,7 +67,7 @@ func (v *verification) remove(ctx context.Context) error {
 		})
 		for i, r := range done.Documents {
 			switch {
-			case r.Outcome == "changed": // whoever writes it decides
+			case r.Outcome == "changed": // something else writes this document, so leave it
 			case r.Outcome == inMotion:
 				moving = append(moving, batch[i])
 			case v.repair:

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -52,8 +52,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	return a.halting(&cobra.Command{
 		Use: "resume SINK|--all", Short: "Write to a paused sink again",
 		Long: "What waited for the sink is written at a pace that soon grows, live before bulk. Messages come back " +
-			"to their flights within four minutes, after a pause of more than about five hours within a quarter of " +
-			"an hour. A sink that is unhealthy is probed first. Audited.",
+			"to their flights within a third of the pause (bulk: half of it), four minutes at most, and after more than " +
+			"about five hours within a quarter of an hour. A sink that is unhealthy is probed first. Audited.",
 	}, &operate.PauseOrder{}, operate.API.Resume, show, map[int]string{
 		exitOK: "no sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
 		exitUsage: "usage or settings",

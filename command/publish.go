@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// publishBatch is how many messages are published with one question.
+// publishBatch is how many messages are published with one request.
 const publishBatch = 100
 
 func (a *app) publishCommand() *cobra.Command {
@@ -76,7 +76,7 @@ func (a *app) publishCommand() *cobra.Command {
 	)
 }
 
-// exampleSent is what --example answers.
+// exampleSent is the answer to --example.
 type exampleSent struct {
 	operate.Composed
 	operate.Published
@@ -122,14 +122,14 @@ func (a *app) example(ctx context.Context, api operate.API, lane, group string, 
 	}))
 }
 
-// refusals names the messages that were refused.
+// refusals prints the messages that were refused.
 func (a *app) refusals(p operate.Published) {
 	for _, r := range p.Refused {
 		terminal.Printf(a.err, "refused: message %d: %s\n", r.Message, r.Why)
 	}
 }
 
-// sent is how a publication ended: one with refused messages has failed.
+// sent returns the error of a publication. A publication with refused messages has failed.
 func sent(p operate.Published, err error) error {
 	if err == nil && len(p.Refused) > 0 {
 		return &exitError{exitFailed, nil}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/rebuild"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -95,7 +95,8 @@ func (a *app) rebuildCommand() *cobra.Command {
 		flag("drop-old", &f.drop, "delete the index that was in use, once readers have the new one"),
 		flag("rate", &f.rate, "the engine copies at most `N` documents a second, 0 for no limit",
 			between(&f.rate, 0, 1e9, "documents a second, or 0 for no limit")),
-		flag("dry-run", &f.dryRun, "say what would happen, change nothing; needs no other flag"),
+		flag("dry-run", &f.dryRun, "say what would happen, change nothing; --mapping and --settings are tried "+
+			"with an empty index, which is deleted at once"),
 		flag("sink", &f.sink, "`NAME` of the sink, where the collection has several"),
 		allowFlag(&f.allow),
 	)
@@ -132,7 +133,7 @@ func indexFile(flag, path string) (json.RawMessage, error) {
 	return text, nil
 }
 
-// rebuild carries an order out, and says how it stands.
+// rebuild carries out an order, and prints its progress.
 func (a *app) rebuild(
 	ctx context.Context,
 	api operate.API,
@@ -159,7 +160,8 @@ func (a *app) rebuild(
 	return p, err
 }
 
-// phases say what a rebuild does. Names in braces stand for what the progress knows.
+// phases describes what a rebuild does in each phase. Names in braces are replaced by values of the
+// progress.
 var phases = map[rebuild.Phase]string{
 	rebuild.Creating:  "makes the index {new}, like {old}",
 	rebuild.Announced: "has every write go to both indices",
@@ -172,7 +174,7 @@ var phases = map[rebuild.Phase]string{
 	rebuild.Aborted:   "given up",
 }
 
-// rebuildText is one line about how a rebuild stands.
+// rebuildText returns the progress of a rebuild as one line.
 func rebuildText(p operate.RebuildProgress) string {
 	text := strings.NewReplacer("{new}", p.New, "{old}", p.Old, "{name}", p.Name,
 		"{count}", fmt.Sprintf("%d of %d documents", p.Done, p.Total)).Replace(cmp.Or(phases[p.Phase], string(p.Phase)))
@@ -188,6 +190,9 @@ func rebuildText(p operate.RebuildProgress) string {
 	}
 	if p.Missed > 0 {
 		text += fmt.Sprintf("; %d times the new index missed writes", p.Missed)
+	}
+	if p.Newer > 0 {
+		text += fmt.Sprintf("; %d documents newer than the export are copied as they are", p.Newer)
 	}
 	if p.Left > 0 {
 		text += fmt.Sprintf("; %d documents are left out", p.Left)
@@ -207,6 +212,9 @@ func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.
 				p.Old,
 			)
 		}
+		if order.Mapping != nil || order.Settings != nil {
+			fmt.Fprintln(w, "the engine takes what you change: it made an empty index so, which was deleted")
+		}
 		fmt.Fprintln(w, "dry run: nothing was changed")
 	case p.Phase == rebuild.Aborted:
 		terminal.Printf(w, "given up: %s is deleted, %s is as it was\n", p.New, p.Name)
@@ -220,6 +228,10 @@ func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.
 			p.Repaired,
 			p.Left,
 		)
+		if p.Newer > 0 {
+			terminal.Printf(w, "newer than the export, and copied as they are: %d, such as %s\n", p.Newer,
+				strings.Join(p.NewerIDs, " "))
+		}
 		for _, d := range p.Refused {
 			terminal.Printf(w, "left out: %s  %s\n", d.ID, d.Reason)
 		}
@@ -234,7 +246,7 @@ func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.
 	}
 }
 
-// rebuildFromSource sends what the source has, and goes on.
+// rebuildFromSource sends the documents of the source, and then resumes the rebuild.
 func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.RebuildProgress, f rebuildFlags) error {
 	err := a.resync(ctx, api, f.source, resyncFlags{rate: f.sourceRate, collection: string(p.Collection), sink: f.sink})
 	if err != nil {
@@ -297,7 +309,7 @@ func (a *app) rebuildAbortCommand() *cobra.Command {
 	})
 }
 
-// rebuildOn makes c a command about the rebuild that has begun.
+// rebuildOn makes c a command for the rebuild that is under way.
 func (a *app) rebuildOn(action string, c *cobra.Command, codes map[int]string) *cobra.Command {
 	var allow int
 	order := operate.RebuildOrder{Action: action}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
 )
 
 // The steps of docs/runbook/losses/sink-restored.md: the search engine is put back to an earlier

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/proof/price"
-	"github.com/lullhq/lull/internal/replay"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/replay"
+	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/price"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -64,7 +64,7 @@ func (a *app) replayCommand() *cobra.Command {
 	)
 }
 
-// replayed is what a replay answers, and what its checkpoint keeps.
+// replayed is the answer of a replay, and the content of its checkpoint.
 type replayed struct {
 	Run        string    `json:"run"`
 	From       time.Time `json:"from"`
@@ -75,12 +75,12 @@ type replayed struct {
 	DryRun     bool      `json:"dry_run,omitempty"`
 	Said       []string  `json:"said,omitempty"` // --from and --to, as they were given
 
-	Messages int            `json:"messages"` // looked at
+	Messages int            `json:"messages"` // messages read
 	Sent     int            `json:"sent"`     // messages sent
 	Events   map[string]int `json:"events"`   // by outcome
 	Broken   int            `json:"unreadable_objects"`
 	Faults   []replay.Fault `json:"faults,omitempty"` // the first thousand
-	Cursor   string         `json:"cursor,omitempty"` // where it goes on; empty at the end
+	Cursor   string         `json:"cursor,omitempty"` // where it continues; empty at the end
 }
 
 func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error {
@@ -102,7 +102,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 			r.To.Format(time.RFC3339))}
 	}
 	terminal.Printf(a.err, "%s\n", replayPlan(size))
-	if err := at.save(r); err != nil { // before anything is sent: a second beginning would be a second run
+	if err := at.save(r); err != nil { // before anything is sent, because a second start would be a second run
 		return err
 	}
 	show, shown := a.progress(int64(size.Messages))
@@ -120,7 +120,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 		}
 		show(r.Messages, int64(r.Messages))
 		if err == nil && !f.dryRun {
-			// What is passed over costs a read.
+			// A message that is not sent still costs a read.
 			err = pace.WaitN(ctx, min(max(step.Sent, step.Messages/10), replay.MaxStep))
 		}
 		if err != nil {
@@ -181,15 +181,16 @@ func (a *app) replayFaults(faults []replay.Fault) {
 	}
 }
 
-// replayWords say the outcomes.
+// replayWords describes the outcomes in words.
 var replayWords = map[replay.Outcome]string{
-	replay.Newer:   "passed over: the document is newer",
-	replay.Dead:    "passed over: its dead letter is parked (lull dead redrive)",
-	replay.TooOld:  "passed over: too old to judge",
-	replay.Other:   "of another collection, source or sink",
-	replay.Skipped: "skipped by its source",
-	replay.Invalid: "not decoded by the settings",
-	replay.Refused: "refused",
+	replay.Newer:     "passed over: the document is newer",
+	replay.Dead:      "passed over: its dead letter is parked (lull dead redrive)",
+	replay.TakenBack: "passed over: an operator took it back (lull reset)",
+	replay.TooOld:    "passed over: too old to judge",
+	replay.Other:     "of another collection, source or sink",
+	replay.Skipped:   "skipped by its source",
+	replay.Invalid:   "not decoded by the settings",
+	replay.Refused:   "refused",
 }
 
 func (r *replayed) show(w io.Writer) {
@@ -209,8 +210,8 @@ func (r *replayed) show(w io.Writer) {
 	}
 }
 
-// replayPlan says how much there is, and what requests cost when all of it is sent: for each
-// message a consistent read, three writes of a row, and four requests for ten messages to SQS.
+// replayPlan says how many messages there are, and what it costs to send them all. Each message
+// needs a consistent read and three writes of a row. Ten messages need four requests to SQS.
 func replayPlan(size archive.Size) string {
 	n := float64(size.Messages)
 	most := price.USEast1.Dollars(price.Usage{
@@ -222,8 +223,8 @@ func replayPlan(size archive.Size) string {
 		size.First.Format(time.RFC3339), size.Last.Format(time.RFC3339), most)
 }
 
-// openReplay goes on where a checkpoint says, or begins. The times of a checkpoint hold: a time
-// that was said as how long ago is another one by now.
+// openReplay continues from a checkpoint, or starts a new replay. It takes the times of the
+// checkpoint, because a flag that says how long ago means another time by now.
 func (a *app) openReplay(at checkpoint, f replayFlags) (*replayed, error) {
 	want := &replayed{
 		Run: newRun(), Stack: a.target.name(), Collection: f.collection, Source: f.source, DryRun: f.dryRun,

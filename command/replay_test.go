@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/replay"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/replay"
+	"github.com/lullhq/lull/internal/pipeline/archive"
 )
 
 // tape is an archive of four steps.

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/terminal"
 )
 

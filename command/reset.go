@@ -1,14 +1,15 @@
-package main
+package command
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -38,13 +39,23 @@ func (a *app) resetCommand() *cobra.Command {
 		Long: "For a document whose committed version is far above all that will follow: its later versions are " +
 			"stale, and `lull explain` says so. After a reset, VERSION and all above it are new again. The sink " +
 			"keeps what it has until the upstream sends one of them, so publish the newest one again, a few seconds " +
-			"later. Set maxVersion of the source first, and drop the version's dead letters, or it may come again. " +
+			"later. The version that was committed stays taken back: no message, redrive, rescue or replay brings it " +
+			"again. If you want it after all, give it as VERSION and publish it again. Set maxVersion of the source " +
+			"first, or another absurd version may come. " +
 			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. " +
 			"Audited. It asks first: without a terminal it needs --yes.",
 		Args: cobra.ExactArgs(1),
 		RunE: question(a, ofKey(reset), func(w io.Writer, r operate.Resetted) {
+			if r.GivenBack {
+				terminal.Printf(w, "%s: version %s is accepted again: publish it again\n", r.Key, r.To)
+				return
+			}
 			terminal.Printf(w, "%s: version %s was committed; versions from %s on are accepted again\n", r.Key,
 				r.Version, r.To)
+			if len(r.Forgotten) > 0 {
+				terminal.Printf(w, "  the row has no room to remember that version %s was taken back: it is stale, until a reset "+
+					"to it or below it\n", strings.Join(r.Forgotten, ", "))
+			}
 		}),
 	}, map[int]string{
 		exitOK: "it is reset", exitFailed: "nothing was changed: it is being written or waits for it, or no answer came",

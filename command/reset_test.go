@@ -1,11 +1,11 @@
-package main
+package command
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
 

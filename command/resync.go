@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 	"golang.org/x/time/rate"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -107,10 +107,10 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	}))
 }
 
-// someCollection judges a flag that names a collection.
+// someCollection checks a flag that names a collection.
 func someCollection(f *pflag.Flag) error { return checkCollection("--"+f.Name, f.Value.String()) }
 
-// checkCollection judges the name of a collection, where one was given.
+// checkCollection checks the name of a collection, if one was given.
 func checkCollection(where, name string) error {
 	if err := shard.Collection(name).Validate(); err != nil && name != "" {
 		return usagef("%s: %w", where, err)
@@ -118,8 +118,8 @@ func checkCollection(where, name string) error {
 	return nil
 }
 
-// paced limits what is done a second, 0 for no limit, in steps of some size. The first step is
-// paced, too.
+// paced returns a limit for each second, 0 for no limit, in steps of a size. The first step waits,
+// too.
 func paced(perSecond float64, step int) *rate.Limiter {
 	limit := rate.Limit(perSecond)
 	if limit == 0 {
@@ -130,7 +130,8 @@ func paced(perSecond float64, step int) *rate.Limiter {
 	return pace
 }
 
-// progress draws a bar on standard error, where that is a terminal: show moves it, shown ends it.
+// progress draws a bar on standard error, if that is a terminal. show moves the bar, and shown ends
+// it.
 func (a *app) progress(size int64) (show func(sent int, read int64), shown func()) {
 	f, isFile := terminal.File(a.err)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
@@ -144,7 +145,7 @@ func (a *app) progress(size int64) (show func(sent int, read int64), shown func(
 	return show, func() { fmt.Fprintln(f) }
 }
 
-// resynced is what a resync answers.
+// resynced is the answer of a resync.
 type resynced struct {
 	operate.Published
 	Run    string `json:"run"`

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -16,11 +16,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
@@ -56,7 +56,7 @@ func (d *keeper) api(t *testing.T) operate.API {
 	}
 }
 
-// marks are what resync sets in an event.
+// marks are the fields that resync sets in an event.
 type marks struct {
 	Subject, Sequence, Mode, Resyncrun, Collection string
 	Data                                           json.RawMessage
@@ -166,7 +166,7 @@ func TestAResyncGoesOnInAFileWithGzip(t *testing.T) {
 	}
 }
 
-// A group marks the messages that name none of their own.
+// A group marks the messages that name no group themselves.
 func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 	t.Parallel()
 	own := `{"after_ms":0,"attributes":{"lull-group":{"type":"String","string":"tenant-b"}},"body":` +

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"io"
@@ -10,16 +10,16 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// sheet lays an answer out. Lines with tabs between their cells become columns: each column is as
-// wide as its widest cell in a row of such lines. The last cell of a line is not padded.
+// sheet prints an answer as tables. Lines with tabs between their cells become columns: each column
+// is as wide as its widest cell in a row of such lines. The last cell of a line is not padded.
 type sheet struct {
 	to    *terminal.Writer
-	width int // of the terminal; 0 where nothing is cut
+	width int // of the terminal; 0 if nothing is cut
 
 	text   strings.Builder
 	plain  *terminal.Writer // to text, for what is not printed with terminal.Printf
 	tables map[int][]bool   // by the number of a header's line, which of its columns may be cut
-	body   string           // what stands below all of it, as it is
+	body   string           // text below the tables, printed unchanged
 }
 
 func newSheet(to *terminal.Writer, width int) *sheet {
@@ -36,15 +36,15 @@ func (s *sheet) WriteStyled(text string) error {
 	return err
 }
 
-// header begins a table. A column whose name begins with ~ may be cut where the terminal is too
-// narrow. Ids, keys and reasons never are: people copy them.
+// header begins a table. A column whose name begins with ~ may be cut if the terminal is too
+// narrow. Ids, keys and reasons are never cut, because people copy them.
 func header(w io.Writer, names ...string) {
 	cut := make([]bool, len(names))
 	for i, name := range names {
 		var bare string
 		bare, cut[i] = strings.CutPrefix(name, "~")
 		if i > 0 {
-			_, _ = io.WriteString(w, "\t") // a reader that has left is not an error of whoever prints
+			_, _ = io.WriteString(w, "\t") // a reader that has gone is not an error here
 		}
 		terminal.Printf(w, "%s", terminal.Styled{Style: terminal.Bold, Text: bare})
 	}
@@ -61,7 +61,7 @@ func below(w io.Writer, text string) {
 	}
 }
 
-// gap stands between two columns.
+// gap is the number of spaces between two columns.
 const gap = 2
 
 // Flush writes what was printed.
@@ -86,7 +86,7 @@ func (s *sheet) Flush() error {
 }
 
 // fit cuts cells of the table that begins with the first line, until it is as wide as the terminal.
-// A little of each column stays.
+// A part of each column stays.
 func (s *sheet) fit(lines [][]string, cut []bool) {
 	const least = 8
 	if n := slices.IndexFunc(lines, func(cells []string) bool { return len(cells) != len(cut) }); n >= 0 {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/proof/cost"
-	"github.com/lullhq/lull/internal/proof/forecast"
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/simulation/cost"
+	"github.com/lullhq/lull/internal/simulation/forecast"
+	"github.com/lullhq/lull/internal/simulation/sim"
 	"github.com/lullhq/lull/source"
 )
 
@@ -149,8 +149,8 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	return nil
 }
 
-// upstream is what --events says, or what the seed writes. The faults go on until what was sent
-// last has long been written.
+// upstream returns the events of --events, or those that the seed generates. Injected failures
+// continue until a minute after the longest hold of the last event.
 func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
 	if f.load.Rate != 0 {
 		if f.events != "" {
@@ -183,8 +183,8 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 	return up, nil
 }
 
-// longestHold is how long the windows of the settings hold a message at most, with a quiet window
-// after it.
+// longestHold is the longest time that the windows of the settings hold a message, plus a quiet
+// window.
 func longestHold(cfg *config.Config) time.Duration {
 	var longest time.Duration
 	for name := range cfg.Sinks {
@@ -193,7 +193,8 @@ func longestHold(cfg *config.Config) time.Duration {
 	return longest + cfg.LongestFresh()
 }
 
-// generated is what --load says, or what the seed writes, in the form of the sources.
+// generated returns the events of --load, or those that the seed generates, in the form of the
+// sources.
 func generated(f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
 	if f.load.Rate != 0 {
 		up, _, err := f.load.Of(f.seed, cfg)

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
 // simulated runs `lull simulate` and returns what it printed and its report.
@@ -111,7 +111,7 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 // Generated load has the form of the configured sources, whichever kinds they are.
 func TestSimulateLoadsEveryKindOfSource(t *testing.T) {
 	t.Parallel()
-	files := map[string]string{"docs/lull.yaml": filepath.Join("..", "..", "docs", "lull.yaml")}
+	files := map[string]string{"docs/lull.yaml": filepath.Join("..", "docs", "lull.yaml")}
 	for name, sources := range stacks {
 		files[name] = settings(t, sources)
 	}

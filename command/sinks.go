@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 	"github.com/lullhq/lull/internal/aws/enrichers"
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/enrich"
 	"github.com/lullhq/lull/internal/local/buckets"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/sink/builtin/local"
@@ -25,18 +27,19 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// opened is what the settings name, opened.
+// opened has the opened sinks, buckets and services of the settings.
 type opened struct {
 	sinks  map[string]sink.Sink
 	folder *dev.Folder // nil without --data
-	from   time.Time   // the newest fence that is known: the clock does not go back behind it
+	from   time.Time   // the newest known fence; the clock must not be set to an earlier time
 	closes []func()
 
 	enrichers map[shard.Collection]enrich.Caller
 	at        map[string]string                               // where sinks in a folder are, by name
+	untouched []string                                        // sinks that could be prepared, and were not
 	bucketsAt string                                          // where the buckets are; empty for none
 	buckets   *buckets.Folder                                 // nil for none
-	headers   func(source.Headers) (payload.HeadersOf, error) // for what is fetched
+	headers   func(source.Headers) (payload.HeadersOf, error) // for fetched documents
 }
 
 // close closes everything, the last first.
@@ -46,8 +49,8 @@ func (o *opened) close() {
 	}
 }
 
-// openSinks opens what the settings name, in the data folder or, without one, in a temporary one
-// that close removes.
+// openSinks opens the sinks of the settings in the data folder. Without a data folder, it uses a
+// temporary one, which close removes.
 func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (*opened, error) {
 	o := &opened{
 		sinks: map[string]sink.Sink{}, at: map[string]string{},
@@ -77,7 +80,7 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 			at = filepath.Join(dir, name)
 		}
 		o.at[name] = at
-		if err := a.openOne(ctx, o, cfg, name, at); err != nil {
+		if err := a.openOne(ctx, o, cfg, name, at, f.init); err != nil {
 			return sinkError(cfg, name, f, err)
 		}
 	}
@@ -102,22 +105,29 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 	return nil
 }
 
-// openOne opens one sink, which has to answer, and prepares it for its first document.
-func (a *app) openOne(ctx context.Context, o *opened, cfg *config.Config, name, folder string) error {
+// openOne opens one sink and waits until it answers. With prepare, it prepares the sink for its
+// first document.
+func (a *app) openOne(ctx context.Context, o *opened, cfg *config.Config, name, folder string, prepare bool) error {
 	s, err := a.openSink(ctx, cfg, name, folder)
 	if err != nil {
 		return err
 	}
 	o.closes = append(o.closes, func() { closeSink(s) })
-	ctx, cancel := context.WithTimeout(ctx, cfg.Index.SinkDeadline)
-	defer cancel()
-	if err := s.Ping(ctx); err != nil {
+	err = dev.Reach(ctx, clock.System{}, s, cfg.Index.SinkDeadline, func(why error) {
+		terminal.Printf(a.out, "sink %s: %v: lull asks again until it answers\n", name, why)
+	})
+	if err != nil {
 		return err
 	}
-	if p, ok := s.(sink.Preparer); ok {
+	ctx, cancel := context.WithTimeout(ctx, cfg.Index.SinkDeadline)
+	defer cancel()
+	switch p, ok := s.(sink.Preparer); {
+	case ok && prepare:
 		if err := p.Prepare(ctx); err != nil {
 			return err
 		}
+	case ok:
+		o.untouched = append(o.untouched, name)
 	}
 	if kept, ok := s.(interface{ Newest() (shard.Fence, error) }); ok {
 		newest, err := kept.Newest()
@@ -132,7 +142,7 @@ func (a *app) openOne(ctx context.Context, o *opened, cfg *config.Config, name, 
 	return nil
 }
 
-// sinkError names what said where the sink is: a flag, or the settings.
+// sinkError adds whether a flag or the settings named the sink's address.
 func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	kind, _ := sink.Lookup(cfg.Sinks[name].Kind)
 	own := f.chosen[name]
@@ -148,11 +158,12 @@ func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	return fmt.Errorf("sinks.%s.url: %w: correct it, or run with --local, which needs no sink", name, err)
 }
 
-// deployable are the names of the sinks that a deployed stack has.
+// deployable returns the names of the sinks that a deployed stack has. If this program does not
+// link a kind, another program deployed it.
 func deployable(cfg *config.Config) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(cfg.Sinks)), func(name string) bool {
-		kind, _ := sink.Lookup(cfg.Sinks[name].Kind)
-		return !kind.Deployable()
+		kind, linked := sink.Lookup(cfg.Sinks[name].Kind)
+		return linked && !kind.Deployable()
 	})
 }
 
@@ -161,7 +172,7 @@ func (a *app) openSink(ctx context.Context, cfg *config.Config, name, folder str
 	return sinks.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws, Folder: folder})
 }
 
-// openEnrichers opens the services that documents are enriched by, of all sinks.
+// openEnrichers opens the services that enrich documents, for all sinks.
 func (a *app) openEnrichers(ctx context.Context, cfg *config.Config) (map[shard.Collection]enrich.Caller, error) {
 	all := map[shard.Collection]enrich.Caller{}
 	for name := range cfg.Sinks {
@@ -174,8 +185,8 @@ func (a *app) openEnrichers(ctx context.Context, cfg *config.Config) (map[shard.
 	return all, nil
 }
 
-// closeSink closes a sink where it can be closed. What was applied is in the sink: nothing is
-// buffered.
+// closeSink closes a sink if it has a Close method. The error does not matter, because a sink
+// buffers nothing.
 func closeSink(s sink.Sink) {
 	if c, ok := s.(io.Closer); ok {
 		_ = c.Close()

@@ -1,10 +1,12 @@
-package main
+package command
 
 import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
@@ -25,6 +27,10 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 				`"indexed_at":"2026-11-20T16:00:00Z"}}}]}`)
 			return
 		}
+		if r.Method == http.MethodGet { // there is no template
+			_, _ = io.WriteString(w, `{}`)
+			return
+		}
 		_, _ = io.WriteString(w, `{"acknowledged":true}`)
 	}))
 	t.Cleanup(engine.Close)
@@ -38,7 +44,7 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"init", secret, []string{"init"}, exitOK, "sink search has its index template"},
+		{"init", secret, []string{"init"}, exitOK, "sink search is prepared for content"},
 		{"get", secret, []string{"get", "content#a"}, exitOK, "version\t7"},
 		{
 			"no secret", awstest.Failure(http.StatusBadRequest, "ResourceNotFoundException", "it is "+password),
@@ -90,8 +96,8 @@ func TestDoctorRefusesAnAliasOfSeveralIndices(t *testing.T) {
 	}
 }
 
-// A webhook is written to only. Doctor sends its document all the same, and `lull get` says why it
-// cannot help.
+// A webhook is written to only. Doctor still sends its document, and `lull get` says why it cannot
+// help.
 func TestDoctorOfASinkThatCannotBeReadBack(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -105,4 +111,39 @@ func TestDoctorOfASinkThatCannotBeReadBack(t *testing.T) {
 		t.Errorf("doctor said %s", a.out)
 	}
 	s.ask("get", "content#a").want(t, "get", exitUsage, "is a webhook: it is written to only")
+}
+
+// A receiver that restarts answers 503 for a while. The other sink is still dumped.
+func TestARunWaitsForAReceiverThatIsAwayForNow(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	var asked, documents atomic.Int32
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch asked.Add(1); {
+		case away.Load():
+			away.Store(asked.Load() < 4)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case strings.Contains(string(body), `"lull.documents"`):
+			documents.Add(1)
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	settings := write(t, "collections: {content: {sinks: [a, b]}}", "defaultCollection: content", "defaultSink: a",
+		"sinks: {a: {kind: bleve}, b: {kind: webhook, url: '"+receiver.URL+"'}}")
+	data := filepath.Join(t.TempDir(), "data")
+	first := play(t, put("1", "1", "{}"), "--events", "-", "--config", settings, "--data", data)
+	asked.Store(0)
+	away.Store(true)
+	second := play(t, put("2", "1", "{}"), "--events", "-", "--config", settings, "--data", data)
+	second.says(t, "sink b: ping: webhook: HTTP 503", "lull asks again", "--dump: without sink b")
+	if strings.Count(second.out, "lull asks again") != 1 {
+		t.Errorf("said %q, want the reason once", second.out)
+	}
+	if len(first.dump) != 1 || len(second.dump) != 2 || documents.Load() != 2 {
+		t.Errorf("dumped %v, then %v, and %d requests with documents", first.dump, second.dump, documents.Load())
+	}
+	only := filepath.Join(t.TempDir(), "dump")
+	lull(t, "", "dev", "--exit-when-idle", "--events", write(t), "--sink", "webhook:"+receiver.URL, "--dump", only).
+		want(t, "nothing to dump", exitFailed, "no sink can be read back: search")
 }

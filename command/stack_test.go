@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -243,7 +243,7 @@ func TestUnknownFlightsAreNotRescued(t *testing.T) {
 	}
 }
 
-// What -o json prints is one JSON value, and nothing else is on standard output.
+// With -o json, standard output is exactly one JSON value.
 func TestEveryAnswerIsJSONOnRequest(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t, put("a", "1", "{}"), "not JSON"), "--speed", "100")

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -17,7 +17,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use: "status", Short: "Show what waits where, which sinks are healthy, and how many dead letters are parked",
 		Args: cobra.NoArgs,
 		Long: "Counts the messages of every queue (on AWS approximately): visible, held and delayed ones. Counts " +
-			"the flights, the scheduled events and the parked dead letters, and says which sinks are unhealthy. A " +
+			"the flights, the scheduled events and the parked dead letters. Says which sinks are unhealthy and why, " +
+			"and how many messages are put off. A " +
 			"scheduled event is a delayed message in its last quarter of an hour.",
 		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			if c.Flags().Changed("every") && !watch {
@@ -59,14 +60,18 @@ func showStatus(w io.Writer, s operate.Status) {
 			)
 		case k.Open:
 			health = bad(
-				"unhealthy: nothing is claimed before %s (level %d)",
+				"unhealthy: nothing is claimed before %s (opened %d times in a row)%s",
 				k.OpenUntil.Format(time.RFC3339),
-				k.Level,
+				k.Level, causeText(k),
 			)
+		case k.PutOff > 0 && !k.PutOffUntil.IsZero():
+			health = terminal.Styled{Style: terminal.Yellow, Text: "takes documents again" + rateText(k) + causeText(k)}
 		case k.Growing:
-			health.Text = fmt.Sprintf("healthy again: %.1f documents/s, which grows", k.Rate)
+			health.Text = "healthy again" + rateText(k)
 		case k.Rate > 0 && (k.Ceiling == 0 || k.Rate < k.Ceiling):
-			health = terminal.Styled{Style: terminal.Yellow, Text: fmt.Sprintf("throttles: %.1f documents/s", k.Rate)}
+			health = terminal.Styled{
+				Style: terminal.Yellow, Text: fmt.Sprintf("throttles: %.1f documents/s%s", k.Rate, causeText(k)),
+			}
 		case k.AtCeiling:
 			health.Text = fmt.Sprintf("healthy, at its ceiling: %g documents/s", k.Ceiling)
 		}
@@ -121,4 +126,28 @@ func showStatus(w io.Writer, s operate.Status) {
 		terminal.Printf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
 	}
 	fmt.Fprintln(w)
+}
+
+// rateText says how fast documents are written to a sink that is back.
+func rateText(k operate.SinkStatus) string {
+	if k.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %.1f documents/s, which grows", k.Rate)
+}
+
+// causeText says why a sink took nothing, and how many messages are put off.
+func causeText(k operate.SinkStatus) string {
+	text := ""
+	if k.Cause != "" {
+		text = "; last reason: " + k.Cause
+	}
+	switch {
+	case k.PutOff > 0 && k.PutOffUntil.IsZero():
+		text += fmt.Sprintf("; at most %d messages are put off, each for a quarter of an hour at most", k.PutOff)
+	case k.PutOff > 0:
+		text += fmt.Sprintf("; at most %d messages are put off, and come back by %s", k.PutOff,
+			k.PutOffUntil.Format(time.RFC3339))
+	}
+	return text
 }

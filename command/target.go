@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -75,21 +75,37 @@ func (t *target) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// name is the stack's, for people and to compare.
+// name returns the name of the stack, for people and to compare.
 func (t *target) name() string {
 	if t.stack {
 		return "--config " + t.config
 	}
-	return operate.Shown(t.dev) // a checkpoint keeps it
+	return operate.Shown(t.dev) // a checkpoint stores it, so hide the password
+}
+
+// anyKind lists the commands that neither open a sink nor decode a message. They work on a deployed
+// stack whose kinds this program does not link.
+var anyKind = []string{
+	"cancel", "dead", "explain", "list", "object", "pause", "rebuild status", "rescue", "reset", "resume", "status",
+	"wait",
+}
+
+// kindsFor returns the kinds that a command needs.
+func kindsFor(c *cobra.Command) config.Kinds {
+	_, path, _ := strings.Cut(c.CommandPath()+" ", " ") // without the program's name
+	if slices.ContainsFunc(anyKind, func(name string) bool { return strings.HasPrefix(path, name+" ") }) {
+		return config.KindsAny
+	}
+	return config.KindsLinked
 }
 
 // open connects; done closes the connections. It only asks the stack where its queues are.
-func (a *app) open(ctx context.Context) (api operate.API, done func(), err error) {
+func (a *app) open(ctx context.Context, kinds config.Kinds) (api operate.API, done func(), err error) {
 	if !a.target.stack {
 		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
 		return &operate.Client{Base: a.target.dev, HTTP: client}, client.CloseIdleConnections, nil
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.loadConfig(kinds)
 	if err != nil {
 		return nil, nil, usage(err)
 	}
@@ -101,21 +117,21 @@ func (a *app) open(ctx context.Context) (api operate.API, done func(), err error
 }
 
 // loadConfig reads and validates the settings of --config.
-func (a *app) loadConfig() (*config.Config, error) {
-	cfg, _, err := yamlfile.Check(a.target.config)
+func (a *app) loadConfig(kinds config.Kinds) (*config.Config, error) {
+	cfg, _, err := yamlfile.CheckAs(a.target.config, kinds)
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
 	return &cfg, nil
 }
 
-// run is how a command runs.
+// run is the function of a command.
 type run = func(c *cobra.Command, args []string) error
 
 // verb runs a command that asks the stack.
 func (a *app) verb(do func(c *cobra.Command, api operate.API, args []string) error) run {
 	return func(c *cobra.Command, args []string) error {
-		api, done, err := a.open(c.Context())
+		api, done, err := a.open(c.Context(), kindsFor(c))
 		if err != nil {
 			return err
 		}
@@ -166,7 +182,7 @@ func (a *app) print(v any, f func(w io.Writer)) error {
 // empty.
 func (a *app) line(v any, cells ...string) {
 	if a.target.output == "json" {
-		_ = json.NewEncoder(a.out).Encode(v) // what cannot be printed shows in the counts
+		_ = json.NewEncoder(a.out).Encode(v) // if this line cannot be printed, the counts still show it
 		return
 	}
 	terminal.Printf(a.out, "%s\n", spaced(cells...))
@@ -180,7 +196,7 @@ func (a *app) last(v any, f func(w io.Writer)) error {
 	return a.print(v, f)
 }
 
-// spaced are the cells that are not empty, in one line.
+// spaced joins the cells that are not empty to one line.
 func spaced(cells ...string) string {
 	return strings.Join(slices.DeleteFunc(cells, func(cell string) bool { return cell == "" }), "  ")
 }
@@ -203,7 +219,7 @@ func failed(err error) error {
 	return &exitError{exitFailed, err}
 }
 
-// whoami is who asks, for the audit.
+// whoami returns the name of the user, for the audit.
 func whoami() string {
 	who := "unknown"
 	if u, err := user.Current(); err == nil {

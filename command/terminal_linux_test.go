@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 // pty is a terminal: what a program writes to its end, a test reads, and the other way round.
@@ -198,7 +198,7 @@ func TestMakeHandsOverCtrlCAndNoOtherKey(t *testing.T) {
 			rules := write(t, "try:\n\t@$(as_a_job) "+program+" "+tt.args+"\n")
 			p := newPTY(t, 100)
 			// The shell of the terminal stays, and reads the next line.
-			c := exec.CommandContext(t.Context(), "bash", "-c", "make -s -C ../.. -f Makefile -f "+rules+` try
+			c := exec.CommandContext(t.Context(), "bash", "-c", "make -s -C .. -f Makefile -f "+rules+` try
 				echo "ENDED $?"; read -r next; echo "got [$next]"`)
 			c.Env = append(os.Environ(), asProgram+"=1")
 			c.Stdin, c.Stdout, c.Stderr = p.end, p.end, p.end

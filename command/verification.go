@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -11,18 +11,18 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// verifyPoint is how far a verification has come.
+// verifyPoint is the progress of a verification.
 type verifyPoint struct {
-	// What is verified: to go on with anything else would mix two answers.
+	// What is verified. To continue with another order would mix two answers.
 	Order verifyOrder `json:"order"`
 	Run   string      `json:"run,omitempty"` // of the repair
 
@@ -40,7 +40,7 @@ type verifyPoint struct {
 	Total verified             `json:"total"`
 }
 
-// verifyOrder is what a verification is asked.
+// verifyOrder says what to verify.
 type verifyOrder struct {
 	Collection shard.Collection `json:"collection"`
 	Stack      string           `json:"stack"`
@@ -64,7 +64,7 @@ type verification struct {
 	why        string // the first event of the export that was not compared, and why
 
 	exported map[uint64]struct{}     // with --complete-at: documents of the export, by hash
-	orphans  []operate.ReconcileCopy // documents of the sink that it does not have
+	orphans  []operate.ReconcileCopy // documents of the sink that the export lacks
 
 	pace, repairs *rate.Limiter
 	started       time.Time
@@ -80,9 +80,9 @@ func (v *verification) run(ctx context.Context) error {
 	var exit *exitError
 	switch {
 	case err == nil:
-		return cmp.Or(v.kept.remove(), v.end())
+		return cmp.Or(v.kept.remove(), v.end(ctx))
 	case errors.As(err, &exit), errors.Is(err, operate.ErrInput), errors.Is(err, operate.ErrNotFound), v.kept == "":
-		return err // what was kept before stays: the same command goes on once it is right
+		return err // the earlier checkpoint stays, so the same command continues when the error is fixed
 	}
 	if keep := v.kept.save(&v.cp); keep != nil {
 		return errors.Join(err, keep)
@@ -109,11 +109,11 @@ func (v *verification) all(ctx context.Context) error {
 	return v.settle(ctx)
 }
 
-// begin goes on from the checkpoint, where there is one.
+// begin continues from the checkpoint, if there is one.
 func (v *verification) begin() error {
 	v.started, v.said = time.Now(), time.Now()
 	v.pace, v.repairs = paced(v.rate, publishBatch), paced(min(cmp.Or(v.rate, maxRepairs), maxRepairs), publishBatch)
-	if v.sample == 0 { // a sample is another one the next time
+	if v.sample == 0 { // the next sample has other documents
 		name := "lull-verify-" + string(v.collection)
 		if v.sink != "" {
 			name += "@" + v.sink
@@ -140,7 +140,7 @@ func (v *verification) begin() error {
 	if v.repair {
 		v.cp.Total.Run = v.cp.Run
 	}
-	if v.wholeAt != "" && !v.cp.Walked { // what the export has is kept in memory only
+	if v.wholeAt != "" && !v.cp.Walked { // the documents of the export are only in memory
 		v.cp.Messages, v.cp.Bytes, v.cp.Digest, v.cp.Read = 0, 0, "", false
 		v.cp.Place, v.cp.Total.Export, v.cp.Total.Documents, v.cp.Total.Rows = reconcile.Place{}, map[string]int{}, 0, 0
 	}
@@ -150,7 +150,8 @@ func (v *verification) begin() error {
 	return nil
 }
 
-// newPoint is where a verification begins. A file leaves out what is empty.
+// newPoint returns the start of a verification. It sets all maps, because a file leaves out empty
+// ones.
 func newPoint(order verifyOrder) verifyPoint {
 	return verifyPoint{
 		Look: map[shard.DocID]bool{}, Again: map[int]bool{}, Told: map[shard.DocID]bool{},
@@ -161,21 +162,21 @@ func newPoint(order verifyOrder) verifyPoint {
 	}
 }
 
-// damaged reports whether somebody else has written the file.
+// damaged reports whether the file has values that lull never writes.
 func (p *verifyPoint) damaged() bool {
 	t := &p.Total
 	return p.Messages < 0 || p.Bytes < 0 || p.Look == nil || p.Again == nil || p.Told == nil ||
 		t.Drift == nil || t.Repaired == nil || t.Export == nil
 }
 
-// The checkpoint and the progress of a long run: one that ends before the first of them needs none.
+// How often a long run saves its checkpoint and prints its progress. A short run does neither.
 const (
 	firstSave = 5 * time.Second
 	saveEvery = 2 * time.Second
 	sayEvery  = 10 * time.Second
 )
 
-// reached keeps how far the run is, and says so.
+// reached saves and prints the progress of the run.
 func (v *verification) reached(what string, n int) error {
 	now := time.Now()
 	if now.Sub(v.said) >= sayEvery {
@@ -216,15 +217,15 @@ func (v *verification) compareExport(ctx context.Context) error {
 	return cmp.Or(err, v.nothing())
 }
 
-// chosen are messages of an input with their numbers, from 0.
+// chosen reads messages of an input with their numbers, from 0.
 type chosen struct {
 	feed.Input
-	wanted  map[int]bool // the numbers of those that are wanted, nil for all
+	wanted  map[int]bool // the numbers of the messages to read, nil for all
 	next    int
 	numbers []int
 }
 
-// Next is the next message that is wanted.
+// Next returns the next message that is wanted.
 func (c *chosen) Next() (feed.Timed, error) {
 	for {
 		m, err := c.Input.Next()
@@ -240,14 +241,15 @@ func (c *chosen) Next() (feed.Timed, error) {
 	}
 }
 
-// taken are the numbers of the messages since it was asked last.
+// taken returns the numbers of the messages since its last call.
 func (c *chosen) taken() []int {
 	numbers := c.numbers
 	c.numbers = nil
 	return numbers
 }
 
-// nothing refuses an export of something else: it would look like one without drift.
+// nothing refuses an export without events of the collection, because the answer would look as if
+// nothing differed.
 func (v *verification) nothing() error {
 	if t := v.cp.Total.Export; sum(t) > t["skipped"]+t[notDecoded] {
 		return nil
@@ -262,10 +264,10 @@ func (v *verification) nothing() error {
 const (
 	inMotion   = "in_motion"
 	notDecoded = "invalid"
-	// maxRepairs is how many documents a second a repair changes at most.
+	// maxRepairs is the most documents a second that a repair changes.
 	maxRepairs = 200
-	// maxNamedInvalid is how many events that cannot be compared are named: an export in another form
-	// has nothing else.
+	// maxNamedInvalid is how many invalid events are named. In an export of another form, all
+	// events are invalid.
 	maxNamedInvalid = 20
 )
 
@@ -283,8 +285,8 @@ func (v *verification) check(ctx context.Context, batch []queue.Outgoing) ([]ope
 	return done.Events, v.pace.WaitN(ctx, len(batch))
 }
 
-// compare compares a batch of the export, and sends again for a repair what differs. What it sent,
-// and what is in motion, is compared again later.
+// compare compares a batch of the export. A repair sends the messages of documents that differ
+// again. Messages that were sent or are in motion are compared again later.
 func (v *verification) compare(ctx context.Context, batch []queue.Outgoing, numbers []int) error {
 	events, err := v.check(ctx, batch)
 	if err != nil {
@@ -306,7 +308,7 @@ func (v *verification) compare(ctx context.Context, batch []queue.Outgoing, numb
 	if err := v.resend(ctx, batch, numbers, again); err != nil {
 		return err
 	}
-	for _, e := range events { // only now: where sending fails, they are compared anew
+	for _, e := range events { // only now, because if sending fails they are compared again
 		if n := numbers[e.Message]; n >= v.cp.Messages {
 			v.count(e, n)
 		}
@@ -337,7 +339,7 @@ func (v *verification) count(e operate.CheckedEvent, n int) {
 	v.why = cmp.Or(v.why, e.Why)
 }
 
-// resend sends those messages of a batch that are to be sent, and were not yet.
+// resend sends the messages of a batch that again marks and that were not sent yet.
 func (v *verification) resend(ctx context.Context, batch []queue.Outgoing, numbers []int, again map[int]bool) error {
 	var send []queue.Outgoing
 	var of []int
@@ -397,7 +399,7 @@ func (v *verification) walk(ctx context.Context) error {
 	return err
 }
 
-// differs takes a document in which sink and row differ.
+// differs handles a document in which sink and row differ.
 func (v *verification) differs(l operate.ReconcileLine) {
 	sent, told := v.cp.Told[l.Key]
 	switch {
@@ -406,9 +408,9 @@ func (v *verification) differs(l operate.ReconcileLine) {
 			v.cp.Look[l.Key] = true
 		}
 		return
-	case sent, told && !v.repair: // the export told of it
+	case sent, told && !v.repair: // the export has shown it already
 		return
-	case l.Outcome == "left" && v.exported != nil: // an orphan, or the export told of it
+	case l.Outcome == "left" && v.exported != nil: // an orphan, or the export has shown it already
 		return
 	case !v.repair:
 		l.Outcome = found
@@ -416,8 +418,8 @@ func (v *verification) differs(l operate.ReconcileLine) {
 	v.tell(drifted{Key: l.Key, Difference: l.Difference, Version: l.Version, Outcome: l.Outcome, Error: l.Error})
 }
 
-// settle looks again at what is in motion and at what was repaired, until all of it has come to its
-// end. It ends when none does for as long as the patience lasts.
+// settle compares documents that are in motion or were repaired, until all are decided. It stops if
+// none is decided for as long as the patience.
 func (v *verification) settle(ctx context.Context) error {
 	wait, last := time.Second, time.Now()
 	count := func() int { return len(v.cp.Look) + len(v.cp.Again) + len(v.orphans) }
@@ -460,7 +462,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lookAgain compares the documents in motion with their rows once more.
+// lookAgain compares the documents in motion with their rows again.
 func (v *verification) lookAgain(ctx context.Context) error {
 	for keys := range slices.Chunk(slices.Sorted(maps.Keys(v.cp.Look)), 1000) {
 		still := map[shard.DocID]bool{}
@@ -485,7 +487,7 @@ func (v *verification) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// compareAgain compares the messages once more that were in motion, or sent for a repair.
+// compareAgain compares the messages again that were in motion, or sent for a repair.
 func (v *verification) compareAgain(ctx context.Context) error {
 	if len(v.cp.Again) == 0 {
 		return nil

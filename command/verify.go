@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/price"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -26,7 +26,7 @@ type verifyFlags struct {
 	rate                                    float64
 	patience                                time.Duration
 	wholeAt                                 string
-	completeAt                              time.Time // zero where the export may be a part
+	completeAt                              time.Time // zero if the export may be only a part
 	may                                     consent
 }
 
@@ -91,13 +91,14 @@ func (a *app) verifyCommand() *cobra.Command {
 	)
 }
 
-// decodes refuses --as where the stack has no such source: each line of the export would say so.
+// decodes refuses --as if the stack has no such source. Otherwise each line of the export would
+// fail.
 func (f *verifyFlags) decodes(ctx context.Context, api operate.API) error {
 	if f.source == "" {
 		return nil
 	}
 	known, err := api.Forms(ctx)
-	if err != nil || known.Why != "" { // then not every source is among them
+	if err != nil || known.Why != "" { // then the answer lacks some sources
 		return err
 	}
 	var names []string
@@ -134,18 +135,20 @@ func (f *verifyFlags) check(collection string) error {
 	return nil
 }
 
-// verified is what verify answers: its last line.
+// verified is the last line of verify's answer.
 type verified struct {
 	Collection shard.Collection `json:"collection"`
 	Documents  int              `json:"documents"`          // in the sink
 	Rows       int              `json:"rows"`               // of the collection
-	Export     map[string]int   `json:"export,omitempty"`   // events of the export by what the sink makes of them
+	Export     map[string]int   `json:"export,omitempty"`   // events of the export by state
 	Drift      map[string]int   `json:"drift"`              // documents that differed
 	Repaired   map[string]int   `json:"repaired,omitempty"` // how
 	InMotion   int              `json:"in_motion"`          // at the end
 	Remaining  int              `json:"remaining"`          // documents that differ at the end
 	Run        string           `json:"run,omitempty"`      // of the repair
 	Repair     bool             `json:"repair,omitempty"`
+	// Unsearchable are documents of which searches do not find every value; nil for none.
+	Unsearchable *operate.Unsearchable `json:"unsearchable,omitempty"`
 }
 
 // drifted is a line of the answer: a document that differs.
@@ -153,7 +156,7 @@ type drifted struct {
 	Key        shard.DocID `json:"key"`
 	Difference string      `json:"difference"`
 	Version    string      `json:"version,omitempty"`
-	Outcome    string      `json:"outcome"` // found, or what became of it
+	Outcome    string      `json:"outcome"` // found, or the outcome of the repair
 	Error      string      `json:"error,omitempty"`
 }
 
@@ -164,7 +167,7 @@ const (
 	removed = "removed" // because the source does not have it
 )
 
-// tell prints a document that differs, once, and counts it.
+// tell prints each document that differs once, and counts it.
 func (v *verification) tell(d drifted) {
 	if _, told := v.cp.Told[d.Key]; told && d.Outcome == found {
 		return
@@ -189,9 +192,16 @@ func (v *verification) tell(d drifted) {
 }
 
 // end prints the counts, and says by the exit code whether anything differs.
-func (v *verification) end() error {
+func (v *verification) end(ctx context.Context) error {
 	res := v.cp.Total
-	err := v.last(res, res.print)
+	u, err := v.api.Unsearchable(ctx, operate.UnsearchableQuery{Collection: v.collection, Sink: v.sink})
+	if err != nil {
+		terminal.Printf(v.err, "whether all values can be searched is not known: %v\n", err)
+	}
+	if u.Documents > 0 {
+		res.Unsearchable = &u
+	}
+	err = v.last(res, res.print)
 	switch bad := res.Export[notDecoded]; {
 	case err != nil:
 	case res.Remaining > 0:
@@ -225,12 +235,16 @@ func (r verified) print(w io.Writer) {
 	if r.InMotion > 0 {
 		terminal.Printf(w, "%d are in motion\n", r.InMotion)
 	}
+	if u := r.Unsearchable; u != nil {
+		terminal.Printf(w, "%d documents have values that searches do not find, because the mapping does not take them: "+
+			"fields %s, such as in %s\n", u.Documents, strings.Join(u.Fields, ", "), strings.Join(texts(u.Some), ", "))
+	}
 	if !r.Repair && len(r.Drift) > 0 {
 		fmt.Fprintln(w, "nothing was changed: --repair repairs")
 	}
 }
 
-// sayPrice says what the run reads of a table that costs.
+// sayPrice prints how much the run reads of a table that costs money.
 func (v *verification) sayPrice(ctx context.Context) {
 	o, ok := v.api.(*operate.Operator)
 	if !ok || o.Size == nil || v.sample > 0 {
@@ -238,7 +252,7 @@ func (v *verification) sayPrice(ctx context.Context) {
 	}
 	items, bytes, err := o.Size(ctx)
 	if err != nil {
-		return // the table says so itself in a moment
+		return // reading the table will fail with the same error
 	}
 	const page = 4096
 	rows := float64(items)
@@ -248,4 +262,13 @@ func (v *verification) sayPrice(ctx context.Context) {
 	}
 	terminal.Printf(v.err, "the table has about %d rows (%d MB): reading them costs about $%.2f\n", items,
 		(bytes+1<<20-1)>>20, units*price.USEast1.ReadUnits/1e6)
+}
+
+// texts are the keys of documents as texts.
+func texts(docs []shard.DocID) []string {
+	all := make([]string, len(docs))
+	for i, d := range docs {
+		all[i] = string(d)
+	}
+	return all
 }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -118,7 +118,7 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	s.publish(put("lost-delete", "3", "{}"), put("lost-delete", "4", `{"back":true}`))
 	s.ask("wait", "content#lost-delete", "--version", "4").want(t, "a newer version", exitOK)
 	s.ask("get", "content#lost-delete").want(t, "the newer version", exitOK, `{"back":true}`)
-	// A pipe is nobody to ask.
+	// A pipe cannot answer a question.
 	noYes := s.ask("verify", "content", "--checkpoint", at, "--source", export, "--complete-at", early, "--repair")
 	noYes.want(t, "nobody to ask", exitUsage, "give --yes")
 }
@@ -196,7 +196,7 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 			t.Errorf("stopped after %d: %+v %s", stop, got, r.errors)
 		}
 	}
-	// A repair that stops in the middle is one resync run all the same.
+	// A repair that stops in the middle and continues is still one resync run.
 	f.repair = true
 	first := verify(f, 3)
 	a := verify(f, 100)
@@ -332,5 +332,18 @@ func TestVerifyLooksAgainInItsSink(t *testing.T) {
 	v.cp.Look = map[shard.DocID]bool{"content@second#gone": true}
 	if err := v.lookAgain(t.Context()); err != nil || len(v.cp.Look) != 0 {
 		t.Errorf("got %v, still in motion %v", err, v.cp.Look)
+	}
+}
+
+func TestVerifySaysWhatSearchesDoNotFind(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	verified{Unsearchable: &operate.Unsearchable{
+		Documents: 12, Fields: []string{"price", "v"}, Some: []shard.DocID{"content#a", "content#b\x1b[31m"},
+	}}.print(&out)
+	want := "12 documents have values that searches do not find, because the mapping does not take them: " +
+		"fields price, v, such as in content#a, content#b"
+	if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

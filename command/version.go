@@ -1,15 +1,15 @@
-package main
+package command
 
 import (
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/deploy/version"
 	"github.com/lullhq/lull/internal/terminal"
-	"github.com/lullhq/lull/internal/version"
 )
 
-// versionCommand says which build this is, as --version does.
+// versionCommand prints which build this is, as --version does.
 func (a *app) versionCommand() *cobra.Command {
 	return define(&cobra.Command{
 		Use: "version", Short: "Say which build of lull this is", Args: cobra.NoArgs,

@@ -1,9 +1,9 @@
-package main
+package command
 
 import (
 	"testing"
 
-	"github.com/lullhq/lull/internal/version"
+	"github.com/lullhq/lull/internal/deploy/version"
 )
 
 func TestVersion(t *testing.T) {

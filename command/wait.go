@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
@@ -24,7 +24,7 @@ func (a *app) waitCommand() *cobra.Command {
 		return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
 			done, err := reaches(x, version)
 			if !done && err == nil && x.State != told {
-				if x.State == operate.StateNobody { // it may only just have been sent
+				if x.State == operate.StateNobody { // the event may have been sent a moment ago
 					x.Sentence = fmt.Sprintf("Nothing is known of %s yet.", key)
 				}
 				terminal.Printf(a.err, "%s\n", x.Sentence)
@@ -55,12 +55,12 @@ func (a *app) waitCommand() *cobra.Command {
 	)
 }
 
-// waitStep is how often waitUntil looks.
+// waitStep is how long waitUntil waits between two requests.
 const waitStep = 250 * time.Millisecond
 
-// waitUntil asks until an explanation says what is wanted; what names it. An answer that fails is
-// final at first; later it may be a moment's trouble. Without a timeout it has a minute beyond the
-// window of the document's collection.
+// waitUntil asks until an explanation shows the wanted state, which what names. An error of the
+// first request is final; a later one may be temporary. The default timeout is a minute more than
+// the window of the document's collection.
 func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what string, timeout time.Duration,
 	reached func(operate.Explanation) (bool, error),
 ) (operate.Explanation, error) {
@@ -99,8 +99,8 @@ func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what strin
 	}
 }
 
-// reaches reports whether the committed version is the one asked for or a newer one. Its error says
-// that it never will be.
+// reaches reports whether the committed version is the one asked for or a newer one. The error says
+// that it will never be reached.
 func reaches(x operate.Explanation, version string) (bool, error) {
 	for _, other := range x.Others {
 		if there, err := reaches(other, version); !there || err != nil {
@@ -143,5 +143,6 @@ func atLeast(printed, version string) (bool, error) {
 		return false, usagef("--version: %w", err)
 	}
 	newer := p.Version.Compare(want)
-	return newer > 0 || newer == 0 && !k.IsFloor(), nil // a reset leaves what is below the version, not the version
+	// After a reset the row has everything below the version, but not the version.
+	return newer > 0 || newer == 0 && !k.IsFloor(), nil
 }

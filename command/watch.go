@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -21,8 +21,8 @@ const (
 	maxEvery = time.Hour
 )
 
-// watchStatus shows the status again and again, until Ctrl-C. Only the first answer must come.
-// Later the stack may be away for a moment, such as a 'lull dev' that starts again.
+// watchStatus shows the status again and again, until Ctrl-C. Only the first request must succeed.
+// Later the stack may be unreachable for a moment, such as a 'lull dev' that restarts.
 func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Duration) error {
 	if every < minEvery || every > maxEvery {
 		return usagef("--every %s: want %s to %s", every, minEvery, maxEvery)
@@ -85,7 +85,7 @@ func (a *app) appendStatus(s operate.Status, failure error) error {
 
 // drawStatus replaces what is on the screen, line by line, so that nothing flickers.
 func (a *app) drawStatus(f *os.File, every time.Duration, s operate.Status, err error) error {
-	columns, rows := 0, 1<<10 // of a terminal that does not tell
+	columns, rows := 0, 1<<10 // for a terminal that does not report its size
 	if c, r, err := term.GetSize(int(f.Fd())); err == nil {
 		columns, rows = c, r
 	}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 // In a pipe each look is one line.

@@ -1,7 +1,7 @@
-// Package buckets is a folder in place of S3: what S3 calls s3://bucket/key is the file
+// Package buckets is a folder in place of S3: the object s3://bucket/key is the file
 // FOLDER/bucket/key.
 //
-// It promises to read regular files inside the folder only: neither a key nor a symbolic link leads
+// It promises to read only regular files inside the folder: neither a key nor a symbolic link leads
 // out of it.
 package buckets
 
@@ -16,14 +16,14 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/pipeline/payload"
 )
 
 // Folder holds buckets. It is safe for concurrent use.
 type Folder struct{ root *os.Root }
 
-// Open opens a folder, which is made if it does not exist. Close it after use.
+// Open opens a folder, and creates it if it does not exist. Close it after use.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder of buckets: %w", err)
@@ -38,8 +38,8 @@ func Open(dir string) (*Folder, error) {
 // Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
-// Load reads an object of at most [payload.MaxObject] bytes. An error that is an *event.Invalid is
-// for good, any other may pass: see [payload.Objects].
+// Load reads an object of at most [payload.MaxObject] bytes. An *event.Invalid error is permanent,
+// any other may be temporary: see [payload.Objects].
 func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, payload.Missing()
 	case errors.Is(err, errNoObject), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP),
-		!errors.As(err, &number): // os.Root's own refusal of a way out
+		!errors.As(err, &number): // os.Root's error for a path that leaves the folder
 		return nil, payload.Refused(
 			"the folder of buckets has no object there: it must be a regular file inside the folder",
 		)
@@ -66,7 +66,7 @@ func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	return nil, fmt.Errorf("load from the folder of buckets: %w", err)
 }
 
-// Open opens a file from a byte on, if it is the one that the tag is of: see [objects.Open].
+// Open opens a file at the byte from, if the file still has the tag: see [objects.Open].
 func (f *Folder) Open(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -98,7 +98,8 @@ func (f *Folder) Open(ctx context.Context, bucket, key, etag string, from int64)
 
 var errNoObject = errors.New("not a regular file")
 
-// nameOf is an object's file. S3 tells apart what a folder does not, such as a/b and a//b.
+// nameOf is an object's file. S3 distinguishes keys that a folder cannot, such as a/b and a//b:
+// nameOf refuses them.
 func nameOf(bucket, key string) (string, error) {
 	name, err := filepath.Localize(bucket + "/" + key)
 	if err != nil || path.Base(bucket) != bucket || bucket == "." {

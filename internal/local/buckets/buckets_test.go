@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,24 +13,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
 // look is how often a Watcher looks at the folder.
 const look = time.Second
 
-// Watcher notifies of files that come, change and go, as S3 notifies of objects. It is for one
-// goroutine.
+// Watcher sends a notification if a file appears, changes or disappears, as S3 does for objects. It
+// is for one goroutine.
 type Watcher struct {
 	files fs.FS
 	clk   clock.Clock
 	send  func(ctx context.Context, notification string) error
-	known map[string]stamp // what was notified of, by the file's name
+	known map[string]stamp // the state of each file at its last notification, by name
 	seen  map[string]stamp // at the last look
 	last  int64            // the last sequencer
 }
 
-// stamp tells whether a file has changed.
+// stamp shows whether a file has changed.
 type stamp struct {
 	written time.Time
 	size    int64
@@ -38,16 +38,16 @@ type stamp struct {
 
 func stampOf(info fs.FileInfo) stamp { return stamp{info.ModTime(), info.Size()} }
 
-// tag stands for the entity tag that S3 gives an object.
+// tag takes the place of S3's entity tag.
 func (s stamp) tag() string { return fmt.Sprintf("%x-%x", s.written.UnixNano(), s.size) }
 
-// Watch returns a watcher that sends each notification to send. Files whose names, or whose
-// folders' names, begin with a dot are nobody's objects.
+// Watch returns a watcher that sends each notification to send. It ignores files and folders whose
+// names begin with a dot.
 func (f *Folder) Watch(clk clock.Clock, send func(ctx context.Context, notification string) error) *Watcher {
 	return &Watcher{files: f.root.FS(), clk: clk, send: send, known: map[string]stamp{}, seen: map[string]stamp{}}
 }
 
-// Begin notifies of every file that is there.
+// Begin notifies of every existing file.
 func (w *Watcher) Begin(ctx context.Context) error {
 	var err error
 	if w.seen, err = w.list(); err != nil {
@@ -56,8 +56,9 @@ func (w *Watcher) Begin(ctx context.Context) error {
 	return w.Look(ctx)
 }
 
-// Look notifies of what has changed and did not change since the last look: a file that is being
-// written is not complete. What could not be sent comes with the next look.
+// Look notifies of each changed file. It waits until the file is the same in two looks, because a
+// file that still changes may be incomplete. A notification that could not be sent is sent at the
+// next look.
 func (w *Watcher) Look(ctx context.Context) error {
 	now, err := w.list()
 	if err != nil {
@@ -95,9 +96,8 @@ func (w *Watcher) Run(ctx context.Context, report func(error)) {
 	}
 }
 
-// list is what is there now. What cannot be read at the moment, for a lack of permissions or of
-// open files, is as it was at the last look: it has not gone, so its documents are not to be
-// deleted.
+// list returns the existing files. A file that cannot be read now, for lack of permissions or file
+// handles, keeps its last state: it still exists, so its documents must not be deleted.
 func (w *Watcher) list() (map[string]stamp, error) {
 	found := map[string]stamp{}
 	stays := func(name string, err error) {
@@ -138,8 +138,8 @@ func (w *Watcher) list() (map[string]stamp, error) {
 	return found, nil
 }
 
-// notify sends what S3 sends. The sequencer is the time, because a file may be replaced by an older
-// one.
+// notify sends a notification in S3's format. The sequencer is the time of sending, because an
+// older file may replace a newer one.
 func (w *Watcher) notify(ctx context.Context, what, name string, is stamp) error {
 	now := w.clk.Now()
 	w.last = max(w.last+1, now.UnixNano())

@@ -3,16 +3,16 @@ package dev
 import (
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 )
 
-// Panel breaks this stack on purpose, and puts it right.
+// Panel breaks this stack on purpose, and repairs it.
 func (e *Engine) Panel() *fault.Panel { return e.panel }
 
-// Recovery says how far it has come.
+// Recovery says how far the stack has recovered.
 func (e *Engine) Recovery() fault.Recovery {
 	state := e.panel.State()
-	idle := e.Idle() // before counting: what ends meanwhile is not lost
+	idle := e.Idle() // before counting: an event that ends in between is not lost
 	report := e.ledger.Report()
 	r := fault.Recovery{PanelState: state, Events: report.Events, Dead: report.Dead}
 	r.Waiting = r.Events - report.Ended()
@@ -31,7 +31,7 @@ func (e *Engine) Recovery() fault.Recovery {
 	return r
 }
 
-// waitsSince reports whether something is left that came no later than t.
+// waitsSince reports whether a queue still has a message that arrived at t or earlier.
 func (e *Engine) waitsSince(t time.Time) bool {
 	for _, p := range e.pipes {
 		for _, q := range p.queues() {

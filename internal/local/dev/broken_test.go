@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
 )
 
 // traffic sends a new version of some document each second, and then no more.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 )
 
 // What reserved concurrency does on AWS holds here too.

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // The flows of docs/faults.md: bursts, flights and the queue.
@@ -251,7 +251,7 @@ func TestFailedExtensionIsRetried(t *testing.T) {
 }
 
 func TestLateMessagesOfABatchAreExtendedInTime(t *testing.T) {
-	stage{sink: memory.SinkSettings{Latency: 5 * time.Second, MaxDocuments: 500}, cfg: func(c *config.Config) {
+	stage{sink: memorysink.Settings{Latency: 5 * time.Second, MaxDocuments: 500}, cfg: func(c *config.Config) {
 		c.Index.MaxItemsPerTurn = 10
 	}}.play(t, func(s *scene) {
 		for i := range 100 {

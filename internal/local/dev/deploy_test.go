@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // The flows of docs/faults.md: deploys while flights are in the air.
@@ -222,7 +223,7 @@ func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 		c.Queues.Visibility = 45 * time.Second
 		c.Retry.BackoffMin = 2 * time.Second
 	}
-	stage{sink: memory.SinkSettings{Latency: 1500 * time.Millisecond}, pollers: 2}.play(t, func(s *scene) {
+	stage{sink: memorysink.Settings{Latency: 1500 * time.Millisecond}, pollers: 2}.play(t, func(s *scene) {
 		next := s.beside(newer)
 		builds := []*Engine{s.e, next}
 		var turns [2]atomic.Int64
@@ -240,16 +241,16 @@ func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 		next.Start(s.ctx) // receives from the same queues from now on
 		failed := map[string]int{}
 		// every document takes several turns; one answer in three never comes
-		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+		s.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
 			failed[op.Doc.ID()]++
 			switch failed[op.Doc.ID()] {
 			case 1:
-				return memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}, true
+				return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}, true
 			case 2:
-				return memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true},
+				return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true},
 					len(op.Doc)%3 == 0
 			}
-			return memory.Answer{}, false
+			return memorysink.Answer{}, false
 		})
 		s.inject.next("GetManifest", fault.FailBefore, 8)
 		const documents, versions = 60, 5

@@ -4,17 +4,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Keeper writes to disk. Fault says why it last could not; nil where it could. It is safe for
-// concurrent use.
+// Keeper writes to disk. Fault is the error of its last write; nil if that succeeded. It is safe
+// for concurrent use.
 type Keeper interface{ Fault() error }
 
 var _ Keeper = (*Folder)(nil)
 
-// disk watches what is written to disk. A disk that is full loses nothing: what could not be
-// written is tried again. But it is tried for ever, and nobody would know.
+// disk watches the writes to disk. A full disk loses nothing, because a failed write is retried
+// without end. But without disk, no message would say that writes fail.
 type disk struct {
 	keepers []Keeper
 	say     func(error)
@@ -24,7 +24,7 @@ type disk struct {
 	err error
 }
 
-// fault is the first one's that has one.
+// fault is the fault of the first keeper that has one.
 func (d *disk) fault() error {
 	for _, k := range d.keepers {
 		if err := k.Fault(); err != nil {
@@ -34,7 +34,7 @@ func (d *disk) fault() error {
 	return nil
 }
 
-// look says what has changed.
+// look reports that writes began to fail, or that they succeed again.
 func (d *disk) look(now time.Time) {
 	err := d.fault()
 	d.mu.Lock()
@@ -52,5 +52,5 @@ func (d *disk) look(now time.Time) {
 	}
 }
 
-// Trouble is why something cannot be written to disk; nil where everything can.
+// Trouble says why a write to disk fails; nil if all writes succeed.
 func (e *Engine) Trouble() error { return e.disk.fault() }

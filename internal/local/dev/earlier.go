@@ -10,14 +10,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// The files in which builds before state.db kept rows, dead letters, scheduled events and noted
-// deletes.
+// Builds before state.db kept rows, dead letters, scheduled events and noted deletes in these
+// files.
 const (
 	rowsFile      = "rows.ndjson"
 	lettersFile   = "letters.ndjson"
@@ -32,7 +32,7 @@ type deleted struct {
 	At  int64       `json:"at"` // microseconds
 }
 
-// savedRow is a line of rowsFile: a row without what belongs to messages that are gone when the
+// savedRow is a line of rowsFile: a row without the attributes of messages that are lost when the
 // process ends. Order keys are bytes, in base64; the names are the table's.
 type savedRow struct {
 	Doc          shard.DocID     `json:"doc"`
@@ -51,12 +51,12 @@ type savedRow struct {
 // savedLetter is a line of lettersFile.
 type savedLetter struct {
 	deadletter.Letter
-	Base64 []byte `json:",omitempty"` // the body, where it is not UTF-8
-	Shared bool   `json:",omitempty"` // body and attributes are those of an earlier line with its hash
+	Base64 []byte `json:",omitempty"` // the body, if it is not UTF-8
+	Shared bool   `json:",omitempty"` // an earlier line with the same hash has the body and the attributes
 }
 
-// takeOver moves what an earlier build kept into the folder's file. Where that is interrupted the
-// next run does it again.
+// takeOver moves the state of an earlier build into the folder's file. If that is interrupted, the
+// next run repeats it.
 func (e *Engine) takeOver(ctx context.Context, f *Folder) error {
 	parts := []struct {
 		file string
@@ -100,7 +100,7 @@ func (e *Engine) loadRow(ctx context.Context, line []byte) error {
 	})
 }
 
-// loaded puts a row into the table as it is.
+// loaded writes a row to the table unconditionally.
 func (e *Engine) loaded(ctx context.Context, r shard.Row) error {
 	w := shard.Write{Doc: r.Doc}
 	for _, a := range shard.Attrs() {
@@ -156,8 +156,8 @@ func (e *Engine) loadScheduled(ctx context.Context, line []byte) error {
 	return e.Schedule.Put(ctx, it)
 }
 
-// loadDelete takes a noted delete. A process that is killed may leave half a line behind, which is
-// the last one.
+// loadDelete reads a noted delete. A killed process may have left half a line, which is the last
+// one; it is ignored.
 func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	var d deleted
 	if err := json.Unmarshal(line, &d); err != nil {
@@ -170,7 +170,7 @@ func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	return e.raise(ctx, d.Doc, k, shard.Delete, shard.Micros(d.At))
 }
 
-// loadKey reads a printed key, empty for none.
+// loadKey reads a printed key, which may be empty.
 func loadKey(printed shard.OrderKey) (shard.OrderKey, error) {
 	if printed == "" {
 		return "", nil

@@ -13,35 +13,35 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/commitfeed"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/enrich"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/objects"
-	"github.com/lullhq/lull/internal/payload"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/receive"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/pipeline/index"
+	"github.com/lullhq/lull/internal/pipeline/objects"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/pipeline/receive"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/commitfeed"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
-// How much of one queue may wait or be held before the feeder waits: it bounds the memory. 20,000
-// messages a second are held for the quiet window, the batching window and a write.
+// These bound the memory: how much of one queue may wait or be held before the feeder waits. They
+// fit 20,000 messages a second, held for the quiet window, the batching window and a write.
 const (
 	maxBacklog      = 250_000
 	maxBacklogBytes = 256 << 20
 )
 
-// Options are what an engine is made of.
+// Options are the parts and settings of an engine.
 type Options struct {
 	Config  *config.Config
 	Clock   clock.Clock
@@ -49,29 +49,28 @@ type Options struct {
 	Journal journal.Journal      // besides the engine's own ledger; nil for none
 	Faults  *fault.Mix           // nil for none
 	Inject  fault.Injector       // decides every I/O instead of Faults; nil for none
-	// Objects loads what messages and events refer to in S3; nil where there are no buckets.
+	// Objects loads S3 objects that messages and events refer to; nil if there are no buckets.
 	Objects payload.Objects
-	// Open opens objects of many documents; nil where there are no buckets.
+	// Open opens objects of many documents; nil if there are no buckets.
 	Open objects.Open
 	// Enrichers ask the services of the collections that have one.
 	Enrichers map[shard.Collection]enrich.Caller
-	// Headers gives the headers of requests that fetch documents; nil where no source has any.
+	// Headers returns the headers of requests that fetch documents; nil if no source has headers.
 	Headers func(source.Headers) (payload.HeadersOf, error)
-	Pollers int         // batches of a lane received at once; 0 for one, which splits bursts least
-	Report  func(error) // called with what the services would log: failed batches, dead executions; may be nil
-	// Folder is where the run goes on from, and what the next one goes on from; nil for none. Call
-	// [Engine.Load] where there is one.
+	Pollers int         // parallel receivers of a lane; 0 means one, which splits bursts least
+	Report  func(error) // called with errors that AWS would log: failed batches, dead executions; may be nil
+	// Folder keeps the state between runs; nil for none. If it is set, call [Engine.Load].
 	Folder *Folder
-	// Step is how finely [Engine.Recent] tells what happened; 0 for a second.
+	// Step is the length of one point of [Engine.Recent]; 0 means a second.
 	Step time.Duration
 	// Trouble is called when something can no longer be written to disk, and with nil when it can be
 	// again; may be nil.
 	Trouble func(error)
 }
 
-// How many turns run at once: the concurrency of the index function. More only make each other late
-// in front of one index. Flights of the bulk lane get only a part of them, so that a resync never
-// keeps a live change from its turn.
+// These are how many turns run at once: the concurrency of the index function. More turns would
+// only delay each other at the one index. The bulk lane gets only a part of them, so that a resync
+// never delays the turn of a live change.
 const (
 	maxTurns     = 16
 	maxBulkTurns = 12
@@ -115,13 +114,13 @@ type Engine struct {
 	recovered  time.Time // see [fault.Recovery]
 }
 
-// pipe is what one sink has for itself.
+// pipe holds the queues and executions of one sink.
 type pipe struct {
 	name  string
 	sink  sink.Sink
 	lanes map[flight.Lane]*lane
 	dead  *memory.Queue
-	turns *semaphore.Weighted // nil for as many at once as there are
+	turns *semaphore.Weighted // nil for no limit
 }
 
 // lane is an ingest queue, and the executions of its flights.
@@ -140,7 +139,7 @@ func (p *pipe) lane(l flight.Lane) *lane {
 	return p.lanes[flight.Live]
 }
 
-// queues are the two lanes' and the dead-letter queue.
+// queues are the queues of the two lanes and the dead-letter queue.
 func (p *pipe) queues() []*memory.Queue {
 	return []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead}
 }
@@ -242,7 +241,7 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 	ingest := memory.QueueSettings{
 		Name: p.name + "-" + string(name), Visibility: q.Visibility, Retention: q.Retention,
 		MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
-		MaxInFlight: maxBacklog, // a laptop has one queue where a stack of this rate has several
+		MaxInFlight: maxBacklog, // a laptop has one queue; a stack of this rate has several
 	}
 	if e.mix != nil {
 		ingest.Deliver = e.mix.Deliver
@@ -284,7 +283,7 @@ func (e *Engine) poll(ctx context.Context, q *memory.Queue, batch int, window ti
 	e.wg.Go(func() { m.Run(ctx) })
 }
 
-// Stop waits for what runs after the context of Start has ended.
+// Stop closes the state machines and waits for all work to end. End the context of Start first.
 func (e *Engine) Stop() {
 	for _, p := range e.pipes {
 		for _, l := range p.lanes {
@@ -294,8 +293,8 @@ func (e *Engine) Stop() {
 	e.wg.Wait()
 }
 
-// invocation is one run of a function: its I/O goes through the meter and the faults, its clock may
-// be off, and what it notes is lost when it is killed.
+// invocation is one run of a function. Its I/O goes through the meter and the faults, its clock may
+// be wrong, and its notes are lost when it is killed.
 type invocation struct {
 	*fault.Invocation
 	clk   clock.Clock
@@ -331,11 +330,12 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 		defer cancel()
 		h := receive.Handler{
 			Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(l)),
-			Ingest: inv.Queue(l.queue), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
+			Ingest: inv.Queue(counted{l.queue, e}), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
 			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
 			Journal: inv.notes,
 			NewID:   flight.NewID,
-			Objects: inv.Objects(e.opener(p.lanes[flight.Bulk].queue)), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
+			Objects: inv.Objects(e.opener(p.lanes[flight.Bulk].queue)),
+			Bulk:    inv.Queue(counted{p.lanes[flight.Bulk].queue, e}),
 		}
 		if e.Archive != nil {
 			h.Archive = inv.Archive(e.Archive)
@@ -345,11 +345,11 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 	return failed, err
 }
 
-// maxLines is how many messages may wait before more lines of objects are read: here they are in
-// memory.
+// maxLines is how many messages may wait before more lines of objects are read. Here all messages
+// are in memory.
 const maxLines = 20_000
 
-// opener opens objects once few enough of their lines wait.
+// opener opens an object as soon as at most maxLines messages wait.
 func (e *Engine) opener(lines *memory.Queue) objects.Open {
 	return func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error) {
 		for lines.Counts().Total() > maxLines {
@@ -399,7 +399,8 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 	return next, failed
 }
 
-// launcher is the machine, which under the standard fault mix loses some starts and doubles others.
+// launcher is the state machine. Under the standard fault mix it loses some starts and doubles
+// others.
 func (e *Engine) launcher(l *lane) flight.Launcher {
 	if e.mix == nil {
 		return l.machine
@@ -436,7 +437,7 @@ func (m muted) Note(n journal.Note) {
 	}
 }
 
-// noBuckets answers for S3 where there is none.
+// noBuckets is the loader of a process without buckets: it refuses every object.
 func noBuckets(context.Context, string, string) ([]byte, error) {
 	return nil, payload.Refused("this process has no buckets: start lull dev with --buckets DIR")
 }

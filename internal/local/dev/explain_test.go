@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 var rewriteExplained = flag.Bool("rewrite-explained", false, "write testdata/explained anew")
@@ -34,7 +34,7 @@ type lookingAt struct {
 // whole would open the circuit.
 func beside(s *scene, o sink.Outcome, times int) {
 	for range times {
-		s.sink.Script(doc("a"), memory.Answer{Outcome: o})
+		s.sink.Script(doc("a"), memorysink.Answer{Outcome: o})
 	}
 	s.send(put(0, "a", 2), put(0, "b", 1))
 }
@@ -65,7 +65,7 @@ func (s *scene) settles(m feed.Timed) {
 }
 
 // mute is a sink that does not answer whoever asks for a document.
-type mute struct{ *memory.Sink }
+type mute struct{ *memorysink.Sink }
 
 func (mute) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
 	return sink.Stored{}, false, errors.New("no route to host")
@@ -115,7 +115,7 @@ var explained = []lookingAt{
 		s.wait(7 * time.Second)
 	}},
 	{"written, and the answer was lost", operate.StateClaimed, func(s *scene) {
-		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true})
+		s.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true})
 		s.send(put(0, "a", 1))
 		s.wait(7 * time.Second)
 	}},
@@ -131,8 +131,8 @@ var explained = []lookingAt{
 		s.wait(7 * time.Second)
 	}},
 	{"behind others of a sink that throttles", operate.StateThrottled, func(s *scene) {
-		s.sink.SetRule(func(sink.Op) (memory.Answer, bool) {
-			return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "busy"}}, true
+		s.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) {
+			return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "busy"}}, true
 		})
 		for i := range 300 {
 			s.send(put(0, fmt.Sprint(i), 1))
@@ -167,9 +167,9 @@ var explained = []lookingAt{
 	}},
 	{"in front of an unhealthy sink", operate.StateOpen, func(s *scene) {
 		s.settled(1)
-		s.sink.SetRule(func(sink.Op) (memory.Answer, bool) {
+		s.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) {
 			o := sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: time.Minute}
-			return memory.Answer{Outcome: o}, true
+			return memorysink.Answer{Outcome: o}, true
 		})
 		s.send(put(0, "a", 2))
 		s.wait(7 * time.Second)

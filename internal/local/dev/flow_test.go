@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"

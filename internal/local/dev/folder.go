@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/datafolder"
 	"github.com/lullhq/lull/internal/local/durable"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/seam/datafolder"
 	"github.com/lullhq/lull/sink"
 )
 
-// stateFile is the file beside the index in a data folder.
+// stateFile is the file with the state of the run in a data folder.
 const stateFile = "state.db"
 
-// Folder is a data folder: where the next run finds all that this one has in memory. It is written
-// while the run goes on, so that a run that is killed loses nothing either.
+// Folder is a data folder: it keeps the state of this run for the next one. It is written during
+// the run, so that even a killed run loses nothing.
 type Folder struct {
 	*durable.Store
 	dir  string
@@ -28,7 +28,7 @@ type Folder struct {
 var _ Keeper = (*Folder)(nil)
 
 // OpenFolder opens a data folder that is lull's: see [ClaimFolder]. The error is a
-// *datafolder.InUseError where another process has it open. Close it after use.
+// *datafolder.InUseError if another process has it open. Close it after use.
 func OpenFolder(dir string) (*Folder, error) {
 	store, err := durable.Open(dir, filepath.Join(dir, stateFile))
 	if err != nil {
@@ -50,13 +50,13 @@ func OpenFolder(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// From is the newest time that the folder knows. A clock that is behind it would make messages
-// older than they are.
+// From is the newest time in the folder. A clock behind it would give new messages times before
+// those of the last run.
 func (f *Folder) From() time.Time { return f.from }
 
-// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks or fewer. Call
-// keep once the sinks that were added are open: from then on the folder is theirs too. One Bleve
-// index alone claims its folder itself.
+// ClaimFolder claims a folder that is empty or missing, or that lull made for the same sinks or
+// fewer. Call keep after all sinks are open: it adds new sinks to the folder's marker. A single
+// sink that keeps its documents in the folder (Bleve) claims it itself.
 func ClaimFolder(dir string, cfg *config.Config) (keep func() error, err error) {
 	ours := datafolder.Marker{
 		Holds: "lull dev state", Schema: 1, Sinks: map[string]string{}, First: map[string]string{},

@@ -15,13 +15,13 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // The flows of docs/faults.md: what operators do and see.
@@ -92,7 +92,7 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	}
 	seen := &commits{ages: map[string][]time.Duration{}, last: map[string]time.Time{}, bad: map[journal.Step]int{}}
 	stage{
-		sink: memory.SinkSettings{Latency: 200 * time.Millisecond, MaxDocuments: 500}, pollers: 4, journal: seen,
+		sink: memorysink.Settings{Latency: 200 * time.Millisecond, MaxDocuments: 500}, pollers: 4, journal: seen,
 		inject: services{
 			fault.Table: 4 * time.Millisecond, fault.SQS: 10 * time.Millisecond,
 			fault.Bucket: 40 * time.Millisecond, fault.States: 30 * time.Millisecond,
@@ -327,7 +327,7 @@ func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 // execution.
 func TestALongRetryAfterBurnsNoReceive(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{
+		s.sink.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{
 			Kind: sink.Throttled, Status: 429,
 			RetryAfter: 30 * time.Minute,
 		}})

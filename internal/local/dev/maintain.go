@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/pipeline/dlq"
+	"github.com/lullhq/lull/internal/pipeline/prune"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 )
 
 func (e *Engine) judgeDead(ctx context.Context, p *pipe, batch []queue.Message) (failed []string, err error) {

@@ -6,8 +6,7 @@ import (
 	"github.com/lullhq/lull/internal/local/ledger"
 )
 
-// Used is what AWS would have been asked for so far, without what its queues' pollers ask for while
-// they find nothing.
+// Used counts the requests that AWS would have got so far, without the polls of empty queues.
 type Used struct {
 	RowWrites, RowReads, QueueCalls, ObjectWrites, ObjectReads, Starts, Invocations int64
 
@@ -27,5 +26,5 @@ func (e *Engine) Used() Used {
 // Counts are the counters so far, without the dead letters.
 func (e *Engine) Counts() ledger.Report { return e.ledger.Report() }
 
-// Recent tells the latest ten minutes step by step; see [Options.Step].
+// Recent returns the latest ten minutes step by step; see [Options.Step].
 func (e *Engine) Recent() []ledger.Point { return e.ledger.Recent() }

@@ -5,16 +5,16 @@ import (
 	"iter"
 	"maps"
 
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/story"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/payload"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/payload"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Operator answers the commands' questions from this engine. rec keeps the timeline, nil for none.
+// Operator carries out the commands on this engine. rec keeps the timeline; nil for none.
 func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 	o := &operate.Operator{
 		Shards: e.Shards, Scanner: e.Shards, Dead: e.Letters, Schedule: e.Schedule, Flights: e.Flights,
@@ -63,7 +63,7 @@ func (e *Engine) readers() iter.Seq2[string, sink.Reader] {
 	}
 }
 
-// reader is a sink that can be read back, nil for another one.
+// reader is the sink of the pipe, if it can be read back; otherwise nil.
 func (e *Engine) reader(p *pipe) sink.Reader {
 	r, _ := p.sink.(sink.Reader)
 	return r

@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // The flows of docs/faults.md: who owns a document, and what a commit is worth.
 
 func TestRedeliveryDuringProcessingIsDeferred(t *testing.T) {
-	stage{sink: memory.SinkSettings{Latency: 3 * time.Second}}.play(t, func(s *scene) {
+	stage{sink: memorysink.Settings{Latency: 3 * time.Second}}.play(t, func(s *scene) {
 		m := put(0, "a", 1)
 		s.send(m)
 		s.wait(8*time.Second + 500*time.Millisecond) // its write is under way
@@ -140,7 +140,7 @@ func TestTakeoverIsAFreshLease(t *testing.T) {
 
 func TestLateReleaseNeverFreesTheNextClaim(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "unclassified"}})
+		s.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "unclassified"}})
 		s.send(put(0, "a", 1))
 		var late shard.Write
 		s.inject.when("RELEASE", func() {
@@ -161,7 +161,7 @@ func TestLateReleaseNeverFreesTheNextClaim(t *testing.T) {
 }
 
 func TestOverlappingInvocationsOfOneFlightHaveTokensOfTheirOwn(t *testing.T) {
-	stage{sink: memory.SinkSettings{Latency: time.Second}}.play(t, func(s *scene) {
+	stage{sink: memorysink.Settings{Latency: time.Second}}.play(t, func(s *scene) {
 		s.inject.when("StartExecution", func() {})
 		s.send(put(0, "a", 1))
 		s.wait(3 * time.Second)

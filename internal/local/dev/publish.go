@@ -8,25 +8,25 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Publish sends one message to the queue that it belongs to, as an upstream would. It waits while
-// the queue is full. The error says why a queue does not take the message, which then is not sent.
+// Publish sends one message to its queue, as an upstream would. It waits while the queue is full.
+// If a queue does not accept the message, the error says why.
 func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
-	return e.publish(ctx, out, "")
+	return e.publish(ctx, out.Foreign(), "")
 }
 
-// publish sends to the lane given, or, where that is empty, to the one that the events ask for; and
-// to the sinks given, or, without any, to those of the events.
+// publish sends to the lane forced, or, if that is empty, to the lane of the events. It sends to
+// the sinks given, or, without any, to the sinks of the events.
 func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane, sinks ...string) error {
 	if err := out.Refusal(); err != nil {
 		return err
@@ -34,13 +34,7 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	done := clock.Working(e.clk)
 	defer func() { done() }()
 	now := e.clk.Now()
-	to := feed.RouteOf(e.cfg, e.sources, queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now})
-	for _, r := range to.Events {
-		if r.Invalid == nil && r.Skip == "" {
-			d := e.cfg.For(string(r.Event.Doc.Collection()))
-			e.ledger.Bursts.Arrive(r.Event.Doc, r.Event.Key, now, d.Quiet, d.MaxWait)
-		}
-	}
+	to := e.arrive(out, now)
 	if forced != "" {
 		to.Lane = forced
 	}
@@ -64,15 +58,47 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	return nil
 }
 
-// full reports whether as much waits in the queue as may: by number, or by size, taking the
+// arrive decodes a message as receive will, and counts the bursts of its events.
+func (e *Engine) arrive(out queue.Outgoing, now time.Time) feed.Route {
+	to := feed.RouteOf(e.cfg, e.sources, queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now})
+	for _, r := range to.Events {
+		if r.Invalid == nil && r.Skip == "" {
+			d := e.cfg.For(string(r.Event.Doc.Collection()))
+			e.ledger.Bursts.Arrive(r.Event.Doc, r.Event.Key, now, d.Quiet, d.MaxWait)
+		}
+	}
+	return to
+}
+
+// counted is a queue to which receive sends. It counts the messages that receive makes from an
+// object: its lines, and the messages that continue the reading. Every other message that receive
+// sends is a copy.
+type counted struct {
+	queue.Queue
+	e *Engine
+}
+
+func (q counted) Send(ctx context.Context, out []queue.Outgoing) []error {
+	errs := q.Queue.Send(ctx, out)
+	now := q.e.clk.Now()
+	for i, o := range out {
+		_, line := o.Attributes[queue.AttrLine]
+		if _, part := o.Attributes[queue.AttrPart]; (line || part) && queue.ErrorAt(errs, i) == nil {
+			q.e.ledger.Sent(now, len(o.Body), len(q.e.arrive(o, now).Events))
+		}
+	}
+	return errs
+}
+
+// full reports whether the queue has reached a bound: by number, or by size, estimated with the
 // average.
 func (e *Engine) full(q *memory.Queue) bool {
 	waiting := q.Counts().Total()
 	return waiting >= maxBacklog || waiting > 0 && waiting*e.ledger.MeanBytes() >= maxBacklogBytes
 }
 
-// refuse parks a message that no queue takes: too large, or empty. Nobody waits for an answer to a
-// message of the input.
+// refuse parks a message that no queue accepts: too large, or empty. A message of the input has no
+// sender who could be told.
 func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) error {
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: e.clk.Now()}
 	to := feed.RouteOf(e.cfg, e.sources, m)
@@ -100,11 +126,11 @@ func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) erro
 	return nil
 }
 
-// Sources are the names of the sources that messages may be of, sorted.
+// Sources are the names of the settings' sources, sorted.
 func (e *Engine) Sources() []string { return slices.Sorted(maps.Keys(e.cfg.Sources)) }
 
-// Play publishes an input's messages at their times. One that no queue takes becomes a dead letter
-// at once.
+// Play publishes an input's messages at their times. A message that no queue accepts becomes a dead
+// letter at once.
 func (e *Engine) Play(ctx context.Context, in feed.Input) error {
 	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error {
 		e.noted.Lock()
@@ -125,7 +151,8 @@ func (e *Engine) take(ctx context.Context, out queue.Outgoing) error {
 func (e *Engine) Idle() bool {
 	delayed := 0
 	for _, p := range e.pipes {
-		// In this order: a message leaves the queue only after whatever it caused has begun.
+		// The order matters: a message leaves the queue only after the executions that it caused
+		// have started.
 		before, late := p.waiting()
 		if before > 0 || p.running() > 0 || p.dead.Counts().Total() > 0 {
 			return false
@@ -138,12 +165,12 @@ func (e *Engine) Idle() bool {
 	return delayed <= e.awaited()
 }
 
-// awaited is how many scheduled events are in the queues, as copies that have not come to their
-// end. The others are in the store: what else is delayed counts.
+// awaited is how many scheduled events are in the queues, as copies that are not finished. The
+// other scheduled events are in the store. Any other delayed message counts as work.
 func (e *Engine) awaited() int { return max(e.ledger.Scheduled()-e.Schedule.Len(), 0) }
 
-// waiting counts the messages of both lanes, the delayed ones apart: copies of scheduled events
-// wait in the queue for their last minutes.
+// waiting counts the messages of both lanes, and separately the delayed messages: copies of
+// scheduled events wait in the queue for their last minutes.
 func (p *pipe) waiting() (n, delayed int) {
 	for _, l := range p.lanes {
 		c := l.queue.Counts()
@@ -171,7 +198,7 @@ func (e *Engine) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Left is how many messages remain: in a queue, held, or among the dead letters to be judged.
+// Left is how many messages remain: in a queue, held, or in a dead-letter queue.
 func (e *Engine) Left() int {
 	n := 0
 	for _, p := range e.pipes {
@@ -181,7 +208,7 @@ func (e *Engine) Left() int {
 	return max(n-e.awaited(), 0)
 }
 
-// place is where in the input a dead letter's message stood.
+// place is the place of a dead letter's message in the input.
 func (e *Engine) place(f deadletter.Facts) string {
 	e.noted.Lock()
 	defer e.noted.Unlock()
@@ -195,7 +222,7 @@ func (e *Engine) Report(ctx context.Context) (ledger.Report, error) {
 		facts, next, err := e.Letters.List(ctx, deadletter.Filter{}, cursor, statePage)
 		for _, f := range facts {
 			if f.Shown(e.clk.Now(), e.cfg.Queues.DeadLetterRetention) != deadletter.Parked {
-				continue // it was sent again: prune takes it away once its version is committed
+				continue // it was sent again: prune removes it when its version is committed
 			}
 			r.DeadLetters = append(r.DeadLetters, ledger.DeadLine{
 				Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID,

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 

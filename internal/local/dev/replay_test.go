@@ -9,10 +9,10 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )

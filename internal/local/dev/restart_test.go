@@ -12,12 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // ender ends a process before one of its I/Os. One that crashes does no other from then on: its
@@ -101,7 +101,7 @@ func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64
 			rates.Kill, rates.IOFailAfter, rates.FlightLost = 0.02, 0.01, 0.05
 			l := life{
 				dir:  t.TempDir(),
-				sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true}),
+				sink: memorysink.New(clock.System{}, memorysink.Settings{Versions: true, RememberOps: true}),
 			}
 			for n := uint64(0); ; n++ {
 				at := every

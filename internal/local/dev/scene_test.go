@@ -7,18 +7,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 	"github.com/lullhq/lull/source"
 )
 
@@ -27,7 +27,7 @@ type scene struct {
 	t      *testing.T
 	ctx    context.Context
 	e      *Engine
-	sink   *memory.Sink
+	sink   *memorysink.Sink
 	p      *pipe
 	notes  *usecasetest.Notes
 	inject *scripted
@@ -38,7 +38,7 @@ type scene struct {
 // stage describes a scene.
 type stage struct {
 	cfg     func(*config.Config)
-	sink    memory.SinkSettings
+	sink    memorysink.Settings
 	noVers  bool
 	faults  *fault.Mix
 	inject  fault.Injector  // instead of what the story injects
@@ -60,7 +60,7 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 		cfg.Complete()
 		st.sink.Versions, st.sink.RememberOps = versions, true
 		s := &scene{t: t, notes: &usecasetest.Notes{}, inject: &scripted{}, start: time.Now()}
-		s.sink = memory.NewSink(clock.System{}, st.sink)
+		s.sink = memorysink.New(clock.System{}, st.sink)
 		o := Options{
 			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes,
 			Faults: st.faults, Pollers: st.pollers,
@@ -220,6 +220,13 @@ func (s *scripted) when(call string, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plans = append(s.plans, plan{call: call, times: 1, then: f})
+}
+
+// follow sets the rule. The engine may be running.
+func (s *scripted) follow(rule func(op fault.Op) (fault.Verdict, bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rule = rule
 }
 
 func (s *scripted) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {

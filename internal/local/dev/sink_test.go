@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // The flows of docs/faults.md: what a sink may answer.
 
 func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{
+		s.sink.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{
 			Kind: sink.Throttled, Status: 429,
 			RetryAfter: 20 * time.Second, Reason: "too_many_requests",
 		}})
@@ -79,7 +79,7 @@ func TestLiveGoesBeforeBulk(t *testing.T) {
 func TestUnknownOutcomeKeepsLeaseAndClaimed(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		m := put(0, "a", 1)
-		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503}, Apply: true})
+		s.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503}, Apply: true})
 		s.send(m)
 		s.wait(9 * time.Second)
 		row := s.row("a")
@@ -100,7 +100,7 @@ func TestUnknownOutcomeKeepsLeaseAndClaimed(t *testing.T) {
 
 func TestConflictUnderALiveLeaseIsNotASuccess(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
+		s.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
 		s.send(put(0, "a", 1))
 		s.wait(9 * time.Second)
 		s.noted(journal.SinkNewer, 1)
@@ -113,7 +113,7 @@ func TestConflictUnderALiveLeaseIsNotASuccess(t *testing.T) {
 
 func TestRequestThatLandsLateIsHarmless(t *testing.T) {
 	stage{noVers: true}.play(t, func(s *scene) {
-		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "timeout"}})
+		s.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "timeout"}})
 		s.send(put(0, "a", 1))
 		s.wait(9 * time.Second)
 		s.send(put(0, "a", 2))
@@ -130,8 +130,8 @@ func TestRequestThatLandsLateIsHarmless(t *testing.T) {
 
 func TestUnclassifiedErrorsAreRetriedUntilMaxRefusals(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
-			return memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}},
+		s.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
+			return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}},
 				op.Doc == doc("a")
 		})
 		s.send(put(0, "a", 1), put(0, "b", 1))
@@ -355,7 +355,7 @@ func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
 }
 
 func TestDeletesAreReassertedAfterAnOpenOutage(t *testing.T) {
-	stage{cfg: outageOpen, sink: memory.SinkSettings{ForgetAfter: time.Minute}}.play(t, func(s *scene) {
+	stage{cfg: outageOpen, sink: memorysink.Settings{ForgetAfter: time.Minute}}.play(t, func(s *scene) {
 		s.send(del(0, "gone", 5), put(0, "newer", 5))
 		s.settle()
 		s.wait(5 * time.Minute) // the sink has forgotten the delete

@@ -6,15 +6,15 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// keep lets every store go on from what the folder has.
+// keep loads every store from the folder, and lets it write its changes there.
 func (e *Engine) keep(f *Folder) error {
 	stores := []interface{ Keep(memory.Keeper) error }{e.Shards, e.Letters, e.Schedule, e.Flights}
 	if e.Archive != nil {
@@ -35,8 +35,8 @@ func (e *Engine) keep(f *Folder) error {
 	return nil
 }
 
-// Load goes on from what the last run left in the folder of the options. Where the sinks hold
-// versions that the rows do not know, such as after a file was lost, it raises the rows. Call it
+// Load completes the state of the last run. It takes over the files of earlier builds. If a sink
+// has a newer version than its row, for example because a file was lost, it raises the row. Call it
 // before Start.
 func (e *Engine) Load(ctx context.Context) error {
 	if err := e.takeOver(ctx, e.folder); err != nil {
@@ -70,7 +70,7 @@ func pages(next func(cursor string) (string, error)) error {
 	}
 }
 
-// count tells the ledger what the last run left.
+// count enters the documents and scheduled events of the last run in the ledger.
 func (e *Engine) count(ctx context.Context) error {
 	e.ledger.Resume(e.clk.Now())
 	err := pages(func(cursor string) (string, error) {
@@ -80,7 +80,7 @@ func (e *Engine) count(ctx context.Context) error {
 		}
 		return next, err
 	})
-	waiting := map[string]bool{} // an event that was sent and is not yet deleted from the store is in both
+	waiting := map[string]bool{} // an event may be in the queue and still in the store
 	await := func(doc shard.DocID, k shard.OrderKey) {
 		if id := deadletter.ID(doc, k, ""); !waiting[id] {
 			waiting[id] = true
@@ -119,7 +119,7 @@ func (e *Engine) copyOf(p *pipe, m queue.Message, delayed bool) (events []event.
 	return events
 }
 
-// resume starts the executions that the last run left.
+// resume continues the executions of the last run.
 func (e *Engine) resume(ctx context.Context) {
 	for _, name := range e.order {
 		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
@@ -130,8 +130,8 @@ func (e *Engine) resume(ctx context.Context) {
 	}
 }
 
-// Save tries once more to keep everything: see [Engine.Trouble] for whether the folder has it.
-// The next run's clock goes on from here: rows hold times that no message has.
+// Save tries once more to write everything: [Engine.Trouble] says whether that succeeded. It also
+// stores the time, from which the next run's clock continues: rows hold times that no message has.
 func (e *Engine) Save() {
 	e.folder.Put(memory.RoomClock, "run", e.clk.Now())
 	e.folder.Flush()

@@ -12,23 +12,23 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/local/datafolder"
 	"github.com/lullhq/lull/internal/local/ledger"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/datafolder"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // life is one run of a process on a data folder: its sink outlives it.
 type life struct {
 	dir    string
-	sink   *memory.Sink
+	sink   *memorysink.Sink
 	killed bool // nothing is saved
 }
 
@@ -90,12 +90,12 @@ func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) l
 }
 
 // lives tells a story of several runs on one data folder.
-func lives(t *testing.T, set memory.SinkSettings, story func(t *testing.T, l life)) {
+func lives(t *testing.T, set memorysink.Settings, story func(t *testing.T, l life)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		set.Versions = true
-		story(t, life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, set)})
+		story(t, life{dir: t.TempDir(), sink: memorysink.New(clock.System{}, set)})
 	})
 }
 
@@ -133,7 +133,7 @@ func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 			name = "killed"
 		}
 		t.Run(name, func(t *testing.T) {
-			lives(t, memory.SinkSettings{ForgetAfter: time.Minute}, func(t *testing.T, l life) {
+			lives(t, memorysink.Settings{ForgetAfter: time.Minute}, func(t *testing.T, l life) {
 				l.killed = killed
 				l.live(t, []feed.Timed{put(0, "a", 5), put(0, "gone", 5), del(time.Minute, "gone", 6)}, nil)
 				time.Sleep(time.Hour)
@@ -154,7 +154,7 @@ func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 }
 
 func TestDeadLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+	lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 		later := put(0, "later", 1)
 		later.Body = strings.Replace(later.Body, `"data"`,
 			`"notbefore":"`+time.Now().Add(2*time.Hour).Format(time.RFC3339)+`","data"`, 1)
@@ -179,7 +179,7 @@ func TestDeadLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 }
 
 func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+	lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 		soon := time.Now().Add(10 * time.Minute)
 		r := l.live(t, []feed.Timed{
 			notBefore(soon, put(0, "a", 1)), notBefore(soon, del(0, "b", 2)), put(0, "b", 1),
@@ -207,7 +207,7 @@ func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
 }
 
 func TestADeadLetterThatIsNotUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+	lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 		const body = "{\"title\":\"x\xff\xfe\tü\"}"
 		var bad feed.Timed
 		bad.Body = body
@@ -232,7 +232,7 @@ func TestADeadLetterThatIsNotUTF8GoesOnByteForByteAndForNobodyElseToRead(t *test
 
 // A6: a message of many dead letters is in the data folder once.
 func TestDeadLettersOfOneMessageAreSavedWithIt(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+	lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 		const n = 20
 		key, err := shard.ParseOrderKey("e010,i0512345,-,01763654400123456,9f86d081884c7d65")
 		if err != nil {
@@ -273,20 +273,20 @@ func TestDeadLettersOfOneMessageAreSavedWithIt(t *testing.T) {
 }
 
 func TestADeadLetterThatIsSentAgainIsCountedOnce(t *testing.T) {
-	rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
+	rejected := memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
 	for name, c := range map[string]struct {
-		answers                []memory.Answer // for document a
+		answers                []memorysink.Answer // for document a
 		body                   string
 		first, second          int // redrives in the first run, and in the second
 		events, written, dead  int // in the last run
 		rejected, stillWaiting int
 	}{
-		"of an earlier run: an event of this one": {[]memory.Answer{rejected}, `{}`, 0, 1, 1, 1, 0, 0, 0},
-		"that dies again: dead once":              {[]memory.Answer{rejected, rejected}, `{}`, 1, 0, 1, 0, 1, 0, 1},
+		"of an earlier run: an event of this one": {[]memorysink.Answer{rejected}, `{}`, 0, 1, 1, 1, 0, 0, 0},
+		"that dies again: dead once":              {[]memorysink.Answer{rejected, rejected}, `{}`, 1, 0, 1, 0, 1, 0, 1},
 		"that receive refuses: rejected once":     {nil, `[]`, 3, 0, 1, 0, 1, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+			lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 				l.sink.Script(doc("a"), c.answers...)
 				r := l.live(t, []feed.Timed{put(0, "a", 1, c.body)}, func(e *Engine) { redriven(t, e, c.first) })
 				if c.second > 0 {
@@ -305,7 +305,7 @@ func TestADeadLetterThatIsSentAgainIsCountedOnce(t *testing.T) {
 func TestTheClockOfTheNextRunDoesNotGoBackBehindTheLastRunsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{})}
+		l := life{dir: t.TempDir(), sink: memorysink.New(clock.System{}, memorysink.Settings{})}
 		var end time.Time
 		l.live(t, []feed.Timed{put(0, "a", 1)}, func(*Engine) {
 			time.Sleep(5 * time.Hour)
@@ -325,7 +325,7 @@ func TestTheClockOfTheNextRunDoesNotGoBackBehindTheLastRunsEnd(t *testing.T) {
 // load opens a data folder in a new engine.
 func load(t *testing.T, dir string) error {
 	t.Helper()
-	e := life{dir: dir, sink: memory.NewSink(clock.System{}, memory.SinkSettings{})}.open(t, Options{})
+	e := life{dir: dir, sink: memorysink.New(clock.System{}, memorysink.Settings{})}.open(t, Options{})
 	defer e.folder.Close()
 	return e.Load(t.Context())
 }
@@ -355,7 +355,7 @@ func TestHalfANoteOfADeleteOfAnEarlierBuildIsPassedOver(t *testing.T) {
 
 // An earlier build wrote four files when it ended.
 func TestADataFolderOfAnEarlierBuildIsTakenOver(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+	lives(t, memorysink.Settings{}, func(t *testing.T, l life) {
 		if err := os.CopyFS(l.dir, os.DirFS("testdata/earlier")); err != nil {
 			t.Fatal(err)
 		}

@@ -6,19 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // tale is a flow of docs/faults.md in which messages arrive in rounds, something may go wrong, and
 // the end is what counts.
 type tale struct {
 	name   string
-	sink   memory.SinkSettings
+	sink   memorysink.Settings
 	wrong  func(s *scene) // nil for nothing
 	rounds []round
 	holds  map[string]string // version in the sink by document, "" for none
@@ -47,7 +47,7 @@ func fails(call string, what fault.Verdict, times int) func(s *scene) {
 func answers(kind sink.OutcomeKind, times int) func(s *scene) {
 	return func(s *scene) {
 		for range times {
-			s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: kind, Reason: "mapper_parsing_exception"}})
+			s.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: kind, Reason: "mapper_parsing_exception"}})
 		}
 	}
 }
@@ -151,7 +151,9 @@ func TestAVersionIsJudgedByItsRow(t *testing.T) {
 		},
 		{
 			name: "rejected newest lets the newest good version through", wrong: func(s *scene) {
-				s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return poison("mapping"), op.Version == "3" })
+				s.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
+					return poison("mapping"), op.Version == "3"
+				})
 			},
 			rounds: []round{now(put(0, "a", 1), put(0, "a", 2), put(0, "a", 3))},
 			holds:  one("a", "2"), ends: ends{written: 1, superseded: 1, dead: 1},
@@ -159,7 +161,9 @@ func TestAVersionIsJudgedByItsRow(t *testing.T) {
 		{
 			name:   "rejected newest keeps the committed state",
 			rounds: []round{now(put(0, "a", 1)), now(put(0, "a", 2))}, wrong: func(s *scene) {
-				s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return poison("mapping"), op.Version == "2" })
+				s.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
+					return poison("mapping"), op.Version == "2"
+				})
 			},
 			// The copy that says whose fault the refusal is writes nothing (ADR 0023).
 			holds: one("a", "1"), writes: times("a", 1), ends: ends{written: 1, dead: 1},
@@ -168,7 +172,7 @@ func TestAVersionIsJudgedByItsRow(t *testing.T) {
 	for _, later := range []time.Duration{time.Minute, time.Hour, 13 * 24 * time.Hour} {
 		tales = append(tales, tale{
 			name: "older put after a delete that the sink forgot",
-			sink: memory.SinkSettings{ForgetAfter: time.Minute},
+			sink: memorysink.Settings{ForgetAfter: time.Minute},
 			rounds: []round{
 				now(put(0, "a", 1)), now(del(0, "a", 3)), {wait: later}, now(put(0, "a", 2)),
 			},
@@ -263,7 +267,7 @@ func TestMessagesThatArriveTogetherAreDebouncedAndJudgedEach(t *testing.T) {
 			writes: times("a", 1), ends: ends{written: 1, duplicates: 1},
 		},
 		{
-			name: "events during a write are one more write", sink: memory.SinkSettings{Latency: 4 * time.Second},
+			name: "events during a write are one more write", sink: memorysink.Settings{Latency: 4 * time.Second},
 			rounds: []round{
 				{3500 * time.Millisecond, []feed.Timed{put(0, "a", 1)}},
 				{2 * time.Second, []feed.Timed{put(0, "a", 2)}},
@@ -273,7 +277,7 @@ func TestMessagesThatArriveTogetherAreDebouncedAndJudgedEach(t *testing.T) {
 		},
 		{
 			name: "poison does not hold up the others", rounds: []round{now(poisoned...)}, wrong: func(s *scene) {
-				s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+				s.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
 					return poison("too_large"), op.Doc == doc("bad")
 				})
 			},

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 )
 
 // The flows of docs/faults.md: what is new.
@@ -58,8 +58,8 @@ func TestCounterThatWentBackIsStaleUntilTheEpochIsRaised(t *testing.T) {
 	}
 }
 
-func poison(reason string) memory.Answer {
-	return memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: reason}}
+func poison(reason string) memorysink.Answer {
+	return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: reason}}
 }
 
 func TestRejectClearsPending(t *testing.T) {

@@ -1,38 +1,40 @@
-// Package durable keeps what the stores of a process hold in one file, so that the next process can
-// go on from there.
+// Package durable keeps the contents of a process's stores in one file, so that the next process
+// can continue.
 //
-// It promises that the file always shows what had been put up to one moment: nothing in it is newer
-// than something that is missing. What was put before a Flush that reports no fault outlives the
-// process, also one that is killed. It is not forced to the disk: a machine that loses its power
-// may lose the file.
+// It promises that the file always has the exact state of one moment: it never has a change without
+// all earlier changes. If a Flush reports no fault, all earlier changes survive the process, even
+// if it is killed. The file is not synced to the disk: after a power failure it may be lost.
 package durable
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
-	"github.com/lullhq/lull/internal/local/datafolder"
+	"github.com/lullhq/lull/internal/seam/datafolder"
 )
 
 // lockWait is how long Open waits for the lock of another process. It must exceed one poll of the
 // lock, 50 ms.
 const lockWait = 200 * time.Millisecond
 
-// Store is one file. It is safe for concurrent use. Its entries have a key each, in rooms.
+// Store is one file. It is safe for concurrent use. Each entry has a room and a key.
 type Store struct {
 	path string
 	db   *bolt.DB
 
-	writing sync.Mutex // held by whoever writes what is pending
+	writing sync.Mutex // held during a write of the pending changes
 
 	mu      sync.Mutex
-	pending map[entry]any // the newest value of each; nil where it was deleted
+	pending map[entry]any // the newest value of each entry; nil if it was deleted
 	asked   int64         // puts and deletes so far
 	written int64         // how many of them are in the file
 	err     error         // why the last write failed
@@ -40,11 +42,13 @@ type Store struct {
 
 type entry struct{ room, key string }
 
-// Open opens a file in a data folder, which is made if it does not exist. The error is a
-// *datafolder.InUseError where another process has it open. Close it after use.
+// Open opens a file in a data folder, and creates the file if it does not exist. A symbolic link is
+// not followed: it could lead to any file that this user may write. The error is a
+// *datafolder.InUseError if another process has the file open. Close it after use.
 func Open(dir, path string) (*Store, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		Timeout: lockWait, NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
+		OpenFile: openFile, Timeout: lockWait, NoSync: true, NoGrowSync: true, NoFreelistSync: true,
+		FreelistType: bolt.FreelistMapType,
 	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -55,11 +59,26 @@ func Open(dir, path string) (*Store, error) {
 	return &Store{path: path, db: db, pending: map[entry]any{}}, nil
 }
 
-// Put keeps a value in place of what the key had. The value is written by the next Flush, as JSON,
-// and must not change from now on.
+// openFile opens a file that is not a link. If a link out of the folder appears after the check,
+// os.Root refuses it.
+func openFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	name := filepath.Base(path)
+	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a plain file: remove it, or choose another data folder")
+	}
+	return root.OpenFile(name, flag, mode)
+}
+
+// Put sets the value of a key. The next Flush writes it as JSON, so the value must not change after
+// Put.
 func (s *Store) Put(room, key string, value any) { s.set(room, key, value) }
 
-// Delete forgets a key.
+// Delete removes a key.
 func (s *Store) Delete(room, key string) { s.set(room, key, nil) }
 
 func (s *Store) set(room, key string, value any) {
@@ -69,8 +88,8 @@ func (s *Store) set(room, key string, value any) {
 	s.asked++
 }
 
-// Flush writes what was put before it, alone or together with what others put. Where that fails
-// Fault says why, and the next Flush tries again.
+// Flush writes all changes that were made before it, or waits until another Flush has written them.
+// If the write fails, Fault says why, and the next Flush tries again.
 func (s *Store) Flush() {
 	s.mu.Lock()
 	want := s.asked
@@ -82,7 +101,7 @@ func (s *Store) Flush() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
-	if s.written >= want { // by somebody else meanwhile
+	if s.written >= want { // another Flush wrote them
 		s.mu.Unlock()
 		return
 	}
@@ -130,7 +149,7 @@ func (s *Store) write(batch map[entry]any) error {
 	return nil
 }
 
-// Each calls f with every entry of a room, by key. The value is f's only until it returns.
+// Each calls f with every entry of a room, by key. f must not keep the value after it returns.
 func (s *Store) Each(room string, f func(key string, value []byte) error) error {
 	return s.db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(room))
@@ -146,7 +165,7 @@ func (s *Store) Each(room string, f func(key string, value []byte) error) error 
 	})
 }
 
-// Fault is why something that was put is not in the file; nil where everything is that was flushed.
+// Fault is the error of the last write; nil if everything that was flushed is in the file.
 func (s *Store) Fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

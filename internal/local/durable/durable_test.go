@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -11,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/local/datafolder"
+	"github.com/lullhq/lull/internal/seam/datafolder"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,6 +37,34 @@ func room(t *testing.T, s *Store, name string) map[string]string {
 		t.Fatal(err)
 	}
 	return got
+}
+
+func TestAFileThatIsALinkIsNotOpened(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]string{
+		"out of the folder": filepath.Join(t.TempDir(), "precious"), "within the folder": "precious", "to nothing": "missing",
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "state.db")
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		if target != "missing" {
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(target)), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Open(dir, path)
+		if err == nil {
+			t.Errorf("%s: it was opened", name)
+			_ = s.Close()
+		}
+		for _, file := range []string{target, filepath.Join(dir, filepath.Base(target))} {
+			if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+				t.Errorf("%s: %d bytes were written to %s", name, info.Size(), file)
+			}
+		}
+	}
 }
 
 func TestWhatIsFlushedIsThereInTheNextProcess(t *testing.T) {
@@ -92,7 +121,7 @@ func TestWhatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "state.db"))
 	defer s.Close()
-	s.Put("a", "1", func() {}) // what is not JSON stands for a full disk
+	s.Put("a", "1", func() {}) // a value that is not JSON simulates a full disk
 	s.Put("a", "2", 2)
 	if s.Flush(); s.Fault() == nil {
 		t.Error("no fault although a value could not be written")

@@ -5,25 +5,25 @@ import (
 	"math"
 	"time"
 
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 const (
-	// MaxBatchBytes is where an event source mapping closes a batch: the payload limit of an
-	// invocation.
+	// MaxBatchBytes is the size at which an event source mapping closes a batch: the payload limit
+	// of an invocation.
 	MaxBatchBytes = 6 << 20
-	// recordBytes is about what the envelope of one record adds to its body: receipt handle,
-	// attributes, names.
+	// recordBytes is about how many bytes a record adds to its body: receipt handle, attributes,
+	// names.
 	recordBytes = 700
 )
 
-// Never is a moment that does not come.
+// Never is a time that is never reached.
 const Never = time.Duration(math.MaxInt64)
 
-// Batch is what a poller gathers for one invocation.
+// Batch is the messages that a poller collects for one invocation.
 type Batch struct {
 	Max    int           // messages
-	Window time.Duration // how long it gathers after its first message
+	Window time.Duration // how long it collects messages after the first one
 
 	Messages []queue.Message // as they were received
 	End      time.Duration   // when the window closes; Never before the first message
@@ -37,8 +37,8 @@ func NewBatch(limit int, window time.Duration) Batch {
 	return Batch{Max: limit, Window: window, End: Never}
 }
 
-// Fill receives up to n messages from the queue into the batch, and says how many it got and of how
-// many bytes. Where n is 0 it receives as many as fit.
+// Fill receives up to n messages from the queue into the batch, and returns their number and bytes.
+// If n is 0, it receives as many as fit.
 func (b *Batch) Fill(q *Queue, now time.Duration, n int) (got, bytes int) {
 	for !b.Full && (n == 0 || got < n) {
 		m := q.Front(now)
@@ -59,18 +59,18 @@ func (b *Batch) Fill(q *Queue, now time.Duration, n int) (got, bytes int) {
 	return got, bytes
 }
 
-// GiveBack makes the messages visible again that nobody else has received since.
+// GiveBack makes the messages visible again that were not received again since.
 func (b *Batch) GiveBack(q *Queue, now time.Duration) {
 	for i, m := range b.taken {
 		if m.Receipt == b.Messages[i].Receipt {
-			_ = q.Hold(now, m, 0) // it may have become visible by itself
+			_ = q.Hold(now, m, 0) // it may be visible already
 		}
 	}
 }
 
-// Succeeded lists the receipts of the messages that a function with ReportBatchItemFailures does
-// not report as failed: the mapping deletes those. An id that is empty, or that is not of the
-// batch, keeps the whole batch: that is the error.
+// Succeeded returns the receipts of the messages that a function with ReportBatchItemFailures does
+// not report as failed. The mapping deletes these. An id that is empty or not in the batch is an
+// error, and keeps the whole batch.
 func Succeeded(batch []queue.Message, failed []string) ([]string, error) {
 	found := make(map[string]bool, len(failed))
 	for _, id := range failed {

@@ -1,12 +1,12 @@
-// Package emulation holds the rules of the services that lull runs on: an SQS standard queue
+// Package emulation holds the rules of the AWS services that lull uses: an SQS standard queue
 // ([Queue]), the batches of an event source mapping ([Batch], [Succeeded]) and the flight state
 // machine ([Execution]).
 //
-// The rules know neither a clock nor chance nor goroutines. A caller says what time it is and gets
-// what happens, and when something happens next. Two drivers use them, so that `lull dev` and the
-// simulator cannot differ: package memory runs them by a [clock.Clock], package sim one I/O at a
-// time under a seed. A service may deliver twice or out of order, or lose an answer: a driver adds
-// that through [Hooks], or by what it calls.
+// The rules use no clock, no random numbers and no goroutines. The caller passes the time, and
+// learns what happens and when the next thing happens. Two drivers use the same rules, so that
+// `lull dev` and the simulator cannot differ. Package memory runs them with a [clock.Clock].
+// Package sim runs them one I/O at a time, from a seed. AWS may deliver a message twice or out of
+// order, or lose an answer. A driver causes this through [Hooks], or by its own calls.
 //
-// Nothing here is safe for concurrent use: a driver brings its own lock.
+// Nothing here is safe for concurrent use: a driver needs a lock.
 package emulation

@@ -5,22 +5,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // Limits of Step Functions.
 const (
-	ExpressLimit = 5 * time.Minute // an Express execution is ended then
-	maxTurns     = 25_000 / 7      // seven events a turn: a Standard execution has 25,000
+	ExpressLimit = 5 * time.Minute // an Express execution is ended after this time
+	maxTurns     = 25_000 / 7      // a Standard execution may have 25,000 events, and a turn has seven
 )
 
 // Execution is one execution of the flight state machine (infra/flight.asl.json):
 //
 //	Hold (wait until wakeAt) -> Index (turn) -> done? -> Hold | end
 //
-// An execution that fails, is stopped or runs into its limit leaves its flight as it is: redelivery
-// recovers it.
+// An execution that fails, is stopped or reaches its limit does not change its flight: SQS delivers
+// the flight's messages again.
 type Execution struct {
 	retries int
 	kind    flight.Kind
@@ -29,22 +29,22 @@ type Execution struct {
 	wake    time.Time
 	wakeAt  string
 	turns   int
-	failed  int // tries of this turn
+	failed  int // failed tries of this turn
 }
 
-// Step is what an execution does after a turn.
+// Step is what an execution does next, after a turn.
 type Step byte
 
 // The steps.
 const (
 	Hold   Step = iota // wait until [Execution.Wake], then the next turn
-	Retry              // the same turn again, after the wait of a lost one
+	Retry              // the same turn again, after the retry interval
 	Done               // the execution has succeeded
 	Failed             // the execution has failed
 )
 
-// NewExecution is an execution of a state that begins at a moment. A turn that fails is tried again
-// so many times. The error says why Step Functions refuses the input.
+// NewExecution returns an execution that begins at started. A turn that fails is retried up to
+// retries times. The error says why Step Functions refuses the input.
 func NewExecution(s flight.State, started time.Time, retries int) (*Execution, error) {
 	e := &Execution{retries: retries, kind: s.Kind, started: started}
 	if err := e.keep(s); err != nil {
@@ -59,7 +59,7 @@ func (e *Execution) keep(s flight.State) (err error) {
 	return err
 }
 
-// Input is what the next turn is given.
+// Input is the input of the next turn.
 func (e *Execution) Input() (s flight.State, err error) {
 	if err := json.Unmarshal(e.state, &s); err != nil {
 		return s, fmt.Errorf("decode state: %w", err)
@@ -68,8 +68,7 @@ func (e *Execution) Input() (s flight.State, err error) {
 	return s, nil
 }
 
-// Limit is how long the execution may take, 0 for no limit that matters: by the kind that its state
-// names.
+// Limit is how long an execution of this kind may take, or 0 if the limit does not matter.
 func (e *Execution) Limit() time.Duration {
 	if e.kind == flight.Express {
 		return ExpressLimit
@@ -77,7 +76,7 @@ func (e *Execution) Limit() time.Duration {
 	return 0
 }
 
-// Wake is when the wait ends.
+// Wake is when the wait before the next turn ends.
 func (e *Execution) Wake() (time.Time, error) {
 	if e.wake.IsZero() {
 		return e.wake, fmt.Errorf("wakeAt %q is not a time, want RFC 3339", e.wakeAt)
@@ -85,8 +84,8 @@ func (e *Execution) Wake() (time.Time, error) {
 	return e.wake, nil
 }
 
-// Answer takes what a turn answered, or that it failed, and says what comes next. The error is why
-// an execution has failed.
+// Answer takes the answer of a turn or its error, and returns the next step. The error says why the
+// execution failed.
 func (e *Execution) Answer(out flight.State, err error) (Step, error) {
 	if err != nil {
 		if e.failed++; e.failed > e.retries {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// MaxInFlight is about how many messages of a standard queue SQS lets be in flight.
+// MaxInFlight is about how many messages of a standard queue SQS allows in flight.
 const MaxInFlight = 120_000
 
 // QueueSettings describe an SQS standard queue.
@@ -22,18 +22,18 @@ type QueueSettings struct {
 	Visibility      time.Duration // how long a received message stays invisible
 	Retention       time.Duration // counted from Sent
 	MaxReceiveCount int           // receives before a message moves to Dead, 0 for no redrive policy
-	MaxInFlight     int           // at this limit nothing is received
-	// Dead takes what was received too often. Nil for no redrive policy.
+	MaxInFlight     int           // when this many are in flight, nothing is received
+	// Dead receives a message that was received too often. Nil means no redrive policy.
 	Dead func(queue.Message)
 	Hooks
 }
 
-// Hooks let a driver see what a queue does, and choose where a standard queue may. Nil fields do
-// nothing.
+// Hooks let a driver observe a queue, and make the choices that a standard queue may make. A field
+// may be nil.
 type Hooks struct {
-	Pick    func(n int) int                 // which of n waiting messages is received next; nil for the first
+	Pick    func(n int) int                 // which of n visible messages is received next; nil: the first
 	Visible func()                          // a message has become visible
-	Placed  func(m *Message, at time.Time)  // a message is at another place, until at where it comes back by itself
+	Placed  func(m *Message, at time.Time)  // a message changed its place; it becomes visible at this time
 	Taken   func(m *Message)                // a message was received
 	Left    func(m *Message, why Departure) // a message has left the queue
 }
@@ -54,11 +54,11 @@ type Queue struct {
 	QueueSettings
 	messages map[uint64]*Message
 	sent     uint64 // messages
-	made     uint64 // messages and their further copies
+	made     uint64 // messages and additional copies
 	visible  []*Message
 	head     int // of visible
 	due      clock.Agenda[*Message]
-	count    [4]int // by place; what is gone is not counted
+	count    [4]int // by place; removed messages are not counted
 }
 
 // Message is one message of a queue.
@@ -74,8 +74,8 @@ type Message struct {
 	expires  time.Duration
 }
 
-// place is where a message is. One that is gone stays in the list of visible ones until it reaches
-// the front.
+// place is where a message is. A removed message stays in the visible list until it reaches the
+// front.
 type place byte
 
 const (
@@ -90,8 +90,8 @@ func NewQueue(set QueueSettings) *Queue {
 	return &Queue{QueueSettings: set, messages: map[uint64]*Message{}}
 }
 
-// New is a message as SQS makes it of one that is sent, or why SQS refuses it. [Queue.Enter] puts
-// it into the queue.
+// New returns the message that SQS makes of a sent one, or the error with which SQS refuses it.
+// [Queue.Enter] puts it into the queue.
 func (q *Queue) New(now time.Duration, o *queue.Outgoing) (queue.Message, error) {
 	if err := o.Refusal(); err != nil {
 		return queue.Message{}, err
@@ -103,13 +103,13 @@ func (q *Queue) New(now time.Duration, o *queue.Outgoing) (queue.Message, error)
 	}, nil
 }
 
-// moment is a time as SQS tells it.
+// moment is a time in the form that SQS reports.
 func (q *Queue) moment(now time.Duration) time.Time {
 	return q.Origin.Add(now).UTC().Truncate(time.Millisecond)
 }
 
-// Enter puts a message, or a further copy of one, into the queue. It is visible after the delay. A
-// copy has the message's id and receipt handles of its own.
+// Enter puts a message, or another copy of it, into the queue. It is visible after the delay. A
+// copy has the message's id, but its own receipt handles.
 func (q *Queue) Enter(now time.Duration, msg queue.Message, delay time.Duration) *Message {
 	q.made++
 	m := &Message{
@@ -125,7 +125,8 @@ func (q *Queue) Enter(now time.Duration, msg queue.Message, delay time.Duration)
 	return m
 }
 
-// put moves a message to a place. One that is delayed or in flight becomes visible at a moment.
+// put moves a message to a place. If it is delayed or in flight there, it becomes visible at this
+// time.
 func (q *Queue) put(m *Message, to place, at time.Duration) {
 	q.count[m.place]--
 	q.count[to]++
@@ -147,16 +148,16 @@ func (q *Queue) put(m *Message, to place, at time.Duration) {
 	}
 }
 
-// Image is a message of a queue as another process can take it over.
+// Image is a message of a queue in a form that another process can restore.
 type Image struct {
 	queue.Message
 	Number            uint64
 	Place             int
-	Until             time.Time // when it becomes visible, where it does so by itself
+	Until             time.Time // when it becomes visible, unless it is visible
 	Entered, Received time.Time
 }
 
-// ImageOf is the image of a message that comes back by itself at a time.
+// ImageOf returns the image of a message that becomes visible at until.
 func (q *Queue) ImageOf(m *Message, until time.Time) Image {
 	return Image{
 		Message: m.Message, Number: m.number, Place: int(m.place), Until: until,
@@ -164,7 +165,7 @@ func (q *Queue) ImageOf(m *Message, until time.Time) Image {
 	}
 }
 
-// Restore puts a message of another process into the queue, as it was there.
+// Restore puts a message of another process into the queue, at the same place.
 func (q *Queue) Restore(i Image) error {
 	to := place(i.Place)
 	if i.Place < int(visible) || i.Place >= int(gone) || q.messages[i.Number] != nil {
@@ -181,37 +182,37 @@ func (q *Queue) Restore(i Image) error {
 	return nil
 }
 
-// Sequence sees to it that no message is numbered as an earlier one was.
+// Sequence sets the last used number, so that no new message gets the number of an earlier one.
 func (q *Queue) Sequence(last uint64) { q.sent, q.made = max(q.sent, last), max(q.made, last) }
 
-// Number is the message's in its queue: each copy has its own.
+// Number is the message's number in its queue. Each copy has its own.
 func (m *Message) Number() uint64 { return m.number }
 
-// Each calls f with every message, the first ones first, and whether it is delayed.
+// Each calls f with every message, in the order of their numbers, and whether it is delayed.
 func (q *Queue) Each(f func(m queue.Message, delayed bool)) {
 	for _, n := range slices.Sorted(maps.Keys(q.messages)) {
 		f(q.messages[n].Message, q.messages[n].place == delayed)
 	}
 }
 
-// Made is how many messages and further copies there were.
+// Made is how many messages and additional copies were made.
 func (q *Queue) Made() uint64 { return q.made }
 
-// Next is when a message becomes visible by itself.
+// Next is when the next invisible message becomes visible.
 func (q *Queue) Next() (at time.Duration, ok bool) {
 	at, _, ok = q.due.First()
 	return at, ok
 }
 
-// Advance makes visible what is due. A driver calls it before it asks for anything else.
+// Advance makes visible all messages that are due. A driver calls it before any other method.
 func (q *Queue) Advance(now time.Duration) {
 	for m, ok := q.due.Due(now); ok; m, ok = q.due.Due(now) {
 		q.put(m, visible, 0)
 	}
 }
 
-// Front is the message that is received next, nil for none. A message past its retention goes, and
-// one that was received too often moves to the dead-letter queue.
+// Front returns the message that is received next, or nil. It removes messages past their
+// retention, and moves messages that were received too often to the dead-letter queue.
 func (q *Queue) Front(now time.Duration) *Message {
 	for q.count[inFlight] < q.MaxInFlight {
 		m := q.first()
@@ -231,7 +232,8 @@ func (q *Queue) Front(now time.Duration) *Message {
 	return nil
 }
 
-// first is the message at the front of the visible list. Those that are gone go here.
+// first returns the message at the front of the visible list. It removes deleted messages from the
+// list.
 func (q *Queue) first() *Message {
 	for q.head < len(q.visible) {
 		if n := len(q.visible) - q.head; n > 1 && q.Pick != nil {
@@ -247,7 +249,7 @@ func (q *Queue) first() *Message {
 	return nil
 }
 
-// drop takes the front off the visible list, and gives memory back once half of the list is empty.
+// drop removes the front of the visible list, and frees memory once half of the list is empty.
 func (q *Queue) drop() {
 	q.visible[q.head] = nil
 	q.head++
@@ -273,8 +275,8 @@ func (q *Queue) Take(now time.Duration, m *Message) {
 	}
 }
 
-// move is the redrive policy: the message keeps its id and when it was sent, and its receives are
-// counted anew.
+// move is the redrive policy: the message keeps its id and its time of sending, and its receives
+// are counted from 0 again.
 func (q *Queue) move(m *Message) {
 	moved := m.Message
 	moved.Receipt, moved.ReceiveCount, moved.FirstReceived, moved.MovedFrom = "", 0, time.Time{}, q.Name
@@ -289,7 +291,7 @@ func (q *Queue) leave(m *Message, why Departure) {
 	}
 }
 
-// Find returns the message of a receipt handle, nil for none, and whether the handle is its latest.
+// Find returns the message of a receipt handle, or nil, and whether the handle is its latest.
 func (q *Queue) Find(handle string) (m *Message, latest bool) {
 	number, _, _ := strings.Cut(handle, ".")
 	n, err := strconv.ParseUint(number, 36, 64)
@@ -305,8 +307,8 @@ func receipt(number uint64, count int) string {
 	return string(strconv.AppendInt(append(strconv.AppendUint(b[:0], number, 36), '.'), int64(count), 36))
 }
 
-// Hold makes a message in flight invisible for d from now, and visible at once for 0. Of nil, and
-// of a message that is not in flight, the error is queue.ErrGone. An error changes nothing.
+// Hold makes a message in flight invisible for d from now, or visible at once if d is 0. If m is
+// nil or not in flight, the error is queue.ErrGone. An error changes nothing.
 func (q *Queue) Hold(now time.Duration, m *Message, d time.Duration) error {
 	if m == nil || m.place != inFlight {
 		return queue.ErrGone
@@ -322,21 +324,21 @@ func (q *Queue) Hold(now time.Duration, m *Message, d time.Duration) error {
 	return nil
 }
 
-// Reappear makes a message in flight visible at another moment.
+// Reappear sets another time at which a message in flight becomes visible.
 func (q *Queue) Reappear(m *Message, at time.Duration) { q.put(m, inFlight, at) }
 
-// Delete deletes a message, also one whose visibility has lapsed since its receive.
+// Delete deletes a message, even if it became visible again after its receive.
 func (q *Queue) Delete(m *Message) { q.leave(m, Deleted) }
 
-// Expire lets go what is past its retention at the front.
+// Expire removes the messages at the front that are past their retention.
 func (q *Queue) Expire(now time.Duration) {
 	for m := q.first(); m != nil && now >= m.expires; m = q.first() {
 		q.leave(m, Expired)
 	}
 }
 
-// Oldest is how long ago the oldest message came that was received less often than so many times,
-// and whether there is one. SQS counts from when the redrive policy moved a message.
+// Oldest returns the age of the oldest message with fewer than so many receives, and false if there
+// is none. If the redrive policy moved a message, SQS counts its age from then.
 func (q *Queue) Oldest(now time.Duration, received int) (age time.Duration, ok bool) {
 	for _, m := range q.messages {
 		if m.place != delayed && m.ReceiveCount < received {
@@ -350,10 +352,10 @@ func (q *Queue) Oldest(now time.Duration, received int) (age time.Duration, ok b
 // exact.
 type Counts struct{ Visible, InFlight, Delayed int }
 
-// Total is every message that the queue has.
+// Total is the number of all messages in the queue.
 func (c Counts) Total() int { return c.Visible + c.InFlight + c.Delayed }
 
-// Counts are the messages by where they are.
+// Counts returns how many messages are in each place.
 func (q *Queue) Counts() Counts {
 	return Counts{Visible: q.count[visible], InFlight: q.count[inFlight], Delayed: q.count[delayed]}
 }

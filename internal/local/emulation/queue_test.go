@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,7 +79,8 @@ func TestAMessageReceivedTooOftenMovesAndKeepsItsIdentity(t *testing.T) {
 	}
 }
 
-// A batch holds what its receives brought: a receipt that a later receive has replaced is stale.
+// A batch keeps the receipts of its own receives. If a message is received again, its receipt in
+// the batch is stale.
 func TestABatchKeepsTheReceiptsOfItsReceives(t *testing.T) {
 	t.Parallel()
 	q := open(t, emulation.QueueSettings{Retention: time.Hour, Visibility: time.Second}, "a")

@@ -7,9 +7,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Debouncer counts bursts as a single-threaded debouncer would see them: arrivals in order,
-// versions older than the newest seen ignored, a burst ended by quiet or by maxWait. It is the
-// yardstick for sink writes and shares nothing with the protocol. The zero value has seen nothing.
+// Debouncer counts bursts as a single-threaded debouncer would. It takes arrivals in order, ignores
+// versions older than the newest one, and ends a burst by quiet or by maxWait. Tests compare the
+// sink writes with it, so it shares no code with the protocol. The zero value is ready to use.
 type Debouncer struct {
 	mu     sync.Mutex
 	docs   map[shard.DocID]burst
@@ -21,7 +21,7 @@ type burst struct {
 	start, last time.Time
 }
 
-// Arrive takes one event sent at t.
+// Arrive adds one event that was sent at t.
 func (d *Debouncer) Arrive(doc shard.DocID, k shard.OrderKey, t time.Time, quiet, maxWait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,7 @@ func (d *Debouncer) Arrive(doc shard.DocID, k shard.OrderKey, t time.Time, quiet
 	d.docs[doc] = b
 }
 
-// Bursts is how many bursts have begun.
+// Bursts is how many bursts began.
 func (d *Debouncer) Bursts() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

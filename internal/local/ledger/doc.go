@@ -1,6 +1,6 @@
-// Package ledger counts what became of every event that a `lull dev` took in, and what that cost:
-// row writes, row reads and sink calls.
+// Package ledger counts the outcome of every event that a `lull dev` received, and its cost: row
+// writes, row reads and sink calls.
 //
-// It promises that each event is counted once, under one ending, however often its message is
-// delivered: [Report.Check] adds the endings up.
+// It promises that each event is counted once, with one outcome, even if its message is delivered
+// several times. [Report.Check] adds the outcomes up.
 package ledger

@@ -6,30 +6,30 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Ledger counts what became of every event, once each, however often its message is delivered. It
+// Ledger counts the outcome of every event once, even if its message is delivered several times. It
 // is a journal, and safe for concurrent use.
 type Ledger struct {
 	Meter  Meter     // of I/O
 	Bursts Debouncer // of arrivals
 
 	mu       sync.Mutex
-	began    time.Time // of a run that goes on from another; zero for one that begins anew
+	began    time.Time // start of a run that continues an earlier run; otherwise zero
 	seed     maphash.Seed
 	messages int
 	bytes    int // of the messages' bodies
 	events   int
 	ends     map[uint64]end    // by event
 	written  map[uint64]bool   // by version
-	dead     map[string]int    // events by dead letter: the first is dead, others are its duplicates
+	dead     map[string]int    // events by dead letter: the first is dead, the others are duplicates of it
 	letters  map[uint64]string // dead letter by version
 	counts   map[end]int
 	held     map[uint64]bool // by event
 	rewrite  int
-	steps    map[journal.Step]int // those that nothing else is made of
+	steps    map[journal.Step]int // only those that are counts themselves
 	reject   int
 	refusal  map[string]bool // dead letters that receive made
 	fresh    histogram
@@ -60,7 +60,7 @@ func (l *Ledger) version(doc shard.DocID, k shard.OrderKey) uint64 {
 	return maphash.Comparable(l.seed, version{doc, k})
 }
 
-// end is how an event ended.
+// end is the outcome of an event.
 type end byte
 
 const (
@@ -74,14 +74,16 @@ const (
 	endDeleted
 	endUnchanged
 	endScheduled
+	endRead
 )
 
-// plain are the steps that are an ending each.
+// plain are the steps that are an outcome themselves.
 var plain = map[journal.Step]end{
 	journal.Skipped: endSkipped, journal.Stale: endStale, journal.Superseded: endSuperseded,
+	journal.ObjectRead: endRead, journal.ObjectDone: endRead,
 }
 
-// New returns an empty ledger. It tells of the latest time in steps; 0 is a second.
+// New returns an empty ledger. step is the length of a Point; 0 is a second.
 func New(step time.Duration) *Ledger {
 	return &Ledger{
 		recent: recent{step: cmp.Or(step, time.Second)}, airborne: map[string]time.Time{},
@@ -92,7 +94,7 @@ func New(step time.Duration) *Ledger {
 	}
 }
 
-// Sent counts a message of the upstream.
+// Sent counts a message of the upstream, or one that receive made from an object.
 func (l *Ledger) Sent(at time.Time, bytes, events int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,23 +111,23 @@ func (l *Ledger) MeanBytes() int {
 	return l.bytes / max(l.messages, 1)
 }
 
-// Resume says that what was sent before that time is of an earlier run: each of those events counts
-// as one of this run once it ends here.
+// Resume says that an earlier run sent the messages before that time. Each of their events counts
+// in this run if it ends here.
 func (l *Ledger) Resume(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.began = began.Truncate(time.Millisecond) // as SQS says when a message was sent
+	l.began = began.Truncate(time.Millisecond) // in milliseconds, as in SQS's time of sending
 }
 
-// Knows notes that an earlier run on the data folder wrote a version: an event with it is a
-// duplicate.
+// Knows records that an earlier run on the data folder wrote a version. An event with that version
+// is a duplicate.
 func (l *Ledger) Knows(doc shard.DocID, k shard.OrderKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written[l.version(doc, k)] = true
 }
 
-// Awaits notes an event that an earlier run on the data folder scheduled and that still waits.
+// Awaits records an event that an earlier run on the data folder scheduled and that is not due yet.
 func (l *Ledger) Awaits(doc shard.DocID, k shard.OrderKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +136,7 @@ func (l *Ledger) Awaits(doc shard.DocID, k shard.OrderKey) {
 	l.waiting[l.version(doc, k)]++
 }
 
-// Note takes a decision.
+// Note counts a decision.
 func (l *Ledger) Note(n journal.Note) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +144,7 @@ func (l *Ledger) Note(n journal.Note) {
 	switch n.Step {
 	case journal.Fetched, journal.FetchFailed, journal.Enriched, journal.EnrichCalled, journal.EnrichFailed:
 		l.steps[n.Step]++
-	case journal.Skipped, journal.Stale, journal.Superseded:
+	case journal.Skipped, journal.Stale, journal.Superseded, journal.ObjectRead, journal.ObjectDone:
 		l.end(n, plain[n.Step])
 	case journal.Committed:
 		if !l.written[v] && shard.SameContent(n.Old.Committed, n.Key) && n.Op == shard.Put {
@@ -150,18 +152,19 @@ func (l *Ledger) Note(n journal.Note) {
 		}
 		l.commit(n, v)
 	case journal.Kept, journal.Duplicate:
-		// The invocation that committed the version of a duplicate may have died before it could note it.
+		// The invocation that committed a duplicate's version may have been killed before it logged
+		// this.
 		l.commit(n, v)
 	case journal.DeadLettered, journal.Dropped:
 		if n.Message == "" {
-			return // dlq and prune note dead letters, not messages
+			return // dlq and prune log dead letters, not messages
 		}
 		l.die(n)
 	case journal.AlreadyDead:
 		n.Letter = l.letters[v]
 		l.die(n)
 	case journal.Scheduled:
-		if l.inherited(n) && l.waiting[v] > 0 { // stored by the earlier run, which did not delete its message
+		if l.inherited(n) && l.waiting[v] > 0 { // the earlier run stored it, but did not delete its message
 			l.ends[l.event(n)] = endScheduled
 		} else if l.end(n, endScheduled) {
 			l.waiting[v]++
@@ -181,8 +184,8 @@ func (l *Ledger) Note(n journal.Note) {
 	}
 }
 
-// commit counts the event whose version was written, or is in the sink already. Others with the
-// same version are duplicates.
+// commit counts an event whose version was written, or is already in the sink. Further events with
+// that version are duplicates.
 func (l *Ledger) commit(n journal.Note, version uint64) {
 	how := endWritten
 	if n.Op == shard.Delete {
@@ -201,8 +204,8 @@ func (l *Ledger) commit(n journal.Note, version uint64) {
 	}
 }
 
-// die counts the first event of a dead letter as dead, and others as its duplicates: there is one
-// dead letter.
+// die counts the first event of a dead letter as dead. Further events of it are duplicates, because
+// there is only one dead letter.
 func (l *Ledger) die(n journal.Note) {
 	if n.Letter != "" && l.dead[n.Letter] > 0 {
 		l.end(n, endDuplicate)
@@ -223,8 +226,8 @@ func (l *Ledger) die(n journal.Note) {
 	}
 }
 
-// revive takes an event back whose dead letter is sent again: what becomes of the copy counts. A
-// dead letter of an earlier run is one event more.
+// revive uncounts a dead event whose dead letter is redriven: the outcome of the copy counts. A
+// dead letter of an earlier run adds one event.
 func (l *Ledger) revive(n journal.Note) {
 	if l.dead[n.Letter] == 0 {
 		l.events++
@@ -238,7 +241,7 @@ func (l *Ledger) revive(n journal.Note) {
 	}
 }
 
-// end counts an event once; it reports whether this was the first time.
+// end counts the outcome of an event, unless it is already counted. It returns false if it is.
 func (l *Ledger) end(n journal.Note, how end) bool {
 	id := l.event(n)
 	if l.ends[id] != 0 {
@@ -247,7 +250,7 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	l.ends[id] = how
 	l.counts[how]++
 	l.recent.ended(n.At, how)
-	// the copy of a scheduled event has come to its end
+	// the copy of a scheduled event has its outcome
 	if v := l.version(n.Doc, n.Key); n.Key != "" && how != endScheduled && l.waiting[v] > 0 {
 		l.waiting[v]--
 		l.counts[endScheduled]--
@@ -257,7 +260,7 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	return true
 }
 
-// Flown is how long all flights took, those that have ended.
+// Flown is the total duration of all flights that ended.
 func (l *Ledger) Flown() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,10 +274,10 @@ func (l *Ledger) Scheduled() int {
 	return l.counts[endScheduled]
 }
 
-// inherited reports whether an event is of a message of an earlier run.
+// inherited reports whether an earlier run sent the event's message.
 func (l *Ledger) inherited(n journal.Note) bool { return !n.Sent.IsZero() && n.Sent.Before(l.began) }
 
-// histogram counts durations by the millisecond.
+// histogram counts durations in milliseconds.
 type histogram map[int64]int
 
 func (h histogram) add(d time.Duration) { h[max(d.Milliseconds(), 0)]++ }

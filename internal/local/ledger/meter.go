@@ -5,11 +5,12 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Meter counts I/O on its way to the next injector, nil for none. It is safe for concurrent use.
+// Meter counts I/O and passes it to the next injector, which may be nil. It is safe for concurrent
+// use.
 type Meter struct {
 	Next fault.Injector
 
@@ -42,7 +43,7 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	return m.Next.Decide(ctx, v, op)
 }
 
-// Scanner counts the rows that a scan really reads: the count of its I/O is a limit.
+// Scanner counts the rows that a scan returns. The count in the scan's I/O is only a limit.
 func (m *Meter) Scanner(s shard.Scanner) shard.Scanner { return metered{s, m} }
 
 type metered struct {

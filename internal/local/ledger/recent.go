@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// Point is what became of events in one step of time.
+// Point has the outcomes of events in one step of time.
 type Point struct {
 	At         time.Time     `json:"at"` // when the step began
 	Events     int           `json:"events"`
-	Written    int           `json:"written"` // written and deleted ones
+	Written    int           `json:"written"` // including deleted
 	Unchanged  int           `json:"unchanged"`
 	Superseded int           `json:"superseded"`
-	Stale      int           `json:"stale"` // stale ones and duplicates
+	Stale      int           `json:"stale"` // including duplicates
 	Dead       int           `json:"dead"`
-	P50        time.Duration `json:"p50_ns"` // freshness, of a sample where there are many; 0 for no write
+	P50        time.Duration `json:"p50_ns"` // freshness, perhaps of a sample; 0 without a write
 	P99        time.Duration `json:"p99_ns"`
 }
 
-// How many steps are kept, and how many writes of a step are looked at.
+// steps is how many steps are kept, and sample is how many writes of a step are used for its
+// quantiles.
 const (
 	steps  = 600
 	sample = 128
 )
 
-// recent are the latest steps: a ring.
+// recent has the latest steps, in a ring buffer.
 type recent struct {
 	step  time.Duration
 	slots [steps]slot
@@ -37,7 +38,7 @@ type slot struct {
 	seen  int
 }
 
-// at is the slot of a time; nil for one that is over.
+// at returns the slot of a time, or nil if the slot is used for a later time by now.
 func (r *recent) at(t time.Time) *slot {
 	n := t.UnixNano() / int64(r.step)
 	s := &r.slots[n%steps]
@@ -87,8 +88,8 @@ func (r *recent) freshness(t time.Time, d time.Duration) {
 	s.fresh[s.seen*7%sample] = d
 }
 
-// Recent are the latest steps in which something happened, oldest first: ten minutes of them, where
-// a step is a second.
+// Recent returns the latest steps with events, oldest first. With steps of a second, they cover ten
+// minutes.
 func (l *Ledger) Recent() []Point {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"os"
 	"slices"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/wholefile"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/wholefile"
 )
 
-// Report is what a run of `lull dev` did: counters of events unless said.
+// Report has the results of a `lull dev` run. Counters count events unless noted.
 type Report struct {
 	Messages    int        `json:"messages"`
 	Events      int        `json:"events"`
@@ -20,7 +20,7 @@ type Report struct {
 	Rejected    int        `json:"rejected"` // refused by receive; part of Dead
 	Duplicates  int        `json:"duplicates"`
 	Stale       int        `json:"stale"`
-	Held        int        `json:"held"` // waited in a flight; overlaps the others
+	Held        int        `json:"held"` // waited in a flight; overlaps with the others
 	Superseded  int        `json:"superseded"`
 	Written     int        `json:"written"`
 	Deleted     int        `json:"deleted"`
@@ -28,22 +28,23 @@ type Report struct {
 	Rewritten   int        `json:"rewritten"` // same payload, later time; part of Written
 	Scheduled   int        `json:"scheduled"` // still waiting for their notbefore
 	Dead        int        `json:"dead"`
+	Read        int        `json:"read"` // parts of objects that were read; their lines are events themselves
 	DeadLetters []DeadLine `json:"dead_letters"`
-	Bursts      int        `json:"bursts"`     // as a single-threaded debouncer counts the arrivals
+	Bursts      int        `json:"bursts"`     // as a single-threaded debouncer counts them
 	Flights     int        `json:"flights"`    // executions started by receive
 	Turns       int64      `json:"turns"`      // invocations of index
-	RowWrites   int64      `json:"row_writes"` // conditional writes, refused ones too
+	RowWrites   int64      `json:"row_writes"` // conditional writes, including refused ones
 	RowReads    int64      `json:"row_reads"`  // rows read
 	SinkCalls   int64      `json:"sink_calls"`
 	SinkItems   int64      `json:"sink_items"`
 	Freshness   Freshness  `json:"freshness_ms"`
 
 	Fetched     int `json:"fetched"`      // documents that were fetched from their source
-	FetchFailed int `json:"fetch_failed"` // fetches of which came nothing to write: stale, missing, away
+	FetchFailed int `json:"fetch_failed"` // fetches that returned nothing to write: stale, missing, away
 
 	Enriched     int `json:"enriched"`      // documents that a service added fields to
 	EnrichCalls  int `json:"enrich_calls"`  // requests to such services
-	EnrichFailed int `json:"enrich_failed"` // those without an answer of use; part of EnrichCalls
+	EnrichFailed int `json:"enrich_failed"` // requests without a usable answer; part of EnrichCalls
 }
 
 // DeadLine is one parked dead letter.
@@ -55,7 +56,7 @@ type DeadLine struct {
 	Where     string `json:"where,omitempty"` // in the input: "line 3", or a file of the folder
 }
 
-// String is the dead letter on one line: what it is of, why it died, and where it stood.
+// String writes the dead letter on one line: its document or message, its reason, and its place.
 func (d DeadLine) String() string {
 	s := cmp.Or(d.Key, "message "+d.MessageID) + ": " + d.Reason
 	if d.Detail != "" {
@@ -67,34 +68,33 @@ func (d DeadLine) String() string {
 	return s
 }
 
-// Freshness is from event sent to write acknowledged by the sink, in milliseconds of the run's own
-// time.
+// Freshness is the time from an event's sending to the sink's answer, in milliseconds of the run's
+// clock.
 type Freshness struct {
 	P50 int64 `json:"p50"`
 	P99 int64 `json:"p99"`
 	Max int64 `json:"max"`
 }
 
-// Ended is how many events have ended: those that are dead letters and those that are scheduled,
-// too.
+// Ended is how many events have an outcome, including dead letters and scheduled events.
 func (r Report) Ended() int {
 	return r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Unchanged +
-		r.Scheduled
+		r.Scheduled + r.Read
 }
 
-// Check says whether every event ended exactly once.
+// Check returns an error unless every event has exactly one outcome.
 func (r Report) Check() error {
 	if sum := r.Ended(); r.Events != sum {
 		return fmt.Errorf(
 			"the counters do not add up: %d events, but skipped %d + dead %d + duplicates %d + stale %d + superseded "+
-				"%d + written %d + deleted %d + unchanged %d + scheduled %d = %d",
+				"%d + written %d + deleted %d + unchanged %d + scheduled %d + read %d = %d",
 			r.Events, r.Skipped, r.Dead, r.Duplicates, r.Stale, r.Superseded, r.Written, r.Deleted, r.Unchanged,
-			r.Scheduled, sum)
+			r.Scheduled, r.Read, sum)
 	}
 	return nil
 }
 
-// Report adds up what happened so far. It has no dead letters: the store of dead letters has them.
+// Report returns the counts so far. It has no dead letters, because their store lists them.
 func (l *Ledger) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +103,9 @@ func (l *Ledger) Report() Report {
 		Duplicates: l.counts[endDuplicate], Stale: l.counts[endStale], Held: len(l.held),
 		Superseded: l.counts[endSuperseded], Written: l.counts[endWritten], Deleted: l.counts[endDeleted],
 		Unchanged: l.counts[endUnchanged],
-		Rewritten: l.rewrite, Scheduled: l.counts[endScheduled], Dead: l.counts[endDead], DeadLetters: []DeadLine{},
-		Bursts: l.Bursts.Bursts(), Flights: l.flights, Turns: l.Meter.Turns.Load(),
+		Rewritten: l.rewrite, Scheduled: l.counts[endScheduled], Dead: l.counts[endDead], Read: l.counts[endRead],
+		DeadLetters: []DeadLine{},
+		Bursts:      l.Bursts.Bursts(), Flights: l.flights, Turns: l.Meter.Turns.Load(),
 		RowWrites: l.Meter.RowWrites.Load(), RowReads: l.Meter.RowReads.Load(),
 		SinkCalls: l.Meter.SinkCalls.Load(), SinkItems: l.Meter.SinkItems.Load(), Freshness: l.fresh.summary(),
 		Fetched: l.steps[journal.Fetched], FetchFailed: l.steps[journal.FetchFailed],
@@ -113,8 +114,8 @@ func (l *Ledger) Report() Report {
 	}
 }
 
-// summary gives the quantiles; a quantile is the least value that at least that share does not
-// exceed.
+// summary computes the quantiles. A quantile is the least value that at least this share of the
+// values does not exceed.
 func (h histogram) summary() Freshness {
 	total := 0
 	for _, n := range h {
@@ -136,7 +137,7 @@ func (h histogram) summary() Freshness {
 	return Freshness{P50: at(50), P99: at(99), Max: values[len(values)-1]}
 }
 
-// Write writes the report to a file, which appears whole or not at all.
+// Write writes the report to a file, atomically.
 func (r Report) Write(path string) error {
 	return wholefile.Write(path, 0o644, func(f *os.File) error {
 		enc := json.NewEncoder(f)

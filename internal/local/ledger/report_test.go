@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 func TestTheReportHasExactlyItsFields(t *testing.T) {
@@ -25,7 +25,7 @@ func TestTheReportHasExactlyItsFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"messages":0,"events":0,"skipped":0,"rejected":0,"duplicates":0,"stale":0,"held":0,"superseded":0,"written":0,"deleted":0,"unchanged":0,"rewritten":0,"scheduled":0,"dead":0,` +
+	const want = `{"messages":0,"events":0,"skipped":0,"rejected":0,"duplicates":0,"stale":0,"held":0,"superseded":0,"written":0,"deleted":0,"unchanged":0,"rewritten":0,"scheduled":0,"dead":0,"read":0,` +
 		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m","detail":"400","where":"line 3"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0},"fetched":0,"fetch_failed":0,"enriched":0,"enrich_calls":0,"enrich_failed":0}`
 	var got bytes.Buffer
 	if err := json.Compact(&got, b); err != nil || got.String() != want {
@@ -69,8 +69,8 @@ func TestQuantilesAreTheLeastValueThatTheirShareDoesNotExceed(t *testing.T) {
 	}
 }
 
-// SQS says in milliseconds when a message was sent. One that was sent in the millisecond in which a
-// run began is not of an earlier run.
+// SQS reports the time of sending in milliseconds. A message of the millisecond in which a run
+// began belongs to that run, not to an earlier one.
 func TestAMessageOfTheFirstMillisecondIsOfThisRun(t *testing.T) {
 	t.Parallel()
 	l := New(0)

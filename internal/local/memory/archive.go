@@ -6,14 +6,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// MaxArchive bounds the bytes of an archive in memory. Beyond it the oldest objects go.
+// MaxArchive is the size of an archive in memory, in bytes. Above it, the oldest objects are
+// deleted.
 const MaxArchive = 256 << 20
 
-// Archive keeps what receive was given, as the bytes that S3 would hold.
+// Archive stores the messages that receive archives, as the bytes that S3 would hold.
 type Archive struct {
 	shelf
 	clk     clock.Clock
@@ -29,14 +30,14 @@ type archived struct {
 
 var _ archive.Store = (*Archive)(nil)
 
-// NewArchive returns an empty archive whose objects go after expiry.
+// NewArchive returns an empty archive that deletes objects after expiry.
 func NewArchive(clk clock.Clock, expiry time.Duration) *Archive {
 	return &Archive{clk: clk, expiry: expiry, shelf: shelf{keep: forgetful{}}}
 }
 
 const roomArchive = "archive"
 
-// Keep goes on from the objects that were kept, and keeps them from now on. Call it before any use.
+// Keep restores the stored objects, and stores all changes from now on. Call it before any use.
 func (a *Archive) Keep(k Keeper) error {
 	a.keep = k
 	return restore(k, roomArchive, func(name string, object []byte) error {
@@ -45,12 +46,13 @@ func (a *Archive) Keep(k Keeper) error {
 	})
 }
 
-// find is where an object is or would be, and whether it is there. It is called under the lock.
+// find returns an object's index, or where it would be inserted, and whether it exists. The caller
+// holds the lock.
 func (a *Archive) find(n archive.Name) (int, bool) {
 	return slices.BinarySearchFunc(a.objects, n, func(o archived, n archive.Name) int { return cmp.Compare(o.name, n) })
 }
 
-// set is called under the lock.
+// set stores an object. The caller holds the lock.
 func (a *Archive) set(n archive.Name, object []byte) {
 	at, there := a.find(n)
 	if !there {
@@ -60,7 +62,7 @@ func (a *Archive) set(n archive.Name, object []byte) {
 	a.objects[at].object = object
 }
 
-// drop is called under the lock.
+// drop deletes an object. The caller holds the lock.
 func (a *Archive) drop(n archive.Name) {
 	if at, there := a.find(n); there {
 		a.bytes -= len(a.objects[at].object)
@@ -69,7 +71,7 @@ func (a *Archive) drop(n archive.Name) {
 	}
 }
 
-// Put keeps the object, and lets go what is too old or too much.
+// Put stores the object, and deletes objects that are too old or exceed MaxArchive.
 func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error {
 	object = slices.Clone(object)
 	return a.change(ctx, "put archive", func() error {
@@ -83,12 +85,12 @@ func (a *Archive) Put(ctx context.Context, n archive.Name, object []byte) error 
 	})
 }
 
-// Rewrite is Put: nothing is kept of what was there.
+// Rewrite is Put, because no former versions are kept.
 func (a *Archive) Rewrite(ctx context.Context, n archive.Name, object []byte) error {
 	return a.Put(ctx, n, object)
 }
 
-// Get returns a copy of the object.
+// Get returns the object. The caller may change it.
 func (a *Archive) Get(ctx context.Context, n archive.Name) (object []byte, err error) {
 	err = a.look(ctx, "get "+string(n), func() error {
 		at, there := a.find(n)
@@ -101,7 +103,7 @@ func (a *Archive) Get(ctx context.Context, n archive.Name) (object []byte, err e
 	return object, err
 }
 
-// List goes by name.
+// List returns objects in the order of their names.
 func (a *Archive) List(ctx context.Context, after, to archive.Name, limit int) (list []archive.Object, more bool,
 	err error,
 ) {
@@ -124,7 +126,7 @@ func (a *Archive) List(ctx context.Context, after, to archive.Name, limit int) (
 	return list, more, err
 }
 
-// Remove forgets the object.
+// Remove deletes the object.
 func (a *Archive) Remove(ctx context.Context, n archive.Name) error {
 	return a.change(ctx, "remove from the archive", func() error {
 		a.drop(n)

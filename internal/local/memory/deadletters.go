@@ -9,19 +9,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// DeadLetters keeps dead letters.
+// DeadLetters stores dead letters.
 type DeadLetters struct {
 	shelf
 	letters  map[string]deadletter.Facts
 	messages map[string]*deadMessage // by hash
 }
 
-// deadMessage is what the dead letters of one message share.
+// deadMessage is the part that all dead letters of one message share.
 type deadMessage struct {
 	body  string
 	attrs map[string]queue.Attribute
@@ -45,15 +45,15 @@ const (
 
 type keptLetter struct {
 	deadletter.Facts
-	Key []byte // a packed one is not UTF-8
+	Key []byte // not UTF-8 if packed
 }
 
 type keptMessage struct {
-	Body       []byte // byte for byte
+	Body       []byte // unchanged, byte for byte
 	Attributes map[string]queue.Attribute
 }
 
-// Keep goes on from the dead letters that were kept, and keeps them from now on. Call it before any
+// Keep restores the stored dead letters, and stores all changes from now on. Call it before any
 // use.
 func (s *DeadLetters) Keep(k Keeper) error {
 	s.keep = k
@@ -76,14 +76,14 @@ func (s *DeadLetters) Keep(k Keeper) error {
 	})
 }
 
-// set changes a dead letter. The caller holds the lock.
+// set stores a dead letter. The caller holds the lock.
 func (s *DeadLetters) set(f deadletter.Facts) {
 	s.letters[f.ID] = f
 	s.keep.Put(roomLetters, f.ID, keptLetter{f, []byte(f.Key)})
 }
 
-// Park keeps the dead letter. One that is there already takes the new facts and keeps its message,
-// its redrives and its first error.
+// Park stores the dead letter. An existing one gets the new facts, but keeps its message, its
+// redrives and its first error.
 func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (parking deadletter.Parking, err error) {
 	if l.ID == "" {
 		return "", fmt.Errorf("park dead letter: the id is empty")
@@ -128,7 +128,7 @@ func (s *DeadLetters) Get(ctx context.Context, id string) (l deadletter.Letter, 
 	return l, found, err
 }
 
-// Message looks the dead letters of a message up.
+// Message returns the dead letters of a message.
 func (s *DeadLetters) Message(ctx context.Context, hash string) (all []deadletter.Facts, err error) {
 	err = s.look(ctx, "list the dead letters of a message", func() error {
 		if m := s.messages[hash]; m != nil {
@@ -142,7 +142,7 @@ func (s *DeadLetters) Message(ctx context.Context, hash string) (all []deadlette
 	return all, err
 }
 
-// List sorts by when the dead letters died, then by id; the cursor is where the last one stood.
+// List sorts by time of death, then by id. The cursor is the position of the last one.
 func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (
 	page []deadletter.Facts, next string, err error,
 ) {
@@ -154,7 +154,7 @@ func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor stri
 	return page, next, err
 }
 
-// Parked counts.
+// Parked counts the dead letters that are parked, and those redriven until the given time.
 func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error) {
 	err = s.look(ctx, "count dead letters", func() error {
 		for _, l := range s.letters {
@@ -167,7 +167,7 @@ func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost in
 	return min(n, atMost), n > atMost, err
 }
 
-// MarkRedriven counts a redrive of a dead letter that is there.
+// MarkRedriven counts a redrive of an existing dead letter.
 func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	return s.change(ctx, "mark dead letter "+id, func() error {
 		l, ok := s.letters[id]
@@ -184,7 +184,7 @@ func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time,
 	})
 }
 
-// Drop deletes the dead letter, if it is there.
+// Drop deletes the dead letter, if it exists.
 func (s *DeadLetters) Drop(ctx context.Context, id string) error {
 	return s.change(ctx, "drop dead letter", func() error {
 		if f, ok := s.letters[id]; ok {

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// Flights keeps manifests as the bytes that S3 would hold.
+// Flights stores manifests as the bytes that S3 would hold.
 type Flights struct {
 	shelf
 	clk     clock.Clock
@@ -20,7 +20,7 @@ type Flights struct {
 }
 
 type stored struct {
-	manifest    []byte // nil where only checkpoints are left
+	manifest    []byte // nil if only checkpoints are left
 	checkpoints map[int][]byte
 	newest      time.Time
 }
@@ -32,7 +32,7 @@ func NewFlights(clk clock.Clock) *Flights {
 	return &Flights{clk: clk, shelf: shelf{keep: forgetful{}}, flights: map[flight.ID]*stored{}}
 }
 
-// The rooms of manifests and of the checkpoints beside them, by flight.
+// The rooms of manifests and of their checkpoints, by flight.
 const (
 	roomManifests   = "manifest"
 	roomCheckpoints = "checkpoints"
@@ -43,7 +43,7 @@ type keptCheckpoints struct {
 	Newest      time.Time
 }
 
-// Keep goes on from the flights that were kept, and keeps them from now on. Call it before any use.
+// Keep restores the stored flights, and stores all changes from now on. Call it before any use.
 func (f *Flights) Keep(k Keeper) error {
 	f.keep = k
 	err := restore(k, roomManifests, func(id string, manifest []byte) error {
@@ -61,12 +61,12 @@ func (f *Flights) Keep(k Keeper) error {
 	})
 }
 
-// kept keeps what lies beside a manifest. The caller holds the lock.
+// kept stores the checkpoints of a flight. The caller holds the lock.
 func (f *Flights) kept(id flight.ID, s *stored) {
 	f.keep.Put(roomCheckpoints, string(id), keptCheckpoints{maps.Clone(s.checkpoints), s.newest})
 }
 
-// Put encodes and keeps the manifest.
+// Put encodes and stores the manifest.
 func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
 	b, err := flight.Encode(m)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
 	})
 }
 
-// at is the flight's objects, made where there are none. The caller holds the lock.
+// at returns the flight's objects, and creates them if needed. The caller holds the lock.
 func (f *Flights) at(id flight.ID) *stored {
 	s := f.flights[id]
 	if s == nil {
@@ -91,9 +91,9 @@ func (f *Flights) at(id flight.ID) *stored {
 	return s
 }
 
-// Get decodes a manifest of its own for every caller.
+// Get decodes the manifest anew for every caller, so that callers share nothing.
 func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
-	var b []byte // it never changes: Put brings others
+	var b []byte // never changed: Put replaces it
 	err := f.look(ctx, "get manifest "+string(id), func() error {
 		if s := f.flights[id]; s != nil {
 			b = s.manifest
@@ -109,7 +109,7 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	return flight.Decode(b)
 }
 
-// Continue creates the checkpoint unless it is there.
+// Continue creates the checkpoint unless it exists.
 func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.State) (created bool, err error) {
 	b, err := json.Marshal(st)
 	if err != nil {
@@ -126,7 +126,7 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.S
 	return created, err
 }
 
-// Delete removes manifest and checkpoints.
+// Delete deletes the manifest and its checkpoints.
 func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	return f.change(ctx, "delete flight", func() error {
 		delete(f.flights, id)
@@ -136,7 +136,7 @@ func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	})
 }
 
-// List goes by id: ids are ULIDs, so that is by age. The cursor is the last id.
+// List sorts by id. Ids are ULIDs, so it sorts by age. The cursor is the last id.
 func (f *Flights) List(ctx context.Context, cursor string, limit int) (out []flight.Stored, next string, err error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)

@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// Keeper keeps what the stores of a process hold for the next process. A store tells it of each
-// change before anybody can see that change, and waits until it is kept before it answers. So what
-// is kept is at no time newer than something that is not.
+// Keeper stores the state of the stores for the next process. A store reports each change to it
+// before a caller can see the change, and answers only after the change is stored. So a stored
+// change never depends on one that is not stored.
 type Keeper interface {
-	// Each calls f with what the last process left in a room, by key.
+	// Each calls f with everything that the last process stored in a room, with its key.
 	Each(room string, f func(key string, value []byte) error) error
 	// Put and Delete are called under the store's lock. A value never changes afterwards.
 	Put(room, key string, value any)
 	Delete(room, key string)
-	// Flush returns when all that was put before is kept.
+	// Flush returns when all earlier changes are stored.
 	Flush()
 }
 
-// forgetful keeps nothing.
+// forgetful stores nothing.
 type forgetful struct{}
 
 func (forgetful) Each(string, func(string, []byte) error) error { return nil }
@@ -28,7 +28,7 @@ func (forgetful) Put(string, string, any)                       {}
 func (forgetful) Delete(string, string)                         {}
 func (forgetful) Flush()                                        {}
 
-// restore calls take with what was kept in a room.
+// restore calls take with each value that was stored in a room.
 func restore[T any](k Keeper, room string, take func(key string, v T) error) error {
 	return k.Each(room, func(key string, text []byte) error {
 		var v T
@@ -39,14 +39,15 @@ func restore[T any](k Keeper, room string, take func(key string, v T) error) err
 	})
 }
 
-// shelf is what the stores that are kept have in common: one lock, under which the Keeper is told.
+// shelf is the common part of these stores: one lock, under which changes are reported to the
+// Keeper.
 type shelf struct {
 	keep Keeper
 	mu   sync.Mutex
 }
 
-// look calls do under the lock, unless the context has ended. do changes nothing. Errors say what
-// the call was doing.
+// look calls do under the lock, unless the context has ended. do must not change anything. Errors
+// say what the call was doing.
 func (s *shelf) look(ctx context.Context, doing string, do func() error) error {
 	err := ctx.Err()
 	if err == nil {
@@ -60,7 +61,7 @@ func (s *shelf) look(ctx context.Context, doing string, do func() error) error {
 	return nil
 }
 
-// change is look where do puts or deletes: it ends once that is kept.
+// change calls do, which may put or delete. It returns once the Keeper has stored the change.
 func (s *shelf) change(ctx context.Context, doing string, do func() error) error {
 	defer s.keep.Flush()
 	return s.look(ctx, doing, do)

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/emulation"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -18,21 +18,21 @@ type Turn func(ctx context.Context, s flight.State) (flight.State, error)
 
 // MachineSettings describe the state machine.
 type MachineSettings struct {
-	Retries    int           // how often a failed turn is tried again, each turn anew
+	Retries    int           // how often a turn is retried
 	RetryAfter time.Duration // at least the lease of a lost invocation
-	Name       string        // of its executions, where they are kept
-	Report     func(error)   // told why an execution failed; nil for nobody. Called concurrently
+	Name       string        // of its executions in the Keeper
+	Report     func(error)   // called with the error of a failed execution, concurrently; may be nil
 }
 
-// Machine drives [emulation.Execution]s by a clock. As with a Lambda function, a turn that is under
-// way when its execution ends is not interrupted; what it answers is lost.
+// Machine runs [emulation.Execution]s with a clock. When an execution ends during a turn, the turn
+// continues, as a Lambda function would, and its answer is lost.
 type Machine struct {
 	clk  clock.Clock
 	set  MachineSettings
 	turn Turn
 	keep Keeper
 
-	all  context.Context // the life of the machine: every execution ends with it
+	all  context.Context // the machine's own context: every execution ends with it
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
@@ -40,7 +40,7 @@ type Machine struct {
 	closed  bool
 	seq     int64
 	running map[int64]execution
-	left    []flight.State // of executions that the last process left
+	left    []flight.State // states of executions that the last process left
 }
 
 type execution struct {
@@ -50,7 +50,7 @@ type execution struct {
 
 var _ flight.Launcher = (*Machine)(nil)
 
-// NewMachine returns a machine whose executions call turn. Close ends it.
+// NewMachine returns a machine whose executions call turn. Close stops it.
 func NewMachine(clk clock.Clock, set MachineSettings, turn Turn) *Machine {
 	if set.Report == nil {
 		set.Report = func(error) {}
@@ -67,8 +67,8 @@ func NewMachine(clk clock.Clock, set MachineSettings, turn Turn) *Machine {
 	}
 }
 
-// Keep takes over the executions that were kept, and keeps them from now on: each with the state
-// that its last turn answered. Call it before any use; Resume lets them go on.
+// Keep restores the stored executions, each with the answer of its last turn, and stores all
+// changes from now on. Call it before any use, and then Resume to continue the executions.
 func (m *Machine) Keep(k Keeper) error {
 	m.keep = k
 	return restore(k, m.room(), func(key string, s flight.State) error {
@@ -80,8 +80,8 @@ func (m *Machine) Keep(k Keeper) error {
 
 func (m *Machine) room() string { return "execution " + m.set.Name }
 
-// Resume starts the executions that the last process left, as Step Functions goes on after a turn
-// that was lost.
+// Resume starts the executions that the last process left, as Step Functions continues after a lost
+// turn.
 func (m *Machine) Resume(ctx context.Context) error {
 	var errs []error
 	for _, s := range m.left {
@@ -91,7 +91,7 @@ func (m *Machine) Resume(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Start begins an execution. Two of one flight run beside each other, as with Express.
+// Start begins an execution. Two executions of one flight run at the same time, as with Express.
 func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("start execution: %w", err)
@@ -108,7 +108,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	}
 	alive, stop := context.WithCancel(m.all)
 	if limit := e.Limit(); limit > 0 {
-		stop() // of the plain one
+		stop() // of the context without a deadline
 		alive, stop = m.clk.Deadline(m.all, limit)
 	}
 	m.seq++
@@ -122,7 +122,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 			m.mu.Lock()
 			delete(m.running, id)
 			m.mu.Unlock()
-			if m.all.Err() == nil { // one that ends with the machine goes on in the next process
+			if m.all.Err() == nil { // an execution that ends with the machine continues in the next process
 				m.keep.Delete(m.room(), key)
 				m.keep.Flush()
 			}
@@ -134,7 +134,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	return nil
 }
 
-// run is one execution. Its turns live as long as the machine.
+// run runs one execution. Its turns may outlive the execution, but not the machine.
 func (m *Machine) run(alive context.Context, key string, e *emulation.Execution) error {
 	for step := emulation.Hold; step != emulation.Done; {
 		if err := m.wait(alive, e, step); err != nil {
@@ -160,7 +160,7 @@ func (m *Machine) run(alive context.Context, key string, e *emulation.Execution)
 	return nil
 }
 
-// wait is what comes before a turn.
+// wait waits for the next turn, or for the retry of a failed one.
 func (m *Machine) wait(alive context.Context, e *emulation.Execution, step emulation.Step) error {
 	if step == emulation.Retry {
 		return m.clk.Sleep(alive, m.set.RetryAfter)
@@ -172,7 +172,7 @@ func (m *Machine) wait(alive context.Context, e *emulation.Execution, step emula
 	return m.clk.Sleep(alive, wake.Sub(m.clk.Now()))
 }
 
-// Stop ends the executions of a flight as StopExecution does, and says how many there were.
+// Stop ends the executions of a flight, as StopExecution does, and returns their number.
 func (m *Machine) Stop(id flight.ID) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,15 +186,15 @@ func (m *Machine) Stop(id flight.ID) int {
 	return n
 }
 
-// Running is the number of executions that have not ended yet.
+// Running is the number of running executions.
 func (m *Machine) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.running)
 }
 
-// Close ends every execution, the contexts of their turns too, and waits for them. Starting another
-// one fails then.
+// Close ends every execution and the contexts of their turns, and waits for them. After that, Start
+// fails.
 func (m *Machine) Close() {
 	m.mu.Lock()
 	m.closed = true

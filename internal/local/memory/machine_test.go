@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -75,7 +75,7 @@ func TestAFailedTurnIsTriedAgainAfterTheLeaseThenTheFlightIsDead(t *testing.T) {
 			},
 		}, func(_ context.Context, s flight.State) (flight.State, error) {
 			at = append(at, time.Since(begin))
-			s.Remaining.Drop(0) // what a lost turn did to its state is lost
+			s.Remaining.Drop(0) // the change of a lost turn to its state is lost
 			return s, lost
 		})
 		defer m.Close()

@@ -7,31 +7,30 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Handler is a Lambda function behind an event source mapping with ReportBatchItemFailures. It
-// returns the ids of the messages that shall stay; all others of the batch are deleted. An error
-// keeps the whole batch, and so does an id that is empty or of no message of the batch.
+// returns the ids of the messages to keep; the mapping deletes all others of the batch. An error
+// keeps the whole batch. An id that is empty or not in the batch does the same.
 type Handler func(ctx context.Context, batch []queue.Message) (failed []string, err error)
 
 // MappingSettings describe an event source mapping.
 type MappingSettings struct {
-	Batch   int           // messages in a batch at most: 1 to 10,000
-	Window  time.Duration // how long a batch gathers after its first message, 0 for not at all
-	Pollers int           // batches handled at once: MaximumConcurrency
-	Report  func(error)   // told why a whole batch was kept; nil for nobody. Called concurrently
+	Batch   int           // in a batch at most, 1 to 10,000
+	Window  time.Duration // how long it collects after the first message; 0: not at all
+	Pollers int           // concurrent batches: MaximumConcurrency
+	Report  func(error)   // called with the error that kept a batch, concurrently; may be nil
 }
 
-// Mapping receives batches from a queue and hands them to a function.
+// Mapping receives batches from a queue and passes them to a function.
 type Mapping struct {
 	queue  *Queue
 	set    MappingSettings
 	handle Handler
 }
 
-// NewMapping returns a mapping that does nothing before Run. Batch and Pollers below one count as
-// one.
+// NewMapping returns a mapping that starts with Run. Batch and Pollers are at least one.
 func NewMapping(q *Queue, set MappingSettings, handle Handler) *Mapping {
 	set.Batch, set.Pollers = max(set.Batch, 1), max(set.Pollers, 1)
 	if set.Report == nil {
@@ -40,8 +39,8 @@ func NewMapping(q *Queue, set MappingSettings, handle Handler) *Mapping {
 	return &Mapping{queue: q, set: set, handle: handle}
 }
 
-// Run polls until ctx ends and returns when every call of the handler has. The handler's context
-// ends with ctx; what it answers then still counts.
+// Run polls until ctx ends, and returns when every call of the handler has returned. The handler's
+// context ends with ctx; its answer still counts.
 func (m *Mapping) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for range m.set.Pollers {
@@ -54,7 +53,7 @@ func (m *Mapping) poll(ctx context.Context) {
 	for {
 		batch, err := m.queue.Gather(ctx, m.set.Batch, m.set.Window)
 		if err != nil {
-			return // ctx has ended: there is no other error
+			return // ctx has ended: the only possible error
 		}
 		failed, err := m.handle(ctx, batch)
 		if err != nil {
@@ -66,7 +65,7 @@ func (m *Mapping) poll(ctx context.Context) {
 			m.set.Report(err)
 			continue
 		}
-		// The service deletes whatever became of the function: not under ctx.
+		// The service deletes the messages even after the function was stopped, so not with ctx.
 		m.queue.Delete(context.WithoutCancel(ctx), done)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 func TestTheMappingDeletesWhatIsNotReportedAsFailed(t *testing.T) {

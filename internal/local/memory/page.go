@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// pageOf sorts a list by where its items stand and returns the page behind the cursor, and the
-// cursor of the next page: empty where there is none. Its items are those that keep takes.
+// pageOf returns one page of a list, sorted by position: up to limit items after the cursor that
+// keep accepts. It also returns the next page's cursor, which is empty at the end.
 func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int, at func(T) position) (page []T,
 	next string, err error,
 ) {
@@ -22,8 +22,8 @@ func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int,
 	if limit < 1 {
 		return nil, "", fmt.Errorf("limit is %d, want at least 1", limit)
 	}
-	// The first ones and one more, which says that there is a next page: sorting all of a long list
-	// for each page of it would take most of the time of whoever walks through.
+	// It keeps the first items and one more, which shows that there is a next page. Sorting the
+	// whole list for each page would take most of the time of a caller that reads all pages.
 	for it := range all {
 		place := at(it)
 		if !keep(it) || place.compare(after) <= 0 || len(page) > limit && place.compare(at(page[limit])) > 0 {

@@ -8,27 +8,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // QueueSettings describe an SQS standard queue.
 type QueueSettings struct {
-	Name            string        // also the MovedFrom of messages that it gives to DeadLetter
+	Name            string        // also the MovedFrom of messages that it moves to DeadLetter
 	Visibility      time.Duration // how long a received message stays invisible, 0 for SQS's 30 s
 	Retention       time.Duration // counted from Sent, 0 for SQS's 4 days
 	MaxReceiveCount int           // receives before a message is moved to DeadLetter, 0 for no redrive policy
 	DeadLetter      *Queue        // nil for no redrive policy
 	MaxInFlight     int           // 0 for [emulation.MaxInFlight]; at the limit receivers wait
 
-	// Deliver, where set, is asked once per message sent what a standard queue may do to it:
-	// deliver it late, out of order, or twice (a second copy with the same id and a receipt handle
-	// of its own). It is called under the queue's lock.
+	// Deliver is called once for each sent message, under the queue's lock; it may be nil. A
+	// standard queue may deliver late, out of order, or twice. The second copy has the same id and
+	// its own receipt handle.
 	Deliver func() (late time.Duration, twice bool)
 }
 
-// Queue drives an [emulation.Queue] by a clock. All methods are safe for concurrent use.
+// Queue runs an [emulation.Queue] with a clock. All methods are safe for concurrent use.
 type Queue struct {
 	clk     clock.Clock
 	deliver func() (late time.Duration, twice bool)
@@ -36,7 +36,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	q       *emulation.Queue
-	waiters []*waiter // who waits for messages, the next to be served first
+	waiters []*waiter // calls that wait for messages; the first is served next
 }
 
 var _ queue.Queue = (*Queue)(nil)
@@ -55,18 +55,17 @@ func NewQueue(clk clock.Clock, set QueueSettings) *Queue {
 	return &Queue{clk: clk, deliver: set.Deliver, keep: forgetful{}, q: emulation.NewQueue(s)}
 }
 
-// The rooms of a queue's messages: what never changes of them, and where each is.
+// The rooms of a queue's messages: one for what never changes, one for each message's place.
 func (q *Queue) roomBodies() string { return "body " + q.Name() }
 func (q *Queue) roomPlaces() string { return "message " + q.Name() }
 
 // RoomClock is the room of the newest time that a queue saw, by the queue's name.
 const RoomClock = "clock"
 
-// sequence is the key of the last number that a message had.
+// sequence is the key of the highest number of a message.
 const sequence = "last"
 
-// Keep goes on from the messages that were kept, and keeps them from now on. Call it before any
-// use.
+// Keep restores the stored messages, and stores all changes from now on. Call it before any use.
 func (q *Queue) Keep(k Keeper) error {
 	bodies := map[string]keptMessage{}
 	err := restore(k, q.roomBodies(), func(key string, m keptMessage) error {
@@ -103,7 +102,7 @@ func (q *Queue) Keep(k Keeper) error {
 
 func numbered(m *emulation.Message) string { return fmt.Sprintf("%016x", m.Number()) }
 
-// placed keeps a message that came to another place.
+// placed stores a message that changed its place.
 func (q *Queue) placed(m *emulation.Message, until time.Time) {
 	key, i := numbered(m), q.q.ImageOf(m, until)
 	if m.ReceiveCount == 0 {
@@ -125,10 +124,10 @@ func (q *Queue) Each(f func(m queue.Message, delayed bool)) {
 // Name is the name given in the settings.
 func (q *Queue) Name() string { return q.q.Name }
 
-// now is the moment by the queue's reckoning.
+// now is the time since the queue's origin.
 func (q *Queue) now() time.Duration { return q.clk.Now().Sub(q.q.Origin) }
 
-// Send puts messages into the queue, each unless SQS would refuse it.
+// Send puts messages into the queue, except those that SQS would refuse.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	return entries(ctx, q, "send", out, func(now time.Duration, o *queue.Outgoing) error {
 		msg, err := q.q.New(now, o)
@@ -147,8 +146,8 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	})
 }
 
-// Hold makes messages in flight invisible for d from now. Asking for more than twelve hours since
-// the receive is an error that changes nothing, as in SQS.
+// Hold makes messages in flight invisible for d from now. As in SQS, a total of more than twelve
+// hours since the receive is an error, which changes nothing.
 func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
 	return entries(ctx, q, "hold", receipts, func(now time.Duration, receipt *string) error {
 		m, latest := q.q.Find(*receipt)
@@ -159,8 +158,8 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 	})
 }
 
-// Delete deletes the messages whose latest receipt is given, also one whose visibility has lapsed
-// since. A stale receipt does nothing.
+// Delete deletes the messages whose latest receipt is given, even if they are visible again. An
+// older receipt does nothing.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return entries(ctx, q, "delete", receipts, func(_ time.Duration, receipt *string) error {
 		if m, latest := q.q.Find(*receipt); latest {
@@ -170,7 +169,7 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// entries does something with each entry of a call, and then serves whoever waits.
+// entries calls do for each entry of a call, and then serves the waiting receivers.
 func entries[T any](ctx context.Context, q *Queue, doing string, in []T,
 	do func(now time.Duration, entry *T) error,
 ) []error {
@@ -190,7 +189,7 @@ func entries[T any](ctx context.Context, q *Queue, doing string, in []T,
 	return queue.Answer(errs)
 }
 
-// accept takes a message that another queue's redrive policy moves here.
+// accept takes a message that the redrive policy of another queue moves here.
 func (q *Queue) accept(msg queue.Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -213,7 +212,8 @@ func (q *Queue) Counts() QueueCounts {
 	return q.q.Counts()
 }
 
-// Oldest is when the oldest message came, and whether there is one. Delayed ones do not count.
+// Oldest is when the oldest message arrived, and whether there is one. Delayed messages do not
+// count.
 func (q *Queue) Oldest() (came time.Time, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

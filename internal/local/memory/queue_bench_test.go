@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// BenchmarkQueue sends, receives, holds and deletes each message, 100,000 of them in flight
-// throughout.
+// BenchmarkQueue sends, receives, holds and deletes each message, with 100,000 messages in flight
+// at all times.
 func BenchmarkQueue(b *testing.B) {
 	q := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q", Visibility: time.Hour, MaxInFlight: 1 << 30})
 	ctx := b.Context()

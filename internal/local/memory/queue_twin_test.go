@@ -14,13 +14,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// plainMessage is a message of the queue's slow and obvious twin: a list in which everything is
-// looked for from the front.
+// plainMessage is a message of a slow and simple queue, which the tests compare with the real one.
+// It is a list that is searched from the front.
 type plainMessage struct {
 	body     string
 	sent     time.Time
@@ -59,7 +59,7 @@ func (q *plainQueue) find(receipt string) *plainMessage {
 	return nil
 }
 
-// handClock is set by hand. Nobody waits by it: whoever would is called off.
+// handClock is set by hand. Waiting on it is cancelled.
 type handClock struct{ now time.Time }
 
 func (c *handClock) pass(d time.Duration) { c.now = c.now.Add(d) }
@@ -116,8 +116,8 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if before.InFlight < set.MaxInFlight && before.Visible > 0 {
-					// Only what comes to the front settles, which the list cannot know: it takes
-					// over what the queue's dead letters say.
+					// The queue only decides about a message at its front, which the list cannot
+					// know. So the list copies the decision from the dead-letter queue.
 					twin.settleUpTo(clk.now, dead)
 				}
 				for _, m := range got {
@@ -179,8 +179,7 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 				}
 			},
 		})
-		// In the end every message that was sent was deleted, expired, or is in one of the queues,
-		// once.
+		// In the end every sent message was deleted, expired, or is in exactly one of the queues.
 		seen := map[string]int{}
 		for range 200 {
 			clk.pass(time.Second)
@@ -201,14 +200,14 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 				t.Fatalf("%s came and was deleted before", body)
 			}
 		}
-		clk.pass(queue.MaxHold) // what was held longest has expired by now
+		clk.pass(queue.MaxHold) // longer than the longest hold
 		if got, want := q.Counts(), (memory.QueueCounts{}); got != want {
 			t.Fatalf("counts %+v, want %+v", got, want)
 		}
 	})
 }
 
-// settleUpTo takes messages away that have moved to the dead-letter queue or expired.
+// settleUpTo removes messages that moved to the dead-letter queue or expired.
 func (q *plainQueue) settleUpTo(now time.Time, dead *memory.Queue) {
 	moved, _ := dead.Receive(context.Background(), 1000, 0)
 	gone := map[string]bool{}

@@ -7,31 +7,30 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/local/emulation"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// chunk is how many messages one of several waiting pollers gets at a time, as one ReceiveMessage
-// would.
+// chunk is how many messages each of several waiting pollers gets at a time, as with one
+// ReceiveMessage.
 const chunk = queue.MaxEntries
 
-// waiter is one call that waits for messages. Its fields belong to the queue's mutex.
+// waiter is a call that waits for messages. The queue's lock protects its fields.
 type waiter struct {
 	emulation.Batch
-	armed time.Duration // when it looks again by itself
+	armed time.Duration // when it wakes by its timer
 	wake  chan struct{}
 }
 
-// Receive is ReceiveMessage: up to limit messages, waiting up to wait for the first. The answer may
-// be empty.
+// Receive is ReceiveMessage: it returns up to limit messages, and waits up to wait for the first.
+// The answer may be empty.
 func (q *Queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, wait, 0)
 }
 
-// Gather is one batch of an event source mapping. It waits for the first message as long as ctx
-// lives, then gathers up to limit messages. It ends when the window has passed since the first, or
-// where the next one would exceed [emulation.MaxBatchBytes]. Visibility counts from when each
-// message was taken, before the window. If ctx ends while it gathers, the messages are visible
-// again.
+// Gather collects one batch of an event source mapping. It waits for the first message until ctx
+// ends, and then collects up to limit messages. It ends when the window has passed since the first
+// one, or when the next message would exceed [emulation.MaxBatchBytes]. The visibility of each
+// message counts from its own receive. If ctx ends before, the messages are visible again.
 func (q *Queue) Gather(ctx context.Context, limit int, window time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, emulation.Never, window)
 }
@@ -91,8 +90,8 @@ func (q *Queue) sleep(ctx context.Context, w *waiter, d time.Duration) {
 	}
 }
 
-// offer makes visible what is due and hands visible messages to the waiters in turn. It sees to it
-// that somebody looks when the next message becomes visible.
+// offer makes messages visible that are due, and gives visible messages to the waiters in turn. It
+// makes sure that a waiter is awake when the next message becomes visible.
 func (q *Queue) offer(now time.Duration) {
 	q.q.Advance(now)
 	for len(q.waiters) > 0 && q.q.Front(now) != nil {
@@ -107,7 +106,7 @@ func (q *Queue) offer(now time.Duration) {
 	q.rearm()
 }
 
-// fill gives a waiter a chunk, and everything where it has no window.
+// fill gives a waiter a chunk of messages, or all that fit if it has no window.
 func (w *waiter) fill(q *emulation.Queue, now time.Duration) {
 	n, first := chunk, len(w.Messages) == 0
 	if w.Window == 0 {
@@ -115,7 +114,7 @@ func (w *waiter) fill(q *emulation.Queue, now time.Duration) {
 	}
 	w.Fill(q, now, n)
 	w.Full = w.Full || w.Window == 0
-	if w.Full || first { // with the first message the end is known, for which its timer is not set
+	if w.Full || first { // with the first message the end is known, and its timer must be set
 		w.nudge()
 	}
 }
@@ -124,8 +123,8 @@ func (q *Queue) leave(w *waiter) {
 	q.waiters = slices.DeleteFunc(q.waiters, func(other *waiter) bool { return other == w })
 }
 
-// rearm wakes one waiter where all of them would sleep past the moment at which the next message
-// becomes visible.
+// rearm wakes one waiter if all would sleep past the time at which the next message becomes
+// visible.
 func (q *Queue) rearm() {
 	at, ok := q.q.Next()
 	if !ok || len(q.waiters) == 0 || slices.ContainsFunc(q.waiters, func(w *waiter) bool { return w.armed <= at }) {

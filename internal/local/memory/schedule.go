@@ -6,11 +6,11 @@ import (
 	"maps"
 	"time"
 
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Schedule keeps events that are not due yet.
+// Schedule stores events that are not due yet.
 type Schedule struct {
 	shelf
 	items map[string]schedule.Item
@@ -28,10 +28,10 @@ const roomItems = "scheduled"
 
 type keptItem struct {
 	schedule.Item
-	Key []byte // a packed one is not UTF-8
+	Key []byte // not UTF-8 if packed
 }
 
-// Keep goes on from the events that were kept, and keeps them from now on. Call it before any use.
+// Keep restores the stored events, and stores all changes from now on. Call it before any use.
 func (s *Schedule) Keep(k Keeper) error {
 	s.keep = k
 	return restore(k, roomItems, func(id string, it keptItem) error {
@@ -41,7 +41,7 @@ func (s *Schedule) Keep(k Keeper) error {
 	})
 }
 
-// Put keeps the item in place of one with the same id.
+// Put stores the item. It replaces an item with the same id.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	if it.ID == "" {
 		return fmt.Errorf("put scheduled event: the id is empty")
@@ -54,7 +54,7 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	})
 }
 
-// Due sorts by when the items are due, then by id; the cursor is where the last one stood.
+// Due sorts by the time when items are due, then by id. The cursor is the position of the last one.
 func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
@@ -65,7 +65,7 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 	return page, next, err
 }
 
-// List sorts as Due does.
+// List sorts like Due.
 func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
@@ -97,7 +97,7 @@ func (s *Schedule) Get(ctx context.Context, id string) (it schedule.Item, found 
 	return it, found, err
 }
 
-// Delete removes the item.
+// Delete deletes the item.
 func (s *Schedule) Delete(ctx context.Context, id string) error {
 	return s.change(ctx, "delete scheduled event", func() error {
 		delete(s.items, id)

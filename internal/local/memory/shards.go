@@ -15,14 +15,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// buckets divides the rows so that writers of different documents seldom meet, and a scan sorts
-// little at a time.
+// buckets divides the rows, so that writers of different documents rarely wait for each other, and
+// a scan sorts few rows at a time.
 const buckets = 256
 
-// Shards is a table of rows. Each write is one step; every read is consistent.
+// Shards is a table of rows. Each write is atomic, and every read is consistent.
 type Shards struct {
-	// Watch is told of each change of a row, in the order of the row's changes; nil for nobody. It must
-	// not wait, nor touch the table. Set it before any use.
+	// Watch is called with each change of a row, in the order of the row's changes; may be nil. It
+	// must neither wait nor use the table. Set it before any use.
 	Watch func(before, after shard.Row)
 
 	keep    Keeper
@@ -54,16 +54,16 @@ func NewShards() *Shards {
 // roomRows is the room of rows.
 const roomRows = "row"
 
-// keptRow is a row as it is kept: packed order keys and digests are not UTF-8.
+// keptRow is the stored form of a row, because packed order keys and digests are not UTF-8.
 type keptRow struct {
 	shard.Row
-	Pending, Committed, Claimed, ClaimedWas, Dead, Content []byte
+	Pending, Committed, Claimed, ClaimedWas, Dead, Content, TakenBack []byte
 }
 
 func asKept(r shard.Row) keptRow {
 	return keptRow{
 		r, []byte(r.Pending), []byte(r.Committed), []byte(r.Claimed), []byte(r.ClaimedWas), []byte(r.Dead),
-		[]byte(r.Content),
+		[]byte(r.Content), []byte(r.TakenBack),
 	}
 }
 
@@ -75,11 +75,11 @@ func (k keptRow) row() shard.Row {
 	} {
 		*to = shard.OrderKey(from)
 	}
-	r.Content = shard.Content(k.Content)
+	r.Content, r.TakenBack = shard.Content(k.Content), shard.KeySet(k.TakenBack)
 	return r
 }
 
-// Keep goes on from the rows that were kept, and keeps them from now on. Call it before any use.
+// Keep restores the stored rows, and stores all changes from now on. Call it before any use.
 func (s *Shards) Keep(k Keeper) error {
 	s.keep = k
 	return restore(k, roomRows, func(key string, kept keptRow) error {
@@ -90,7 +90,7 @@ func (s *Shards) Keep(k Keeper) error {
 	})
 }
 
-// Copy is the table as it stands: an image to go back to.
+// Copy returns a copy of the table.
 func (s *Shards) Copy() *Shards {
 	c := NewShards()
 	for i := range s.buckets {
@@ -103,14 +103,14 @@ func (s *Shards) Copy() *Shards {
 }
 
 func (s *Shards) bucket(doc shard.DocID) *bucket {
-	h := uint32(2166136261) // FNV-1a: the same in every process, so that a simulated scan can be run again
+	h := uint32(2166136261) // FNV-1a: the same in every process, so that a simulated scan can be repeated
 	for i := range len(doc) {
 		h = (h ^ uint32(doc[i])) * 16777619
 	}
 	return &s.buckets[(h^h>>16)%buckets]
 }
 
-// Read returns the rows in the order asked, whatever the consistency.
+// Read returns the rows in the order of docs. It is always consistent.
 func (s *Shards) Read(ctx context.Context, docs []shard.DocID, _ shard.Consistency) ([]shard.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read rows: %w", err)
@@ -162,7 +162,7 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return old, nil
 }
 
-// All goes through the rows, in no order. What is done with a row must not touch the table.
+// All iterates over the rows, in no order. The loop must not use the table.
 func (s *Shards) All() iter.Seq[shard.Row] {
 	return func(yield func(shard.Row) bool) {
 		for i := range s.buckets {
@@ -184,8 +184,8 @@ func (b *bucket) each(yield func(shard.Row) bool) bool {
 	return true
 }
 
-// Scan goes through the buckets of a segment, each sorted by key. A row that is written meanwhile
-// may be missed or seen in its new state, as in DynamoDB.
+// Scan returns the rows of a segment's buckets, each bucket sorted by key. A row that is written
+// during a scan may be missed or returned in its new state, as in DynamoDB.
 func (s *Shards) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
 	error,
 ) {
@@ -232,11 +232,12 @@ func (b *bucket) after(doc shard.DocID) []shard.Row {
 	return rows
 }
 
-// ShardCounts says what a table was asked for. Refused writes are among the Writes: each uses its
-// unit.
+// ShardCounts counts the requests to a table. Writes includes refused ones, because each consumes
+// its unit.
 type ShardCounts struct{ Reads, Writes, Refused int64 }
 
-// Counts returns the rows read, the writes tried and the writes refused since the table was made.
+// Counts returns the counts of rows read, writes tried and writes refused, since the table was
+// made.
 func (s *Shards) Counts() ShardCounts {
 	return ShardCounts{Reads: s.reads.Load(), Writes: s.writes.Load(), Refused: s.refused.Load()}
 }

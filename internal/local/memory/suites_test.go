@@ -5,19 +5,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/archive"
-	"github.com/lullhq/lull/internal/archive/archivetest"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/deadletter/deadlettertest"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/flight/flighttest"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue/queuetest"
-	"github.com/lullhq/lull/internal/schedule"
-	"github.com/lullhq/lull/internal/schedule/scheduletest"
-	"github.com/lullhq/lull/sink"
-	"github.com/lullhq/lull/sink/sinktest"
+	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/archive/archivetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter/deadlettertest"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/flight/flighttest"
+	"github.com/lullhq/lull/internal/seam/queue/queuetest"
+	"github.com/lullhq/lull/internal/seam/schedule"
+	"github.com/lullhq/lull/internal/seam/schedule/scheduletest"
 )
 
 func TestTheQueueIsAQueue(t *testing.T) {
@@ -51,25 +49,4 @@ func TestDeadLettersAreAStore(t *testing.T) {
 func TestTheScheduleIsAStore(t *testing.T) {
 	t.Parallel()
 	scheduletest.Run(t, func(*testing.T) schedule.Store { return memory.NewSchedule() })
-}
-
-func TestTheSinkIsASink(t *testing.T) {
-	t.Parallel()
-	for _, versions := range []bool{true, false} {
-		t.Run(map[bool]string{true: "with versions", false: "without versions"}[versions], func(t *testing.T) {
-			t.Parallel()
-			sinktest.Run(t, sinktest.Options{
-				New: func(*testing.T) sinktest.Sink {
-					return memory.NewSink(clock.System{}, memory.SinkSettings{Versions: versions})
-				},
-				Capabilities: sink.Capabilities{Versions: versions, Generation: true},
-				Recreate: func(_ *testing.T, s sinktest.Sink) sinktest.Sink {
-					made, _ := s.(*memory.Sink)
-					made.Recreate()
-					return s
-				},
-				Rebuilds: versions,
-			})
-		})
-	}
 }

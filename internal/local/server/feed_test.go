@@ -12,21 +12,21 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/commitfeed"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/local/server"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/commitfeed"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
 	_ "github.com/lullhq/lull/source/builtin" // the kind native
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve runs a stack that waits for nothing, and its server.
+// serve runs a stack that waits for no window, and its server.
 func serve(t *testing.T, change func(*config.Config)) (*dev.Engine, string) {
 	t.Helper()
 	cfg := config.Default()
@@ -37,7 +37,7 @@ func serve(t *testing.T, change func(*config.Config)) (*dev.Engine, string) {
 	cfg.Complete()
 	e, err := dev.New(dev.Options{
 		Config: &cfg, Clock: clock.System{},
-		Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})},
+		Sinks: map[string]sink.Sink{"search": memorysink.New(clock.System{}, memorysink.Settings{Versions: true})},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestTheFeedTellsCommitsAsTheyCome(t *testing.T) {
 		t.Fatalf("got %s of %s", resp.Status, kind)
 	}
 	in := bufio.NewScanner(resp.Body)
-	in.Scan() // it listens from now on
+	in.Scan() // the feed is open now
 	body := `{"type":"doc.changed","subject":"<b>a","sequence":"7","data":{"title":"x"}}`
 	if err := e.Publish(t.Context(), queue.Outgoing{Body: body}); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package server serves a `lull dev` over HTTP: the console, search, publish, and what the commands
-// ask a stack for. It has no authentication: put a [console.Guard] in front of it.
+// Package server serves a `lull dev` over HTTP: the console, search, publish, and the requests of
+// the commands. It has no authentication: put a [console.Guard] in front of it.
 package server
 
 import (
@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/commitfeed"
 	"github.com/lullhq/lull/internal/console"
-	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/commitfeed"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // Handler serves an engine, and the console that o describes; o.API answers the commands, too.
@@ -90,11 +90,11 @@ func status(r *http.Request, e *dev.Engine) (any, error) {
 	return state, nil
 }
 
-// breath is how often a quiet feed says that it is there, so that nothing between cuts it off.
+// breath is how often a feed without commits sends a sign of life, so that no proxy closes it.
 const breath = 15 * time.Second
 
-// commits answers with each commit until the client goes away. A client that does not keep up is
-// cut off.
+// commits sends each commit until the client disconnects. It disconnects a client that reads too
+// slowly.
 func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	if e.Feed == nil {
 		console.Fail(w, http.StatusNotFound, "commitFeed: commits are not told here: set it to true in the settings")
@@ -108,7 +108,7 @@ func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	text := ": commits from now on\n\n"
 	for {
 		if _, err := io.WriteString(w, text); err != nil || out.Flush() != nil {
-			return // the client went away
+			return // the client is gone
 		}
 		select {
 		case told, more := <-events:
@@ -117,7 +117,7 @@ func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 			}
 			b, err := json.Marshal(told)
 			if err != nil {
-				return // cannot be: it holds texts and times
+				return // cannot fail: texts and times
 			}
 			text = fmt.Sprintf("event: %s\nid: %s\ndata: %s\n\n", commitfeed.DetailType, told.OrderKey, b)
 		case <-tick.C:

@@ -1,5 +1,5 @@
-// Package story tells what a `lull dev` decides, in words: line by line while it runs
-// ([Narrator]), or what it decided about one document ([Recorder]).
+// Package story describes the decisions of a `lull dev` in words: line by line while it runs
+// ([Narrator]), or all decisions about one document ([Recorder]).
 //
-// It promises one line for each decision that matters to a document's freshness, with the reason.
+// It promises one line, with the reason, for each decision that affects when a document is written.
 package story

@@ -3,8 +3,8 @@ package story
 import (
 	"sync"
 
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -18,7 +18,7 @@ type Recorder struct {
 	next  int
 }
 
-// Note keeps n and forgets the oldest note above the bound.
+// Note keeps n. Above the limit it drops the oldest note.
 func (r *Recorder) Note(n journal.Note) {
 	if n.Doc == "" {
 		return
@@ -33,7 +33,7 @@ func (r *Recorder) Note(n journal.Note) {
 	r.next = (r.next + 1) % recorded
 }
 
-// Decisions are what the kept notes tell about a document, oldest first.
+// Decisions returns the decisions about a document from the kept notes, oldest first.
 func (r *Recorder) Decisions(doc shard.DocID) []operate.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()

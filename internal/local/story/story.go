@@ -7,30 +7,30 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// Narrator tells decisions, one line each, in the words of the design. It is a journal.
+// Narrator writes one line for each decision, in the words of the design. It is a journal.
 type Narrator struct {
 	mu    sync.Mutex
 	out   io.Writer
 	start time.Time
 }
 
-// NewNarrator tells to out; times count from start.
+// NewNarrator writes to out; times count from start.
 func NewNarrator(out io.Writer, start time.Time) *Narrator { return &Narrator{out: out, start: start} }
 
-// Say writes a line of its own.
+// Say writes an additional line.
 func (w *Narrator) Say(at time.Time, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A reader that has left is not an error of the run.
+	// If the reader is gone, the run continues.
 	_, _ = fmt.Fprintf(w.out, "%7.1fs  %s\n", at.Sub(w.start).Seconds(), terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-// Note tells a decision that has a line.
+// Note writes the line of a decision, if it has one.
 func (w *Narrator) Note(n journal.Note) {
 	word, text := tell(n)
 	if word == "" {
@@ -46,10 +46,11 @@ func (w *Narrator) Note(n journal.Note) {
 	w.Say(n.At, "%-9s %-24s %s", word, who, text)
 }
 
-// line is how a step is told: a verb of the design, and why. Words in braces come from the note.
+// line is the text for a step: a verb of the design, and the reason. Words in braces are filled
+// from the note.
 type line struct{ word, text string }
 
-// lines are the steps that are told. A step that tells more in one case has a line for that case.
+// lines are the steps that have a line. If a step has a special case, the case has its own line.
 var lines = map[journal.Step]line{
 	journal.Skipped:    {"SKIP", "passed over by its source's rule: {detail}"},
 	journal.ObjectRead: {"READ", "{count} lines of an object became messages: {detail}"},
@@ -60,6 +61,7 @@ var lines = map[journal.Step]line{
 		"HOLD", "message kept in SQS, invisible, until its version is written or superseded; due in {until}",
 	},
 	journal.Stale:        {"STALE", "a newer version is committed already: acknowledged, the sink is not touched"},
+	sameStale:            {"STALE", "{detail}: acknowledged, the sink is not touched"},
 	journal.Duplicate:    {"DUPLICATE", "this very version is committed: acknowledged"},
 	journal.AlreadyDead:  {"PARKED", "its dead letter is parked: acknowledged"},
 	journal.DeadLettered: {"DEAD", "dead letter: {detail}"},
@@ -67,6 +69,7 @@ var lines = map[journal.Step]line{
 	journal.Scheduled:    {"SCHEDULE", "not before {date}: kept until then, and acknowledged"},
 	journal.Enqueued:     {"ENQUEUE", "its time has come: sent to its queue"},
 	journal.Superseded:   {"SETTLE", "superseded: a newer version of the burst was written for it; message deleted"},
+	sameSuperseded:       {"SETTLE", "superseded: {detail}; message deleted"},
 	journal.Waiting:      {"WAIT", "{detail}; looks again in {until}"},
 	journal.LeftFlight:   {"LEAVE", "{detail}; its message becomes visible again"},
 	journal.LeftSuperseded: {
@@ -96,14 +99,14 @@ var lines = map[journal.Step]line{
 	journal.LeaseLost:         {"LOST", "another invocation has the lease: not acknowledged"},
 	journal.LaunchLost:        {"LOST", "the flight did not start: SQS delivers its messages again"},
 	journal.ArchiveLost:       {"LOST", "{count} messages are not in the archive: {detail}"},
-	journal.CircuitOpened:     {"BREAKER", "the sink is unhealthy: nothing is claimed for {until}"},
-	journal.CircuitClosed:     {"BREAKER", "the sink is healthy again"},
+	journal.CircuitOpened:     {"BREAKER", "the sink is unhealthy: nothing is claimed for {until}: {detail}"},
+	journal.CircuitClosed:     {"BREAKER", "the sink answers again: what waits goes out at a pace that grows, and what was put off comes back by itself"},
 	journal.Parked:            {"PARK", "dead letter parked byte for byte; `lull dead list` shows it"},
 	journal.Redriven:          {"REDRIVE", "dead letter sent again, to be judged by its version"},
 	journal.Returned:          {"RETURN", "it never ran: back to its queue"},
 	journal.Stuck:             {"ALARM", "stuck: {detail}"},
 	journal.Away:              {"AWAY", "the sink is away: {count} messages wait in the queue"},
-	journal.Slowed:            {"BREAKER", "the sink throttles: everybody slows down"},
+	journal.Slowed:            {"BREAKER", "the sink throttles: all flights slow down: {detail}"},
 	journal.Paused:            {"PAUSE", "nothing is claimed for the sink until it is resumed, {detail}"},
 	journal.Resumed:           {"RESUME", "the sink is written to again, {detail}"},
 	journal.Aborted:           {"ABORT", "an object is not read to its end: {detail}"},
@@ -112,13 +115,15 @@ var lines = map[journal.Step]line{
 	journal.Unreachable:       {"OUTAGE", "the table cannot be reached: {count} messages wait"},
 }
 
-// Cases of a step that have a line of their own.
+// Cases of a step with their own line.
 const (
 	newBurst        = journal.Admitted + " new burst"
 	committedDelete = journal.Committed + " delete"
+	sameStale       = journal.Stale + " same version"
+	sameSuperseded  = journal.Superseded + " same version"
 )
 
-// tell is the line of a note, empty for a step that is not told.
+// tell returns the line of a note; empty if the step has no line.
 func tell(n journal.Note) (word, text string) {
 	step := n.Step
 	switch {
@@ -126,6 +131,10 @@ func tell(n journal.Note) (word, text string) {
 		step = newBurst
 	case step == journal.Committed && n.Op == shard.Delete:
 		step = committedDelete
+	case step == journal.Stale && n.Detail == shard.SameVersion:
+		step = sameStale
+	case step == journal.Superseded && n.Detail == shard.SameVersion:
+		step = sameSuperseded
 	}
 	l := lines[step]
 	seconds := func(d time.Duration) string {

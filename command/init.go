@@ -1,0 +1,134 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/sink"
+)
+
+// prepared is what `lull init` did to a sink, or what it would send to one.
+type prepared struct {
+	Sink        string             `json:"sink"`
+	Collections []shard.Collection `json:"collections"`
+	Text        string             `json:"text,omitempty"` // with --print
+}
+
+// initCommand prepares what a deployment cannot: index templates and tables. It talks to the sinks
+// only, not to an AWS stack.
+func (a *app) initCommand() *cobra.Command {
+	var collections []string
+	show := false
+	return define(&cobra.Command{
+		Use: "init", Short: "Prepare every sink of --config before its first document: index templates, tables",
+		Long: "Prepares every sink of --config before its first document. OpenSearch and Elasticsearch get an index " +
+			"template, PostgreSQL gets tables, and Typesense gets collections. All of them are for the indices of the " +
+			"settings' collections only, and what exists stays as it is.\n\n" +
+			"Settings without a list of collections take events of any collection. Then it prepares the default " +
+			"collections, and those that --collection names.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := a.loadConfig(config.KindsLinked)
+			if err == nil {
+				err = alsoCollections(cfg, collections)
+			}
+			if err != nil {
+				return usage(err)
+			}
+			done := []prepared{}
+			for _, name := range deployable(cfg) {
+				one := prepared{Sink: name, Collections: cfg.CollectionsOf(name)}
+				did, err := a.prepare(c.Context(), cfg, &one, show)
+				if err != nil {
+					return err
+				}
+				if did {
+					done = append(done, one)
+				}
+			}
+			return a.print(map[string][]prepared{"sinks": done}, func(w io.Writer) {
+				for _, one := range done {
+					if show {
+						terminal.Printf(w, "%s", one.Text)
+					} else {
+						terminal.Printf(w, "sink %s is prepared for %s\n", one.Sink, few(one.Collections))
+					}
+				}
+			})
+		},
+	}, map[int]string{
+		exitOK: "every sink is prepared", exitFailed: "a sink refused it or did not answer",
+		exitUsage: "usage or settings",
+	},
+		flag("collection", &collections, "also prepare for collection `NAME`, where the settings list none; once for each"),
+		flag("print", &show, "print what would be sent, such as SQL, and send nothing"),
+	)
+}
+
+// prepare prepares one sink, or prints what that would send. It returns false for a kind that needs
+// no preparation.
+func (a *app) prepare(ctx context.Context, cfg *config.Config, one *prepared, show bool) (did bool, err error) {
+	s, err := a.openSink(ctx, cfg, one.Sink, "")
+	if err != nil {
+		return false, usage(err)
+	}
+	defer closeSink(s)
+	p, ok := s.(sink.Preparer)
+	switch {
+	case !ok:
+		return false, nil
+	case show:
+		one.Text, err = p.Preparation()
+	default:
+		err = p.Prepare(ctx)
+	}
+	if err != nil {
+		return false, &exitError{exitFailed, fmt.Errorf("sink %s: prepare it: %w", one.Sink, err)}
+	}
+	return true, nil
+}
+
+// alsoCollections adds collections to settings that list none.
+func alsoCollections(cfg *config.Config, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if len(cfg.Collections) > 0 {
+		return fmt.Errorf("--collection %s: the settings list their collections: add it there", names[0])
+	}
+	all := map[string]config.Collection{}
+	for name := range cfg.Sinks {
+		for _, known := range cfg.CollectionsOf(name) {
+			all[string(known)] = config.Collection{}
+		}
+	}
+	for _, name := range names {
+		if err := shard.Collection(name).Validate(); err != nil {
+			return fmt.Errorf("--collection: %w", err)
+		}
+		all[name] = config.Collection{}
+	}
+	cfg.Collections = all
+	return nil
+}
+
+// few names collections, ten at most.
+func few(collections []shard.Collection) string {
+	const most = 10
+	var names []string
+	for _, c := range collections[:min(len(collections), most)] {
+		names = append(names, string(c))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(collections) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

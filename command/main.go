@@ -1,0 +1,114 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// The exit codes of every command.
+const (
+	exitOK      = 0
+	exitFailed  = 1 // something stopped the run, or work remains
+	exitUsage   = 2 // usage or configuration, before anything was read or changed
+	exitLetters = 3 // settled, but dead letters are parked
+	exitMissing = 4 // not found, or timed out
+	exitWrong   = 5 // row and sink differ or are blocked: an operator has to act
+)
+
+// exitError carries an exit code. A nil err prints nothing: everything has been printed already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(err error) error { return &exitError{exitUsage, err} }
+
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// app has what all commands share: where they read and write, and which stack they talk to.
+type app struct {
+	in       io.Reader
+	out, err *terminal.Writer                          // both escape what a sender may have chosen
+	aws      func(context.Context) (aws.Config, error) // endpoint, region and credentials as the SDK finds them
+
+	target target
+	look   look
+	logs   time.Duration // how far back explain reads the functions' logs, 0 for not at all
+	// saving says that a data folder is to be saved: a second Ctrl-C must not end the process before
+	saving  atomic.Bool
+	release func() // lets the next Ctrl-C end the process at once
+}
+
+func newApp(in io.Reader, out, err io.Writer) *app {
+	load := func(ctx context.Context) (aws.Config, error) { return awsconfig.LoadDefaultConfig(ctx) }
+	return &app{
+		in: in, out: terminal.NewWriter(out), err: terminal.NewWriter(err), aws: load, release: func() {},
+		target: target{dev: "http://" + defaultListen, config: defaultFile, output: "table"},
+		look:   look{colour: colourAuto},
+	}
+}
+
+// Main runs the program: it reads the process's arguments and input, and ends the process with the
+// command's exit code. It does not return.
+func Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	a.release = stop
+	context.AfterFunc(ctx, func() {
+		if !a.saving.Load() {
+			stop() // the second Ctrl-C ends at once
+		}
+	})
+	code := a.run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// saved says that no data folder is to be saved any more.
+func (a *app) saved() {
+	a.saving.Store(false)
+	a.release()
+}
+
+// run is the program: it prints what went wrong and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.command()
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for the process's own
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		exit = &exitError{exitUsage, err} // cobra's own: an unknown command or flag
+	}
+	if exit.err != nil {
+		terminal.Printf(a.err, "%s ", terminal.Styled{Style: terminal.Red, Text: "lull:"})
+		fmt.Fprintln(a.err, exit.err) // an error may have several lines
+	}
+	return exit.code
+}
