@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
 // lines are messages as `lull publish` reads them.

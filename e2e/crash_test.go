@@ -14,8 +14,8 @@ import (
 
 	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // An Express execution dies: index fails until the state machine's retries have ended. Nothing has

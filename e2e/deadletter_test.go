@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
 )
 
 // strict makes the index of a collection, where the sink refuses every field but title.

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 

@@ -22,8 +22,8 @@ import (
 
 	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // flightIDs are the flights that have objects in the bucket, oldest first.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/objects"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/pipeline/objects"
 	"github.com/lullhq/lull/internal/shard"
 )
 

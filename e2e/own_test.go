@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ func deployOwn(ctx context.Context, module, stack, sink string) (*ground.Stack, 
 		"dist/receive/bootstrap": "./cmd/receive", "dist/index/bootstrap": "./cmd/index",
 		"dist/dlq/bootstrap":   "./cmd/dlq",
 		"dist/prune/bootstrap": "github.com/lullhq/lull/functions/prune", "stack": "./cmd/stack",
+		"lull": "./cmd/lull",
 	} {
 		err := ground.Run(ctx, module, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false",
 			"-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", filepath.Join(folder, to), from)
@@ -52,6 +54,28 @@ func deployOwn(ctx context.Context, module, stack, sink string) (*ground.Stack, 
 	return s, s.Find(ctx, map[string]*string{
 		queues + "live": &s.Live, queues + "bulk": &s.Bulk, queues + "dead": &s.Dead,
 	})
+}
+
+// operateOwn runs the module's own command line against the stack, and lull's, which does not link
+// the module's kinds.
+func operateOwn(t *testing.T) {
+	t.Helper()
+	folder := filepath.Join(here.Work, "own")
+	own, plain := filepath.Join(folder, "lull"), filepath.Join(here.Work, "lull")
+	runs := func(program string, commands ...string) {
+		t.Helper()
+		for _, c := range commands {
+			args := append([]string{"--aws", "--config", "lull.yaml"}, strings.Fields(c)...)
+			ground.Must(t, ground.Run(t.Context(), folder, nil, program, args...))
+		}
+	}
+	ground.Must(t, ground.Run(t.Context(), folder, nil, own, "config", "check", "--deploy"))
+	ground.Must(t, ground.Run(t.Context(), folder, nil, plain, "config", "check"))
+	for _, program := range []string{own, plain} {
+		runs(program, "status", "list", "dead list", "explain pages#handbook/Leave", "pause lake", "resume lake")
+	}
+	runs(own, "publish "+ground.File(t, "saved.ndjson", saved("handbook", "Sick", 1)+"\n"),
+		"wait pages#handbook/Sick --version 1")
 }
 
 // line is a line of a file that the example module's sink writes.
@@ -116,6 +140,7 @@ func TestAKindOfSinkAndASourceOfOnesOwn(t *testing.T) {
 	shows(third)
 	s.DirectBodies(t, saved("handbook", "Leave", 4), `{"action":"removed","page":{"space":"handbook","title":"Leave","revision":5}}`)
 	shows(third, "delete pages#handbook/Leave: <nil>")
+	operateOwn(t)
 	if d := s.Depth(t, s.Dead); d != (ground.Depth{}) {
 		t.Errorf("the dead-letter queue has %+v, want nothing", d)
 	}

@@ -6,6 +6,8 @@
 #   run.sh upstreams [ARGS]   RabbitMQ before `lull bridge`; PostgreSQL, Debezium and Kafka before `lull dev`. No AWS
 #   run.sh sinks [SERVER...]  the suite of each kind of sink before its real server, one after the other, and
 #                         `lull dev` before it; localstack/setup.sh --only SERVER... comes first. No AWS
+#   run.sh outages [ARGS] PostgreSQL and OpenSearch are killed under `lull dev`: how late documents are. No AWS.
+#                         LULL_E2E_LULL names another program than today's, such as an older one
 #   run.sh long [ARGS]    the same servers: an earlier build, today's over it, and back; a table outage
 #
 # ARGS go to the go command that runs the tests of this folder, such as -run TestBurst. localstack/setup.sh and
@@ -43,7 +45,7 @@ if [ "$what" = sinks ]; then
       typesense) url=http://127.0.0.1:$port variable=LULL_TEST_TYPESENSE suite=(./sink/typesense) sink=typesense:$url ;;
       elasticsearch*)
         url=http://127.0.0.1:$port variable=LULL_TEST_ELASTICSEARCH sink=elasticsearch:$url
-        suite=(./sink/opensearch ./internal/rebuild)
+        suite=(./sink/opensearch ./internal/operator/rebuild)
         ;;
       *) echo "e2e: $server is not the server of a sink" >&2; exit 2 ;;
     esac
@@ -56,12 +58,31 @@ if [ "$what" = sinks ]; then
   exit 0
 fi
 
+if [ "$what" = outages ]; then
+  . localstack/env.sh
+  mkdir -p "$LULL_E2E_RUN/outages"
+  if [ -z "${LULL_E2E_LULL:-}" ]; then
+    LULL_E2E_LULL=$LULL_E2E_RUN/outages/lull
+    go build -buildvcs=false -o "$LULL_E2E_LULL" ./cmd/lull
+  fi
+  export LULL_E2E_LULL LULL_E2E_ROOT=$root LULL_E2E_RUN PGUSER=postgres
+  trap 'localstack/stop.sh postgres opensearch' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  # shellcheck disable=SC2086 # an empty port is not an argument
+  localstack/start.sh postgres ${POSTGRES_PORT:-} --fresh
+  # shellcheck disable=SC2086
+  localstack/start.sh opensearch ${OPENSEARCH_PORT:-} --fresh
+  go test -tags e2eoutages -count=1 -v -timeout 60m ./e2e/outages -args "$@"
+  exit 0
+fi
+
 case $what in
   stack) backend=localstack tags=e2e tests=./e2e limit=40m ;;
   iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
   long) backend=ministack tags=e2elong tests=./e2e/long limit=20m ;;
   upstreams) tags=e2eupstreams tests=./e2e/upstreams limit=20m ;;
-  *) echo "usage: e2e/run.sh stack|iam|long|upstreams|sinks [ARGS]" >&2; exit 2 ;;
+  *) echo "usage: e2e/run.sh stack|iam|long|upstreams|sinks|outages [ARGS]" >&2; exit 2 ;;
 esac
 
 # Upstreams need neither AWS nor functions: their tests start and kill `lull` and the servers themselves.
@@ -123,7 +144,7 @@ build_earlier() {
 }
 
 suites=(./internal/aws/dynamodb ./internal/aws/sqs ./internal/aws/s3 ./internal/aws/stepfunctions ./sink/opensearch
-  ./internal/rebuild)
+  ./internal/operator/rebuild)
 # Compiled before anything is started: an emulator that shares the processors with a compiler answers late.
 go test -run '^$' "${suites[@]}" >/dev/null
 go test -tags "$tags" -run '^$' -c -o /dev/null "$tests"
@@ -173,25 +194,34 @@ mkdir -p "$LULL_E2E_WORK"
 go build -buildvcs=false -o "$LULL_E2E_WORK/infra" ./infra/cmd
 go build -buildvcs=false -o "$LULL_E2E_WORK/lull" ./cmd/lull
 
+# Each of these runs tests with the flags ARGS and keeps what they say in the file output.
+run_suites() {
+  LULL_TEST_AWS=$AWS_ENDPOINT_URL LULL_TEST_OPENSEARCH=$OPENSEARCH_URL \
+    go test -count=1 -p 1 -timeout 15m "${suites[@]}" "$@" 2>&1 | tee "$LULL_E2E_WORK/output"
+}
+run_stack() { go test -tags "$tags" -count=1 -v -timeout "$limit" "$tests" "$@" 2>&1 | tee "$LULL_E2E_WORK/output"; }
+
+# with_second_try runs tests, and those of a single failed test again.
+with_second_try() {
+  local run=$1 failed reason
+  shift
+  "$run" "$@" && return 0
+  mapfile -t failed < <(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$LULL_E2E_WORK/output")
+  # A panic or a time-out ends the tests that come after it, too.
+  if [ ${#failed[@]} != 1 ] || [ ${#started[@]} -lt 2 ] || grep -q '^panic:' "$LULL_E2E_WORK/output"; then
+    echo "e2e: ${#failed[@]} tests failed: ${failed[*]}" >&2
+    exit 1
+  fi
+  reason=$(grep -m 1 -E '^ +[a-z_]+\.go:[0-9]+: ' "$LULL_E2E_WORK/output" || echo 'it gave no reason')
+  echo "e2e: $what: ${failed[0]} runs a second time: $reason" | tee -a "${LULL_RETRIED:-/dev/null}" >&2
+  mv "$LULL_E2E_WORK/output" "$LULL_E2E_WORK/output.first"
+  localstack/stop.sh "${started[@]}"
+  start
+  "$run" -run "^${failed[0]}\$"
+}
+
 if [ "$what" = stack ] && [[ "$*" = "" || "$*" = -short ]]; then
   # The suites that every half of a seam passes, and the sink's, against the real protocols.
-  LULL_TEST_AWS=$AWS_ENDPOINT_URL LULL_TEST_OPENSEARCH=$OPENSEARCH_URL \
-    go test -count=1 -p 1 -timeout 15m "${suites[@]}"
+  with_second_try run_suites
 fi
-
-# run runs the tests and keeps what they say in the file output.
-run() { go test -tags "$tags" -count=1 -v -timeout "$limit" "$tests" "$@" 2>&1 | tee "$LULL_E2E_WORK/output"; }
-
-run "$@" && exit 0
-mapfile -t failed < <(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$LULL_E2E_WORK/output")
-# A panic or a time-out ends the tests that come after it, too.
-if [ ${#failed[@]} != 1 ] || [ ${#started[@]} -lt 2 ] || grep -q '^panic:' "$LULL_E2E_WORK/output"; then
-  echo "e2e: ${#failed[@]} tests failed: ${failed[*]}" >&2
-  exit 1
-fi
-reason=$(grep -m 1 -E '^ +[a-z_]+\.go:[0-9]+: ' "$LULL_E2E_WORK/output" || echo 'it gave no reason')
-echo "e2e: $what: ${failed[0]} runs a second time: $reason" | tee -a "${LULL_RETRIED:-/dev/null}" >&2
-mv "$LULL_E2E_WORK/output" "$LULL_E2E_WORK/output.first"
-localstack/stop.sh "${started[@]}"
-start
-run -run "^${failed[0]}\$"
+with_second_try run_stack "$@"

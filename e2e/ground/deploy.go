@@ -16,8 +16,8 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/s3"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // EventSource is the source under which events go through EventBridge.
@@ -88,7 +88,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 		"LULL_TOPICS=" + s.Topic, "LULL_EVENT_BUS=" + s.Bus, "LULL_EVENT_SOURCES=" + EventSource,
 		"LULL_LOG_LEVEL=DEBUG",
 	}
-	if settings.First == "" { // a direct sender cannot reach two sinks
+	if settings.First+settings.Hook == "" { // a direct sender cannot reach two sinks
 		s.options = append(s.options, "LULL_SENDERS="+AccountID)
 	}
 	// As an operator does before the first document.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
 // rights is the name of the one policy that a role of lull has.

@@ -18,6 +18,9 @@ var settingsText string
 //go:embed fanout.yaml
 var fanoutText string
 
+//go:embed forget.yaml
+var forgetText string
+
 //go:embed default.yaml
 var defaultText string
 
@@ -38,6 +41,8 @@ type Settings struct {
 	// First is where the first of two sinks is, of a stack in which a collection has both. Empty for
 	// another stack.
 	First string
+	// Hook is where the receiver of the second of two sinks is, a webhook. Empty for another stack.
+	Hook string
 	// Archive has receive keep what it was given.
 	Archive bool
 	// Outage is what it does while the table is away.
@@ -61,6 +66,9 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		if s.First != "" {
 			text = fanoutText
 		}
+		if s.Hook != "" {
+			text = forgetText
+		}
 		if s.Outage != "" {
 			text += "\ntableOutage: " + string(s.Outage) + "\n"
 		}
@@ -70,7 +78,7 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		text = os.Expand(text, func(name string) string {
 			return map[string]string{
 				"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
-				"INDEX": s.Stack + "-{collection}", "CMS": s.CMS, "FIRST": s.First,
+				"INDEX": s.Stack + "-{collection}", "CMS": s.CMS, "FIRST": s.First, "HOOK": s.Hook,
 			}[name]
 		})
 		if err := os.WriteFile(*f.path, []byte(text), 0o644); err != nil {

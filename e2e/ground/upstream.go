@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/schedule"
 	"github.com/lullhq/lull/source"
 )
 
@@ -103,7 +103,13 @@ func (s *Stack) Store(t testing.TB, e Event) {
 // Publish sends events to the SNS topic.
 func (s *Stack) Publish(t testing.TB, events ...Event) {
 	t.Helper()
-	Must(t, s.publish(t.Context(), events))
+	Must(t, s.publish(t.Context(), bodies(events)))
+}
+
+// PublishBodies sends messages to the SNS topic, whatever they hold.
+func (s *Stack) PublishBodies(t testing.TB, bodies ...string) {
+	t.Helper()
+	Must(t, s.publish(t.Context(), bodies))
 }
 
 // Put sends events to the EventBridge bus.
@@ -112,7 +118,8 @@ func (s *Stack) Put(t testing.TB, events ...Event) { t.Helper(); Must(t, s.put(t
 // Spread sends events by all three ways at the same time, each a third of them.
 func (s *Stack) Spread(t testing.TB, events ...Event) {
 	t.Helper()
-	ways := []func(context.Context, []Event) error{s.Send, s.publish, s.put}
+	topic := func(ctx context.Context, events []Event) error { return s.publish(ctx, bodies(events)) }
+	ways := []func(context.Context, []Event) error{s.Send, topic, s.put}
 	parts, errs := make([][]Event, len(ways)), make([]error, len(ways))
 	for i, e := range events {
 		parts[i%len(ways)] = append(parts[i%len(ways)], e)
@@ -230,13 +237,13 @@ func (s *Stack) send(ctx context.Context, queueURL string, bodies []string) erro
 	return nil
 }
 
-func (s *Stack) publish(ctx context.Context, events []Event) error {
-	for part := range slices.Chunk(events, batch) {
+func (s *Stack) publish(ctx context.Context, bodies []string) error {
+	for part := range slices.Chunk(bodies, batch) {
 		form := url.Values{"TopicArn": {s.Topic}}
-		for i, e := range part {
+		for i, body := range part {
 			entry := fmt.Sprintf("PublishBatchRequestEntries.member.%d.", i+1)
 			form.Set(entry+"Id", strconv.Itoa(i))
-			form.Set(entry+"Message", e.Body())
+			form.Set(entry+"Message", body)
 		}
 		if _, err := s.Query(ctx, "sns", "2010-03-31", "PublishBatch", form); err != nil {
 			return err

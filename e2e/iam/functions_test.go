@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
 )
 
 // of is one action of a statement of a function's role.
@@ -121,7 +121,7 @@ func TestOneActionLess(t *testing.T) {
 
 	cases := []withheld{
 		{
-			of: of{names.Receive, "Rows", "dynamodb:UpdateItem"}, send: change, sees: "Unreachable",
+			of: of{names.Receive, "WriteRows", "dynamodb:UpdateItem"}, send: change, sees: "Unreachable",
 			alarm: "table-unreachable", after: written,
 		},
 		// It reads the health of the sink, without which all goes on.
@@ -158,14 +158,14 @@ func TestOneActionLess(t *testing.T) {
 		// The manifest stays, for prune.
 		{of: of{names.Index, "Flights", "s3:DeleteObject"}, send: change, sees: "CallFailed", after: written},
 		{of: of{names.Index, "Rows", "dynamodb:BatchGetItem"}, send: change, sees: "CallFailed", after: written},
-		{of: of{names.Index, "Rows", "dynamodb:UpdateItem"}, send: change, sees: "CallFailed", after: written},
+		{of: of{names.Index, "WriteRows", "dynamodb:UpdateItem"}, send: change, sees: "CallFailed", after: written},
 		// The message is received once more, and is a duplicate.
 		{of: of{names.Index, "HoldAndDelete", "sqs:DeleteMessage"}, send: change, sees: "DeleteLost", after: written},
 		{of: of{names.Index, "SendDeadLetters", "sqs:SendMessage"}, send: poison, sees: "Released", after: rejected},
 		{of: of{names.Index, "LoadReferences", "s3:GetObject"}, send: referred, sees: "Released", after: written},
 
 		{
-			of: of{names.DLQ, "Rows", "dynamodb:UpdateItem"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
+			of: of{names.DLQ, "WriteRows", "dynamodb:UpdateItem"}, send: broken, sees: "DeadKept", alarm: "dead-kept",
 			after: undecodable,
 		},
 		{
@@ -203,7 +203,7 @@ func TestOneActionLess(t *testing.T) {
 			before := s.Counts(t)
 			rights := []ground.Right{{Statement: w.statement, Action: w.action}}
 			if w.also != "" {
-				rights = append(rights, ground.Right{Statement: "Rows", Action: w.also})
+				rights = append(rights, ground.Right{Statement: "WriteRows", Action: w.also})
 			}
 			giveBack := s.TakeAway(t, w.function, rights...)
 			w.send(c)

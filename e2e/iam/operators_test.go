@@ -9,7 +9,7 @@ import (
 
 	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/infra"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 )
 
 // Every command that asks or changes a deployed stack runs under the role that it is for, and is

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/deploy/names"
 )
 
 var openStack = sync.OnceValues(func() (*ground.Stack, error) {

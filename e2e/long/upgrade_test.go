@@ -10,7 +10,7 @@ import (
 
 	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 var stack *ground.Stack

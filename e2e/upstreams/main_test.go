@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 // env is a variable that e2e/run.sh sets.
