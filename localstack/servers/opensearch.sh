@@ -25,11 +25,13 @@ path.logs: $run/logs
 # A full disk of the machine must not turn indices read-only in the middle of a test.
 cluster.routing.allocation.disk.threshold_enabled: false
 node.store.allow_mmap: false
+# Judged by what requests reserve: a small heap with garbage in it answered 429 to a test that wrote one document.
+indices.breaker.total.use_real_memory: false
 YML
   # One compiler tier and the simple collector: half the processor time until ready.
   cat >"$run/config/jvm.options" <<JVM
--Xms256m
--Xmx256m
+-Xms512m
+-Xmx512m
 -XX:+UseSerialGC
 -XX:TieredStopAtLevel=1
 -XX:ErrorFile=$run/logs/hs_err_pid%p.log
