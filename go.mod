@@ -26,8 +26,8 @@ require (
 	github.com/chromedp/chromedp v0.22.1
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/goccy/go-yaml v1.19.0
-	github.com/jackc/pgx/v5 v5.8.0
-	github.com/klauspost/compress v1.18.0
+	github.com/jackc/pgx/v5 v5.9.2
+	github.com/klauspost/compress v1.18.7
 	github.com/oklog/ulid/v2 v2.1.1
 	github.com/rivo/uniseg v0.4.7
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.1
