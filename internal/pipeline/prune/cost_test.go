@@ -234,7 +234,7 @@ func TestWriteCost(t *testing.T) {
 		}
 	}
 	line(10_000_000, " (by the formula)", extrapolated(10_000_000, bytes, last))
-	insert(t, filepath.Join("..", "..", "docs", "lifecycles.md"), "cost", page.String())
+	insert(t, filepath.Join("..", "..", "..", "docs", "lifecycles.md"), "cost", page.String())
 }
 
 func commas(n int) string {
