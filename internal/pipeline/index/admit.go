@@ -16,7 +16,7 @@ func (t *turn) admit(ctx context.Context, docs []*document) []*document {
 	// Extend before ADMIT (design section 8). If SQS refuses the extension, redelivery admits
 	// the version.
 	held := t.stillHeld(ctx, docs)
-	return each(t, held, func(d *document) answer { return t.admitOne(ctx, d) }, t.admitted)
+	return each(t.invocation, held, func(d *document) answer { return t.admitOne(ctx, d) }, t.admitted)
 }
 
 // stillHeld keeps the messages invisible for this turn and the next. The answer also shows
@@ -27,7 +27,7 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 		return nil
 	}
 	// This turn ends at t.hard at the latest. One more index timeout is for the next turn.
-	until := shard.MicrosOf(t.hard.Add(t.h.Config.Index.Timeout))
+	until := shard.MicrosOf(t.hard.Add(t.config.Index.Timeout))
 	receipts := make([]string, len(docs))
 	for i, d := range docs {
 		receipts[i] = t.message(d.newest()).Receipt
@@ -51,10 +51,10 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 // asks for a committed version (design section 5).
 func (t *turn) admitOne(ctx context.Context, d *document) answer {
 	e := d.newest()
-	now := t.h.Clock.Now()
+	now := t.clock.Now()
 	return t.ask(ctx, shard.Admit(shard.Admission{
 		Doc: d.id, Key: e.Key, Class: e.Class, Flight: string(t.state.Flight), Now: shard.MicrosOf(now),
-		Group: queue.Group(t.message(e).Attributes), Aged: t.h.Config.Lifecycle.Aged(t.message(e).FirstSent(), now),
+		Group: queue.Group(t.message(e).Attributes), Aged: t.config.Lifecycle.Aged(t.message(e).FirstSent(), now),
 	}))
 }
 

@@ -43,7 +43,7 @@ func (t *turn) taken() int64 { return shard.Pace(t.sink.row, t.now()) }
 // ceiling returns the pace that the settings allow, 0 for no ceiling. During a rebuild it is
 // halved, because each document is written to two indices.
 func (t *turn) ceiling() int64 {
-	ceiling := t.h.Config.Ceiling(t.h.SinkName)
+	ceiling := t.config.Ceiling(t.sinkName)
 	if t.rebuild.RebuildAt != 0 {
 		ceiling /= 2
 	}
@@ -84,7 +84,7 @@ func (t *turn) awaitSlot(ctx context.Context) {
 		t.forfeit(ctx)
 		return
 	}
-	_ = t.h.Clock.Sleep(ctx, near) // an invocation that ends here loses its slot, nothing else
+	_ = t.clock.Sleep(ctx, near) // an invocation that ends here loses its slot, nothing else
 }
 
 // pay returns the claims that this turn has a slot for, the oldest first. The others wait. If
@@ -110,7 +110,7 @@ func (t *turn) pay(ctx context.Context, claims []*document) []*document {
 		t.reserve(ctx, len(claims))
 	}
 	if near := t.state.Slot.Sub(t.now()); t.state.Slot == 0 || near > slotNear ||
-		t.h.Clock.Sleep(ctx, near) != nil {
+		t.clock.Sleep(ctx, near) != nil {
 		t.awaitBudget(claims)
 		return nil
 	}
@@ -152,7 +152,7 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 	}
 	elapsed := t.now().Sub(t.slot)
 	if due := shard.Cost(float64(t.sent), pace); due > elapsed {
-		if t.h.Clock.Sleep(ctx, min(due-elapsed, slotMost)) != nil {
+		if t.clock.Sleep(ctx, min(due-elapsed, slotMost)) != nil {
 			return nil, group
 		}
 		elapsed = t.now().Sub(t.slot)
@@ -163,7 +163,7 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 		n = min(n, max(int(shard.Worth(shard.SendBurst, ceiling)), 1))
 		// Wait before the claim: a wait after it would hold a lease that other flights wait for.
 		wait := shard.SendAfter(t.sink.row, t.now(), shard.Cost(float64(n), ceiling))
-		if t.h.Clock.Sleep(ctx, min(wait, slotMost)) != nil {
+		if t.clock.Sleep(ctx, min(wait, slotMost)) != nil {
 			return nil, group
 		}
 	}
@@ -218,7 +218,7 @@ func (t *turn) mayGo(ctx context.Context, documents int) bool {
 	long := shard.Cost(float64(documents), ceiling)
 	for range sendTries {
 		asked := t.now()
-		a := t.ask(ctx, shard.Send(t.h.SinkName, t.sink.row, asked, long))
+		a := t.ask(ctx, shard.Send(t.sinkName, t.sink.row, asked, long))
 		if a.unknown() {
 			return false
 		}
@@ -229,7 +229,7 @@ func (t *turn) mayGo(ctx context.Context, documents int) bool {
 			continue // too late: other requests may have used the time since
 		}
 		wait := shard.SendAfter(t.sink.row, t.now(), long)
-		if wait > slotMost || wait > t.remaining()-sinkMargin-leastWrite || t.h.Clock.Sleep(ctx, wait) != nil {
+		if wait > slotMost || wait > t.remaining()-sinkMargin-leastWrite || t.clock.Sleep(ctx, wait) != nil {
 			return false
 		}
 	}
@@ -249,7 +249,7 @@ func (t *turn) yield(ctx context.Context, long time.Duration) {
 	if t.taken() > 0 || t.ceiling() == 0 || long < yieldLeast || shard.Ahead(t.sink.row, t.now()) < long {
 		return
 	}
-	if a := t.ask(ctx, shard.Yield(t.h.SinkName, t.now(), long)); a.err == nil {
+	if a := t.ask(ctx, shard.Yield(t.sinkName, t.now(), long)); a.err == nil {
 		t.sink.row = a.row
 	}
 }
@@ -261,7 +261,7 @@ func (t *turn) awaitBudget(docs []*document) {
 		// All flights that waited long may take slots equally far ahead. So each asks at a
 		// random moment, about as often as the time that is taken ahead passes.
 		beyond := max(shard.Ahead(t.sink.row, t.now())-t.horizon(), 0)
-		until = t.now().Add(beyond + time.Duration(t.h.Jitter()*float64(t.horizon())))
+		until = t.now().Add(beyond + time.Duration(t.jitter()*float64(t.horizon())))
 	}
 	why := "the sink throttles: its budget is spoken for"
 	if t.taken() == 0 {

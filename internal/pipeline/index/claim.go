@@ -21,9 +21,9 @@ import (
 // prepare stops at the bytes of one bulk request, or at as many references as are loaded in
 // parallel. rest is for the next round.
 func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*document) {
-	ctx, cancel := t.h.Clock.Deadline(source.LoadAtMost(ctx, maxLoadBytes), (t.remaining()-sinkMargin)/2)
+	ctx, cancel := t.clock.Deadline(source.LoadAtMost(ctx, maxLoadBytes), (t.remaining()-sinkMargin)/2)
 	defer cancel()
-	limit, bytes, references := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0), 0
+	limit, bytes, references := t.config.Sinks[t.sinkName].BulkBytes, int64(0), 0
 	var more []*document // more references than this round loads
 	probes := map[*origin]bool{}
 	// The first part is taken even if its bytes alone exceed the limit.
@@ -32,7 +32,7 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
 		t.decode(ctx, part)
-		errs := fanout.Map(t.h.Parallel, maxParallel, part, func(d *document) error {
+		errs := fanout.Map(t.parallel, maxParallel, part, func(d *document) error {
 			return t.apart(d, func() error { return t.prepareOne(ctx, d) })
 		})
 		t.forget(rest)
@@ -113,7 +113,7 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	// next turn.
 	for range 3 {
 		bid := func(d *document) claimAnswer { return t.bid(ctx, d) }
-		docs = each(t, docs, bid, func(d *document, a claimAnswer) bool {
+		docs = each(t.invocation, docs, bid, func(d *document, a claimAnswer) bool {
 			won, retry := t.claimed(d, a)
 			if won {
 				ours = append(ours, d)
@@ -123,41 +123,6 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	}
 	t.waitAll(docs, t.now(), errChanging.Error())
 	return ours
-}
-
-// each asks the table about the documents in parallel. Then it handles the answers one by one,
-// because only one goroutine may change the flight's state. It returns the documents for which
-// take reports true.
-func each[A any](t *turn, docs []*document, ask func(*document) A, take func(*document, A) bool) (yes []*document) {
-	answers := fanout.Map(t.h.Parallel, maxParallel, docs, ask)
-	for i, d := range docs {
-		if take(d, answers[i]) {
-			yes = append(yes, d)
-		}
-	}
-	return yes
-}
-
-// answer is the result of a write: the rows before and after it, or the row that refused it.
-type answer struct {
-	old, row shard.Row
-	err      error
-	refused  bool // err is a refusal
-}
-
-// unknown reports that the write may or may not have been applied.
-func (a answer) unknown() bool { return a.err != nil && !a.refused }
-
-// ask is one conditional write with its retries and its answer. A refusal needs no second read,
-// because it returns the row (design section 5).
-func (t *turn) ask(ctx context.Context, w shard.Write) answer {
-	old, err := t.rows().Write(ctx, w)
-	if refused, ok := shard.AsRefused(err); ok {
-		t.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Transition.String()})
-		return answer{refused.Row, refused.Row, err, true}
-	}
-	t.lost(w.Transition.String(), w.Doc, err)
-	return answer{old, w.Apply(old), err, false}
 }
 
 type claimAnswer struct {
@@ -171,7 +136,7 @@ type claimAnswer struct {
 func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	a := claimAnswer{bid: shard.Bid{
 		Doc: d.id, Key: d.newest().Key, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd(), Cap: d.step.Cap,
-		MinInterval: t.h.Config.Timing(d.id.Collection()).MinInterval, Again: d.step.Again,
+		MinInterval: t.config.Timing(d.id.Collection()).MinInterval, Again: d.step.Again,
 	}}
 	a.bid.Fence = shard.NextFence(d.row, a.bid.Now)
 	a.answer = t.ask(ctx, shard.Claim(a.bid))
@@ -204,26 +169,4 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 		return false, false
 	}
 	return false, t.refused(d, a.row)
-}
-
-// refused decides once more by the row that refused a write of the newest version: it is as good as
-// a consistent read. It reports whether that version is worth another try.
-func (t *turn) refused(d *document, row shard.Row) (again bool) {
-	e := d.newest()
-	d.row = row
-	switch act := t.settle(d, true); {
-	case act == shard.ActClaim && d.newest() == e:
-		return true
-	case act == shard.ActClaim, act == shard.ActAdmit:
-		t.waitForOlder(d)
-	}
-	return false
-}
-
-// leaseEnd returns when the lease ends. Safety depends on it: no request of this invocation can
-// be applied later. It includes the guard, because the platform kills late and clocks differ. It
-// includes applyDelay, because a sink without versions may apply a request after we hung up.
-func (t *turn) leaseEnd() shard.Micros {
-	c := t.h.Config
-	return shard.MicrosOf(t.hard.Add(c.Index.Guard + c.ApplyDelay(t.h.SinkName)))
 }

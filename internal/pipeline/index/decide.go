@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -48,7 +47,7 @@ func (t *turn) decide(ctx context.Context) []*document {
 // others set the next wake. If more are due, each turn begins where the last one ended.
 // Otherwise documents that wait long could keep a flight from ever looking at the others.
 func (t *turn) due() []*document {
-	now, limit := t.now(), t.h.Config.Index.MaxItemsPerTurn
+	now, limit := t.now(), t.config.Index.MaxItemsPerTurn
 	first := 0
 	if n := len(t.docs); n > limit {
 		first = t.state.Turn % n * limit % n
@@ -67,84 +66,6 @@ func (t *turn) due() []*document {
 		}
 	}
 	return due
-}
-
-// read fills in the rows of the documents.
-func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) error {
-	ids := make([]shard.DocID, len(docs))
-	for i, d := range docs {
-		ids[i] = d.id
-	}
-	rows, err := t.rows().Read(ctx, ids, c)
-	if t.lost("read rows", "", err) {
-		return err
-	}
-	for i, d := range docs {
-		d.row = rows[i]
-	}
-	return nil
-}
-
-// settle decides about the newest version. If that version needs nothing more, it decides about
-// the next older one. It stops at a version that must be claimed or admitted, or that waits, or
-// when none remains.
-func (t *turn) settle(d *document, consistent bool) shard.Act {
-	for e := d.newest(); e != nil; e = d.newest() {
-		timing := t.h.Config.Timing(d.id.Collection())
-		now := t.now()
-		turns := 0
-		if timing.Quiet > 0 {
-			// each wait takes quiet; an older version may be due later
-			turns = max(int(now.Sub(e.Due)/timing.Quiet), 0)
-		}
-		d.step = shard.Decide(d.row, shard.Hold{Key: e.Key, Admitted: e.Admitted}, shard.View{
-			Now: now, Consistent: consistent, Turn: turns, Backoff: now.Add(t.delay(turns)),
-		}, timing)
-		switch d.step.Act {
-		case shard.ActDone:
-			// committed >= k: the older versions in the flight are done too.
-			t.doneUpTo(d, d.row.Committed)
-		case shard.ActStored:
-			// The dead letter of this version decides nothing about older ones. The loop
-			// continues with them.
-			t.doneStored(d, e.Key)
-		case shard.ActLeave:
-			if d.row.Foreign() {
-				t.note(t.about(d, e, journal.Schema, "row"))
-			}
-			// The message leaves undeleted and visible at once (ADR 0005).
-			t.giveUp(d, e, d.step.Why)
-		case shard.ActWait:
-			t.wait(d, d.step.Until, d.step.Why)
-			return shard.ActWait
-		default:
-			return d.step.Act
-		}
-	}
-	return shard.ActDone
-}
-
-// wait keeps the document in the flight until the given time.
-func (t *turn) wait(d *document, until shard.Micros, why string) {
-	t.again(until)
-	n := t.about(d, d.newest(), journal.Waiting, why)
-	n.Until = until.Time()
-	t.note(n)
-}
-
-// waitAll keeps documents for one reason.
-func (t *turn) waitAll(docs []*document, until shard.Micros, why string) {
-	for _, d := range docs {
-		t.wait(d, until, why)
-	}
-}
-
-// waitForOlder keeps a document in the flight if it holds an older version. The next turn
-// decides about that version.
-func (t *turn) waitForOlder(d *document) {
-	if d.newest() != nil {
-		t.wait(d, t.now(), "an older version has its turn next")
-	}
 }
 
 // shut returns why nothing is claimed.

@@ -44,7 +44,7 @@ func (t *turn) decode(ctx context.Context, part []*document) {
 		}
 	}
 	out := make([]decoded, len(records))
-	t.h.Parallel.Each(maxParallel, len(records), func(i int) {
+	t.parallel.Each(maxParallel, len(records), func(i int) {
 		m := &t.manifest.Records[records[i]].Message
 		out[i].p = fanout.Catch(func() { out[i].results = t.h.Sources.DecodeContext(ctx, *m) })
 		out[i].own(m)

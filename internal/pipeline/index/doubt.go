@@ -104,7 +104,7 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 	ops := make([]sink.Op, len(witnesses))
 	for i, w := range witnesses {
 		ops[i] = w.copy
-		if t.h.Config.Versions(t.h.SinkName) {
+		if t.config.Versions(t.sinkName) {
 			// One below its own: the sink checks the whole copy and then finds that it is older.
 			// If a mapping leaves fields out, the sink returns less than it holds, so the copy
 			// must not be applied.
@@ -155,9 +155,9 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 			candidates = append(candidates, i)
 		}
 	}
-	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
+	ctx, cancel := t.clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
-	read := fanout.Map(t.h.Parallel, maxParallel, candidates, func(n int) stored {
+	read := fanout.Map(t.parallel, maxParallel, candidates, func(n int) stored {
 		return readBack(ctx, reader, docs[n].id)
 	})
 	for _, c := range ask {
@@ -199,7 +199,7 @@ func (t *turn) testify(c shard.Collection, row shard.DocID, doc int, r stored) [
 // have changed or been deleted since, so it is read back.
 func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []witness {
 	sampler, ok := t.h.Sink.(sink.Sampler)
-	if !ok || !t.h.Config.Versions(t.h.SinkName) {
+	if !ok || !t.config.Versions(t.sinkName) {
 		return nil
 	}
 	var r stored

@@ -44,7 +44,7 @@ type enricher struct {
 // enricherOf returns the service for a document, nil if it needs none.
 func (t *turn) enricherOf(d *document) *enricher {
 	c := d.id.Collection()
-	set := t.h.Config.EnrichFor(c)
+	set := t.config.EnrichFor(c)
 	if set == nil || d.fault != "" || d.newest().Op == shard.Delete {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (t *turn) enrichable(ctx context.Context, docs []*document) (ready, later [
 
 // isAway reports whether a service is away, so that documents must not wait for it in a flight.
 func (t *turn) isAway(e *enricher) bool {
-	return e.circuit == shard.CircuitOpen && t.h.Config.Retry.Away(e.row, t.now())
+	return e.circuit == shard.CircuitOpen && t.config.Retry.Away(e.row, t.now())
 }
 
 // awaitsEnricher returns the service that the flight ends for, nil if it goes on. The flight
@@ -132,10 +132,10 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 		return 0, t.now(), "no time is left to enrich it"
 	}
 	if e.read = e.read || t.look(ctx, &e.service); !e.read {
-		return 0, t.now().Add(t.h.Config.Retry.BackoffMin), "the enricher's health could not be read"
+		return 0, t.now().Add(t.config.Retry.BackoffMin), "the enricher's health could not be read"
 	}
 	if e.circuit == shard.CircuitProbe && e.probing == 0 {
-		until := t.now().Add(e.set.Timeout + t.h.Config.Index.Guard)
+		until := t.now().Add(e.set.Timeout + t.config.Index.Guard)
 		if t.isProber(ctx, &e.service, until) {
 			e.probing, e.rounds = until, e.rounds+1
 			return 1, 0, ""
@@ -148,7 +148,7 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 	n = min(documents, size*atOnce)
 	if pace := shard.Pace(e.row, t.now()); pace > 0 {
 		if ahead := t.payEnricher(ctx, e, shard.Cost(float64(n), pace)); ahead > 0 {
-			return 0, t.now().Add(ahead + time.Duration(t.h.Jitter()*float64(ahead+slotMost))),
+			return 0, t.now().Add(ahead + time.Duration(t.jitter()*float64(ahead+slotMost))),
 				"its enricher throttles: its budget is spoken for"
 		}
 	}
@@ -164,7 +164,7 @@ func (t *turn) payEnricher(ctx context.Context, e *enricher, long time.Duration)
 		return max(shard.Ahead(e.row, t.now()), slotNear)
 	}
 	// If the invocation ends here, only this time is lost.
-	_ = t.h.Clock.Sleep(ctx, end.Add(-long).Sub(t.now()))
+	_ = t.clock.Sleep(ctx, end.Add(-long).Sub(t.now()))
 	return 0
 }
 
@@ -182,7 +182,7 @@ func (e *enricher) size(now shard.Micros) (size, atOnce int) {
 // sink.
 func (t *turn) enrichWindow() time.Duration {
 	left := t.remaining() - sinkMargin
-	return max(left-t.h.Config.Index.SinkDeadline, left/2)
+	return max(left-t.config.Index.SinkDeadline, left/2)
 }
 
 // asked is a document that a service is asked about.
@@ -296,11 +296,11 @@ type tally struct {
 // nothing yet, only one failed request is halved: a service that is down must not be asked
 // often.
 func (t *turn) askEnricher(ctx context.Context, e *enricher, all []*asked) {
-	end := t.h.Clock.Now().Add(t.enrichWindow())
+	end := t.clock.Now().Add(t.enrichWindow())
 	var n tally
 	size, atOnce := e.size(t.now())
 	for groups := groupAsked(all, size); len(groups) > 0; {
-		failures := fanout.Map(t.h.Parallel, atOnce, groups, func(g []*asked) *enrich.Failure {
+		failures := fanout.Map(t.parallel, atOnce, groups, func(g []*asked) *enrich.Failure {
 			return t.askGroup(ctx, e, g, end)
 		})
 		groups = t.count(e, groups, failures, &n)
@@ -372,7 +372,7 @@ func groupAsked(all []*asked, batch int) (groups [][]*asked) {
 // askGroup sends one request and returns why it had no answer. If this turn cut the request
 // short, that says nothing about the service.
 func (t *turn) askGroup(ctx context.Context, e *enricher, g []*asked, end time.Time) *enrich.Failure {
-	limit := min(e.set.Timeout, end.Sub(t.h.Clock.Now()))
+	limit := min(e.set.Timeout, end.Sub(t.clock.Now()))
 	if limit < shortestAsk {
 		for _, a := range g {
 			a.late()
@@ -385,7 +385,7 @@ func (t *turn) askGroup(ctx context.Context, e *enricher, g []*asked, end time.T
 			ID: a.d.id.ID(), Collection: string(e.collection), Version: a.d.version, Inputs: a.inputs,
 		}
 	}
-	call, cancel := t.h.Clock.Deadline(ctx, limit)
+	call, cancel := t.clock.Deadline(ctx, limit)
 	defer cancel()
 	var got enrich.Answer
 	failure := &enrich.Failure{Reason: "this program cannot ask it"}

@@ -100,13 +100,13 @@ func (t *turn) loadReferences(ctx context.Context, docs []*document) {
 	if len(docs) == 0 {
 		return
 	}
-	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
+	ctx, cancel := t.clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
-	began := t.h.Clock.Now()
-	errs := fanout.Map(t.h.Parallel, maxParallel, docs, func(d *document) error {
+	began := t.clock.Now()
+	errs := fanout.Map(t.parallel, maxParallel, docs, func(d *document) error {
 		return t.apart(d, func() error { return t.loadReference(ctx, d) })
 	})
-	t.judgeOrigins(docs, errs, t.h.Clock.Now().Sub(began))
+	t.judgeOrigins(docs, errs, t.clock.Now().Sub(began))
 	for i, d := range docs {
 		if t.lost("load the payload", d.id, errs[i]) {
 			why, _ := unavailable(errs[i], "it cannot be loaded now")
@@ -179,10 +179,10 @@ func (t *turn) loadFrom(ctx context.Context, ev *event.Event) ([]byte, error) {
 // a delete is on its way and supersedes the event. If it is new, a replica may lag.
 func (t *turn) notThere(d *document, fault *event.Invalid) {
 	e, missing := d.newest(), source.MissingDeadLetter
-	if f := t.h.Config.Sources[d.reference.Fetch].Fetch; f != nil {
+	if f := t.config.Sources[d.reference.Fetch].Fetch; f != nil {
 		missing = f.Missing
 	}
-	switch waited := t.now() >= e.Admitted.Add(t.h.Config.Payload.MissingWait); {
+	switch waited := t.now() >= e.Admitted.Add(t.config.Payload.MissingWait); {
 	case !waited || missing == source.MissingWait:
 		// The delete has its own flight and does not wait for these tries. So a few tries are
 		// enough.
@@ -200,7 +200,7 @@ func (t *turn) notThere(d *document, fault *event.Invalid) {
 func (t *turn) stale(d *document, fault *event.Invalid) {
 	e := d.newest()
 	sent := t.message(e).Sent
-	if t.h.Config.Retry.Overdue(sent, d.reference.NotBefore, t.h.Clock.Now()) {
+	if t.config.Retry.Overdue(sent, d.reference.NotBefore, t.clock.Now()) {
 		d.fault, d.faultFor = fault.Detail(), deadletter.StaleSource
 		return
 	}

@@ -39,14 +39,14 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	switch kind {
 	case config.FlightExpress:
 		// an execution that sleeps longer is ended before it wakes
-		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter))
+		wake = min(wake, t.now().Add(t.config.Flight.ContinueAfter))
 	case config.FlightStandard:
 		wake = flight.Together(wake, t.coming(), t.window())
 	}
 	next.WakeAt = t.wakeText(wake)
 	wake = shard.MicrosOf(next.Wake()).Add(-t.behind)
 	// An extension lasts until the next wake + 5 s + 2 Ti, never longer (design section 7).
-	t.extend(ctx, wake.Add(flight.TurnLate+2*t.h.Config.Index.Timeout))
+	t.extend(ctx, wake.Add(flight.TurnLate+2*t.config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
 	if kind != t.kind() {
 		if t.goOn(ctx, next, mayStay) {
@@ -54,7 +54,7 @@ func (t *turn) finish(ctx context.Context) flight.State {
 		}
 		next.Leg++                            // its checkpoint may exist, and an execution that finds one ends
 		if t.kind() == config.FlightExpress { // until this execution ends; then it tries again
-			end := t.state.Started.Add(t.h.Config.Flight.ContinueAfter - time.Second).Add(-t.behind)
+			end := t.state.Started.Add(t.config.Flight.ContinueAfter - time.Second).Add(-t.behind)
 			next.WakeAt = t.wakeText(min(wake, max(end-1, t.now()+1)))
 		}
 	}
@@ -89,7 +89,7 @@ func (t *turn) goesAway() bool {
 	now, until := t.now(), t.sink.row.OpenUntil
 	open := (t.tripped || t.sink.circuit == shard.CircuitOpen) && now <= until && t.state.Probes != until
 	paused := t.sink.row.PausedAt != 0 // no flight probes
-	return (open || paused) && t.h.Config.Retry.Away(t.sink.row, now)
+	return (open || paused) && t.config.Retry.Away(t.sink.row, now)
 }
 
 // probesNext reports whether this flight opened the circuit and so must probe. It stays until
@@ -102,12 +102,12 @@ func (t *turn) probesNext() bool {
 // the health row of the sink or enricher says. A wait in SQS costs nothing, a wait in an
 // execution does. Redelivery judges the messages again.
 func (t *turn) away(ctx context.Context, health shard.Row, why string) flight.State {
-	now, draw, bulk := t.now(), t.h.Jitter(), t.manifest.Lane == flight.Bulk
+	now, draw, bulk := t.now(), t.jitter(), t.manifest.Lane == flight.Bulk
 	// Receipts by wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
 	for r := range t.records {
 		if m := t.manifest.Records[r].Message; t.records[r].open > 0 {
-			wait := t.h.Config.Retry.AwayWait(health, now, bulk, m.ReceiveCount, draw)
+			wait := t.config.Retry.AwayWait(health, now, bulk, m.ReceiveCount, draw)
 			waits[wait] = append(waits[wait], m.Receipt)
 		}
 	}
@@ -132,13 +132,13 @@ func (t *turn) end(ctx context.Context) flight.State {
 // kind returns the kind of this execution. The setting is for the next one and may have changed.
 // If the state has no kind, older code started the execution, and its setting had no auto.
 func (t *turn) kind() config.FlightKind {
-	return cmp.Or(t.state.Kind, t.h.Config.Flight.KindFor(0))
+	return cmp.Or(t.state.Kind, t.config.Flight.KindFor(0))
 }
 
 // nextKind returns the kind of execution for the next turn. With the setting auto it is the
 // cheaper kind for that wait. Otherwise this execution continues.
 func (t *turn) nextKind(wake shard.Micros) config.FlightKind {
-	if f := t.h.Config.Flight; f.Kind == config.FlightAuto {
+	if f := t.config.Flight; f.Kind == config.FlightAuto {
 		return f.KindFor(wake.Sub(t.now()))
 	}
 	return t.kind()
@@ -161,7 +161,7 @@ func (t *turn) outlives(next flight.State) bool {
 	if t.kind() == config.FlightStandard {
 		return t.state.Turn%standardTurns == standardTurns-1
 	}
-	end := t.state.Started.Add(t.h.Config.Flight.ContinueAfter)
+	end := t.state.Started.Add(t.config.Flight.ContinueAfter)
 	return t.state.Started != 0 && shard.MicrosOf(next.Wake()) >= end
 }
 
@@ -173,9 +173,9 @@ func (t *turn) goOn(ctx context.Context, next flight.State, must bool) bool {
 	next.Leg++
 	// The next execution has its own limits, counted from its start.
 	wait := shard.MicrosOf(next.Wake()).Add(-t.behind).Sub(t.now())
-	next.Started, next.Kind = 0, t.h.Config.Flight.KindFor(wait)
+	next.Started, next.Kind = 0, t.config.Flight.KindFor(wait)
 	created, tries := false, 0
-	err := backoff.Do(ctx, t.h.Clock, func() (err error) {
+	err := backoff.Do(ctx, t.clock, func() (err error) {
 		tries++
 		created, err = t.h.Flights.Continue(ctx, next.Flight, next.Leg, next)
 		return err
@@ -193,7 +193,7 @@ func (t *turn) goOn(ctx context.Context, next flight.State, must bool) bool {
 		t.note(n)
 		return true
 	}
-	err = backoff.Do(ctx, t.h.Clock, func() error { return t.h.Launcher.Start(ctx, next) })
+	err = backoff.Do(ctx, t.clock, func() error { return t.h.Launcher.Start(ctx, next) })
 	if err != nil && !must {
 		t.lost("start an execution of the other kind", "", err)
 		return false

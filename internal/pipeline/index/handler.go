@@ -16,7 +16,6 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
-	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -96,19 +95,13 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	if len(s.Sample) > 0 {
 		return h.sample(ctx, s), nil
 	}
-	t := &turn{
-		h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone(), verdicts: map[shard.Collection]verdict{},
-		enrichers: map[shard.Collection]*enricher{}, origins: map[string]*origin{},
-		generations: map[shard.Collection]string{}, sink: service{kind: "sink", name: h.SinkName},
-	}
-	if off := h.clockOff(t.start, s); off != 0 {
+	start := h.Clock.Now()
+	if off := h.clockOff(start, s); off != 0 {
 		// Rows would keep the times of this clock, as leases, fences and last writes.
 		detail := "this clock is off by " + off.String()
 		h.note(journal.Note{Step: journal.ClockOff, Flight: string(s.Flight), Detail: detail})
 		return s, fmt.Errorf("turn of flight %s: %s, by the state machine's", s.Flight, detail)
 	}
-	t.hard = t.start.Add(h.Config.Index.Timeout)
-	t.behind = max(s.Entered.Sub(shard.MicrosOf(t.start)), 0)
 	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
 	case errors.Is(err, flight.ErrNotFound): // finished by another turn, collected, or lost
@@ -122,7 +115,11 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	case err != nil:
 		return s, fmt.Errorf("get manifest of flight %s: %w", s.Flight, err)
 	}
-	t.load(m)
+	v := &invocation{
+		config: h.Config, sinkName: h.SinkName, clock: h.Clock, journal: h.Journal, shards: h.Shards, jitter: h.Jitter,
+		parallel: h.Parallel, start: start, hard: start.Add(h.Config.Index.Timeout), lane: m.Lane, state: s,
+	}
+	t := h.turn(load(v, m))
 	if s.Outage {
 		return t.outage(ctx), nil
 	}
@@ -151,18 +148,11 @@ func finished(s flight.State) flight.State {
 
 // turn is one invocation.
 type turn struct {
+	*holding
 	h           *Handler
-	start       time.Time
-	hard        time.Time     // when the platform kills this invocation
-	behind      time.Duration // how far our clock is behind the state machine's, at least
-	state       flight.State
-	left        flight.Remaining
-	manifest    *flight.Manifest
-	records     []recordState
+	behind      time.Duration    // how far our clock is behind the state machine's, at least
 	turns       []shard.Micros   // see flight.Manifest.Turns; nil until needed
 	decoded     map[int]*decoded // by record
-	docs        []*document
-	wake        shard.Micros // when the next turn is needed
 	sink        service
 	rebuild     shard.Row // the sink's row as this turn first read it: says whether a collection is rebuilt
 	unread      bool      // the sink's row could not be read
@@ -180,15 +170,24 @@ type turn struct {
 	enrichers   map[shard.Collection]*enricher
 }
 
+func (h *Handler) turn(f *holding) *turn {
+	return &turn{
+		holding: f, h: h, behind: max(f.state.Entered.Sub(shard.MicrosOf(f.start)), 0), decoded: map[int]*decoded{},
+		verdicts: map[shard.Collection]verdict{}, enrichers: map[shard.Collection]*enricher{},
+		origins: map[string]*origin{}, generations: map[shard.Collection]string{},
+		sink: service{kind: "sink", name: h.SinkName},
+	}
+}
+
 // run is the order of a turn. A failure inside keeps the messages it concerns; none fails the
 // turn.
 func (t *turn) run(ctx context.Context) flight.State {
-	if t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin)) {
+	if t.clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin)) {
 		return t.twelveHours(ctx)
 	}
 	// Step 2 comes first here: the messages stay invisible for this turn and the next, whatever
 	// happens in this turn.
-	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.h.Config.Index.Timeout)))
+	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.config.Index.Timeout)))
 	t.readHealth(ctx)
 	t.awaitSlot(ctx)
 	claims := t.bury(ctx, t.decide(ctx))
@@ -232,34 +231,7 @@ func (t *turn) mayWrite() bool {
 	return !t.tripped && left > leastWrite && (pace == 0 || t.allowance(pace) > 0 && left > t.took*3/2)
 }
 
-func (t *turn) remaining() time.Duration { return t.hard.Sub(t.h.Clock.Now()) }
-
-func (t *turn) rows() rows.Table { return rows.Table{Store: t.h.Shards, Clock: t.h.Clock} }
-
-func (t *turn) now() shard.Micros { return shard.MicrosOf(t.h.Clock.Now()) }
-
-// again asks for another turn at the given time. The earliest time wins, because one wake serves
-// the whole flight.
-func (t *turn) again(at shard.Micros) {
-	if t.wake == 0 || at < t.wake {
-		t.wake = at
-	}
-}
-
 func (h *Handler) note(n journal.Note) {
 	n.At, n.Sink = h.Clock.Now(), h.SinkName
 	h.Journal.Note(n)
-}
-
-// lost notes a failed call with the class of its failure. It reports whether the call failed.
-func (t *turn) lost(call string, doc shard.DocID, err error) bool {
-	if err != nil {
-		t.note(journal.Note{Step: journal.CallFailed, Doc: doc, Detail: call + ": " + backoff.Class(err)})
-	}
-	return err != nil
-}
-
-func (t *turn) note(n journal.Note) {
-	n.Flight, n.Lane = string(t.state.Flight), string(t.manifest.Lane)
-	t.h.note(n)
 }

@@ -62,7 +62,7 @@ func (t *turn) closed(ctx context.Context, s *service, probe shard.Micros, pace 
 // longer at each level, counted from when the service was asked, and at least as long as the
 // service asked for.
 func (t *turn) opening(s *service, asked shard.Micros, retryAfter time.Duration) (level int64, until shard.Micros) {
-	retry, now := t.h.Config.Retry, t.now()
+	retry, now := t.config.Retry, t.now()
 	level = shard.NextLevel(s.row, now, retry.OpenFor)
 	open := max(asked.Add(retry.OpenFor(level)).Sub(now), retry.OpenFor(1), retryAfter)
 	return level, now.Add(min(open, shard.MaxOpen))
@@ -99,14 +99,14 @@ func (t *turn) readHealth(ctx context.Context) {
 	s := &t.sink
 	if !t.look(ctx, s) {
 		// An operator may have paused the sink. The table would probably refuse the claims, too.
-		t.unread, s.circuit, s.next = true, shard.CircuitOpen, t.now().Add(t.h.Config.Retry.BackoffMin)
+		t.unread, s.circuit, s.next = true, shard.CircuitOpen, t.now().Add(t.config.Retry.BackoffMin)
 		return
 	}
 	t.rebuild = s.row
 	open, now := s.row.OpenUntil, t.now()
 	switch {
 	case s.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk && t.state.Probes != open &&
-		now < open.Add(t.h.Config.Retry.OpenFor(s.row.Level)) && !shard.Absurd(open, now):
+		now < open.Add(t.config.Retry.OpenFor(s.row.Level)) && !shard.Absurd(open, now):
 		// The prober writes first, and the live lane should go first.
 		s.circuit, s.next = shard.CircuitOpen, open
 	case s.circuit == shard.CircuitProbe:
@@ -131,17 +131,17 @@ const (
 // pace at which a few documents are the probe. If none of them is applied they open it again,
 // one level higher.
 func (t *turn) probe(ctx context.Context) {
-	deadline := t.h.Config.Index.SinkDeadline
+	deadline := t.config.Index.SinkDeadline
 	if t.sink.row.Level%patientEvery != 0 {
 		deadline = min(deadline, pingDeadline)
 	}
 	// The time of one ping that uses its whole deadline, and the guard for clocks that differ.
 	asked := t.now()
-	until := asked.Add(deadline + t.h.Config.Index.Guard)
+	until := asked.Add(deadline + t.config.Index.Guard)
 	if !t.isProber(ctx, &t.sink, until) {
 		return
 	}
-	call, cancel := t.h.Clock.Deadline(ctx, min(deadline, t.remaining()-sinkMargin))
+	call, cancel := t.clock.Deadline(ctx, min(deadline, t.remaining()-sinkMargin))
 	err := t.ping(call)
 	cancel()
 	t.lost("ping the sink", "", err)
@@ -214,19 +214,19 @@ func causeOf(d *document, o sink.Outcome) string {
 // onlyIndex reports whether the settings give the sink one collection only. Then a fault of its
 // index stops all writes to the sink.
 func (t *turn) onlyIndex() bool {
-	return len(t.h.Config.Collections) > 0 && len(t.h.Config.CollectionsOf(t.h.SinkName)) == 1
+	return len(t.config.Collections) > 0 && len(t.config.CollectionsOf(t.sinkName)) == 1
 }
 
 // behindCircuit returns when this flight asks again. The waiting flights are spread over as long
 // as the circuit is open. So a sink that returns after hours gets a share of them at a time. The
 // live lane goes before bulk.
 func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
-	spread := t.h.Config.Retry.OpenFor(level)
+	spread := t.config.Retry.OpenFor(level)
 	if t.manifest.Lane == flight.Bulk {
 		open = open.Add(spread) // the live lane may take as long as that
 		spread *= 4
 	}
-	return open.Add(time.Duration(t.h.Jitter() * float64(spread)))
+	return open.Add(time.Duration(t.jitter() * float64(spread)))
 }
 
 // trip opens the sink's circuit after a request or ping that began at asked.

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -21,7 +20,7 @@ func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) 
 	}
 	// Three rounds bound the tries, as for CLAIM. CLAIM then decides about the rest.
 	for range 3 {
-		docs = each(t, docs, func(d *document) *answer { return t.keepOne(ctx, d) }, func(d *document, a *answer) bool {
+		docs = each(t.invocation, docs, func(d *document) *answer { return t.keepOne(ctx, d) }, func(d *document, a *answer) bool {
 			if a == nil {
 				others = append(others, d)
 			}
@@ -36,7 +35,7 @@ func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) 
 // written.
 func (t *turn) recognise(ctx context.Context, d *document) {
 	d.generation = ""
-	if d.newest().Op != shard.Put || d.fault != "" || !t.h.Config.Keeps(string(d.id.Collection()), t.h.SinkName) {
+	if d.newest().Op != shard.Put || d.fault != "" || !t.config.Keeps(string(d.id.Collection()), t.sinkName) {
 		return
 	}
 	d.generation = t.generation(ctx, d.id.Collection())
@@ -50,8 +49,8 @@ func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 		return g
 	}
 	if asks, ok := t.h.Sink.(sink.Generator); ok {
-		limit := min(t.h.Config.Index.SinkDeadline, (t.remaining()-sinkMargin)/4)
-		call, cancel := t.h.Clock.Deadline(ctx, limit)
+		limit := min(t.config.Index.SinkDeadline, (t.remaining()-sinkMargin)/4)
+		call, cancel := t.clock.Deadline(ctx, limit)
 		defer cancel()
 		var err error
 		p := t.catch("ask which index it is", "", func() { g, err = asks.Generation(call, c) })
@@ -60,7 +59,7 @@ func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 		}
 	}
 	if g != "" {
-		g = t.h.Config.Generation(string(c), t.h.SinkName) + "\n" + g
+		g = t.config.Generation(string(c), t.sinkName) + "\n" + g
 	}
 	t.generations[c] = g
 	return g
@@ -70,7 +69,7 @@ func (t *turn) generation(ctx context.Context, c shard.Collection) string {
 // recognised. If no sink can hold the document, plain returns it unchanged, and the sink rejects
 // it.
 func (t *turn) plain(d *document, body []byte) []byte {
-	if t.h.Config.Keeps(string(d.id.Collection()), t.h.SinkName) {
+	if t.config.Keeps(string(d.id.Collection()), t.sinkName) {
 		if plain, fault := sink.Plain(body); fault == nil {
 			return plain
 		}
@@ -100,7 +99,7 @@ func (t *turn) keepOne(ctx context.Context, d *document) *answer {
 		return nil
 	}
 	w, same := shard.Keep(shard.Kept{
-		Doc: d.id, Key: e.Key, Now: t.now(), Cap: d.step.Cap, Expires: t.h.Config.Expires(t.h.Clock.Now()),
+		Doc: d.id, Key: e.Key, Now: t.now(), Cap: d.step.Cap, Expires: t.config.Expires(t.clock.Now()),
 		Generation: d.generation, Document: d.body,
 	}, d.row)
 	if !same {
@@ -127,15 +126,6 @@ func (t *turn) kept(d *document, a answer) (again bool) {
 		return false
 	}
 	return t.refused(d, a.row)
-}
-
-// unwritten removes a version from the flight that was committed without a write.
-func (t *turn) unwritten(d *document, e *held, old shard.Row) {
-	n := t.about(d, e, journal.Kept, "the same content as version "+old.Committed.VersionText())
-	n.Old = old
-	t.drop(e)
-	t.note(n)
-	t.doneUpTo(d, e.Key)
 }
 
 // unchanged commits documents that were loaded under the lease and that the sink already has. It

@@ -83,7 +83,7 @@ const maxLeave = 100
 // back.
 func (t *turn) mayLeave() bool {
 	return t.firstVisible() <= t.longestHold() && t.sink.circuit == shard.CircuitClosed && !t.tripped && t.keepsUp() &&
-		t.h.Config.SupersededLeave() && len(t.remainingReceipts()) <= maxLeave
+		t.config.SupersededLeave() && len(t.remainingReceipts()) <= maxLeave
 }
 
 // leaves reports whether all remaining messages are superseded and may leave. SQS shows them
@@ -106,10 +106,10 @@ func (t *turn) leaves() (extend shard.Micros, ok bool) {
 			newer = max(newer, d.step.Newer)
 		}
 	}
-	if newer <= t.firstVisible().Add(-t.h.Config.Index.Timeout) {
+	if newer <= t.firstVisible().Add(-t.config.Index.Timeout) {
 		return 0, true
 	}
-	return newer.Add(t.h.Config.Extended(t.window())), newer.Sub(t.now()) > t.h.Config.Queues.Visibility
+	return newer.Add(t.config.Extended(t.window())), newer.Sub(t.now()) > t.config.Queues.Visibility
 }
 
 // leave ends the flight without its messages.
@@ -138,7 +138,7 @@ func (t *turn) receipts(which func(record int) bool) []string {
 	return out
 }
 
-func (t *turn) window() time.Duration { return t.h.Config.Window(t.manifest.Lane == flight.Bulk) }
+func (t *turn) window() time.Duration { return t.config.Window(t.manifest.Lane == flight.Bulk) }
 
 // visible returns when a message of the flight becomes visible.
 func (t *turn) visible(record int) shard.Micros {

@@ -39,9 +39,9 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	if len(missed) == 0 {
 		return
 	}
-	row, _ := t.h.Config.RowAt(ops[missed[0]].Doc, t.h.SinkName)
+	row, _ := t.config.RowAt(ops[missed[0]].Doc, t.sinkName)
 	t.note(journal.Note{Step: journal.Missed, Doc: row, Count: len(missed), Detail: why})
-	if a := t.ask(ctx, shard.Miss(t.h.SinkName, t.rebuild.RebuildAt)); a.err == nil {
+	if a := t.ask(ctx, shard.Miss(t.sinkName, t.rebuild.RebuildAt)); a.err == nil {
 		return
 	}
 	for _, i := range missed {

@@ -38,7 +38,7 @@ func (t *turn) outage(ctx context.Context) flight.State {
 	case t.state.ReassertAfter == 0:
 		// Another invocation that could not reach the table may still be writing. Wait until it
 		// has certainly ended.
-		next.ReassertAfter = t.now().Add(t.h.Config.Lease(t.h.SinkName))
+		next.ReassertAfter = t.now().Add(t.config.Lease(t.sinkName))
 		next.WakeAt = t.wakeText(next.ReassertAfter)
 		return next
 	case t.now() < t.state.ReassertAfter: // woken early
@@ -101,7 +101,7 @@ func (t *turn) writeOutage(ctx context.Context) {
 func (t *turn) reassert(ctx context.Context) {
 	// The flight ends before SQS's twelve hours do. Deletes that are not written again by then
 	// are listed for a resync.
-	last := t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin))
+	last := t.clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin))
 	for _, d := range t.docs {
 		e := d.newest()
 		switch {
@@ -164,7 +164,7 @@ func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }
 
 // send is one bulk call to the sink.
 func (t *turn) send(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome, p *fanout.Panic) {
-	return t.call(ctx, "write to the sink", t.h.Config.Index.SinkDeadline, ops,
+	return t.call(ctx, "write to the sink", t.config.Index.SinkDeadline, ops,
 		func(call context.Context) []sink.Outcome { return t.h.Sink.Write(call, ops) })
 }
 
@@ -174,7 +174,7 @@ func (t *turn) call(ctx context.Context, doing string, limit time.Duration, ops 
 	write func(call context.Context) []sink.Outcome,
 ) (outcomes []sink.Outcome, p *fanout.Panic) {
 	// sinkMargin remains for the writes to the table that follow.
-	call, cancel := t.h.Clock.Deadline(ctx, max(min(limit, t.remaining()-sinkMargin), time.Millisecond))
+	call, cancel := t.clock.Deadline(ctx, max(min(limit, t.remaining()-sinkMargin), time.Millisecond))
 	defer cancel()
 	unknown := sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
 	if p = t.catch(doing, "", func() { outcomes = write(call) }); p != nil {

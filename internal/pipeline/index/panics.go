@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lullhq/lull/internal/seam/deadletter"
-	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -12,15 +11,6 @@ import (
 // panicAttempts is how many unanswered claims a document needs before a panic of the sink's
 // client counts as its fault. From the fourth on, the document is alone in its request.
 const panicAttempts = 6
-
-// catch notes a panic and returns it. Neither its class nor its stack contains content.
-func (t *turn) catch(doing string, doc shard.DocID, f func()) *fanout.Panic {
-	p := fanout.Catch(f)
-	if p != nil {
-		t.note(journal.Note{Step: journal.Panicked, Doc: doc, Detail: doing + ": " + p.Error(), Stack: string(p.Stack)})
-	}
-	return p
-}
 
 // apart builds a document, or a part of one. A panic affects only this document: no request is
 // made for it, and after MaxRefusals tries it becomes a dead letter.
@@ -75,7 +65,7 @@ func (t *turn) buryOne(ctx context.Context, d *document) func() {
 	if t.lost("send the dead letter", d.id, err) {
 		return func() { t.wait(d, t.now().Add(t.delay(t.state.Turn)), "its dead letter was not sent") }
 	}
-	mark, row, err := t.rows().Park(ctx, d.id, e.Key, t.h.Config.Expires(t.h.Clock.Now()), d.row,
+	mark, row, err := t.rows().Park(ctx, d.id, e.Key, t.config.Expires(t.clock.Now()), d.row,
 		func(tr shard.Transition) { t.note(t.about(d, e, journal.RowRefused, tr.String())) })
 	t.lost("PARK", d.id, err)
 	return func() {

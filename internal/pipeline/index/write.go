@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
@@ -29,9 +28,9 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 			return t.release(ctx, sent[i], "never sent: maxDocumentsPerSecond", 0, false)
 		})
 	} else if len(ops) > 0 {
-		began := t.h.Clock.Now()
+		began := t.clock.Now()
 		outcomes, p := t.send(ctx, ops)
-		t.sent, t.took = t.sent+len(ops), t.h.Clock.Now().Sub(began)
+		t.sent, t.took = t.sent+len(ops), t.clock.Now().Sub(began)
 		if t.suspect(sent, p != nil); p == nil {
 			t.doubt(ctx, sent, ops, outcomes)
 			t.noteConfiguration(outcomes)
@@ -80,29 +79,7 @@ func (t *turn) noteConfiguration(outcomes []sink.Outcome) {
 
 // lastRefusal reports whether one more refusal reaches the limit.
 func (t *turn) lastRefusal(d *document) bool {
-	return d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals)
-}
-
-// finishAll does the I/O of n documents in parallel. Then it calls the returned functions one by
-// one, because they change the flight's state.
-func (t *turn) finishAll(n int, do func(i int) func()) {
-	results := make([]func(), n)
-	t.h.Parallel.Each(maxParallel, n, func(i int) { results[i] = do(i) })
-	for _, finish := range results {
-		finish()
-	}
-}
-
-// split separates the documents for which is reports true from the others.
-func split(docs []*document, is func(*document) bool) (yes, no []*document) {
-	for _, d := range docs {
-		if is(d) {
-			yes = append(yes, d)
-		} else {
-			no = append(no, d)
-		}
-	}
-	return yes, no
+	return d.row.Refusals+1 >= int64(t.config.Retry.MaxRefusals)
 }
 
 // outcome carries out one row of the table in design section 8. It does the I/O and returns a
@@ -161,7 +138,7 @@ func (t *turn) endLease(ctx context.Context, l shard.Lease, image shard.Row,
 // never counts as success.
 func (t *turn) commit(ctx context.Context, d *document, e *held, written bool) func() {
 	a := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
-		return shard.Commit(d.lease, e.Op, t.now(), t.h.Config.Expires(t.h.Clock.Now()), image)
+		return shard.Commit(d.lease, e.Op, t.now(), t.config.Expires(t.clock.Now()), image)
 	})
 	return func() {
 		switch {
@@ -234,7 +211,7 @@ func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Rea
 	}
 	why := string(reason) + ": " + detail
 	a := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
-		return shard.Reject(d.lease, why, t.h.Config.Expires(t.h.Clock.Now()), image)
+		return shard.Reject(d.lease, why, t.config.Expires(t.clock.Now()), image)
 	})
 	return func() {
 		if a.err != nil {
@@ -272,11 +249,11 @@ func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason dead
 	detail string,
 ) (id string, err error) {
 	m := *t.message(e)
-	if t.h.Config.DeadLetters == config.DeadLettersNone {
+	if t.config.DeadLetters == config.DeadLettersNone {
 		return "", nil
 	}
-	l := deadletter.New(m, reason, detail, d.id, e.Key, e.Index, t.h.Clock.Now())
-	l.Sink, l.Lane = t.h.SinkName, string(t.manifest.Lane)
+	l := deadletter.New(m, reason, detail, d.id, e.Key, e.Index, t.clock.Now())
+	l.Sink, l.Lane = t.sinkName, string(t.manifest.Lane)
 	if l.Refusals = d.row.Refusals; reason == deadletter.Refusals {
 		l.Refusals++ // the last refusal, which REJECT ends and no RELEASE counts
 	}
@@ -286,10 +263,4 @@ func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason dead
 		return "", err
 	}
 	return l.ID, queue.ErrorAt(t.h.Dead.Send(ctx, []queue.Outgoing{out}), 0)
-}
-
-// delay returns the back-off with full jitter.
-func (t *turn) delay(n int) time.Duration {
-	r := t.h.Config.Retry
-	return backoff.Policy{Min: r.BackoffMin, Max: r.BackoffMax, Jitter: t.h.Jitter}.Delay(n)
 }
