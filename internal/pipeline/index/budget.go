@@ -34,40 +34,36 @@ const (
 	yieldLeast = 20 * time.Millisecond
 )
 
-// pace returns how fast the sink may be given documents now, 0 for no limit.
-func (t *turn) pace() int64 { return shard.Lesser(t.taken(), t.ceiling()) }
-
-// taken returns how fast the sink accepts documents, judged by its recent 429 answers.
-func (t *turn) taken() int64 { return shard.Pace(t.sink.row, t.now()) }
-
-// ceiling returns the pace that the settings allow, 0 for no ceiling. During a rebuild it is
-// halved, because each document is written to two indices.
-func (t *turn) ceiling() int64 {
-	ceiling := t.config.Ceiling(t.sinkName)
-	if t.rebuild.RebuildAt != 0 {
-		ceiling /= 2
-	}
-	return ceiling
+// budget is the sink's time that a turn may use: the slot that its flight has taken, and what it has
+// sent in it.
+type budget struct {
+	*holding
+	sink    *health
+	slot    shard.Micros // the slot that this turn uses
+	slotEnd shard.Micros
+	unpaid  bool          // no slot was taken, because the sink was idle
+	sent    int           // documents sent in it
+	took    time.Duration // how long the last request took
 }
 
 // keepsUp reports whether the sink gets documents about when they are due.
-func (t *turn) keepsUp() bool {
-	return t.taken() == 0 && (t.ceiling() == 0 || shard.Ahead(t.sink.row, t.now()) <= slotNear)
+func (b *budget) keepsUp() bool {
+	return b.sink.taken() == 0 && (b.sink.ceiling() == 0 || shard.Ahead(b.sink.row, b.now()) <= slotNear)
 }
 
 // horizon returns how far ahead a flight may take a slot. The longer its messages have waited,
 // the further ahead it may take one, so that the oldest go first. The limit is short because
 // newer versions may replace the documents of a slot before it begins.
-func (t *turn) horizon() time.Duration {
+func (b *budget) horizon() time.Duration {
 	least, most := 4*time.Second, 20*time.Second
 	share := 6.0 // a sixth of the time waited
-	if t.manifest.Lane == flight.Bulk {
+	if b.lane == flight.Bulk {
 		least, share = time.Second, 60
 	}
 	var age time.Duration
-	for r := range t.records {
-		if t.records[r].mine {
-			age = max(age, t.start.Sub(t.manifest.Records[r].Message.Sent))
+	for r := range b.records {
+		if b.records[r].mine {
+			age = max(age, b.start.Sub(b.manifest.Records[r].Message.Sent))
 		}
 	}
 	return min(least+time.Duration(float64(age)/share), most)
@@ -75,55 +71,55 @@ func (t *turn) horizon() time.Duration {
 
 // awaitSlot waits for a slot that begins soon. It runs before the rows are read, so that the
 // rows are fresh when the slot begins.
-func (t *turn) awaitSlot(ctx context.Context) {
-	near := t.state.Slot.Sub(t.now())
-	if t.state.Slot == 0 || near > slotNear {
+func (b *budget) awaitSlot(ctx context.Context) {
+	near := b.state.Slot.Sub(b.now())
+	if b.state.Slot == 0 || near > slotNear {
 		return
 	}
-	if t.now() > t.state.SlotEnd.Add(slotStale) || t.sink.circuit != shard.CircuitClosed {
-		t.forfeit(ctx)
+	if b.now() > b.state.SlotEnd.Add(slotStale) || b.sink.circuit != shard.CircuitClosed {
+		b.forfeit(ctx)
 		return
 	}
-	_ = t.clock.Sleep(ctx, near) // an invocation that ends here loses its slot, nothing else
+	_ = b.clock.Sleep(ctx, near) // an invocation that ends here loses its slot, nothing else
 }
 
 // pay returns the claims that this turn has a slot for, the oldest first. The others wait. If
 // the sink has no limit, pay returns all claims.
-func (t *turn) pay(ctx context.Context, claims []*document) []*document {
-	if t.pace() == 0 {
-		t.state.Slot, t.state.SlotEnd = 0, 0
+func (b *budget) pay(ctx context.Context, claims []*document) []*document {
+	if b.sink.pace() == 0 {
+		b.state.Slot, b.state.SlotEnd = 0, 0
 		return claims
 	}
 	if len(claims) == 0 {
-		if t.ceiling() > 0 && t.state.Slot != 0 && t.state.Slot.Sub(t.now()) <= slotNear {
-			t.forfeit(ctx) // newer versions replaced all documents of the slot
+		if b.sink.ceiling() > 0 && b.state.Slot != 0 && b.state.Slot.Sub(b.now()) <= slotNear {
+			b.forfeit(ctx) // newer versions replaced all documents of the slot
 		}
 		return nil
 	}
 	slices.SortStableFunc(claims, func(a, b *document) int { return cmp.Compare(a.row.BurstStart, b.row.BurstStart) })
-	if t.state.Slot == 0 && t.idle() {
-		t.unpaid, t.slot = true, t.now()
-		t.slotEnd = t.slot.Add(slotLong(len(claims), t.pace()))
+	if b.state.Slot == 0 && b.idle() {
+		b.unpaid, b.slot = true, b.now()
+		b.slotEnd = b.slot.Add(slotLong(len(claims), b.sink.pace()))
 		return claims
 	}
-	if t.state.Slot == 0 {
-		t.reserve(ctx, len(claims))
+	if b.state.Slot == 0 {
+		b.reserve(ctx, len(claims))
 	}
-	if near := t.state.Slot.Sub(t.now()); t.state.Slot == 0 || near > slotNear ||
-		t.clock.Sleep(ctx, near) != nil {
-		t.awaitBudget(claims)
+	if near := b.state.Slot.Sub(b.now()); b.state.Slot == 0 || near > slotNear ||
+		b.clock.Sleep(ctx, near) != nil {
+		b.awaitBudget(claims)
 		return nil
 	}
-	t.slot, t.slotEnd = t.state.Slot, t.state.SlotEnd
-	t.state.Slot, t.state.SlotEnd = 0, 0
+	b.slot, b.slotEnd = b.state.Slot, b.state.SlotEnd
+	b.state.Slot, b.state.SlotEnd = 0, 0
 	return claims
 }
 
 // idle reports whether nothing is sent to a sink with a ceiling, although its time may be taken.
 // That happens when newer versions replaced the documents of the slots. A flight then needs no
 // slot. Send limits how many flights act on this.
-func (t *turn) idle() bool {
-	return t.ceiling() > 0 && t.taken() == 0 && t.sink.row.SentUntil.Add(idleAfter) < t.now()
+func (b *budget) idle() bool {
+	return b.sink.ceiling() > 0 && b.sink.taken() == 0 && b.sink.row.SentUntil.Add(idleAfter) < b.now()
 }
 
 // slotLong returns the length of a slot for a number of documents. It has room for at least one.
@@ -133,37 +129,37 @@ func slotLong(documents int, pace int64) time.Duration {
 
 // allowance returns how many more documents may be sent in this turn's slot. A slot ends by the
 // number sent, not by the time, because answers may be slow.
-func (t *turn) allowance(pace int64) int {
-	if t.slot == 0 {
+func (b *budget) allowance(pace int64) int {
+	if b.slot == 0 {
 		return 0
 	}
 	// Rounded, but at least one: each slot was paid for at least one document.
-	n := max(int(shard.Worth(t.slotEnd.Sub(t.slot), pace)+0.5), 1)
-	return max(n-t.sent, 0)
+	n := max(int(shard.Worth(b.slotEnd.Sub(b.slot), pace)+0.5), 1)
+	return max(n-b.sent, 0)
 }
 
 // portion waits until the next request may be sent, and splits off the documents that it may
 // contain. Without a budget that is the whole group. With one it is what the pace allows up to
 // now, at least a quarter of a second's worth.
-func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*document) {
-	pace := t.pace()
+func (b *budget) portion(ctx context.Context, group []*document) (part, rest []*document) {
+	pace := b.sink.pace()
 	if pace == 0 {
 		return group, nil
 	}
-	elapsed := t.now().Sub(t.slot)
-	if due := shard.Cost(float64(t.sent), pace); due > elapsed {
-		if t.clock.Sleep(ctx, min(due-elapsed, slotMost)) != nil {
+	elapsed := b.now().Sub(b.slot)
+	if due := shard.Cost(float64(b.sent), pace); due > elapsed {
+		if b.clock.Sleep(ctx, min(due-elapsed, slotMost)) != nil {
 			return nil, group
 		}
-		elapsed = t.now().Sub(t.slot)
+		elapsed = b.now().Sub(b.slot)
 	}
-	n := max(int(pace/1000/requestsPerSecond), int(shard.Worth(elapsed, pace))-t.sent, 1)
-	n = min(n, t.allowance(pace), len(group))
-	if ceiling := t.ceiling(); ceiling > 0 {
+	n := max(int(pace/1000/requestsPerSecond), int(shard.Worth(elapsed, pace))-b.sent, 1)
+	n = min(n, b.allowance(pace), len(group))
+	if ceiling := b.sink.ceiling(); ceiling > 0 {
 		n = min(n, max(int(shard.Worth(shard.SendBurst, ceiling)), 1))
 		// Wait before the claim: a wait after it would hold a lease that other flights wait for.
-		wait := shard.SendAfter(t.sink.row, t.now(), shard.Cost(float64(n), ceiling))
-		if t.clock.Sleep(ctx, min(wait, slotMost)) != nil {
+		wait := shard.SendAfter(b.sink.row, b.now(), shard.Cost(float64(n), ceiling))
+		if b.clock.Sleep(ctx, min(wait, slotMost)) != nil {
 			return nil, group
 		}
 	}
@@ -171,65 +167,40 @@ func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*do
 }
 
 // reserve takes the next slot for a number of documents.
-func (t *turn) reserve(ctx context.Context, documents int) {
-	pace := t.pace()
-	if pace == 0 || t.state.Slot != 0 {
+func (b *budget) reserve(ctx context.Context, documents int) {
+	pace := b.sink.pace()
+	if pace == 0 || b.state.Slot != 0 {
 		return
 	}
 	long := slotLong(documents, pace)
-	if end, ok := t.spend(ctx, &t.sink, long, t.horizon()); ok {
-		t.state.Slot, t.state.SlotEnd = end.Add(-long), end
+	if end, ok := b.sink.spend(ctx, long, b.horizon()); ok {
+		b.state.Slot, b.state.SlotEnd = end.Add(-long), end
 	}
-}
-
-// spend takes the next stretch of a service's budget, unless more than most is already taken
-// ahead. If the answer is lost, the stretch may be taken without a user. It then passes unused.
-func (t *turn) spend(ctx context.Context, s *service, long, most time.Duration) (end shard.Micros, ok bool) {
-	// The first try may be refused. The row in the refusal shows which form the second try
-	// needs.
-	for range 2 {
-		now, ahead := t.now(), shard.Ahead(s.row, t.now())
-		w := shard.SpendFirst(s.name, now, long)
-		switch {
-		case ahead > most:
-			return 0, false
-		case ahead > 0:
-			w = shard.Spend(s.name, now, long, most)
-		}
-		a := t.ask(ctx, w)
-		if a.unknown() {
-			return 0, false
-		}
-		if s.row = a.row; a.err == nil {
-			return s.row.PaidUntil, true
-		}
-	}
-	return 0, false
 }
 
 // mayGo counts documents that are sent to a sink with a ceiling now. It returns false if they
 // must not be sent, because others were first or the answer is lost. It is asked last before the
 // request, under the leases. So the limit holds however slow the steps before it were.
-func (t *turn) mayGo(ctx context.Context, documents int) bool {
-	ceiling := t.ceiling()
+func (b *budget) mayGo(ctx context.Context, documents int) bool {
+	ceiling := b.sink.ceiling()
 	if ceiling == 0 {
 		return true
 	}
 	long := shard.Cost(float64(documents), ceiling)
 	for range sendTries {
-		asked := t.now()
-		a := t.ask(ctx, shard.Send(t.sinkName, t.sink.row, asked, long))
+		asked := b.now()
+		a := b.ask(ctx, shard.Send(b.sinkName, b.sink.row, asked, long))
 		if a.unknown() {
 			return false
 		}
-		if t.sink.row = a.row; a.err == nil {
-			if t.now().Sub(asked) <= sendLate {
+		if b.sink.row = a.row; a.err == nil {
+			if b.now().Sub(asked) <= sendLate {
 				return true
 			}
 			continue // too late: other requests may have used the time since
 		}
-		wait := shard.SendAfter(t.sink.row, t.now(), long)
-		if wait > slotMost || wait > t.remaining()-sinkMargin-leastWrite || t.clock.Sleep(ctx, wait) != nil {
+		wait := shard.SendAfter(b.sink.row, b.now(), long)
+		if wait > slotMost || wait > b.remaining()-sinkMargin-leastWrite || b.clock.Sleep(ctx, wait) != nil {
 			return false
 		}
 	}
@@ -237,35 +208,62 @@ func (t *turn) mayGo(ctx context.Context, documents int) bool {
 }
 
 // forfeit returns a slot that is not used.
-func (t *turn) forfeit(ctx context.Context) {
-	t.yield(ctx, t.state.SlotEnd.Sub(t.state.Slot)) // does nothing without a slot
-	t.state.Slot, t.state.SlotEnd = 0, 0
+func (b *budget) forfeit(ctx context.Context) {
+	b.yield(ctx, b.state.SlotEnd.Sub(b.state.Slot)) // does nothing without a slot
+	b.state.Slot, b.state.SlotEnd = 0, 0
 }
 
 // yield returns the part of a slot whose documents were replaced by newer versions, so that
 // others can take it. If the sink throttles, it returns nothing, because that made 429s more
 // frequent (ADR 0050).
-func (t *turn) yield(ctx context.Context, long time.Duration) {
-	if t.taken() > 0 || t.ceiling() == 0 || long < yieldLeast || shard.Ahead(t.sink.row, t.now()) < long {
+func (b *budget) yield(ctx context.Context, long time.Duration) {
+	if b.sink.taken() > 0 || b.sink.ceiling() == 0 || long < yieldLeast || shard.Ahead(b.sink.row, b.now()) < long {
 		return
 	}
-	if a := t.ask(ctx, shard.Yield(t.sinkName, t.now(), long)); a.err == nil {
-		t.sink.row = a.row
+	if a := b.ask(ctx, shard.Yield(b.sinkName, b.now(), long)); a.err == nil {
+		b.sink.row = a.row
 	}
 }
 
 // awaitBudget postpones documents until the flight's slot, or until the flight may get one.
-func (t *turn) awaitBudget(docs []*document) {
-	until := t.state.Slot.Add(-slotNear)
-	if t.state.Slot == 0 {
+func (b *budget) awaitBudget(docs []*document) {
+	until := b.state.Slot.Add(-slotNear)
+	if b.state.Slot == 0 {
 		// All flights that waited long may take slots equally far ahead. So each asks at a
 		// random moment, about as often as the time that is taken ahead passes.
-		beyond := max(shard.Ahead(t.sink.row, t.now())-t.horizon(), 0)
-		until = t.now().Add(beyond + time.Duration(t.jitter()*float64(t.horizon())))
+		beyond := max(shard.Ahead(b.sink.row, b.now())-b.horizon(), 0)
+		until = b.now().Add(beyond + time.Duration(b.jitter()*float64(b.horizon())))
 	}
 	why := "the sink throttles: its budget is spoken for"
-	if t.taken() == 0 {
+	if b.sink.taken() == 0 {
 		why = "maxDocumentsPerSecond: the sink's time is spoken for"
 	}
-	t.waitAll(docs, until, why)
+	b.waitAll(docs, until, why)
+}
+
+// postpone keeps documents for the next turn. None of them is claimed, so another flight may
+// write them.
+func (b *budget) postpone(ctx context.Context, docs []*document) {
+	if len(docs) == 0 {
+		return
+	}
+	if !b.sink.tripped && b.sink.pace() > 0 {
+		b.reserve(ctx, len(docs))
+		b.awaitBudget(docs)
+		return
+	}
+	until, why := b.now(), "no time left in this invocation"
+	if b.sink.tripped {
+		until, why = b.sink.next, b.sink.shut()
+	}
+	b.waitAll(docs, until, why)
+}
+
+// mayWrite reports whether another round fits: this turn has not opened the circuit, the budget
+// has room, and there is time for a request and its commit. A sink that throttles may answer
+// late, and a request that is cut short would count as unanswered. So it needs half as much time
+// again as the last.
+func (b *budget) mayWrite() bool {
+	left, pace := b.remaining()-sinkMargin, b.sink.pace()
+	return !b.sink.tripped && left > leastWrite && (pace == 0 || b.allowance(pace) > 0 && left > b.took*3/2)
 }

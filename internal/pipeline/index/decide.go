@@ -68,43 +68,14 @@ func (t *turn) due() []*document {
 	return due
 }
 
-// shut returns why nothing is claimed.
-func (t *turn) shut() string {
-	switch {
-	case t.unread:
-		return "the sink's health could not be read"
-	case t.sink.row.PausedAt != 0:
-		return "an operator has paused the sink"
-	}
-	return "the sink is unhealthy"
-}
-
 // unlessOpen postpones the claims while the circuit breaker of the sink is open (design section
 // 8).
 func (t *turn) unlessOpen(claims []*document) []*document {
 	if t.sink.circuit == shard.CircuitClosed {
 		return claims
 	}
-	t.waitAll(claims, t.sink.next, t.shut())
+	t.waitAll(claims, t.sink.next, t.sink.shut())
 	return nil
-}
-
-// postpone keeps documents for the next turn. None of them is claimed, so another flight may
-// write them.
-func (t *turn) postpone(ctx context.Context, docs []*document) {
-	if len(docs) == 0 {
-		return
-	}
-	if !t.tripped && t.pace() > 0 {
-		t.reserve(ctx, len(docs))
-		t.awaitBudget(docs)
-		return
-	}
-	until, why := t.now(), "no time left in this invocation"
-	if t.tripped {
-		until, why = t.sink.next, t.shut()
-	}
-	t.waitAll(docs, until, why)
 }
 
 // rounds groups the claims by how many of their claims got no answer: none or one together, two

@@ -52,7 +52,7 @@ func (t *turn) enricherOf(d *document) *enricher {
 	if e == nil {
 		inputs, _ := enrich.ParseInputs(set.Inputs) // Validate has checked the pointers
 		e = &enricher{
-			service:    service{kind: "enricher", name: enrich.HealthName(c)},
+			service:    service{invocation: t.invocation, kind: "enricher", name: enrich.HealthName(c)},
 			collection: c, set: set, caller: t.h.Enrichers[c], inputs: inputs,
 		}
 		t.enrichers[c] = e
@@ -131,18 +131,18 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 	if e.rounds > 0 && t.enrichWindow() < e.set.Timeout {
 		return 0, t.now(), "no time is left to enrich it"
 	}
-	if e.read = e.read || t.look(ctx, &e.service); !e.read {
+	if e.read = e.read || e.look(ctx); !e.read {
 		return 0, t.now().Add(t.config.Retry.BackoffMin), "the enricher's health could not be read"
 	}
 	if e.circuit == shard.CircuitProbe && e.probing == 0 {
 		until := t.now().Add(e.set.Timeout + t.config.Index.Guard)
-		if t.isProber(ctx, &e.service, until) {
+		if e.isProber(ctx, until) {
 			e.probing, e.rounds = until, e.rounds+1
 			return 1, 0, ""
 		}
 	}
 	if e.circuit != shard.CircuitClosed {
-		return 0, t.behindCircuit(e.next, e.row.Level), "its enricher is away"
+		return 0, e.behindCircuit(e.next, e.row.Level), "its enricher is away"
 	}
 	size, atOnce := e.size(t.now())
 	n = min(documents, size*atOnce)
@@ -159,7 +159,7 @@ func (t *turn) enrichRoom(ctx context.Context, e *enricher, documents int) (n in
 // payEnricher takes the next time of a service's budget and waits for it. If too much is taken
 // ahead, it returns how much.
 func (t *turn) payEnricher(ctx context.Context, e *enricher, long time.Duration) time.Duration {
-	end, ok := t.spend(ctx, &e.service, long, slotNear)
+	end, ok := e.spend(ctx, long, slotNear)
 	if !ok {
 		return max(shard.Ahead(e.row, t.now()), slotNear)
 	}
@@ -278,7 +278,7 @@ func (t *turn) unenriched(ctx context.Context, e *enricher, a *asked) func() {
 	}
 	after := a.after
 	if a.d.away = t.isAway(e); e.circuit != shard.CircuitClosed {
-		after = max(after, t.behindCircuit(e.next, e.row.Level).Sub(t.now()))
+		after = max(after, e.behindCircuit(e.next, e.row.Level).Sub(t.now()))
 	}
 	return t.release(ctx, a.d, why, after, refused)
 }
@@ -423,18 +423,18 @@ func (t *turn) judgeEnricher(ctx context.Context, e *enricher, n tally) {
 		n.throttled == 0 && n.down && !n.answered:
 		t.tripEnricher(ctx, e, n.after)
 	case n.throttled > 0:
-		t.slow(ctx, &e.service, n.served, n.throttled, 0)
+		e.slow(ctx, n.served, n.throttled, 0)
 	case e.probing != 0 && n.answered:
-		t.closed(ctx, &e.service, e.probing, shard.Restart(e.row, t.now()))
+		e.closed(ctx, e.probing, shard.Restart(e.row, t.now()))
 		e.probing = 0
 	}
 }
 
 // tripEnricher opens the service's circuit for all flights, longer at each level.
 func (t *turn) tripEnricher(ctx context.Context, e *enricher, after time.Duration) {
-	level, until := t.opening(&e.service, t.now(), after)
+	level, until := e.opening(t.now(), after)
 	e.circuit, e.next, e.probing = shard.CircuitOpen, until+1, 0
-	if t.open(ctx, &e.service, level, until) {
+	if e.open(ctx, level, until) {
 		t.note(journal.Note{
 			Step: journal.EnrichAway, Count: int(level), Until: until.Time(), Detail: string(e.collection),
 		})

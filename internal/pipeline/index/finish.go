@@ -17,7 +17,7 @@ import (
 // finish ends the turn: the flight is done, waits for its next wake, or continues in a new
 // execution.
 func (t *turn) finish(ctx context.Context) flight.State {
-	probes := t.probesNext()
+	probes := t.sink.probesNext()
 	switch {
 	case probes:
 		t.again(t.sink.next) // its documents may wait longer, for example for a lease to end
@@ -87,15 +87,9 @@ const checkpointAgain = 5 * time.Second
 // circuit stays and probes.
 func (t *turn) goesAway() bool {
 	now, until := t.now(), t.sink.row.OpenUntil
-	open := (t.tripped || t.sink.circuit == shard.CircuitOpen) && now <= until && t.state.Probes != until
+	open := (t.sink.tripped || t.sink.circuit == shard.CircuitOpen) && now <= until && t.state.Probes != until
 	paused := t.sink.row.PausedAt != 0 // no flight probes
 	return (open || paused) && t.config.Retry.Away(t.sink.row, now)
-}
-
-// probesNext reports whether this flight opened the circuit and so must probe. It stays until
-// then, even if newer versions replaced everything it held: no other flight would probe in time.
-func (t *turn) probesNext() bool {
-	return t.state.Probes != 0 && t.state.Probes == t.sink.row.OpenUntil && t.sink.row.PausedAt == 0
 }
 
 // away ends the flight and leaves its messages in the queue. They stay invisible for as long as

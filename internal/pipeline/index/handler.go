@@ -148,22 +148,17 @@ func finished(s flight.State) flight.State {
 
 // turn is one invocation.
 type turn struct {
+	*invocation
 	*holding
+	*engine
+	sink *health
+	*budget
+	*messages
 	h           *Handler
-	behind      time.Duration    // how far our clock is behind the state machine's, at least
-	turns       []shard.Micros   // see flight.Manifest.Turns; nil until needed
-	decoded     map[int]*decoded // by record
-	sink        service
-	rebuild     shard.Row // the sink's row as this turn first read it: says whether a collection is rebuilt
-	unread      bool      // the sink's row could not be read
-	tripped     bool
-	origins     map[string]*origin // by the setting fetch of a reference, see fetch.go
-	cautious    bool               // the last try to load a document of this flight failed
-	slot        shard.Micros       // the slot that this turn uses, see budget.go
-	slotEnd     shard.Micros
-	unpaid      bool                         // no slot was taken, because the sink was idle
-	sent        int                          // documents sent in it
-	took        time.Duration                // how long the last request took
+	behind      time.Duration                // how far our clock is behind the state machine's, at least
+	decoded     map[int]*decoded             // by record
+	origins     map[string]*origin           // by the setting fetch of a reference, see fetch.go
+	cautious    bool                         // the last try to load a document of this flight failed
 	verdicts    map[shard.Collection]verdict // of the collections written in this turn, see doubt.go
 	generations map[shard.Collection]string  // of the collections with keep, see keep.go
 	asked       bool                         // the turn has sent its question, see doubt.go
@@ -171,11 +166,14 @@ type turn struct {
 }
 
 func (h *Handler) turn(f *holding) *turn {
+	e := &engine{f.invocation, h.Sink}
+	hl := &health{service: service{invocation: f.invocation, kind: "sink", name: h.SinkName}, engine: e}
 	return &turn{
-		holding: f, h: h, behind: max(f.state.Entered.Sub(shard.MicrosOf(f.start)), 0), decoded: map[int]*decoded{},
+		invocation: f.invocation, engine: e, sink: hl, budget: &budget{holding: f, sink: hl},
+		messages: &messages{holding: f, queue: h.Queues[f.lane]},
+		holding:  f, h: h, behind: max(f.state.Entered.Sub(shard.MicrosOf(f.start)), 0), decoded: map[int]*decoded{},
 		verdicts: map[shard.Collection]verdict{}, enrichers: map[shard.Collection]*enricher{},
 		origins: map[string]*origin{}, generations: map[shard.Collection]string{},
-		sink: service{kind: "sink", name: h.SinkName},
 	}
 }
 
@@ -188,7 +186,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 	// Step 2 comes first here: the messages stay invisible for this turn and the next, whatever
 	// happens in this turn.
 	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.config.Index.Timeout)))
-	t.readHealth(ctx)
+	t.sink.read(ctx)
 	t.awaitSlot(ctx)
 	claims := t.bury(ctx, t.decide(ctx))
 	t.cautious = t.tried()
@@ -213,22 +211,13 @@ func (t *turn) run(ctx context.Context) flight.State {
 		unwritten = append(unwritten, group...)
 	}
 	if t.slot != 0 && !t.unpaid {
-		t.yield(ctx, t.slotEnd.Sub(t.slot)-shard.Cost(float64(t.sent), t.pace()))
+		t.yield(ctx, t.slotEnd.Sub(t.slot)-shard.Cost(float64(t.sent), t.sink.pace()))
 	}
 	t.postpone(ctx, unwritten)
 	// After all deletions, because giving a message back removes its other events from the
 	// flight.
 	t.giveBack(ctx)
 	return t.finish(ctx)
-}
-
-// mayWrite reports whether another round fits: this turn has not opened the circuit, the budget
-// has room, and there is time for a request and its commit. A sink that throttles may answer
-// late, and a request that is cut short would count as unanswered. So it needs half as much time
-// again as the last.
-func (t *turn) mayWrite() bool {
-	left, pace := t.remaining()-sinkMargin, t.pace()
-	return !t.tripped && left > leastWrite && (pace == 0 || t.allowance(pace) > 0 && left > t.took*3/2)
 }
 
 func (h *Handler) note(n journal.Note) {

@@ -21,12 +21,12 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	var which []int
 	var copies []sink.Op
 	for i, op := range ops {
-		if outcomes[i].Kind == sink.Applied && string(op.Doc.Collection()) == t.rebuild.RebuildOf {
+		if outcomes[i].Kind == sink.Applied && string(op.Doc.Collection()) == t.sink.rebuild.RebuildOf {
 			op.Present = false
 			which, copies = append(which, i), append(copies, op)
 		}
 	}
-	if len(copies) == 0 || t.rebuild.RebuildAt == 0 {
+	if len(copies) == 0 || t.sink.rebuild.RebuildAt == 0 {
 		return
 	}
 	missed, why := which[:0], ""
@@ -41,7 +41,7 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	}
 	row, _ := t.config.RowAt(ops[missed[0]].Doc, t.sinkName)
 	t.note(journal.Note{Step: journal.Missed, Doc: row, Count: len(missed), Detail: why})
-	if a := t.ask(ctx, shard.Miss(t.sinkName, t.rebuild.RebuildAt)); a.err == nil {
+	if a := t.ask(ctx, shard.Miss(t.sinkName, t.sink.rebuild.RebuildAt)); a.err == nil {
 		return
 	}
 	for _, i := range missed {
@@ -53,7 +53,7 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 func (t *turn) into(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
 	outcomes, _ = t.call(ctx, "write to the new index", mirrorTime, ops, func(call context.Context) []sink.Outcome {
 		if m, ok := t.h.Sink.(sink.Mirror); ok {
-			return m.Into(ops[0].Doc.Collection(), t.rebuild.RebuildInto).Write(call, ops)
+			return m.Into(ops[0].Doc.Collection(), t.sink.rebuild.RebuildInto).Write(call, ops)
 		}
 		return nil
 	})

@@ -3,10 +3,8 @@ package index
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
@@ -45,10 +43,10 @@ func (t *turn) outage(ctx context.Context) flight.State {
 		next.WakeAt = t.wakeText(t.state.ReassertAfter)
 		return next
 	}
-	if !t.look(ctx, &t.sink) {
+	if !t.sink.look(ctx) {
 		return t.next(ctx, next)
 	}
-	t.rebuild = t.sink.row
+	t.sink.rebuild = t.sink.row
 	t.reassert(ctx)
 	if t.left.Empty() {
 		return t.end(ctx)
@@ -161,27 +159,3 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 type openError struct{ sink.Outcome }
 
 func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }
-
-// send is one bulk call to the sink.
-func (t *turn) send(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome, p *fanout.Panic) {
-	return t.call(ctx, "write to the sink", t.config.Index.SinkDeadline, ops,
-		func(call context.Context) []sink.Outcome { return t.h.Sink.Write(call, ops) })
-}
-
-// call is one bulk call with its deadline. If the sink panics or returns a wrong number of
-// outcomes, every outcome is unknown.
-func (t *turn) call(ctx context.Context, doing string, limit time.Duration, ops []sink.Op,
-	write func(call context.Context) []sink.Outcome,
-) (outcomes []sink.Outcome, p *fanout.Panic) {
-	// sinkMargin remains for the writes to the table that follow.
-	call, cancel := t.clock.Deadline(ctx, max(min(limit, t.remaining()-sinkMargin), time.Millisecond))
-	defer cancel()
-	unknown := sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
-	if p = t.catch(doing, "", func() { outcomes = write(call) }); p != nil {
-		unknown.Reason = p.Error()
-	}
-	if p != nil || len(outcomes) != len(ops) {
-		outcomes = slices.Repeat([]sink.Outcome{unknown}, len(ops))
-	}
-	return outcomes, p
-}

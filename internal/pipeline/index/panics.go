@@ -23,14 +23,6 @@ func (t *turn) apart(d *document, f func() error) (err error) {
 	return err
 }
 
-// ping asks whether the sink is there. A panic of its client counts as a missing answer.
-func (t *turn) ping(ctx context.Context) (err error) {
-	if p := t.catch("ping the sink", "", func() { err = t.h.Sink.Ping(ctx) }); p != nil {
-		return p
-	}
-	return err
-}
-
 // suspect records the documents whose last request ended in a panic of the sink's client. The
 // outcome is unknown, so each is tried again after its lease has expired, alone in its request.
 func (t *turn) suspect(docs []*document, panicked bool) {

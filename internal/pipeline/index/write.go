@@ -36,7 +36,7 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 			t.noteConfiguration(outcomes)
 			// Before the outcomes, so that a RELEASE waits for the circuit breaker that this
 			// request opened. A panic is not the sink's fault.
-			t.judgeHealth(ctx, sent, outcomes)
+			t.sink.judge(ctx, sent, outcomes)
 			t.mirror(ctx, ops, outcomes)
 		}
 		t.finishAll(len(sent), func(i int) func() { return t.outcome(ctx, sent[i], outcomes[i]) })

@@ -1,0 +1,126 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// service is the sink, or a collection's enricher, with its health row. All flights share that
+// row.
+type service struct {
+	*invocation
+	kind    string // sink or enricher
+	name    string // of the health row
+	row     shard.Row
+	circuit shard.Circuit
+	next    shard.Micros // when to look again if the circuit is open
+	why     string       // why it did not accept all of the last request
+}
+
+// look reads the health row. The row only steers the pace; safety does not depend on it.
+func (s *service) look(ctx context.Context) bool {
+	row, err := s.rows().One(ctx, shard.HealthRow(s.name), shard.Eventual)
+	if s.lost("read the "+s.kind+"'s health", "", err) {
+		return false
+	}
+	s.row = row
+	s.circuit, s.next = shard.Health(row, s.now())
+	return true
+}
+
+// isProber tries to make this turn the one prober. The condition of the write admits one flight.
+// The others wait until the time of that probe has passed.
+func (s *service) isProber(ctx context.Context, until shard.Micros) bool {
+	a := s.ask(ctx, shard.Probe(s.name, s.now(), until))
+	if a.err != nil {
+		s.circuit, s.next = shard.CircuitOpen, until
+	}
+	return a.err == nil
+}
+
+// closed ends a probe that the service has answered.
+func (s *service) closed(ctx context.Context, probe shard.Micros, pace int64) bool {
+	a := s.ask(ctx, shard.Close(s.name, probe, s.now(), pace))
+	if a.err != nil {
+		s.circuit, s.next = shard.CircuitOpen, probe // another flight has opened it again, or probes
+		return false
+	}
+	s.row = a.row
+	s.circuit, s.next = shard.Health(a.row, s.now()) // an operator may have paused the sink
+	return true
+}
+
+// opening returns the next level of an open circuit, and until when it stays open. It is open
+// longer at each level, counted from when the service was asked, and at least as long as the
+// service asked for.
+func (s *service) opening(asked shard.Micros, retryAfter time.Duration) (level int64, until shard.Micros) {
+	retry, now := s.config.Retry, s.now()
+	level = shard.NextLevel(s.row, now, retry.OpenFor)
+	open := max(asked.Add(retry.OpenFor(level)).Sub(now), retry.OpenFor(1), retryAfter)
+	return level, now.Add(min(open, shard.MaxOpen))
+}
+
+// open opens the circuit for all flights. It reports whether this turn opened it.
+func (s *service) open(ctx context.Context, level int64, until shard.Micros) bool {
+	a := s.ask(ctx, shard.Trip(s.name, s.now(), until, level).Because(s.why))
+	if !a.unknown() {
+		s.row = a.row
+	}
+	return a.err == nil || a.refused && a.row.OpenUntil == until // our own write, whose answer was lost
+}
+
+// slow lowers the pace for all flights, unless another flight has just lowered it. It also reads
+// the health row into s, so that the caller sees what others did to the circuit.
+func (s *service) slow(ctx context.Context, applied, throttled int, ceiling int64) bool {
+	// The current row shows how much of the budget the other flights used.
+	if !s.look(ctx) || s.circuit != shard.CircuitClosed {
+		return false
+	}
+	w, due := shard.Cut(s.name, s.row, s.now(), applied, throttled, ceiling)
+	if !due {
+		return false
+	}
+	a := s.ask(ctx, w.Because(s.why))
+	s.row = a.row
+	return a.err == nil
+}
+
+// behindCircuit returns when this flight asks again. The waiting flights are spread over as long
+// as the circuit is open. So a sink that returns after hours gets a share of them at a time. The
+// live lane goes before bulk.
+func (s *service) behindCircuit(open shard.Micros, level int64) shard.Micros {
+	spread := s.config.Retry.OpenFor(level)
+	if s.lane == flight.Bulk {
+		open = open.Add(spread) // the live lane may take as long as that
+		spread *= 4
+	}
+	return open.Add(time.Duration(s.jitter() * float64(spread)))
+}
+
+// spend takes the next stretch of a service's budget, unless more than most is already taken
+// ahead. If the answer is lost, the stretch may be taken without a user. It then passes unused.
+func (s *service) spend(ctx context.Context, long, most time.Duration) (end shard.Micros, ok bool) {
+	// The first try may be refused. The row in the refusal shows which form the second try
+	// needs.
+	for range 2 {
+		now, ahead := s.now(), shard.Ahead(s.row, s.now())
+		w := shard.SpendFirst(s.name, now, long)
+		switch {
+		case ahead > most:
+			return 0, false
+		case ahead > 0:
+			w = shard.Spend(s.name, now, long, most)
+		}
+		a := s.ask(ctx, w)
+		if a.unknown() {
+			return 0, false
+		}
+		if s.row = a.row; a.err == nil {
+			return s.row.PaidUntil, true
+		}
+	}
+	return 0, false
+}
