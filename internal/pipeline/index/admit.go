@@ -8,80 +8,83 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
+// admitter makes older versions pending whose newer version became a dead letter.
+type admitter struct{ *messages }
+
 // admit does ADMIT in index (step 1, ADR 0014). It is needed when a newer version became a dead
 // letter: the newest remaining version of this flight is next. Redelivery cannot do this,
 // because it tries all versions of a message from the start, and a row remembers only one dead
 // version. admit returns the documents to claim.
-func (t *turn) admit(ctx context.Context, docs []*document) []*document {
+func (s *admitter) admit(ctx context.Context, docs []*document) []*document {
 	// Extend before ADMIT (design section 8). If SQS refuses the extension, redelivery admits
 	// the version.
-	held := t.stillHeld(ctx, docs)
-	return each(t.invocation, held, func(d *document) answer { return t.admitOne(ctx, d) }, t.admitted)
+	held := s.stillHeld(ctx, docs)
+	return each(s.invocation, held, func(d *document) answer { return s.admitOne(ctx, d) }, s.admitted)
 }
 
 // stillHeld keeps the messages invisible for this turn and the next. The answer also shows
 // whether the messages still exist: a version must not become pending without a message. If this
 // flight no longer holds the message of a document, redelivery admits the version.
-func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
+func (s *admitter) stillHeld(ctx context.Context, docs []*document) []*document {
 	if len(docs) == 0 {
 		return nil
 	}
-	// This turn ends at t.hard at the latest. One more index timeout is for the next turn.
-	until := shard.MicrosOf(t.hard.Add(t.config.Index.Timeout))
+	// This turn ends at s.hard at the latest. One more index timeout is for the next turn.
+	until := shard.MicrosOf(s.hard.Add(s.config.Index.Timeout))
 	receipts := make([]string, len(docs))
 	for i, d := range docs {
-		receipts[i] = t.message(d.newest()).Receipt
-		until = max(until, t.visible(d.newest().record))
+		receipts[i] = s.message(d.newest()).Receipt
+		until = max(until, s.visible(d.newest().record))
 	}
-	until = min(until, t.longestHold())
-	errs := t.hold(ctx, receipts, until)
+	until = min(until, s.longestHold())
+	errs := s.hold(ctx, receipts, until)
 	var ours []*document
 	for i, d := range docs {
 		if err := queue.ErrorAt(errs, i); err == nil {
 			ours = append(ours, d)
 			continue
 		}
-		t.giveUp(d, d.newest(), "a newer version is dead, and this message is not held any more: redelivery admits it")
-		t.waitForOlder(d)
+		s.giveUp(d, d.newest(), "a newer version is dead, and this message is not held any more: redelivery admits it")
+		s.waitForOlder(d)
 	}
 	return ours
 }
 
 // admitOne is one ADMIT under this flight's id. For a message older than the age guard, ADMIT also
 // asks for a committed version (design section 5).
-func (t *turn) admitOne(ctx context.Context, d *document) answer {
+func (s *admitter) admitOne(ctx context.Context, d *document) answer {
 	e := d.newest()
-	now := t.clock.Now()
-	return t.ask(ctx, shard.Admit(shard.Admission{
-		Doc: d.id, Key: e.Key, Class: e.Class, Flight: string(t.state.Flight), Now: shard.MicrosOf(now),
-		Group: queue.Group(t.message(e).Attributes), Aged: t.config.Lifecycle.Aged(t.message(e).FirstSent(), now),
+	now := s.clock.Now()
+	return s.ask(ctx, shard.Admit(shard.Admission{
+		Doc: d.id, Key: e.Key, Class: e.Class, Flight: string(s.state.Flight), Now: shard.MicrosOf(now),
+		Group: queue.Group(s.message(e).Attributes), Aged: s.config.Lifecycle.Aged(s.message(e).FirstSent(), now),
 	}))
 }
 
 // admitted handles the answer of one ADMIT. If ADMIT was refused, it decides again by the row
 // that the refusal returned. A version that would need another ADMIT leaves the flight.
-func (t *turn) admitted(d *document, a answer) (claim bool) {
+func (s *admitter) admitted(d *document, a answer) (claim bool) {
 	e := d.newest()
 	if a.unknown() {
 		// The row shows whether ADMIT was applied. The next turn reads the row.
-		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "ADMIT got no answer")
+		s.wait(d, s.now().Add(s.delay(s.state.Turn)), "ADMIT got no answer")
 		return false
 	}
 	// Applied or refused, this is the newest image of the row.
 	d.row = a.row
 	if a.err == nil {
-		n := t.about(d, e, journal.Admitted, "behind a dead letter")
+		n := s.about(d, e, journal.Admitted, "behind a dead letter")
 		n.Old = a.old
-		t.note(n)
+		s.note(n)
 	}
-	switch t.settle(d, true) {
+	switch s.settle(d, true) {
 	case shard.ActClaim:
 		return true
 	case shard.ActAdmit:
 		if d.newest() == e {
-			t.giveUp(d, e, "ADMIT refused: redelivery judges it")
+			s.giveUp(d, e, "ADMIT refused: redelivery judges it")
 		}
-		t.waitForOlder(d)
+		s.waitForOlder(d)
 	}
 	return false
 }

@@ -267,3 +267,20 @@ func (b *budget) mayWrite() bool {
 	left, pace := b.remaining()-sinkMargin, b.sink.pace()
 	return !b.sink.tripped && left > leastWrite && (pace == 0 || b.allowance(pace) > 0 && left > b.took*3/2)
 }
+
+// unlessOpen postpones the claims while the circuit breaker of the sink is open (design section
+// 8).
+func (b *budget) unlessOpen(claims []*document) []*document {
+	if b.sink.circuit == shard.CircuitClosed {
+		return claims
+	}
+	b.waitAll(claims, b.sink.next, b.sink.shut())
+	return nil
+}
+
+// yieldRest returns what remains of this turn's slot.
+func (b *budget) yieldRest(ctx context.Context) {
+	if b.slot != 0 && !b.unpaid {
+		b.yield(ctx, b.slotEnd.Sub(b.slot)-shard.Cost(float64(b.sent), b.sink.pace()))
+	}
+}

@@ -35,44 +35,44 @@ func (d *decoded) own(m *queue.Message) {
 
 // decode decodes messages with several events once per message. Otherwise a message with
 // hundreds of events would be decoded, and its body loaded, hundreds of times.
-func (t *turn) decode(ctx context.Context, part []*document) {
+func (s *preparer) decode(ctx context.Context, part []*document) {
 	var records []int
 	for _, d := range part {
 		r := d.newest().record
-		if len(t.manifest.Records[r].Events) > 1 && t.decoded[r] == nil && !slices.Contains(records, r) {
+		if len(s.manifest.Records[r].Events) > 1 && s.decoded[r] == nil && !slices.Contains(records, r) {
 			records = append(records, r)
 		}
 	}
 	out := make([]decoded, len(records))
-	t.parallel.Each(maxParallel, len(records), func(i int) {
-		m := &t.manifest.Records[records[i]].Message
-		out[i].p = fanout.Catch(func() { out[i].results = t.h.Sources.DecodeContext(ctx, *m) })
+	s.parallel.Each(maxParallel, len(records), func(i int) {
+		m := &s.manifest.Records[records[i]].Message
+		out[i].p = fanout.Catch(func() { out[i].results = s.sources.DecodeContext(ctx, *m) })
 		out[i].own(m)
 	})
 	for i, r := range records {
-		t.decoded[r] = &out[i]
+		s.decoded[r] = &out[i]
 	}
 }
 
 // forget drops results that are too large to keep until the end of the turn, and results that a
 // later try may improve. Results are kept while their documents come next.
-func (t *turn) forget(rest []*document) {
+func (s *preparer) forget(rest []*document) {
 	next := rest[:min(maxParallel, len(rest))]
-	for r, x := range t.decoded {
+	for r, x := range s.decoded {
 		missing := x.p == nil && x.results[0].Invalid != nil && x.results[0].Invalid.Transient()
 		needed := slices.ContainsFunc(next, func(d *document) bool { return d.newest().record == r })
 		if !needed && (x.large || missing) {
-			delete(t.decoded, r)
+			delete(s.decoded, r)
 		}
 	}
 }
 
 // results returns the decoded events of the entry's message.
-func (t *turn) results(ctx context.Context, e *held) []event.Result {
-	d := t.decoded[e.record]
+func (s *preparer) results(ctx context.Context, e *held) []event.Result {
+	d := s.decoded[e.record]
 	switch {
 	case d == nil:
-		return t.h.Sources.DecodeContext(ctx, *t.message(e))
+		return s.sources.DecodeContext(ctx, *s.message(e))
 	case d.p != nil:
 		panic(d.p)
 	}

@@ -40,6 +40,15 @@ type witness struct {
 	copy sink.Op
 }
 
+// doubter finds out whether documents or the sink caused refusals.
+type doubter struct {
+	*invocation
+	engine   *engine
+	budget   *budget
+	verdicts map[shard.Collection]verdict // of the collections written in this turn
+	asked    bool                         // the turn has sent its question
+}
+
 // doubt finds out whether the documents or the sink caused the refusals, before a document
 // becomes a dead letter. If the sink applied a put of the same collection, the refused documents
 // are at fault. Otherwise a document that was committed before is written again, exactly as the
@@ -50,29 +59,30 @@ type witness struct {
 // refuses its content, or refuses it as older. For a sink without versions this turn holds the
 // document's lease. The document's own op was definitely refused. If the copy gets no answer the
 // lease stays, as after any write.
-func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outcomes []sink.Outcome) {
+func (s *doubter) doubt(ctx context.Context, r *request) {
+	docs, ops, outcomes := r.docs, r.ops, r.outcomes
 	suspects := map[shard.Collection][]int{}
 	for i, o := range outcomes {
 		c := docs[i].id.Collection()
 		switch {
 		case o.Kind == sink.Applied && ops[i].Kind == shard.Put:
-			t.verdicts[c] = takes
+			s.verdicts[c] = takes
 		case (o.Kind == sink.Refused || o.Kind == sink.Rejected) && o.Status != 0:
 			suspects[c] = append(suspects[c], i)
 		}
 	}
-	t.question(ctx, docs, outcomes, suspects)
+	s.question(ctx, docs, outcomes, suspects)
 	for c, refused := range suspects {
 		for _, i := range refused {
 			o := outcomes[i]
 			switch {
 			case o.Kind != sink.Refused && o.Kind != sink.Rejected: // the witness: its copy got no answer
-			case t.verdicts[c] == refuses:
+			case s.verdicts[c] == refuses:
 				outcomes[i] = sink.Outcome{
 					Kind: sink.Configuration, Status: o.Status, Apart: o.Apart,
 					Reason: "a document that was written before gets the same answer: " + o.Reason,
 				}
-			case t.verdicts[c] == unclear:
+			case s.verdicts[c] == unclear:
 				outcomes[i] = sink.Outcome{
 					Kind: sink.Throttled, Status: o.Status, Apart: true,
 					Reason: "whose fault it is is not known yet: " + o.Reason,
@@ -83,65 +93,65 @@ func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outco
 }
 
 // question asks about the collections without a verdict, once in a turn and in one request.
-func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.Outcome,
+func (s *doubter) question(ctx context.Context, docs []*document, outcomes []sink.Outcome,
 	suspects map[shard.Collection][]int,
 ) {
 	var ask []shard.Collection
 	for c := range suspects {
 		// An earlier request of the turn may have had no witness. This one may have one.
-		if t.verdicts[c] == unasked || t.verdicts[c] == noWitness && slices.ContainsFunc(docs, func(d *document) bool {
+		if s.verdicts[c] == unasked || s.verdicts[c] == noWitness && slices.ContainsFunc(docs, func(d *document) bool {
 			return d.id.Collection() == c && d.row.CommittedOp == shard.Put
 		}) {
-			t.verdicts[c] = unclear
+			s.verdicts[c] = unclear
 			ask = append(ask, c)
 		}
 	}
 	slices.Sort(ask)
-	if len(ask) == 0 || t.asked || t.remaining() <= sinkMargin+time.Second {
+	if len(ask) == 0 || s.asked || s.remaining() <= sinkMargin+time.Second {
 		return
 	}
-	witnesses := t.witnesses(ctx, docs, outcomes, ask[:min(len(ask), maxDoubted)])
+	witnesses := s.witnesses(ctx, docs, outcomes, ask[:min(len(ask), maxDoubted)])
 	ops := make([]sink.Op, len(witnesses))
 	for i, w := range witnesses {
 		ops[i] = w.copy
-		if t.config.Versions(t.sinkName) {
+		if s.config.Versions(s.sinkName) {
 			// One below its own: the sink checks the whole copy and then finds that it is older.
 			// If a mapping leaves fields out, the sink returns less than it holds, so the copy
 			// must not be applied.
 			ops[i].Fence--
 		}
 	}
-	if len(ops) == 0 || !t.mayGo(ctx, len(ops)) {
+	if len(ops) == 0 || !s.budget.mayGo(ctx, len(ops)) {
 		return
 	}
-	t.asked = true
-	answers, _ := t.send(ctx, ops)
+	s.asked = true
+	answers, _ := s.engine.send(ctx, ops)
 	for i, o := range answers {
 		w := witnesses[i]
 		c := w.copy.Doc.Collection()
 		switch {
 		case o.Kind == sink.Applied, o.Kind == sink.Newer:
-			t.verdicts[c] = takes
+			s.verdicts[c] = takes
 		case o.Kind == sink.Unknown && w.doc >= 0:
 			outcomes[w.doc] = sink.Outcome{Kind: sink.Unknown, Status: o.Status, Reason: "its copy: " + o.Reason}
 		case o.Kind == sink.Unknown, o.Kind == sink.Throttled: // unclear
 		case o.Status == 0 && o.Kind != sink.Configuration: // rejected by our own check: the sink was not asked
-			t.verdicts[c] = noWitness
+			s.verdicts[c] = noWitness
 		default:
-			t.verdicts[c] = refuses
+			s.verdicts[c] = refuses
 		}
 	}
 }
 
 // witnesses reads back, for each collection, the first committed document of this request that
 // the sink holds. A document qualifies only if its own op was definitely not applied.
-func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.Outcome,
+func (s *doubter) witnesses(ctx context.Context, docs []*document, outcomes []sink.Outcome,
 	ask []shard.Collection,
 ) (found []witness) {
-	reader, ok := t.h.Sink.(copies)
+	reader, ok := s.engine.sink.(copies)
 	if !ok {
 		for _, c := range ask {
-			t.verdicts[c] = noWitness
+			s.verdicts[c] = noWitness
 		}
 		return nil
 	}
@@ -155,40 +165,40 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 			candidates = append(candidates, i)
 		}
 	}
-	ctx, cancel := t.clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
+	ctx, cancel := s.clock.Deadline(ctx, (s.remaining()-sinkMargin)/2)
 	defer cancel()
-	read := fanout.Map(t.parallel, maxParallel, candidates, func(n int) stored {
+	read := fanout.Map(s.parallel, maxParallel, candidates, func(n int) stored {
 		return readBack(ctx, reader, docs[n].id)
 	})
 	for _, c := range ask {
-		t.verdicts[c] = noWitness
+		s.verdicts[c] = noWitness
 	}
 	for i, n := range candidates {
 		if c := docs[n].id.Collection(); of[c] > 0 {
-			if w := t.testify(c, docs[n].id, n, read[i]); w != nil {
+			if w := s.testify(c, docs[n].id, n, read[i]); w != nil {
 				of[c] = 0 // the collection has its witness
 				found = append(found, w...)
 			}
 		}
 	}
 	for _, c := range ask {
-		if t.verdicts[c] == noWitness {
-			found = append(found, t.sample(ctx, reader, c)...)
+		if s.verdicts[c] == noWitness {
+			found = append(found, s.sample(ctx, reader, c)...)
 		}
 	}
 	return found
 }
 
 // testify makes a witness of a document that was read back, if it can.
-func (t *turn) testify(c shard.Collection, row shard.DocID, doc int, r stored) []witness {
+func (s *doubter) testify(c shard.Collection, row shard.DocID, doc int, r stored) []witness {
 	// If a document was kept without a write, this key is older than the committed one.
 	key, bad := shard.ParseOrderKey(r.Key)
 	switch {
 	case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
-		t.lost("read a document back", row, r.err)
-		t.verdicts[c] = unclear
+		s.lost("read a document back", row, r.err)
+		s.verdicts[c] = unclear
 	case r.err == nil && bad == nil:
-		t.verdicts[c] = unclear // until the sink has answered
+		s.verdicts[c] = unclear // until the sink has answered
 		return []witness{{doc, r.copy(key)}}
 	}
 	return nil
@@ -197,9 +207,9 @@ func (t *turn) testify(c shard.Collection, row shard.DocID, doc int, r stored) [
 // sample finds a witness outside this request: any document of the collection. This turn does
 // not hold its lease, so the sink must have versions. The document that a search returns may
 // have changed or been deleted since, so it is read back.
-func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []witness {
-	sampler, ok := t.h.Sink.(sink.Sampler)
-	if !ok || !t.config.Versions(t.sinkName) {
+func (s *doubter) sample(ctx context.Context, reader copies, c shard.Collection) []witness {
+	sampler, ok := s.engine.sink.(sink.Sampler)
+	if !ok || !s.config.Versions(s.sinkName) {
 		return nil
 	}
 	var r stored
@@ -211,7 +221,7 @@ func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []
 	}); p != nil {
 		r.err = errPanic
 	}
-	return t.testify(c, r.Doc, -1, r)
+	return s.testify(c, r.Doc, -1, r)
 }
 
 // errPanic replaces the error when the sink's client panics.

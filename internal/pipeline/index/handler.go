@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -144,80 +143,6 @@ func (h *Handler) clockOff(now time.Time, s flight.State) time.Duration {
 func finished(s flight.State) flight.State {
 	s.Remaining, s.Done = flight.Remaining{}, true
 	return s
-}
-
-// turn is one invocation.
-type turn struct {
-	*invocation
-	*holding
-	*engine
-	sink *health
-	*budget
-	*messages
-	h           *Handler
-	behind      time.Duration                // how far our clock is behind the state machine's, at least
-	decoded     map[int]*decoded             // by record
-	origins     map[string]*origin           // by the setting fetch of a reference, see fetch.go
-	cautious    bool                         // the last try to load a document of this flight failed
-	verdicts    map[shard.Collection]verdict // of the collections written in this turn, see doubt.go
-	generations map[shard.Collection]string  // of the collections with keep, see keep.go
-	asked       bool                         // the turn has sent its question, see doubt.go
-	enrichers   map[shard.Collection]*enricher
-}
-
-func (h *Handler) turn(f *holding) *turn {
-	e := &engine{f.invocation, h.Sink}
-	hl := &health{service: service{invocation: f.invocation, kind: "sink", name: h.SinkName}, engine: e}
-	return &turn{
-		invocation: f.invocation, engine: e, sink: hl, budget: &budget{holding: f, sink: hl},
-		messages: &messages{holding: f, queue: h.Queues[f.lane]},
-		holding:  f, h: h, behind: max(f.state.Entered.Sub(shard.MicrosOf(f.start)), 0), decoded: map[int]*decoded{},
-		verdicts: map[shard.Collection]verdict{}, enrichers: map[shard.Collection]*enricher{},
-		origins: map[string]*origin{}, generations: map[shard.Collection]string{},
-	}
-}
-
-// run is the order of a turn. A failure inside keeps the messages it concerns; none fails the
-// turn.
-func (t *turn) run(ctx context.Context) flight.State {
-	if t.clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin)) {
-		return t.twelveHours(ctx)
-	}
-	// Step 2 comes first here: the messages stay invisible for this turn and the next, whatever
-	// happens in this turn.
-	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.config.Index.Timeout)))
-	t.sink.read(ctx)
-	t.awaitSlot(ctx)
-	claims := t.bury(ctx, t.decide(ctx))
-	t.cautious = t.tried()
-	// Messages that are done by their rows need no write, so they do not wait for the sink.
-	t.deleteDone(ctx)
-	var unwritten []*document
-	for _, group := range t.rounds(t.pay(ctx, claims)) {
-		for len(group) > 0 && t.mayWrite() {
-			part, later := t.portion(ctx, group)
-			ready, rest := t.prepare(ctx, part)
-			now, next := t.enrichable(ctx, t.keep(ctx, ready))
-			t.write(ctx, t.enrich(ctx, t.unchanged(ctx, t.fetch(ctx, t.claim(ctx, now)))))
-			t.deleteDone(ctx)
-			if len(rest) == len(part) {
-				break // no time to load anything
-			}
-			for _, d := range ready {
-				d.body = nil // all payloads of a flight may not fit into a function's memory
-			}
-			group = slices.Concat(rest, next, later)
-		}
-		unwritten = append(unwritten, group...)
-	}
-	if t.slot != 0 && !t.unpaid {
-		t.yield(ctx, t.slotEnd.Sub(t.slot)-shard.Cost(float64(t.sent), t.sink.pace()))
-	}
-	t.postpone(ctx, unwritten)
-	// After all deletions, because giving a message back removes its other events from the
-	// flight.
-	t.giveBack(ctx)
-	return t.finish(ctx)
 }
 
 func (h *Handler) note(n journal.Note) {

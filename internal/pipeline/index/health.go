@@ -32,7 +32,7 @@ const (
 	patientEvery = 8
 )
 
-// readHealth reads the sink's shared row. If the circuit has been open long enough, this turn
+// read reads the sink's shared row. If the circuit has been open long enough, this turn
 // may become the one prober.
 func (h *health) read(ctx context.Context) {
 	s := &h.service
@@ -93,12 +93,12 @@ func (h *health) probe(ctx context.Context) {
 	}
 }
 
-// judgeHealth lowers the pace of all flights if the sink has throttled a part of a request. If
+// judge lowers the pace of all flights if the sink has throttled a part of a request. If
 // that is not enough, it opens the circuit. A failure of one document or one index does neither.
-func (h *health) judge(ctx context.Context, docs []*document, outcomes []sink.Outcome) {
+func (h *health) judge(ctx context.Context, r *request) {
 	var applied, busy, throttled, unknown int
 	var after time.Duration
-	for i, o := range outcomes {
+	for i, o := range r.outcomes {
 		switch o.Kind {
 		case sink.Applied:
 			applied++
@@ -107,7 +107,7 @@ func (h *health) judge(ctx context.Context, docs []*document, outcomes []sink.Ou
 				break
 			}
 			throttled++
-			h.why = causeOf(docs[i], o)
+			h.why = causeOf(r.docs[i], o)
 			// A sink that is only busy answers with one of these statuses.
 			if o.Kind == sink.Throttled &&
 				(o.Status == http.StatusTooManyRequests || o.Status == http.StatusServiceUnavailable) {
@@ -116,18 +116,18 @@ func (h *health) judge(ctx context.Context, docs []*document, outcomes []sink.Ou
 			after = max(after, o.RetryAfter)
 		case sink.Unknown:
 			unknown++
-			h.why = causeOf(docs[i], o)
+			h.why = causeOf(r.docs[i], o)
 		}
 	}
 	// A document alone in its request, whose claims went unanswered before, may itself be the
 	// cause.
-	suspect := len(docs) == 1 && docs[0].row.Attempts > 1
+	suspect := len(r.docs) == 1 && r.docs[0].row.Attempts > 1
 	pace := h.taken()
 	// If the pace is at its slowest, or the sink says how long to wait, an open circuit is
 	// cheaper.
 	stop := applied == 0 && (after > 0 || pace > 0 && pace <= shard.TripPace)
 	switch {
-	case unknown == len(outcomes) && !suspect, throttled > 0 && (busy == 0 || stop):
+	case unknown == len(r.outcomes) && !suspect, throttled > 0 && (busy == 0 || stop):
 		// Missing answers count only if the whole request got none.
 		h.trip(ctx, h.now(), after)
 	case throttled > 0:

@@ -51,6 +51,11 @@ func load(v *invocation, m *flight.Manifest) *holding {
 	return h
 }
 
+// holdEnds reports whether SQS's twelve hours are almost over.
+func (h *holding) holdEnds() bool {
+	return h.clock.Now().After(h.manifest.Received.Add(queue.MaxHold - holdMargin))
+}
+
 func (h *holding) message(e *held) *queue.Message { return &h.manifest.Records[e.record].Message }
 
 func (h *holding) about(d *document, e *held, step journal.Step, detail string) journal.Note {

@@ -11,20 +11,27 @@ import (
 // their names. The documents of other collections are written.
 const maxGenerations = 16
 
+// keeper commits documents whose content the sink already has.
+type keeper struct {
+	*holding
+	sink        sink.Sink
+	generations map[shard.Collection]string // of the collections with keep
+}
+
 // keep is step 3 for documents whose content the sink already has. KEEP commits them without a
 // lease and without a request to the sink. keep returns the other documents. A row may come from
 // an older read, because the condition of KEEP compares everything that was read.
-func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) {
+func (s *keeper) keep(ctx context.Context, docs []*document) (others []*document) {
 	for _, d := range docs {
-		t.recognise(ctx, d)
+		s.recognise(ctx, d)
 	}
 	// Three rounds bound the tries, as for CLAIM. CLAIM then decides about the rest.
 	for range 3 {
-		docs = each(t.invocation, docs, func(d *document) *answer { return t.keepOne(ctx, d) }, func(d *document, a *answer) bool {
+		docs = each(s.invocation, docs, func(d *document) *answer { return s.keepOne(ctx, d) }, func(d *document, a *answer) bool {
 			if a == nil {
 				others = append(others, d)
 			}
-			return a != nil && t.kept(d, *a)
+			return a != nil && s.kept(d, *a)
 		})
 	}
 	return append(others, docs...)
@@ -33,48 +40,36 @@ func (t *turn) keep(ctx context.Context, docs []*document) (others []*document) 
 // recognise records which generation of the sink a put goes to. It runs before the write: if the
 // index is created again in the meantime, the row has the old generation, and the next event is
 // written.
-func (t *turn) recognise(ctx context.Context, d *document) {
+func (s *keeper) recognise(ctx context.Context, d *document) {
 	d.generation = ""
-	if d.newest().Op != shard.Put || d.fault != "" || !t.config.Keeps(string(d.id.Collection()), t.sinkName) {
+	if d.newest().Op != shard.Put || d.fault != "" || !s.config.Keeps(string(d.id.Collection()), s.sinkName) {
 		return
 	}
-	d.generation = t.generation(ctx, d.id.Collection())
+	d.generation = s.generation(ctx, d.id.Collection())
 }
 
 // generation asks the sink once in a turn. An answer that is kept longer would be wrong after an
 // index is created again under its name.
-func (t *turn) generation(ctx context.Context, c shard.Collection) string {
-	g, asked := t.generations[c]
-	if asked || len(t.generations) >= maxGenerations {
+func (s *keeper) generation(ctx context.Context, c shard.Collection) string {
+	g, asked := s.generations[c]
+	if asked || len(s.generations) >= maxGenerations {
 		return g
 	}
-	if asks, ok := t.h.Sink.(sink.Generator); ok {
-		limit := min(t.config.Index.SinkDeadline, (t.remaining()-sinkMargin)/4)
-		call, cancel := t.clock.Deadline(ctx, limit)
+	if asks, ok := s.sink.(sink.Generator); ok {
+		limit := min(s.config.Index.SinkDeadline, (s.remaining()-sinkMargin)/4)
+		call, cancel := s.clock.Deadline(ctx, limit)
 		defer cancel()
 		var err error
-		p := t.catch("ask which index it is", "", func() { g, err = asks.Generation(call, c) })
-		if t.lost("ask which index it is", "", err) || p != nil {
+		p := s.catch("ask which index it is", "", func() { g, err = asks.Generation(call, c) })
+		if s.lost("ask which index it is", "", err) || p != nil {
 			g = ""
 		}
 	}
 	if g != "" {
-		g = t.config.Generation(string(c), t.sinkName) + "\n" + g
+		g = s.config.Generation(string(c), s.sinkName) + "\n" + g
 	}
-	t.generations[c] = g
+	s.generations[c] = g
 	return g
-}
-
-// plain returns a document in the form in which every sink stores it, if its content is to be
-// recognised. If no sink can hold the document, plain returns it unchanged, and the sink rejects
-// it.
-func (t *turn) plain(d *document, body []byte) []byte {
-	if t.config.Keeps(string(d.id.Collection()), t.sinkName) {
-		if plain, fault := sink.Plain(body); fault == nil {
-			return plain
-		}
-	}
-	return body
 }
 
 // content returns what the row records of the content when it is committed, "" for nothing.
@@ -93,60 +88,37 @@ func (e *held) resync() bool {
 
 // keepOne is one KEEP of a document whose content the row recognises. For any other it returns
 // nil. A payload by reference is not loaded yet: see unchanged.
-func (t *turn) keepOne(ctx context.Context, d *document) *answer {
+func (s *keeper) keepOne(ctx context.Context, d *document) *answer {
 	e := d.newest()
 	if d.generation == "" || d.reference != nil || e.resync() || d.row.Claimed != "" || d.row.Owner != "" {
 		return nil
 	}
 	w, same := shard.Keep(shard.Kept{
-		Doc: d.id, Key: e.Key, Now: t.now(), Cap: d.step.Cap, Expires: t.config.Expires(t.clock.Now()),
+		Doc: d.id, Key: e.Key, Now: s.now(), Cap: d.step.Cap, Expires: s.config.Expires(s.clock.Now()),
 		Generation: d.generation, Document: d.body,
 	}, d.row)
 	if !same {
 		return nil
 	}
-	a := t.ask(ctx, w)
+	a := s.ask(ctx, w)
 	return &a
 }
 
 // kept handles the answer of one KEEP. It reports whether the row's new image is worth another
 // try, by KEEP or CLAIM.
-func (t *turn) kept(d *document, a answer) (again bool) {
+func (s *keeper) kept(d *document, a answer) (again bool) {
 	e := d.newest()
 	if a.unknown() {
 		// KEEP may have been applied: the version is then committed, and the next turn reads
 		// that.
-		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "KEEP got no answer")
+		s.wait(d, s.now().Add(s.delay(s.state.Turn)), "KEEP got no answer")
 		return false
 	}
 	// If our own KEEP was applied and its answer lost, the refusal shows the version committed
 	// with our content.
 	if a.err == nil || a.row.Committed == e.Key && a.row.Content == d.content(e.Key) {
-		t.unwritten(d, e, d.row) // no older version remains either
+		s.unwritten(d, e, d.row) // no older version remains either
 		return false
 	}
-	return t.refused(d, a.row)
-}
-
-// unchanged commits documents that were loaded under the lease and that the sink already has. It
-// returns the others, with the content that COMMIT will record. CLAIM removed `content` from the
-// row but returned the row before. The sink has that content if no version was claimed then.
-func (t *turn) unchanged(ctx context.Context, docs []*document) (others []*document) {
-	same, others := split(docs, func(d *document) bool {
-		e := d.newest()
-		if d.fault != "" || e.Op != shard.Put {
-			return false
-		}
-		d.lease.Content = d.content(e.Key)
-		return d.reference != nil && !e.resync() && d.showed(d.body)
-	})
-	t.finishAll(len(same), func(i int) func() { return t.commit(ctx, same[i], same[i].newest(), false) })
-	return others
-}
-
-// showed reports whether the sink has these bytes, by the row before CLAIM.
-func (d *document) showed(plain []byte) bool {
-	was := d.before
-	return d.generation != "" && was.Claimed == "" && was.CommittedOp == shard.Put &&
-		was.Content == shard.ContentOf(d.generation, was.Committed, plain)
+	return s.refused(d, a.row)
 }

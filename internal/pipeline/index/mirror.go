@@ -12,25 +12,31 @@ import (
 // mirrorTime is how long a turn waits at most for the new index of a rebuild.
 const mirrorTime = time.Second
 
-// mirror also writes the applied documents to the new index, if the collection is being rebuilt
+// mirror is the new index of a collection that is being rebuilt.
+type mirror struct {
+	*engine
+	health *health
+}
+
+// write also writes the applied documents to the new index, if the collection is being rebuilt
 // (design section 15). It runs after the write to the index in use, never in parallel: a
 // document that only the new index holds counts as deleted in the other. Documents that the new
 // index may lack are noted before their COMMIT. If that note is refused, the name is being
 // switched, and nothing is committed.
-func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcome) {
+func (s *mirror) write(ctx context.Context, ops []sink.Op, outcomes []sink.Outcome) {
 	var which []int
 	var copies []sink.Op
 	for i, op := range ops {
-		if outcomes[i].Kind == sink.Applied && string(op.Doc.Collection()) == t.sink.rebuild.RebuildOf {
+		if outcomes[i].Kind == sink.Applied && string(op.Doc.Collection()) == s.health.rebuild.RebuildOf {
 			op.Present = false
 			which, copies = append(which, i), append(copies, op)
 		}
 	}
-	if len(copies) == 0 || t.sink.rebuild.RebuildAt == 0 {
+	if len(copies) == 0 || s.health.rebuild.RebuildAt == 0 {
 		return
 	}
 	missed, why := which[:0], ""
-	for i, o := range t.into(ctx, copies) {
+	for i, o := range s.into(ctx, copies) {
 		if o.Kind != sink.Applied && o.Kind != sink.Newer {
 			missed = append(missed, which[i])
 			why = o.Kind.String() + ": " + o.Reason
@@ -39,9 +45,9 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 	if len(missed) == 0 {
 		return
 	}
-	row, _ := t.config.RowAt(ops[missed[0]].Doc, t.sinkName)
-	t.note(journal.Note{Step: journal.Missed, Doc: row, Count: len(missed), Detail: why})
-	if a := t.ask(ctx, shard.Miss(t.sinkName, t.sink.rebuild.RebuildAt)); a.err == nil {
+	row, _ := s.config.RowAt(ops[missed[0]].Doc, s.sinkName)
+	s.note(journal.Note{Step: journal.Missed, Doc: row, Count: len(missed), Detail: why})
+	if a := s.ask(ctx, shard.Miss(s.sinkName, s.health.rebuild.RebuildAt)); a.err == nil {
 		return
 	}
 	for _, i := range missed {
@@ -50,10 +56,10 @@ func (t *turn) mirror(ctx context.Context, ops []sink.Op, outcomes []sink.Outcom
 }
 
 // into is one bulk call to the new index. It does nothing for a sink that cannot have one.
-func (t *turn) into(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
-	outcomes, _ = t.call(ctx, "write to the new index", mirrorTime, ops, func(call context.Context) []sink.Outcome {
-		if m, ok := t.h.Sink.(sink.Mirror); ok {
-			return m.Into(ops[0].Doc.Collection(), t.sink.rebuild.RebuildInto).Write(call, ops)
+func (s *mirror) into(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
+	outcomes, _ = s.call(ctx, "write to the new index", mirrorTime, ops, func(call context.Context) []sink.Outcome {
+		if m, ok := s.sink.(sink.Mirror); ok {
+			return m.Into(ops[0].Doc.Collection(), s.health.rebuild.RebuildInto).Write(call, ops)
 		}
 		return nil
 	})

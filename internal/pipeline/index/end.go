@@ -1,0 +1,72 @@
+package index
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// ending ends a flight.
+type ending struct {
+	*messages
+	budget  *budget
+	flights flight.Store
+}
+
+// end deletes the manifest and its checkpoints. If a deletion fails, prune deletes them later.
+func (s *ending) end(ctx context.Context) flight.State {
+	s.budget.forfeit(ctx)
+	s.lost("delete the manifest", "", s.flights.Delete(ctx, s.state.Flight))
+	s.note(journal.Note{Step: journal.Ended, Count: s.state.Turn + 1})
+	return finished(s.state)
+}
+
+// away ends the flight and leaves its messages in the queue. They stay invisible for as long as
+// the health row of the sink or enricher says. A wait in SQS costs nothing, a wait in an
+// execution does. Redelivery judges the messages again.
+func (s *ending) away(ctx context.Context, health shard.Row, why string) flight.State {
+	now, draw, bulk := s.now(), s.jitter(), s.lane == flight.Bulk
+	// Receipts by wait: one call of Hold serves all messages with the same wait.
+	waits := map[time.Duration][]string{}
+	for r := range s.records {
+		if m := s.manifest.Records[r].Message; s.records[r].open > 0 {
+			wait := s.config.Retry.AwayWait(health, now, bulk, m.ReceiveCount, draw)
+			waits[wait] = append(waits[wait], m.Receipt)
+		}
+	}
+	for _, wait := range slices.Sorted(maps.Keys(waits)) {
+		until := min(s.now().Add(wait), s.longestHold())
+		s.hold(ctx, waits[wait], until)
+		s.note(journal.Note{
+			Step: journal.Away, Count: len(waits[wait]), Until: until.Time(), Detail: why,
+		})
+	}
+	return s.end(ctx)
+}
+
+// leave ends the flight without its messages.
+func (s *ending) leave(ctx context.Context, extend shard.Micros) flight.State {
+	s.extend(ctx, extend)
+	for _, d := range s.docs {
+		for _, e := range d.left() {
+			n := s.about(d, e, journal.LeftSuperseded, d.step.Why)
+			n.Until = s.visible(e.record).Time()
+			s.note(n)
+		}
+	}
+	return s.end(ctx)
+}
+
+// twelveHours gives all messages back before SQS ends their invisibility. That costs one receive
+// in twelve hours. It gives the messages new receipt handles and another twelve hours.
+func (s *ending) twelveHours(ctx context.Context) flight.State {
+	receipts := s.remainingReceipts()
+	s.hold(ctx, receipts, 0)
+	s.note(journal.Note{Step: journal.TwelveHours, Count: len(receipts)})
+	return s.end(ctx)
+}

@@ -1,0 +1,120 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/pipeline/enrich"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// enricher is what a turn knows of the service of one collection.
+type enricher struct {
+	service
+	collection shard.Collection
+	set        *config.Enrich
+	caller     enrich.Caller
+	inputs     enrich.Inputs
+
+	read    bool         // its health row was read
+	probing shard.Micros // until when this turn is the one prober; 0 if it is not
+	rounds  int
+}
+
+// isAway reports whether a service is away, so that documents must not wait for it in a flight.
+func (e *enricher) isAway() bool {
+	return e.circuit == shard.CircuitOpen && e.config.Retry.Away(e.row, e.now())
+}
+
+// room returns how many of the documents a service may be asked about now. If n is 0,
+// until says when to try again and why gives the reason.
+func (e *enricher) room(ctx context.Context, documents int) (n int, until shard.Micros, why string) {
+	// The first round has enough time, which synth has checked. A later one starts only if a
+	// request still has its whole time-out.
+	if e.rounds > 0 && e.window() < e.set.Timeout {
+		return 0, e.now(), "no time is left to enrich it"
+	}
+	if e.read = e.read || e.look(ctx); !e.read {
+		return 0, e.now().Add(e.config.Retry.BackoffMin), "the enricher's health could not be read"
+	}
+	if e.circuit == shard.CircuitProbe && e.probing == 0 {
+		until := e.now().Add(e.set.Timeout + e.config.Index.Guard)
+		if e.isProber(ctx, until) {
+			e.probing, e.rounds = until, e.rounds+1
+			return 1, 0, ""
+		}
+	}
+	if e.circuit != shard.CircuitClosed {
+		return 0, e.behindCircuit(e.next, e.row.Level), "its enricher is away"
+	}
+	size, atOnce := e.size(e.now())
+	n = min(documents, size*atOnce)
+	if pace := shard.Pace(e.row, e.now()); pace > 0 {
+		if ahead := e.pay(ctx, shard.Cost(float64(n), pace)); ahead > 0 {
+			return 0, e.now().Add(ahead + time.Duration(e.jitter()*float64(ahead+slotMost))),
+				"its enricher throttles: its budget is spoken for"
+		}
+	}
+	e.rounds++
+	return n, 0, ""
+}
+
+// pay takes the next time of a service's budget and waits for it. If too much is taken
+// ahead, it returns how much.
+func (e *enricher) pay(ctx context.Context, long time.Duration) time.Duration {
+	end, ok := e.spend(ctx, long, slotNear)
+	if !ok {
+		return max(shard.Ahead(e.row, e.now()), slotNear)
+	}
+	// If the invocation ends here, only this time is lost.
+	_ = e.clock.Sleep(ctx, end.Add(-long).Sub(e.now()))
+	return 0
+}
+
+// size returns how many documents a request has, and atOnce how many requests run in parallel. A
+// service that was late gets one request at a time, as large as its pace allows within the
+// time-out.
+func (e *enricher) size(now shard.Micros) (size, atOnce int) {
+	if pace := shard.Pace(e.row, now); pace > 0 {
+		return min(max(int(shard.Worth(e.set.Timeout, pace)), 1), e.set.Batch), 1
+	}
+	return e.set.Batch, e.set.MaxConcurrency
+}
+
+// window returns how long the next enrichment may take. The rest of the time is for the
+// sink.
+func (e *enricher) window() time.Duration {
+	left := e.remaining() - sinkMargin
+	return max(left-e.config.Index.SinkDeadline, left/2)
+}
+
+// judge updates the service's health row for the other flights, as health.judge does for
+// the sink.
+func (e *enricher) judge(ctx context.Context, n tally) {
+	switch pace := shard.Pace(e.row, e.now()); {
+	case n.throttled > 0 && n.served == 0 && (n.after > 0 || e.probing != 0 || pace > 0 && pace <= shard.TripPace),
+		n.throttled == 0 && n.down && !n.answered:
+		e.trip(ctx, n.after)
+	case n.throttled > 0:
+		e.slow(ctx, n.served, n.throttled, 0)
+	case e.probing != 0 && n.answered:
+		e.closed(ctx, e.probing, shard.Restart(e.row, e.now()))
+		e.probing = 0
+	}
+}
+
+// trip opens the service's circuit for all flights, longer at each level.
+func (e *enricher) trip(ctx context.Context, after time.Duration) {
+	level, until := e.opening(e.now(), after)
+	e.circuit, e.next, e.probing = shard.CircuitOpen, until+1, 0
+	if e.open(ctx, level, until) {
+		e.note(journal.Note{
+			Step: journal.EnrichAway, Count: int(level), Until: until.Time(), Detail: string(e.collection),
+		})
+	}
+	if other := e.row.OpenUntil; other > e.now() && !shard.Absurd(other, e.now()) { // another flight was first
+		e.next = other + 1
+	}
+}

@@ -1,0 +1,85 @@
+package index
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// reasserter compares what was written without a claim with the rows.
+type reasserter struct {
+	*holding
+	newToken func() shard.Token
+	closer   *closer
+	engine   *engine
+	mirror   *mirror
+}
+
+// reassert compares the documents that were written without a claim with their rows. It removes
+// those from the flight that need nothing more.
+func (s *reasserter) reassert(ctx context.Context) {
+	// The flight ends before SQS's twelve hours do. Deletes that are not written again by then
+	// are listed for a resync.
+	last := s.holdEnds()
+	for _, d := range s.docs {
+		e := d.newest()
+		switch {
+		case e == nil || d.row.Committed <= e.Key && !d.row.Took(e.Key):
+			// its message is judged as new when it is received again
+		case d.row.CommittedOp != shard.Delete || d.row.Committed <= e.Key:
+			s.note(s.about(d, e, journal.OutageResync, "the row knows version key "+d.row.Committed.String()))
+		default:
+			err := s.deleteAgain(ctx, d)
+			var refused *openError
+			switch {
+			case err == nil:
+				s.note(s.about(d, e, journal.Reasserted, "the row knows it deleted"))
+			case last || errors.Is(err, errOvertaken) || errors.As(err, &refused) && refused.Kind == sink.Rejected:
+				s.note(s.about(d, e, journal.OutageResync, "its delete could not be asserted: "+err.Error()))
+			default: // throttled, no answer, or leased: try again later
+				s.note(s.about(d, e, journal.Waiting, "its delete is asserted again later: "+err.Error()))
+				continue
+			}
+		}
+		for _, e := range d.left() {
+			s.drop(e)
+		}
+	}
+}
+
+// errOvertaken says that the row has a newer version than the delete. That version will be
+// written, unless it is poison.
+var errOvertaken = errors.New("a newer version has come")
+
+// deleteAgain writes a committed delete again, under a lease.
+func (s *reasserter) deleteAgain(ctx context.Context, d *document) error {
+	// The lease keeps all other flights from writing the document.
+	b := shard.Bid{Doc: d.id, Key: d.row.Committed, Token: s.newToken(), Now: s.now(), Until: s.leaseEnd()}
+	b.Fence = shard.NextFence(d.row, b.Now)
+	l := b.Lease()
+	switch a := s.ask(ctx, shard.Reassert(b)); {
+	case a.err == nil, a.refused && a.row.Owner == l.Token: // only the answer was lost
+	case a.refused && (a.row.Committed != l.Key || a.row.Pending > l.Key):
+		return errOvertaken
+	default:
+		return a.err
+	}
+	ops := []sink.Op{{
+		Doc: l.Doc.Plain(), Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
+		At: l.At.Time(), Present: true,
+	}}
+	outcomes, _ := s.engine.send(ctx, ops)
+	s.mirror.write(ctx, ops, outcomes)
+	o := outcomes[0]
+	if o.Kind != sink.Applied {
+		return &openError{o}
+	}
+	return s.closer.endLease(ctx, l, d.row, func(shard.Row) shard.Write { return shard.Reasserted(l) }).err
+}
+
+type openError struct{ sink.Outcome }
+
+func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }

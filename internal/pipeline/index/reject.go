@@ -1,0 +1,90 @@
+package index
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// lastRefusal reports whether one more refusal reaches the limit.
+func (c *closer) lastRefusal(d *document) bool {
+	return d.row.Refusals+1 >= int64(c.config.Retry.MaxRefusals)
+}
+
+// rejecting sends the dead letter and then does REJECT. If the dead letter cannot be sent, the
+// message stays and is tried again.
+func (c *closer) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
+	e := d.newest()
+	// The dead letter is sent before the row is changed. After a crash in between it is sent
+	// again, and parking it twice does no harm (design section 10).
+	id, err := c.sendLetter(ctx, d, e, reason, detail)
+	if c.lost("send the dead letter", d.id, err) {
+		release := c.release(ctx, d, "refused: dead letter not sent", 0, false)
+		if !errors.Is(err, queue.ErrTooLarge) {
+			return release
+		}
+		return func() {
+			release()
+			c.giveUp(d, e, "its dead letter is too large to be sent: SQS moves the message by its receive count")
+		}
+	}
+	why := string(reason) + ": " + detail
+	a := c.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
+		return shard.Reject(d.lease, why, c.config.Expires(c.clock.Now()), image)
+	})
+	return func() {
+		if a.err != nil {
+			c.unended(d, a.err, "REJECT")
+			return
+		}
+		d.row = a.row
+		c.note(c.about(d, e, journal.Rejected, why))
+		c.buried(d, e, id, why)
+	}
+}
+
+// buried removes a version from the flight after its dead letter is sent and its row says so.
+func (c *closer) buried(d *document, e *held, letterID, why string) {
+	c.drop(e)
+	n := c.about(d, e, journal.DeadLettered, why)
+	if n.Letter = letterID; letterID == "" {
+		n.Step = journal.Dropped // `deadLetters: none`
+	}
+	c.note(n)
+	c.doneStored(d, e.Key)
+	if next := d.newest(); next != nil {
+		// REJECT set `claimed` back to its value before the claim, PARK left it. If it is still
+		// higher, a claim has an unknown outcome.
+		if d.row.Claimed > next.Key {
+			c.note(c.about(d, next, journal.Blocked,
+				"a newer version may be in the sink and is a dead letter: redrive it first"))
+		}
+		c.waitForOlder(d)
+	}
+}
+
+// sendLetter sends the dead letter and returns its id, "" if the settings want no dead letters.
+func (c *closer) sendLetter(ctx context.Context, d *document, e *held, reason deadletter.Reason,
+	detail string,
+) (id string, err error) {
+	m := *c.message(e)
+	if c.config.DeadLetters == config.DeadLettersNone {
+		return "", nil
+	}
+	l := deadletter.New(m, reason, detail, d.id, e.Key, e.Index, c.clock.Now())
+	l.Sink, l.Lane = c.sinkName, string(c.manifest.Lane)
+	if l.Refusals = d.row.Refusals; reason == deadletter.Refusals {
+		l.Refusals++ // the last refusal, which REJECT ends and no RELEASE counts
+	}
+	l.FirstError, l.LastError = d.row.LastError, detail
+	out, err := l.Message()
+	if err != nil {
+		return "", err
+	}
+	return l.ID, queue.ErrorAt(c.dead.Send(ctx, []queue.Outgoing{out}), 0)
+}

@@ -1,0 +1,129 @@
+package index
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// turn is one invocation for one flight: what its stages share, and the stages in their order.
+type turn struct {
+	*holding
+	messages *messages
+	sink     *health
+	budget   *budget
+	engine   *engine
+	closer   *closer
+	mirror   *mirror
+
+	decider   decider
+	admitter  admitter
+	preparer  preparer
+	keeper    keeper
+	enrichers *enrichers
+	claimer   claimer
+	loader    loader
+	enriching enriching
+	writer    writer
+	doubter   doubter
+	planner   planner
+
+	reasserter reasserter // of an outage
+}
+
+// turn connects the stages of a turn. They share nothing that is not listed here.
+func (h *Handler) turn(f *holding) *turn {
+	v := f.invocation
+	e := &engine{v, h.Sink}
+	s := &health{service: service{invocation: v, kind: "sink", name: h.SinkName}, engine: e}
+	b := &budget{holding: f, sink: s}
+	c := &closer{holding: f, dead: h.Dead, sink: s}
+	m := &messages{holding: f, queue: h.Queues[f.lane]}
+	build := &builder{f, h.Sources}
+	from := &origins{invocation: v, payloads: h.Payloads, fetcher: h.Fetcher, by: map[string]*origin{}}
+	services := &enrichers{f, h.Enrichers, map[shard.Collection]*enricher{}}
+	copies := &mirror{e, s}
+	end := &ending{m, b, h.Flights}
+	x := &execution{v, h.Flights, h.Launcher, max(v.state.Entered.Sub(shard.MicrosOf(v.start)), 0)}
+	return &turn{
+		holding: f, messages: m, sink: s, budget: b, engine: e, closer: c, mirror: copies,
+		decider: decider{f}, admitter: admitter{m}, preparer: preparer{build, from, map[int]*decoded{}},
+		keeper: keeper{f, h.Sink, map[shard.Collection]string{}}, enrichers: services, claimer: claimer{f, h.NewToken},
+		loader: loader{build, from}, enriching: enriching{services, c}, writer: writer{f, e, b},
+		doubter:    doubter{invocation: v, engine: e, budget: b, verdicts: map[shard.Collection]verdict{}},
+		planner:    planner{m, s, b, services, end, x},
+		reasserter: reasserter{f, h.NewToken, c, e, copies},
+	}
+}
+
+// run is the order of a turn. A failure inside keeps the messages it concerns; none fails the
+// turn.
+func (t *turn) run(ctx context.Context) flight.State {
+	if t.holdEnds() {
+		return t.planner.ending.twelveHours(ctx)
+	}
+	// Step 2 comes first here: the messages stay invisible for this turn and the next, whatever
+	// happens in this turn.
+	t.messages.extend(ctx, shard.MicrosOf(t.start.Add(2*t.config.Index.Timeout)))
+	t.sink.read(ctx)
+	t.budget.awaitSlot(ctx)
+	claims, behind := t.decider.decide(ctx)
+	claims = append(claims, t.admitter.admit(ctx, behind)...)
+	claims = t.budget.unlessOpen(claims)
+	claims = t.closer.bury(ctx, claims)
+	t.loader.origins.cautious = tried(t.docs)
+	// Messages that are done by their rows need no write, so they do not wait for the sink.
+	t.messages.deleteDone(ctx)
+	claims = t.budget.pay(ctx, claims)
+	var unwritten []*document
+	for _, group := range rounds(claims, &t.state, t.loader.origins.cautious, t.budget.slot != 0) {
+		unwritten = append(unwritten, t.round(ctx, group)...)
+	}
+	t.budget.yieldRest(ctx)
+	t.budget.postpone(ctx, unwritten)
+	// After all deletions, because giving a message back removes its other events from the
+	// flight.
+	t.messages.giveBack(ctx)
+	return t.planner.finish(ctx)
+}
+
+// round writes a group of documents, one request at a time. It returns those that it had no time
+// for.
+func (t *turn) round(ctx context.Context, group []*document) (unwritten []*document) {
+	for len(group) > 0 && t.budget.mayWrite() {
+		part, later := t.budget.portion(ctx, group)
+		ready, rest := t.preparer.prepare(ctx, part)
+		changed := t.keeper.keep(ctx, ready)
+		now, next := t.enrichers.enrichable(ctx, changed)
+		claimed := t.claimer.claim(ctx, now)
+		loaded := fetch(ctx, &t.loader, t.budget, t.closer, claimed)
+		changed = unchanged(ctx, t.closer, loaded)
+		enriched := t.enriching.enrich(ctx, changed)
+		t.write(ctx, enriched)
+		t.messages.deleteDone(ctx)
+		if len(rest) == len(part) {
+			break // no time to load anything
+		}
+		for _, d := range ready {
+			d.body = nil // all payloads of a flight may not fit into a function's memory
+		}
+		group = slices.Concat(rest, next, later)
+	}
+	return group
+}
+
+// write sends claimed documents to the sink and ends their claims by its answer.
+func (t *turn) write(ctx context.Context, docs []*document) {
+	r := t.writer.write(ctx, docs)
+	if r.answered() {
+		t.doubter.doubt(ctx, r)
+		t.noteConfiguration(r.outcomes)
+		// Before the outcomes, so that a RELEASE waits for the circuit breaker that this request
+		// opened.
+		t.sink.judge(ctx, r)
+		t.mirror.write(ctx, r.ops, r.outcomes)
+	}
+	t.closer.carryOut(ctx, r)
+}
