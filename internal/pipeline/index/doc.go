@@ -2,6 +2,9 @@
 // flight's documents and claims the newest version of every document that is due. It writes them
 // to the sink in bulk, commits them, and deletes the messages that are done.
 //
+// The method run in turn.go is the order of a turn. Each of its stages has its inputs and its
+// result, and does not know the others.
+//
 // What it promises:
 //
 //   - It writes nothing without a lease.

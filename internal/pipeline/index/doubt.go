@@ -40,8 +40,8 @@ type witness struct {
 	copy sink.Op
 }
 
-// doubter finds out whether documents or the sink caused refusals.
-type doubter struct {
+// refusals are the refusals of a turn, and what it knows of their cause.
+type refusals struct {
 	*invocation
 	engine   *engine
 	budget   *budget
@@ -49,7 +49,7 @@ type doubter struct {
 	asked    bool                         // the turn has sent its question
 }
 
-// doubt finds out whether the documents or the sink caused the refusals, before a document
+// explain finds out whether the documents or the sink caused the refusals, before a document
 // becomes a dead letter. If the sink applied a put of the same collection, the refused documents
 // are at fault. Otherwise a document that was committed before is written again, exactly as the
 // sink holds it. If the sink refuses that too, the index or its settings are at fault (ADR
@@ -59,7 +59,7 @@ type doubter struct {
 // refuses its content, or refuses it as older. For a sink without versions this turn holds the
 // document's lease. The document's own op was definitely refused. If the copy gets no answer the
 // lease stays, as after any write.
-func (s *doubter) doubt(ctx context.Context, r *request) {
+func (s *refusals) explain(ctx context.Context, r *request) {
 	docs, ops, outcomes := r.docs, r.ops, r.outcomes
 	suspects := map[shard.Collection][]int{}
 	for i, o := range outcomes {
@@ -93,7 +93,7 @@ func (s *doubter) doubt(ctx context.Context, r *request) {
 }
 
 // question asks about the collections without a verdict, once in a turn and in one request.
-func (s *doubter) question(ctx context.Context, docs []*document, outcomes []sink.Outcome,
+func (s *refusals) question(ctx context.Context, docs []*document, outcomes []sink.Outcome,
 	suspects map[shard.Collection][]int,
 ) {
 	var ask []shard.Collection
@@ -145,7 +145,7 @@ func (s *doubter) question(ctx context.Context, docs []*document, outcomes []sin
 
 // witnesses reads back, for each collection, the first committed document of this request that
 // the sink holds. A document qualifies only if its own op was definitely not applied.
-func (s *doubter) witnesses(ctx context.Context, docs []*document, outcomes []sink.Outcome,
+func (s *refusals) witnesses(ctx context.Context, docs []*document, outcomes []sink.Outcome,
 	ask []shard.Collection,
 ) (found []witness) {
 	reader, ok := s.engine.sink.(copies)
@@ -190,7 +190,7 @@ func (s *doubter) witnesses(ctx context.Context, docs []*document, outcomes []si
 }
 
 // testify makes a witness of a document that was read back, if it can.
-func (s *doubter) testify(c shard.Collection, row shard.DocID, doc int, r stored) []witness {
+func (s *refusals) testify(c shard.Collection, row shard.DocID, doc int, r stored) []witness {
 	// If a document was kept without a write, this key is older than the committed one.
 	key, bad := shard.ParseOrderKey(r.Key)
 	switch {
@@ -207,7 +207,7 @@ func (s *doubter) testify(c shard.Collection, row shard.DocID, doc int, r stored
 // sample finds a witness outside this request: any document of the collection. This turn does
 // not hold its lease, so the sink must have versions. The document that a search returns may
 // have changed or been deleted since, so it is read back.
-func (s *doubter) sample(ctx context.Context, reader copies, c shard.Collection) []witness {
+func (s *refusals) sample(ctx context.Context, reader copies, c shard.Collection) []witness {
 	sampler, ok := s.engine.sink.(sink.Sampler)
 	if !ok || !s.config.Versions(s.sinkName) {
 		return nil

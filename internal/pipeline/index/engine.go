@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -46,4 +48,61 @@ func (e *engine) ping(ctx context.Context) (err error) {
 		return p
 	}
 	return err
+}
+
+// mirrorTime is how long a turn waits at most for the new index of a rebuild.
+const mirrorTime = time.Second
+
+// mirror is the new index of a collection that is being rebuilt.
+type mirror struct {
+	*engine
+	health *health
+}
+
+// write also writes the applied documents to the new index, if the collection is being rebuilt
+// (design section 15). It runs after the write to the index in use, never in parallel: a
+// document that only the new index holds counts as deleted in the other. Documents that the new
+// index may lack are noted before their COMMIT. If that note is refused, the name is being
+// switched, and nothing is committed.
+func (s *mirror) write(ctx context.Context, ops []sink.Op, outcomes []sink.Outcome) {
+	var which []int
+	var copies []sink.Op
+	for i, op := range ops {
+		if outcomes[i].Kind == sink.Applied && string(op.Doc.Collection()) == s.health.rebuild.RebuildOf {
+			op.Present = false
+			which, copies = append(which, i), append(copies, op)
+		}
+	}
+	if len(copies) == 0 || s.health.rebuild.RebuildAt == 0 {
+		return
+	}
+	missed, why := which[:0], ""
+	for i, o := range s.into(ctx, copies) {
+		if o.Kind != sink.Applied && o.Kind != sink.Newer {
+			missed = append(missed, which[i])
+			why = o.Kind.String() + ": " + o.Reason
+		}
+	}
+	if len(missed) == 0 {
+		return
+	}
+	row, _ := s.config.RowAt(ops[missed[0]].Doc, s.sinkName)
+	s.note(journal.Note{Step: journal.Missed, Doc: row, Count: len(missed), Detail: why})
+	if a := s.ask(ctx, shard.Miss(s.sinkName, s.health.rebuild.RebuildAt)); a.err == nil {
+		return
+	}
+	for _, i := range missed {
+		outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: "the new index of a rebuild does not have it: " + why}
+	}
+}
+
+// into is one bulk call to the new index. It does nothing for a sink that cannot have one.
+func (s *mirror) into(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
+	outcomes, _ = s.call(ctx, "write to the new index", mirrorTime, ops, func(call context.Context) []sink.Outcome {
+		if m, ok := s.sink.(sink.Mirror); ok {
+			return m.Into(ops[0].Doc.Collection(), s.health.rebuild.RebuildInto).Write(call, ops)
+		}
+		return nil
+	})
+	return outcomes
 }

@@ -38,7 +38,7 @@ func (s *enrichers) of(d *document) *enricher {
 // enrichable returns the documents that may be claimed now: no more than can be enriched and
 // written in this invocation, and of at most one collection with a service. If that service is
 // away or busy, the documents wait unclaimed. later is for the next round.
-func (s *enrichers) enrichable(ctx context.Context, docs []*document) (ready, later []*document) {
+func enrichable(ctx context.Context, s *enrichers, docs []*document) (ready, later []*document) {
 	var first *enricher
 	var waiting []*document
 	for _, d := range docs {

@@ -1,6 +1,19 @@
 package index
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/fanout"
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
 
 // fetch loads the payloads of claimed documents that are references. It returns the documents
 // that can be written.
@@ -22,4 +35,95 @@ func fetch(ctx context.Context, l *loader, b *budget, c *closer, docs []*documen
 		return c.release(ctx, d, d.unloaded, d.loadAfter, false)
 	})
 	return ready
+}
+
+// notLoaded starts the last error of a row whose payload could not be loaded.
+const notLoaded = "payload: "
+
+// The longest wait before a payload is loaded again: mostPatience if it should exist,
+// mostIfMissing if its source does not show it.
+const (
+	mostPatience  = 4 * time.Minute
+	mostIfMissing = 15 * time.Minute
+)
+
+// loader loads payloads by reference.
+type loader struct {
+	*builder
+	origins *origins
+}
+
+// loadReferences loads the references of the documents in half of the remaining time. The other
+// half is for the sink.
+func (s *loader) loadReferences(ctx context.Context, docs []*document) {
+	docs = slices.DeleteFunc(slices.Clone(docs), func(d *document) bool { return d.reference == nil })
+	if len(docs) == 0 {
+		return
+	}
+	ctx, cancel := s.clock.Deadline(ctx, (s.remaining()-sinkMargin)/2)
+	defer cancel()
+	began := s.clock.Now()
+	errs := fanout.Map(s.parallel, maxParallel, docs, func(d *document) error {
+		return s.apart(d, func() error { return s.loadReference(ctx, d) })
+	})
+	s.origins.judgeOrigins(docs, errs, s.clock.Now().Sub(began))
+	for i, d := range docs {
+		if s.lost("load the payload", d.id, errs[i]) {
+			why, _ := unavailable(errs[i], "it cannot be loaded now")
+			d.unloaded, d.loadAfter = notLoaded+why, max(s.origins.origin(d).after, s.patience(d, mostPatience))
+		}
+	}
+}
+
+// loadReference loads one payload. It returns an error if the payload cannot be loaded now.
+func (s *loader) loadReference(ctx context.Context, d *document) error {
+	e := d.newest()
+	data, err := s.origins.loadFrom(ctx, d.reference)
+	var fault *event.Invalid
+	switch {
+	case err == nil:
+		ev := *d.reference
+		ev.Data = string(data)
+		s.makeBody(d, *s.message(e), ev)
+	case !errors.As(err, &fault):
+		return err
+	case fault.Missing:
+		s.notThere(d, fault)
+	default:
+		d.fault, d.faultFor = fault.Detail(), deadletter.Payload
+	}
+	return nil
+}
+
+// notThere handles a document that its origin does not show. If it was removed after this event,
+// a delete is on its way and supersedes the event. If it is new, a replica may lag.
+func (s *loader) notThere(d *document, fault *event.Invalid) {
+	e, missing := d.newest(), source.MissingDeadLetter
+	if f := s.config.Sources[d.reference.Fetch].Fetch; f != nil {
+		missing = f.Missing
+	}
+	switch waited := s.now() >= e.Admitted.Add(s.config.Payload.MissingWait); {
+	case !waited || missing == source.MissingWait:
+		// The delete has its own flight and does not wait for these tries. So a few tries are
+		// enough.
+		d.unloaded = notLoaded + "it is not there: a delete may be on its way"
+		d.loadAfter = s.patience(d, mostIfMissing)
+	case missing == source.MissingDelete:
+		// A newer event supersedes this delete, as it would the put.
+		e.Op, d.body = shard.Delete, nil
+	default:
+		d.fault, d.faultFor = fault.Detail(), deadletter.Payload
+	}
+}
+
+// noteFetched notes the answer of a source that has the setting fetch.
+func (s *loader) noteFetched(d *document) {
+	if d.reference == nil || d.reference.Fetch == "" {
+		return
+	}
+	n := s.about(d, d.newest(), journal.Fetched, d.reference.Fetch)
+	if n.Count = len(d.body); d.unloaded != "" || d.fault != "" {
+		n.Step, n.Count, n.Detail = journal.FetchFailed, 0, n.Detail+": "+cmp.Or(d.unloaded, d.fault)
+	}
+	s.note(n)
 }

@@ -61,8 +61,9 @@ func (s *planner) finish(ctx context.Context) flight.State {
 		if s.execution.goOn(ctx, next, mayStay) {
 			return finished(next)
 		}
-		next.Leg++                                      // its checkpoint may exist, and an execution that finds one ends
-		if s.execution.kind() == config.FlightExpress { // until this execution ends; then it tries again
+		next.Leg++ // its checkpoint may exist, and an execution that finds one ends
+		// Until this execution ends. Then it tries again.
+		if s.execution.kind() == config.FlightExpress {
 			end := s.state.Started.Add(s.config.Flight.ContinueAfter - time.Second).Add(-s.execution.behind)
 			next.WakeAt = s.execution.wakeText(min(wake, max(end-1, s.now()+1)))
 		}

@@ -97,7 +97,9 @@ func (v *invocation) ask(ctx context.Context, w shard.Write) answer {
 // each asks the table about the documents in parallel. Then it handles the answers one by one,
 // because only one goroutine may change the flight's state. It returns the documents for which
 // take reports true.
-func each[A any](v *invocation, docs []*document, ask func(*document) A, take func(*document, A) bool) (yes []*document) {
+func each[A any](v *invocation, docs []*document, ask func(*document) A,
+	take func(*document, A) bool,
+) (yes []*document) {
 	answers := fanout.Map(v.parallel, maxParallel, docs, ask)
 	for i, d := range docs {
 		if take(d, answers[i]) {

@@ -27,7 +27,8 @@ func (s *keeper) keep(ctx context.Context, docs []*document) (others []*document
 	}
 	// Three rounds bound the tries, as for CLAIM. CLAIM then decides about the rest.
 	for range 3 {
-		docs = each(s.invocation, docs, func(d *document) *answer { return s.keepOne(ctx, d) }, func(d *document, a *answer) bool {
+		ask := func(d *document) *answer { return s.keepOne(ctx, d) }
+		docs = each(s.invocation, docs, ask, func(d *document, a *answer) bool {
 			if a == nil {
 				others = append(others, d)
 			}
@@ -121,4 +122,27 @@ func (s *keeper) kept(d *document, a answer) (again bool) {
 		return false
 	}
 	return s.refused(d, a.row)
+}
+
+// unchanged commits documents that were loaded under the lease and that the sink already has. It
+// returns the others, with the content that COMMIT will record. CLAIM removed `content` from the
+// row but returned the row before. The sink has that content if no version was claimed then.
+func unchanged(ctx context.Context, c *closer, docs []*document) (others []*document) {
+	same, others := split(docs, func(d *document) bool {
+		e := d.newest()
+		if d.fault != "" || e.Op != shard.Put {
+			return false
+		}
+		d.lease.Content = d.content(e.Key)
+		return d.reference != nil && !e.resync() && d.showed(d.body)
+	})
+	c.finishAll(len(same), func(i int) func() { return c.commit(ctx, same[i], same[i].newest(), false) })
+	return others
+}
+
+// showed reports whether the sink has these bytes, by the row before CLAIM.
+func (d *document) showed(plain []byte) bool {
+	was := d.before
+	return d.generation != "" && was.Claimed == "" && was.CommittedOp == shard.Put &&
+		was.Content == shard.ContentOf(d.generation, was.Committed, plain)
 }

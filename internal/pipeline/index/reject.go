@@ -44,12 +44,12 @@ func (c *closer) rejecting(ctx context.Context, d *document, reason deadletter.R
 		}
 		d.row = a.row
 		c.note(c.about(d, e, journal.Rejected, why))
-		c.buried(d, e, id, why)
+		c.deadLettered(d, e, id, why)
 	}
 }
 
-// buried removes a version from the flight after its dead letter is sent and its row says so.
-func (c *closer) buried(d *document, e *held, letterID, why string) {
+// deadLettered removes a version from the flight after its dead letter is sent and its row says so.
+func (c *closer) deadLettered(d *document, e *held, letterID, why string) {
 	c.drop(e)
 	n := c.about(d, e, journal.DeadLettered, why)
 	if n.Letter = letterID; letterID == "" {
@@ -87,4 +87,41 @@ func (c *closer) sendLetter(ctx context.Context, d *document, e *held, reason de
 		return "", err
 	}
 	return l.ID, queue.ErrorAt(c.dead.Send(ctx, []queue.Outgoing{out}), 0)
+}
+
+// panicAttempts is how many unanswered claims a document needs before a panic of the sink's
+// client counts as its fault. From the fourth on, the document is alone in its request.
+const panicAttempts = 6
+
+// parkPanics ends versions on which the sink's client panicked again and again while they were alone
+// in their request: first the dead letter, then PARK (ADR 0021). PARK needs an expired lease. It
+// leaves `claimed` unchanged: the version may be in the sink, so nothing older is written.
+// parkPanics returns the other claims.
+func parkPanics(ctx context.Context, c *closer, claims []*document) []*document {
+	dead, others := split(claims, func(d *document) bool {
+		e := d.newest()
+		return c.state.Panicked.Has(e.item) && d.row.Claimed == e.Key && d.row.Attempts >= panicAttempts
+	})
+	c.finishAll(len(dead), func(i int) func() { return parkOne(ctx, c, dead[i]) })
+	return others
+}
+
+func parkOne(ctx context.Context, c *closer, d *document) func() {
+	e := d.newest()
+	const detail = "the sink's client panics on this document"
+	id, err := c.sendLetter(ctx, d, e, deadletter.Panic, detail)
+	if c.lost("send the dead letter", d.id, err) {
+		return func() { c.wait(d, c.now().Add(c.delay(c.state.Turn)), "its dead letter was not sent") }
+	}
+	mark, row, err := c.rows().Park(ctx, d.id, e.Key, c.config.Expires(c.clock.Now()), d.row,
+		func(tr shard.Transition) { c.note(c.about(d, e, journal.RowRefused, tr.String())) })
+	c.lost("PARK", d.id, err)
+	return func() {
+		if !mark.Done() {
+			c.wait(d, c.now().Add(c.delay(c.state.Turn)), "its row is not parked")
+			return
+		}
+		d.row = row
+		c.deadLettered(d, e, id, string(deadletter.Panic)+": "+detail)
+	}
 }

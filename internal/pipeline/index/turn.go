@@ -27,7 +27,7 @@ type turn struct {
 	loader    loader
 	enriching enriching
 	writer    writer
-	doubter   doubter
+	refusals  refusals
 	planner   planner
 
 	reasserter reasserter // of an outage
@@ -52,7 +52,7 @@ func (h *Handler) turn(f *holding) *turn {
 		decider: decider{f}, admitter: admitter{m}, preparer: preparer{build, from, map[int]*decoded{}},
 		keeper: keeper{f, h.Sink, map[shard.Collection]string{}}, enrichers: services, claimer: claimer{f, h.NewToken},
 		loader: loader{build, from}, enriching: enriching{services, c}, writer: writer{f, e, b},
-		doubter:    doubter{invocation: v, engine: e, budget: b, verdicts: map[shard.Collection]verdict{}},
+		refusals:   refusals{invocation: v, engine: e, budget: b, verdicts: map[shard.Collection]verdict{}},
 		planner:    planner{m, s, b, services, end, x},
 		reasserter: reasserter{f, h.NewToken, c, e, copies},
 	}
@@ -72,7 +72,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 	claims, behind := t.decider.decide(ctx)
 	claims = append(claims, t.admitter.admit(ctx, behind)...)
 	claims = t.budget.unlessOpen(claims)
-	claims = t.closer.bury(ctx, claims)
+	claims = parkPanics(ctx, t.closer, claims)
 	t.loader.origins.cautious = tried(t.docs)
 	// Messages that are done by their rows need no write, so they do not wait for the sink.
 	t.messages.deleteDone(ctx)
@@ -96,7 +96,7 @@ func (t *turn) round(ctx context.Context, group []*document) (unwritten []*docum
 		part, later := t.budget.portion(ctx, group)
 		ready, rest := t.preparer.prepare(ctx, part)
 		changed := t.keeper.keep(ctx, ready)
-		now, next := t.enrichers.enrichable(ctx, changed)
+		now, next := enrichable(ctx, t.enrichers, changed)
 		claimed := t.claimer.claim(ctx, now)
 		loaded := fetch(ctx, &t.loader, t.budget, t.closer, claimed)
 		changed = unchanged(ctx, t.closer, loaded)
@@ -118,12 +118,12 @@ func (t *turn) round(ctx context.Context, group []*document) (unwritten []*docum
 func (t *turn) write(ctx context.Context, docs []*document) {
 	r := t.writer.write(ctx, docs)
 	if r.answered() {
-		t.doubter.doubt(ctx, r)
+		t.refusals.explain(ctx, r)
 		t.noteConfiguration(r.outcomes)
 		// Before the outcomes, so that a RELEASE waits for the circuit breaker that this request
 		// opened.
 		t.sink.judge(ctx, r)
 		t.mirror.write(ctx, r.ops, r.outcomes)
 	}
-	t.closer.carryOut(ctx, r)
+	carryOut(ctx, t.closer, r)
 }
