@@ -1,0 +1,141 @@
+package index
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+func TestWriteSendsWhatCanBeBuilt(t *testing.T) {
+	stage(t, nil, []string{put("a", 1), put("b", 1)}, func(p *parts) {
+		docs := p.claimed()
+		docs[0].body, docs[1].fault = []byte(`{"title":"v1"}`), "it cannot be built"
+		s := writer{p.f, p.engine(), p.budget()}
+		r := s.write(p.Context(), docs)
+		p.count("sent", len(r.ops), 1)
+		p.count("broken", len(r.broken), 1)
+		if !r.answered() || r.outcomes[0].Kind != sink.Applied {
+			p.Errorf("outcomes %v, want the first one applied", r.outcomes)
+		}
+	})
+}
+
+func TestDoubtBelievesARefusalBesideAnAppliedPut(t *testing.T) {
+	for kind, want := range map[sink.OutcomeKind]sink.OutcomeKind{sink.Applied: sink.Rejected, sink.Rejected: sink.Rejected} {
+		t.Run(kind.String(), func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1), put("b", 1)}, func(p *parts) {
+				r := answering(p.claimed(), sink.Outcome{Kind: sink.Rejected, Status: 400})
+				r.outcomes[0].Kind = kind
+				s := refusals{p.f.invocation, p.engine(), p.budget(), map[shard.Collection]verdict{}, false}
+				s.explain(p.Context(), r)
+				if r.outcomes[1].Kind != want {
+					p.Errorf("outcome %v, want %v", r.outcomes[1], want)
+				}
+			})
+		})
+	}
+}
+
+func TestHealthOpensTheCircuitIfNoDocumentIsAnswered(t *testing.T) {
+	for kind, open := range map[sink.OutcomeKind]bool{sink.Applied: false, sink.Rejected: false, sink.Unknown: true} {
+		t.Run(kind.String(), func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+				h := p.health()
+				if h.judge(p.Context(), answering(p.claimed(), sink.Outcome{Kind: kind})); h.tripped != open {
+					p.Errorf("tripped %v, want %v", h.tripped, open)
+				}
+			})
+		})
+	}
+}
+
+func TestMirrorWritesOnlyWhatIsBeingRebuilt(t *testing.T) {
+	for of, missed := range map[string]int{"content": 1, "news": 0} {
+		t.Run(of, func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+				h := p.health()
+				h.rebuild.RebuildOf, h.rebuild.RebuildAt = of, 1
+				r := answering(p.claimed(), sink.Outcome{Kind: sink.Applied})
+				s := mirror{p.engine(), h}
+				s.write(p.Context(), r.ops, r.outcomes)
+				p.Noted(journal.Missed, missed) // this sink has no new index
+			})
+		})
+	}
+}
+
+func TestEachOutcomeEndsItsClaim(t *testing.T) {
+	for kind, want := range map[sink.OutcomeKind]struct {
+		step        journal.Step
+		left        int
+		stillLeased bool
+	}{
+		sink.Applied: {journal.Committed, 0, false}, sink.Throttled: {journal.Released, 1, false},
+		sink.Rejected: {journal.Rejected, 0, false}, sink.Unknown: {journal.OutcomeUnknown, 1, true},
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+				carryOut(p.Context(), p.closer(), answering(p.claimed(), sink.Outcome{Kind: kind}))
+				p.Noted(want.step, 1)
+				p.count("entries", p.f.left.Count(), want.left)
+				if leased := p.Row(docA).Owner != ""; leased != want.stillLeased {
+					p.Errorf("leased %v, want %v", leased, want.stillLeased)
+				}
+			})
+		})
+	}
+}
+
+func TestDeleteTakesOnlyTheMessagesThatAreDone(t *testing.T) {
+	stage(t, nil, []string{put("a", 1), put("b", 1)}, func(p *parts) {
+		p.f.drop(p.f.docs[0].newest())
+		p.messages().deleteDone(p.Context())
+		p.Noted(journal.Deleted, 1)
+		p.count("messages", p.live.Counts().Total(), 1)
+	})
+}
+
+func TestFinishEndsOrWakes(t *testing.T) {
+	stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+		s := p.planner()
+		p.f.wait(p.f.docs[0], p.f.now().Add(20*time.Second), "a reason")
+		next := s.finish(p.Context())
+		if wait := time.Until(next.Wake()); next.Done || wait < 19*time.Second || wait > 21*time.Second {
+			p.Errorf("state %+v, want a wake in 20 s", next)
+		}
+		p.f.drop(p.f.docs[0].newest())
+		if next = s.finish(p.Context()); !next.Done {
+			p.Errorf("state %+v, want it done", next)
+		}
+		p.Noted(journal.Ended, 1)
+	})
+}
+
+func TestOnlyOneTurnContinuesAFlight(t *testing.T) {
+	stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+		var started launched
+		x := execution{p.f.invocation, p.flights, &started, 0}
+		p.flights.Put(p.Context(), p.f.manifest)
+		for range 2 {
+			if !x.goOn(p.Context(), p.f.state, mustGo) {
+				p.Error("the flight was not continued")
+			}
+		}
+		p.count("executions", int(started), 1)
+	})
+}
+
+func TestReassertDeletesAgainWhatTheRowDeleted(t *testing.T) {
+	stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+		newer := p.EventOf(put("a", 2)).Key
+		p.Change(docA, func(r *shard.Row) { r.Committed, r.CommittedOp, r.Pending = newer, shard.Delete, "" })
+		p.read()
+		s := reasserter{p.f, p.token, p.closer(), p.engine(), &mirror{p.engine(), p.health()}}
+		s.reassert(p.Context())
+		p.Noted(journal.Reasserted, 1)
+		p.count("entries", p.f.left.Count(), 0)
+	})
+}
