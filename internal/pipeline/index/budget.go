@@ -34,8 +34,8 @@ const (
 	yieldLeast = 20 * time.Millisecond
 )
 
-// budget is the sink's time that a turn may use: the slot that its flight has taken, and what it has
-// sent in it.
+// budget is the sink's time that a turn may use: the slot that its flight has taken, and what it
+// has sent in it.
 type budget struct {
 	*holding
 	sink    *health

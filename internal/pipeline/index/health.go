@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// health is what a turn knows of its sink: the health row that all flights share, and what this turn
-// did to it.
+// health is what a turn knows of its sink: the health row that all flights share, and what this
+// turn did to it.
 type health struct {
 	service
 	engine  *engine
