@@ -2,10 +2,12 @@ package receive
 
 import (
 	"context"
+	"time"
 
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
 )
@@ -14,47 +16,55 @@ import (
 // answer.
 const archiveShare = 7
 
-// archive stores the messages of the batch. It never fails a message: a batch that cannot be
+// archiver stores the messages of the batch, once. It never fails a message: a batch that cannot be
 // archived is counted and processed like any other (ADR 0037).
-func (b *batch) archive(ctx context.Context) {
-	if b.h.Archive == nil || b.archived {
+type archiver struct {
+	*invocation
+	archive  archive.Writer
+	senders  queue.Senders
+	newID    func(time.Time) flight.ID
+	archived bool
+}
+
+func (a *archiver) store(ctx context.Context, given []queue.Message) {
+	if a.archive == nil || a.archived {
 		return
 	}
-	b.archived = true
-	first := b.h.firstTime(b.given)
+	a.archived = true
+	first := firstTime(a.senders, given)
 	if len(first) == 0 {
 		return
 	}
-	ctx, cancel := b.until(ctx, archiveShare)
+	ctx, cancel := a.until(ctx, archiveShare)
 	defer cancel()
-	at := queue.Received(b.given)
+	at := queue.Received(given)
 	if at.IsZero() {
-		at = b.start
+		at = a.start
 	}
 	object, err := archive.Encode(first)
 	if err == nil {
 		name := archive.Parts{
-			Received: at, Lane: b.h.Lane, Sink: b.h.Sink, Messages: len(first), ID: string(b.h.NewID(b.start)),
+			Received: at, Lane: a.lane, Sink: a.sink, Messages: len(first), ID: string(a.newID(a.start)),
 		}.Name()
-		err = backoff.Do(ctx, b.h.Clock, func() error { return b.h.Archive.Put(ctx, name, object) })
+		err = backoff.Do(ctx, a.clock, func() error { return a.archive.Put(ctx, name, object) })
 	}
 	n := journal.Note{Step: journal.Archived, Count: len(first)}
 	if err != nil {
 		n.Step, n.Detail = journal.ArchiveLost, err.Error()
 	}
-	b.h.note(n)
+	a.note(n)
 }
 
 // firstTime returns the messages that are received for the first time. A copy that lull sends
 // names the time of its original, which is already in the archive. If another sender sets that
 // attribute, its message is archived all the same.
-func (h *Handler) firstTime(msgs []queue.Message) []queue.Message {
+func firstTime(senders queue.Senders, msgs []queue.Message) []queue.Message {
 	var first []queue.Message
 	for _, m := range msgs {
 		_, copied := m.Attributes[queue.AttrFirstSent]
 		_, letter := m.Attributes[deadletter.AttrLetter]
 		_, line := queue.LineOf(m.Attributes) // a line of an object, which is not in the archive
-		again := (copied && !line || letter) && h.Senders.Ours(m.Sender)
+		again := (copied && !line || letter) && senders.Ours(m.Sender)
 		if m.ReceiveCount <= 1 && !again {
 			first = append(first, m)
 		}

@@ -16,50 +16,51 @@ import (
 
 // readHealth reads the sink's health, once per batch. An eventual read is enough, because the
 // health only steers. If the read fails, the sink counts as healthy.
-func (b *batch) readHealth(ctx context.Context) {
-	ctx, cancel := b.until(ctx, healthShare)
+func readHealth(ctx context.Context, in *invocation, store shard.Store) (health shard.Row, readable bool) {
+	ctx, cancel := in.until(ctx, healthShare)
 	defer cancel()
-	rows, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual)
-	b.lost("read the sink's health", err)
-	if err == nil {
-		b.readable, b.health = true, rows[0]
+	rows, err := store.Read(ctx, []shard.DocID{shard.HealthRow(in.sink)}, shard.Eventual)
+	in.lost("read the sink's health", err)
+	if err != nil {
+		return shard.Row{}, false
 	}
+	return rows[0], true
 }
 
 // sendAway leaves messages in the queue, undecoded, while their sink is away. A flight could
 // only wait, and would cost money. Messages past their dead deadline are judged, because
-// otherwise the queue could delete them first.
-func (b *batch) sendAway(ctx context.Context) {
-	if !b.h.Config.Retry.Away(b.health, b.now()) {
-		return
+// otherwise the queue could delete them first. sendAway returns the messages to judge, and those
+// that it left.
+func sendAway(ctx context.Context, h hider, health shard.Row, msgs []queue.Message) (present, absent []queue.Message) {
+	if !h.config.Retry.Away(health, h.now()) {
+		return msgs, nil
 	}
-	var rest []queue.Message
-	now, draw, bulk := b.now(), b.draw(), b.h.Lane == flight.Bulk
+	now, draw, bulk := h.now(), draw(msgs), h.lane == flight.Bulk
 	// Receipts by wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
-	for _, m := range b.msgs {
-		if b.start.Sub(m.Sent) > b.h.Config.Retry.DeadDeadline {
-			rest = append(rest, m)
+	for _, m := range msgs {
+		if h.start.Sub(m.Sent) > h.config.Retry.DeadDeadline {
+			present = append(present, m)
 			continue
 		}
-		wait := queue.WholeSeconds(b.h.Config.Retry.AwayWait(b.health, now, bulk, m.ReceiveCount, draw))
+		wait := queue.WholeSeconds(h.config.Retry.AwayWait(health, now, bulk, m.ReceiveCount, draw))
 		waits[wait] = append(waits[wait], m.Receipt)
-		b.away = append(b.away, m.ID)
+		absent = append(absent, m)
 	}
-	b.holdBack(ctx, "keep messages away", waits)
+	h.hide(ctx, "keep messages away", waits)
 	for _, wait := range slices.Sorted(maps.Keys(waits)) {
-		b.h.note(journal.Note{
-			Step: journal.Away, Count: len(waits[wait]), Until: b.h.Clock.Now().Add(wait),
-			Detail: config.AwayText(b.health),
+		h.note(journal.Note{
+			Step: journal.Away, Count: len(waits[wait]), Until: h.clock.Now().Add(wait),
+			Detail: config.AwayText(health),
 		})
 	}
-	b.msgs, b.state = rest, b.state[:len(rest)] // all states are still empty
+	return present, absent
 }
 
 // draw returns a number in [0, 1) that is computed from the batch.
-func (b *batch) draw() float64 {
+func draw(msgs []queue.Message) float64 {
 	h := fnv.New32a()
-	for _, m := range b.msgs[:min(len(b.msgs), 1)] {
+	for _, m := range msgs[:min(len(msgs), 1)] {
 		_, _ = h.Write([]byte(m.Receipt))
 	}
 	return float64(h.Sum32()) / (1 << 32)

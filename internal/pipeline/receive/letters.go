@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -25,13 +27,6 @@ const (
 	maxLetterBytes = 8 << 20
 )
 
-// fault is an event that becomes a dead letter.
-type fault struct {
-	p      pending
-	reason deadletter.Reason
-	detail string
-}
-
 // outLetter is a dead letter to be sent: for one event, or for all events of a message with the
 // same fault.
 type outLetter struct {
@@ -44,25 +39,19 @@ type outLetter struct {
 
 func (l *outLetter) first() *fault { return &l.faults[0] }
 
-// letter marks the event to become a dead letter. The dead letters of a batch are sent together,
-// after every event is judged.
-func (b *batch) letter(p *pending, reason deadletter.Reason, detail string) {
-	b.faults = append(b.faults, fault{p: *p, reason: reason, detail: detail})
-}
-
-// pack makes the dead letters: one for each version, and one for each message and reason if the
-// versions are unknown or more than maxAlike. It orders them by turns over the messages, so that
-// a message with many faults does not block the others.
-func (b *batch) pack() {
+// pack adds the dead letters of faults to those that are packed: one for each version, and one for
+// each message and reason if the versions are unknown or more than maxAlike. It orders them by turns
+// over the messages, so that a message with many faults does not block the others.
+func pack(letters []*outLetter, found faults) []*outLetter {
 	type alike struct {
-		msg    int
+		msg    *message
 		reason deadletter.Reason
 	}
 	count, together := make(map[alike]int), make(map[alike]*outLetter)
-	for i := range b.faults {
-		count[alike{b.faults[i].p.msg, b.faults[i].reason}]++
+	for i := range found {
+		count[alike{found[i].p.msg, found[i].reason}]++
 	}
-	for _, f := range b.faults {
+	for _, f := range found {
 		a := alike{f.p.msg, f.reason}
 		l := together[a]
 		// PARK marks each version as dead, and only a dead letter that names the version can
@@ -71,47 +60,66 @@ func (b *batch) pack() {
 		alone := parks(f.reason) || f.p.Key != "" && count[a] <= maxAlike
 		if alone || l == nil {
 			l = &outLetter{}
-			b.letters = append(b.letters, l)
+			letters = append(letters, l)
 		}
 		if !alone {
 			together[a] = l
 		}
 		l.faults = append(l.faults, f)
 	}
-	fanout.ByTurns(b.letters, func(l *outLetter) int { return l.first().p.msg })
+	fanout.ByTurns(letters, func(l *outLetter) *message { return l.first().p.msg })
+	return letters
 }
 
-// sendLetters sends dead letters. If others is true, it sends those of messages with other
-// events that are scheduled or held, otherwise all remaining ones. An event is done when its
-// dead letter is in the dead-letter queue. If that fails, or the invocation has sent as much as
-// it may, the message stays.
-func (b *batch) sendLetters(ctx context.Context, others bool) {
+// letterSender sends dead letters. An event is done when its dead letter is in the dead-letter
+// queue. If that fails, or the invocation has sent as much as it may, the message stays.
+type letterSender struct {
+	*invocation
+	table rows.Table
+	dead  queue.Queue
+}
+
+// urgent sends what must be safe before hold: the dead letters of messages with other events that
+// are scheduled or held. It has a part of the invocation's time. hold leaves out the messages that
+// failed here. Otherwise index would delete a message with an event that is stored nowhere.
+func (s letterSender) urgent(ctx context.Context, letters []*outLetter) {
+	ctx, cancel := s.until(ctx, storeShare)
+	defer cancel()
+	s.send(ctx, letters, func(m *message) bool { return m.held || m.later > 0 })
+}
+
+// rest sends the remaining dead letters.
+func (s letterSender) rest(ctx context.Context, letters []*outLetter) {
+	s.send(ctx, letters, func(*message) bool { return true })
+}
+
+// send sends the dead letters of some messages, each once.
+func (s letterSender) send(ctx context.Context, letters []*outLetter, which func(*message) bool) {
 	var mine []*outLetter
-	for _, l := range b.letters {
-		s := &b.state[l.first().p.msg]
-		if !l.begun && (!others || s.held || s.later > 0) {
+	for _, l := range letters {
+		if !l.begun && which(l.first().p.msg) {
 			l.begun = true
 			mine = append(mine, l)
 		}
 	}
 	// An operator chose this setting: the dead letter is logged, counted as Dropped, and deleted
 	// (design section 9).
-	if b.h.Config.DeadLetters == config.DeadLettersNone {
-		b.endLetters(ctx, mine, journal.Dropped)
+	if s.config.DeadLetters == config.DeadLettersNone {
+		s.end(ctx, mine, journal.Dropped)
 		return
 	}
 	var out []queue.Outgoing
 	var sent []*outLetter
 	bytes := 0
 	for _, l := range mine {
-		m := &b.msgs[l.first().p.msg]
+		m := l.first().p.msg
 		if bytes += queue.Bytes(m.Body, m.Attributes); bytes > maxLetterBytes {
-			b.fail(&l.first().p, "this invocation has sent as many dead letters as it may")
+			s.fail(&l.first().p, "this invocation has sent as many dead letters as it may")
 			continue
 		}
-		o, err := b.message(l)
+		o, err := s.message(l)
 		if err != nil {
-			b.fail(&l.first().p, "pack the dead letter: "+err.Error())
+			s.fail(&l.first().p, "pack the dead letter: "+err.Error())
 			continue
 		}
 		out, sent = append(out, o), append(sent, l)
@@ -119,51 +127,50 @@ func (b *batch) sendLetters(ctx context.Context, others bool) {
 	if len(out) == 0 {
 		return
 	}
-	errs := b.h.Dead.Send(ctx, out)
+	errs := s.dead.Send(ctx, out)
 	stored := sent[:0]
 	for i, l := range sent {
 		if err := queue.ErrorAt(errs, i); err != nil {
-			b.fail(&l.first().p, "send the dead letter: "+err.Error())
+			s.fail(&l.first().p, "send the dead letter: "+err.Error())
 			continue
 		}
 		stored = append(stored, l)
 	}
-	b.endLetters(ctx, stored, journal.DeadLettered)
+	s.end(ctx, stored, journal.DeadLettered)
 }
 
 // message builds the dead letter. If it is for several events, it has no document and no key,
 // because it is about the whole message.
-func (b *batch) message(l *outLetter) (queue.Outgoing, error) {
+func (s letterSender) message(l *outLetter) (queue.Outgoing, error) {
 	f := l.first()
 	doc, key, detail := f.p.Doc, f.p.Key, f.detail
 	if n := len(l.faults); n > 1 {
 		doc, key, detail = "", "", fmt.Sprintf("%d events of the message, the first: %s", n, f.detail)
 	}
-	s := &b.state[f.p.msg]
-	if s.maker == nil { // shared by the message's dead letters, to hash the body once
-		s.maker = deadletter.Of(b.msgs[f.p.msg])
+	m := f.p.msg
+	if m.maker == nil { // shared by the message's dead letters, to hash the body once
+		m.maker = deadletter.Of(m.Message)
 	}
-	dead := s.maker.New(f.reason, detail, doc, key, f.p.Index, b.start)
+	dead := m.maker.New(f.reason, detail, doc, key, f.p.Index, s.start)
 	l.id = dead.ID
-	dead.Sink, dead.Lane = b.h.Sink, string(b.h.Lane)
+	dead.Sink, dead.Lane = s.sink, string(s.lane)
 	return dead.Message()
 }
 
-// endLetters completes the events whose dead letters were sent, or dropped by the settings.
-func (b *batch) endLetters(ctx context.Context, letters []*outLetter, step journal.Step) {
+// end completes the events whose dead letters were sent, or dropped by the settings.
+func (s letterSender) end(ctx context.Context, letters []*outLetter, step journal.Step) {
 	// PARK comes after the dead letter is stored. After a crash in between, the message is
 	// judged again.
-	b.park(ctx, letters)
+	s.park(ctx, letters)
 	for _, l := range letters {
-		if parks(l.first().reason) && !b.parked(l) {
+		if parks(l.first().reason) && !s.parked(l) {
 			continue
 		}
 		for i := range l.faults {
 			f := &l.faults[i]
-			b.state[f.p.msg].open--
-			n := b.about(&f.p, step, string(f.reason)+": "+f.detail)
+			n := f.p.about(step, string(f.reason)+": "+f.detail)
 			n.Letter = l.id
-			b.h.note(n)
+			s.done(&f.p, n)
 		}
 	}
 }
@@ -177,38 +184,38 @@ func parks(r deadletter.Reason) bool {
 // park marks versions dead after their dead letters are stored, document by document. Each PARK
 // takes its form from the newest image of the row, which the one before it returned (design
 // section 5).
-func (b *batch) park(ctx context.Context, letters []*outLetter) {
-	byDoc := make(map[int][]*outLetter)
+func (s letterSender) park(ctx context.Context, letters []*outLetter) {
+	byDoc := make(map[*document][]*outLetter)
 	for _, l := range letters {
 		if parks(l.first().reason) {
 			byDoc[l.first().p.doc] = append(byDoc[l.first().p.doc], l)
 		}
 	}
-	docs := slices.Sorted(maps.Keys(byDoc))
-	b.h.Parallel.Each(maxParallel, len(docs), func(i int) {
-		after := &b.docs[docs[i]].after
+	docs := slices.SortedFunc(maps.Keys(byDoc), func(x, y *document) int { return cmp.Compare(x.place, y.place) })
+	s.parallel.Each(maxParallel, len(docs), func(i int) {
+		after := &docs[i].after
 		for _, l := range byDoc[docs[i]] {
 			p := &l.first().p
-			l.mark, *after, l.err = b.rows().Park(ctx, p.Doc, p.Key, b.h.Config.Expires(b.start), *after,
-				func(t shard.Transition) { b.h.note(b.about(p, journal.RowRefused, t.String())) })
+			l.mark, *after, l.err = s.table.Park(ctx, p.Doc, p.Key, s.config.Expires(s.start), *after,
+				func(t shard.Transition) { s.note(p.about(journal.RowRefused, t.String())) })
 		}
 	})
 }
 
 // parked reports whether PARK is done, so that the message may be deleted. If another flight
 // holds the lease, the message stays and is judged again later.
-func (b *batch) parked(l *outLetter) bool {
+func (s letterSender) parked(l *outLetter) bool {
 	p := &l.first().p
 	switch {
 	case l.err != nil:
-		b.fail(p, "PARK: "+l.err.Error())
+		s.fail(p, "PARK: "+l.err.Error())
 	case l.mark == shard.MarkForeign:
-		b.h.note(b.about(p, journal.Schema, "row"))
-		b.fail(p, "PARK: the row has a newer schema")
+		s.note(p.about(journal.Schema, "row"))
+		s.fail(p, "PARK: the row has a newer schema")
 	case l.mark == shard.MarkLeased:
-		b.fail(p, "PARK: leased")
+		s.fail(p, "PARK: leased")
 	case l.mark == shard.MarkAgain:
-		b.fail(p, "PARK: the row keeps changing")
+		s.fail(p, "PARK: the row keeps changing")
 	}
 	return l.mark.Done()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/seam/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -48,53 +49,59 @@ type ended struct {
 	failed string // why it comes back
 }
 
-// readObjects continues to read the objects that the batch names (ADR 0053): one slice of each,
+// objectReader continues to read the objects that the batch names (ADR 0053): one slice of each,
 // while there is time. The row of the object's place records how far it was read. The message
 // only triggers the next slice: it is replaced, slice by slice, by one that continues.
-func (b *batch) readObjects(ctx context.Context) {
-	if len(b.objects) == 0 {
-		return
-	}
-	ctx, cancel := b.until(ctx, objectShare)
-	defer cancel()
-	became := fanout.Map(b.h.Parallel, maxObjects, b.objects, func(o object) ended { return b.readObject(ctx, &o) })
-	b.faults = nil // the faults so far are packed
-	for i, e := range became {
-		o := &b.objects[i]
-		switch {
-		case e.failed != "":
-			b.fail(&o.pending, e.failed)
-		case e.letter != "":
-			b.letter(&o.pending, deadletter.Payload, e.letter+": "+o.url())
-		default:
-			b.state[o.msg].open--
-			n := b.about(&o.pending, e.step, e.detail+": "+o.url())
-			n.Count = e.count
-			b.h.note(n)
-		}
-	}
-	b.pack()
+type objectReader struct {
+	*invocation
+	table        rows.Table
+	open         objects.Open
+	bulk, ingest queue.Queue
 }
 
-func (b *batch) readObject(ctx context.Context, o *object) ended {
-	if b.h.Objects == nil {
+// read returns the objects that become dead letters.
+func (r objectReader) read(ctx context.Context, found []object) (dead faults) {
+	if len(found) == 0 {
+		return nil
+	}
+	ctx, cancel := r.until(ctx, objectShare)
+	defer cancel()
+	became := fanout.Map(r.parallel, maxObjects, found, func(o object) ended { return r.readObject(ctx, &o) })
+	for i, e := range became {
+		o := &found[i]
+		switch {
+		case e.failed != "":
+			r.fail(&o.pending, e.failed)
+		case e.letter != "":
+			dead.add(&o.pending, deadletter.Payload, e.letter+": "+o.url())
+		default:
+			n := o.about(e.step, e.detail+": "+o.url())
+			n.Count = e.count
+			r.done(&o.pending, n)
+		}
+	}
+	return dead
+}
+
+func (r objectReader) readObject(ctx context.Context, o *object) ended {
+	if r.open == nil {
 		return ended{failed: "this program reads no objects"}
 	}
-	if b.late() {
+	if r.late() {
 		return ended{failed: "no time is left to read the object"}
 	}
-	at, err := b.rows().One(ctx, shard.ObjectRow(b.h.Sink, o.Bucket, o.Key), shard.Consistent)
+	at, err := r.table.One(ctx, shard.ObjectRow(r.sink, o.Bucket, o.Key), shard.Consistent)
 	if err != nil {
 		return ended{failed: "read how far the object was read: " + err.Error()}
 	}
-	p, over := b.begin(o, at)
+	p, over := r.begin(o, at)
 	if over != nil && over.step == journal.Stale {
-		return b.stale(ctx, o, p, *over)
+		return r.stale(ctx, o, p, *over)
 	}
 	if over != nil {
 		return *over
 	}
-	next, err := b.slice(ctx, o, p)
+	next, err := r.slice(ctx, o, p)
 	switch {
 	case errors.Is(err, objects.ErrReplaced):
 		return ended{step: journal.Skipped, detail: "a newer object has taken its place"}
@@ -107,32 +114,27 @@ func (b *batch) readObject(ctx context.Context, o *object) ended {
 	case err != nil && next.Text == p.Text && next.At.From == p.At.From:
 		return ended{failed: "read the object: " + backoff.Class(err)}
 	}
-	return b.advance(ctx, o, at, p.Sent, next)
-}
-
-// late reports whether it is too late to begin new work.
-func (b *batch) late() bool {
-	return b.h.Clock.Now().Sub(b.start) >= b.h.Config.Receive.Timeout*stopShare/8
+	return r.advance(ctx, o, at, p.Sent, next)
 }
 
 // begin returns how far the object was read, or how its message ends without reading.
-func (b *batch) begin(o *object, row shard.Row) (objects.Progress, *ended) {
+func (r objectReader) begin(o *object, row shard.Row) (objects.Progress, *ended) {
 	if row.Foreign() {
-		b.h.note(b.about(&o.pending, journal.Schema, "object row"))
+		r.note(o.about(journal.Schema, "object row"))
 		return objects.Progress{}, &ended{failed: "the object's row has a newer schema"}
 	}
 	p, err := objects.Parse(row.Cursor)
 	if err != nil {
 		return p, &ended{failed: err.Error()}
 	}
-	m := &b.msgs[o.msg]
-	next, err := objects.Decide(p, o.Version, queue.PartOf(m.Attributes), row.RanAt, b.now())
+	m := o.msg
+	next, err := objects.Decide(p, o.Version, queue.PartOf(m.Attributes), row.RanAt, r.now())
 	if err != nil {
 		return p, &ended{letter: err.Error()}
 	}
 	if next == objects.Begin {
 		return objects.Progress{
-			Version: o.Version, ETag: o.ETag, Bytes: o.Bytes, Begun: b.now(), TakenBack: p.TakenBack,
+			Version: o.Version, ETag: o.ETag, Bytes: o.Bytes, Begun: r.now(), TakenBack: p.TakenBack,
 			Written: shard.MicrosOf(cmp.Or(o.Written, m.FirstSent())),
 		}, nil
 	}
@@ -152,11 +154,11 @@ func (b *batch) begin(o *object, row shard.Row) (objects.Progress, *ended) {
 // stale handles an object whose sequencer is older than the row's. S3 has one object at a place.
 // If the bucket has this object, and another one was read, the row's sequencer is wrong and may
 // be forged. Without a dead letter no operator would see that objects are skipped.
-func (b *batch) stale(ctx context.Context, o *object, p objects.Progress, over ended) ended {
+func (r objectReader) stale(ctx context.Context, o *object, p objects.Progress, over ended) ended {
 	if o.ETag == "" || o.ETag == p.ETag {
 		return over
 	}
-	in, err := b.h.Objects(ctx, o.Bucket, o.Key, o.ETag, 0)
+	in, err := r.open(ctx, o.Bucket, o.Key, o.ETag, 0)
 	switch {
 	case err == nil:
 		_ = in.Close() // only its existence matters
@@ -170,23 +172,23 @@ func (b *batch) stale(ctx context.Context, o *object, p objects.Progress, over e
 
 // slice reads the next part of the object, for a part of the invocation's time, and sends the
 // lines.
-func (b *batch) slice(ctx context.Context, o *object, p objects.Progress) (objects.Progress, error) {
-	in, err := b.h.Objects(ctx, o.Bucket, o.Key, p.ETag, p.At.From)
+func (r objectReader) slice(ctx context.Context, o *object, p objects.Progress) (objects.Progress, error) {
+	in, err := r.open(ctx, o.Bucket, o.Key, p.ETag, p.At.From)
 	if err != nil {
 		return p, err
 	}
 	defer in.Close()
 	return objects.Read(in, p, objects.Limits{
-		Lines: int64(o.PerSecond) * objectPace, Stop: b.late, MaxLine: queue.MaxBytes - lineRoom, MaxText: o.MaxText,
-	}, func(lines []objects.Line) (map[int]string, error) { return b.sendLines(ctx, o, p, lines) })
+		Lines: int64(o.PerSecond) * objectPace, Stop: r.late, MaxLine: queue.MaxBytes - lineRoom, MaxText: o.MaxText,
+	}, func(lines []objects.Line) (map[int]string, error) { return r.sendLines(ctx, o, p, lines) })
 }
 
 // sendLines sends lines as messages of their source. After a crash they may be sent twice, with
 // the same order keys.
-func (b *batch) sendLines(ctx context.Context, o *object, p objects.Progress, lines []objects.Line) (map[int]string,
+func (r objectReader) sendLines(ctx context.Context, o *object, p objects.Progress, lines []objects.Line) (map[int]string,
 	error,
 ) {
-	m := &b.msgs[o.msg]
+	m := o.msg
 	keep := map[string]queue.Attribute{
 		queue.AttrSource: queue.Text(o.Source),
 		// A line is as old as its object: a late line must not outlive the row that may refuse
@@ -205,7 +207,7 @@ func (b *batch) sendLines(ctx context.Context, o *object, p objects.Progress, li
 		out[i] = queue.Outgoing{Body: l.Text, Attributes: queue.With(keep, queue.AttrLine, queue.Text(of.Text()))}
 	}
 	bad := map[int]string{}
-	for i, err := range b.h.Bulk.Send(ctx, out) {
+	for i, err := range r.bulk.Send(ctx, out) {
 		switch {
 		case err == nil:
 		case backoff.Final(err) && ctx.Err() == nil:
@@ -219,18 +221,18 @@ func (b *batch) sendLines(ctx context.Context, o *object, p objects.Progress, li
 
 // advance records in the row how far the object was read. Before that it sends the message that
 // continues. So each part that the row counts has a message.
-func (b *batch) advance(ctx context.Context, o *object, was shard.Row, sent int64, p objects.Progress) ended {
+func (r objectReader) advance(ctx context.Context, o *object, was shard.Row, sent int64, p objects.Progress) ended {
 	p.Part++
 	if !p.Done {
-		if failed := b.goOn(ctx, o, p.Part, p.Sent-sent); failed != nil {
+		if failed := r.goOn(ctx, o, p.Part, p.Sent-sent); failed != nil {
 			return *failed
 		}
 	}
-	now := max(b.now(), was.RanAt+1)
-	w := shard.Advance(was.Doc, was.RanAt, now, p.String(), b.h.Config.Expires(b.start))
-	_, err := b.rows().Write(ctx, w)
-	if r, refused := shard.AsRefused(err); refused && (r.Row.RanAt != now || r.Row.Cursor != p.String()) {
-		b.h.note(b.about(&o.pending, journal.RowRefused, w.Transition.String()))
+	now := max(r.now(), was.RanAt+1)
+	w := shard.Advance(was.Doc, was.RanAt, now, p.String(), r.config.Expires(r.start))
+	_, err := r.table.Write(ctx, w)
+	if row, refused := shard.AsRefused(err); refused && (row.Row.RanAt != now || row.Row.Cursor != p.String()) {
+		r.note(o.about(journal.RowRefused, w.Transition.String()))
 		return ended{failed: "somebody else has read on in the object"}
 	} else if err != nil && !refused {
 		return ended{failed: "ADVANCE: " + err.Error()}
@@ -246,21 +248,21 @@ func (b *batch) advance(ctx context.Context, o *object, was shard.Row, sent int6
 }
 
 // goOn sends the message that continues to read: a copy of this one.
-func (b *batch) goOn(ctx context.Context, o *object, part int, sent int64) *ended {
-	m := &b.msgs[o.msg]
-	attrs := queue.With(b.attributes(&o.pending), queue.AttrPart, queue.Text(strconv.Itoa(part)))
-	out, err := deadletter.Copy(m.Body, attrs, m.FirstSent(), b.pause(o, sent))
+func (r objectReader) goOn(ctx context.Context, o *object, part int, sent int64) *ended {
+	m := o.msg
+	attrs := queue.With(o.copied(), queue.AttrPart, queue.Text(strconv.Itoa(part)))
+	out, err := deadletter.Copy(m.Body, attrs, m.FirstSent(), r.pause(o, sent))
 	if err != nil {
 		return &ended{letter: "a message that reads on has no room: " + err.Error()}
 	}
-	if err := queue.ErrorAt(b.h.Ingest.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
+	if err := queue.ErrorAt(r.ingest.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return &ended{failed: "send the message that reads on: " + err.Error()}
 	}
 	return nil
 }
 
 // pause returns the delay of the next message that keeps the pace of PerSecond lines.
-func (b *batch) pause(o *object, sent int64) time.Duration {
-	due := b.start.Add(time.Duration(sent) * time.Second / time.Duration(o.PerSecond))
-	return min(max(due.Sub(b.h.Clock.Now()), partDelay), objectPace*time.Second)
+func (r objectReader) pause(o *object, sent int64) time.Duration {
+	due := r.start.Add(time.Duration(sent) * time.Second / time.Duration(o.PerSecond))
+	return min(max(due.Sub(r.clock.Now()), partDelay), objectPace*time.Second)
 }
