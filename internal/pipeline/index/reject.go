@@ -94,8 +94,8 @@ func (c *closer) sendLetter(ctx context.Context, d *document, e *held, reason de
 const panicAttempts = 6
 
 // parkPanics ends versions on which the sink's client panicked again and again while they were
-// alone in their request: first the dead letter, then PARK (ADR 0021). PARK needs an expired lease. It
-// leaves `claimed` unchanged: the version may be in the sink, so nothing older is written.
+// alone in their request: first the dead letter, then PARK (ADR 0021). PARK needs an expired lease.
+// It leaves `claimed` unchanged: the version may be in the sink, so nothing older is written.
 // parkPanics returns the other claims.
 func parkPanics(ctx context.Context, c *closer, claims []*document) []*document {
 	dead, others := split(claims, func(d *document) bool {
