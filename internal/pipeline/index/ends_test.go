@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -23,16 +24,17 @@ func TestWriteSendsWhatCanBeBuilt(t *testing.T) {
 	})
 }
 
-func TestDoubtBelievesARefusalBesideAnAppliedPut(t *testing.T) {
-	for kind, want := range map[sink.OutcomeKind]sink.OutcomeKind{sink.Applied: sink.Rejected, sink.Rejected: sink.Rejected} {
-		t.Run(kind.String(), func(t *testing.T) {
-			stage(t, nil, []string{put("a", 1), put("b", 1)}, func(p *parts) {
+func TestTheVerdictOnACollectionDecidesAboutItsRefusals(t *testing.T) {
+	for said, want := range map[verdict]sink.OutcomeKind{
+		takes: sink.Rejected, noWitness: sink.Rejected, refuses: sink.Configuration, unclear: sink.Throttled,
+	} {
+		t.Run(want.String(), func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1)}, func(p *parts) {
 				r := answering(p.claimed(), sink.Outcome{Kind: sink.Rejected, Status: 400})
-				r.outcomes[0].Kind = kind
-				s := refusals{p.f.invocation, p.engine(), p.budget(), map[shard.Collection]verdict{}, false}
-				s.explain(p.Context(), r)
-				if r.outcomes[1].Kind != want {
-					p.Errorf("outcome %v, want %v", r.outcomes[1], want)
+				known := map[shard.Collection]verdict{"content": said}
+				s := refusals{p.f.invocation, p.engine(), p.budget(), known, false}
+				if s.explain(p.Context(), r); r.outcomes[0].Kind != want {
+					p.Errorf("outcome %v, want %v", r.outcomes[0], want)
 				}
 			})
 		})
@@ -118,7 +120,7 @@ func TestOnlyOneTurnContinuesAFlight(t *testing.T) {
 	stage(t, nil, []string{put("a", 1)}, func(p *parts) {
 		var started launched
 		x := execution{p.f.invocation, p.flights, &started, 0}
-		p.flights.Put(p.Context(), p.f.manifest)
+		usecasetest.OK(p, p.flights.Put(p.Context(), p.f.manifest))
 		for range 2 {
 			if !x.goOn(p.Context(), p.f.state, mustGo) {
 				p.Error("the flight was not continued")

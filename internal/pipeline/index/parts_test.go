@@ -37,7 +37,8 @@ func flying(t *testing.T, change func(*config.Config), bodies ...string) *parts 
 		}
 	})}
 	p.live, p.dead = p.Queue("live", 4*time.Hour), p.Queue("dead", 4*time.Hour)
-	p.store, p.flights = memorysink.New(clock.System{}, memorysink.Settings{Versions: true}), memory.NewFlights(clock.System{})
+	p.store = memorysink.New(clock.System{}, memorysink.Settings{Versions: true})
+	p.flights = memory.NewFlights(clock.System{})
 	for _, body := range bodies {
 		p.live.Send(p.Context(), []queue.Outgoing{{Body: body}})
 	}
@@ -94,7 +95,8 @@ func (p *parts) origins(from Payloads) *origins {
 func (p *parts) planner() planner {
 	m, b := p.messages(), p.budget()
 	return planner{
-		m, b.sink, b, &enrichers{holding: p.f}, &ending{m, b, p.flights}, &execution{invocation: p.f.invocation, flights: p.flights},
+		m, b.sink, b, &enrichers{holding: p.f}, &ending{m, b, p.flights},
+		&execution{invocation: p.f.invocation, flights: p.flights},
 	}
 }
 

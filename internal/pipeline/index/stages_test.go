@@ -232,7 +232,8 @@ func TestFetchLoadsOrReleases(t *testing.T) {
 				ev := p.EventOf(put("a", 1))
 				ev.DataRef = "s3://open/a"
 				docs[0].reference = &ev
-				l := loader{p.builder(), p.origins(loads(func(string) ([]byte, error) { return []byte(`{"title":"x"}`), err }))}
+				from := loads(func(string) ([]byte, error) { return []byte(`{"title":"x"}`), err })
+				l := loader{p.builder(), p.origins(from)}
 				ready := fetch(p.Context(), &l, p.budget(), p.closer(), docs)
 				if err == nil {
 					p.count("ready", len(ready), 1)
