@@ -35,6 +35,7 @@ type wire struct {
 	*httptest.Server
 	cut    atomic.Bool
 	denies atomic.Value // the boot of the server that denies everything; empty if none does
+	status atomic.Value // the fields of the only event that a page gets; empty for the stack's own events
 }
 
 func wireTo(t *testing.T, address string) *wire {
@@ -53,7 +54,11 @@ func wireTo(t *testing.T, address string) *wire {
 		if w.cut.Load() {
 			panic(http.ErrAbortHandler) // the connection ends without an answer
 		}
-		if !w.forbid(out, r) {
+		status, _ := w.status.Load().(string)
+		switch {
+		case status != "" && r.URL.Path == "/console/events":
+			tick(out, r, status)
+		case !w.forbid(out, r):
 			proxy.ServeHTTP(out, r)
 		}
 	}))
@@ -72,15 +77,46 @@ func (w *wire) forbid(out http.ResponseWriter, r *http.Request) bool {
 	case boot == "" || !strings.HasPrefix(r.URL.Path, "/console/") || r.URL.Path == "/console/about":
 		return false
 	case r.URL.Path == "/console/events":
-		out.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(out, `data: {"boot":%q,"now":"2026-01-02T03:04:05Z","error":%q}`+"\n\n", boot, denied)
-		_ = http.NewResponseController(out).Flush()
-		<-r.Context().Done()
+		tick(out, r, fmt.Sprintf(`"boot":%q,"error":%q`, boot, denied))
 	default:
 		out.WriteHeader(http.StatusForbidden)
 		fmt.Fprintf(out, `{"error":%q}`, denied)
 	}
 	return true
+}
+
+// tick answers with one event, and keeps the stream open.
+func tick(out http.ResponseWriter, r *http.Request, fields string) {
+	out.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(out, `data: {"now":"2026-01-02T03:04:05Z",%s}`+"\n\n", fields)
+	_ = http.NewResponseController(out).Flush()
+	<-r.Context().Done()
+}
+
+// A sink that is back is not called healthy while messages that were put off still wait.
+func TestNowSaysUntilWhenMessagesArePutOff(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	w := wireTo(t, s.address)
+	p := open(t, strings.TrimPrefix(w.URL, "http://"))
+	p.load("")
+	boot := value[string](p, `fetch("/console/about").then((a) => a.json()).then((a) => a.boot)`)
+	for name, c := range map[string]struct{ put, want, not string }{
+		"put off": {
+			`,"cause":"no_connection","put_off":29,"put_off_until":"2026-01-02T03:14:05Z"`,
+			"takes documents again, at a pace that grows; last reason: no_connection; " +
+				"at most 29 messages are put off, and come back by", "healthy",
+		},
+		"done": {"", "healthy again", "put off"},
+	} {
+		w.status.Store(fmt.Sprintf(`"boot":%q,"status":{"sinks":[{"sink":"search","rate":8,"growing":true%s}]}`, boot, c.put))
+		p.load("#/now")
+		p.shows(c.want)
+		if text := p.text("main"); strings.Contains(text, c.not) {
+			t.Errorf("%s: the page says %q:\n%s", name, c.not, text)
+		}
+		p.quiet()
+	}
 }
 
 // If the role lacks a right, each view that reads from the stack names the right, and no view

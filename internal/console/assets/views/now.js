@@ -151,6 +151,7 @@ function stack(ctx, s) {
     ctx.table(["Sink", "Health", right("Budget")], (s.sinks || []).map((k) => [k.sink,
       k.pause ? el("span", { class: "warn" }, `paused by ${k.pause.by} since ${fmt.time(k.pause.since)}${k.pause.why ? ` (${k.pause.why})` : ""}: nothing is claimed before \`lull resume ${k.sink}\`; dead letters from ${fmt.time(k.pause.dead_from)} on`)
         : k.open ? el("span", { class: "bad" }, `unhealthy: nothing is claimed before ${fmt.time(k.open_until)} (opened ${k.level}× in a row)`)
+        : k.put_off && k.put_off_until ? el("span", { class: "warn" }, `takes documents again, at a pace that grows${k.cause ? `; last reason: ${k.cause}` : ""}; at most ${fmt.number(k.put_off)} messages are put off, and come back by ${fmt.time(k.put_off_until)}`)
         : k.growing ? el("span", { class: "good" }, "healthy again: what waited goes at a pace that grows")
         : k.rate && !(k.rate >= k.ceiling) ? el("span", { class: "warn" }, "throttles")
         : el("span", { class: "good" }, k.at_ceiling ? "healthy, at its ceiling" : "healthy"),
