@@ -32,7 +32,7 @@ const (
 // Op is an I/O about to happen.
 type Op struct {
 	Service Service
-	Call    string // "ADMIT", "Read", "DeleteMessageBatch", "_bulk"
+	Call    string // "ADMIT", "Read", "DeleteMessageBatch", Bulk
 	Doc     shard.DocID
 	Flight  string
 	Queue   string // its name, if known
@@ -40,6 +40,12 @@ type Op struct {
 
 	Transition shard.Transition // of a write to a row; zero for every other I/O
 }
+
+// Bulk is the call that writes documents to a sink. Every other call to a sink reads or asks.
+const Bulk = "_bulk"
+
+// Writes reports whether the I/O writes documents to a sink.
+func (o Op) Writes() bool { return o.Service == Search && o.Call == Bulk }
 
 // Verdict is what happens to an I/O.
 type Verdict byte

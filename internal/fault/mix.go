@@ -33,7 +33,7 @@ func Standard() Rates {
 
 // Verdict returns the verdict about an I/O for p, a random number between 0 and 1.
 func (r *Rates) Verdict(op Op, p float64) Verdict {
-	if op.Service == Search && op.Call == "_bulk" {
+	if op.Writes() {
 		if p -= r.SinkThrottle; p < 0 {
 			return Throttle
 		}

@@ -68,7 +68,7 @@ func NewPanel(clk clock.Clock, next Injector) *Panel {
 // committed. Both moments are after a call was applied and before its answer arrives.
 var kills = map[string]func(op Op) bool{
 	"receive": func(op Op) bool { return op.Transition.Base() == shard.ADMIT },
-	"index":   func(op Op) bool { return op.Service == Search && op.Call == "_bulk" },
+	"index":   Op.Writes,
 }
 
 // Functions lists the functions that [Panel.Kill] can kill.

@@ -210,7 +210,7 @@ type sinks struct {
 const RetryAfter = time.Second
 
 func (d sinks) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	out, err := ask(ctx, d.v, Op{Service: Search, Call: "_bulk", Count: len(ops)},
+	out, err := ask(ctx, d.v, Op{Service: Search, Call: Bulk, Count: len(ops)},
 		func(ctx context.Context) ([]sink.Outcome, error) { return d.write(ctx, ops), nil })
 	if err == nil {
 		return out

@@ -25,7 +25,7 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 		m.RowWrites.Add(1)
 	case op.Service == fault.Table && op.Call == "Read":
 		m.RowReads.Add(int64(op.Count))
-	case op.Service == fault.Search && op.Call == "_bulk":
+	case op.Writes():
 		m.SinkCalls.Add(1)
 		m.SinkItems.Add(int64(op.Count))
 	case op.Service == fault.SQS:

@@ -212,9 +212,9 @@ func (it item) outcome() Outcome {
 	if it.Error != nil {
 		o := Outcome{Kind: Failed, Reason: oneLine(it.Error.Reason)}
 		switch it.Error.Kind {
-		case "throttled":
+		case Throttled.String():
 			o.Kind = Throttled
-		case "rejected":
+		case Rejected.String():
 			o.Kind = Rejected
 		}
 		return o

@@ -118,7 +118,7 @@ func NoErrorIsLost(t *testing.T, story func(t *testing.T, f *FailingCall) ([]jou
 			op := f.seen[n-1]
 			calls[op.Call]++
 			want := class
-			if op.Call == "_bulk" {
+			if op.Writes() {
 				want = "injected" // outcomes tell their own reason
 			}
 			told := fmt.Sprint(err)

@@ -70,16 +70,27 @@ func (m *machine) run(rules emulation.Execution) {
 	e := &execution{Execution: rules, m: m, started: w.now, halts: w.halts}
 	m.running++
 	if limit := e.Limit(); limit > 0 {
-		w.after(limit, func() { e.end("limit") })
+		w.after(limit, func() { e.end(endedAtLimit) })
 	}
 	if w.strikes("execution stopped", w.rates.StopFlight) {
-		w.after(w.dice.upTo(30*time.Second), func() { e.end("stopped") })
+		w.after(w.dice.upTo(30*time.Second), func() { e.end(endedStopped) })
 	}
 	e.hold()
 }
 
+// ending is how an execution ended, in the words of the trace.
+type ending string
+
+const (
+	endedWell    ending = ""
+	endedFailed  ending = "failed"
+	endedAtLimit ending = "limit"
+	endedStopped ending = "stopped"
+	endedByHalt  ending = "stopped with its function"
+)
+
 // end ends the execution. A running turn continues; its answer is lost.
-func (e *execution) end(why string) {
+func (e *execution) end(why ending) {
 	if e.ended {
 		return
 	}
@@ -88,11 +99,11 @@ func (e *execution) end(why string) {
 	if e.Limit() > 0 {
 		e.m.w.counts.usage.ExpressGBSecs += price.ExpressGBSeconds(e.m.w.now - e.started)
 	}
-	if monitor := e.m.w.options.Monitor; monitor != nil && why != "" {
-		monitor.Flight(map[string]FlightEnd{"limit": FlightTimedOut, "stopped": FlightAborted}[why])
+	if monitor := e.m.w.options.Monitor; monitor != nil && why != endedWell {
+		monitor.Flight(map[ending]FlightEnd{endedAtLimit: FlightTimedOut, endedStopped: FlightAborted}[why])
 	}
-	if why != "" {
-		e.m.w.trace.mark("execution "+why, "", 0)
+	if why != endedWell {
+		e.m.w.trace.mark("execution "+string(why), "", 0)
 	}
 }
 
@@ -101,7 +112,7 @@ func (e *execution) hold() {
 	w := e.m.w
 	wake, err := e.Wake()
 	if err != nil {
-		e.end("failed")
+		e.end(endedFailed)
 		return
 	}
 	w.counts.Transitions += 3 // Hold, Index, Remaining
@@ -128,7 +139,7 @@ func (e *execution) after(d time.Duration) {
 func (e *execution) index() {
 	w := e.m.w
 	if w.halted || e.halts != w.halts { // its start may have been under way when the functions were stopped
-		e.end("stopped with its function")
+		e.end(endedByHalt)
 		return
 	}
 	throttled := w.fate("index") == Throttled
@@ -137,7 +148,7 @@ func (e *execution) index() {
 		throttled = true
 	}
 	if throttled && e.refused == refusedTries {
-		e.end("failed")
+		e.end(endedFailed)
 		return
 	}
 	if (throttled || w.strikes("invocation refused", w.rates.InvokeRefuse)) && e.refused < refusedTries {
@@ -149,7 +160,7 @@ func (e *execution) index() {
 	s, err := e.Input()
 	if err != nil {
 		w.oracle.violate("state", err.Error())
-		e.end("failed")
+		e.end(endedFailed)
 		return
 	}
 	s.Entered = shard.MicrosOf(epoch.Add(w.now))
@@ -183,11 +194,11 @@ func (e *execution) answered(out flight.State, failure error) {
 		if e.Limit() == 0 {
 			e.m.w.counts.usage.Transitions++
 		}
-		e.end("")
+		e.end(endedWell)
 	default:
 		if failure == nil {
 			e.m.w.oracle.violate("state", err.Error())
 		}
-		e.end("failed")
+		e.end(endedFailed)
 	}
 }

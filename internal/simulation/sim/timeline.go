@@ -69,7 +69,7 @@ func (t *timeline) decided(op fault.Op, verdict fault.Verdict) {
 		return
 	}
 	s := t.now()
-	if op.Call == "_bulk" {
+	if op.Writes() {
 		s.Requests++
 	} else {
 		s.Pings++
