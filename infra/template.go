@@ -138,23 +138,6 @@ type option struct {
 	set             func(*Props, awscdk.Stack)
 }
 
-func isEmpty(list string) any {
-	return equals(map[string]any{"Fn::Join": []any{"", ref(list)}}, "")
-}
-
-func isSet(name string) any { return not(equals(ref(name), "")) }
-
-func ref(name string) any { return map[string]any{"Ref": name} }
-func equals(a, b any) any { return map[string]any{"Fn::Equals": []any{a, b}} }
-func not(a any) any       { return map[string]any{"Fn::Not": []any{a}} }
-func both(a, b any) any   { return map[string]any{"Fn::And": []any{a, b}} }
-func oneOf(name, a, b string) any {
-	return not(both(not(equals(ref(name), a)), not(equals(ref(name), b))))
-}
-func either(c string, a, b any) any { return map[string]any{"Fn::If": []any{c, a, b}} }
-
-var absent = ref("AWS::NoValue")
-
 var templateOptions = []option{
 	{"topic", "HasTopic", isSet("Topic"), func(p *Props, s awscdk.Stack) {
 		topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), taken(s, "Topic").ValueAsString())
@@ -366,8 +349,6 @@ func rule(name, value string, assert any, says string) map[string]any {
 		"Assertions":    []any{map[string]any{"Assert": assert, "AssertDescription": says}},
 	}
 }
-
-func sub(text string) any { return map[string]any{"Fn::Sub": text} }
 
 // replaced replaces the placeholders by parameters, in every text of v.
 func replaced(v any) any {

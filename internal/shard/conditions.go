@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// This file holds the conditions of the writes of a document's row (design section 5), except RESET
-// in reset.go. A condition is a list of clauses that must all hold. CLAIM's "pending = k or
-// (pending > k and burst_start <= cap)" is written as two clauses: (pending >= k) and (pending = k
-// or burst_start <= cap), which is the same.
+// This file holds the conditions of the writes of a document's row (design section 5). Those of
+// operators are in reset.go and repair.go. A condition is a list of clauses that must all hold.
+// CLAIM's "pending = k or (pending > k and burst_start <= cap)" is written as two clauses:
+// (pending >= k) and (pending = k or burst_start <= cap), which is the same.
 
 // MaxLastError is the greatest length of last_error in bytes. It is short because each write of a
 // row above 1 KB costs twice as much.
@@ -304,64 +304,6 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 		absentOr(AttrLeaseUntil, Less, timeValue(now)),
 		must(AttrDead, Equal, key),
 	}, Update: remove(AttrDead)}
-}
-
-// Reassert takes the lease of a row whose version is a committed delete. A write without a claim
-// may have brought the document back (`tableOutage: open`), so index deletes it again. Nothing is
-// claimed, because the version is committed already. It is refused if a newer version is pending,
-// because that one will be written anyway. The time of the write is a fence, as for a claim. The
-// bid's document, key, token and times are used; the key is the committed one.
-func Reassert(b Bid) Write {
-	return Write{Transition: REASSERT, Doc: b.Doc, Cond: append([]Clause{
-		known(),
-		must(AttrCommitted, Equal, keyValue(b.Key)),
-		must(AttrCommittedOp, Equal, textValue(string(Delete))),
-		absentOr(AttrPending, AtMost, keyValue(b.Key)),
-	}, fences(b.Now, b.Fence)...), Update: append([]Action{
-		set(AttrOwner, textValue(string(b.Token))), set(AttrLeaseUntil, timeValue(b.Until)),
-	}, remembered(b.Now, b.Fence)...)}
-}
-
-// Reasserted ends a reassertion after the sink applied the delete: its fence becomes last_write.
-func Reasserted(l Lease) Write {
-	return Write{Transition: REASSERTED, Doc: l.Doc, Cond: []Clause{
-		known(),
-		must(AttrOwner, Equal, textValue(string(l.Token))),
-	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
-}
-
-// Raise sets a row to the put that the sink holds and the row does not know. This happens after the
-// table was restored from a backup: see docs/runbook/losses/table-restored.md. The caller reads the
-// row first, and then the sink's copy. The write requires that no claim began or ended since the
-// row was read. So the copy is what the sink holds.
-//
-// It is refused if the row's last lease ended at quiet or later, because the sink may still apply a
-// request made under it. The next fence is greater than the copy's fence and all fences in the row.
-// expires is in seconds.
-func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
-	k := keyValue(c.Key)
-	class := textValue(string(rune(c.Key.Class())))
-	w := Write{Transition: RAISE, Doc: read.Doc, Cond: append([]Clause{
-		known(),
-		absentOr(AttrCommitted, Less, k),
-		notTaken(c.Key),
-		absentOr(AttrVersionClass, Equal, class),
-		absentOr(AttrLeaseUntil, Less, timeValue(quiet)),
-	}, same(read, AttrPending, AttrClaimed, AttrOwner, AttrLeaseUntil, AttrLastWrite)...), Update: append([]Action{
-		set(AttrVersionClass, class),
-		set(AttrCommitted, k),
-		set(AttrCommittedOp, textValue(string(Put))),
-		set(AttrLastWrite, timeValue(max(read.LastWrite, read.LeaseUntil, Micros(c.Fence)))),
-	}, remove(AttrOwner, AttrLeaseUntil, AttrAttempts, AttrRefusals, AttrLastError, AttrContent)...)}
-	// A newer version that was claimed still keeps out older ones.
-	if read.Claimed <= c.Key {
-		w.Update = append(w.Update, remove(AttrClaimed, AttrClaimedWas)...)
-	}
-	// A newer version that is pending keeps its burst and its flight.
-	if read.Pending <= c.Key {
-		w.Update = append(w.Update, settled(expires)...)
-	}
-	return w
 }
 
 // Collect deletes a row that is not needed any more, if it has not changed since prune read it: see

@@ -42,11 +42,11 @@
 //
 // orderkey.go and version.go define which version is newer. row.go defines the row. Read
 // conditions.go first: it holds the writes of a document's row, each with its condition and its
-// update, as data. write.go evaluates and applies this data to a [Row], for the store in memory.
-// expression.go renders the same data as DynamoDB expressions. judge.go holds the decisions of
-// receive, turn.go those that index makes. store.go is the interface of the store, and package
-// shardtest the suite that every store passes. testdata/scenarios explains the protocol in
-// examples.
+// update, as data. reset.go and repair.go hold those of operators. write.go evaluates and applies
+// this data to a [Row], for the store in memory. expression.go renders the same data as DynamoDB
+// expressions. judge.go holds the decisions of receive, turn.go those that index makes. store.go is
+// the interface of the store, and package shardtest the suite that every store passes.
+// testdata/scenarios explains the protocol in examples.
 //
 // The package is pure: it uses no clock, no I/O and no log, and imports no other package of lull.
 package shard

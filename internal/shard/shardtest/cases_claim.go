@@ -1,0 +1,170 @@
+package shardtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func admitCases(aged bool) []Case {
+	a := shard.Admission{Key: k2, Class: shard.ClassInt, Flight: "flight-2", Now: now, Aged: aged}
+	times, grouped := a, a
+	times.Class, grouped.Group = shard.ClassTime, "tenant-2"
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
+		BurstStart: begin,
+		Flight:     "flight-1", LastWrite: at, Attempts: 2, Refusals: 3, LastError: "throttled", ExpiresAt: expires,
+	}
+	after := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
+		BurstStart: begin,
+		Flight:     "flight-2", LastWrite: at,
+	}
+	all := cases(shard.Admit(a), base,
+		allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go",
+			after),
+		allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0)),
+		allowed("where no version was ever parked", with(after, dead("")), dead("")),
+		allowed("where a newer version was parked", with(after, dead(k3)), dead(k3)),
+		allowed("in a row without a class, which it gets", after, class(0)),
+		allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
+			owner(other), lease(until)),
+		allowed("of a message without a group: the row keeps its own", with(after, group("tenant-1")), group("tenant-1")),
+	)
+	all = append(all, cases(shard.Admit(grouped), base,
+		allowed("of a message in a group: the row has it", with(after, group("tenant-2"))),
+		allowed("of a message in another group", with(after, group("tenant-2")), group("tenant-1")),
+	)...)
+	committedBefore := []row{
+		allowed("where nothing was committed", with(after, committed("")), committed("")),
+		allowed("where there is no row",
+			shard.Row{VersionClass: shard.ClassInt, Pending: k2, BurstStart: now, Flight: "flight-2"}, nothing),
+	}
+	if aged {
+		for i := range all {
+			all[i].Name += ", and the row can judge an old message"
+		}
+		committedBefore = []row{refused("for an old message where nothing was committed", committed(""))}
+	}
+	inRun := a
+	inRun.Key = again
+	return slices.Concat(all, cases(shard.Admit(a), base, committedBefore...), cases(shard.Admit(a), base,
+		refused("when it is pending already", pending(k2)),
+		refused("when a newer version is pending", pending(k3)),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		refused("when its dead letter is stored", dead(k2)),
+		takenBack,
+		refused("when the row's versions are of another class", class(shard.ClassSeq)),
+		foreign,
+	), cases(shard.Admit(inRun), base,
+		refused("in a resync run when an operator took its event back", taken(k2)),
+		allowed("in a resync run where the same one was taken back with other content",
+			with(shard.Admit(inRun).Apply(base), taken(k2[:len(k2)-1]+"\x09")), taken(k2[:len(k2)-1]+"\x09")),
+	), cases(shard.Admit(times), base,
+		refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)),
+	))
+}
+
+func claimCases(again bool) []Case {
+	bid := shard.Bid{
+		Key: k2, Token: token, Now: now, Until: until, Cap: now - shard.Micros(30*second/time.Microsecond),
+		MinInterval: second, Again: again,
+	}
+	// Without a minimum interval, only the fence orders the writes.
+	unpaced, far := bid, bid
+	unpaced.MinInterval, far.Fence = 0, fenceAhead
+	base := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k1,
+		BurstStart: begin,
+		Flight:     "flight", Owner: other, LeaseUntil: now - 1, LastWrite: now.Add(-second), Attempts: 1,
+		Refusals:  3,
+		LastError: "throttled",
+	}
+	was, lowest := k1, shard.Lowest
+	if again {
+		base.Claimed, was, lowest = k2, k2, k2
+	}
+	after := with(base, owner(token), lease(until), claimed(k2), claimedWas(was), attempts(2))
+	of := func(changes ...change) shard.Row { return with(after, changes...) }
+
+	claimedBefore := []row{
+		allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed("")),
+		allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
+		refused("when it was claimed before", claimed(k2)),
+	}
+	if again {
+		claimedBefore = []row{
+			allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
+			refused("where only an older version was claimed", claimed(k1)),
+			refused("where nothing was claimed", claimed("")),
+		}
+	}
+	return slices.Concat(cases(shard.Claim(bid), base,
+		allowed("when it is pending and everything else is older", after),
+		allowed("and forgets which bytes the sink has", after, contents(content1)),
+		allowed("where nothing was committed", of(committed("")), committed("")),
+		allowed("where nothing was parked", of(dead("")), dead("")),
+		allowed("where another version was parked", of(dead(k3)), dead(k3)),
+		allowed("where no lease was ever taken", of(), owner(""), lease(0)),
+		allowed("after a RELEASE in the past", of(), owner(""), lease(at)),
+		allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0)),
+		allowed("for the first time", of(attempts(1)), attempts(0)),
+		allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3),
+			burst(bid.Cap)),
+		allowed("beyond the cap though a newer version is pending", of(pending(k3), burst(bid.Cap-1)), pending(k3),
+			burst(bid.Cap-1)),
+	), cases(shard.Claim(bid), base, claimedBefore...), cases(shard.Claim(bid), base,
+		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		refused("when its dead letter is stored", dead(k2)),
+		takenBack,
+		refused("when nothing is pending", pending(""), burst(bid.Cap)),
+		refused("when only an older version is pending", pending(k1), burst(bid.Cap)),
+		refused("before the cap when a newer version is pending", pending(k3), burst(bid.Cap+1)),
+		refused("when a newer version is pending and no burst is noted", pending(k3), burst(0)),
+		refused("while the row is leased", lease(until)),
+		refused("in the last microsecond of a lease", lease(now)),
+		refused("in the microsecond of the last write: the fence would not grow", lastWrite(now)),
+		refused("within the minimum interval after the last write", lastWrite(now.Add(-second)+1)),
+		foreign,
+	), cases(shard.Claim(unpaced), base,
+		allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)),
+			lastWrite(now-1)),
+		refused("in the microsecond of the last write where no interval is asked for", lastWrite(now)),
+		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
+	), aheadCases(shard.Claim(far), base, after), cases(shard.Claim(far), with(base, lastWrite(ahead)),
+		allowed("with a fence ahead, where a RELEASE and not the last write lies ahead", of(lastWrite(fenceAhead)),
+			owner(""), lease(ahead), lastWrite(now.Add(-second))),
+		allowed("with a fence ahead, where nothing was written yet", of(lastWrite(fenceAhead)), owner(""),
+			lease(ahead), lastWrite(0)),
+		refused("with a fence ahead within the minimum interval after the last write", owner(""), lease(ahead),
+			lastWrite(now.Add(-second)+1)),
+		refused("with a fence ahead, where the last write is near enough to wait for", owner(""), lease(ahead),
+			lastWrite(now.Add(shard.MaxAhead))),
+	))
+}
+
+// A fence that a clock ahead of this one wrote, and the next one.
+const (
+	ahead      = now + 30*24*3600*1_000_000
+	fenceAhead = ahead + 1
+)
+
+// aheadCases tests a write that takes a lease on a row whose fences lie ahead of the clock.
+func aheadCases(write shard.Write, base, after shard.Row) []Case {
+	base.LastWrite, after.LastWrite = ahead, fenceAhead
+	return cases(write, base,
+		allowed("with a fence ahead: last_write remembers it", after),
+		allowed("with a fence ahead, after a lease that ran out", after, owner(other), lease(now-1)),
+		allowed("with a fence ahead, where nobody has the lease whose end is noted", after, owner(""), lease(ahead)),
+		allowed("with a fence ahead, where no end of a lease is noted", after, owner(""), lease(0)),
+		refused("with a fence ahead while somebody has the lease", owner(other), lease(until)),
+		refused("with a fence ahead in the last microsecond of a lease", owner(other), lease(now)),
+		refused("with a fence ahead that another claim has used", lastWrite(fenceAhead)),
+		refused("with a fence ahead that another claim gave back", owner(""), lease(fenceAhead)),
+		foreign,
+	)
+}
