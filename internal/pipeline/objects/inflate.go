@@ -195,8 +195,7 @@ type block struct {
 func (k *block) inside() bool { return k.Stored > 0 || k.Lengths != nil }
 
 // inflater decompresses DEFLATE (RFC 1951) chunk by chunk. It can continue where another
-// inflater ended, even within a block. compress/flate cannot: it does not give its position, and
-// cannot start at one.
+// inflater ended, even within a block. Libraries cannot (ADR 0068).
 type inflater struct {
 	*bits
 	block
