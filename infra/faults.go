@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/deploy/release"
 	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/sink"
 )
 
 // maxFunctionName is Lambda's limit, in characters. The names of queues, roles, buckets and state
@@ -218,8 +218,7 @@ func (p *Props) checkReach(fs *faultList) {
 		if err != nil || p.Ephemeral {
 			continue
 		}
-		ip, err := netip.ParseAddr(u.Hostname())
-		if u.Hostname() == "localhost" || err == nil && ip.IsLoopback() {
+		if sink.Loopback(u.Hostname()) {
 			fs.add("sinks."+name+".url", p.Config.Sinks[name].URL, "is the function's own machine",
 				"write an address that a deployed function reaches")
 		}

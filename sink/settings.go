@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/lullhq/lull/setting"
@@ -129,4 +130,10 @@ func (s Settings) Capabilities() Capabilities {
 		c.ApplyDelay = DefaultApplyDelay
 	}
 	return c
+}
+
+// Loopback reports whether requests to a host, without a port, stay on this machine.
+func Loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/lullhq/lull/sink"
 )
 
 // payloadRules are about what references may point to.
@@ -44,7 +46,7 @@ func checkTracing(c *Config, f *checker) {
 	case strings.ContainsAny(at, "?#") || u != nil && u.User != nil: // an empty query takes the path of spans, too
 		f.fault("tracing.endpoint", nil, "has a user, query or fragment, which would reach logs",
 			"end it after the path, and let a collector beside the function hold the credentials")
-	case err != nil || u.Hostname() == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && (u.Scheme != "http" || !sink.Loopback(u.Hostname())):
 		f.fault("tracing.endpoint", at, "is not an address with https, or http of this machine",
 			"write http://localhost:4318 for a collector in a Lambda layer, or its https address")
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -224,7 +223,7 @@ func checkBasic(f *checker, auth string, s Sink) {
 		f.fault(auth+".passwordEnv", nil, "is missing beside userEnv",
 			"write the name of the variable that holds the password")
 	}
-	if u, err := url.Parse(s.URL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
+	if u, err := url.Parse(s.URL); err == nil && u.Scheme == "http" && !sink.Loopback(u.Hostname()) {
 		f.fault(auth+".kind", string(a.Kind), "would send the password in the clear", "use https in the sink's url")
 	}
 }
@@ -245,12 +244,6 @@ func join(kinds []AuthKind) string {
 		names[i] = string(k)
 	}
 	return strings.Join(names, " or ")
-}
-
-// loopback reports whether requests to the host stay on this machine.
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func checkSinkKind(_ *Config, f *checker, s namedSink) {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -107,18 +106,12 @@ func complete(s sink.Settings) sink.Settings {
 	own, ok := s.Options.(Settings)
 	if ok && own.TLS == "" {
 		own.TLS = tlsVerify
-		if u, err := url.Parse(s.URL); err == nil && loopback(u.Hostname()) {
+		if u, err := url.Parse(s.URL); err == nil && sink.Loopback(u.Hostname()) {
 			own.TLS = tlsOff
 		}
 		s.Options = own
 	}
 	return s
-}
-
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // longestTable is how many bytes a name of PostgreSQL's may have. It cuts the rest off.
@@ -145,7 +138,7 @@ func check(s sink.Settings) (problems []setting.Problem) {
 		bad("user", nil, "is missing beside auth.kind sigv4", "write the user of the database whose token is signed")
 	}
 	u, err := url.Parse(s.URL)
-	if err == nil && s.Auth.Kind != sink.AuthNone && own.TLS == tlsOff && !loopback(u.Hostname()) {
+	if err == nil && s.Auth.Kind != sink.AuthNone && own.TLS == tlsOff && !sink.Loopback(u.Hostname()) {
 		bad("tls", own.TLS, "would send documents, and perhaps the password, in the clear", "write "+tlsVerify+", or remove it")
 	}
 	switch {
