@@ -89,8 +89,8 @@ func (s scheduler) item(ctx context.Context, later []laterEvent) {
 	s.parallel.Each(maxParallel, len(far), func(i int) {
 		p, m := &far[i].p, far[i].p.msg
 		far[i].err = s.schedule.Put(ctx, schedule.Item{
-			ID: deadletter.ID(p.Doc, p.Key, ""), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: s.sink, Lane: s.lane,
-			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: p.copied(),
+			ID: deadletter.ID(p.Doc, p.Key, ""), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: s.sink,
+			Lane: s.lane, FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: p.copied(),
 		})
 	})
 }

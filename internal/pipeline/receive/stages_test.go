@@ -199,16 +199,20 @@ func TestSortEvents(t *testing.T) {
 		soon, far, tooFar := e, e, e
 		soon.NotBefore, far.NotBefore = s.in.start.Add(time.Second), s.in.start.Add(time.Hour)
 		tooFar.NotBefore = s.in.start.Add(s.in.config.Lifecycle.RowRetention)
-		batch := []message{{Message: received("all")}, {Message: received("full")}, {Message: received("new"), newer: true}}
+		batch := []message{
+			{Message: received("all")}, {Message: received("full")}, {Message: received("new"), newer: true},
+		}
 		got := sortEvents(s.in, batch, [][]event.Result{{
 			{Event: e}, {Event: soon}, {Event: far}, {Event: tooFar}, {Skip: "heartbeat"}, {Object: &event.Object{}},
 			{Invalid: &event.Invalid{Reason: deadletter.Contract}},
 			{Invalid: &event.Invalid{Err: errors.New("later")}},
 		}, nil, nil})
-		if n := []int{len(got.events), len(got.later), len(got.faults), len(got.objects)}; !slices.Equal(n, []int{2, 1, 2, 1}) {
+		n := []int{len(got.events), len(got.later), len(got.faults), len(got.objects)}
+		if !slices.Equal(n, []int{2, 1, 2, 1}) {
 			s.Errorf("%v events, later, faults and objects, want 2, 1, 2 and 1", n)
 		}
-		if m := batch[0]; m.open != 7 || m.events != 8 || m.later != 1 || !m.failed || !batch[1].failed || !batch[2].failed {
+		m := batch[0]
+		if m.open != 7 || m.events != 8 || m.later != 1 || !m.failed || !batch[1].failed || !batch[2].failed {
 			s.Errorf("messages %+v, want seven open events and every message failed", batch)
 		}
 		s.Noted(journal.Skipped, 1)
@@ -220,7 +224,9 @@ func TestSortEvents(t *testing.T) {
 func TestCollapseOrdersDocumentsByTurnsAndVersionsNewestFirst(t *testing.T) {
 	alone(t, func(s *stand) {
 		one, two := &message{Message: received("1")}, &message{Message: received("2")}
-		events := []pending{s.version(one, "a", 1), s.version(one, "b", 1), s.version(two, "c", 1), s.version(two, "a", 2)}
+		events := []pending{
+			s.version(one, "a", 1), s.version(one, "b", 1), s.version(two, "c", 1), s.version(two, "a", 2),
+		}
 		docs := collapse(s.in, events)
 		var got []string
 		for i, d := range docs {
