@@ -40,8 +40,8 @@ type outLetter struct {
 func (l *outLetter) first() *fault { return &l.faults[0] }
 
 // pack adds the dead letters of faults to those that are packed: one for each version, and one for
-// each message and reason if the versions are unknown or more than maxAlike. It orders them by turns
-// over the messages, so that a message with many faults does not block the others.
+// each message and reason if the versions are unknown or more than maxAlike. It orders them by
+// turns over the messages, so that a message with many faults does not block the others.
 func pack(letters []*outLetter, found faults) []*outLetter {
 	type alike struct {
 		msg    *message
