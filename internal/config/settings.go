@@ -119,8 +119,8 @@ var byName = sync.OnceValue(func() map[string]setting.Setting {
 var topSettings = []setting.Setting{
 	setting.Text("stack", namePattern, nameShape, "The prefix of every resource name."),
 	setting.Text("table", tablePattern, "the name of a table, or nothing",
-		"A DynamoDB table that exists already, where the stack must not make its own.").
-		Otherwise("the stack makes STACK-shards"),
+		"An existing DynamoDB table, if the stack should not create its own.").
+		Otherwise("the stack creates STACK-shards"),
 }
 
 func sourceSettings() []setting.Setting {
@@ -138,9 +138,10 @@ func sourceSettings() []setting.Setting {
 }
 
 var commonSourceSettings = []setting.Setting{
-	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1, "Raised by an operator after the upstream's counter went back."),
+	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1,
+		"An operator raises it after the upstream's counter went back."),
 	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused; or the "+
-		"last arrival wins; or its place in the partition or shard of Kafka or Kinesis is its version.",
+		"last arrival wins; or its position in the partition or shard of Kafka or Kinesis is its version.",
 		"refuse", "arrival", "position").
 		Otherwise("refuse"),
 	setting.Text("sources.<name>.maxVersion", nil, "", "The greatest version that its events may have.").
@@ -149,15 +150,15 @@ var commonSourceSettings = []setting.Setting{
 		"How much later than its message was sent a version of the class time may be.").
 		Otherwise("1d"),
 	setting.Text("sources.<name>.collection", optCollection, collectionShape+", or nothing",
-		"Where events go that name no collection.").
+		"The collection of events that name no collection.").
 		Otherwise("defaultCollection"),
 	setting.List("sources.<name>.collections", collectionPattern, collectionShape,
 		"The collections that its events may name.").
-		Otherwise("every collection under collections; any where there is none"),
+		Otherwise("each of collections; any if collections is empty"),
 	setting.Flag("sources.<name>.match[].named",
-		"The message names the source by the attribute lull-source. Every sender can."),
+		"The message names the source by the attribute lull-source. Every sender can set it."),
 	setting.Text("sources.<name>.match[].sink", optName, nameShape+", or nothing",
-		"The sink whose queues the message lies in: the only rule that a sender cannot meet by what it writes.").
+		"The sink in whose queues the message is: the only rule that a sender cannot meet by the content of a message.").
 		Otherwise("any"),
 	setting.Text("sources.<name>.match[].topic", topicPattern,
 		"the ARN of an SNS topic, the name of a Kafka topic, or nothing",
@@ -171,41 +172,41 @@ var commonSourceSettings = []setting.Setting{
 		"The bucket of a change in S3.").Otherwise("any"),
 	setting.Text("sources.<name>.match[].stream", streamPattern,
 		"the ARN of a DynamoDB table, DynamoDB or Kinesis stream, Kafka cluster or message broker, or nothing",
-		"What a pipe read the message from.").Otherwise("any"),
+		"The stream or broker from which a pipe read the message.").Otherwise("any"),
 	setting.Text("sources.<name>.match[].queue", nil, "", "The queue of a message broker that a pipe read.").
 		Otherwise("any"),
 	setting.Pointers("sources.<name>.projection", "The parts of the payload that become the document.").
-		Otherwise("the payload as it is"),
+		Otherwise("the whole payload, unchanged"),
 	setting.Text("sources.<name>.fetch.url", nil, "",
-		"Where the newest state of a document is, such as https://cms.example.org/content/{id} or "+
+		"The address of a document's newest state, such as https://cms.example.org/content/{id} or "+
 			"s3://bucket/{collection}/{id}.json; {version} is the event's.").Otherwise("required"),
 	setting.Text("sources.<name>.fetch.headers.secretARN", arnPattern, "the ARN of a secret, or nothing",
 		"A secret with the headers of requests: a JSON object of names and values.").Otherwise("none"),
 	setting.Text("sources.<name>.fetch.headers.env", envPattern, "the name of an environment variable, or nothing",
-		"The variable with that JSON object, where there is no secret.").Otherwise("none"),
+		"The variable with that JSON object, if there is no secret.").Otherwise("none"),
 	setting.Duration("sources.<name>.fetch.timeout", 100*time.Millisecond, time.Minute, 0,
-		"The longest one request may take.").Otherwise("1500ms"),
+		"The longest time that one request may take.").Otherwise("1500ms"),
 	setting.Pointer("sources.<name>.fetch.version",
-		"Where the version is in the answer: an answer that is older than the event is not written.").
-		Otherwise("required, unless versions are positions in a log, or of arrival, or the url is in S3"),
+		"The path of the version in the answer: an answer that is older than the event is not written.").
+		Otherwise("required, unless the url is in S3, or versions are positions in a log or times of arrival"),
 	setting.Choice("sources.<name>.fetch.missing",
-		"What becomes of an event whose document is not there, once payload.missingWait is over; wait goes on until "+
+		"What happens to an event whose document does not exist after payload.missingWait; wait continues until "+
 			"retry.deadDeadline.", string(source.MissingDelete), string(source.MissingWait),
 		string(source.MissingDeadLetter)).Otherwise("deadLetter"),
 	setting.List("sources.<name>.fetch.allowPrivate", anyHost, "a host name or an address, in lower case",
-		"Hosts that may have private addresses, and be asked without encryption.").Otherwise("none"),
+		"Hosts that may have private addresses, and that lull may call without encryption.").Otherwise("none"),
 	setting.Bytes("sources.<name>.fetch.maxBytes", setting.KB, source.MaxFetch,
 		"The most bytes of one answer, unpacked.").Otherwise("5MB"),
 }
 
 var defaultSourceSettings = []setting.Setting{
 	setting.Text("defaultSource", optName, nameShape,
-		"Decodes a message that no rule under sources.<name>.match takes.").Otherwise("the only source"),
+		"Decodes a message that no rule in sources.<name>.match matches.").Otherwise("the only source"),
 }
 
 var collectionSettings = []setting.Setting{
 	setting.Text("collections.<name>.sink", optName, nameShape+", or nothing",
-		"Where its documents are written.").Otherwise("defaultSink"),
+		"The sink that its documents are written to.").Otherwise("defaultSink"),
 	setting.List("collections.<name>.sinks", namePattern, nameShape,
 		"Several sinks in place of one (docs/fan-out.md). The first one stays the first; add others after it.").
 		Otherwise("collections.<name>.sink"),
@@ -220,10 +221,10 @@ var collectionSettings = []setting.Setting{
 	setting.Choice("collections.<name>.unchanged", "Overrides sinks.<name>.unchanged.", "write", "keep").
 		Otherwise("sinks.<name>.unchanged"),
 	setting.Count("collections.<name>.expectedRate", 0, 1_000_000,
-		"Its part of queues.expectedRate, for a window that is much longer or shorter than the others'.").
-		Otherwise("0: what the others leave"),
+		"Its part of queues.expectedRate, if its window is much longer or shorter than other collections' windows.").
+		Otherwise("0: the rest"),
 	setting.Choice("collections.<name>.enrich.kind",
-		"A service that adds fields to documents before they are written (docs/enrich.md), and how it is asked.", "http",
+		"A service that adds fields to documents before they are written (docs/enrich.md), and how lull calls it.", "http",
 		"lambda").Otherwise("required"),
 	setting.Text("collections.<name>.enrich.url", nil, "", "The address that requests are posted to.").
 		Otherwise("required for http"),
@@ -233,21 +234,22 @@ var collectionSettings = []setting.Setting{
 		Otherwise("required"),
 	setting.Count("collections.<name>.enrich.batch", 1, 1000, "The most documents of one request."),
 	setting.Count("collections.<name>.enrich.maxConcurrency", 1, 32,
-		"The most requests that one invocation of index has under way at once."),
+		"The most requests that one invocation of index sends at once."),
 	setting.Duration("collections.<name>.enrich.timeout", 50*time.Millisecond, maxLambdaTimeout, 0,
-		"The longest one request may take."),
+		"The longest time that one request may take."),
 	setting.Text("collections.<name>.enrich.headers.secretARN", arnPattern, "the ARN of a secret, or nothing",
 		"A secret with the headers of requests: a JSON object of names and values.").Otherwise("none"),
 	setting.Text("collections.<name>.enrich.headers.env", envPattern, "the name of an environment variable, or nothing",
 		"The variable that holds such an object, for lull dev.").Otherwise("none"),
 	setting.List("collections.<name>.enrich.allowPrivate", privatePattern, "a host name or an IP address, without a port",
-		"Hosts that may have addresses outside the public internet, and be asked without encryption.").Otherwise("none"),
+		"Hosts that may have addresses outside the public internet, and that lull may call without "+
+			"encryption.").Otherwise("none"),
 	setting.Text("collections.<name>.enrich.version", enrichVersion, "up to 64 printable characters",
-		"Your text for what the service does, such as a model's name. Changing it makes every document new.").
+		"Your name for the service's function, such as a model's name. A change makes lull write every document again.").
 		Otherwise("none"),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
-		"Where an event goes that names no collection, unless its source says otherwise.").
-		Otherwise("the only collection; content where there is none"),
+		"The collection of an event that names no collection, unless its source has another default.").
+		Otherwise("the only collection; content if there is none"),
 }
 
 func sinkSettings() []setting.Setting {
@@ -267,23 +269,23 @@ func commonSinkSettings() []setting.Setting {
 			"an index name of lower-case letters, digits, _, . and -, with {collection} for the collection's name",
 			"The index that documents go to.").Otherwise("required for " + strings.Join(indexed(), ", ") + "; lull-{collection} for the others"),
 		setting.Text("sinks.<name>.liveQueue", queuePattern, "the name of a standard queue, or nothing",
-			"An SQS queue that exists already and becomes the sink's live queue.").
-			Otherwise("the stack makes STACK-SINK-live"),
+			"An existing SQS queue that becomes the sink's live queue.").
+			Otherwise("the stack creates STACK-SINK-live"),
 		setting.Flag("sinks.<name>.versions",
-			"Whether the sink itself refuses a write that is older than what it holds.").Otherwise(
-			"what the kind can do"),
+			"Whether the sink itself refuses a write that is older than its document.").Otherwise(
+			"the capability of the kind"),
 		setting.Duration("sinks.<name>.applyDelay", 0, maxApplyDelay,
-			0, "How long the sink may still apply a request after we hung up; part of the lease.").
+			0, "How long the sink may still apply a request after lull closed the connection; part of the lease.").
 			Otherwise("0s with versions, 30s without"),
 		setting.Choice("sinks.<name>.unchanged",
-			"What becomes of a document whose bytes the sink has already: written, or committed without a write.",
+			"What lull does if the sink already has the same bytes: write the document, or commit without a write.",
 			"write", "keep"),
 		setting.Text("sinks.<name>.generation", generationPattern, "up to 64 letters, digits, spaces and . _ : -, or nothing",
-			"Change it to have every document written anew: nothing that was committed under another text is kept.").
+			"Change it to have every document written again: lull does not reuse a commit under another text.").
 			Otherwise("none"),
 		setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "key", "sigv4"),
 		setting.Text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing",
-			"A secret: with the fields username and password for basic; with the field key, or nothing but the key, for key.").
+			"A secret: with the fields username and password for basic; with the field key, or only the key itself, for key.").
 			Otherwise("none"),
 		setting.Text("sinks.<name>.auth.userEnv", envPattern, "the name of an environment variable, or nothing",
 			"The variable that holds the user, for basic without a secret.").
@@ -297,39 +299,42 @@ func commonSinkSettings() []setting.Setting {
 		setting.Text("sinks.<name>.auth.region", regionPattern, "a region such as eu-west-1, or nothing",
 			"The region to sign for, for sigv4.").Otherwise("the function's own"),
 		setting.Text("sinks.<name>.auth.service", servicePattern, "es, aoss or rds-db, or nothing",
-			"The service to sign for, for sigv4.").Otherwise("es; aoss where serverless; rds-db for a database"),
+			"The service to sign for, for sigv4.").Otherwise("es; aoss if serverless; rds-db for a database"),
 		setting.Count("sinks.<name>.bulkDocuments", 1, 10_000, "The most documents of one bulk request."),
-		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB, "The most bytes of one bulk request; a larger document goes alone."),
+		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB,
+			"The most bytes of one bulk request; a larger document is sent alone."),
 		setting.PerSecond("sinks.<name>.maxDocumentsPerSecond", setting.OncePerSecond/2, 10_000*setting.OncePerSecond,
 			"The most documents that are sent to the sink, by all flights of both lanes together.").Otherwise("no ceiling"),
 		setting.Count("sinks.<name>.maxConcurrency", 1, accountConcurrency-unreserved,
 			"The most invocations of the sink's index function at once: on AWS its reserved concurrency.").
-			Otherwise("what the account has"),
+			Otherwise("the account's limit"),
 	}
 }
 
 var defaultSinkSettings = []setting.Setting{
-	setting.Text("defaultSink", optName, nameShape, "Takes the collections that name no sink.").Otherwise("the only sink"),
+	setting.Text("defaultSink", optName, nameShape,
+		"The sink of the collections that name no sink.").Otherwise("the only sink"),
 }
 
 var debounceSettings = []setting.Setting{
 	setting.Duration("debounce.quiet", 0, maxQuiet, 0, "An event is due this long after it was sent."),
 	setting.Duration("debounce.maxWait", 0, maxHold, 0,
-		"The longest a never-quiet document is postponed, from the first event of the burst.").
-		Otherwise("30s, or four times quiet where that is longer"),
+		"The longest time that a document with constant events is postponed, from the first event of the burst.").
+		Otherwise("30s, or four times quiet if that is longer"),
 	setting.Duration("debounce.capGrace", 0, time.Minute,
-		0, "How much later than the cap a version admitted before it may be written, so that the newest goes first."),
+		0, "How much later than the cap an earlier version may be written, so that the newest is written first."),
 	setting.Duration("debounce.minInterval", 0, maxHold, 0,
 		"The least time between two committed writes of one document; 0s for no limit."),
 	setting.Flag("debounce.leading", "The first event of a burst is due at once."),
 }
 
 var functionSettings = []setting.Setting{
-	setting.Duration("receive.timeout", time.Second, maxLambdaTimeout, time.Second, "Tr, the time-out of receive."),
-	setting.Duration("index.timeout", time.Second, maxLambdaTimeout, time.Second, "Ti, the time-out of index."),
+	setting.Duration("receive.timeout", time.Second, maxLambdaTimeout, time.Second, "Tr, the timeout of receive."),
+	setting.Duration("index.timeout", time.Second, maxLambdaTimeout, time.Second, "Ti, the timeout of index."),
 	setting.Duration("index.guard", minGuard, time.Minute, 0,
 		"G, how late an invocation may be killed and how far clocks may differ; part of the lease."),
-	setting.Duration("index.sinkDeadline", time.Second, maxLambdaTimeout, 0, "The longest one call to a sink may take."),
+	setting.Duration("index.sinkDeadline", time.Second, maxLambdaTimeout, 0,
+		"The longest time that one call to a sink may take."),
 	setting.Count("index.maxItemsPerTurn", 1, 10_000, "The most documents that one turn of a flight works on."),
 	setting.Count("index.waitingTurns", 0, 100,
 		"How often a superseded version wakes for the quiet window before it sleeps to the cap."),
@@ -339,8 +344,8 @@ var queueSettings = []setting.Setting{
 	setting.Count("queues.live.batch", 1, maxBatch, "The most messages of one invocation of receive, live lane."),
 	setting.Duration("queues.live.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, live lane."),
 	setting.Count("queues.live.maxConcurrency", 0, maxConcurrency,
-		"The most invocations of receive at once, live lane; 0 for no limit but the account's, never 1. With a limit "+
-			"AWS polls with five receivers at least, without one with two."),
+		"The most invocations of receive at once, live lane; 0 for only the account's limit, never 1. With a limit, "+
+			"AWS polls with at least five receivers; without a limit, with at least two."),
 	setting.Count("queues.bulk.batch", 1, maxBatch, "The most messages of one invocation of receive, bulk lane."),
 	setting.Duration("queues.bulk.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, bulk lane."),
 	setting.Count("queues.bulk.maxConcurrency", minConcurrency, maxConcurrency,
@@ -352,32 +357,34 @@ var queueSettings = []setting.Setting{
 	setting.Duration("queues.deadLetterRetention", minQueueRetention, maxQueueRetention, time.Second,
 		"How long the dead-letter queue keeps a message, from when it was first sent."),
 	setting.Choice("queues.elsewhere",
-		"What becomes of an event in the queue of a sink that its collection does not belong to. With skip it is passed "+
-			"over and counted: only where whoever sends it sends it to the queue of its own sink too, as one topic does that "+
-			"several sinks take.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
-		Otherwise("deadLetter, or skip where a collection has several sinks"),
+		"What happens to an event in the queue of a sink that is not a sink of its collection. With skip, it is "+
+			"skipped and counted: use it only if the sender also sends the event to the queue of the right sink, like a "+
+			"topic that "+
+			"several sinks subscribe to.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
+		Otherwise("deadLetter, or skip if a collection has several sinks"),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
 	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue.").
-		Otherwise("500, or what long windows and Standard executions leave room for"),
+		Otherwise("500, or less with long windows or Standard executions"),
 	setting.Count("queues.maxInFlight", 1_000, 100_000_000,
-		"The most messages of one queue held at once: two thirds of the quota of 120,000; higher where the quota was "+
+		"The most messages of one queue held at once: two thirds of the quota of 120,000; more if the quota was "+
 			"raised."),
 }
 
 var retrySettings = []setting.Setting{
 	setting.Count("retry.maxRefusals", 1, 100,
-		"How often a sink may refuse a document for no known reason before it is a dead letter."),
+		"How often a sink may refuse a document without a known reason before it becomes a dead letter."),
 	setting.Duration("retry.deadDeadline", time.Minute, maxQueueRetention, 0,
 		"The age at which a message becomes a dead letter."),
 	setting.Duration("retry.backoffMin", 100*time.Millisecond, time.Minute, 0, "The shortest back-off, before jitter."),
 	setting.Duration("retry.backoffMax", time.Second, 4*time.Minute, 0, "The longest back-off, before jitter."),
-	setting.Count("retry.autoRedrives", 0, 100, "How often a dead letter with a transient reason is redriven by itself."),
+	setting.Count("retry.autoRedrives", 0, 100,
+		"How often lull redrives a dead letter with a transient reason automatically."),
 }
 
 var lifecycleSettings = []setting.Setting{
 	setting.Duration("lifecycle.rowRetention", 2*day, forever, time.Second, "How long a row is kept after its last commit."),
 	setting.Duration("lifecycle.ttlExtra", day, forever, time.Second,
-		"How much later the table's own expiry comes: more than the day that prune takes for a pass."),
+		"How much later the table's own expiry is: more than the day that prune takes for a pass."),
 	setting.Duration("lifecycle.producerLateness", 0, forever, time.Second,
 		"How long after a change its message may still be sent."),
 	setting.Duration("lifecycle.redriveSpan", 0, forever, time.Second, "How long a redriven message may stay in a queue."),
@@ -391,21 +398,22 @@ var flightSettings = []setting.Setting{
 	setting.Choice("flight.kind", "The kind of state machine; auto is the cheaper one for each execution, by how long it waits.",
 		"auto", "express", "standard"),
 	setting.Duration("flight.continueAfter", 10*time.Second, expressLimit, time.Second,
-		"The age at which an Express flight goes on as a new execution."),
+		"The age at which an Express flight continues as a new execution."),
 	setting.Duration("flight.ambiguousRetry", 0, maxLambdaTimeout, time.Second,
 		"The first retry after an invocation whose outcome is unknown.").
 		Otherwise("0s: the sink's lease, rounded up to whole seconds"),
 }
 
 var payloadSettings = []setting.Setting{
-	setting.Bytes("payload.referenceAbove", setting.KB, maxMessage, "The size above which a payload travels by reference."),
+	setting.Bytes("payload.referenceAbove", setting.KB, maxMessage,
+		"The size above which a payload is sent by reference."),
 	setting.Count("payload.envelopeDepth", 1, 16, "How many envelopes are unwrapped."),
 	setting.Duration("payload.missingWait", 0, 11*time.Hour, 0,
-		"How long an event whose reference points to nothing waits for its delete before it is a dead letter."),
+		"How long an event whose referenced object is missing waits for its delete before it becomes a dead letter."),
 	setting.Text("payload.allow[].bucket", bucketPattern, "a bucket's name",
 		"A bucket that a reference may point to.").Otherwise("required"),
 	setting.Text("payload.allow[].prefix", folderPattern, "a folder that ends in /, without *, ? and $",
-		"What a key in it must begin with.").Otherwise("the whole bucket"),
+		"The beginning that a key in it must have.").Otherwise("the whole bucket"),
 	setting.List("payload.allow[].sources", namePattern, nameShape,
 		"The sources whose events may refer to it.").Otherwise("every source"),
 	setting.List("payload.httpHosts", hostPattern, "a lower-case host name with a domain, such as assets.example.org",
@@ -415,17 +423,17 @@ var payloadSettings = []setting.Setting{
 
 var lastSettings = []setting.Setting{
 	setting.Duration("archive.keep", 0, forever, day,
-		"How long receive keeps what it was given, for lull replay; 0s for not at all."),
+		"How long receive keeps its messages, for lull replay; 0s to keep none."),
 	setting.Text("tracing.endpoint", nil, "",
-		"An OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318.").
-		Otherwise("nothing is traced"),
+		"An OpenTelemetry collector that accepts OTLP over HTTP, such as http://localhost:4318.").
+		Otherwise("no tracing"),
 	setting.Duration("recovery", 10*time.Second, 15*time.Minute, 0,
 		"How much later than its collection's own window a document is fresh at most, after one lost invocation or "+
 			"flight. A sink without versions adds its applyDelay."),
-	setting.Choice("deadLetters", "What becomes of dead letters: kept, or (none) logged, counted and deleted.", "queue",
+	setting.Choice("deadLetters", "What happens to dead letters: kept, or (none) logged, counted and deleted.", "queue",
 		"none"),
-	setting.Flag("commitFeed", "Each commit is told as an event: by the table's stream, in lull dev by GET /feed."),
+	setting.Flag("commitFeed", "Each commit is published as an event: by the table's stream, in lull dev by GET /feed."),
 	setting.Choice("tableOutage",
-		"What receive does while the table is unreachable: everything waits, or (open) it writes at once and the "+
-			"sink may go back.", "closed", "open"),
+		"What receive does while the table is unreachable: all messages wait, or (open) it writes at once and the "+
+			"sink may show older versions.", "closed", "open"),
 }
