@@ -177,8 +177,8 @@ func foreign(write shard.Write, base shard.Row) []Case {
 func takenBack(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
 		refused("when an operator took it back", taken(k2)),
-		refused("when an operator took it back, beside others", taken(k1, k2, k3)),
-		allowed("where other versions were taken back", with(write.Apply(base), taken(k1, k3)), taken(k1, k3)),
+		refused("when an operator took it back, together with others", taken(k1, k2, k3)),
+		allowed("if other versions were taken back", with(write.Apply(base), taken(k1, k3)), taken(k1, k3)),
 	)
 }
 
@@ -189,7 +189,7 @@ func leased(after func(...change) shard.Row) row {
 			refused("while the row is leased", owner(other), lease(until)),
 			refused("in the last microsecond of a lease", owner(other), lease(now)),
 			allowed("after a lease that ran out", after(owner(other), lease(now-1)), owner(other), lease(now-1)),
-			allowed("where no lease was ever taken", after(lease(0)), lease(0)),
+			allowed("if no lease was ever taken", after(lease(0)), lease(0)),
 		)
 	}
 }
@@ -199,7 +199,7 @@ func owned(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
 		refused("to a claim that lost its lease to another", owner(other)),
 		refused("to a claim that lost its lease to a third one", owner(third)),
-		refused("where nobody owns the lease any more", owner("")),
+		refused("if the lease has no owner any more", owner("")),
 	)
 }
 
@@ -238,11 +238,12 @@ func admitCases(aged bool) []Case {
 		Flight:     "flight-2", LastWrite: at,
 	}
 	all := cases(shard.Admit(a), base,
-		allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go",
+		allowed("when everything that the row knows is older; the burst continues, the errors of the older version are "+
+			"removed",
 			after),
 		allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0)),
-		allowed("where no version was ever parked", with(after, dead("")), dead("")),
-		allowed("where a newer version was parked", with(after, dead(k3)), dead(k3)),
+		allowed("if no version was ever parked", with(after, dead("")), dead("")),
+		allowed("if a newer version was parked", with(after, dead(k3)), dead(k3)),
 		allowed("in a row without a class, which it gets", after, class(0)),
 		allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
 			owner(other), lease(until)),
@@ -253,15 +254,15 @@ func admitCases(aged bool) []Case {
 		allowed("of a message in another group", with(after, group("tenant-2")), group("tenant-1")),
 	)...)
 	committedBefore := []row{
-		allowed("where nothing was committed", with(after, committed("")), committed("")),
-		allowed("where there is no row",
+		allowed("if nothing was committed", with(after, committed("")), committed("")),
+		allowed("if there is no row",
 			shard.Row{VersionClass: shard.ClassInt, Pending: k2, BurstStart: now, Flight: "flight-2"}, nothing),
 	}
 	if aged {
 		for i := range all {
 			all[i].Name += ", and the row can judge an old message"
 		}
-		committedBefore = []row{refused("for an old message where nothing was committed", committed(""))}
+		committedBefore = []row{refused("for an old message if nothing was committed", committed(""))}
 	}
 	inRun := a
 	inRun.Key = again
@@ -276,7 +277,7 @@ func admitCases(aged bool) []Case {
 		foreign,
 	), cases(shard.Admit(inRun), base,
 		refused("in a resync run when an operator took its event back", taken(k2)),
-		allowed("in a resync run where the same one was taken back with other content",
+		allowed("in a resync run if the same one was taken back with other content",
 			with(shard.Admit(inRun).Apply(base), taken(k2[:len(k2)-1]+"\x09")), taken(k2[:len(k2)-1]+"\x09")),
 	), cases(shard.Admit(times), base,
 		refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)),
@@ -306,26 +307,26 @@ func claimCases(again bool) []Case {
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 
 	claimedBefore := []row{
-		allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed("")),
-		allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
+		allowed("if nothing was claimed before; it notes the claim", of(claimedWas(lowest)), claimed("")),
+		allowed("and notes the version claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
 		refused("when it was claimed before", claimed(k2)),
 	}
 	if again {
 		claimedBefore = []row{
-			allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
-			refused("where only an older version was claimed", claimed(k1)),
-			refused("where nothing was claimed", claimed("")),
+			allowed("and keeps the note of the version claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
+			refused("if only an older version was claimed", claimed(k1)),
+			refused("if nothing was claimed", claimed("")),
 		}
 	}
 	return slices.Concat(cases(shard.Claim(bid), base,
 		allowed("when it is pending and everything else is older", after),
 		allowed("and forgets which bytes the sink has", after, contents(content1)),
-		allowed("where nothing was committed", of(committed("")), committed("")),
-		allowed("where nothing was parked", of(dead("")), dead("")),
-		allowed("where another version was parked", of(dead(k3)), dead(k3)),
-		allowed("where no lease was ever taken", of(), owner(""), lease(0)),
+		allowed("if nothing was committed", of(committed("")), committed("")),
+		allowed("if nothing was parked", of(dead("")), dead("")),
+		allowed("if another version was parked", of(dead(k3)), dead(k3)),
+		allowed("if no lease was ever taken", of(), owner(""), lease(0)),
 		allowed("after a RELEASE in the past", of(), owner(""), lease(at)),
-		allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0)),
+		allowed("if nothing was ever written", of(lastWrite(0)), lastWrite(0)),
 		allowed("for the first time", of(attempts(1)), attempts(0)),
 		allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3),
 			burst(bid.Cap)),
@@ -347,18 +348,18 @@ func claimCases(again bool) []Case {
 		refused("within the minimum interval after the last write", lastWrite(now.Add(-second)+1)),
 		foreign,
 	), cases(shard.Claim(unpaced), base,
-		allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)),
+		allowed("a microsecond after the last write if no interval is asked for", of(lastWrite(now-1)),
 			lastWrite(now-1)),
-		refused("in the microsecond of the last write where no interval is asked for", lastWrite(now)),
+		refused("in the microsecond of the last write if no interval is asked for", lastWrite(now)),
 		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
 	), aheadCases(shard.Claim(far), base, after), cases(shard.Claim(far), with(base, lastWrite(ahead)),
-		allowed("with a fence ahead, where a RELEASE and not the last write lies ahead", of(lastWrite(fenceAhead)),
+		allowed("with a fence ahead, if a RELEASE is ahead and the last write is not", of(lastWrite(fenceAhead)),
 			owner(""), lease(ahead), lastWrite(now.Add(-second))),
-		allowed("with a fence ahead, where nothing was written yet", of(lastWrite(fenceAhead)), owner(""),
+		allowed("with a fence ahead, if nothing was written yet", of(lastWrite(fenceAhead)), owner(""),
 			lease(ahead), lastWrite(0)),
 		refused("with a fence ahead within the minimum interval after the last write", owner(""), lease(ahead),
 			lastWrite(now.Add(-second)+1)),
-		refused("with a fence ahead, where the last write is near enough to wait for", owner(""), lease(ahead),
+		refused("with a fence ahead, if the last write is near enough to wait for", owner(""), lease(ahead),
 			lastWrite(now.Add(shard.MaxAhead))),
 	))
 }
@@ -375,9 +376,9 @@ func aheadCases(write shard.Write, base, after shard.Row) []Case {
 	return cases(write, base,
 		allowed("with a fence ahead: last_write remembers it", after),
 		allowed("with a fence ahead, after a lease that ran out", after, owner(other), lease(now-1)),
-		allowed("with a fence ahead, where nobody has the lease whose end is noted", after, owner(""), lease(ahead)),
-		allowed("with a fence ahead, where no end of a lease is noted", after, owner(""), lease(0)),
-		refused("with a fence ahead while somebody has the lease", owner(other), lease(until)),
+		allowed("with a fence ahead, if the lease whose end is noted has no owner", after, owner(""), lease(ahead)),
+		allowed("with a fence ahead, if no end of a lease is noted", after, owner(""), lease(0)),
+		refused("with a fence ahead while another claim has the lease", owner(other), lease(until)),
 		refused("with a fence ahead in the last microsecond of a lease", owner(other), lease(now)),
 		refused("with a fence ahead that another claim has used", lastWrite(fenceAhead)),
 		refused("with a fence ahead that another claim gave back", owner(""), lease(fenceAhead)),
@@ -404,9 +405,9 @@ func commitCases() []Case {
 	known.Content = content2
 	return slices.Concat(cases(shard.Commit(ours, shard.Put, now, expires, held), held,
 		allowed("to the owner: the row is settled", after),
-		allowed("where nothing was committed before", after, committed(""), operation("")),
-		allowed("where nothing is pending any more", after, pending("")),
-		allowed("where only an older version is pending", after, pending(k1)),
+		allowed("if nothing was committed before", after, committed(""), operation("")),
+		allowed("if nothing is pending any more", after, pending("")),
+		allowed("if only an older version is pending", after, pending(k1)),
 		refused("when a newer version is pending: it has another form", pending(k3)),
 		refused("when it was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
@@ -420,7 +421,7 @@ func commitCases() []Case {
 	), cases(shard.Commit(ours, shard.Delete, at-1, expires, held), held,
 		allowed("and forgets the bytes of another version", with(after, lastWrite(at), operation(shard.Delete)),
 			contents(content1)),
-		allowed("with the claim's time where the clock went back, and notes the delete",
+		allowed("with the claim's time if the clock went back, and notes the delete",
 			with(after, lastWrite(at), operation(shard.Delete))),
 	))
 }
@@ -433,9 +434,9 @@ func commitNewerCases() []Case {
 		LastWrite: now,
 	}
 	return cases(shard.Commit(ours, shard.Put, now, expires, base), base,
-		allowed("to the owner: the burst begins anew", after),
+		allowed("to the owner: a new burst begins", after),
 		allowed("and forgets the bytes of another version", after, contents(content1)),
-		allowed("where nothing was committed before", after, committed(""), operation("")),
+		allowed("if nothing was committed before", after, committed(""), operation("")),
 		refused("when nothing newer is pending: the row would never settle", pending(k2)),
 		refused("when only an older version is pending", pending(k1)),
 		refused("when nothing is pending", pending("")),
@@ -476,8 +477,8 @@ func keep(image shard.Row) shard.Write {
 func unchanged(write shard.Write, base shard.Row) []Case {
 	done := write.Apply(base)
 	return cases(write, base,
-		allowed("where nothing was parked", with(done, dead("")), dead("")),
-		allowed("where another version was parked", with(done, dead(k3)), dead(k3)),
+		allowed("if nothing was parked", with(done, dead("")), dead("")),
+		allowed("if another version was parked", with(done, dead(k3)), dead(k3)),
 		allowed("after a lease that ran out", with(done, owner(other), lease(now-1)), owner(other), lease(now-1)),
 		refused("when another version was committed since", committed(key("0"))),
 		refused("when nothing is committed", committed("")),
@@ -486,7 +487,7 @@ func unchanged(write shard.Write, base shard.Row) []Case {
 		refused("when an operation was committed that is not known", operation("touch")),
 		refused("when the sink has other bytes", contents("\x00"+content1[1:])),
 		refused("when the sink has other bytes, whichever", contents("\xff"+content1[1:])),
-		refused("when it is not known what the sink has", contents("")),
+		refused("when the sink's content is unknown", contents("")),
 		refused("when an older version was claimed: it may be in the sink", claimed(k1)),
 		refused("when it was claimed: it may be in the sink", claimed(k2)),
 		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
@@ -502,7 +503,7 @@ func unchanged(write shard.Write, base shard.Row) []Case {
 
 func keepCases() []Case {
 	return cases(keep(recognised), recognised,
-		allowed("where the sink has these bytes: the row is settled, and nothing was written", shard.Row{
+		allowed("if the sink has these bytes: the row is settled, and nothing was written", shard.Row{
 			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: begin,
 			Content: content2, ExpiresAt: expires,
 		}),
@@ -514,7 +515,7 @@ func keepCases() []Case {
 func keepNewerCases() []Case {
 	base := with(recognised, pending(k3), burst(kept.Cap))
 	return cases(keep(base), base,
-		allowed("at the cap: the burst begins anew",
+		allowed("at the cap: a new burst begins",
 			with(base, committed(k2), contents(content2), burst(now))),
 		refused("before the cap", burst(kept.Cap+1)),
 		refused("when nothing newer is pending: the row would never settle", pending(k2)),
@@ -525,7 +526,7 @@ func keepNewerCases() []Case {
 func releaseCases() []Case {
 	after := with(held, owner(""), lease(at), attempts(0), lastError("throttled: 429"))
 	return slices.Concat(cases(shard.Release(ours, "throttled: 429", false), held,
-		allowed("to the owner; what was claimed stays, and the lease's time stays a bound for the next fence", after),
+		allowed("to the owner; the claimed version stays, and the lease's time remains a bound for the next fence", after),
 		owned,
 		foreign,
 	), cases(shard.Release(ours, "", true), held,
@@ -561,7 +562,7 @@ func rejectCases() []Case {
 		owned,
 		foreign,
 	), cases(shard.Reject(ours, "mapping", expires, first), first,
-		allowed("and forgets the claim where it was the first", with(after, claimed(""))),
+		allowed("and forgets the claim if it was the first", with(after, claimed(""))),
 	), cases(shard.Reject(oursAhead, "mapping", expires, held), held,
 		allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))),
 	))
@@ -576,13 +577,13 @@ func rejectNotPendingCases() []Case {
 	}
 	first := with(base, claimedWas(shard.Lowest))
 	return slices.Concat(cases(shard.Reject(ours, "mapping", expires, base), base,
-		allowed("to the owner: the newer version goes on waiting", after),
-		allowed("where an older version is pending", with(after, pending(k1)), pending(k1)),
-		allowed("where nothing is pending", with(after, pending("")), pending("")),
+		allowed("to the owner: the newer version keeps waiting", after),
+		allowed("if an older version is pending", with(after, pending(k1)), pending(k1)),
+		allowed("if nothing is pending", with(after, pending("")), pending("")),
 		refused("when it is pending: the row would never settle", pending(k2)),
 		owned,
 		foreign,
 	), cases(shard.Reject(ours, "mapping", expires, first), first,
-		allowed("and forgets the claim where it was the first", with(after, claimed(""))),
+		allowed("and forgets the claim if it was the first", with(after, claimed(""))),
 	))
 }
