@@ -74,9 +74,9 @@ var (
 	}
 	// Key encrypts queues, table and bucket.
 	Key = Kind{
-		Written: "arn:aws:kms:REGION:ACCOUNT:key/ID (an alias has no policy of its own)", pattern: key,
+		Written: "arn:aws:kms:REGION:ACCOUNT:key/ID (not an alias, which has no policy)", pattern: key,
 		region:  "name a key of this region, such as a replica of a multi-region key",
-		account: "name a key of this account: DynamoDB takes no other",
+		account: "name a key of this account: DynamoDB accepts no other",
 	}
 	// ReadKey encrypts data that is read. The right to use it is limited to services of the stack's
 	// region.
@@ -102,7 +102,7 @@ var (
 	// Origin is the resource whose events a service sends. The queue's policy requires that it
 	// belongs to the stack's account.
 	Origin = Kind{
-		Written: "the ARN of what the service sends for, such as arn:aws:s3:::NAME",
+		Written: "the ARN of the resource whose events the service sends, such as arn:aws:s3:::NAME",
 		pattern: regexp.MustCompile(`^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:([0-9]{12})?:\S+$`),
 		account: "let the other account's role send instead: Sender",
 	}
@@ -138,8 +138,8 @@ func of(service, resource string) *regexp.Regexp {
 func source(written string, pattern *regexp.Regexp) Kind {
 	return Kind{
 		Written: written, pattern: pattern,
-		region:  "EventBridge Pipes reads what is in its own region: deploy this stack there, or replicate the data",
-		account: "EventBridge Pipes reads what is of its own account: deploy this stack there, or forward the changes",
+		region:  "EventBridge Pipes reads only sources in its own region: deploy this stack there, or replicate the data",
+		account: "EventBridge Pipes reads only sources in its own account: deploy this stack there, or forward the changes",
 	}
 }
 
