@@ -84,7 +84,8 @@ func (o *oracle) buried(n journal.Note) {
 		}
 	}
 	if witness {
-		o.violate("a document dies only of what is wrong with it", fmt.Sprintf("%s %s: %s", n.Doc, n.Key, n.Detail))
+		o.violate("a document becomes a dead letter only because of its own fault",
+			fmt.Sprintf("%s %s: %s", n.Doc, n.Key, n.Detail))
 	}
 }
 
