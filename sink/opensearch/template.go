@@ -111,7 +111,7 @@ func (s *Sink) Prepare(ctx context.Context) error {
 		if err == nil {
 			err = s.put(ctx, s.templatePath(), t)
 		}
-		var refused *said
+		var refused *refusal
 		switch {
 		case err == nil:
 			return nil

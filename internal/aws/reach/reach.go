@@ -54,7 +54,7 @@ var (
 	// CommitBus is a pipe's target: "Event bus in the same account and Region" ("Amazon EventBridge
 	// Pipes targets", Amazon EventBridge User Guide).
 	CommitBus = Kind{
-		Written: "arn:aws:events:REGION:ACCOUNT:event-bus/NAME", pattern: of("events", `event-bus/[A-Za-z0-9_./-]{1,256}`),
+		Written: "arn:aws:events:REGION:ACCOUNT:event-bus/NAME", pattern: arnPattern("events", `event-bus/[A-Za-z0-9_./-]{1,256}`),
 		region:  "name a bus of this region, and have a rule of it forward to the other",
 		account: "name a bus of this account, and have a rule of it forward to the other",
 	}
@@ -65,11 +65,11 @@ var (
 	Stream = source("arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/TIME or arn:aws:kinesis:REGION:ACCOUNT:stream/NAME",
 		regexp.MustCompile(dynamoDBStream.String()+"|"+kinesisStream.String()))
 	// Cluster and Broker are read by a pipe.
-	Cluster = source("arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID", of("kafka", `cluster/[A-Za-z0-9_-]+/[A-Za-z0-9-]+`))
-	Broker  = source("arn:aws:mq:REGION:ACCOUNT:broker:NAME:ID", of("mq", `broker:[A-Za-z0-9_.-]+:[A-Za-z0-9-]+`))
+	Cluster = source("arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID", arnPattern("kafka", `cluster/[A-Za-z0-9_-]+/[A-Za-z0-9-]+`))
+	Broker  = source("arn:aws:mq:REGION:ACCOUNT:broker:NAME:ID", arnPattern("mq", `broker:[A-Za-z0-9_.-]+:[A-Za-z0-9-]+`))
 	// Secret is read by index or a pipe, which ask Secrets Manager in their own region.
 	Secret = Kind{
-		Written: "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME", pattern: of("secretsmanager", `secret:\S+`),
+		Written: "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME", pattern: arnPattern("secretsmanager", `secret:\S+`),
 		region: "replicate the secret to this region, and name the replica",
 	}
 	// Key encrypts queues, table and bucket.
@@ -84,7 +84,7 @@ var (
 	// Function is invoked, in the region that its ARN names.
 	Function = Kind{
 		Written: "arn:aws:lambda:REGION:ACCOUNT:function:NAME, with an alias or a version if it has one",
-		pattern: of("lambda", `function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9$_-]{1,128})?`),
+		pattern: arnPattern("lambda", `function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9$_-]{1,128})?`),
 	}
 	// Engine is a sink that takes signed requests. Its own policy decides who may ask.
 	Engine = Kind{
@@ -120,16 +120,16 @@ var (
 
 // These shapes are used by more than one kind.
 var (
-	topic          = of("sns", `[A-Za-z0-9_-]{1,256}(\.fifo)?`)
-	key            = of("kms", `key/[A-Za-z0-9-]+`)
-	dynamoDBStream = of("dynamodb", `table/[A-Za-z0-9_.-]+/stream/\S+`)
-	kinesisStream  = of("kinesis", `stream/[A-Za-z0-9_.-]+(/consumer/[A-Za-z0-9_.-]+:[0-9]+)?`)
+	topic          = arnPattern("sns", `[A-Za-z0-9_-]{1,256}(\.fifo)?`)
+	key            = arnPattern("kms", `key/[A-Za-z0-9-]+`)
+	dynamoDBStream = arnPattern("dynamodb", `table/[A-Za-z0-9_.-]+/stream/\S+`)
+	kinesisStream  = arnPattern("kinesis", `stream/[A-Za-z0-9_.-]+(/consumer/[A-Za-z0-9_.-]+:[0-9]+)?`)
 )
 
 const person = `arn:aws[a-z-]*:(iam|sts)::[0-9]{12}:(root|(role|user|assumed-role)/[A-Za-z0-9_+=,.@/-]+)`
 
-// of returns the pattern of an ARN with a region and an account.
-func of(service, resource string) *regexp.Regexp {
+// arnPattern returns the pattern of an ARN with a region and an account.
+func arnPattern(service, resource string) *regexp.Regexp {
 	return regexp.MustCompile(`^arn:aws[a-z-]*:` + service + `:[a-z0-9-]+:[0-9]{12}:` + resource + `$`)
 }
 
