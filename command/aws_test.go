@@ -249,7 +249,7 @@ func TestAStackOfKindsThatAreNotLinkedIsOperated(t *testing.T) {
 		"pause search":                          {exitOK, ""},
 		"resume search":                         {exitOK, ""},
 		"reset pages#a --to 1 --yes":            {exitMissing, "pages#a"},
-		"rescue 01JV0000000000000000000000":     {exitFailed, "no manifest of ours"},
+		"rescue 01JV0000000000000000000000":     {exitFailed, "these bytes are not a manifest of lull"},
 		"rebuild status":                        {exitOK, ""},
 
 		"get pages#a":          {exitUsage, "import the package"},

@@ -79,7 +79,7 @@ func TestConfigCheckSaysWhatFollows(t *testing.T) {
 	local := write(t, "debounce: {quiet: 6s}\n")
 	lull(t, "", "config", "check", local).want(t, "bleve", exitOK, "any         search  6s     30s       10s", "--deploy")
 	a := lull(t, "", "config", "check", local, "--deploy")
-	if a.want(t, "bleve", exitUsage, "1 fault"); !strings.Contains(a.out, "lives in one process") {
+	if a.want(t, "bleve", exitUsage, "1 fault"); !strings.Contains(a.out, "exists in one process") {
 		t.Errorf("got %s", a.out)
 	}
 }
@@ -129,7 +129,7 @@ func TestConfigShowSaysWhereASettingComesFrom(t *testing.T) {
 		"collections.news.quiet":      {Value: "6s", From: config.OfFile, Line: 1},
 		"collections.news.maxWait":    {Value: "30s", From: config.OfOthers, Why: "debounce.maxWait; four times its own quiet, at least 30s"},
 		"sinks.search.url":            {Value: "https://search.example.org", From: config.OfFile, Line: 5},
-		"sinks.search.versions":       {Value: "true", From: config.OfOthers, Why: "what the kind can do"},
+		"sinks.search.versions":       {Value: "true", From: config.OfOthers, Why: "the capability of the kind"},
 		"sources.pages.govuk.locales": {Value: "[en, cy]", From: config.OfFile, Line: 7},
 		"defaultSource":               {Value: "pages", From: config.OfOthers, Why: "the only source"},
 		"debounce.quiet":              {Value: "5s", From: config.OfDefault},

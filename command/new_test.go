@@ -75,7 +75,7 @@ func TestNewStacksAreRefused(t *testing.T) {
 	lull(t, "", "new", filepath.Dir(file)).want(t, "not empty", exitUsage, "is not empty", filepath.Base(file))
 	lull(t, "", "new", file).want(t, "a file", exitUsage, "cannot be read as a folder")
 	lull(t, "", "new", dir, "--source", "kafka").want(t, "no source", exitUsage, "--source kafka: want one of", "govuk",
-		"kafka carries messages: write the kind of what they hold (docs/sources/README.md)")
+		"kafka only transports messages: write the kind of their content (docs/sources/README.md)")
 	lull(t, "", "new", dir, "--sink", "solr").want(t, "no sink", exitUsage, "--sink solr: want one of", "opensearch")
 	lull(t, "", "new", dir, "--stack", "My shop").want(t, "a bad name", exitUsage, "--stack My shop", "stack (My shop)")
 	lull(t, "", "new", "").want(t, "an empty name", exitUsage, "argument 1 is empty")

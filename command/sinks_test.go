@@ -91,7 +91,7 @@ func TestDoctorRefusesAnAliasOfSeveralIndices(t *testing.T) {
 	s := start(t, nil, "--sink", engine.URL, "--events", write(t), "--speed", "100")
 	a := s.ask("doctor")
 	a.want(t, "doctor", exitFailed, "1 of 6 checks")
-	if !strings.Contains(a.out, "of several indices: let it name one") {
+	if !strings.Contains(a.out, "names several indices: let it name one") {
 		t.Errorf("doctor said %s", a.out)
 	}
 }

@@ -26,7 +26,7 @@ func Check(text string) *Invalid {
 	case !utf8.ValidString(text):
 		return undecodable("the body is not valid UTF-8: send JSON in UTF-8")
 	case tooDeep(text):
-		return undecodable("the body nests more than %d objects or arrays", MaxDepth)
+		return undecodable("the body nests objects or arrays more than %d deep", MaxDepth)
 	case !gjson.Valid(text):
 		return undecodable("the body is not JSON%s: send one event as JSON", place(text))
 	}

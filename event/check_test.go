@@ -19,8 +19,8 @@ func TestCheckNamesTheByteWhereJSONBreaks(t *testing.T) {
 		{`{"a":tru}`, "error at byte 9 of 9"},
 		{`{"a":"` + "\x01" + `"}`, "error at byte 7 of 9"},
 		{"\"\xff\"", "UTF-8"},
-		{strings.Repeat("[", event.MaxDepth+1) + strings.Repeat("]", event.MaxDepth+1), "nests more than 256"},
-		{strings.Repeat("[", 1<<20), "nests more than 256"},
+		{strings.Repeat("[", event.MaxDepth+1) + strings.Repeat("]", event.MaxDepth+1), "more than 256 deep"},
+		{strings.Repeat("[", 1<<20), "more than 256 deep"},
 	}
 	for _, tt := range tests {
 		f := event.Check(tt.body)

@@ -22,8 +22,9 @@ type Unwrapper struct {
 func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	dst = u.open(dst, text, meta, u.Depth)
 	if len(dst) > MaxEvents { // a message that is decoded in part must not count as decoded
-		return append(dst[:0], Body{Invalid: undecodable("the message carries more than %d events: send fewer in one",
-			MaxEvents)})
+		return append(dst[:0],
+			Body{Invalid: undecodable("the message contains more than %d events: send fewer in one message",
+				MaxEvents)})
 	}
 	return dst
 }
@@ -106,7 +107,7 @@ func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []B
 	if kind := k.has["Type"].Str; kind != "Notification" {
 		return append(dst, Body{Meta: meta, Invalid: &Invalid{
 			Reason: deadletter.Contract, Field: "Type",
-			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription at its topic",
+			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription in SNS",
 		}})
 	}
 	if said := k.has["MessageAttributes"]; said.Exists() {
@@ -117,7 +118,7 @@ func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []B
 }
 
 func (u Unwrapper) wrappedTooDeep() *Invalid {
-	return undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth)
+	return undecodable("the event is in more than %d envelopes: raise payload.envelopeDepth", u.Depth)
 }
 
 func isHeartbeat(contentType string) bool {

@@ -29,7 +29,7 @@ func (u Unwrapper) follow(dst []Body, p Pointer, meta Meta, left int) []Body {
 	if u.Load == nil {
 		return refuse(&Invalid{
 			Reason: deadletter.Payload, Field: "s3Key",
-			Problem: "the body is a pointer to an object in S3, which cannot be loaded here",
+			Problem: "the body is a pointer to an object in S3, which this program cannot load",
 		})
 	}
 	text, f := u.Load(p)

@@ -21,7 +21,7 @@ func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 		}
 	}
 	if len(dst) == before {
-		return append(dst, Body{Invalid: undecodable("rmqMessagesByQueue holds no message"), Meta: meta})
+		return append(dst, Body{Invalid: undecodable("rmqMessagesByQueue contains no message"), Meta: meta})
 	}
 	return dst
 }

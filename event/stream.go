@@ -74,7 +74,7 @@ func plain(v gjson.Result) (text, problem string) {
 	case v.IsObject() || v.IsArray():
 		return v.Raw, ""
 	case v.Type != gjson.String:
-		return "", "is " + TypeName(v) + ": want text in base64"
+		return "", "is " + TypeName(v) + ": send text in base64"
 	}
 	inside, err := base64.StdEncoding.DecodeString(v.Str)
 	if err != nil {
@@ -102,9 +102,9 @@ func foreign(text string) string {
 	case strings.HasPrefix(text, "\xf3\x89\x9a\xc2"):
 		return "is an aggregate of the Kinesis Producer Library: set its AggregationEnabled to false"
 	case len(text) > schemaPrefix && text[0] == 0:
-		return "begins with the number of a schema, as Avro and Protobuf do: have the producer write JSON"
+		return "begins with a schema number, like Avro and Protobuf: let the producer write JSON"
 	case strings.HasPrefix(text, "\x1f\x8b"):
-		return "is compressed with gzip: have the producer write plain JSON"
+		return "is compressed with gzip: let the producer write plain JSON"
 	}
 	return ""
 }
@@ -115,9 +115,9 @@ func gaveUp(batch gjson.Result) *Invalid {
 	m := Members(batch, "streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")
 	return inField("startSequenceNumber", &Invalid{
 		Reason: deadletter.Contract,
-		Problem: "EventBridge Pipes gave up on records of " + Quote(m["streamArn"].Str) + ", shard " +
+		Problem: "EventBridge Pipes stopped retrying the records of " + Quote(m["streamArn"].Str) + ", shard " +
 			Quote(m["shardId"].Str) + ", from " + Quote(m["startSequenceNumber"].Str) + " to " +
-			Quote(m["endSequenceNumber"].Str) + ": the message names them and does not hold them: publish their documents again",
+			Quote(m["endSequenceNumber"].Str) + ": the message does not contain the records: publish their documents again",
 	})
 }
 

@@ -23,7 +23,7 @@ func commits(_ context.Context, batch json.RawMessage) ([]commitfeed.Event, erro
 		return nil, err
 	}
 	if err != nil {
-		slog.Error("a change of a row is not told", "error", err.Error())
+		slog.Error("a change of a row was not published", "error", err.Error())
 	}
 	return told, nil
 }

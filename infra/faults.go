@@ -252,7 +252,7 @@ func (p *Props) checkPlace(fs *faultList) {
 		},
 		{
 			p.FeedParallel > 0 && !p.Config.CommitFeed, "FeedParallel", strconv.Itoa(p.FeedParallel),
-			"is for a commit feed, and there is none", "set commitFeed: true, or leave it out (LULL_FEED_PARALLEL)",
+			"is for a commit feed, but commitFeed is not set", "set commitFeed: true, or remove it (LULL_FEED_PARALLEL)",
 		},
 		{
 			w != (Throughput{}) && (w.Reads < 12_000 || w.Writes < 4_000),

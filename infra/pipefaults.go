@@ -154,14 +154,14 @@ func (c pipeCheck) numbers(p *Pipe) {
 	c.duration("Idle", p.Idle, minPipeIdle, maxPipeIdle, time.Minute)
 	switch {
 	case p.From != "" && p.From != Oldest && p.From != Newest:
-		c.fault("From", string(p.From), "is not a place to begin", "write Oldest or Newest")
+		c.fault("From", string(p.From), "is not a starting position", "write Oldest or Newest")
 	case p.From != "" && p.broker() != nil:
-		c.fault("From", string(p.From), "is not for the queue of a broker, which has no places", "remove it")
+		c.fault("From", string(p.From), "is not for the queue of a broker, which has no positions", "remove it")
 	}
 	if !p.streams() {
 		if p.Retries != 0 || p.MaxAge != 0 || p.Parallel != 0 {
 			c.fault("", "", "has Retries, MaxAge or Parallel, which only streams of DynamoDB and Kinesis have",
-				"remove them: a pipe of another source never gives up")
+				"remove them: a pipe of another source retries without a limit")
 		}
 		return
 	}

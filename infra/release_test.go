@@ -65,11 +65,12 @@ func TestFunctionsComeFromARelease(t *testing.T) {
 		"both":           {release: p.Release, assets: "dist", want: []string{"AssetDir are both set"}},
 		"another version": {
 			release: Release{Version: "v0.3.0", Sum: sum, URL: "file:///nowhere"},
-			want:    []string{"Release (v0.3.0)", "there is no file:///nowhere/v0.3.0/SHA256SUMS", "LULL_DIST"},
+			want:    []string{"Release (v0.3.0)", "file:///nowhere/v0.3.0/SHA256SUMS does not exist", "LULL_DIST"},
 		},
-		"no version":           {release: Release{Version: "latest"}, want: []string{`release "latest" is not a version`}},
-		"no sum":               {release: Release{Version: "v0.1.0"}, want: []string{"give the SHA-256 of its file SHA256SUMS"}},
-		"another architecture": {release: p.Release, arch: X86_64, want: []string{"holds no lull-receive_v0.1.0_x86_64.zip"}},
+		"no version": {release: Release{Version: "latest"}, want: []string{`release "latest" is not a version`}},
+		"no sum":     {release: Release{Version: "v0.1.0"}, want: []string{"give the SHA-256 of its file SHA256SUMS"}},
+		"another architecture": {release: p.Release, arch: X86_64,
+			want: []string{"does not contain lull-receive_v0.1.0_x86_64.zip"}},
 		"wrongly built": {
 			release: Release{Version: "v0.2.0", Sum: wrongSum, URL: wrongURL},
 			want:    []string{"is built for EM_X86_64, the function is arm64"},

@@ -68,11 +68,11 @@ var templateParameters = map[string]any{
 		map[string]any{"AllowedPattern": "^[a-z][a-z0-9-]{0,31}$"}),
 	"CodeBucket": parameter("String", "The bucket of this region with the functions' zips of the release", nil,
 		map[string]any{"AllowedPattern": "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"}),
-	"CodePrefix": parameter("String", "Where the zips lie in it: nothing, or a folder that ends in /", "",
+	"CodePrefix": parameter("String", "The folder of the zips in the bucket: empty, or a path that ends in /", "",
 		map[string]any{"AllowedPattern": "^$|^.{1,500}/$"}),
 	"Architecture": parameter("String", "arm64 costs a fifth less", "arm64",
 		map[string]any{"AllowedValues": []string{"arm64", "x86_64"}}),
-	"Kind": parameter("String", "The kind of the sink: what is at SinkUrl", templateKind,
+	"Kind": parameter("String", "The kind of the sink at SinkUrl", templateKind,
 		map[string]any{"AllowedValues": []string{templateKind, "elasticsearch"}}),
 	"SinkUrl": parameter("String", "The address of the sink", nil,
 		map[string]any{"AllowedPattern": `^https?://[^\s"\\]{1,500}$`}),
@@ -110,12 +110,12 @@ var templateParameters = map[string]any{
 		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$`}),
 	"FreshnessAlarm": parameter(
 		"Number",
-		"The threshold of the alarm freshness in milliseconds, where Collections has a "+
-			"longer quiet; 0 for what the default settings promise",
+		"The threshold of the alarm freshness in milliseconds, if Collections has a "+
+			"longer quiet; 0 for the default settings' promise",
 		0,
 		map[string]any{"MinValue": 0},
 	),
-	"SubnetIds": parameter("CommaDelimitedList", "Where index runs, if only a VPC reaches the sink", "", nil),
+	"SubnetIds": parameter("CommaDelimitedList", "The subnets of index, if only a VPC reaches the sink", "", nil),
 	"SecurityGroupIds": parameter("CommaDelimitedList", "The security groups of index, with SubnetIds", "",
 		nil),
 }

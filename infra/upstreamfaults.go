@@ -42,7 +42,7 @@ func (p *Props) checkUpstreams(fs *faultList) {
 	for i, u := range p.Upstreams {
 		at := fmt.Sprintf("Upstreams[%d]", i)
 		if _, ok := p.Config.Sinks[u.sink(p.Config)]; !ok {
-			fs.add(at+".Sink", u.Sink, "names nothing under sinks",
+			fs.add(at+".Sink", u.Sink, "is not the name of a sink",
 				"write one of "+strings.Join(sinkNames(p.Config), ", "))
 		}
 		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
@@ -55,13 +55,15 @@ func (p *Props) checkUpstreams(fs *faultList) {
 			}
 		}
 		if all := p.Config.Companions(u.sink(p.Config)); u.one() && len(all) > 1 {
-			fs.add(at+".Sink", all[0], "would get alone what is for the sinks "+strings.Join(all, ", ")+": the others never "+
-				"would", "have an SNS topic or an event bus between them, and name that: Topic or Bus (LULL_TOPICS, "+
-				"LULL_EVENT_BUS)")
+			fs.add(at+".Sink", all[0],
+				"would be the only one to get events for the sinks "+strings.Join(all, ", ")+": the other sinks never "+
+					"would", "put an SNS topic or an event bus in between, and name it: Topic or Bus (LULL_TOPICS, "+
+					"LULL_EVENT_BUS)")
 		}
 		if u.Sender != nil && u.SenderARN == "" && anybody(u.Sender) {
-			fs.add(at+".SenderARN", "", "is empty, so that anybody may send: through a service, in whatever account",
-				"set it to the ARN of what the service sends for, such as the bucket; or make Sender a role or an account")
+			fs.add(at+".SenderARN", "", "is empty, so every account may send through the service",
+				"set it to the ARN of the resource whose events the service sends, such as the bucket; or make Sender a role or "+
+					"an account")
 		}
 		fs.exactlyOne(at, "Topic, Bus, Pipe and Sender", u.Topic != nil, u.Bus != nil, u.Pipe != nil, u.Sender != nil)
 		if (u.Bus == nil) != (u.Pattern == nil) {

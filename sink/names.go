@@ -21,13 +21,13 @@ type Names struct {
 func NewNames(pattern string, collections []event.Collection) (Names, error) {
 	prefix, suffix, found := strings.Cut(pattern, Placeholder)
 	if strings.Contains(suffix, Placeholder) {
-		return Names{}, fmt.Errorf("index %q: %s stands there twice", pattern, Placeholder)
+		return Names{}, fmt.Errorf("index %q: it contains %s twice: keep one", pattern, Placeholder)
 	}
 	if found {
 		return Names{prefix: prefix, suffix: suffix}, nil
 	}
 	if len(collections) != 1 {
-		return Names{}, fmt.Errorf("index %q is one index, and %d collections are written there: put %s into the name",
+		return Names{}, fmt.Errorf("index %q is one index for %d collections: put %s into its name",
 			pattern, len(collections), Placeholder)
 	}
 	return OneName(pattern, collections[0]), nil

@@ -107,7 +107,7 @@ type Versioned struct {
 
 var (
 	// ErrUnfit says that a collection's index cannot be rebuilt as it is.
-	ErrUnfit = errors.New("cannot be rebuilt as it is")
+	ErrUnfit = errors.New("cannot be rebuilt")
 	// ErrNoCopy says that an engine cannot copy an index itself, or does not allow it.
 	ErrNoCopy = errors.New("the engine cannot copy an index")
 )

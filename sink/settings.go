@@ -36,7 +36,7 @@ type Settings struct {
 	// BulkDocuments is the most documents of one bulk request. Default 500, unless its kind says
 	// otherwise.
 	BulkDocuments int `json:"bulkDocuments"`
-	// BulkBytes is the most bytes of one bulk request; a larger document goes alone. Default 5MB.
+	// BulkBytes is the most bytes of one bulk request; a larger document is sent alone. Default 5MB.
 	BulkBytes setting.Size `json:"bulkBytes"`
 	// MaxDocumentsPerSecond is the most documents that all flights together send to the sink, in
 	// thousandths a second. Nil means that there is no limit.

@@ -86,7 +86,7 @@ var ErrDenied = errors.New("the sink denies access")
 // ErrAway is the error of a sink that answers, but cannot serve requests at the moment: it is
 // starting, overloaded or under maintenance. The same request may succeed later. Match it with
 // errors.Is.
-var ErrAway = errors.New("the sink is away for now")
+var ErrAway = errors.New("the sink is unavailable for now")
 
 // Reader reads a sink back, for commands and tests.
 type Reader interface {

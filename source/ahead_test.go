@@ -43,7 +43,7 @@ defaultSource: free
 		{"a time above the greatest", "week", "2027-01-01T00:00:01Z", "", "is above sources.week.maxVersion"},
 		{"a run of this hour", "free", "1", run(time.Hour), ""},
 		{"a run of later", "free", "1", run(time.Hour + time.Second), "resyncrun: the resync run began at"},
-		{"the last run that there is", "free", "1", `,"mode":"resync","resyncrun":"` + far + `"`, "make the ULID of a run"},
+		{"the last run that there is", "free", "1", `,"mode":"resync","resyncrun":"` + far + `"`, "create the ULID of a run"},
 	} {
 		body := `{"type":"doc.deleted","subject":"a","sequence":"` + tt.version + `"` + tt.more + `}`
 		m := sourcetest.Message(tt.source, body)

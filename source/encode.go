@@ -29,7 +29,7 @@ type Encoded struct {
 func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	src := s.sources[name]
 	if src == nil {
-		return Encoded{}, fmt.Errorf("%s is not a source: want one of %s", event.Quote(name), s.names)
+		return Encoded{}, fmt.Errorf("%s is not a source: use one of %s", event.Quote(name), s.names)
 	}
 	c.Version = cmp.Or(c.Version, VersionAt(src.rules.Settings.Class, c.Time))
 	var why error
@@ -80,13 +80,13 @@ func (r *Rules) placed(rule Match, c Change) []Change {
 }
 
 // errElsewhere says that another rule is worth a try.
-var errElsewhere = errors.New("match gives the message to another source")
+var errElsewhere = errors.New("the match rules select another source for the message")
 
 // encode writes a change by one rule.
 func (s *Set) encode(src *source, rule Match, c Change) (e Encoded, err error) {
 	kind, _ := Lookup(src.rules.Settings.Kind)
 	if kind.Example.Write == nil {
-		return e, fmt.Errorf("messages of kind %s cannot be written: it has no example", kind.Name)
+		return e, fmt.Errorf("lull cannot write messages of kind %s: the kind has no example", kind.Name)
 	}
 	if e.Body, err = kind.Example.Write(src.rules.Settings, c); err != nil {
 		return e, err
@@ -109,7 +109,8 @@ func (s *Set) encode(src *source, rule Match, c Change) (e Encoded, err error) {
 		return e, r.Invalid
 	case len(results) != 1 || r.Skip != "" || r.Event.Op != c.Op ||
 		c.Collection != "" && string(r.Event.Doc.Collection()) != c.Collection:
-		return e, fmt.Errorf("a %s of a document of collection %s is read as %s: the settings do not tell them apart", c.Op,
+		return e, fmt.Errorf("a %s of a document of collection %s is read as %s: the settings do not distinguish the two",
+			c.Op,
 			event.Quote(c.Collection), described(r))
 	}
 	e.Event = r.Event

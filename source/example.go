@@ -90,7 +90,7 @@ func (c Change) Content() (string, error) {
 	case c.ID == "":
 		return "", errors.New("the change has no id")
 	case c.Op != event.Put && c.Op != event.Delete:
-		return "", fmt.Errorf("operation %q is unknown: want %s or %s", c.Op, event.Put, event.Delete)
+		return "", fmt.Errorf("operation %q is unknown: use %s or %s", c.Op, event.Put, event.Delete)
 	case c.Data == "" || c.Op == event.Delete:
 		return "{}", nil
 	case event.Check(c.Data) != nil || !gjson.Parse(c.Data).IsObject():

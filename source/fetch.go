@@ -133,26 +133,26 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 		add("url", nil, "is missing", example)
 		return all
 	case strings.ContainsAny(sample, "{}"):
-		add("url", shown, "holds braces other than {id}, {collection} and {version}", "remove them")
+		add("url", shown, "contains braces other than {id}, {collection} and {version}", "remove them")
 		return all
 	case err != nil || u.Host == "" || !slices.Contains([]string{"https", "http", "s3"}, u.Scheme) ||
 		strings.Contains(authority, "{"):
 		add("url", nil, "is not an address with https, http or s3 and a fixed host", example)
 		return all
 	case u.User != nil || u.Fragment != "":
-		add("url", nil, "has a user, a password or a fragment", "end it before the #, and put credentials into "+
+		add("url", nil, "has a user, a password or a fragment", "remove the part from # on, and put credentials into "+
 			"fetch.headers")
 	case !strings.Contains(f.URL, idHolder):
-		add("url", shown, "is the same for every document", "put {id} where the document's id stands")
+		add("url", shown, "is the same for every document", "write {id} in place of the document's id")
 	case slices.ContainsFunc(strings.Split(u.Path, "/"), dots):
-		add("url", shown, "has a part . or ..", "write the path without them")
+		add("url", shown, "contains . or .. as a part of its path", "remove these parts from the path")
 	case inS3 && (strings.ContainsAny(prefix, "*?$") || u.RawQuery != ""):
-		add("url", shown, "has *, ? or $ in it, which a role's policy cannot name", "name the folder without them")
+		add("url", shown, "contains *, ? or $, which a role's policy cannot name", "write a path without these characters")
 	case inS3 && !strings.Contains(bucket, ".") && len(bucket) < 3:
 		add("url", shown, "has no bucket", example)
 	case u.Scheme == "http" && !f.Private():
-		add("url", shown, "would be asked without encryption",
-			"write https, or name its host under fetch.allowPrivate")
+		add("url", shown, "would be requested without encryption",
+			"write https, or add its host to fetch.allowPrivate")
 	}
 	if inS3 {
 		for _, ignored := range []struct {
@@ -164,25 +164,25 @@ func (f Fetch) Problems(s Settings) []setting.Problem {
 			{"allowPrivate", len(f.AllowPrivate) > 0},
 		} {
 			if ignored.set {
-				add(ignored.name, nil, "would be ignored: objects in S3 are loaded with the function's own credentials",
+				add(ignored.name, nil, "has no effect: objects in S3 are loaded with the function's own credentials",
 					"remove it")
 			}
 		}
 	}
 	if f.Headers.SecretARN != "" && f.Headers.Env != "" {
-		add("headers.env", f.Headers.Env, "stands beside headers.secretARN: only one of them is read",
+		add("headers.env", f.Headers.Env, "cannot be used together with headers.secretARN",
 			"remove one of the two")
 	}
 	kind, _ := Lookup(s.Kind)
 	switch {
 	case f.Version != "" && s.NoVersion == NoVersionArrival:
-		add("version", f.Version, "cannot be compared with noVersion: arrival, whose versions are the times at which "+
-			"events were sent", "remove it, or send versions and write noVersion: refuse")
+		add("version", f.Version, "cannot be compared if noVersion is arrival: the versions are then the times at which "+
+			"messages were sent", "remove it, or send versions and write noVersion: refuse")
 	case f.Version != "" && s.NoVersion == NoVersionPosition:
-		add("version", f.Version, "cannot be compared with noVersion: position, whose versions are places in a stream",
+		add("version", f.Version, "cannot be compared if noVersion is position: the versions are then positions in a stream",
 			"remove it, or send versions and write noVersion: refuse")
 	case f.Version == "" && !inS3 && s.NoVersion == NoVersionRefuse && !kind.Versioned && !s.position():
-		add("version", nil, "is missing, so that a replica that lags could leave an older state behind",
+		add("version", nil, "is missing, so an older state from a replica that lags could be written",
 			"write the JSON pointer to the version in the answer, such as /version")
 	}
 	return all
@@ -198,7 +198,8 @@ func dots(part string) bool { return part == "." || part == ".." }
 func (f Fetch) address(doc event.DocID, version string) (string, *event.Invalid) {
 	id := doc.ID()
 	if leaves(id) {
-		return "", payloadInvalid("the document's id %s holds a part . or .., which could lead to another address",
+		return "", payloadInvalid("the document's id %s contains . or .. as a part of a path, which could lead to another "+
+			"address",
 			event.Quote(id))
 	}
 	put := escaped
@@ -209,7 +210,7 @@ func (f Fetch) address(doc event.DocID, version string) (string, *event.Invalid)
 	ref := strings.NewReplacer(idHolder, put(id), "{collection}", put(string(doc.Collection())),
 		"{version}", put(version)).Replace(f.URL)
 	if _, key, _ := strings.Cut(strings.TrimPrefix(ref, s3Scheme), "/"); inS3 && len(key) > maxKey {
-		return "", payloadInvalid("the key of its object has %d bytes, at most %d are allowed", len(key), maxKey)
+		return "", payloadInvalid("the key of the document's object has %d bytes, at most %d are allowed", len(key), maxKey)
 	}
 	return ref, nil
 }
@@ -244,14 +245,14 @@ var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 // event.
 func (r *Rules) fetched(e event.Event) ([]byte, *event.Invalid) {
 	if bad := event.Check(e.Data); bad != nil {
-		return nil, payloadInvalid("what it shows is not a document: %s", bad.Problem)
+		return nil, payloadInvalid("the loaded content is not a document: %s", bad.Problem)
 	}
 	if bad := r.fresh(e); bad != nil {
 		return nil, bad
 	}
 	doc, bad := r.projection.object(e.Data)
 	if bad != nil {
-		return nil, payloadInvalid("what it shows is not a document: %s", bad.Problem)
+		return nil, payloadInvalid("the loaded content is not a document: %s", bad.Problem)
 	}
 	return doc, nil
 }
@@ -265,23 +266,23 @@ func (r *Rules) fresh(e event.Event) *event.Invalid {
 	parts, err := e.Key.Parts()
 	p, bad := ParsePointer(pointer)
 	if err := cmp.Or(err, bad); err != nil {
-		return payloadInvalid("its version cannot be compared: %s", err)
+		return payloadInvalid("the version of the event cannot be compared: %s", err)
 	}
 	whole := gjson.Parse(e.Data)
 	v := p.In(whole)
 	switch {
 	case v.Type == gjson.Null && whole.IsObject(): // a page for maintenance says nothing of the document
-		return stale("it has no version at %s, as if the source were under maintenance", pointer)
+		return stale("the loaded content has no version at %s: the source may be under maintenance", pointer)
 	case v.Type != gjson.String && v.Type != gjson.Number:
-		return payloadInvalid("the version in it, at %s, is %s", pointer, TypeName(v))
+		return payloadInvalid("the version in the loaded content, at %s, is %s", pointer, TypeName(v))
 	}
 	text := event.Text(v)
 	shown, err := parse(r.class, pointer, text)
 	if err != nil {
-		return payloadInvalid("the version in it, at %s: %s", pointer, err)
+		return payloadInvalid("the version in the loaded content, at %s: %s", pointer, err)
 	}
 	if shown.Compare(parts.Version) < 0 {
-		return stale("it shows version %s, which is older than the event's", event.Quote(text))
+		return stale("the loaded content has version %s, which is older than the event's", event.Quote(text))
 	}
 	return nil
 }

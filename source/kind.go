@@ -54,7 +54,7 @@ var kinds setting.Kinds[Kind]
 func Carries(name string) string {
 	switch name {
 	case "activemq", "eventbridge", "kafka", "kinesis", "mq", "msk", "pipes", "rabbitmq", "sns", "sqs":
-		return name + " carries messages: write the kind of what they hold (docs/sources/README.md)"
+		return name + " only transports messages: write the kind of their content (docs/sources/README.md)"
 	}
 	return ""
 }

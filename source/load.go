@@ -32,7 +32,7 @@ func LoadAtMost(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, budgetKey{}, left)
 }
 
-var errBudget = errors.New("enough bodies are loaded for now")
+var errBudget = errors.New("the limit of loaded bodies is reached for this batch")
 
 // decoding is one message that is decoded. Loaded bodies are decoded one at a time. Several at
 // once, with their unwrapped contents, would need more memory than a small function has.
@@ -68,7 +68,8 @@ func (d *decoding) body(ctx context.Context, r *Rules, p event.Pointer) (string,
 		return "", bad
 	}
 	return "", &event.Invalid{
-		Reason: event.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now", Err: err,
+		Reason: event.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded at the " +
+			"moment", Err: err,
 	}
 }
 

@@ -195,15 +195,15 @@ func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	}
 	switch {
 	case named && s.sources[attribute.String] == nil:
-		return nil, Invalid(queue.AttrSource, "%s is not a source: want one of %s", event.Quote(attribute.String),
+		return nil, Invalid(queue.AttrSource, "%s is not a source: use one of %s", event.Quote(attribute.String),
 			s.names)
 	case named && name != attribute.String:
 		return nil, Invalid(queue.AttrSource,
-			"the message may not name source %s: add the rule named: true to sources.%s.match, or leave the attribute out",
+			"the message may not name source %s: add the rule named: true to sources.%s.match, or remove the attribute",
 			attribute.String, attribute.String)
 	case name == "":
 		return nil, Invalid(queue.AttrSource,
-			"no rule under sources.<name>.match takes the message and there is no defaultSource: the sources are %s",
+			"no rule in sources.<name>.match matches the message, and defaultSource is not set: the sources are %s",
 			s.names)
 	}
 	return s.sources[name], nil

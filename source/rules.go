@@ -78,7 +78,7 @@ func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Inval
 	}
 	if open := r.Settings.Collections; len(open) > 0 && !slices.Contains(open, string(in)) {
 		return "", Invalid("collection",
-			"%s is not open to source %s: add it to collections, and to sources.%s.collections where that is set",
+			"%s is not allowed for source %s: add it to collections, and to sources.%s.collections if that is set",
 			event.Quote(string(in)), r.Name, r.Name)
 	}
 	switch {
@@ -103,7 +103,7 @@ func (r *Rules) Allowed(field, bucket, key string) *event.Invalid {
 		}
 	}
 	return Invalid(field,
-		"the object's place in bucket %s is not open to source %s: list bucket and prefix under payload.allow",
+		"source %[2]s may not read the object's path in bucket %[1]s: list bucket and prefix under payload.allow",
 		event.Quote(bucket), r.Name)
 }
 
@@ -112,19 +112,19 @@ func (r *Rules) Reference(field, ref string) *event.Invalid {
 	if place, ok := strings.CutPrefix(ref, "s3://"); ok {
 		bucket, key, _ := strings.Cut(place, "/")
 		if bucket == "" || key == "" {
-			return Invalid(field, "%s is incomplete: want s3://bucket/key", event.Quote(ref))
+			return Invalid(field, "%s is incomplete: use s3://bucket/key", event.Quote(ref))
 		}
 		return r.Allowed(field, bucket, key)
 	}
 	u, err := url.Parse(ref)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return Invalid(field, "%s is not a reference: want s3://bucket/key or https://host/path", event.Quote(ref))
+		return Invalid(field, "%s is not a reference: use s3://bucket/key or https://host/path", event.Quote(ref))
 	}
 	if u.User != nil || u.Port() != "" && u.Port() != "443" {
-		return Invalid(field, "a reference holds neither a user nor a port: want https://host/path")
+		return Invalid(field, "a reference contains a user or a port: use https://host/path")
 	}
 	if !slices.Contains(r.hosts, strings.ToLower(u.Hostname())) {
-		return Invalid(field, "host %s may not be referred to: list it under payload.httpHosts",
+		return Invalid(field, "references to host %s are not allowed: list it under payload.httpHosts",
 			event.Quote(u.Hostname()))
 	}
 	return nil

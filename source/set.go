@@ -79,7 +79,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 		}
 	}
 	if _, ok := c.Sources[c.Default]; !ok && c.Default != "" {
-		errs = append(errs, fmt.Errorf("defaultSource %s is not a source: want one of %s", event.Quote(c.Default),
+		errs = append(errs, fmt.Errorf("defaultSource %s is not a source: use one of %s", event.Quote(c.Default),
 			s.names))
 	}
 	if len(errs) > 0 {
@@ -91,7 +91,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 func build(c Config, name string) (*source, error) {
 	kind, ok := Lookup(c.Sources[name].Kind)
 	if !ok {
-		err := fmt.Errorf("kind %s is unknown: want one of %s, or import the package of the kind",
+		err := fmt.Errorf("kind %s is unknown: use one of %s, or import the package of the kind",
 			event.Quote(c.Sources[name].Kind), strings.Join(Kinds(), ", "))
 		if c.Unlinked {
 			return &source{&Rules{Name: name, Settings: c.Sources[name]}, unlinked{err}}, nil

@@ -33,8 +33,8 @@ func TestOddBodiesAreClassified(t *testing.T) {
 		{"byte order mark", "\ufeff{}", "not JSON"},
 		{"not UTF-8", head + "\xff" + tail, "UTF-8"},
 		{"above 1 MiB", fill(1<<20 + 1), "1048577 bytes, at most 1048576"},
-		{"too deep", deep(256), "nests more than 256"},
-		{"a megabyte of brackets", strings.Repeat("[", 1<<20), "nests more than 256"},
+		{"too deep", deep(256), "more than 256 deep"},
+		{"a megabyte of brackets", strings.Repeat("[", 1<<20), "more than 256 deep"},
 		{
 			"too many events", `{"Records":[{"eventSource":"aws:s3"}` + strings.Repeat(`,{}`, event.MaxEvents) + `]}`,
 			"more than 500 events",

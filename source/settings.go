@@ -111,7 +111,7 @@ func (s Settings) Lines() string {
 func OptionsOf[T any](s Settings) (T, error) {
 	options, ok := s.Options.(T)
 	if !ok {
-		return options, fmt.Errorf("the options are %T, not those of kind %s", s.Options, s.Kind)
+		return options, fmt.Errorf("the options are %T, which are not the options of kind %s", s.Options, s.Kind)
 	}
 	return options, nil
 }

@@ -25,7 +25,7 @@ func TypeName(v gjson.Result) string { return event.TypeName(v) }
 // Object says why a body cannot be an event of a source that reads JSON objects, or nil.
 func Object(b event.Body) *event.Invalid {
 	if b.Shape != event.Plain {
-		return Invalid("", "the message is a notification of S3: it needs a source of kind s3, chosen by the attribute "+
+		return Invalid("", "the message is a notification of S3: it needs a source of kind s3, named by the attribute "+
 			"lull-source or as defaultSource")
 	}
 	if b.Text[0] != '{' {
@@ -67,14 +67,14 @@ func Optional(field string, v gjson.Result) (string, *event.Invalid) {
 	case gjson.Null:
 		return "", nil
 	}
-	return "", Invalid(field, "%s is %s: send text or leave it out", field, TypeName(v))
+	return "", Invalid(field, "%s is %s: send text or omit the field", field, TypeName(v))
 }
 
 // ResyncRun reads the run of an event in mode resync. Without a run, an equal version would look
 // like a duplicate.
 func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
 	if v.Type != gjson.String || v.Str == "" {
-		return event.Run{}, Invalid(runField, "resyncrun is missing: with mode resync send the run's ULID, e.g. "+
+		return event.Run{}, Invalid(runField, "resyncrun is missing: with mode resync, send the run's ULID, e.g. "+
 			"\"resyncrun\":\"01JD2V6Y5T3KQ8Z4M7N9P0R1S2\"")
 	}
 	run, err := shard.ParseRun(v.Str)

@@ -39,7 +39,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 		switch r.Settings.NoVersion {
 		case NoVersionPosition:
 			v.Field = "position"
-			return bad("the message has neither a version nor a place in a stream: noVersion: position needs records of " +
+			return bad("the message has neither a version nor a position in a stream: noVersion: position needs records of " +
 				"Kafka or Kinesis, as EventBridge Pipes sends them")
 		case NoVersionArrival:
 		default:
@@ -64,7 +64,7 @@ func (r *Rules) judge(sent time.Time, d *Draft) (shard.Version, event.Class, str
 		return bad("position %s is not a number of at most %d digits", event.Quote(text), placeDigits)
 	}
 	if err != nil && v.Field == "position" {
-		return bad("position: %s: Kafka's offsets are of the class int, and Kinesis's sequence numbers, with %d digits, of "+
+		return bad("position: %s: Kafka's offsets have the class int; Kinesis's sequence numbers, with %d digits, have "+
 			"the class lex: set sources.%s.class", err, placeDigits, r.Name)
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func place(class event.Class, digits string) Version {
 func (r *Rules) otherClass(text string) string {
 	for class, name := range map[event.Class]Class{event.ClassTime: ClassTime, event.ClassLSN: ClassLSN} {
 		if _, err := shard.ParseVersion(class, text); err == nil && class != r.class && !digitsOnly(text) {
-			return fmt.Sprintf("; or, where all versions are so, set sources.%s.class to %s", r.Name, name)
+			return fmt.Sprintf("; or, if all versions have this form, set sources.%s.class to %s", r.Name, name)
 		}
 	}
 	return ""
@@ -118,13 +118,13 @@ func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invali
 	}
 	if latest, err := shard.TimeVersion(sent.Add(r.Settings.MaxAhead)); err == nil &&
 		v.Class() == event.ClassTime && v.Compare(latest) > 0 {
-		return VersionInvalid(d.Version.Field, "%s is further ahead of %s, when the message was sent, than "+
+		return VersionInvalid(d.Version.Field, "%s is later than the message, which was sent at %s, by more than "+
 			"sources.%s.maxAhead (%s): correct the sender's clock; or raise the setting, then redrive the dead letter",
 			v.Text(), sent.UTC().Format(time.RFC3339), r.Name, setting.FormatDuration(r.Settings.MaxAhead))
 	}
 	if began := d.Run.Time(); began.After(sent.Add(maxRunAhead)) {
 		return VersionInvalid(runField, "the resync run began at %s, but the message was sent at %s: "+
-			"make the ULID of a run when it begins", began.Format(time.RFC3339), sent.UTC().Format(time.RFC3339))
+			"create the ULID of a run when the run begins", began.Format(time.RFC3339), sent.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

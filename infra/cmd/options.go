@@ -74,7 +74,8 @@ var (
 		"LULL_STREAMS", "streams", "",
 		"ARNs of DynamoDB or Kinesis streams that EventBridge Pipes reads; each may begin with SINK/LANE=",
 	}
-	optSinkARNs = option{"LULL_SINK_ARNS", "sinkARNs", "", "SINK=ARN of sinks with sigv4 whose url does not tell"}
+	optSinkARNs = option{"LULL_SINK_ARNS", "sinkARNs", "",
+		"SINK=ARN of sinks with sigv4 whose url does not contain the ARN's parts"}
 	optSubnets  = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
 	optGroups   = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
 	optKey      = option{"LULL_KMS_KEY", "kmsKey", "", "the ARN of a KMS key that encrypts queues, table and bucket"}
@@ -84,7 +85,7 @@ var (
 	}
 	optOperators = option{
 		"LULL_OPERATORS", "operators", "",
-		"the ARN of who may assume the command line's roles; otherwise the account decides",
+		"the ARN of the principal that may assume the command line's roles; otherwise the account decides",
 	}
 	optAlarmTopic = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
 	optMemory     = option{
@@ -100,7 +101,7 @@ var (
 	}
 	optWarm = option{
 		"LULL_WARM_THROUGHPUT", "warmThroughput", "",
-		"READS,WRITES a second that the table takes at once, where a new table's are too few",
+		"READS,WRITES a second that the table accepts from the start, if a new table's limits are too low",
 	}
 	optFeedParallel = option{
 		"LULL_FEED_PARALLEL", "feedParallel", "0",
@@ -113,7 +114,7 @@ var (
 	}
 	optStateOnly = option{
 		"LULL_STATE_ONLY", "stateOnly", "false",
-		"for cdk import: only what an earlier stack left behind, and import.json beside the template",
+		"for cdk import: only the resources that an earlier stack left, and import.json next to the template",
 	}
 	optEphemeral = option{"LULL_EPHEMERAL", "ephemeral", "false", "for tests: everything is deleted with the stack"}
 	optPlainHTTP = option{"LULL_PLAIN_HTTP", "plainHTTP", "false", "for emulators: no policies that demand TLS"}
@@ -231,7 +232,7 @@ func (o *options) check(r *reader) {
 		}
 		seen[t] = true
 		if _, ok := o.props.Config.Sinks[t.sink]; t.sink != "" && !ok {
-			r.errs = append(r.errs, fmt.Errorf("%s: sink %s names nothing under sinks", t.arn, t.sink))
+			r.errs = append(r.errs, fmt.Errorf("%s: sink %s is not the name of a sink", t.arn, t.sink))
 		}
 		if t.lane != flight.Live && t.lane != flight.Bulk {
 			r.errs = append(r.errs, fmt.Errorf("%s: lane %s is neither live nor bulk", t.arn, t.lane))

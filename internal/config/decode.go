@@ -228,7 +228,7 @@ func (o options) field(key string) (reflect.Value, bool) {
 
 // unknown is the fault of a key that is not a setting here.
 func (o options) unknown(name string, p at, f tree.Field) *Fault {
-	fault := &Fault{Rule: "unknown", Setting: name, Problem: "there is no such setting", Line: f.Line}
+	fault := &Fault{Rule: "unknown", Setting: name, Problem: "is not a setting", Line: f.Line}
 	names := fieldNames(o.of)
 	if o.value.IsValid() {
 		names = append(names, fieldNames(o.value.Type())...)
@@ -320,7 +320,7 @@ func instead(names []string, p at, key string) string {
 		return fmt.Sprintf("did you mean %s?", found)
 	}
 	slices.Sort(names)
-	return "remove it; here are allowed: " + strings.Join(names, ", ")
+	return "remove it; allowed here are: " + strings.Join(names, ", ")
 }
 
 // elsewhere returns a setting of that name in another group, or "". It prefers a setting that

@@ -77,7 +77,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 		},
 		{
 			"nothing like it", `{"flight": {"colour": 1}}`,
-			[]string{"1 flight.colour: remove it; here are allowed: ambiguousRetry, continueAfter, kind"},
+			[]string{"1 flight.colour: remove it; allowed here are: ambiguousRetry, continueAfter, kind"},
 		},
 		{"strange key", `{"flight": {"a.b\u0000": 1}}`, []string{`1 flight."a.b\x00": remove it`}},
 		{"twice", "{\"stack\": \"a\",\n\"stack\": \"b\"}", []string{"2 stack: keep one"}},
@@ -187,7 +187,8 @@ func TestAKindThatIsNotLinkedIsTheOneFault(t *testing.T) {
 	for _, tt := range []struct{ setting, text, fix string }{
 		{"sinks.s.kind", `{"sinks": {"s": {"kind": "folder", "root": "/srv", "depth": 3}}}`, "import the package"},
 		{"sources.a.kind", `{"sources": {"a": {"kind": "csv", "csv": {"comma": ";"}}}}`, "import the package"},
-		{"sources.a.kind", `{"sources": {"a": {"kind": "kafka"}}}`, "kafka carries messages: write the kind of what they hold"},
+		{"sources.a.kind", `{"sources": {"a": {"kind": "kafka"}}}`,
+			"kafka only transports messages: write the kind of their content"},
 		{"sinks.s.kind", `{"sinks": {"s": {"kind": "kafka"}}}`, "write one of bleve"},
 	} {
 		root, err := tree.ParseJSON([]byte(tt.text))

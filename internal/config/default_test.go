@@ -139,7 +139,7 @@ func TestAnOptionOfAnotherKindIsNamed(t *testing.T) {
 	for _, want := range []string{
 		"line 1: sinks.a.serverless: is an option of the kind opensearch, but the sink's kind is memory: " +
 			"remove it, or set sinks.a.kind to opensearch",
-		"sinks.a.colour: there is no such setting: remove it",
+		"sinks.a.colour: is not a setting: remove it",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

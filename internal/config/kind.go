@@ -145,7 +145,8 @@ func (r registry) settings() []described {
 func checkOptions[S any](f *checker, path string, s S, options any, k setting.Kind, check func(S) []setting.Problem) {
 	switch {
 	case options != nil && reflect.TypeOf(options) != reflect.TypeOf(k.Options):
-		f.fault(path, nil, "has options that are not those of its kind "+k.Name, "set Options as the kind's package says")
+		f.fault(path, nil, "has options of another kind than its kind "+k.Name,
+			"set Options to the type that the kind's package defines")
 	case check != nil:
 		for _, p := range check(s) {
 			f.fault(path+"."+p.Setting, p.Value, p.Problem, p.Fix)

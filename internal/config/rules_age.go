@@ -17,7 +17,7 @@ var ageRules = []Rule{
 	},
 	{
 		"dead-deadline",
-		"Queue retention >= dead deadline + 12h, the longest that a flight holds a message: it becomes a dead letter " +
+		"Queue retention >= dead deadline + 12h, the longest time that a flight holds a message: it becomes a dead letter " +
 			"before the queue drops it.", checkDeadDeadline,
 	},
 	{
@@ -32,17 +32,18 @@ var ageRules = []Rule{
 	},
 	{
 		"archive",
-		"archive.keep <= row retention - producer lateness: what is older cannot be judged when it is sent again.",
+		"archive.keep <= row retention - producer lateness: an older message cannot be compared with its row when it is " +
+			"sent again.",
 		checkArchive,
 	},
 	{
 		"commit-feed",
-		"commitFeed needs the stack's own table: a table that exists already has the stream that its owner gave it.",
+		"commitFeed needs the stack's own table: an existing table keeps the stream that its owner configured.",
 		func(c *Config, f *checker) {
 			if c.CommitFeed && c.Table != "" {
 				f.fault("commitFeed", true, "needs the stack's own table, but table names "+c.Table,
-					"leave commitFeed out, give that table a stream with old and new images, and read it yourself "+
-						"(docs/commit-feed.md), or leave table out")
+					"remove commitFeed, give that table a stream with old and new images, and read it yourself "+
+						"(docs/commit-feed.md), or remove table")
 			}
 		},
 	},
@@ -71,8 +72,9 @@ func checkDeadDeadline(c *Config, f *checker) {
 func checkDeadlineHold(c *Config, f *checker) {
 	for _, t := range c.timings() {
 		if hold := t.Hold(); c.Retry.DeadDeadline <= hold {
-			f.fault("retry.deadDeadline", c.Retry.DeadDeadline, "is not longer than what "+c.holds(t)+" and capGrace hold a "+
-				"message for, "+words(hold), "raise it to at least "+words(hold+time.Second))
+			f.fault("retry.deadDeadline", c.Retry.DeadDeadline,
+				"is not longer than the time that "+c.holds(t)+" and capGrace hold a "+
+					"message for, "+words(hold), "raise it to at least "+words(hold+time.Second))
 			return
 		}
 	}
@@ -96,7 +98,7 @@ func checkArchive(c *Config, f *checker) {
 	most := (c.Lifecycle.RowRetention - c.Lifecycle.ProducerLateness).Truncate(day)
 	if c.Archive.Keep > most {
 		f.fault("archive.keep", c.Archive.Keep, "is longer than lifecycle.rowRetention - lifecycle.producerLateness = "+
-			words(c.Lifecycle.RowRetention-c.Lifecycle.ProducerLateness)+": what is older could not be replayed",
+			words(c.Lifecycle.RowRetention-c.Lifecycle.ProducerLateness)+": older messages could not be replayed",
 			"lower it to at most "+words(most)+", or raise lifecycle.rowRetention")
 	}
 }
@@ -105,7 +107,7 @@ func checkArchive(c *Config, f *checker) {
 func checkReceiveCount(c *Config, f *checker) {
 	if n := c.MaxReceiveCount(); n > maxReceives {
 		f.fault("retry.deadDeadline", c.Retry.DeadDeadline,
-			fmt.Sprintf("asks for a maxReceiveCount of %d: a queue allows %d", n, maxReceives),
+			fmt.Sprintf("needs a maxReceiveCount of %d, but a queue allows only %d", n, maxReceives),
 			"lower it to at most "+words(awaySoon*awayLateLeast+(maxReceives-spareReceives-awayGrowing-awaySoon)*awayMostLeast))
 	}
 }

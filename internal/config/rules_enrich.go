@@ -15,7 +15,8 @@ const maxInputs = 20
 // enrichRules are about the enrichers of collections.
 var enrichRules = []Rule{
 	{
-		"enrich-where", "An enricher has the address that its kind needs, encrypted unless its host is named as private.",
+		"enrich-where",
+		"An enricher has the address that its kind needs. It uses encryption, except to hosts in allowPrivate.",
 		each((*Config).namedEnrichers, checkEnrichWhere),
 	},
 	{
@@ -25,11 +26,11 @@ var enrichRules = []Rule{
 	},
 	{
 		"enrich-time",
-		"enrich.timeout + the sink deadline + 2s < Ti: what was claimed can be enriched, written and committed.",
+		"enrich.timeout + the sink deadline + 2s < Ti: a claimed document can be enriched, written and committed.",
 		each((*Config).namedEnrichers, checkEnrichTime),
 	},
 	{
-		"enrich-outage", "Where the table's outage is open, documents are written at once, so they cannot be enriched.",
+		"enrich-outage", "If tableOutage is open, documents are written at once, so they cannot be enriched.",
 		each((*Config).namedEnrichers, checkEnrichOutage),
 	},
 }
@@ -66,7 +67,7 @@ func checkEnrichWhere(_ *Config, f *checker, e namedEnrich) {
 		}
 	}
 	if e.Headers.SecretARN != "" && e.Headers.Env != "" {
-		f.fault(e.path+".headers.env", e.Headers.Env, "stands beside headers.secretARN: only one of them is read",
+		f.fault(e.path+".headers.env", e.Headers.Env, "cannot be used together with headers.secretARN",
 			"remove one of the two")
 	}
 	switch {
@@ -89,12 +90,12 @@ func checkEnrichURL(f *checker, e namedEnrich) {
 			"write an address such as https://enrich.example.org/v1")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		f.fault(e.path+".url", nil, "has a user, a query or a fragment, which would reach logs",
-			"end it after the path, and put credentials into "+e.path+".headers.secretARN")
+			"remove what follows the path, and put credentials into "+e.path+".headers.secretARN")
 	case !e.private(u.Hostname()) && u.Scheme != "https":
 		f.fault(e.path+".url", e.URL, "would send documents unencrypted",
-			"write https, or name its host under "+e.path+".allowPrivate")
+			"write https, or add its host to "+e.path+".allowPrivate")
 	case !e.private(u.Hostname()) && numbered(u.Hostname()):
-		f.fault(e.path+".url", e.URL, "is an address, or this machine", "name its host under "+e.path+".allowPrivate")
+		f.fault(e.path+".url", e.URL, "is an address, or this machine", "add its host to "+e.path+".allowPrivate")
 	}
 }
 
@@ -123,7 +124,7 @@ func checkEnrichTime(c *Config, f *checker, e namedEnrich) {
 
 func checkEnrichOutage(c *Config, f *checker, e namedEnrich) {
 	if c.TableOutage == TableOutageOpen {
-		f.fault(e.path, nil, "cannot be kept with tableOutage: open, which writes documents at once and as they are",
+		f.fault(e.path, nil, "cannot be used with tableOutage: open, which writes documents at once, without enrichment",
 			"set tableOutage to closed, or remove it")
 	}
 }

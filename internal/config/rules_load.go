@@ -39,17 +39,17 @@ var loadRules = []Rule{
 	},
 	{
 		"expected-rates",
-		"The rates of collections add up to queues.expectedRate at most.",
+		"The sum of the collections' rates is at most queues.expectedRate.",
 		each((*Config).namedSinks, checkExpectedRates),
 	},
 	{
-		"live-concurrency", "queues.live.maxConcurrency is 0 or at least 2: the mapping takes no less.",
+		"live-concurrency", "queues.live.maxConcurrency is 0 or at least 2: the mapping accepts no smaller number.",
 		checkLiveConcurrency,
 	},
 	{
 		"flight-starts",
 		"The flights of all queues start no faster than the quotas of their kinds: 6,000 a second for Express, 150 for " +
-			"Standard. Without queues.live.maxConcurrency 1,000 batches are gathered at once.",
+			"Standard. Without queues.live.maxConcurrency, 1,000 batches are gathered at once.",
 		checkFlightStarts,
 	},
 }
@@ -151,18 +151,19 @@ func checkInFlight(c *Config, f *checker, s namedSink) {
 			words(c.held(*l.rest)), c.holds(*l.rest)))
 	}
 	if l.most != nil {
-		parts = append(parts, fmt.Sprintf("%.0f of collections with a rate of their own", math.Ceil(l.held)))
+		parts = append(parts, fmt.Sprintf("%.0f of collections that have expectedRate", math.Ceil(l.held)))
 	}
 	problem := fmt.Sprintf("%s = %.0f held messages is more than the queues.maxInFlight of %d",
 		strings.Join(parts, " + "), math.Ceil(held), c.Queues.MaxInFlight)
-	remedy := ", or have the quota raised and raise queues.maxInFlight with it"
+	remedy := ", or let AWS raise the quota, and raise queues.maxInFlight too"
 	most := c.fits(l)
 	if l.rest == nil || most <= l.known {
 		t := l.most
 		if t == nil {
 			t = l.rest
 		}
-		f.fault(c.holds(*t), nil, "makes too much wait: "+problem, "shorten it, or lower "+t.path+".expectedRate"+remedy)
+		f.fault(c.holds(*t), nil, "makes too many messages wait: "+problem,
+			"shorten it, or lower "+t.path+".expectedRate"+remedy)
 		return
 	}
 	f.fault("queues.expectedRate", c.Queues.ExpectedRate, "is too much: "+problem, fmt.Sprintf(
@@ -192,7 +193,7 @@ func checkExpectedRates(c *Config, f *checker, s namedSink) {
 
 func checkLiveConcurrency(c *Config, f *checker) {
 	if n := c.Queues.Live.MaxConcurrency; n > 0 && n < minConcurrency {
-		f.fault("queues.live.maxConcurrency", n, "is less than a mapping takes", "write at least 2, or 0 for no limit")
+		f.fault("queues.live.maxConcurrency", n, "is less than a mapping accepts", "write at least 2, or 0 for no limit")
 	}
 }
 

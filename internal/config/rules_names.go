@@ -18,22 +18,24 @@ var nameRules = []Rule{
 		checkNames,
 	},
 	{"some", "There is at least one source and one sink.", checkSome},
-	{"default", "Where there are several sources or sinks, one is the default; the default exists.", checkDefaults},
+	{"default", "If there are several sources or sinks, one is the default, and the default exists.", checkDefaults},
 	{"reference", "A sink or source that a setting names exists.", checkReferences},
 	{
-		"sinks", "A collection names each of its sinks once, by sink or by sinks, and no two of them are one place.",
+		"sinks", "A collection names each of its sinks once, by sink or by sinks, and no two of its sinks have the same " +
+			"address and index.",
 		checkSinks,
 	},
 	{
-		"sinks-match", "Where rules bind a source to the queue of one sink of a collection, they bind it to those of all: each " +
+		"sinks-match", "If rules bind a source to the queue of one sink of a collection, they bind it to the queues of " +
+			"all its sinks: each " +
 			"gets a copy of its messages.", checkSinksMatch,
 	},
 	{
-		"existing", "A queue that exists already serves one sink, and its name does not end as the other lanes' do.",
+		"existing", "An existing queue serves one sink, and its name does not end in -bulk or -dead.",
 		checkExisting,
 	},
 	{
-		"collection-reference", "Where there are collections, a collection that a setting names is one of them.",
+		"collection-reference", "If collections are configured, a collection that a setting names is one of them.",
 		checkCollectionReferences,
 	},
 }
@@ -48,18 +50,18 @@ func checkNames(c *Config, f *checker) {
 func checkKeys[V any](f *checker, group string, m map[string]V, pattern *regexp.Regexp, shape string) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !pattern.MatchString(name) {
-			f.fault(group+"."+printable(name), nil, "the name is not usable", "use "+shape)
+			f.fault(group+"."+printable(name), nil, "the name is not allowed", "use "+shape)
 		}
 	}
 }
 
 func checkSome(c *Config, f *checker) {
 	if len(c.Sources) == 0 {
-		f.fault("sources", nil, "there is no source: nothing could be decoded",
+		f.fault("sources", nil, "there is no source, so no message could be decoded",
 			"add one, such as native with kind: native, or remove sources")
 	}
 	if len(c.Sinks) == 0 {
-		f.fault("sinks", nil, "there is no sink: nothing could be written",
+		f.fault("sinks", nil, "there is no sink, so no document could be written",
 			"add one, such as search with kind: bleve, or remove sinks")
 	}
 }
@@ -76,10 +78,10 @@ func checkDefault[V any](f *checker, setting, group, name string, m map[string]V
 	// The rule "some" reports an empty group. It is not reported twice.
 	case len(m) == 0 || exists:
 	case name == "":
-		f.fault(setting, nil, fmt.Sprintf("is missing although there are %d %s", len(m), group),
+		f.fault(setting, nil, fmt.Sprintf("is missing, and there are %d %s", len(m), group),
 			"set it to one of "+strings.Join(names, ", "))
 	default:
-		f.fault(setting, name, "names nothing under "+group, oneOf(name, names))
+		f.fault(setting, name, "is not one of "+group, oneOf(name, names))
 	}
 }
 
@@ -92,14 +94,14 @@ func oneOf(name string, names []string) string {
 }
 
 func checkReferences(c *Config, f *checker) {
-	f.references(c, "sinks", slices.Sorted(maps.Keys(c.Sinks)), "names nothing under sinks", "")
-	f.references(c, "sources", slices.Sorted(maps.Keys(c.Sources)), "names nothing under sources", "")
+	f.references(c, "sinks", slices.Sorted(maps.Keys(c.Sinks)), "is not the name of a sink", "")
+	f.references(c, "sources", slices.Sorted(maps.Keys(c.Sources)), "is not the name of a source", "")
 }
 
 func checkCollectionReferences(c *Config, f *checker) {
 	if len(c.Collections) > 0 {
 		f.references(c, "collections", slices.Sorted(maps.Keys(c.Collections)),
-			"names nothing under collections, so that every such event would be refused", ", or add it to collections")
+			"is not the name of a collection, so each such event would be refused", ", or add it to collections")
 	}
 }
 
@@ -129,11 +131,13 @@ func checkSinks(c *Config, f *checker) {
 	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
 		o, path := c.Collections[name], "collections."+printable(name)+".sinks"
 		if o.Sink != "" && len(o.Sinks) > 0 {
-			f.fault(path, strings.Join(o.Sinks, ", "), "stands beside sink", "keep one of the two: in sinks, the first one "+
-				"keeps the rows that "+printable(o.Sink)+" has alone")
+			f.fault(path, strings.Join(o.Sinks, ", "), "cannot be used together with sink",
+				"keep one of the two: in sinks, the first one "+
+					"keeps the rows that "+printable(o.Sink)+" has alone")
 		}
 		if o.Sinks != nil && len(o.Sinks) == 0 {
-			f.fault(path, nil, "names no sink, so that its documents would go to "+c.SinksFor(name)[0], "leave sinks out, or name one")
+			f.fault(path, nil, "names no sink, so that its documents would go to "+c.SinksFor(name)[0],
+				"remove sinks, or name one")
 		}
 		for i, sink := range o.Sinks {
 			at := fmt.Sprintf("%s[%d]", path, i)
@@ -193,11 +197,11 @@ func checkExisting(c *Config, f *checker) {
 			continue
 		}
 		if strings.HasSuffix(queue, "-bulk") || strings.HasSuffix(queue, "-dead") {
-			f.fault(setting, queue, "is called as queues of the other lanes are",
+			f.fault(setting, queue, "has a name like the queues of the other lanes",
 				"name a queue that does not end in -bulk or -dead")
 		}
 		if other, taken := owner[queue]; taken {
-			f.fault(setting, queue, "is also the live queue of sink "+other, "give each sink a queue of its own")
+			f.fault(setting, queue, "is also the live queue of sink "+other, "give each sink its own queue")
 		}
 		owner[queue] = name
 	}

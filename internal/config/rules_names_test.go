@@ -68,7 +68,7 @@ var brokenNames = []broken{
 	{
 		rule: "sinks", name: "a list without sinks",
 		breaks:  func(c *Config) { news(c, Collection{Sinks: []string{}}) },
-		setting: "collections.news.sinks", fix: "leave sinks out",
+		setting: "collections.news.sinks", fix: "remove sinks",
 	},
 	{
 		rule: "sinks", name: "a sink twice",
@@ -117,12 +117,12 @@ var brokenNames = []broken{
 		rule: "existing", name: "one live queue for two sinks",
 		holds:   func(c *Config) { liveQueue(c, "search", "content"); liveQueue(c, "other", "news") },
 		breaks:  func(c *Config) { liveQueue(c, "search", "content"); liveQueue(c, "other", "content") },
-		setting: "sinks.search.liveQueue", fix: "a queue of its own",
+		setting: "sinks.search.liveQueue", fix: "its own queue",
 	},
 	{
 		rule: "existing", name: "the live queue that the stack makes for another sink",
 		breaks:  func(c *Config) { liveQueue(c, "search", ""); liveQueue(c, "other", c.Stack+"-search-live") },
-		setting: "sinks.other.liveQueue", fix: "a queue of its own",
+		setting: "sinks.other.liveQueue", fix: "its own queue",
 	},
 	{
 		rule: "existing", name: "a live queue with the name of another lane",
@@ -222,17 +222,17 @@ var brokenNames = []broken{
 		rule: "tracing", name: "a password",
 		holds:   func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/otlp" },
 		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://a:b@collector.example.org" },
-		setting: "tracing.endpoint", fix: "end it after the path",
+		setting: "tracing.endpoint", fix: "remove what follows the path",
 	},
 	{
 		rule: "tracing", name: "a query that reaches nobody",
 		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/?" },
-		setting: "tracing.endpoint", fix: "end it after the path",
+		setting: "tracing.endpoint", fix: "remove what follows the path",
 	},
 	{
 		rule: "tracing", name: "a fragment that reaches nobody",
 		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/#" },
-		setting: "tracing.endpoint", fix: "end it after the path",
+		setting: "tracing.endpoint", fix: "remove what follows the path",
 	},
 	{
 		rule: "tracing", name: "without a host",
@@ -406,7 +406,7 @@ var brokenSources = []broken{
 	{
 		rule: "fetch", name: "a way out", holds: fetched(func(f *source.Fetch) { f.URL = "https://cms.example.org/a..b/{id}.json" }),
 		breaks:  fetched(func(f *source.Fetch) { f.URL = "https://cms.example.org/a/../{id}" }),
-		setting: "sources.native.fetch.url", fix: "without them",
+		setting: "sources.native.fetch.url", fix: "from the path",
 	},
 	{
 		rule: "fetch", name: "in the clear",
@@ -439,7 +439,7 @@ var brokenSources = []broken{
 	{
 		rule: "fetch", name: "a folder that stands for any text",
 		breaks:  fetched(func(f *source.Fetch) { f.URL = "s3://content-bucket/a*/{id}.json" }),
-		setting: "sources.native.fetch.url", fix: "without them",
+		setting: "sources.native.fetch.url", fix: "without these characters",
 	},
 	{
 		rule: "fetch", name: "headers twice",

@@ -12,13 +12,13 @@ import (
 // payloadRules are about what references may point to.
 var payloadRules = []Rule{
 	{
-		"http-host", "A host is named, not numbered: loopback, link-local and private addresses are never fetched.",
+		"http-host", "A host is a name, not an address: lull never fetches from loopback, link-local or private addresses.",
 		checkHTTPHosts,
 	},
-	{"tracing", "Spans go to a collector beside the function, or encrypted.", checkTracing},
+	{"tracing", "Spans go to a collector on the same machine, or over an encrypted connection.", checkTracing},
 	{
 		"bulk-reference",
-		"A payload that travels inside its message fits into a bulk request.",
+		"A payload inside a message fits into a bulk request.",
 		each((*Config).namedSinks, checkBulkReference),
 	},
 }
@@ -45,7 +45,7 @@ func checkTracing(c *Config, f *checker) {
 	switch {
 	case strings.ContainsAny(at, "?#") || u != nil && u.User != nil: // an empty query takes the path of spans, too
 		f.fault("tracing.endpoint", nil, "has a user, query or fragment, which would reach logs",
-			"end it after the path, and let a collector beside the function hold the credentials")
+			"remove what follows the path, and give the credentials to a collector on the same machine")
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && (u.Scheme != "http" || !sink.Loopback(u.Hostname())):
 		f.fault("tracing.endpoint", at, "is not an address with https, or http of this machine",
 			"write http://localhost:4318 for a collector in a Lambda layer, or its https address")

@@ -18,13 +18,13 @@ var recoveryRules = []Rule{
 	{
 		"recovery-flight",
 		"V + W + 2s <= recovery, and 2 W + 2 Ti + 8s <= recovery (plus applyDelay without versions): the messages of a " +
-			"lost flight are back in time, those too that were held for longer than the visibility.",
+			"lost flight are visible again in time, even if they were held for longer than the visibility.",
 		each((*Config).used, checkRecoveryFlight),
 	},
 	{
 		"recovery-invocation",
 		"W + 1s + lease + 2s <= recovery (plus applyDelay without versions): a lost invocation is recovered in time. A " +
-			"longer ambiguous retry counts in place of the lease.", each((*Config).used, checkRecoveryInvocation),
+			"longer ambiguous retry replaces the lease here.", each((*Config).used, checkRecoveryInvocation),
 	},
 	{
 		"flight-span",
@@ -118,7 +118,7 @@ func checkFlightSpan(c *Config, f *checker, t timing) {
 	limit := min(flightSpan, c.Flight.ContinueAfter)
 	if need := 2 * t.lease; need >= limit {
 		f.fault("flight.continueAfter", c.Flight.ContinueAfter, fmt.Sprintf(
-			"is not more than 2 leases of sinks.%s of %s = %s; up to 240s of it count", t.sink, words(t.lease), words(need)),
+			"is not more than 2 leases of sinks.%s of %s = %s; at most 240s of it count", t.sink, words(t.lease), words(need)),
 			fmt.Sprintf("raise it, or lower index.timeout, index.guard or sinks.%s.applyDelay by more than %s, or set "+
 				"flight.kind to standard", t.sink, words((need-limit)/2)))
 	}

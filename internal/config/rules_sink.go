@@ -14,12 +14,13 @@ import (
 // sinkRules are about one sink each.
 var sinkRules = []Rule{
 	{
-		"sink-url", "A sink that outlives the process has an address without a password in it; the other kinds have none.",
+		"sink-url", "A sink outside the process has an address without a password; the other kinds have no address.",
 		each((*Config).linkedSinks, checkSinkURL),
 	},
 	{
 		"sink-auth",
-		"Each kind of authentication has what it needs and nothing that it would ignore; passwords travel encrypted.",
+		"Each kind of authentication has the settings that it needs, and no others; passwords are sent over encrypted " +
+			"connections.",
 		each((*Config).namedSinks, checkSinkAuth),
 	},
 	{
@@ -34,7 +35,8 @@ var sinkRules = []Rule{
 	},
 	{
 		"sink-apply-delay",
-		"A sink without versions applies requests after we hung up: the lease must cover that, or a late write is a " +
+		"A sink without versions may apply a request after lull has closed the connection: the lease must cover that, or " +
+			"a late write is a " +
 			"silent loss.", each((*Config).namedSinks, checkApplyDelay),
 	},
 	{
@@ -43,7 +45,7 @@ var sinkRules = []Rule{
 	},
 	{
 		"sink-ceiling",
-		"maxDocumentsPerSecond is counted in the table. So nothing may write past it.",
+		"maxDocumentsPerSecond is counted in the table, so lull may not write without the table.",
 		each((*Config).namedSinks, checkCeiling),
 	},
 	{
@@ -51,19 +53,20 @@ var sinkRules = []Rule{
 		checkSinkConcurrency,
 	},
 	{
-		"sink-interval", "Where an engine takes a document only so often, minInterval does not send it more often.",
+		"sink-interval", "If an engine limits how often a document is written, minInterval is at least that limit.",
 		each((*Config).namedSinks, checkInterval),
 	},
 	{
-		"sink-unchanged", "unchanged: keep trusts the row about what the sink holds. So nothing may write past the row, " +
-			"and the sink can tell its index from one that was made anew.", checkUnchanged,
+		"sink-unchanged",
+		"unchanged: keep trusts the row about the content of the sink. So lull may not write without the row, " +
+			"and the sink can distinguish its index from one that was created again.", checkUnchanged,
 	},
 }
 
 func checkCeiling(c *Config, f *checker, s namedSink) {
 	if s.MaxDocumentsPerSecond != nil && c.TableOutage == TableOutageOpen {
 		f.fault(s.path+".maxDocumentsPerSecond", *s.MaxDocumentsPerSecond,
-			"cannot stand beside tableOutage: open, which writes where nobody can count",
+			"cannot be used with tableOutage: open, which writes without counting in the table",
 			"remove it, or set tableOutage to closed")
 	}
 }
@@ -87,7 +90,8 @@ func checkInterval(c *Config, f *checker, s namedSink) {
 	least := s.Capabilities().MinInterval
 	for _, t := range c.expected(s.name) {
 		if t.MinInterval < least {
-			f.fault(t.minInterval(), t.MinInterval, "is less than a sink of the kind "+s.Kind+" takes of one document",
+			f.fault(t.minInterval(), t.MinInterval, "is less than the "+words(least)+" that a sink of the kind "+s.Kind+
+				" needs between two writes of one document",
 				"raise it to at least "+words(least))
 		}
 	}
@@ -99,11 +103,11 @@ func checkUnchanged(c *Config, f *checker) {
 	refuse := func(path string, s Sink) {
 		switch {
 		case c.TableOutage == TableOutageOpen:
-			f.fault(path, string(sink.Keep), "cannot stand beside tableOutage: open, which writes past the row",
+			f.fault(path, string(sink.Keep), "cannot be used with tableOutage: open, which writes without the row",
 				"write write, or set tableOutage to closed")
 		case !s.Capabilities().Generation:
-			f.fault(path, string(sink.Keep), "needs a sink that tells its index from another one of that name, and "+
-				printable(s.Kind)+", as it is set, does not", "write write")
+			f.fault(path, string(sink.Keep), "needs a sink that can distinguish its index from another one of that name, and "+
+				printable(s.Kind)+", with these settings, cannot", "write write")
 		}
 	}
 	for _, s := range c.namedSinks() {
@@ -154,7 +158,7 @@ func checkSinkURL(_ *Config, f *checker, s namedSink) {
 	switch {
 	case !s.kind.Deployable() && s.URL == "":
 	case !s.kind.Deployable():
-		f.fault(s.path+".url", s.URL, "would be ignored: the kind "+s.Kind+" lives in the process",
+		f.fault(s.path+".url", s.URL, "has no effect: the kind "+s.Kind+" lives in the process",
 			"remove it, or set "+s.path+".kind to "+deployable())
 	case s.URL == "":
 		f.fault(s.path+".url", nil, "is missing", fix)
@@ -164,7 +168,7 @@ func checkSinkURL(_ *Config, f *checker, s namedSink) {
 		f.fault(s.path+".url", s.URL, "has a user or password in it, which would reach logs",
 			"remove them and use "+s.path+".auth with kind: basic")
 	case u.RawQuery != "" || u.Fragment != "":
-		f.fault(s.path+".url", s.URL, "has a query or fragment, which would be lost", "end it after the path")
+		f.fault(s.path+".url", s.URL, "has a query or fragment, which lull would ignore", "remove what follows the path")
 	}
 }
 
@@ -174,7 +178,7 @@ func checkSinkAuth(_ *Config, f *checker, s namedSink) {
 	switch {
 	case !s.linked || s.Auth.Kind == AuthNone:
 	case !s.kind.Deployable():
-		f.fault(s.path+".auth.kind", string(s.Auth.Kind), "would be ignored: the kind "+s.Kind+" lives in the process",
+		f.fault(s.path+".auth.kind", string(s.Auth.Kind), "has no effect: the kind "+s.Kind+" lives in the process",
 			"write none")
 	case !slices.Contains(takes, s.Auth.Kind):
 		f.fault(s.path+".auth.kind", string(s.Auth.Kind), "is not for a sink of the kind "+s.Kind,
@@ -211,20 +215,20 @@ func checkBasic(f *checker, auth string, s Sink) {
 	env := a.UserEnv != "" || a.PasswordEnv != ""
 	switch {
 	case a.SecretARN != "" && env:
-		f.fault(auth+".secretARN", a.SecretARN, "is set beside userEnv or passwordEnv",
+		f.fault(auth+".secretARN", a.SecretARN, "is set together with userEnv or passwordEnv",
 			"keep the secret or the two variables")
 	case a.SecretARN == "" && !env:
 		f.fault(auth+".secretARN", nil, "is missing", "write the ARN of the secret, or both "+auth+".userEnv and "+auth+
 			".passwordEnv")
 	case a.SecretARN == "" && a.UserEnv == "":
-		f.fault(auth+".userEnv", nil, "is missing beside passwordEnv",
+		f.fault(auth+".userEnv", nil, "is missing, and passwordEnv is set",
 			"write the name of the variable that holds the user")
 	case a.SecretARN == "" && a.PasswordEnv == "":
-		f.fault(auth+".passwordEnv", nil, "is missing beside userEnv",
+		f.fault(auth+".passwordEnv", nil, "is missing, and userEnv is set",
 			"write the name of the variable that holds the password")
 	}
 	if u, err := url.Parse(s.URL); err == nil && u.Scheme == "http" && !sink.Loopback(u.Hostname()) {
-		f.fault(auth+".kind", string(a.Kind), "would send the password in the clear", "use https in the sink's url")
+		f.fault(auth+".kind", string(a.Kind), "would send the password without encryption", "use https in the sink's url")
 	}
 }
 
@@ -234,7 +238,7 @@ func checkKey(f *checker, auth string, a Auth) {
 	case a.SecretARN == "" && a.KeyEnv == "":
 		f.fault(auth+".secretARN", nil, "is missing", "write the ARN of the secret that holds the key, or "+auth+".keyEnv")
 	case a.SecretARN != "" && a.KeyEnv != "":
-		f.fault(auth+".secretARN", a.SecretARN, "is set beside keyEnv", "keep the secret or the variable")
+		f.fault(auth+".secretARN", a.SecretARN, "is set together with keyEnv", "keep the secret or the variable")
 	}
 }
 
@@ -256,8 +260,8 @@ func checkSinkKind(_ *Config, f *checker, s namedSink) {
 
 func checkSinkVersions(_ *Config, f *checker, s namedSink) {
 	if s.Versions != nil && *s.Versions && !s.Capabilities().Versions {
-		f.fault(s.path+".versions", true, "cannot be relied on: the sink, as it is set, does not compare versions",
-			"remove it: the sink counts as one without versions")
+		f.fault(s.path+".versions", true, "cannot be relied on: the sink, with these settings, cannot compare versions",
+			"remove it: lull treats the sink as one without versions")
 	}
 }
 
@@ -266,7 +270,8 @@ func checkSinkVersions(_ *Config, f *checker, s namedSink) {
 func checkApplyDelay(_ *Config, f *checker, s namedSink) {
 	if can := s.Capabilities(); !can.Versions && can.ApplyDelay < minApplyDelay {
 		f.fault(s.path+".applyDelay", can.ApplyDelay,
-			"is too short for a sink without versions: a write that lands after the lease is a silent loss",
+			"is too short for a sink without versions: a write that is applied after the lease can lose a document without "+
+				"an error",
 			"remove it for "+setting.FormatDuration(sink.DefaultApplyDelay)+", or raise it to at least "+
 				setting.FormatDuration(minApplyDelay))
 	}
@@ -279,8 +284,8 @@ func checkSinkIndex(c *Config, f *checker, s namedSink) {
 		return
 	}
 	if s.Index == "" && s.kind.NeedsIndex {
-		f.fault(s.path+".index", nil, "is missing: a message must not choose among indices that are not lull's",
-			"write lull-{collection}; or {collection}, which was the default before, where this stack has documents there")
+		f.fault(s.path+".index", nil, "is missing: without it, a message could choose an index that is not lull's",
+			"write lull-{collection}; or {collection}, the earlier default, if this stack has documents in such indices")
 		return
 	}
 	var users []string

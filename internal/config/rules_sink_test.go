@@ -55,7 +55,7 @@ var brokenSinks = []broken{
 	{
 		rule: "sink-url", name: "query",
 		holds: openSearch, breaks: at443("https://search.example.org/?pretty"),
-		setting: "sinks.search.url", fix: "end it after the path",
+		setting: "sinks.search.url", fix: "remove what follows the path",
 	},
 	{
 		rule: "sink-url", name: "in the process",

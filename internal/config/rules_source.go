@@ -15,7 +15,7 @@ import (
 var sourceRules = []Rule{
 	{
 		"source-kind",
-		"What the options of a kind say fits the source's other settings.",
+		"The options of a kind fit the source's other settings.",
 		each((*Config).linkedSources, checkSourceKind),
 	},
 	{
@@ -25,30 +25,30 @@ var sourceRules = []Rule{
 	},
 	{
 		"source-arrival",
-		"The time of arrival is a version of the class time, a place in a stream one of int or lex, and one " +
-			"document's versions are all of one class: arrival and position need theirs, and are not for a kind whose " +
+		"The time of arrival is a version of the class time, and a position in a stream has the class int or lex. One " +
+			"document's versions all have one class: arrival and position need their classes, and do not fit a kind whose " +
 			"messages all have versions.", each((*Config).linkedSources, checkSourceArrival),
 	},
 	{
 		"source-max-version",
-		"The greatest version is one of the source's class.",
+		"The greatest version has the source's class.",
 		each((*Config).linkedSources, checkSourceMaxVersion),
 	},
 	{
-		"source-collections", "Where a source lists collections, its events that name none go to one of them.",
+		"source-collections", "If a source lists collections, its events that name no collection go to one of them.",
 		each((*Config).namedSources, checkSourceCollections),
 	},
 	{
-		"source-match", "A rule that gives messages to a source says something, and no other rule says the same.",
+		"source-match", "A rule that gives messages to a source is not empty, and no other rule is equal to it.",
 		checkSourceMatch,
 	},
 	{
-		"source-reach", "Where there are several sources, each but the default one has a rule that gives it messages.",
+		"source-reach", "If there are several sources, each except the default one has a rule that gives it messages.",
 		checkSourceReach,
 	},
 	{
 		"source-lines",
-		"The source of an object's lines exists, and does not name objects of lines itself.",
+		"The source of an object's lines exists, and its messages do not name objects of lines.",
 		each((*Config).linkedSources, checkSourceLines),
 	},
 	{
@@ -57,12 +57,13 @@ var sourceRules = []Rule{
 	},
 	{
 		"fetch",
-		"What is fetched has an address with {id} that nobody else chooses, and a version that can be compared with the " +
+		"A fetch has an address with {id} whose host is fixed, and a version that can be compared with the " +
 			"event's.", each((*Config).linkedSources, checkFetch),
 	},
 	{
 		"fetch-time",
-		"fetch.timeout + enrich.timeout + the sink deadline + 2s < Ti: what was claimed can be loaded, written and committed.",
+		"fetch.timeout + enrich.timeout + the sink deadline + 2s < Ti: a claimed document can be loaded, written and " +
+			"committed.",
 		each((*Config).linkedSources, checkFetchTime),
 	},
 }
@@ -127,17 +128,17 @@ func checkSourceLines(c *Config, f *checker, s namedSource) {
 	case !exists:
 		f.fault(s.path, name, "is not a source", "write the name of one under sources, or add it there")
 	case of.Lines() != "":
-		f.fault(s.path, name, "is a source whose messages name objects of many lines themselves",
+		f.fault(s.path, name, "is a source whose messages name objects of many lines",
 			"name the source that decodes one line")
 	case s.Fetch != nil:
-		f.fault(s.path, name, "does not go together with fetch: the lines are messages of the other source",
+		f.fault(s.path, name, "cannot be used together with fetch: the lines are messages of the other source",
 			"move fetch to sources."+printable(name))
 	}
 }
 
 func checkSourceProjection(_ *Config, f *checker, s namedSource) {
 	if len(s.Projection) > 0 && s.kind.OwnDocument && s.Fetch == nil {
-		f.fault(s.path+".projection", nil, "would be ignored: the kind "+s.Kind+
+		f.fault(s.path+".projection", nil, "has no effect: the kind "+s.Kind+
 			" decides itself what becomes the document", "remove it")
 	}
 }
@@ -149,7 +150,7 @@ func checkSourceMaxVersion(_ *Config, f *checker, s namedSource) {
 	}
 	if _, err := shard.ParseVersion(class, s.MaxVersion); err != nil {
 		f.fault(s.path+".maxVersion", s.MaxVersion, "is not a version of the class "+string(s.Class),
-			"write one as the upstream does, in quotes, or remove it")
+			"write a version in the upstream's form, in quotes, or remove it")
 	}
 }
 
@@ -157,7 +158,7 @@ func checkSourceCollections(c *Config, f *checker, s namedSource) {
 	list, to := s.Collections, c.CollectionFor(s.name)
 	if len(list) > 0 && to != "" && !slices.Contains(list, to) {
 		f.fault(s.path+".collections", strings.Join(list, ", "),
-			"does not list "+to+", where events of the source go that name no collection",
+			"does not list "+to+", which gets the source's events that name no collection",
 			"set "+s.path+".collection to one of the list, or add "+to)
 	}
 }
@@ -168,7 +169,7 @@ func checkSourceMatch(c *Config, f *checker) {
 		for i, m := range s.Match {
 			path := fmt.Sprintf("%s.match[%d]", s.path, i)
 			if m.Empty() {
-				f.fault(path, nil, "says nothing, so that it would take every message",
+				f.fault(path, nil, "is empty, so it would match every message",
 					"remove it and set defaultSource, or name a sink, topic, bus, detailType, bucket, stream or queue, "+
 						"or named: true")
 				continue
@@ -178,7 +179,7 @@ func checkSourceMatch(c *Config, f *checker) {
 				said.Topic += "\x00" + s.name
 			}
 			if other, taken := first[said]; taken {
-				f.fault(path, nil, "says the same as "+other, "keep one of the two")
+				f.fault(path, nil, "is equal to "+other, "keep one of the two")
 				continue
 			}
 			first[said] = path
@@ -196,9 +197,9 @@ func checkSourceReach(c *Config, f *checker) {
 	}
 	for _, s := range c.namedSources() {
 		if len(c.Sources) > 1 && s.name != c.DefaultSource && len(s.Match) == 0 && !lines[s.name] {
-			f.fault(s.path+".match", nil, "is missing, so that no message reaches the source",
-				"say which messages it takes, such as [{sink: search}] or [{topic: <ARN>}], or write [{named: true}] "+
-					"where every sender may choose it by the attribute lull-source")
+			f.fault(s.path+".match", nil, "is missing, so no message reaches the source",
+				"name the messages that it gets, such as [{sink: search}] or [{topic: <ARN>}], or write [{named: true}] "+
+					"if every sender may choose it by the attribute lull-source")
 		}
 	}
 }

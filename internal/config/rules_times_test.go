@@ -186,7 +186,7 @@ var brokenTimes = []broken{
 		rule: "in-flight", name: "a raised quota",
 		holds:   func(c *Config) { c.Queues.ExpectedRate, c.Queues.MaxInFlight = 10_000, 110_000 },
 		breaks:  func(c *Config) { c.Queues.MaxInFlight-- },
-		setting: "queues.expectedRate", fix: "have the quota raised",
+		setting: "queues.expectedRate", fix: "let AWS raise the quota",
 	},
 	{
 		rule: "bounds", name: "a limit below 0, and a sink that no collection names",
@@ -288,7 +288,7 @@ var brokenTimes = []broken{
 		rule:    "commit-feed",
 		holds:   func(c *Config) { c.CommitFeed = true },
 		breaks:  func(c *Config) { c.CommitFeed, c.Table = true, "content-rows" },
-		setting: "commitFeed", fix: "or leave table out",
+		setting: "commitFeed", fix: "or remove table",
 	},
 	{
 		rule: "receive-count",

@@ -33,10 +33,10 @@ var visibilityRules = []Rule{
 		checkVisibilityReceive,
 	},
 	{
-		"visibility-timeout", "Tr <= V and Ti <= V: a message that is worked on is invisible; the mapping refuses less.",
+		"visibility-timeout", "Tr <= V and Ti <= V: a message is invisible while lull works on it; the mapping refuses less.",
 		checkVisibilityTimeout,
 	},
-	{"sink-deadline", "The sink deadline + 2s < Ti: what the sink answered can still be committed.", checkSinkDeadline},
+	{"sink-deadline", "The sink deadline + 2s < Ti: after the sink's answer, there is time to commit.", checkSinkDeadline},
 	{
 		"ambiguous-retry", "The first ambiguous retry >= the lease: by then the lease of a lost invocation has ended.",
 		each((*Config).namedSinks, checkAmbiguousRetry),

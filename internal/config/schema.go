@@ -23,7 +23,8 @@ func Schema() []byte {
 	root := schemaWriter{plainDefaults()}.value(reflect.TypeFor[Config](), at{})
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "lull.yaml"
-	root["description"] = "The settings of lull. `lull config check` finds what a schema cannot: contradictions between settings."
+	root["description"] = "The settings of lull. `lull config check` also finds contradictions between settings, which " +
+		"a schema cannot."
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic(err) // texts, numbers and lists always have a form in JSON

@@ -131,9 +131,10 @@ func sourceSettings() []setting.Setting {
 }
 
 var commonSourceSettings = []setting.Setting{
-	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1, "Raised by an operator after the upstream's counter went back."),
+	setting.Count("sources.<name>.epoch", 0, shard.LastEpoch-1,
+		"An operator raises it after the upstream's counter went back."),
 	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused; or the "+
-		"last arrival wins; or its place in the partition or shard of Kafka or Kinesis is its version.",
+		"last arrival wins; or its position in the partition or shard of Kafka or Kinesis is its version.",
 		"refuse", "arrival", "position").
 		Otherwise("refuse"),
 	setting.Text("sources.<name>.maxVersion", nil, "", "The greatest version that its events may have.").
@@ -142,15 +143,15 @@ var commonSourceSettings = []setting.Setting{
 		"How much later than its message was sent a version of the class time may be.").
 		Otherwise("1d"),
 	setting.Text("sources.<name>.collection", optCollection, collectionShape+", or nothing",
-		"Where events go that name no collection.").
+		"The collection of events that name no collection.").
 		Otherwise("defaultCollection"),
 	setting.List("sources.<name>.collections", collectionPattern, collectionShape,
 		"The collections that its events may name.").
-		Otherwise("every collection under collections; any where there is none"),
+		Otherwise("each of collections; any if collections is empty"),
 	setting.Flag("sources.<name>.match[].named",
-		"The message names the source by the attribute lull-source. Every sender can."),
+		"The message names the source by the attribute lull-source. Every sender can set it."),
 	setting.Text("sources.<name>.match[].sink", optName, nameShape+", or nothing",
-		"The sink whose queues the message lies in: the only rule that a sender cannot meet by what it writes.").
+		"The sink in whose queues the message is: the only rule that a sender cannot meet by the content of a message.").
 		Otherwise("any"),
 	setting.Text("sources.<name>.match[].topic", topicPattern,
 		"the ARN of an SNS topic, the name of a Kafka topic, or nothing",
@@ -164,41 +165,41 @@ var commonSourceSettings = []setting.Setting{
 		"The bucket of a change in S3.").Otherwise("any"),
 	setting.Text("sources.<name>.match[].stream", streamPattern,
 		"the ARN of a DynamoDB table, DynamoDB or Kinesis stream, Kafka cluster or message broker, or nothing",
-		"What a pipe read the message from.").Otherwise("any"),
+		"The stream or broker from which a pipe read the message.").Otherwise("any"),
 	setting.Text("sources.<name>.match[].queue", nil, "", "The queue of a message broker that a pipe read.").
 		Otherwise("any"),
 	setting.Pointers("sources.<name>.projection", "The parts of the payload that become the document.").
-		Otherwise("the payload as it is"),
+		Otherwise("the whole payload, unchanged"),
 	setting.Text("sources.<name>.fetch.url", nil, "",
-		"Where the newest state of a document is, such as https://cms.example.org/content/{id} or "+
+		"The address of a document's newest state, such as https://cms.example.org/content/{id} or "+
 			"s3://bucket/{collection}/{id}.json; {version} is the event's.").Otherwise("required"),
 	setting.Text("sources.<name>.fetch.headers.secretARN", arnPattern, "the ARN of a secret, or nothing",
 		"A secret with the headers of requests: a JSON object of names and values.").Otherwise("none"),
 	setting.Text("sources.<name>.fetch.headers.env", envPattern, "the name of an environment variable, or nothing",
-		"The variable with that JSON object, where there is no secret.").Otherwise("none"),
+		"The variable with that JSON object, if there is no secret.").Otherwise("none"),
 	setting.Duration("sources.<name>.fetch.timeout", 100*time.Millisecond, time.Minute, 0,
-		"The longest one request may take.").Otherwise("1500ms"),
+		"The longest time that one request may take.").Otherwise("1500ms"),
 	setting.Pointer("sources.<name>.fetch.version",
-		"Where the version is in the answer: an answer that is older than the event is not written.").
-		Otherwise("required, unless versions are positions in a log, or of arrival, or the url is in S3"),
+		"The path of the version in the answer: an answer that is older than the event is not written.").
+		Otherwise("required, unless the url is in S3, or versions are positions in a log or times of arrival"),
 	setting.Choice("sources.<name>.fetch.missing",
-		"What becomes of an event whose document is not there, once payload.missingWait is over; wait goes on until "+
+		"What happens to an event whose document does not exist after payload.missingWait; wait continues until "+
 			"retry.deadDeadline.", string(source.MissingDelete), string(source.MissingWait),
 		string(source.MissingDeadLetter)).Otherwise("deadLetter"),
 	setting.List("sources.<name>.fetch.allowPrivate", anyHost, "a host name or an address, in lower case",
-		"Hosts that may have private addresses, and be asked without encryption.").Otherwise("none"),
+		"Hosts that may have private addresses, and that lull may call without encryption.").Otherwise("none"),
 	setting.Bytes("sources.<name>.fetch.maxBytes", setting.KB, source.MaxFetch,
 		"The most bytes of one answer, unpacked.").Otherwise("5MB"),
 }
 
 var defaultSourceSettings = []setting.Setting{
 	setting.Text("defaultSource", optName, nameShape,
-		"Decodes a message that no rule under sources.<name>.match takes.").Otherwise("the only source"),
+		"Decodes a message that no rule in sources.<name>.match matches.").Otherwise("the only source"),
 }
 
 var collectionSettings = []setting.Setting{
 	setting.Text("collections.<name>.sink", optName, nameShape+", or nothing",
-		"Where its documents are written.").Otherwise("defaultSink"),
+		"The sink that its documents are written to.").Otherwise("defaultSink"),
 	setting.List("collections.<name>.sinks", namePattern, nameShape,
 		"Several sinks in place of one (docs/fan-out.md). The first one stays the first; add others after it.").
 		Otherwise("collections.<name>.sink"),
@@ -213,10 +214,10 @@ var collectionSettings = []setting.Setting{
 	setting.Choice("collections.<name>.unchanged", "Overrides sinks.<name>.unchanged.", "write", "keep").
 		Otherwise("sinks.<name>.unchanged"),
 	setting.Count("collections.<name>.expectedRate", 0, 1_000_000,
-		"Its part of queues.expectedRate, for a window that is much longer or shorter than the others'.").
-		Otherwise("0: what the others leave"),
+		"Its part of queues.expectedRate, if its window is much longer or shorter than other collections' windows.").
+		Otherwise("0: the rest"),
 	setting.Choice("collections.<name>.enrich.kind",
-		"A service that adds fields to documents before they are written (docs/enrich.md), and how it is asked.", "http",
+		"A service that adds fields to documents before they are written (docs/enrich.md), and how lull calls it.", "http",
 		"lambda").Otherwise("required"),
 	setting.Text("collections.<name>.enrich.url", nil, "", "The address that requests are posted to.").
 		Otherwise("required for http"),
@@ -226,21 +227,22 @@ var collectionSettings = []setting.Setting{
 		Otherwise("required"),
 	setting.Count("collections.<name>.enrich.batch", 1, 1000, "The most documents of one request."),
 	setting.Count("collections.<name>.enrich.maxConcurrency", 1, 32,
-		"The most requests that one invocation of index has under way at once."),
+		"The most requests that one invocation of index sends at once."),
 	setting.Duration("collections.<name>.enrich.timeout", 50*time.Millisecond, maxLambdaTimeout, 0,
-		"The longest one request may take."),
+		"The longest time that one request may take."),
 	setting.Text("collections.<name>.enrich.headers.secretARN", arnPattern, "the ARN of a secret, or nothing",
 		"A secret with the headers of requests: a JSON object of names and values.").Otherwise("none"),
 	setting.Text("collections.<name>.enrich.headers.env", envPattern, "the name of an environment variable, or nothing",
 		"The variable that holds such an object, for lull dev.").Otherwise("none"),
 	setting.List("collections.<name>.enrich.allowPrivate", privatePattern, "a host name or an IP address, without a port",
-		"Hosts that may have addresses outside the public internet, and be asked without encryption.").Otherwise("none"),
+		"Hosts that may have addresses outside the public internet, and that lull may call without "+
+			"encryption.").Otherwise("none"),
 	setting.Text("collections.<name>.enrich.version", enrichVersion, "up to 64 printable characters",
-		"Your text for what the service does, such as a model's name. Changing it makes every document new.").
+		"Your name for the service's function, such as a model's name. A change makes lull write every document again.").
 		Otherwise("none"),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
-		"Where an event goes that names no collection, unless its source says otherwise.").
-		Otherwise("the only collection; content where there is none"),
+		"The collection of an event that names no collection, unless its source has another default.").
+		Otherwise("the only collection; content if there is none"),
 }
 
 func sinkSettings() []setting.Setting {
@@ -260,23 +262,23 @@ func commonSinkSettings() []setting.Setting {
 			"an index name of lower-case letters, digits, _, . and -, with {collection} for the collection's name",
 			"The index that documents go to.").Otherwise("required for " + strings.Join(indexed(), ", ") + "; lull-{collection} for the others"),
 		setting.Text("sinks.<name>.liveQueue", queuePattern, "the name of a standard queue, or nothing",
-			"An SQS queue that exists already and becomes the sink's live queue.").
-			Otherwise("the stack makes STACK-SINK-live"),
+			"An existing SQS queue that becomes the sink's live queue.").
+			Otherwise("the stack creates STACK-SINK-live"),
 		setting.Flag("sinks.<name>.versions",
-			"Whether the sink itself refuses a write that is older than what it holds.").Otherwise(
-			"what the kind can do"),
+			"Whether the sink itself refuses a write that is older than its document.").Otherwise(
+			"the capability of the kind"),
 		setting.Duration("sinks.<name>.applyDelay", 0, maxApplyDelay,
-			0, "How long the sink may still apply a request after we hung up; part of the lease.").
+			0, "How long the sink may still apply a request after lull closed the connection; part of the lease.").
 			Otherwise("0s with versions, 30s without"),
 		setting.Choice("sinks.<name>.unchanged",
-			"What becomes of a document whose bytes the sink has already: written, or committed without a write.",
+			"What lull does if the sink already has the same bytes: write the document, or commit without a write.",
 			"write", "keep"),
 		setting.Text("sinks.<name>.generation", generationPattern, "up to 64 letters, digits, spaces and . _ : -, or nothing",
-			"Change it to have every document written anew: nothing that was committed under another text is kept.").
+			"Change it to have every document written again: lull does not reuse a commit under another text.").
 			Otherwise("none"),
 		setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "key", "sigv4"),
 		setting.Text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing",
-			"A secret: with the fields username and password for basic; with the field key, or nothing but the key, for key.").
+			"A secret: with the fields username and password for basic; with the field key, or only the key itself, for key.").
 			Otherwise("none"),
 		setting.Text("sinks.<name>.auth.userEnv", envPattern, "the name of an environment variable, or nothing",
 			"The variable that holds the user, for basic without a secret.").
@@ -290,17 +292,19 @@ func commonSinkSettings() []setting.Setting {
 		setting.Text("sinks.<name>.auth.region", regionPattern, "a region such as eu-west-1, or nothing",
 			"The region to sign for, for sigv4.").Otherwise("the function's own"),
 		setting.Text("sinks.<name>.auth.service", servicePattern, "es, aoss or rds-db, or nothing",
-			"The service to sign for, for sigv4.").Otherwise("es; aoss where serverless; rds-db for a database"),
+			"The service to sign for, for sigv4.").Otherwise("es; aoss if serverless; rds-db for a database"),
 		setting.Count("sinks.<name>.bulkDocuments", 1, 10_000, "The most documents of one bulk request."),
-		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB, "The most bytes of one bulk request; a larger document goes alone."),
+		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB,
+			"The most bytes of one bulk request; a larger document is sent alone."),
 		setting.PerSecond("sinks.<name>.maxDocumentsPerSecond", setting.OncePerSecond/2, 10_000*setting.OncePerSecond,
 			"The most documents that are sent to the sink, by all flights of both lanes together.").Otherwise("no ceiling"),
 		setting.Count("sinks.<name>.maxConcurrency", 1, accountConcurrency-unreserved,
 			"The most invocations of the sink's index function at once: on AWS its reserved concurrency.").
-			Otherwise("what the account has"),
+			Otherwise("the account's limit"),
 	}
 }
 
 var defaultSinkSettings = []setting.Setting{
-	setting.Text("defaultSink", optName, nameShape, "Takes the collections that name no sink.").Otherwise("the only sink"),
+	setting.Text("defaultSink", optName, nameShape,
+		"The sink of the collections that name no sink.").Otherwise("the only sink"),
 }

@@ -9,28 +9,29 @@ import (
 var topSettings = []setting.Setting{
 	setting.Text("stack", namePattern, nameShape, "The prefix of every resource name."),
 	setting.Text("table", tablePattern, "the name of a table, or nothing",
-		"A DynamoDB table that exists already, where the stack must not make its own.").
-		Otherwise("the stack makes STACK-shards"),
+		"An existing DynamoDB table, if the stack should not create its own.").
+		Otherwise("the stack creates STACK-shards"),
 }
 
 var debounceSettings = []setting.Setting{
 	setting.Duration("debounce.quiet", 0, maxQuiet, 0, "An event is due this long after it was sent."),
 	setting.Duration("debounce.maxWait", 0, maxHold, 0,
-		"The longest a never-quiet document is postponed, from the first event of the burst.").
-		Otherwise("30s, or four times quiet where that is longer"),
+		"The longest time that a document with constant events is postponed, from the first event of the burst.").
+		Otherwise("30s, or four times quiet if that is longer"),
 	setting.Duration("debounce.capGrace", 0, time.Minute,
-		0, "How much later than the cap a version admitted before it may be written, so that the newest goes first."),
+		0, "How much later than the cap an earlier version may be written, so that the newest is written first."),
 	setting.Duration("debounce.minInterval", 0, maxHold, 0,
 		"The least time between two committed writes of one document; 0s for no limit."),
 	setting.Flag("debounce.leading", "The first event of a burst is due at once."),
 }
 
 var functionSettings = []setting.Setting{
-	setting.Duration("receive.timeout", time.Second, maxLambdaTimeout, time.Second, "Tr, the time-out of receive."),
-	setting.Duration("index.timeout", time.Second, maxLambdaTimeout, time.Second, "Ti, the time-out of index."),
+	setting.Duration("receive.timeout", time.Second, maxLambdaTimeout, time.Second, "Tr, the timeout of receive."),
+	setting.Duration("index.timeout", time.Second, maxLambdaTimeout, time.Second, "Ti, the timeout of index."),
 	setting.Duration("index.guard", minGuard, time.Minute, 0,
 		"G, how late an invocation may be killed and how far clocks may differ; part of the lease."),
-	setting.Duration("index.sinkDeadline", time.Second, maxLambdaTimeout, 0, "The longest one call to a sink may take."),
+	setting.Duration("index.sinkDeadline", time.Second, maxLambdaTimeout, 0,
+		"The longest time that one call to a sink may take."),
 	setting.Count("index.maxItemsPerTurn", 1, 10_000, "The most documents that one turn of a flight works on."),
 	setting.Count("index.waitingTurns", 0, 100,
 		"How often a superseded version wakes for the quiet window before it sleeps to the cap."),
@@ -40,8 +41,8 @@ var queueSettings = []setting.Setting{
 	setting.Count("queues.live.batch", 1, maxBatch, "The most messages of one invocation of receive, live lane."),
 	setting.Duration("queues.live.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, live lane."),
 	setting.Count("queues.live.maxConcurrency", 0, maxConcurrency,
-		"The most invocations of receive at once, live lane; 0 for no limit but the account's, never 1. With a limit "+
-			"AWS polls with five receivers at least, without one with two."),
+		"The most invocations of receive at once, live lane; 0 for only the account's limit, never 1. With a limit, "+
+			"AWS polls with at least five receivers; without a limit, with at least two."),
 	setting.Count("queues.bulk.batch", 1, maxBatch, "The most messages of one invocation of receive, bulk lane."),
 	setting.Duration("queues.bulk.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, bulk lane."),
 	setting.Count("queues.bulk.maxConcurrency", minConcurrency, maxConcurrency,
@@ -53,32 +54,34 @@ var queueSettings = []setting.Setting{
 	setting.Duration("queues.deadLetterRetention", minQueueRetention, maxQueueRetention, time.Second,
 		"How long the dead-letter queue keeps a message, from when it was first sent."),
 	setting.Choice("queues.elsewhere",
-		"What becomes of an event in the queue of a sink that its collection does not belong to. With skip it is passed "+
-			"over and counted: only where whoever sends it sends it to the queue of its own sink too, as one topic does that "+
-			"several sinks take.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
-		Otherwise("deadLetter, or skip where a collection has several sinks"),
+		"What happens to an event in the queue of a sink that is not a sink of its collection. With skip, it is "+
+			"skipped and counted: use it only if the sender also sends the event to the queue of the right sink, like a "+
+			"topic that "+
+			"several sinks subscribe to.", string(ElsewhereDeadLetter), string(ElsewhereSkip)).
+		Otherwise("deadLetter, or skip if a collection has several sinks"),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
 	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue.").
-		Otherwise("500, or what long windows and Standard executions leave room for"),
+		Otherwise("500, or less with long windows or Standard executions"),
 	setting.Count("queues.maxInFlight", 1_000, 100_000_000,
-		"The most messages of one queue held at once: two thirds of the quota of 120,000; higher where the quota was "+
+		"The most messages of one queue held at once: two thirds of the quota of 120,000; more if the quota was "+
 			"raised."),
 }
 
 var retrySettings = []setting.Setting{
 	setting.Count("retry.maxRefusals", 1, 100,
-		"How often a sink may refuse a document for no known reason before it is a dead letter."),
+		"How often a sink may refuse a document without a known reason before it becomes a dead letter."),
 	setting.Duration("retry.deadDeadline", time.Minute, maxQueueRetention, 0,
 		"The age at which a message becomes a dead letter."),
 	setting.Duration("retry.backoffMin", 100*time.Millisecond, time.Minute, 0, "The shortest back-off, before jitter."),
 	setting.Duration("retry.backoffMax", time.Second, 4*time.Minute, 0, "The longest back-off, before jitter."),
-	setting.Count("retry.autoRedrives", 0, 100, "How often a dead letter with a transient reason is redriven by itself."),
+	setting.Count("retry.autoRedrives", 0, 100,
+		"How often lull redrives a dead letter with a transient reason automatically."),
 }
 
 var lifecycleSettings = []setting.Setting{
 	setting.Duration("lifecycle.rowRetention", 2*day, forever, time.Second, "How long a row is kept after its last commit."),
 	setting.Duration("lifecycle.ttlExtra", day, forever, time.Second,
-		"How much later the table's own expiry comes: more than the day that prune takes for a pass."),
+		"How much later the table's own expiry is: more than the day that prune takes for a pass."),
 	setting.Duration("lifecycle.producerLateness", 0, forever, time.Second,
 		"How long after a change its message may still be sent."),
 	setting.Duration("lifecycle.redriveSpan", 0, forever, time.Second, "How long a redriven message may stay in a queue."),
@@ -92,21 +95,22 @@ var flightSettings = []setting.Setting{
 	setting.Choice("flight.kind", "The kind of state machine; auto is the cheaper one for each execution, by how long it waits.",
 		"auto", "express", "standard"),
 	setting.Duration("flight.continueAfter", 10*time.Second, expressLimit, time.Second,
-		"The age at which an Express flight goes on as a new execution."),
+		"The age at which an Express flight continues as a new execution."),
 	setting.Duration("flight.ambiguousRetry", 0, maxLambdaTimeout, time.Second,
 		"The first retry after an invocation whose outcome is unknown.").
 		Otherwise("0s: the sink's lease, rounded up to whole seconds"),
 }
 
 var payloadSettings = []setting.Setting{
-	setting.Bytes("payload.referenceAbove", setting.KB, maxMessage, "The size above which a payload travels by reference."),
+	setting.Bytes("payload.referenceAbove", setting.KB, maxMessage,
+		"The size above which a payload is sent by reference."),
 	setting.Count("payload.envelopeDepth", 1, 16, "How many envelopes are unwrapped."),
 	setting.Duration("payload.missingWait", 0, 11*time.Hour, 0,
-		"How long an event whose reference points to nothing waits for its delete before it is a dead letter."),
+		"How long an event whose referenced object is missing waits for its delete before it becomes a dead letter."),
 	setting.Text("payload.allow[].bucket", bucketPattern, "a bucket's name",
 		"A bucket that a reference may point to.").Otherwise("required"),
 	setting.Text("payload.allow[].prefix", folderPattern, "a folder that ends in /, without *, ? and $",
-		"What a key in it must begin with.").Otherwise("the whole bucket"),
+		"The beginning that a key in it must have.").Otherwise("the whole bucket"),
 	setting.List("payload.allow[].sources", namePattern, nameShape,
 		"The sources whose events may refer to it.").Otherwise("every source"),
 	setting.List("payload.httpHosts", hostPattern, "a lower-case host name with a domain, such as assets.example.org",
@@ -116,17 +120,17 @@ var payloadSettings = []setting.Setting{
 
 var lastSettings = []setting.Setting{
 	setting.Duration("archive.keep", 0, forever, day,
-		"How long receive keeps what it was given, for lull replay; 0s for not at all."),
+		"How long receive keeps its messages, for lull replay; 0s to keep none."),
 	setting.Text("tracing.endpoint", nil, "",
-		"An OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318.").
-		Otherwise("nothing is traced"),
+		"An OpenTelemetry collector that accepts OTLP over HTTP, such as http://localhost:4318.").
+		Otherwise("no tracing"),
 	setting.Duration("recovery", 10*time.Second, 15*time.Minute, 0,
 		"How much later than its collection's own window a document is fresh at most, after one lost invocation or "+
 			"flight. A sink without versions adds its applyDelay."),
-	setting.Choice("deadLetters", "What becomes of dead letters: kept, or (none) logged, counted and deleted.", "queue",
+	setting.Choice("deadLetters", "What happens to dead letters: kept, or (none) logged, counted and deleted.", "queue",
 		"none"),
-	setting.Flag("commitFeed", "Each commit is told as an event: by the table's stream, in lull dev by GET /feed."),
+	setting.Flag("commitFeed", "Each commit is published as an event: by the table's stream, in lull dev by GET /feed."),
 	setting.Choice("tableOutage",
-		"What receive does while the table is unreachable: everything waits, or (open) it writes at once and the "+
-			"sink may go back.", "closed", "open"),
+		"What receive does while the table is unreachable: all messages wait, or (open) it writes at once and the "+
+			"sink may show older versions.", "closed", "open"),
 }

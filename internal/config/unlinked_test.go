@@ -66,7 +66,8 @@ func TestATypingErrorIsNotAnUnlinkedKind(t *testing.T) {
 		}
 	}
 	text := `{"sources": {"a": {"kind": "kafka"}}}`
-	if _, err := parseAs(t, text, KindsAlsoOthers); err == nil || !strings.Contains(err.Error(), "carries messages") {
+	if _, err := parseAs(t, text, KindsAlsoOthers); err == nil || !strings.Contains(err.Error(),
+		"only transports messages") {
 		t.Errorf("got %v, want what kafka is", err)
 	}
 }

@@ -33,7 +33,7 @@ func (c *Config) Placeholders() error {
 		if v.Kind() == reflect.String && placeholder.MatchString(v.String()) {
 			fs.add(&Fault{
 				Rule: "placeholder", Setting: p.name, Value: written(v),
-				Problem: "is an address of documentation: nothing answers there", Fix: "write your own",
+				Problem: "is an example address from the documentation", Fix: "write your own address",
 			})
 		}
 	})
@@ -46,7 +46,7 @@ func (c *Config) validateDeployed(kinds Kinds) error {
 		if kind, ok := sink.Lookup(c.Sinks[name].Kind); ok && !kind.Deployable() {
 			fs.add(&Fault{
 				Rule: "deployed-sink", Setting: "sinks." + name + ".kind", Value: kind.Name,
-				Problem: "lives in one process: a deployed function would lose it",
+				Problem: "exists in one process only: a deployed function would lose it",
 				Fix:     "write " + deployable() + ", and its url",
 			})
 		}
@@ -120,7 +120,7 @@ type checker struct {
 // ignored refuses a setting below path that belongs to other kinds than its own.
 func (f *checker) ignored(path, name, value, kinds string) {
 	if value != "" {
-		f.fault(path+"."+name, value, "would be ignored: it belongs to the kind "+kinds,
+		f.fault(path+"."+name, value, "has no effect: it belongs to the kind "+kinds,
 			"remove it, or set "+path+".kind to "+kinds)
 	}
 }

@@ -193,7 +193,7 @@ func read[Q any](r *http.Request) (q Q, err error) {
 func limitOf(r *http.Request, most int) (n int, err error) {
 	if text := r.FormValue("limit"); text != "" {
 		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > most {
-			return 0, badf("limit: want a number from 1 to %d", most)
+			return 0, badf("limit: use a number from 1 to %d", most)
 		}
 	}
 	return n, nil

@@ -60,7 +60,7 @@ func filterOf(r *http.Request) (f operate.LetterFilter, err error) {
 	for name, at := range map[string]*time.Time{"after": &f.After, "before": &f.Before} {
 		if text := r.FormValue(name); text != "" {
 			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return f, badf("%s: want a time such as 2026-11-20T16:00:00Z", name)
+				return f, badf("%s: use a time such as 2026-11-20T16:00:00Z", name)
 			}
 		}
 	}

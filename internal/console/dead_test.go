@@ -81,7 +81,7 @@ func TestTenThousandDeadLettersAreShownPageByPage(t *testing.T) {
 	s.refused(http.StatusBadRequest, "limit", "/console/dead?limit=many", "")
 	s.refused(http.StatusBadRequest, "want one of undecodable", "/console/dead?reason=%3Cscript%3E", "")
 	s.refused(http.StatusBadRequest, "key", "/console/dead?key=a%00b", "")
-	s.refused(http.StatusBadRequest, "after: want a time", "/console/dead/groups?after=yesterday", "")
+	s.refused(http.StatusBadRequest, "after: use a time", "/console/dead/groups?after=yesterday", "")
 }
 
 func TestABodyIsShownOnDemandBoundedAndWithEscapes(t *testing.T) {

@@ -72,13 +72,14 @@ var trials = []trial{
 			{version: 4, note: "version 4, after version 5"},
 		},
 	},
-	{"late", "A late old version", "Version 5 is written. Then version 3 comes, and the sink is not touched.", []step{
-		{version: 5, note: "version 5"},
-		{version: 3, waits: 1, note: "version 3, once version 5 is written"},
-	}},
+	{"late", "A late old version", "Version 5 is written. Then version 3 arrives, and lull does not write to the sink.",
+		[]step{
+			{version: 5, note: "version 5"},
+			{version: 3, waits: 1, note: "version 3, once version 5 is written"},
+		}},
 	{
 		"delete", "A delete, and an older put after it",
-		"The document is written, deleted, and not brought back by version 2.",
+		"The document is written and deleted. Version 2 does not restore it.",
 		[]step{
 			{version: 1, note: "version 1"},
 			{version: 3, delete: true, waits: 1, note: "version 3 is a delete"},
@@ -88,7 +89,7 @@ var trials = []trial{
 	{
 		"poison",
 		"Poison",
-		"Messages that no source reads, and one that no search engine takes. They become dead letters.",
+		"Messages that no source can decode, and one that no search engine accepts. They become dead letters.",
 		[]step{
 			{body: "this is not JSON", note: "not JSON: undecodable"},
 			{body: "{}", note: "JSON without an event: it breaks the contract"},
@@ -220,9 +221,9 @@ func (c *console) send(r *http.Request) (any, error) {
 	case err != nil:
 		return nil, err
 	case len(q.Messages) == 0:
-		return nil, badf("messages: there are none")
+		return nil, badf("messages: the list is empty")
 	case len(q.Messages) > maxSent:
-		return nil, badf("messages: %d, want %d at most", len(q.Messages), maxSent)
+		return nil, badf("messages: %d, but at most %d are allowed", len(q.Messages), maxSent)
 	}
 	done, err := c.API.Publish(r.Context(), q)
 	for i := range done.Refused {
@@ -243,7 +244,7 @@ func (c *console) sendStates(r *http.Request) (any, error) {
 	}
 	keys := r.URL.Query()["key"]
 	if len(keys) > maxStates {
-		return nil, badf("key: %d of them, want %d at most", len(keys), maxStates)
+		return nil, badf("key: %d of them, but at most %d are allowed", len(keys), maxStates)
 	}
 	states := []state{}
 	for _, text := range keys {

@@ -177,10 +177,10 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 	} {
 		s.refused(http.StatusBadRequest, want, "/console/send/write", body)
 	}
-	s.refused(http.StatusBadRequest, "there are none", "/console/send", `{}`)
+	s.refused(http.StatusBadRequest, "the list is empty", "/console/send", `{}`)
 	s.refused(
 		http.StatusBadRequest,
-		"101, want 100",
+		"101, but at most 100",
 		"/console/send",
 		`{"messages":[{}`+strings.Repeat(",{}", 100)+`]}`,
 	)

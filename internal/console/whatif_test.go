@@ -132,7 +132,7 @@ func TestBreakItSteersThePanel(t *testing.T) {
 		says       string
 	}{
 		{"", `{"sink_down":true}`, http.StatusOK, `"sink_down":true`},
-		{"", `{"sink_rejects":7}`, http.StatusBadRequest, "want a share from 0 to 1"},
+		{"", `{"sink_rejects":7}`, http.StatusBadRequest, "use a share from 0 to 1"},
 		{"", `{"sink_rejects":"<script>"}`, http.StatusBadRequest, "the JSON that is wanted"},
 		{"/kill", `{"function":"index"}`, http.StatusOK, `"armed":{"index":1}`},
 		{"/kill", `{"function":"prune"}`, http.StatusBadRequest, "receive, index"},

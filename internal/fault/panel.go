@@ -32,10 +32,10 @@ const MaxSlow = 30 * time.Second
 func (b Broken) Validate() error {
 	var errs []error
 	if b.SinkSlowMS < 0 || b.SinkSlowMS > MaxSlow.Milliseconds() {
-		errs = append(errs, fmt.Errorf("sink_slow_ms %d: want 0 to %d", b.SinkSlowMS, MaxSlow.Milliseconds()))
+		errs = append(errs, fmt.Errorf("sink_slow_ms %d: use 0 to %d", b.SinkSlowMS, MaxSlow.Milliseconds()))
 	}
 	if !(b.SinkRejects >= 0 && b.SinkRejects <= 1) {
-		errs = append(errs, fmt.Errorf("sink_rejects %g: want a share from 0 to 1", b.SinkRejects))
+		errs = append(errs, fmt.Errorf("sink_rejects %g: use a share from 0 to 1", b.SinkRejects))
 	}
 	return errors.Join(errs...)
 }
@@ -96,7 +96,7 @@ const maxArmed = 10
 // row, index right after the sink took its documents.
 func (p *Panel) Kill(function string) error {
 	if !slices.Contains(Functions(), function) {
-		return fmt.Errorf("function %.40q: want one of %s", function, strings.Join(Functions(), ", "))
+		return fmt.Errorf("function %.40q: use one of %s", function, strings.Join(Functions(), ", "))
 	}
 	p.change(func() { p.armed[function] = min(p.armed[function]+1, maxArmed) })
 	return nil

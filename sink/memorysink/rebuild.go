@@ -236,7 +236,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	case s.indices.inUse[c] == into:
 		return nil
 	case next == nil || s.indices.inUse[c] != from:
-		return fmt.Errorf("switch: no index %s beside %s", into, from)
+		return fmt.Errorf("switch: there is no index %s to replace %s", into, from)
 	}
 	next.mu.Lock()
 	defer next.mu.Unlock()

@@ -208,18 +208,19 @@ func (s *Sink) answer(ops []sink.Op) []sink.Outcome {
 	}
 	out := make([]sink.Outcome, len(ops))
 	for i, op := range ops {
-		a, told := s.told(op, whole)
-		if !told || a.Apply {
+		a, scripted := s.scriptedAnswer(op, whole)
+		if !scripted || a.Apply {
 			out[i] = s.apply(op)
 		}
-		if told {
+		if scripted {
 			out[i] = a.Outcome
 		}
 	}
 	return out
 }
 
-func (s *Sink) told(op sink.Op, whole *Answer) (Answer, bool) {
+// scriptedAnswer returns the answer that a test has set for an op, if there is one.
+func (s *Sink) scriptedAnswer(op sink.Op, whole *Answer) (Answer, bool) {
 	switch {
 	case s.down != nil:
 		return Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503, Reason: "unavailable"}}, true

@@ -17,7 +17,7 @@ type Error = exchange.Error
 var hints = map[int]string{
 	http.StatusUnauthorized:          "the credentials are missing or wrong: check the sink's auth",
 	http.StatusForbidden:             "the credentials are not allowed to do this: check the role and the access policy",
-	http.StatusNotFound:              "nothing is there: check the url and the index",
+	http.StatusNotFound:              "the path or the index does not exist: check the url and the index",
 	http.StatusTooManyRequests:       "the cluster is overloaded or its disk is full",
 	http.StatusServiceUnavailable:    "the cluster is not ready",
 	http.StatusRequestEntityTooLarge: "the request is too large: lower bulkBytes",

@@ -94,7 +94,7 @@ func (s *Sink) Fill(ctx context.Context, f sink.Fill) (sink.Filled, error) {
 				return done, err
 			}
 			return sink.Filled{}, fmt.Errorf(
-				"the engine has lost its copy (was it restarted?): resume, and it begins anew",
+				"the engine no longer has its copy task (was it restarted?): resume, and the copy starts from the beginning",
 			)
 		}
 		var count struct {
@@ -157,13 +157,13 @@ func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known
 	case exchange.Status(err) == http.StatusNotFound:
 		return done, false, nil
 	case err != nil:
-		return done, false, fmt.Errorf("look at the copy: %w", err)
+		return done, false, fmt.Errorf("read the state of the copy: %w", err)
 	case !answer.Completed:
 		return done, false, nil
 	case answer.Error != nil:
 		return done, true, fmt.Errorf("the engine's copy failed: %s", answer.Error.reason())
 	case answer.Response.Canceled != "":
-		return done, true, errors.New("the engine's copy was canceled: resume, and it begins anew")
+		return done, true, errors.New("the engine's copy was canceled: resume, and the copy starts from the beginning")
 	}
 	for _, f := range answer.Response.Failures {
 		o := s.itemOutcome(shard.Put, item{Status: f.Status, Error: raw(f.Cause)}, 0)
@@ -172,7 +172,7 @@ func (s *Sink) filled(ctx context.Context, name string) (done sink.Filled, known
 				f.Cause = f.Reason
 			}
 			return done, true, fmt.Errorf(
-				"the new index takes no documents now: HTTP %d %s",
+				"the new index does not accept documents now: HTTP %d %s",
 				f.Status,
 				f.Cause.reason(),
 			)

@@ -65,7 +65,7 @@ func (s *Sink) Generation(ctx context.Context, c shard.Collection) (string, erro
 	case exchange.Status(err) == http.StatusNotFound:
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("ask which index %s is: %w", index, err)
+		return "", fmt.Errorf("read which index %s is: %w", index, err)
 	case len(found) != 1:
 		return "", nil
 	}

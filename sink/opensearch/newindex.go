@@ -65,7 +65,7 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 	ctx, cancel := context.WithTimeout(ctx, slowCall)
 	defer cancel()
 	err = s.put(ctx, "/"+url.PathEscape(n.Name), text)
-	var refused *said
+	var refused *refusal
 	if err == nil || errors.As(err, &refused) && refused.class == "resource_already_exists_exception" {
 		return nil
 	}
@@ -77,19 +77,19 @@ func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
 func (s *Sink) put(ctx context.Context, path string, text []byte) error {
 	a := s.client.Do(ctx, http.MethodPut, path, exchange.TypeJSON, text, exchange.MaxAnswer)
 	if f, ours := parseFault(a.Body); a.Err == nil && ours && a.Status == http.StatusBadRequest {
-		return &said{f.class(), f.said()}
+		return &refusal{f.class(), f.reasons()}
 	}
 	return s.client.Read(a, nil)
 }
 
-// said is why the engine refuses an index or a template.
-type said struct{ class, text string }
+// refusal is why the engine refuses an index or a template.
+type refusal struct{ class, text string }
 
-func (e *said) Error() string        { return "the engine says: " + e.text }
-func (e *said) Is(target error) bool { return target == sink.ErrUnfit }
+func (e *refusal) Error() string        { return "the engine says: " + e.text }
+func (e *refusal) Is(target error) bool { return target == sink.ErrUnfit }
 
-// said returns the engine's text about a mapping or about settings, with its causes.
-func (f fault) said() string {
+// reasons returns the engine's text about a mapping or about settings, with its causes.
+func (f fault) reasons() string {
 	text := f.Reason
 	for c := f.CausedBy; c != nil; c = c.CausedBy {
 		text += ": " + c.Reason

@@ -115,7 +115,7 @@ func owned(product opensearch.Product, url string) map[sinktest.Place]sinktest.O
 			`PUT K-blue {"aliases":{"K-content":{}},"mappings":{"properties":{"title":{"type":"text"}}}}`,
 			`POST _bulk?refresh=true {"index":{"_index":"K-content","_id":"mine"}}`+"\n"+`{"title":"mine"}`+"\n",
 		)},
-		sinktest.Templated: {Open: on("PUT " + theirs), Prepare: `-theirs" is for k`},
+		sinktest.Templated: {Open: on("PUT " + theirs), Prepare: `-theirs" also matches k`},
 		sinktest.Beside:    {Open: on(`PUT K-theirs {}`)},
 		sinktest.ReadOnly: {
 			Open: on(`PUT K-content {"mappings":{"properties":{"title":{"type":"text"}}}}`,
@@ -146,10 +146,11 @@ func TestATemplateTakesNoIndexFromAnother(t *testing.T) {
 	}
 	const mapping = `"template":{"mappings":{"properties":{"title":{"type":"keyword"}}}}}`
 	for name, c := range map[string]struct{ request, fails string }{
-		"a greater priority wins anyway":  {`PUT _index_template/K-theirs {"index_patterns":["K-*"],"priority":51,` + mapping, ""},
-		"for other names":                 {`PUT _index_template/K-theirs {"index_patterns":["K-*s","*-K"],"priority":1,` + mapping, ""},
-		"the same priority":               {`PUT _index_template/K-theirs {"index_patterns":["K-con*t"],"priority":50,` + mapping, "-theirs\" is for"},
-		"a legacy one":                    {`PUT _template/K-old {"index_patterns":["K-*"]}`, "-old\" is for"},
+		"a greater priority wins anyway": {`PUT _index_template/K-theirs {"index_patterns":["K-*"],"priority":51,` + mapping, ""},
+		"for other names":                {`PUT _index_template/K-theirs {"index_patterns":["K-*s","*-K"],"priority":1,` + mapping, ""},
+		"the same priority": {`PUT _index_template/K-theirs {"index_patterns":["K-con*t"],"priority":50,` +
+			mapping, "-theirs\" also matches"},
+		"a legacy one":                    {`PUT _template/K-old {"index_patterns":["K-*"]}`, "-old\" also matches"},
 		"a template with lull's own name": {`PUT _index_template/K-lull {"index_patterns":["x-K"],"priority":1,` + mapping, "is not lull's"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 const productHeader = "X-Elastic-Product"
 
 // ErrProduct is the error of an engine that is another product than the settings say.
-var ErrProduct = errors.New("another product than the sink's kind says")
+var ErrProduct = errors.New("the engine is not the product of the sink's kind")
 
 func (p Product) String() string {
 	if p == Elasticsearch {
@@ -38,10 +38,10 @@ func (p Product) check(h http.Header) error {
 	elastic := h.Get(productHeader) != ""
 	switch {
 	case p == OpenSearch && elastic:
-		return fmt.Errorf("%w: this is Elasticsearch, write kind: elasticsearch", ErrProduct)
+		return fmt.Errorf("%w: this is Elasticsearch: set kind: elasticsearch", ErrProduct)
 	case p == Elasticsearch && !elastic:
-		return fmt.Errorf("%w: the answer has no header %s, as every answer of Elasticsearch 8 and 9 has: "+
-			"for OpenSearch write kind: opensearch", ErrProduct, productHeader)
+		return fmt.Errorf("%w: the answer has no header %s, but each answer of Elasticsearch 8 and 9 has it: "+
+			"for OpenSearch, set kind: opensearch", ErrProduct, productHeader)
 	}
 	return nil
 }

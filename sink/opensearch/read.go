@@ -53,7 +53,7 @@ func (s *Sink) greet(ctx context.Context) error {
 		return s.client.Odd()
 	}
 	if greeting.Version.Flavor == "serverless" {
-		return fmt.Errorf("%w: a serverless project of Elasticsearch is not supported, write to a deployment of 8 or 9",
+		return fmt.Errorf("%w: a serverless project of Elasticsearch is not supported: use a deployment of version 8 or 9",
 			ErrProduct)
 	}
 	return nil
@@ -117,7 +117,7 @@ func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]js
 	}
 	for i, d := range found {
 		if d.Error != nil && strings.Contains(d.Error.Reason, severalIndices) {
-			return nil, fmt.Errorf("get document: the alias %s is of several indices: let it name one",
+			return nil, fmt.Errorf("get document: the alias %s names several indices: let it name one",
 				asked[i]["_index"])
 		}
 		if d.Error != nil && d.Error.Type != "index_not_found_exception" {

@@ -32,8 +32,8 @@ func TestPing(t *testing.T) {
 		},
 		{"404", respond(404, ""), false, "check the url"},
 		{"503", respond(503, whole("cluster_block_exception")), false, "not ready"},
-		{"a login page", respond(200, "<html>secret</html>"), false, "not what OpenSearch answers"},
-		{"another service", respond(200, `{"status":"up"}`), false, "not what OpenSearch answers"},
+		{"a login page", respond(200, "<html>secret</html>"), false, "not an answer of OpenSearch"},
+		{"another service", respond(200, `{"status":"up"}`), false, "not an answer of OpenSearch"},
 		{"serverless", respond(404, ""), true, ""},
 		{
 			"serverless without permission", respond(403, `{"error":{"reason":"secret","type":"Forbidden"}}`), true,
@@ -185,7 +185,7 @@ func TestTemplateIsForOurIndicesOnly(t *testing.T) {
 		s := newSink(t, opensearch.Options{URL: "http://127.0.0.1", Index: tt.index, Collections: tt.collections})
 		text, err := s.Template()
 		if tt.want == "" {
-			if err == nil || !strings.Contains(err.Error(), "list them under collections") {
+			if err == nil || !strings.Contains(err.Error(), "name them in collections") {
 				t.Errorf("template for %s: %s, %v", tt.index, text, err)
 			}
 			continue

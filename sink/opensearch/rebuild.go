@@ -67,29 +67,29 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	}
 	switch {
 	case !ok:
-		return at, fmt.Errorf("%s %w: the index of the sink is for another collection", c, sink.ErrUnfit)
+		return at, fmt.Errorf("%s %w: the sink's index is for another collection", c, sink.ErrUnfit)
 	case s.Serverless || !s.Versions:
-		return unfit("a sink without versions takes older documents over newer ones")
+		return unfit("a sink without versions accepts older documents over newer ones")
 	}
 	found, err := s.resolveNames(ctx, []string{name})
 	if exchange.Status(err) == http.StatusNotFound {
-		return unfit("there is no such index: `lull init` prepares the sink, and the first document makes it")
+		return unfit("the index does not exist: run `lull init` to prepare the sink; the first document creates the index")
 	}
 	if err != nil {
 		return at, fmt.Errorf("find the index %s: %w", name, err)
 	}
 	switch known := found[name]; {
 	case known.missing:
-		return unfit("there is no such index: `lull init` prepares the sink, and the first document makes it")
+		return unfit("the index does not exist: run `lull init` to prepare the sink; the first document creates the index")
 	case known.fault == classManyIndices:
-		return unfit("an alias of several indices: let it name the one that lull writes")
+		return unfit("it is an alias of several indices: let it name only the index that lull writes")
 	case known.fault != "":
 		return unfit("it is a data stream")
 	default:
 		at.Index, at.Alias = known.lands, known.lands != name
 	}
 	if strings.HasSuffix(at.Index, intoSuffix) {
-		return unfit("its name ends with %s, as those of rebuilds do", intoSuffix)
+		return unfit("its name ends with %s, which is kept for rebuilds: rename it", intoSuffix)
 	}
 	var count struct {
 		Count int64 `json:"count"`
@@ -121,7 +121,8 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	case at.Index == into:
 		return nil
 	case at.Index != from:
-		return fmt.Errorf("%s stands for %s now, not for %s: somebody has changed it", at.Name, at.Index, from)
+		return fmt.Errorf("%s names the index %s now, not %s: another program or person has changed it", at.Name, at.Index,
+			from)
 	}
 	names, err := s.aliases(ctx, from)
 	if err != nil {
@@ -159,7 +160,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	err = s.slow(ctx, http.MethodPost, "/_aliases?"+patience+"="+switchWait+"&timeout="+switchWait,
 		object{"actions": actions}, &answer)
 	if err == nil && !answer.Acknowledged {
-		err = errors.New("not every node of the cluster has said yes in time")
+		err = errors.New("not every node of the cluster has confirmed in time")
 	}
 	if err != nil {
 		return fmt.Errorf("switch %s to %s: %w", at.Name, into, err)
@@ -172,7 +173,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 func (s *Sink) Settle(ctx context.Context, index string) error {
 	err := s.slow(ctx, http.MethodDelete, "/"+pathOf(index)+"/_alias/"+pathOf(index+intoSuffix), nil, nil)
 	if err != nil && exchange.Status(err) != http.StatusNotFound {
-		return fmt.Errorf("take the alias of the rebuild away: %w", err)
+		return fmt.Errorf("delete the alias of the rebuild: %w", err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (s *Sink) prepared() (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, errors.New("index template: no collection is known: list them under collections, " +
+		return nil, errors.New("index template: no collection is known: name them in collections, " +
 			"or name them with `lull init --collection NAME`")
 	}
 	return names, nil
@@ -111,7 +111,7 @@ func (s *Sink) Prepare(ctx context.Context) error {
 		if err == nil {
 			err = s.put(ctx, s.templatePath(), t)
 		}
-		var refused *said
+		var refused *refusal
 		switch {
 		case err == nil:
 			return nil
@@ -153,10 +153,10 @@ func (t standing) covers(index string) bool {
 func (s *Sink) claim(ctx context.Context, names []string) ([]string, error) {
 	own, others, err := s.standing(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("install index template: read those that are there: %w", err)
+		return nil, fmt.Errorf("install index template: read the existing templates: %w", err)
 	}
 	if !own.lulls && own.name != "" {
-		return nil, fmt.Errorf("install index template: there is a template %q that is not lull's: rename it", own.name)
+		return nil, fmt.Errorf("install index template: the template %q exists and is not lull's: rename it", own.name)
 	}
 	all := slices.Clone(names)
 	for _, pattern := range own.patterns {
@@ -174,9 +174,9 @@ func (s *Sink) claim(ctx context.Context, names []string) ([]string, error) {
 			}
 		}
 		if theirs.name != "" && !theirs.lulls && theirs.priority <= priority && !own.covers(name) {
-			return nil, fmt.Errorf("install index template: your template %q is for %s, and an index has one template "+
-				"only: give yours a priority above %d with the mapping of %s in it (`lull init --print` shows that), "+
-				"or patterns that leave %s out", theirs.name, name, priority, sink.MetaField, name)
+			return nil, fmt.Errorf("install index template: your template %q also matches %s, and an index uses one template "+
+				"only: give yours a priority above %d and copy the mapping of %s into it (`lull init --print` shows it), "+
+				"or change its patterns so that they do not match %s", theirs.name, name, priority, sink.MetaField, name)
 		}
 	}
 	return all, nil

@@ -144,7 +144,7 @@ func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into stri
 				continue
 			}
 			if len(d.Source) == 0 {
-				return nil, fmt.Errorf("%s keeps no bodies of documents: it can only be filled from the source", from)
+				return nil, fmt.Errorf("%s does not keep the bodies of documents: fill it from the source", from)
 			}
 			e := exchange.Entry{Op: versioned(c, shard.Put, d.ID, d.Version), Index: to.Index, Position: at + i}
 			text := bytes.NewBuffer(actionLine(e.Op, e.Index, &e.Fence))

@@ -217,7 +217,7 @@ func TestOptionsThatAreNotADatabase(t *testing.T) {
 func TestPing(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
-		"28P01": "password is wrong", "3D000": "check the url", "53300": "no connection left", "28000": "pg_hba.conf",
+		"28P01": "password is wrong", "3D000": "check the url", "53300": "no free connection", "28000": "pg_hba.conf",
 	} {
 		if err := on(t, refuses(code), nil).Ping(t.Context()); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "secret") {

@@ -60,7 +60,7 @@ var (
 	filePattern = regexp.MustCompile(`^(/[^\x00]{1,500})?$`)
 )
 
-const nameShape = "a name of up to 63 characters: a-z, A-Z, 0-9, _ and -, the first neither a digit nor -"
+const nameShape = "a name of up to 63 characters: a-z, A-Z, 0-9, _ and -; the first is not a digit or -"
 
 func init() {
 	sink.Register(sink.Kind{
@@ -70,19 +70,21 @@ func init() {
 			Settings: []setting.Setting{
 				setting.Text("schema", namePattern, nameShape, "The schema of the tables, which must exist."),
 				setting.Text("user", userPattern, nameShape+"; or nothing",
-					"Who connects, with auth.kind none or sigv4.").Otherwise("what PGUSER says"),
-				setting.Choice("tls", "Whether connections are encrypted, to a server whose certificate fits its name.",
-					tlsVerify, tlsOff).Otherwise("off to a server on this machine, otherwise verify-full"),
+					"The user that connects, if auth.kind is none or sigv4.").Otherwise("the value of PGUSER"),
+				setting.Choice("tls", "Whether connections are encrypted and the server's certificate is checked.",
+					tlsVerify, tlsOff).Otherwise("off for a server on this machine, otherwise verify-full"),
 				setting.Text("caFile", filePattern, "the path of a file, or nothing",
-					"Certificates in a file, in the form PEM, that sign the server's.").Otherwise("what the system trusts"),
+					"A file of PEM certificates that sign the server's certificate.").Otherwise("the certificates that the system " +
+					"trusts"),
 				setting.Text("language", wordPattern, "the name of a text search configuration",
-					"How texts become words, such as english: its word forms count as the same, and its stop words are "+
-						"not found. It holds for tables made from then on."),
+					"The text search configuration that splits texts into words, such as english: forms of a word match each "+
+						"other, and stop words are not found. A change applies only to tables that are created later."),
 				setting.Duration("rememberDeletes", time.Hour, 30*setting.Day, time.Second,
-					"How long a table remembers what was deleted, and refuses what is older."),
+					"How long a table remembers a deleted document, so that it refuses an older version."),
 				setting.Pointer("vector.field", "The field that holds a vector: an array of numbers.").Otherwise("none"),
-				setting.Count("vector.dimensions", 0, 2_000, "How many numbers each vector has.").Otherwise("required for a field"),
-				setting.Choice("vector.distance", "What the index of vectors is for.", "cosine", "l2", "inner"),
+				setting.Count("vector.dimensions", 0, 2_000,
+					"The number of dimensions of each vector.").Otherwise("required with vector.field"),
+				setting.Choice("vector.distance", "The distance that the index of vectors is built for.", "cosine", "l2", "inner"),
 			},
 		},
 		Schemes: []string{"postgres", "postgresql"}, Address: "postgres://search.example.org:5432/search",
@@ -127,25 +129,27 @@ func check(s sink.Settings) (problems []setting.Problem) {
 	}
 	longest := strings.Replace(s.Index, sink.Placeholder, strings.Repeat("x", longestCollection), 1)
 	if len(longest) > longestTable {
-		bad("index", s.Index, "is too long for the name of a table with the longest name of a collection, 32 characters",
+		bad("index", s.Index, "makes a table's name too long for a collection with the longest name, 32 characters",
 			"shorten it: a table's name has 63 bytes")
 	}
 	signed := s.Auth.Kind == sink.AuthSigV4
 	if signed && s.Auth.Service != serviceDatabase {
-		bad("auth.service", s.Auth.Service, "is not that of a database", "write "+serviceDatabase+", or remove it")
+		bad("auth.service", s.Auth.Service, "is not the service of a database", "write "+serviceDatabase+", or remove it")
 	}
 	if signed && own.User == "" {
-		bad("user", nil, "is missing beside auth.kind sigv4", "write the user of the database whose token is signed")
+		bad("user", nil, "is missing, and auth.kind is sigv4", "write the database user that connects with the signed token")
 	}
 	u, err := url.Parse(s.URL)
 	if err == nil && s.Auth.Kind != sink.AuthNone && own.TLS == tlsOff && !sink.Loopback(u.Hostname()) {
-		bad("tls", own.TLS, "would send documents, and perhaps the password, in the clear", "write "+tlsVerify+", or remove it")
+		bad("tls", own.TLS, "would send documents, and perhaps the password, without encryption",
+			"write "+tlsVerify+", or remove it")
 	}
 	switch {
 	case own.Vector.Field != "" && own.Vector.Dimensions == 0:
-		bad("vector.dimensions", nil, "is missing beside vector.field", "write how many numbers each vector has")
+		bad("vector.dimensions", nil, "is missing, and vector.field is set", "write the number of dimensions of each vector")
 	case own.Vector.Field == "" && own.Vector.Dimensions != 0:
-		bad("vector.field", nil, "is missing beside vector.dimensions", "write where the vector is, such as /embedding")
+		bad("vector.field", nil, "is missing, and vector.dimensions is set",
+			"write the path of the vector, such as /embedding")
 	}
 	return problems
 }

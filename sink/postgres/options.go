@@ -92,7 +92,8 @@ func (o *Options) config() (*pgconn.Config, error) {
 	u.RawQuery = "sslmode=disable" // in place of what the environment says: see below
 	c, err := pgconn.ParseConfig(u.String())
 	if err != nil {
-		return nil, errors.New("sink url: not the address of a PostgreSQL, or the environment's PG variables are invalid")
+		return nil, errors.New("sink url: this is not an address of PostgreSQL, or the environment's PG variables are " +
+			"invalid")
 	}
 	c.Fallbacks = nil
 	c.User = cmp.Or(o.User, c.User)
@@ -119,7 +120,7 @@ func (o *Options) tlsConfig(host string) (*tls.Config, error) {
 	}
 	c.RootCAs = x509.NewCertPool()
 	if !c.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("caFile: %s holds no certificate in the form PEM", o.CAFile)
+		return nil, fmt.Errorf("caFile: %s contains no PEM certificate", o.CAFile)
 	}
 	return c, nil
 }

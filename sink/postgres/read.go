@@ -26,7 +26,7 @@ func (s *Sink) Ping(ctx context.Context) error {
 	case err != nil:
 		return s.explain("ping", err)
 	case string(rows[0][0]) == "on":
-		return &Error{Doing: "ping", Reason: "the server is read-only, as a replica is: check the url"}
+		return &Error{Doing: "ping", Reason: "the server is read-only, perhaps a replica: check the url"}
 	}
 	return nil
 }
@@ -57,14 +57,14 @@ func rowsOf(ctx context.Context, conn *pgconn.PgConn, statement string, values .
 // hints say what to do about errors that their own text does not explain.
 var hints = map[string]string{
 	"28P01": "the user or the password is wrong: check the sink's auth",
-	"28000": "this user may not connect from here, or only encrypted: check the sink's auth, tls and pg_hba.conf",
+	"28000": "this user may not connect from here, or only with encryption: check the sink's auth, tls and pg_hba.conf",
 	"3D000": "the database does not exist: check the url",
-	"3F000": "the schema does not exist: make it, or check the option schema",
+	"3F000": "the schema does not exist: create it, or check the option schema",
 	"42501": "the user lacks a right: see docs/sinks/postgres.md",
-	"42704": "no such type, extension or text search configuration",
-	"53300": "the server has no connection left",
-	"58P01": "the server has no such extension: install pgvector there",
-	"0A000": "the server has no such extension: install pgvector there",
+	"42704": "the type, extension or text search configuration does not exist",
+	"53300": "the server has no free connection",
+	"58P01": "the server does not have the extension: install pgvector there",
+	"0A000": "the server does not have the extension: install pgvector there",
 }
 
 // Error says that a request other than a write failed. It quotes no document.
@@ -322,7 +322,7 @@ func (s *Sink) Generation(ctx context.Context, c event.Collection) (string, erro
 	case slices.Contains([]string{"42501", "42883", "0A000"}, code(err)):
 		return "", nil // a service that does not tell: nothing is recognised there
 	case err != nil:
-		return "", s.explain("ask which table "+index+" is", err)
+		return "", s.explain("read which table "+index+" is", err)
 	case len(rows) == 0:
 		return "", nil
 	}

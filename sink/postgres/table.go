@@ -165,7 +165,7 @@ FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, table)
 	switch {
 	case err != nil:
-		return s.explain("look at the table "+table, err)
+		return s.explain("read the columns of the table "+table, err)
 	case len(rows) == 0:
 		return errNoTable
 	}
@@ -177,7 +177,8 @@ WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`, table)
 	}
 	for _, name := range columns {
 		if there, _ := has(name, "", ""); !there {
-			return fmt.Errorf("postgres: the table %s has no column %s: it is not lull's: choose another name for the index",
+			return fmt.Errorf("postgres: the table %s has no column %s, so lull did not create it: choose another name for "+
+				"the index",
 				table, name)
 		}
 	}

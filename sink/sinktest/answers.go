@@ -98,13 +98,13 @@ func Page(t *testing.T, path, command string, rows []Answer, write bool) {
 	before, rest, ok := strings.Cut(string(page), begin)
 	_, behind, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", path)
+		t.Fatalf("%s lacks the lines that enclose the table", path)
 	}
 	want := before + begin + Table(rows) + end + behind
 	switch {
 	case want == string(page):
 	case !write:
-		t.Errorf("%s is not what the table says: %s", path, command)
+		t.Errorf("%s differs from the table: run %s", path, command)
 	default:
 		must(t, os.WriteFile(path, []byte(want), 0o600))
 	}

@@ -24,7 +24,7 @@ var fences = []duty{
 		b.stores(t, again)
 		b.stores(t, del(again.Doc, 10))
 	}},
-	{"fences are compared as numbers of 63 bits", withVersions, func(t *testing.T, b *bundle) {
+	{"fences are compared as 63-bit numbers", withVersions, func(t *testing.T, b *bundle) {
 		op := put(docID("content", "a"), 1<<62+1, `{"n":1}`)
 		b.apply(t, put(op.Doc, 9, `{}`), put(docID("content", "b"), 1<<53+1, `{}`))
 		b.apply(t, put(op.Doc, 10, `{}`))
@@ -32,7 +32,7 @@ var fences = []duty{
 		b.write(t, []sink.Op{put(op.Doc, 1<<62, `{}`), put(docID("content", "b"), 1<<53, `{}`)}, sink.Newer)
 		b.holds(t, op)
 	}},
-	{"a refused fence harms no neighbour", withVersions, func(t *testing.T, b *bundle) {
+	{"a refused fence does not affect other documents", withVersions, func(t *testing.T, b *bundle) {
 		b.apply(t, put(docID("content", "b"), 10, `{}`))
 		ops := []sink.Op{
 			put(docID("content", "a"), 1, `{}`), put(docID("content", "b"), 1, `{}`),
@@ -60,8 +60,8 @@ var fences = []duty{
 		again := put(present, 11, `{"back":true}`)
 		b.stores(t, again)
 	}},
-	{"of writers at the same time the greatest fence stays", withVersions, greatestFenceStays},
-	{"without versions the last write stays", withoutVersions, func(t *testing.T, b *bundle) {
+	{"of concurrent writers, the greatest fence wins", withVersions, greatestFenceStays},
+	{"without versions the last write wins", withoutVersions, func(t *testing.T, b *bundle) {
 		b.apply(t, put(docID("content", "a"), 10, `{"n":10}`))
 		last := put(docID("content", "a"), 9, `{"n":9}`)
 		b.stores(t, last)

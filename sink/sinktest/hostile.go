@@ -44,7 +44,7 @@ func hostileDocuments(t *testing.T, b *bundle) {
 		outcomes := outcomes(t.Context(), t, b.sink, []sink.Op{before, bad, after})
 		for at, op := range []sink.Op{before, after} {
 			if o := outcomes[2*at]; o.Kind != sink.Applied {
-				t.Errorf("%.60s: a neighbour is %s (%s)", document, o.Kind, o.Reason)
+				t.Errorf("%.60s: another document is %s (%s)", document, o.Kind, o.Reason)
 				continue
 			}
 			b.holds(t, op)
@@ -53,7 +53,7 @@ func hostileDocuments(t *testing.T, b *bundle) {
 		case o.Kind == sink.Applied:
 			b.holds(t, bad)
 		case o.Kind != sink.Rejected && o.Kind != sink.Refused:
-			t.Errorf("%.60s: %s (%s), want it applied, or the document at fault", document, o.Kind, o.Reason)
+			t.Errorf("%.60s: %s (%s), want applied, or rejected because of the document", document, o.Kind, o.Reason)
 		case o.Reason == "" || len(o.Reason) > 200:
 			t.Errorf("%.60s: reason %.300q", document, o.Reason)
 		}

@@ -49,7 +49,7 @@ func Own(t *testing.T, kind string, table map[Place]Owned) {
 	for _, place := range Places() {
 		o, given := table[place]
 		if !given || (o.None == "") == (o.Open == nil) {
-			t.Errorf("%s: say what becomes of %s, or why there is none", kind, place)
+			t.Errorf("%s: the table says neither what happens with %s, nor why it cannot exist", kind, place)
 			continue
 		}
 		if o.None != "" {
@@ -63,7 +63,7 @@ func Own(t *testing.T, kind string, table map[Place]Owned) {
 	}
 	for place := range table {
 		if !slices.Contains(Places(), place) {
-			t.Errorf("%s: there is no place %q", kind, place)
+			t.Errorf("%s: the place %q is unknown", kind, place)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string
 	same := func(step string) {
 		t.Helper()
 		if is := theirs(t); is != was {
-			t.Errorf("%s: it changed what is the user's:\nwas %s\nis  %s", step, was, is)
+			t.Errorf("%s: the sink changed the user's data:\nwas %s\nis  %s", step, was, is)
 		}
 	}
 	if err := s.Ping(t.Context()); err != nil {
@@ -102,7 +102,7 @@ func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string
 	}
 	if r, ok := s.(sink.Reader); ok {
 		if got, found, err := r.Get(t.Context(), op.Doc); err != nil || !found {
-			t.Errorf("get what was written: %t, %v", found, err)
+			t.Errorf("get the written document: %t, %v", found, err)
 		} else {
 			equal(t, got, op)
 		}

@@ -19,7 +19,7 @@ var reading = []duty{
 		b.holds(t, del(docID("content", "missing"), 1))
 		b.holds(t, del(docID("no-such-collection", "missing"), 1))
 	}},
-	{"documents are read back digit for digit", always, digitForDigit},
+	{"numbers in documents are read back digit for digit", always, digitForDigit},
 	{"the upstream's version is text", always, func(t *testing.T, b *bundle) {
 		for i, version := range []string{
 			"007", "0", "12345678901234567890123456789012345678901", "16/B374D848",
@@ -47,12 +47,12 @@ var reading = []duty{
 			}
 		}
 	}},
-	{"marks are what was written beside documents, where they can be read", always, marks},
-	{"a collection is read from an id on, and documents together", always, audited},
-	{"all of an empty sink", always, func(t *testing.T, b *bundle) {
+	{"marks are the metadata written with documents, if the sink can read them", always, marks},
+	{"a collection is read from a given id, and several documents at once", always, audited},
+	{"all of an empty sink returns nothing", always, func(t *testing.T, b *bundle) {
 		sorted(t, b.all(t), nil)
 	}},
-	{"all are sorted by collection and id, without what was deleted", always, func(t *testing.T, b *bundle) {
+	{"all are sorted by collection and id, without deleted documents", always, func(t *testing.T, b *bundle) {
 		var ops []sink.Op
 		for i := range 150 {
 			collection := []string{"content", "content-2", "a", "z0", "cont"}[i%5]
@@ -168,7 +168,7 @@ func audited(t *testing.T, b *bundle) {
 	}
 	stop := errors.New("stop")
 	if err := a.Range(t.Context(), "content", "", func(sink.Stored) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("error %v, want that of the function", err)
+		t.Errorf("error %v, want the function's error", err)
 	}
 	asked := []event.DocID{ops[3].Doc, docID("content", "missing"), docID("no-such-collection", "x"), ops[0].Doc}
 	got, err := a.Documents(t.Context(), asked)

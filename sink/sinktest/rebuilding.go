@@ -20,27 +20,28 @@ const (
 
 // rebuilding are the duties of a sink.Rebuilder.
 var rebuilding = []duty{
-	{"a new index has every document in its version, and no reader finds it", rebuilds, func(t *testing.T, b *bundle) {
-		r, from, into := b.beside(t)
-		var want []sink.Versioned
-		for i := range 7 {
-			op := put(docID("content", fmt.Sprint("d", i)), event.Fence(100+i), `{"n":1}`)
-			b.apply(t, op)
-			want = append(want, sink.Versioned{ID: op.Doc.ID(), Version: 100 + int64(i)})
-		}
-		gone := docID("content", "gone")
-		b.apply(t, put(docID("other", "x"), 5, `{}`), put(gone, 5, `{}`), del(gone, 6))
-		b.fill(t, r, from, into)
-		walked(t, r, into, want)
-		if got := b.all(t); len(got) != 8 {
-			t.Errorf("readers find %d documents, want 8", len(got))
-		}
-		ids := []string{"d0", "gone", "d6"}
-		if got, err := r.VersionsOf(t.Context(), into, ids); err != nil || !slices.Equal(got, []int64{100, -1, 106}) {
-			t.Errorf("versions of %v: %v, %v", ids, got, err)
-		}
-	}},
-	{"what is newer in a new index stays there, deletes too", rebuilds, func(t *testing.T, b *bundle) {
+	{"a new index has every document with its version, and readers do not see it", rebuilds,
+		func(t *testing.T, b *bundle) {
+			r, from, into := b.beside(t)
+			var want []sink.Versioned
+			for i := range 7 {
+				op := put(docID("content", fmt.Sprint("d", i)), event.Fence(100+i), `{"n":1}`)
+				b.apply(t, op)
+				want = append(want, sink.Versioned{ID: op.Doc.ID(), Version: 100 + int64(i)})
+			}
+			gone := docID("content", "gone")
+			b.apply(t, put(docID("other", "x"), 5, `{}`), put(gone, 5, `{}`), del(gone, 6))
+			b.fill(t, r, from, into)
+			walked(t, r, into, want)
+			if got := b.all(t); len(got) != 8 {
+				t.Errorf("readers find %d documents, want 8", len(got))
+			}
+			ids := []string{"d0", "gone", "d6"}
+			if got, err := r.VersionsOf(t.Context(), into, ids); err != nil || !slices.Equal(got, []int64{100, -1, 106}) {
+				t.Errorf("versions of %v: %v, %v", ids, got, err)
+			}
+		}},
+	{"a newer version in a new index stays there, and so does a newer delete", rebuilds, func(t *testing.T, b *bundle) {
 		r, from, into := b.beside(t)
 		a, d, e := docID("content", "a"), docID("content", "d"), docID("content", "e")
 		b.apply(t, put(a, 10, `{"n":1}`), put(d, 10, `{"n":1}`), put(e, 10, `{"n":1}`))
@@ -56,7 +57,7 @@ var rebuilding = []duty{
 			sink.Newer, sink.Applied)
 		walked(t, r, into, want[:1])
 	}},
-	{"the name is switched in one step, twice is once", rebuilds, func(t *testing.T, b *bundle) {
+	{"the name is switched in one step, and a second switch changes nothing", rebuilds, func(t *testing.T, b *bundle) {
 		r, from, into := b.beside(t)
 		old, next := put(docID("content", "a"), 10, `{"n":1}`), put(docID("content", "a"), 11, `{"n":2}`)
 		b.apply(t, old)
@@ -74,14 +75,14 @@ var rebuilding = []duty{
 		b.holds(t, last)
 		at, err := r.Standing(t.Context(), rebuilt)
 		if err != nil || at.Index != into || !at.Alias || at.Name == into {
-			t.Errorf("the name stands for %+v, %v; want %s", at, err, into)
+			t.Errorf("the name points to %+v, %v; want %s", at, err, into)
 		}
 		for range 2 {
 			must(t, r.Drop(t.Context(), from))
 		}
 		b.holds(t, last)
 	}},
-	{"an index that was dropped is not made by a write", rebuilds, func(t *testing.T, b *bundle) {
+	{"a write does not create a dropped index again", rebuilds, func(t *testing.T, b *bundle) {
 		r, from, into := b.beside(t)
 		op := put(docID("content", "a"), 10, `{"n":1}`)
 		b.apply(t, op)
@@ -92,11 +93,11 @@ var rebuilding = []duty{
 			t.Fatal(err)
 		}
 		if got, err := r.Earlier(t.Context(), rebuilt); err != nil || slices.Contains(got, into) {
-			t.Errorf("%v, %v: it is there again", got, err)
+			t.Errorf("%v, %v: the dropped index exists again", got, err)
 		}
 		b.holds(t, op)
 	}},
-	{"the index that a rebuild left is found", rebuilds, func(t *testing.T, b *bundle) {
+	{"the previous index of a rebuild is listed", rebuilds, func(t *testing.T, b *bundle) {
 		r, from, into := b.beside(t)
 		b.apply(t, put(docID("content", "a"), 10, `{"n":1}`))
 		second := into[:len(into)-1] + "1"

@@ -8,7 +8,7 @@ import (
 )
 
 var recognising = []duty{
-	{"the generation stays while documents come and go", generations, func(t *testing.T, b *bundle) {
+	{"the generation stays the same while documents are written and deleted", generations, func(t *testing.T, b *bundle) {
 		doc := docID("content", "a")
 		b.apply(t, put(doc, 1, `{"title":"one"}`))
 		first := b.generation(t)
@@ -16,10 +16,10 @@ var recognising = []duty{
 		b.apply(t, del(doc, 3))
 		b.refresh(t)
 		if again := b.generation(t); first == "" || again != first {
-			t.Errorf("generation %q, then %q: want one that stays", first, again)
+			t.Errorf("generation %q, then %q: want the same", first, again)
 		}
 	}},
-	{"an index that is made anew under its name is another generation", generations, func(t *testing.T, b *bundle) {
+	{"an index that is created again under its name is another generation", generations, func(t *testing.T, b *bundle) {
 		doc := docID("content", "a")
 		b.apply(t, put(doc, 1, `{"title":"one"}`))
 		first := b.generation(t)

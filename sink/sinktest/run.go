@@ -237,7 +237,7 @@ func (b *bundle) found(t *testing.T, q sink.Query) []sink.Stored {
 	t.Helper()
 	r, ok := b.sink.(sink.Reader)
 	if !ok {
-		t.Fatal("the sink is not a sink.Reader: give Options.NoSearch where that is meant")
+		t.Fatal("the sink is not a sink.Reader: set Options.NoSearch if that is intended")
 	}
 	found, err := r.Search(t.Context(), q)
 	must(t, err)

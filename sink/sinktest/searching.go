@@ -11,7 +11,7 @@ import (
 // searching are the duties of Search. What a word is beyond the plain ones used here is each
 // engine's own.
 var searching = []duty{
-	{"search finds what was written, by text, field and collection", searches, func(t *testing.T, b *bundle) {
+	{"search finds written documents by text, field and collection", searches, func(t *testing.T, b *bundle) {
 		vienna, berlin, news := docID("content", "vienna"), docID("content", "berlin"), docID("news", "vienna")
 		b.apply(t,
 			put(vienna, 1,
@@ -49,7 +49,7 @@ var searching = []duty{
 			b.finds(t, tt.query, tt.want...)
 		}
 	}},
-	{"search finds the last word by its beginning, where that is asked for", searches, func(t *testing.T, b *bundle) {
+	{"with Prefix, search finds the last word by its beginning", searches, func(t *testing.T, b *bundle) {
 		vienna, berlin := docID("content", "vienna"), docID("content", "berlin")
 		b.apply(t,
 			put(vienna, 1, `{"title":"British Embassy Vienna","details":{"body":"passports"},"open":true,"n":4,"tags":["Österreich"]}`),
@@ -94,7 +94,7 @@ var searching = []duty{
 		}
 		equal(t, found[0], op)
 	}},
-	{"search returns the best first and no more than the limit", searches, func(t *testing.T, b *bundle) {
+	{"search returns the best result first, and not more than the limit", searches, func(t *testing.T, b *bundle) {
 		for i := range 20 {
 			b.apply(t, put(docID("content", fmt.Sprint(i)), 1,
 				fmt.Sprintf(
@@ -107,7 +107,7 @@ var searching = []duty{
 			t.Errorf("found %q, want five, %q first", got, best)
 		}
 	}},
-	{"search knows deletes and replacements", searches, func(t *testing.T, b *bundle) {
+	{"search does not find deleted or replaced documents", searches, func(t *testing.T, b *bundle) {
 		replaced, deleted := docID("content", "replaced"), docID("content", "deleted")
 		b.apply(t, put(replaced, 1, `{"title":"winter"}`), put(deleted, 1, `{"title":"winter"}`))
 		b.apply(t, put(replaced, 2, `{"title":"summer"}`), del(deleted, 2))

@@ -14,7 +14,7 @@ var writing = []duty{
 	{"answers a ping", always, func(t *testing.T, b *bundle) {
 		must(t, b.sink.Ping(t.Context()))
 	}},
-	{"nothing to write", always, func(t *testing.T, b *bundle) {
+	{"a write of no ops returns no outcomes", always, func(t *testing.T, b *bundle) {
 		b.write(t, nil)
 		b.write(t, []sink.Op{})
 	}},
@@ -28,7 +28,7 @@ var writing = []duty{
 		}
 	}},
 	{"one outcome per op, in order", always, oneOutcomePerOp},
-	{"as many documents as a turn has", always, func(t *testing.T, b *bundle) {
+	{"a write of as many documents as a turn", always, func(t *testing.T, b *bundle) {
 		const n = 2_000
 		ops := make([]sink.Op, n)
 		for i := range ops {
@@ -37,22 +37,23 @@ var writing = []duty{
 		b.apply(t, ops...)
 		sorted(t, b.all(t), ops)
 	}},
-	{"a rejected document leaves what is there", always, func(t *testing.T, b *bundle) {
+	{"a rejected document leaves the stored one", always, func(t *testing.T, b *bundle) {
 		op := put(docID("content", "a"), 1, `{"n":1}`)
 		b.apply(t, op)
 		b.write(t, []sink.Op{put(op.Doc, 2, `{"_lull":{}}`)}, sink.Rejected)
 		b.holds(t, op)
 	}},
-	{"what no sink can hold is rejected, and the reason does not quote it", always, func(t *testing.T, b *bundle) {
-		for i, document := range []string{
-			"", "{", `{"secret":}`, `{} {"secret":1}`, `["secret"]`, `"secret"`, "1",
-			"null", "{\"a\":\"secret\xff\"}", `{"_lull":"secret"}`,
-		} {
-			b.rejects(t, put(docID("content", fmt.Sprint(i)), 1, document))
-			b.holds(t, del(docID("content", fmt.Sprint(i)), 1))
-		}
-	}},
-	{"nothing is sent once the context has ended, and no op is unknown", always, func(t *testing.T, b *bundle) {
+	{"a document that no sink can store is rejected, and the reason does not quote it", always,
+		func(t *testing.T, b *bundle) {
+			for i, document := range []string{
+				"", "{", `{"secret":}`, `{} {"secret":1}`, `["secret"]`, `"secret"`, "1",
+				"null", "{\"a\":\"secret\xff\"}", `{"_lull":"secret"}`,
+			} {
+				b.rejects(t, put(docID("content", fmt.Sprint(i)), 1, document))
+				b.holds(t, del(docID("content", fmt.Sprint(i)), 1))
+			}
+		}},
+	{"after the context has ended, nothing is sent and no op is unknown", always, func(t *testing.T, b *bundle) {
 		ops := []sink.Op{put(docID("content", "a"), 1, `{}`), del(docID("content", "b"), 1)}
 		for i, o := range outcomes(storetest.Ended(t), t, b.sink, ops) {
 			if o.Kind != sink.Throttled || !o.Apart {
@@ -60,7 +61,7 @@ var writing = []duty{
 			}
 		}
 	}},
-	{"a hostile document harms no neighbour", always, hostileDocuments},
+	{"a hostile document does not affect other documents", always, hostileDocuments},
 	{"one id in two collections is two documents", always, func(t *testing.T, b *bundle) {
 		one, two := put(docID("one", "a"), 1, `{"n":1}`), put(docID("two", "a"), 1, `{"n":2}`)
 		b.apply(t, one, two)

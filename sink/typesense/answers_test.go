@@ -326,7 +326,7 @@ func TestRealServerSearchesTheFieldsThatAreNamed(t *testing.T) {
 func TestPing(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"ok":true}`: "", `{"ok":false}`: "not healthy", "<html>": "check the url", "{}": "check the url",
+		`{"ok":true}`: "", `{"ok":false}`: "unhealthy", "<html>": "check the url", "{}": "check the url",
 		strings.Repeat(" ", 2<<20) + `{"ok":true}`: "exceeds", // not an answer of Typesense's
 	} {
 		server := httptest.NewServer(says(200, body))

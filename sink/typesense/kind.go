@@ -38,8 +38,8 @@ func init() {
 			Options: Settings{},
 			Settings: []setting.Setting{
 				setting.List("typesense.fields", fieldPattern,
-					"each NAME:TYPE or NAME:TYPE:facet, such as title:string, details.size:int32 or tags:string[]:facet",
-					"The members of documents that are typed and searched, in collections that lull makes.").
+					"NAME:TYPE or NAME:TYPE:facet, such as title:string, details.size:int32 or tags:string[]:facet",
+					"The typed fields of documents that searches use, in collections that lull creates.").
 					Otherwise("none: all words are searched in one field"),
 			},
 		},
@@ -77,4 +77,4 @@ func authenticate(key func(context.Context) (string, error)) func(*http.Request)
 	}
 }
 
-var errNoKey = errors.New("there is no API key: set auth.kind to key, or the environment variable " + keyVariable)
+var errNoKey = errors.New("there is no API key: set auth.kind to key, or set the environment variable " + keyVariable)

@@ -179,7 +179,7 @@ func message(body []byte) string {
 
 var hints = map[int]string{
 	0:                             "check the url",
-	http.StatusUnauthorized:       "the API key is wrong, or may not do this: check the sink's auth",
-	http.StatusForbidden:          "the API key is wrong, or may not do this: check the sink's auth",
-	http.StatusServiceUnavailable: "it is not ready, or lagging",
+	http.StatusUnauthorized:       "the API key is wrong or has no permission for this: check the sink's auth",
+	http.StatusForbidden:          "the API key is wrong or has no permission for this: check the sink's auth",
+	http.StatusServiceUnavailable: "the server is not ready or lags behind its leader: try again later",
 }

@@ -33,7 +33,7 @@ func (s *Sink) Ping(ctx context.Context) error {
 	case health.OK == nil:
 		return s.client.Odd()
 	case !*health.OK:
-		return errors.New("ping: typesense: it says that it is not healthy")
+		return errors.New("ping: typesense: the server reports that it is unhealthy")
 	}
 	index, _ := s.names.Index("lull")
 	if len(s.Collections) > 0 {

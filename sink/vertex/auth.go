@@ -32,7 +32,7 @@ func waiting() context.Context {
 func bearer(from oauth2.TokenSource, quota string, r *http.Request) error {
 	token, err := from.Token()
 	if err != nil {
-		return fmt.Errorf("get a token of Google's: %w", err)
+		return fmt.Errorf("get a token from Google: %w", err)
 	}
 	token.SetAuthHeader(r)
 	if quota != "" {
@@ -77,7 +77,7 @@ type keyed struct {
 
 func newKeyed(key func(context.Context) (string, error)) *keyed { return &keyed{key: key} }
 
-var errKey = errors.New("the key is not a credentials file of Google's: want JSON with the type service_account, " +
+var errKey = errors.New("the key is not a Google credentials file: use JSON with the type service_account, " +
 	"external_account or authorized_user")
 
 func (k *keyed) authenticate(r *http.Request) error {
@@ -126,7 +126,8 @@ func applicationDefault(context.Context) (string, error) {
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // the file that whoever runs lull names
 	if err != nil {
-		return "", errors.New("no credentials of Google's: set auth.kind: key or vertex.audience; on your machine, run: " +
+		return "", errors.New("there are no Google credentials: set auth.kind: key or vertex.audience; on your machine, " +
+			"run: " +
 			"gcloud auth application-default login")
 	}
 	return string(text), nil

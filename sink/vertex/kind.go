@@ -52,8 +52,8 @@ func init() {
 			Options: Settings{Store{MimeType: defaultMimeType, Parallel: defaultParallel}},
 			Settings: []setting.Setting{
 				setting.Text("vertex.content", pointerPattern, "a JSON pointer such as /body, or nothing",
-					"The text in a document that is its content, for data stores of unstructured documents.").Otherwise("none"),
-				setting.Choice("vertex.mimeType", "What the content is.", "text/html", "text/plain"),
+					"Where the content is in a document, for data stores of unstructured documents.").Otherwise("none"),
+				setting.Choice("vertex.mimeType", "The MIME type of the content.", "text/html", "text/plain"),
 				setting.Count("vertex.parallel", 1, 64, "How many requests of one write are under way at the same time."),
 				setting.Text("vertex.audience", audiencePattern,
 					"//iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER, or nothing",
@@ -84,22 +84,22 @@ func check(s sink.Settings) (found []setting.Problem) {
 	}
 	place := placePattern.FindStringSubmatch(strings.TrimRight(u.Path, "/"))
 	if place == nil {
-		say("url", s.URL, "does not say where the data stores are",
+		say("url", s.URL, "does not name the project and location of the data stores",
 			"end it with /v1/projects/PROJECT/locations/LOCATION")
 	} else if host := hostOf(place[1]); ofGoogle(u) && u.Host != host {
-		say("url", s.URL, "is not the address of its location "+place[1], "write https://"+host+u.Path)
+		say("url", s.URL, "is not the address for the location "+place[1], "write https://"+host+u.Path)
 	}
 	if ofGoogle(u) && u.Scheme != "https" {
-		say("url", s.URL, "would send credentials in the clear", "use https")
+		say("url", s.URL, "would send credentials without encryption", "use https")
 	}
 	if strings.Contains(s.Index, ".") {
 		say("index", s.Index, "is not the id of a data store", "leave out the dots")
 	}
 	if own.Vertex.Audience != "" && s.Auth.Kind == sink.AuthKey {
-		say("vertex.audience", own.Vertex.Audience, "is set beside auth.kind: key", "keep one of them")
+		say("vertex.audience", own.Vertex.Audience, "is set together with auth.kind: key", "keep one of them")
 	}
 	if own.Vertex.Audience == "" && own.Vertex.ServiceAccount != "" {
-		say("vertex.serviceAccount", own.Vertex.ServiceAccount, "would be ignored: it belongs to vertex.audience",
+		say("vertex.serviceAccount", own.Vertex.ServiceAccount, "has no effect without vertex.audience",
 			"remove it, or set vertex.audience")
 	}
 	return found

@@ -219,7 +219,7 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	text := strings.TrimSpace(whole + " " + beginning)
 	switch {
 	case q.Field != "":
-		return nil, errors.New("search: vertex: cannot search one field: leave the field out")
+		return nil, errors.New("search: vertex: cannot search a single field: remove the field from the query")
 	case q.Limit <= 0 || text == "":
 		return nil, nil
 	}

@@ -29,7 +29,7 @@ type Requests struct {
 func init() {
 	sink.Register(sink.Kind{
 		Kind: setting.Kind{
-			Name: Name, Doc: "A receiver of your own, by signed HTTP requests.",
+			Name: Name, Doc: "Your own receiver, by signed HTTP requests.",
 			Options: Settings{Requests{Parallel: defaultParallel}},
 			Settings: []setting.Setting{
 				setting.Flag("webhook.private", "The receiver may have an address in a private network."),
@@ -59,8 +59,8 @@ func check(s sink.Settings) []setting.Problem {
 		return nil
 	}
 	return []setting.Problem{{
-		Setting: "url", Value: s.URL, Problem: "would send documents in the clear",
-		Fix: "use https, or set webhook.private: true where the receiver is in a private network",
+		Setting: "url", Value: s.URL, Problem: "would send documents without encryption",
+		Fix: "use https, or set webhook.private: true if the receiver is in a private network",
 	}}
 }
 

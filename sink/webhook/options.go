@@ -53,11 +53,11 @@ func New(o Options) (*Sink, error) {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("sink url: not a URL") // which might hold a password
+		return nil, errors.New("sink url: this is not a URL") // which might hold a password
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("sink url: want http://host:port or https://host")
+		return nil, errors.New("sink url: use http://host:port or https://host")
 	case u.User != nil:
-		return nil, errors.New("sink url: holds credentials: requests are signed with auth.kind: key")
+		return nil, errors.New("sink url: it contains credentials: remove them, and set auth.kind: key to sign requests")
 	}
 	o.BulkDocuments = max(o.BulkDocuments, 1)
 	o.Parallel = cmp.Or(max(o.Parallel, 0), defaultParallel)

@@ -103,7 +103,7 @@ var hints = map[int]string{
 		"both clocks",
 	http.StatusForbidden:        "the receiver denies access",
 	http.StatusNotFound:         "the receiver is not at this path: correct the url",
-	http.StatusMethodNotAllowed: "the receiver takes no POST at this path: correct the url",
+	http.StatusMethodNotAllowed: "the receiver does not accept POST at this path: correct the url",
 }
 
 // Ping sends a signed request without documents. A receiver that refuses it because it has no
@@ -115,9 +115,9 @@ func (s *Sink) Ping(ctx context.Context) error {
 	case o.Kind == sink.Applied, ofOne:
 		return nil
 	case o.Reason == classPage:
-		return errors.New("ping: the answer is a web page, not a receiver's: correct the url")
+		return errors.New("ping: the answer is a web page, not a receiver's answer: correct the url")
 	case o.Reason == classPrivate:
-		return errors.New("ping: the receiver has an address that is not public: set webhook.private: true where that is meant")
+		return errors.New("ping: the receiver's address is not public: set webhook.private: true if that is intended")
 	}
 	return fmt.Errorf("ping: %w", (&exchange.Client{Kind: Name, Hints: hints}).Fault(a))
 }

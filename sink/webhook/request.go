@@ -116,7 +116,7 @@ func (s *Sink) post(ctx context.Context, kind string, entries []exchange.Entry) 
 	return to.Do(ctx, http.MethodPost, "", "application/json", text, maxAnswer(len(entries)))
 }
 
-var errSecret = errors.New("want one secret or two, separated by a space, each as whsec_ and base64 of 24 to 64 bytes")
+var errSecret = errors.New("want one or two secrets, separated by a space, each as whsec_ and base64 of 24 to 64 bytes")
 
 // secrets reads the keys to sign with.
 func (s *Sink) secrets(ctx context.Context) ([][]byte, error) {

@@ -56,7 +56,7 @@ func init() {
 				setting.Pointer("debezium.version", "Where the version is.").Otherwise(defaultVersion),
 				setting.Flag(
 					"debezium.binlog",
-					"Takes the version from the place in the binlog of MySQL or MariaDB: file, "+
+					"Takes the version from the position in the binlog of MySQL or MariaDB: file, "+
 						"position and row. Needs class: int. Raise the source's epoch when another server takes over.",
 				),
 				setting.Flag(
@@ -80,17 +80,19 @@ func check(s source.Settings) (problems []setting.Problem) {
 	switch {
 	case o.Binlog && o.Sequence:
 		problems = append(problems, setting.Problem{
-			Setting: "debezium.sequence", Value: "true", Problem: "stands beside debezium.binlog: each is the version",
+			Setting: "debezium.sequence", Value: "true", Problem: "cannot be used together with debezium.binlog: each " +
+				"defines the version",
 			Fix: "keep sequence for PostgreSQL, binlog for MySQL and MariaDB",
 		})
 	case chosen != "" && s.Class != source.ClassInt:
 		problems = append(problems, setting.Problem{
-			Setting: "class", Value: string(s.Class), Problem: "does not fit " + chosen + ": its versions are numbers",
+			Setting: "class", Value: string(s.Class), Problem: "does not fit " + chosen + ", whose versions are numbers",
 			Fix: "set class to int, or remove " + chosen,
 		})
 	case chosen != "" && o.Version != defaultVersion && o.Version != "":
 		problems = append(problems, setting.Problem{
-			Setting: "debezium.version", Value: o.Version, Problem: "stands beside " + chosen + ": that is the version",
+			Setting: "debezium.version", Value: o.Version, Problem: "cannot be used together with " + chosen +
+				", which defines the version",
 			Fix: "remove one of them",
 		})
 	}
@@ -177,7 +179,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		d.Skip = "op m"
 		return d, nil
 	case "t":
-		return d, source.Invalid("op", "op t: the table was truncated, and lull deletes no documents by the table: "+
+		return d, source.Invalid("op", "op t: the table was truncated, but lull does not delete all documents of a table: "+
 			"compare with the table (lull verify --source FILE --repair), then drop this dead letter")
 	case "c", "u", "r":
 		d.Op = event.Put
@@ -185,7 +187,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		d.Op = event.Delete
 	default:
 		if op.Type == gjson.String {
-			return d, source.Invalid("op", "op %s is unknown: want c, u, r or d", event.Quote(op.Str))
+			return d, source.Invalid("op", "op %s is unknown: send c, u, r or d", event.Quote(op.Str))
 		}
 		if d.Skip = aside(key, value); d.Skip != "" {
 			return d, nil
@@ -198,7 +200,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if d.Op == event.Put {
 		after := event.Child(value, "after")
 		if !after.IsObject() {
-			return d, source.Invalid("after", "after is %s: op %s carries the row there", source.TypeName(after),
+			return d, source.Invalid("after", "after is %s: send the row there, because op is %s", source.TypeName(after),
 				op.Str)
 		}
 		if bad = s.complete(after); bad != nil {
@@ -277,9 +279,10 @@ func (s *format) complete(after gjson.Result) *event.Invalid {
 	}
 	for column, v := range after.ForEach {
 		if s.Keeps(column.Str) && lacks(v) {
-			return source.Invalid("after", "column %s is left out, because it is large and did not change (TOAST): "+
-				"run ALTER TABLE ... REPLICA IDENTITY FULL, or set sources.%s.fetch, or leave it out of "+
-				"sources.%s.projection", event.Quote(column.Str), s.Name, s.Name)
+			return source.Invalid("after",
+				"the message lacks column %s, because its value is large and did not change (TOAST): "+
+					"run ALTER TABLE ... REPLICA IDENTITY FULL, or set sources.%s.fetch, or remove the column from "+
+					"sources.%s.projection", event.Quote(column.Str), s.Name, s.Name)
 		}
 	}
 	return nil
@@ -297,7 +300,7 @@ func (s *format) docID(key, value gjson.Result, op event.Operation) (_ event.Doc
 		id, bad = source.Identity(field, p.In(value))
 	case key.Type == gjson.Null:
 		bad = source.Invalid(field,
-			"the message carries no key: send it beside the value, or set sources.%s.debezium.key", s.Name)
+			"the message has no key: send it with the value, or set sources.%s.debezium.key", s.Name)
 	default:
 		id, bad = source.KeyText(field, key)
 	}
@@ -319,7 +322,7 @@ func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid
 			of = "payload"
 		default:
 			return key, value, source.Invalid("value",
-				"value is missing beside key: send the change event there, or null for a tombstone")
+				"value is missing: with key, send the change event in value, or null for a tombstone")
 		}
 		if key, bad = half("key", m["key"]); bad == nil {
 			value, bad = half(of, m[of])

@@ -62,7 +62,7 @@ func write(s source.Settings, c source.Change) (string, error) {
 func putBinlog(value, version string) (string, error) {
 	const places = posDigits + rowDigits
 	if !digits(version, places+10) {
-		return "", fmt.Errorf("version %s is not a place in the binlog", event.Quote(version))
+		return "", fmt.Errorf("version %s is not a position in the binlog", event.Quote(version))
 	}
 	version = padded(version, places+6)
 	file, pos, row := version[:len(version)-places], version[len(version)-places:len(version)-rowDigits],
@@ -78,7 +78,7 @@ func putBinlog(value, version string) (string, error) {
 // putSequence puts the places in that a version of sequence is made of.
 func putSequence(value, version string) (string, error) {
 	if !digits(version, 2*placeDigits) {
-		return "", fmt.Errorf("version %s is not a place in PostgreSQL's log", event.Quote(version))
+		return "", fmt.Errorf("version %s is not a position in PostgreSQL's log", event.Quote(version))
 	}
 	version = padded(version, 2*placeDigits)
 	commit, place := plain(version[:placeDigits]), plain(version[placeDigits:])

@@ -20,12 +20,12 @@ func binlog(_ string, from gjson.Result) (v source.Version, bad *event.Invalid) 
 	switch {
 	case !digits(number, 10):
 		return v, source.VersionInvalid("source/file",
-			"source/file %s is not a binlog's: want one such as mysql-bin.000003", event.Quote(name))
+			"source/file %s is not the name of a binlog file: send a name such as mysql-bin.000003", event.Quote(name))
 	case !digits(pos, posDigits):
-		return v, source.VersionInvalid("source/pos", "source/pos is %s: want the position in the binlog",
+		return v, source.VersionInvalid("source/pos", "source/pos is %s: send the position in the binlog",
 			source.TypeName(m["pos"]))
 	case !digits(row, rowDigits):
-		return v, source.VersionInvalid("source/row", "source/row is %s: want the number of the row",
+		return v, source.VersionInvalid("source/row", "source/row is %s: send the number of the row",
 			source.TypeName(m["row"]))
 	}
 	return joined("source/pos", number, padded(pos, posDigits), padded(row, rowDigits)), nil
@@ -54,7 +54,7 @@ func sequence(op string, from gjson.Result) (v source.Version, bad *event.Invali
 	if field.Type != gjson.String || len(pair) != 2 || !digits(pair[1].Str, placeDigits) ||
 		pair[0].Type != gjson.Null && !digits(pair[0].Str, placeDigits) {
 		return v, source.VersionInvalid("source/sequence",
-			`source/sequence is not one of PostgreSQL's: want a text such as ["24023119","24023128"]`)
+			`source/sequence is not a sequence of PostgreSQL: send a text such as ["24023119","24023128"]`)
 	}
 	commit, place := cmp.Or(pair[0].Str, pair[1].Str), pair[1].Str // before the first commit, the pair names no commit
 	if op == "r" {

@@ -85,5 +85,5 @@ func appendNumber(out []byte, v gjson.Result) ([]byte, *event.Invalid) {
 		gjson.Valid(v.Str) {
 		return append(out, v.Str...), nil
 	}
-	return out, source.Invalid("NewImage", "a number attribute is not digits in text")
+	return out, source.Invalid("NewImage", "a number attribute is not a text of digits")
 }

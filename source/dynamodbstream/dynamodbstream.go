@@ -52,7 +52,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	case "REMOVE":
 		d.Op = event.Delete
 	default:
-		return d, source.Invalid("eventName", "eventName %s is unknown: want INSERT, MODIFY or REMOVE", event.Quote(name))
+		return d, source.Invalid("eventName", "eventName %s is unknown: send INSERT, MODIFY or REMOVE", event.Quote(name))
 	}
 	return d, d.InRun(b)
 }
@@ -60,7 +60,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 // streamID joins the values of the key attributes in the order of their names.
 func streamID(keys gjson.Result) (string, *event.Invalid) {
 	if !keys.IsObject() {
-		return "", source.Invalid("Keys", "Keys is %s: want the item's key attributes", source.TypeName(keys))
+		return "", source.Invalid("Keys", "Keys is %s: send the item's key attributes", source.TypeName(keys))
 	}
 	return source.ColumnsText("Keys", keys, func(name string, attribute gjson.Result) (string, *event.Invalid) {
 		kind, v := single(attribute)

@@ -75,7 +75,8 @@ func (s *format) docID(contentID gjson.Result, locale string) (event.DocID, *eve
 		return "", bad
 	}
 	if len(s.lists.Locales) > 1 && strings.Contains(id, localeMark) {
-		return "", source.Invalid("content_id", "content_id %s holds %s, which stands before the locale of a translation",
+		return "", source.Invalid("content_id",
+			"content_id %s contains %s, which lull puts before the locale of a translation",
 			event.Quote(id), localeMark)
 	}
 	if locale != s.lists.Locales[0] {

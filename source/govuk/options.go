@@ -74,10 +74,10 @@ func init() {
 				setting.List("govuk.ignorePrefixes", wordPattern, "the beginning of a document type",
 					"Document types that are deleted, by prefix.").Otherwise("content_block, placeholder"),
 				setting.List("govuk.overridePaths", pathPattern, "a path such as /help or /world/*",
-					"Paths that are indexed whatever their type; * stands for one segment.").Otherwise("GOV.UK's own"),
+					"Paths that are indexed with any document type; * matches one segment.").Otherwise("GOV.UK's own"),
 				setting.List("govuk.locales", localePattern, "a locale such as en",
 					"The locales that are indexed; others are skipped. A document's id is the content_id for the first one, "+
-						"and content_id:LOCALE for each other one. So add locales at the end: the ids stay as they are. "+
+						"and content_id:LOCALE for each other one. So add locales at the end: then the ids do not change. "+
 						"`lull config diff` warns about other changes.").Otherwise("en"),
 			},
 		},

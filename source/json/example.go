@@ -38,7 +38,7 @@ func write(s source.Settings, c source.Change) (string, error) {
 	switch {
 	case err != nil:
 	case o.ID == "" && !o.Key:
-		err = errors.New("json.id is missing: write where the document's id is, such as /id")
+		err = errors.New("json.id is missing: write the JSON pointer to the document's id, such as /id")
 	case c.Op == event.Put && o.Operation != "":
 		operation = "update"
 		for slices.Contains(o.DeleteValues, operation) {

@@ -72,22 +72,24 @@ func check(s source.Settings) (problems []setting.Problem) {
 		problems = append(problems, setting.Problem{Setting: "json." + name, Problem: problem, Fix: fix})
 	}
 	if o.ID == "" && !o.Key {
-		missing("id", "is missing", "write where the document's id is, such as /id, or set json.key where it is the "+
+		missing("id", "is missing", "write the JSON pointer to the document's id, such as /id, or set json.key if it is the "+
 			"key of a record in Kafka or Kinesis")
 	}
 	if o.ID != "" && o.Key {
-		missing("key", "stands beside json.id: a document has one id", "remove one of them")
+		missing("key", "cannot be used together with json.id: each defines the document's id", "remove one of them")
 	}
 	if o.Version == "" && s.NoVersion != source.NoVersionArrival && s.NoVersion != source.NoVersionPosition {
-		missing("version", "is missing", "write where the version is, such as /version, or set noVersion to arrival, or to "+
-			"position for records of Kafka or Kinesis")
+		missing("version", "is missing",
+			"write the JSON pointer to the version, such as /version, or set noVersion to arrival, or to "+
+				"position for records of Kafka or Kinesis")
 	}
 	if o.Version != "" && s.NoVersion == source.NoVersionPosition {
-		missing("version", "stands beside noVersion: position, which is the version", "remove one of them")
+		missing("version", "cannot be used together with noVersion: position, which defines the version",
+			"remove one of them")
 	}
 	if o.Operation == "" && len(o.DeleteValues) > 0 {
 		missing("operation", "is missing although deleteValues has "+strings.Join(o.DeleteValues, ", "),
-			"write where the operation is, such as /op, or remove json.deleteValues")
+			"write the JSON pointer to the operation, such as /op, or remove json.deleteValues")
 	}
 	if o.Operation != "" && len(o.DeleteValues) == 0 {
 		missing("deleteValues", "is empty although operation is set: no event would be a delete",
@@ -136,8 +138,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	tombstone := b.Text == "null" && b.Position != ""
 	switch {
 	case tombstone && !s.key:
-		return d, source.Invalid("value", "the record has no value: only its key says which document it deletes, "+
-			"which needs sources.%s.json.key", s.Name)
+		return d, source.Invalid("value", "the record has no value, so only its key names the deleted document: "+
+			"set sources.%s.json.key", s.Name)
 	case !tombstone:
 		if bad = source.Object(b); bad != nil {
 			return d, bad
@@ -187,8 +189,9 @@ func (s *format) identity(b event.Body, root gjson.Result) (id, field string, ba
 		return id, s.id.Text, bad
 	}
 	if b.Key == "" {
-		return "", "key", source.Invalid("key", "the message has no key, which json.key takes as the id: send records of "+
-			"Kafka or Kinesis with a key, by EventBridge Pipes")
+		return "", "key", source.Invalid("key",
+			"the message has no key, but json.key uses the key as the id: send records of "+
+				"Kafka or Kinesis with a key, by EventBridge Pipes")
 	}
 	id, bad = source.KeyText("key", source.Key(b.Key))
 	return id, "key", bad

@@ -151,7 +151,7 @@ func (s *format) order(n *fields, d *source.Draft) *event.Invalid {
 			return bad
 		}
 	default:
-		return source.Invalid("mode", "mode %s is unknown: want live or resync", event.Quote(mode))
+		return source.Invalid("mode", "mode %s is unknown: use live or resync", event.Quote(mode))
 	}
 	class, bad := source.Optional("sequencetype", n.sequenceType)
 	if bad != nil {
@@ -165,11 +165,11 @@ func (s *format) order(n *fields, d *source.Draft) *event.Invalid {
 	}
 	if _, err := event.ParseClass(class); err != nil {
 		return source.VersionInvalid("sequencetype",
-			"sequencetype %s is unknown: source %s has class %s; send that or leave it out", event.Quote(class), s.Name,
+			"sequencetype %s is unknown: source %s has class %s: send this class, or omit the field", event.Quote(class), s.Name,
 			s.Settings.Class)
 	}
 	bad = source.Invalid("sequencetype",
-		"sequencetype is %s, but versions of source %s have class %s, which is fixed: send %[3]s", class, s.Name,
+		"sequencetype is %s, but versions of source %s always have class %s: send %[3]s", class, s.Name,
 		s.Settings.Class)
 	bad.Reason = event.ClassMismatch
 	return bad
@@ -200,7 +200,7 @@ func (s *format) payload(n *fields, d *source.Draft) *event.Invalid {
 		return source.Invalid("data", "%s has no data: send dataref, or type %s", typeTouched, typeChanged)
 	case touched && ref == "":
 		return source.Invalid("dataref",
-			"dataref is missing: %s names the payload there, e.g. \"dataref\":\"s3://bucket/key\"", typeTouched)
+			"dataref is missing: an event of type %s names the payload there, e.g. \"dataref\":\"s3://bucket/key\"", typeTouched)
 	case ref == "" && !data:
 		return source.Invalid("data", "data is %s: send the document as a JSON object, or name it in dataref",
 			source.TypeName(n.data))

@@ -52,16 +52,16 @@ var defaults = Options{Key{LinesPerSecond: 500, MaxText: 10 << 30}}
 func init() {
 	source.Register(source.Kind{
 		Kind: setting.Kind{
-			Name: "s3", Doc: "Notifications of S3: every object is a document, or holds many.", Options: defaults,
+			Name: "s3", Doc: "Notifications of S3: every object is a document, or contains many.", Options: defaults,
 			Settings: []setting.Setting{
 				setting.Text("s3.stripPrefix", nil, "", "Removed from the beginning of a key.").Otherwise("none"),
 				setting.Text("s3.stripSuffix", nil, "", "Removed from the end of a key.").Otherwise("none"),
-				setting.Text("s3.lines", nil, "", "The source of which every line of an object is a message: NDJSON, and the "+
-					"same compressed with gzip.").Otherwise("none: an object is one document"),
+				setting.Text("s3.lines", nil, "", "The source whose messages are the lines of an object: NDJSON, also "+
+					"compressed with gzip.").Otherwise("none: an object is one document"),
 				setting.Count("s3.linesPerSecond", 1, 100_000, "With lines: how many lines of one object become messages in "+
 					"a second, on average."),
 				setting.Bytes("s3.maxText", 1<<10, 10<<40, "With lines: how much text of one object is read, after "+
-					"decompression. The rest of a longer one is a dead letter."),
+					"decompression. The rest of a longer object becomes a dead letter."),
 			},
 		},
 		Class: source.ClassSeq, Versioned: true, OwnDocument: true,
@@ -90,8 +90,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		change, name = event.Child(root, "s3"), strings.TrimPrefix(event.Child(root, "eventName").Str, "s3:")
 	case event.S3Change:
 	default:
-		return d, source.Invalid("", "the message is not a notification of S3, neither its own nor by EventBridge: "+
-			"check lull-source and defaultSource")
+		return d, source.Invalid("",
+			"the message is not a notification of S3, neither sent by S3 itself nor by EventBridge: "+
+				"check lull-source and defaultSource")
 	}
 	d.Version = source.Version{Field: "sequencer", Value: event.Child(change, "object", "sequencer")}
 	switch {

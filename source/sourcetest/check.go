@@ -45,7 +45,7 @@ func (s *suite) check(t *testing.T, m event.Message) []event.Result {
 func checkInvalid(t *testing.T, m event.Message, i int, bad *event.Invalid) {
 	t.Helper()
 	if bad.Index != i || bad.Reason == "" || bad.Problem == "" || !utf8.ValidString(bad.Problem) {
-		t.Fatalf("decode %q: %+v at %d is not complete", m.Body, bad, i)
+		t.Fatalf("decode %q: %+v at %d is incomplete", m.Body, bad, i)
 	}
 	whole := strings.Contains(bad.Problem, "message") || strings.Contains(bad.Problem, "body") ||
 		strings.Contains(bad.Problem, "event")
@@ -93,7 +93,7 @@ func (s *suite) checkEvent(t *testing.T, m event.Message, e event.Event) {
 	if object := gjson.ParseBytes(doc); !json.Valid(doc) || !object.IsObject() {
 		t.Fatalf("document of %q: %s is not a JSON object", m.Body, doc)
 	} else if event.Child(object, "_lull").Exists() {
-		t.Fatalf("document of %q: %s has the sinks' key", m.Body, doc)
+		t.Fatalf("document of %q: %s contains the key _lull, which is reserved for sinks", m.Body, doc)
 	}
 }
 
@@ -102,7 +102,7 @@ func (s *suite) checkEvent(t *testing.T, m event.Message, e event.Event) {
 func (s *suite) checkRepeatable(t *testing.T, m event.Message, first []event.Result) {
 	t.Helper()
 	if again := s.Decode(m); !reflect.DeepEqual(again, first) {
-		t.Fatalf("decode %q again: got %+v, want %+v", m.Body, again, first)
+		t.Fatalf("decode %q a second time: got %+v, want %+v", m.Body, again, first)
 	}
 	name := m.Attributes[queue.AttrSource].String
 	if s.config.Sources[name].NoVersion == source.NoVersionArrival {

@@ -112,7 +112,7 @@ func (s *suite) checkConcurrent(t *testing.T, seeds []event.Message) {
 		for range 4 {
 			wg.Go(func() {
 				if got := s.render(m); got != want {
-					t.Errorf("decode %q at the same time: got %s, want %s", m.Body, got, want)
+					t.Errorf("decode %q concurrently: got %s, want %s", m.Body, got, want)
 				}
 			})
 		}

@@ -93,7 +93,7 @@ func checkLastCounts(t *testing.T, m event.Message, got, want []event.Result) {
 		}
 		if i >= len(want) || r.Skip != want[i].Skip || r.Event.Doc != want[i].Event.Doc ||
 			r.Event.Op != want[i].Event.Op || withoutDigest(r.Event) != withoutDigest(want[i].Event) {
-			t.Fatalf("decode %q: got %+v, want the last member of a name to count as in %+v", m.Body, r, want)
+			t.Fatalf("decode %q: got %+v, want the last of several members with one name to count, as in %+v", m.Body, r, want)
 		}
 	}
 }

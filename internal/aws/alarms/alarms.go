@@ -66,10 +66,10 @@ func (s Sink) Alarms() []Alarm {
 	all := []Alarm{
 		s.never("stuck", "prune found a flight or a row that nothing works on any more", metrics.Name(journal.Stuck)),
 		s.never("sink-newer",
-			"the sink holds a newer external version than the live lease's: somebody else writes to the index",
+			"the sink has a newer external version than the live lease: another program writes to the index",
 			metrics.Name(journal.SinkNewer)),
 		s.never("sink-configuration",
-			"the sink refuses documents for the sake of its own settings, and they wait until somebody changes them",
+			"the sink refuses documents because of its own settings: they wait until the settings are changed",
 			metrics.Name(journal.SinkConfiguration)),
 		s.never("clock-off", "the clock of a function, or one that wrote a row, is wrong by more than five minutes",
 			metrics.Name(journal.ClockOff)),
@@ -92,9 +92,9 @@ func (s Sink) Alarms() []Alarm {
 		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.CircuitOpened)), 2),
 		lasting(s.never("launch-lost", "receive cannot store or start flights: nothing is written",
 			metrics.Name(journal.LaunchLost)), 2),
-		lasting(s.never("failing", "receive cannot judge events: they come back again and again",
+		lasting(s.never("failing", "receive cannot process events: SQS delivers them again and again",
 			metrics.Name(journal.Failed)), 2),
-		lasting(s.never("dead-kept", "dlq can neither park nor return what is in its queue",
+		lasting(s.never("dead-kept", "dlq can neither park nor return the messages in its queue",
 			metrics.Name(journal.DeadKept)), 3),
 		lasting(s.never("returned", "SNS or EventBridge cannot deliver, or receive never gets to run",
 			metrics.Name(journal.Returned)), 3),
@@ -121,7 +121,7 @@ func (s Sink) Alarms() []Alarm {
 			Periods: 2, Threshold: float64(c.Queues.MaxInFlight),
 		},
 		{
-			Kind: "freshness", Says: "one live write in a hundred comes later than promised",
+			Kind: "freshness", Says: "one live write in a hundred is later than promised",
 			Of:        []Metric{s.ByLane(metrics.Freshness, flight.Live)},
 			Statistic: "p99", Period: Period, Periods: 3,
 			Threshold: float64(s.Promise().Milliseconds()),
@@ -157,7 +157,7 @@ func (s Sink) Alarms() []Alarm {
 			metrics.Name(journal.OutageWrite)))
 	}
 	if c.Archive.Keep > 0 {
-		all = append(all, s.never("archive-lost", "receive could not archive what it was given: lull replay cannot send it",
+		all = append(all, s.never("archive-lost", "receive could not archive messages: lull replay cannot send them",
 			metrics.Name(journal.ArchiveLost)))
 	}
 	if len(c.Enriched(s.Name)) > 0 {
@@ -183,7 +183,7 @@ func OfStack(c *config.Config) []Alarm {
 // idle. With idle 0 there is no second alarm.
 func OfPipe(pipe string, idle time.Duration) []Alarm {
 	all := []Alarm{{
-		Kind: "pipe-failing", Says: "a pipe cannot hand on what it reads, or gives up on it",
+		Kind: "pipe-failing", Says: "a pipe cannot deliver the records that it reads, or stops retrying them",
 		Of: []Metric{
 			OnPipe("ExecutionFailed", pipe), OnPipe("ExecutionPartiallyFailed", pipe), OnPipe("ExecutionTimeout", pipe),
 		},
@@ -191,7 +191,7 @@ func OfPipe(pipe string, idle time.Duration) []Alarm {
 	}}
 	if idle > 0 {
 		all = append(all, Alarm{
-			Kind: "pipe-idle", Says: "a pipe brings nothing: it is stopped, cannot read, or there is nothing to read",
+			Kind: "pipe-idle", Says: "a pipe delivers nothing: it is stopped, cannot read, or its source has no records",
 			Of: []Metric{OnPipe("EventCount", pipe)}, Statistic: "Sum", Period: idle, Periods: 1, Threshold: 1, Below: true,
 		})
 	}

@@ -69,7 +69,7 @@ func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Message) []string {
 	failed, err := guard(q.Journal, func() ([]string, error) { return handle(ctx, msgs), nil })
 	if err == nil {
-		return known(failed, msgs)
+		return idsInBatch(failed, msgs)
 	}
 	if len(msgs) == 1 || ctx.Err() != nil {
 		q.Journal.Log.Error("messages stay after a panic", "count", len(msgs), "message", msgs[0].ID)
@@ -79,8 +79,8 @@ func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Messag
 	return append(q.isolate(ctx, handle, msgs[:half]), q.isolate(ctx, handle, msgs[half:])...)
 }
 
-// known keeps only ids of the batch, each once: an unknown or empty id would fail the whole batch.
-func known(failed []string, msgs []queue.Message) []string {
+// idsInBatch keeps only ids of the batch, each once: an unknown or empty id would fail the whole batch.
+func idsInBatch(failed []string, msgs []queue.Message) []string {
 	mine := make(map[string]bool, len(msgs))
 	for i := range msgs {
 		mine[msgs[i].ID] = true

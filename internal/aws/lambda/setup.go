@@ -174,7 +174,7 @@ func settings(text string, folders []string) (config.Config, error) {
 		}
 		return cfg, err
 	}
-	return config.Config{}, fmt.Errorf("%s is not beside the function's binary: build and deploy them together",
+	return config.Config{}, fmt.Errorf("%s is not in the folder of the function's binary: build and deploy them together",
 		SettingsFile)
 }
 

@@ -54,7 +54,7 @@ var (
 	// CommitBus is a pipe's target: "Event bus in the same account and Region" ("Amazon EventBridge
 	// Pipes targets", Amazon EventBridge User Guide).
 	CommitBus = Kind{
-		Written: "arn:aws:events:REGION:ACCOUNT:event-bus/NAME", pattern: of("events", `event-bus/[A-Za-z0-9_./-]{1,256}`),
+		Written: "arn:aws:events:REGION:ACCOUNT:event-bus/NAME", pattern: arnPattern("events", `event-bus/[A-Za-z0-9_./-]{1,256}`),
 		region:  "name a bus of this region, and have a rule of it forward to the other",
 		account: "name a bus of this account, and have a rule of it forward to the other",
 	}
@@ -65,18 +65,18 @@ var (
 	Stream = source("arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/TIME or arn:aws:kinesis:REGION:ACCOUNT:stream/NAME",
 		regexp.MustCompile(dynamoDBStream.String()+"|"+kinesisStream.String()))
 	// Cluster and Broker are read by a pipe.
-	Cluster = source("arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID", of("kafka", `cluster/[A-Za-z0-9_-]+/[A-Za-z0-9-]+`))
-	Broker  = source("arn:aws:mq:REGION:ACCOUNT:broker:NAME:ID", of("mq", `broker:[A-Za-z0-9_.-]+:[A-Za-z0-9-]+`))
+	Cluster = source("arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID", arnPattern("kafka", `cluster/[A-Za-z0-9_-]+/[A-Za-z0-9-]+`))
+	Broker  = source("arn:aws:mq:REGION:ACCOUNT:broker:NAME:ID", arnPattern("mq", `broker:[A-Za-z0-9_.-]+:[A-Za-z0-9-]+`))
 	// Secret is read by index or a pipe, which ask Secrets Manager in their own region.
 	Secret = Kind{
-		Written: "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME", pattern: of("secretsmanager", `secret:\S+`),
+		Written: "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME", pattern: arnPattern("secretsmanager", `secret:\S+`),
 		region: "replicate the secret to this region, and name the replica",
 	}
 	// Key encrypts queues, table and bucket.
 	Key = Kind{
-		Written: "arn:aws:kms:REGION:ACCOUNT:key/ID (an alias has no policy of its own)", pattern: key,
+		Written: "arn:aws:kms:REGION:ACCOUNT:key/ID (not an alias, which has no policy)", pattern: key,
 		region:  "name a key of this region, such as a replica of a multi-region key",
-		account: "name a key of this account: DynamoDB takes no other",
+		account: "name a key of this account: DynamoDB accepts no other",
 	}
 	// ReadKey encrypts data that is read. The right to use it is limited to services of the stack's
 	// region.
@@ -84,7 +84,7 @@ var (
 	// Function is invoked, in the region that its ARN names.
 	Function = Kind{
 		Written: "arn:aws:lambda:REGION:ACCOUNT:function:NAME, with an alias or a version if it has one",
-		pattern: of("lambda", `function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9$_-]{1,128})?`),
+		pattern: arnPattern("lambda", `function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9$_-]{1,128})?`),
 	}
 	// Engine is a sink that takes signed requests. Its own policy decides who may ask.
 	Engine = Kind{
@@ -102,7 +102,7 @@ var (
 	// Origin is the resource whose events a service sends. The queue's policy requires that it
 	// belongs to the stack's account.
 	Origin = Kind{
-		Written: "the ARN of what the service sends for, such as arn:aws:s3:::NAME",
+		Written: "the ARN of the resource whose events the service sends, such as arn:aws:s3:::NAME",
 		pattern: regexp.MustCompile(`^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:([0-9]{12})?:\S+$`),
 		account: "let the other account's role send instead: Sender",
 	}
@@ -120,16 +120,16 @@ var (
 
 // These shapes are used by more than one kind.
 var (
-	topic          = of("sns", `[A-Za-z0-9_-]{1,256}(\.fifo)?`)
-	key            = of("kms", `key/[A-Za-z0-9-]+`)
-	dynamoDBStream = of("dynamodb", `table/[A-Za-z0-9_.-]+/stream/\S+`)
-	kinesisStream  = of("kinesis", `stream/[A-Za-z0-9_.-]+(/consumer/[A-Za-z0-9_.-]+:[0-9]+)?`)
+	topic          = arnPattern("sns", `[A-Za-z0-9_-]{1,256}(\.fifo)?`)
+	key            = arnPattern("kms", `key/[A-Za-z0-9-]+`)
+	dynamoDBStream = arnPattern("dynamodb", `table/[A-Za-z0-9_.-]+/stream/\S+`)
+	kinesisStream  = arnPattern("kinesis", `stream/[A-Za-z0-9_.-]+(/consumer/[A-Za-z0-9_.-]+:[0-9]+)?`)
 )
 
 const person = `arn:aws[a-z-]*:(iam|sts)::[0-9]{12}:(root|(role|user|assumed-role)/[A-Za-z0-9_+=,.@/-]+)`
 
-// of returns the pattern of an ARN with a region and an account.
-func of(service, resource string) *regexp.Regexp {
+// arnPattern returns the pattern of an ARN with a region and an account.
+func arnPattern(service, resource string) *regexp.Regexp {
 	return regexp.MustCompile(`^arn:aws[a-z-]*:` + service + `:[a-z0-9-]+:[0-9]{12}:` + resource + `$`)
 }
 
@@ -138,8 +138,8 @@ func of(service, resource string) *regexp.Regexp {
 func source(written string, pattern *regexp.Regexp) Kind {
 	return Kind{
 		Written: written, pattern: pattern,
-		region:  "EventBridge Pipes reads what is in its own region: deploy this stack there, or replicate the data",
-		account: "EventBridge Pipes reads what is of its own account: deploy this stack there, or forward the changes",
+		region:  "EventBridge Pipes reads only sources in its own region: deploy this stack there, or replicate the data",
+		account: "EventBridge Pipes reads only sources in its own account: deploy this stack there, or forward the changes",
 	}
 }
 

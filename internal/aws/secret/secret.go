@@ -77,7 +77,7 @@ func (c *cached[T]) read(ctx context.Context) (value T, err error) {
 	}
 	value, ok := c.parse(text)
 	if !ok {
-		return value, backoff.Permanent(fmt.Errorf("secret %s: want JSON with %s", c.arn, c.want))
+		return value, backoff.Permanent(fmt.Errorf("secret %s: its value must be JSON with %s", c.arn, c.want))
 	}
 	return value, nil
 }

@@ -59,7 +59,7 @@ func Render(file string, p Parameters) (string, error) {
 		"TurnTimeoutSeconds": p.TurnTimeout, "AmbiguousRetrySeconds": p.AmbiguousRetry, "LimitSeconds": p.Limit,
 	} {
 		if d < time.Second || d%time.Second != 0 {
-			return "", fmt.Errorf("render state machine: %s is %s, want whole seconds", name, d)
+			return "", fmt.Errorf("render state machine: %s is %s, but must be whole seconds", name, d)
 		}
 		values[name] = strconv.Itoa(int(d / time.Second))
 	}

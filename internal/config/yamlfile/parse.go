@@ -16,8 +16,8 @@ import (
 
 var (
 	errNotText   = errors.New("not UTF-8")
-	errDocuments = errors.New("a second document begins: keep one")
-	errIndirect  = errors.New("anchors, aliases, merge keys and tags are not read: write the value itself")
+	errDocuments = errors.New("a second YAML document begins: keep one")
+	errIndirect  = errors.New("anchors, aliases, merge keys and tags are not supported: write the value itself")
 	errKey       = errors.New("a key is not plain text")
 	errTooMany   = fmt.Errorf("more than %d words and marks", maxTokens)
 )

@@ -59,12 +59,12 @@ func (s Source) Validate() error {
 		return fmt.Errorf("release %q is not a version such as v0.1.0", s.Version)
 	case s.Sum != "" && !sumPattern.MatchString(s.Sum):
 		return fmt.Errorf(
-			"the sum of release %s is not a SHA-256: write 64 hexadecimal digits in lower case",
+			"the checksum of release %s is not a SHA-256: write 64 hexadecimal digits in lower case",
 			s.Version,
 		)
 	case s.Sum == "" && s.Version != Own():
-		return fmt.Errorf("the sum of release %s is not known: give the SHA-256 of its file %s, "+
-			"which the page of the release says", s.Version, SumsFile)
+		return fmt.Errorf("the checksum of release %s is not known: give the SHA-256 of its file %s, "+
+			"which the release's page shows", s.Version, SumsFile)
 	}
 	_, err := s.base()
 	return err
@@ -111,7 +111,7 @@ func (s Source) sum(ctx context.Context, name string) (string, error) {
 		}
 	}
 	if known[name] == "" {
-		return "", fmt.Errorf("release %s holds no %s", s.Version, name)
+		return "", fmt.Errorf("release %s does not contain %s", s.Version, name)
 	}
 	return known[name], nil
 }
@@ -132,7 +132,7 @@ func (s Source) file(ctx context.Context, name, want string, limit int64) ([]byt
 	}
 	if got := Sum(data); got != want {
 		return nil, fmt.Errorf(
-			"%s of release %s has the SHA-256 %s, want %s: it is not what was released; nothing was stored",
+			"%s of release %s has the SHA-256 %s, want %s: the file differs from the released one; nothing was stored",
 			name,
 			s.Version,
 			got,
@@ -184,7 +184,7 @@ func (s Source) fetch(ctx context.Context, name string, limit int64) ([]byte, er
 	defer cancel()
 	body, err := open(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no %s: is %s released?", at.Redacted(), s.Version)
+		return nil, fmt.Errorf("%s does not exist: is %s released?", at.Redacted(), s.Version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", at.Redacted(), err)

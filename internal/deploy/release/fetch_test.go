@@ -75,7 +75,7 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 	}{
 		"another zip": {change: func(t *testing.T, dir string, _ *release.Source) {
 			releasetest.File(t, filepath.Join(dir, version, release.Zip(version, index, "arm64")), releasetest.Zipped(t, release.Program, []byte("evil")))
-		}, want: "it is not what was released; nothing was stored"},
+		}, want: "the file differs from the released one; nothing was stored"},
 		"other sums": {change: func(t *testing.T, dir string, _ *release.Source) {
 			releasetest.File(t, filepath.Join(dir, version, release.SumsFile), []byte("00  x\n"))
 		}, want: "SHA256SUMS of release v0.1.0 has the SHA-256"},
@@ -86,12 +86,13 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 			change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v9.9.9" },
 			want:   "is v9.9.9 released?",
 		},
-		"an architecture that is not there": {arch: "x86_64", want: "release v0.1.0 holds no lull-index-opensearch_v0.1.0_x86_64.zip"},
-		"no sum":                            {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
-		"a short sum":                       {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
-		"no version":                        {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},
-		"a way out":                         {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v0.1.0-../.." }, want: "not a version"},
-		"no address":                        {change: func(_ *testing.T, _ string, s *release.Source) { s.Base = "releases" }, want: "neither https"},
+		"an architecture that is not there": {arch: "x86_64",
+			want: "release v0.1.0 does not contain lull-index-opensearch_v0.1.0_x86_64.zip"},
+		"no sum":      {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
+		"a short sum": {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
+		"no version":  {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},
+		"a way out":   {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v0.1.0-../.." }, want: "not a version"},
+		"no address":  {change: func(_ *testing.T, _ string, s *release.Source) { s.Base = "releases" }, want: "neither https"},
 		"nobody there": {change: func(_ *testing.T, _ string, s *release.Source) {
 			s.Base = "http://user:" + "password@127.0.0.1:1/releases"
 		}, want: "fetch http://user:xxxxx@127.0.0.1:1/releases/v0.1.0/SHA256SUMS: dial tcp"},

@@ -39,12 +39,12 @@ type Build struct {
 // Of returns this program's build.
 func Of() Build {
 	info, _ := debug.ReadBuildInfo()
-	return of(info, version, commit)
+	return readBuild(info, version, commit)
 }
 
-// of reads a build from the go command's information, which may be nil, and from the linker's
+// readBuild reads a build from the go command's information, which may be nil, and from the linker's
 // values.
-func of(info *debug.BuildInfo, version, commit string) Build {
+func readBuild(info *debug.BuildInfo, version, commit string) Build {
 	b := Build{Version: version, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {
 		info = &debug.BuildInfo{}

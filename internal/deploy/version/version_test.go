@@ -36,7 +36,7 @@ func TestBuilds(t *testing.T) {
 			info: within(debug.Module{Version: "v0.1.0", Replace: &debug.Module{Path: "../lull"}}), want: "devel (",
 		},
 	} {
-		if got := of(tt.info, tt.version, tt.commit).String(); got != tt.want+where {
+		if got := readBuild(tt.info, tt.version, tt.commit).String(); got != tt.want+where {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want+where)
 		}
 	}

@@ -104,8 +104,8 @@ func nameOf(bucket, key string) (string, error) {
 	name, err := filepath.Localize(bucket + "/" + key)
 	if err != nil || path.Base(bucket) != bucket || bucket == "." {
 		return "", payload.Refused(
-			"a folder has no place for this bucket and key: a key needs parts between its slashes, " +
-				"none of them . or ..",
+			"a folder cannot contain this bucket and key: a key needs parts between its slashes, " +
+				"and no part may be . or ..",
 		)
 	}
 	return name, nil

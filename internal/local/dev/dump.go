@@ -78,7 +78,7 @@ func (e *Engine) Dump(ctx context.Context, path string, tell func(without string
 
 func dumpLine(w *bufio.Writer, s sink.Stored, in string) error {
 	if len(s.Document) == 0 {
-		return fmt.Errorf("dump %s: what lull wrote beside it cannot be read: somebody else wrote into it", s.Doc)
+		return fmt.Errorf("dump %s: lull's metadata of the document cannot be read: another program changed it", s.Doc)
 	}
 	head, err := json.Marshal(struct {
 		ID         string `json:"id"`

@@ -83,7 +83,7 @@ func (e *Engine) takeOver(ctx context.Context, f *Folder) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("take over what an earlier lull kept: %w", err)
+		return fmt.Errorf("import the data of an earlier lull: %w", err)
 	}
 	return nil
 }

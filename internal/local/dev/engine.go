@@ -195,7 +195,7 @@ func New(o Options) (*Engine, error) {
 	for name := range o.Config.Sinks {
 		s := o.Sinks[name]
 		if s == nil {
-			return nil, fmt.Errorf("sinks.%s: nothing was opened for it", name)
+			return nil, fmt.Errorf("sinks.%s: lull dev did not open it", name)
 		}
 		e.pipes[name] = e.pipe(name, s)
 		e.order = append(e.order, name)

@@ -29,7 +29,7 @@ func (e *Engine) keep(f *Folder) error {
 	}
 	for _, s := range stores {
 		if err := s.Keep(f); err != nil {
-			return fmt.Errorf("go on from the data folder: %w", err)
+			return fmt.Errorf("continue from the data folder: %w", err)
 		}
 	}
 	return nil

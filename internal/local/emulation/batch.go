@@ -86,7 +86,8 @@ func Succeeded(batch []queue.Message, failed []string) ([]string, error) {
 	}
 	for id, known := range found {
 		if !known {
-			return nil, fmt.Errorf("handle batch of %d: item identifier %q is not of the batch: all of it counts as failed",
+			return nil, fmt.Errorf("handle batch of %d: item identifier %q is not in the batch: the whole batch counts as "+
+				"failed",
 				len(batch), id)
 		}
 	}

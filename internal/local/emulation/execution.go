@@ -79,7 +79,7 @@ func (e *Execution) Limit() time.Duration {
 // Wake is when the wait before the next turn ends.
 func (e *Execution) Wake() (time.Time, error) {
 	if e.wake.IsZero() {
-		return e.wake, fmt.Errorf("wakeAt %q is not a time, want RFC 3339", e.wakeAt)
+		return e.wake, fmt.Errorf("wakeAt %q is not a time of RFC 3339", e.wakeAt)
 	}
 	return e.wake, nil
 }

@@ -20,7 +20,7 @@ func pageOf[T any](all iter.Seq[T], keep func(T) bool, cursor string, limit int,
 		return nil, "", err
 	}
 	if limit < 1 {
-		return nil, "", fmt.Errorf("limit is %d, want at least 1", limit)
+		return nil, "", fmt.Errorf("limit is %d, but must be at least 1", limit)
 	}
 	// It keeps the first items and one more, which shows that there is a next page. Sorting the
 	// whole list for each page would take most of the time of a caller that reads all pages.

@@ -37,7 +37,7 @@ func (q *Queue) Gather(ctx context.Context, limit int, window time.Duration) ([]
 
 func (q *Queue) receive(ctx context.Context, limit int, wait, window time.Duration) ([]queue.Message, error) {
 	if limit < 1 {
-		return nil, fmt.Errorf("receive %d messages: at least one must be asked for", limit)
+		return nil, fmt.Errorf("receive %d messages: ask for at least one", limit)
 	}
 	defer q.keep.Flush()
 	q.mu.Lock()

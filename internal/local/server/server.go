@@ -58,7 +58,7 @@ func publish(r *http.Request, e *dev.Engine) (any, error) {
 	}
 	source := r.URL.Query().Get("source")
 	if known := e.Sources(); source != "" && !slices.Contains(known, source) {
-		return nil, console.Problemf(http.StatusBadRequest, "source: there is no such source: want %s",
+		return nil, console.Problemf(http.StatusBadRequest, "source: this source does not exist: use %s",
 			strings.Join(known, ", "))
 	}
 	n := 0
@@ -97,7 +97,7 @@ const breath = 15 * time.Second
 // slowly.
 func commits(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	if e.Feed == nil {
-		console.Fail(w, http.StatusNotFound, "commitFeed: commits are not told here: set it to true in the settings")
+		console.Fail(w, http.StatusNotFound, "commitFeed: commits are not published here: set it to true in the settings")
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

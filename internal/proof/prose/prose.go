@@ -41,7 +41,10 @@ var (
 )
 
 // words checks one text for the words to avoid.
-func (c *checker) words(line int, text string) {
+func (c *checker) words(line int, text string) { c.avoid(words, line, text) }
+
+// avoid checks one text for the words of a table.
+func (c *checker) avoid(words []word, line int, text string) {
 	text = names.ReplaceAllString(span.ReplaceAllString(target.ReplaceAllString(text, "]"), "`code`"), "_ ")
 	text = allowed.ReplaceAllString(strings.Join(strings.Fields(text), " "), "_")
 	for _, w := range words {
@@ -125,7 +128,8 @@ func (c *checker) page(text string, paragraphs []string) {
 	}
 }
 
-// Go checks the comments of a source file, and the words of its texts: errors, help and alarms.
+// Go checks the comments of a source file, and the words of its texts: errors, help and alarms. The
+// folders that are plain have stricter texts, except in their tests.
 func Go(file string, source []byte) ([]Finding, error) {
 	c := &checker{file: file}
 	set := token.NewFileSet()
@@ -150,7 +154,11 @@ func Go(file string, source []byte) ([]Finding, error) {
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 			if text, err := strconv.Unquote(literal.Value); err == nil && strings.Count(text, " ") > 1 {
-				c.words(set.Position(literal.Pos()).Line, text)
+				line := set.Position(literal.Pos()).Line
+				c.words(line, text)
+				if plain.MatchString(file) && !strings.HasSuffix(file, "_test.go") {
+					c.avoid(textWords, line, text)
+				}
 			}
 		}
 		return true

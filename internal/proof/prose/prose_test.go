@@ -68,6 +68,8 @@ func TestBadEnglishIsFound(t *testing.T) {
 		"long comment":              {"a.go", "package a\n\n// " + strings.Repeat("A b. ", 20) + "\nvar A int", "a.go:3: 103 columns"},
 		"long sentence in code":     {"a.go", "package a\n\n/*\n" + strings.Repeat("word\n", MaxWords+1) + "*/\nvar A int", "a sentence of 26"},
 		"error text":                {"a.go", "package a\n\nvar A = `the letter is gone`", "a.go:3: \"letter\""},
+		"text of a plain folder":    {"sink/a.go", "package a\n\nvar A = `wait until somebody acts`", "write the actor"},
+		"text that is not today's":  {"sink/a.go", "package a\n\nvar A = `it begins anew`", "write again"},
 	} {
 		found := findings(t, c.file, c.text)
 		if len(found) != 1 || !strings.Contains(found[0].String(), c.want) {
@@ -93,6 +95,12 @@ func TestGoodEnglishPasses(t *testing.T) {
 	source := "package a\n\n//go:generate mend\n\n// A is fine:\n//\n//\tmend it\nvar A = `mend`\n"
 	if found := findings(t, "a.go", source); found != nil {
 		t.Errorf("%v", found)
+	}
+	source = "package a\n\n// A is for somebody.\nvar A = `for somebody else`\n"
+	for _, file := range []string{"sink/a_test.go", "command/a.go"} {
+		if found := findings(t, file, source); found != nil {
+			t.Errorf("%s: %v", file, found)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ var advice = map[Reason]Advice{
 	},
 	VersionInvalid: {
 		"The message has no version, or one that lull does not accept: malformed, above maxVersion, or far ahead in time.",
-		"Correct the sender and publish again. Redrive where a setting was wrong, or once the version's time has come.",
+		"Correct the sender and publish again. Redrive if a setting was wrong, or after the version's time has come.",
 	},
 	ClassMismatch: {
 		"The document already has versions of another class, for example times where this message has a number.",
@@ -39,22 +39,24 @@ var advice = map[Reason]Advice{
 	},
 	DeadDeadline: {
 		"lull tried for as long as retry.deadDeadline allows, and the document could still not be written.",
-		"Look at the last error and at the sink. lull redrives such dead letters by itself a few times; redrive the " +
+		"Look at the last error and at the sink. lull redrives such dead letters a few times itself; redrive the " +
 			"rest once the cause is gone.",
 	},
 	TooFarAhead: {
-		"The event's notbefore lies further ahead than the settings allow, or the message has too many such events.",
+		"The event's notbefore is further ahead than the settings allow, or the message has too many such events.",
 		"Publish it nearer to its time, or with fewer scheduled events in one message. Then drop the dead letter.",
 	},
 	RejectedBySink: {
-		"The search engine refuses the document for good, for example because a field does not fit the mapping.",
-		"Correct the mapping and redrive. Or correct the document upstream and publish a newer version: the dead letter " +
-			"then goes by itself.",
+		"The search engine refuses the document permanently, for example because a field does not fit the mapping.",
+		"Correct the mapping and redrive. Or correct the document upstream and publish a newer version: then lull removes " +
+			"the dead " +
+			"letter itself.",
 	},
 	Refusals: {
-		"The search engine, or the collection's enricher, refused the document retry.maxRefusals times and did not say " +
-			"that it is for good.",
-		"Look at the last error, which says who, and at its health. lull redrives such dead letters by itself a few times; " +
+		"The search engine, or the collection's enricher, refused the document retry.maxRefusals times, but did not say " +
+			"that the refusal is permanent.",
+		"Look at the last error, which says which of the two, and at its health. lull redrives such dead letters a few " +
+			"times itself; " +
 			"redrive the rest once the cause is gone.",
 	},
 	Payload: {
@@ -64,22 +66,23 @@ var advice = map[Reason]Advice{
 	StaleSource: {
 		"The source that lull fetches the document from never showed the version that the event announced.",
 		"Ask the source for the document. If a replica lags or its cache is old, repair that: lull redrives such dead " +
-			"letters by itself a few times. If the version never existed, correct the sender and drop it.",
+			"letters a few times itself. If the version never existed, correct the sender and drop it.",
 	},
 	ReceiveCount: {
 		"The message was received again and again and never finished, for example because each invocation timed out or " +
 			"was killed.",
-		"Look for failing invocations in the logs. lull redrives such dead letters by itself a few times; redrive the " +
+		"Look for failing invocations in the logs. lull redrives such dead letters a few times itself; redrive the " +
 			"rest once the cause is gone.",
 	},
 	Panic: {
-		"lull's code panicked on the message several times. That is a bug in lull or in a source or sink of yours.",
+		"lull's code panicked on the message several times. That is a bug in lull or in one of your own sources or sinks.",
 		"Find the stack trace in the logs and report it. Deploy a build with the fix, then redrive.",
 	},
 	EnrichRejected: {
-		"The enricher of the collection says that it can never enrich the document. The detail is what it said.",
-		"Correct the enricher and redrive. Or correct the document upstream and publish a newer version: the dead " +
-			"letter then goes by itself.",
+		"The enricher of the collection says that it can never enrich the document. The detail quotes its answer.",
+		"Correct the enricher and redrive. Or correct the document upstream and publish a newer version: then lull " +
+			"removes the dead " +
+			"letter itself.",
 	},
 	Cancelled: {
 		"An operator cancelled the version with `lull cancel`. The detail says who.",

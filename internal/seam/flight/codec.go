@@ -78,7 +78,7 @@ func Encode(m *Manifest) ([]byte, error) {
 // that Encode did not write.
 func Decode(b []byte) (*Manifest, error) {
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("decode manifest: no manifest of ours")
+		return nil, fmt.Errorf("decode manifest: these bytes are not a manifest of lull")
 	}
 	b = b[len(magic):]
 	schema, n := binary.Uvarint(b)

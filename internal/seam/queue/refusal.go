@@ -35,9 +35,9 @@ func (o Outgoing) Refusal() error {
 		return fmt.Errorf("send: body and attributes have %d bytes, at most %d are allowed: %w", n, MaxBytes,
 			ErrTooLarge)
 	case o.Body == "":
-		return errors.New("send: body is empty, want at least one character")
+		return errors.New("send: body is empty, but needs at least one character")
 	case o.Delay < 0 || o.Delay > MaxDelay:
-		return fmt.Errorf("send: delay is %s, want 0 to %s", o.Delay, MaxDelay)
+		return fmt.Errorf("send: delay is %s, but must be 0 to %s", o.Delay, MaxDelay)
 	case len(o.Attributes) > MaxAttributes:
 		return fmt.Errorf("send: %d attributes, at most %d are allowed", len(o.Attributes), MaxAttributes)
 	}
@@ -48,7 +48,7 @@ func (o Outgoing) Refusal() error {
 // the message was received, 0 if the caller does not know.
 func HoldRefusal(d, since time.Duration) error {
 	if d < 0 || since+d > MaxHold {
-		return fmt.Errorf("hold for %s, %s after the receive: want 0 or more, and at most %s together", d, since, MaxHold)
+		return fmt.Errorf("hold for %s, %s after the receive: use 0 or more, and at most %s together", d, since, MaxHold)
 	}
 	return nil
 }

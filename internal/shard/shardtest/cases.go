@@ -176,8 +176,8 @@ func foreign(write shard.Write, base shard.Row) []Case {
 func takenBack(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
 		refused("when an operator took it back", taken(k2)),
-		refused("when an operator took it back, beside others", taken(k1, k2, k3)),
-		allowed("where other versions were taken back", with(write.Apply(base), taken(k1, k3)), taken(k1, k3)),
+		refused("when an operator took it back, together with others", taken(k1, k2, k3)),
+		allowed("if other versions were taken back", with(write.Apply(base), taken(k1, k3)), taken(k1, k3)),
 	)
 }
 
@@ -188,7 +188,7 @@ func leased(after func(...change) shard.Row) row {
 			refused("while the row is leased", owner(other), lease(until)),
 			refused("in the last microsecond of a lease", owner(other), lease(now)),
 			allowed("after a lease that ran out", after(owner(other), lease(now-1)), owner(other), lease(now-1)),
-			allowed("where no lease was ever taken", after(lease(0)), lease(0)),
+			allowed("if no lease was ever taken", after(lease(0)), lease(0)),
 		)
 	}
 }
@@ -198,7 +198,7 @@ func owned(write shard.Write, base shard.Row) []Case {
 	return cases(write, base,
 		refused("to a claim that lost its lease to another", owner(other)),
 		refused("to a claim that lost its lease to a third one", owner(third)),
-		refused("where nobody owns the lease any more", owner("")),
+		refused("if the lease has no owner any more", owner("")),
 	)
 }
 

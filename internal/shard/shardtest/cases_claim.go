@@ -22,11 +22,12 @@ func admitCases(aged bool) []Case {
 		Flight:     "flight-2", LastWrite: at,
 	}
 	all := cases(shard.Admit(a), base,
-		allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go",
+		allowed("when everything that the row knows is older; the burst continues, the errors of the older version are "+
+			"removed",
 			after),
 		allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0)),
-		allowed("where no version was ever parked", with(after, dead("")), dead("")),
-		allowed("where a newer version was parked", with(after, dead(k3)), dead(k3)),
+		allowed("if no version was ever parked", with(after, dead("")), dead("")),
+		allowed("if a newer version was parked", with(after, dead(k3)), dead(k3)),
 		allowed("in a row without a class, which it gets", after, class(0)),
 		allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
 			owner(other), lease(until)),
@@ -37,15 +38,15 @@ func admitCases(aged bool) []Case {
 		allowed("of a message in another group", with(after, group("tenant-2")), group("tenant-1")),
 	)...)
 	committedBefore := []row{
-		allowed("where nothing was committed", with(after, committed("")), committed("")),
-		allowed("where there is no row",
+		allowed("if nothing was committed", with(after, committed("")), committed("")),
+		allowed("if there is no row",
 			shard.Row{VersionClass: shard.ClassInt, Pending: k2, BurstStart: now, Flight: "flight-2"}, nothing),
 	}
 	if aged {
 		for i := range all {
 			all[i].Name += ", and the row can judge an old message"
 		}
-		committedBefore = []row{refused("for an old message where nothing was committed", committed(""))}
+		committedBefore = []row{refused("for an old message if nothing was committed", committed(""))}
 	}
 	inRun := a
 	inRun.Key = again
@@ -60,7 +61,7 @@ func admitCases(aged bool) []Case {
 		foreign,
 	), cases(shard.Admit(inRun), base,
 		refused("in a resync run when an operator took its event back", taken(k2)),
-		allowed("in a resync run where the same one was taken back with other content",
+		allowed("in a resync run if the same one was taken back with other content",
 			with(shard.Admit(inRun).Apply(base), taken(k2[:len(k2)-1]+"\x09")), taken(k2[:len(k2)-1]+"\x09")),
 	), cases(shard.Admit(times), base,
 		refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)),
@@ -90,26 +91,26 @@ func claimCases(again bool) []Case {
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 
 	claimedBefore := []row{
-		allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed("")),
-		allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
+		allowed("if nothing was claimed before; it notes the claim", of(claimedWas(lowest)), claimed("")),
+		allowed("and notes the version claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
 		refused("when it was claimed before", claimed(k2)),
 	}
 	if again {
 		claimedBefore = []row{
-			allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
-			refused("where only an older version was claimed", claimed(k1)),
-			refused("where nothing was claimed", claimed("")),
+			allowed("and keeps the note of the version claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
+			refused("if only an older version was claimed", claimed(k1)),
+			refused("if nothing was claimed", claimed("")),
 		}
 	}
 	return slices.Concat(cases(shard.Claim(bid), base,
 		allowed("when it is pending and everything else is older", after),
 		allowed("and forgets which bytes the sink has", after, contents(content1)),
-		allowed("where nothing was committed", of(committed("")), committed("")),
-		allowed("where nothing was parked", of(dead("")), dead("")),
-		allowed("where another version was parked", of(dead(k3)), dead(k3)),
-		allowed("where no lease was ever taken", of(), owner(""), lease(0)),
+		allowed("if nothing was committed", of(committed("")), committed("")),
+		allowed("if nothing was parked", of(dead("")), dead("")),
+		allowed("if another version was parked", of(dead(k3)), dead(k3)),
+		allowed("if no lease was ever taken", of(), owner(""), lease(0)),
 		allowed("after a RELEASE in the past", of(), owner(""), lease(at)),
-		allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0)),
+		allowed("if nothing was ever written", of(lastWrite(0)), lastWrite(0)),
 		allowed("for the first time", of(attempts(1)), attempts(0)),
 		allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3),
 			burst(bid.Cap)),
@@ -131,18 +132,18 @@ func claimCases(again bool) []Case {
 		refused("within the minimum interval after the last write", lastWrite(now.Add(-second)+1)),
 		foreign,
 	), cases(shard.Claim(unpaced), base,
-		allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)),
+		allowed("a microsecond after the last write if no interval is asked for", of(lastWrite(now-1)),
 			lastWrite(now-1)),
-		refused("in the microsecond of the last write where no interval is asked for", lastWrite(now)),
+		refused("in the microsecond of the last write if no interval is asked for", lastWrite(now)),
 		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
 	), aheadCases(shard.Claim(far), base, after), cases(shard.Claim(far), with(base, lastWrite(ahead)),
-		allowed("with a fence ahead, where a RELEASE and not the last write lies ahead", of(lastWrite(fenceAhead)),
+		allowed("with a fence ahead, if a RELEASE is ahead and the last write is not", of(lastWrite(fenceAhead)),
 			owner(""), lease(ahead), lastWrite(now.Add(-second))),
-		allowed("with a fence ahead, where nothing was written yet", of(lastWrite(fenceAhead)), owner(""),
+		allowed("with a fence ahead, if nothing was written yet", of(lastWrite(fenceAhead)), owner(""),
 			lease(ahead), lastWrite(0)),
 		refused("with a fence ahead within the minimum interval after the last write", owner(""), lease(ahead),
 			lastWrite(now.Add(-second)+1)),
-		refused("with a fence ahead, where the last write is near enough to wait for", owner(""), lease(ahead),
+		refused("with a fence ahead, if the last write is near enough to wait for", owner(""), lease(ahead),
 			lastWrite(now.Add(shard.MaxAhead))),
 	))
 }
@@ -159,9 +160,9 @@ func aheadCases(write shard.Write, base, after shard.Row) []Case {
 	return cases(write, base,
 		allowed("with a fence ahead: last_write remembers it", after),
 		allowed("with a fence ahead, after a lease that ran out", after, owner(other), lease(now-1)),
-		allowed("with a fence ahead, where nobody has the lease whose end is noted", after, owner(""), lease(ahead)),
-		allowed("with a fence ahead, where no end of a lease is noted", after, owner(""), lease(0)),
-		refused("with a fence ahead while somebody has the lease", owner(other), lease(until)),
+		allowed("with a fence ahead, if the lease whose end is noted has no owner", after, owner(""), lease(ahead)),
+		allowed("with a fence ahead, if no end of a lease is noted", after, owner(""), lease(0)),
+		refused("with a fence ahead while another claim has the lease", owner(other), lease(until)),
 		refused("with a fence ahead in the last microsecond of a lease", owner(other), lease(now)),
 		refused("with a fence ahead that another claim has used", lastWrite(fenceAhead)),
 		refused("with a fence ahead that another claim gave back", owner(""), lease(fenceAhead)),

@@ -27,9 +27,9 @@ func commitCases() []Case {
 	known.Content = content2
 	return slices.Concat(cases(shard.Commit(ours, shard.Put, now, expires, held), held,
 		allowed("to the owner: the row is settled", after),
-		allowed("where nothing was committed before", after, committed(""), operation("")),
-		allowed("where nothing is pending any more", after, pending("")),
-		allowed("where only an older version is pending", after, pending(k1)),
+		allowed("if nothing was committed before", after, committed(""), operation("")),
+		allowed("if nothing is pending any more", after, pending("")),
+		allowed("if only an older version is pending", after, pending(k1)),
 		refused("when a newer version is pending: it has another form", pending(k3)),
 		refused("when it was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
@@ -43,7 +43,7 @@ func commitCases() []Case {
 	), cases(shard.Commit(ours, shard.Delete, at-1, expires, held), held,
 		allowed("and forgets the bytes of another version", with(after, lastWrite(at), operation(shard.Delete)),
 			contents(content1)),
-		allowed("with the claim's time where the clock went back, and notes the delete",
+		allowed("with the claim's time if the clock went back, and notes the delete",
 			with(after, lastWrite(at), operation(shard.Delete))),
 	))
 }
@@ -56,9 +56,9 @@ func commitNewerCases() []Case {
 		LastWrite: now,
 	}
 	return cases(shard.Commit(ours, shard.Put, now, expires, base), base,
-		allowed("to the owner: the burst begins anew", after),
+		allowed("to the owner: a new burst begins", after),
 		allowed("and forgets the bytes of another version", after, contents(content1)),
-		allowed("where nothing was committed before", after, committed(""), operation("")),
+		allowed("if nothing was committed before", after, committed(""), operation("")),
 		refused("when nothing newer is pending: the row would never settle", pending(k2)),
 		refused("when only an older version is pending", pending(k1)),
 		refused("when nothing is pending", pending("")),
@@ -99,8 +99,8 @@ func keep(image shard.Row) shard.Write {
 func unchanged(write shard.Write, base shard.Row) []Case {
 	done := write.Apply(base)
 	return cases(write, base,
-		allowed("where nothing was parked", with(done, dead("")), dead("")),
-		allowed("where another version was parked", with(done, dead(k3)), dead(k3)),
+		allowed("if nothing was parked", with(done, dead("")), dead("")),
+		allowed("if another version was parked", with(done, dead(k3)), dead(k3)),
 		allowed("after a lease that ran out", with(done, owner(other), lease(now-1)), owner(other), lease(now-1)),
 		refused("when another version was committed since", committed(key("0"))),
 		refused("when nothing is committed", committed("")),
@@ -109,7 +109,7 @@ func unchanged(write shard.Write, base shard.Row) []Case {
 		refused("when an operation was committed that is not known", operation("touch")),
 		refused("when the sink has other bytes", contents("\x00"+content1[1:])),
 		refused("when the sink has other bytes, whichever", contents("\xff"+content1[1:])),
-		refused("when it is not known what the sink has", contents("")),
+		refused("when the sink's content is unknown", contents("")),
 		refused("when an older version was claimed: it may be in the sink", claimed(k1)),
 		refused("when it was claimed: it may be in the sink", claimed(k2)),
 		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
@@ -125,7 +125,7 @@ func unchanged(write shard.Write, base shard.Row) []Case {
 
 func keepCases() []Case {
 	return cases(keep(recognised), recognised,
-		allowed("where the sink has these bytes: the row is settled, and nothing was written", shard.Row{
+		allowed("if the sink has these bytes: the row is settled, and nothing was written", shard.Row{
 			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: begin,
 			Content: content2, ExpiresAt: expires,
 		}),
@@ -137,7 +137,7 @@ func keepCases() []Case {
 func keepNewerCases() []Case {
 	base := with(recognised, pending(k3), burst(kept.Cap))
 	return cases(keep(base), base,
-		allowed("at the cap: the burst begins anew",
+		allowed("at the cap: a new burst begins",
 			with(base, committed(k2), contents(content2), burst(now))),
 		refused("before the cap", burst(kept.Cap+1)),
 		refused("when nothing newer is pending: the row would never settle", pending(k2)),
@@ -148,7 +148,7 @@ func keepNewerCases() []Case {
 func releaseCases() []Case {
 	after := with(held, owner(""), lease(at), attempts(0), lastError("throttled: 429"))
 	return slices.Concat(cases(shard.Release(ours, "throttled: 429", false), held,
-		allowed("to the owner; what was claimed stays, and the lease's time stays a bound for the next fence", after),
+		allowed("to the owner; the claimed version stays, and the lease's time remains a bound for the next fence", after),
 		owned,
 		foreign,
 	), cases(shard.Release(ours, "", true), held,
@@ -184,7 +184,7 @@ func rejectCases() []Case {
 		owned,
 		foreign,
 	), cases(shard.Reject(ours, "mapping", expires, first), first,
-		allowed("and forgets the claim where it was the first", with(after, claimed(""))),
+		allowed("and forgets the claim if it was the first", with(after, claimed(""))),
 	), cases(shard.Reject(oursAhead, "mapping", expires, held), held,
 		allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))),
 	))
@@ -199,13 +199,13 @@ func rejectNotPendingCases() []Case {
 	}
 	first := with(base, claimedWas(shard.Lowest))
 	return slices.Concat(cases(shard.Reject(ours, "mapping", expires, base), base,
-		allowed("to the owner: the newer version goes on waiting", after),
-		allowed("where an older version is pending", with(after, pending(k1)), pending(k1)),
-		allowed("where nothing is pending", with(after, pending("")), pending("")),
+		allowed("to the owner: the newer version keeps waiting", after),
+		allowed("if an older version is pending", with(after, pending(k1)), pending(k1)),
+		allowed("if nothing is pending", with(after, pending("")), pending("")),
 		refused("when it is pending: the row would never settle", pending(k2)),
 		owned,
 		foreign,
 	), cases(shard.Reject(ours, "mapping", expires, first), first,
-		allowed("and forgets the claim where it was the first", with(after, claimed(""))),
+		allowed("and forgets the claim if it was the first", with(after, claimed(""))),
 	))
 }

@@ -19,7 +19,7 @@ func parkCases() []Case {
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 	return cases(shard.Park("", k2, now, expires, waiting), waiting,
 		allowed("when it is pending: the row is settled", after),
-		allowed("where nothing was committed", of(committed("")), committed("")),
+		allowed("if nothing was committed", of(committed("")), committed("")),
 		refused("when it was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
 		refused("when a newer version is pending: it has another form", pending(k3)),
@@ -35,9 +35,9 @@ func parkNotPendingCases() []Case {
 	of := func(changes ...change) shard.Row { return with(with(base, dead(k2)), changes...) }
 	absent, settled := shard.Row{}, shard.Row{Committed: k1, ExpiresAt: expires - 1}
 	return slices.Concat(cases(shard.Park("", k2, now, expires, base), base,
-		allowed("when only an older version is pending, which goes on waiting", of()),
-		allowed("where nothing was committed", of(committed("")), committed("")),
-		allowed("where nothing is pending any more", of(pending("")), pending("")),
+		allowed("when only an older version is pending, which keeps waiting", of()),
+		allowed("if nothing was committed", of(committed("")), committed("")),
+		allowed("if nothing is pending any more", of(pending("")), pending("")),
 		refused("when it was committed", committed(k2)),
 		refused("when a newer version was committed", committed(k3)),
 		refused("when it is pending: the row would never settle", pending(k2)),
@@ -45,7 +45,7 @@ func parkNotPendingCases() []Case {
 		leased(of),
 		foreign,
 	), cases(shard.Park("", k2, now, expires, absent), absent,
-		allowed("where there is no row, and gives it a time to expire", shard.Row{Dead: k2, ExpiresAt: expires}),
+		allowed("if there is no row, and gives it a time to expire", shard.Row{Dead: k2, ExpiresAt: expires}),
 	), cases(shard.Park("", k2, now, expires, absent), settled,
 		allowed("in a settled row, whose time to expire stays", with(settled, dead(k2))),
 	))
@@ -58,10 +58,10 @@ func redriveCases() []Case {
 	}
 	of := func(changes ...change) shard.Row { return with(with(base, dead("")), changes...) }
 	return cases(shard.Redrive("", k2, now), base,
-		allowed("when nobody works on the version: the mark goes", of()),
-		allowed("where nothing is pending", of(pending("")), pending("")),
-		allowed("where a newer version is pending", of(pending(k3)), pending(k3)),
-		refused("while it is pending: somebody works on it", pending(k2)),
+		allowed("when no invocation works on the version: the mark is removed", of()),
+		allowed("if nothing is pending", of(pending("")), pending("")),
+		allowed("if a newer version is pending", of(pending(k3)), pending(k3)),
+		refused("while it is pending: an invocation works on it", pending(k2)),
 		refused("when another version is marked", dead(k3)),
 		refused("when an older version is marked", dead(k1)),
 		refused("when none is marked", dead("")),
@@ -81,7 +81,7 @@ func reassertCases() []Case {
 	far.Fence = fenceAhead
 	return slices.Concat(cases(shard.Reassert(bid), base,
 		allowed("when the delete is still the newest: the lease is ours", of()),
-		allowed("where its own version stands pending", of(pending(k2)), pending(k2)),
+		allowed("if its own version is pending", of(pending(k2)), pending(k2)),
 		refused("when a newer version waits: it will be written anyway", pending(k3)),
 		refused("when a newer version is committed", committed(k3)),
 		refused("when an older version is committed", committed(k1)),
@@ -89,7 +89,7 @@ func reassertCases() []Case {
 		refused("when the commit was an operation that we do not know", operation("archive")),
 		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
 		refused("when the last write is as late as this one: the fence must grow", lastWrite(now)),
-		allowed("where nothing was written yet by this clock", of(lastWrite(0)), lastWrite(0)),
+		allowed("if nothing was written yet by this clock", of(lastWrite(0)), lastWrite(0)),
 		leased(func(...change) shard.Row { return of() }),
 		foreign,
 	), aheadCases(shard.Reassert(far), base, of()))
@@ -125,8 +125,8 @@ func raiseCases() []Case {
 	return slices.Concat(on(read,
 		allowed("as it was read, and settles the row: the next fence is above the copy's", raised),
 		allowed("in a row without a class, which it gets", raised, class(0)),
-		allowed("where nothing was committed", raised, committed("")),
-		allowed("where another version was parked meanwhile", with(raised, dead(k3)), dead(k3)),
+		allowed("if nothing was committed", raised, committed("")),
+		allowed("if another version was parked in the meantime", with(raised, dead(k3)), dead(k3)),
 		refused("for versions of another class", class(shard.ClassTime)),
 		refused("for versions of another class, which sorts before it", class(shard.Class('a'))),
 		refused("when the same version is committed", committed(k2)),
@@ -148,7 +148,7 @@ func raiseCases() []Case {
 	), on(with(read, lease(at+2)),
 		allowed("and keeps the end of a lease that is greater", with(raised, lastWrite(at+2))),
 	), on(shard.Row{},
-		allowed("where there is no row: it makes one", with(raised, dead(""))),
+		allowed("if there is no row: it makes one", with(raised, dead(""))),
 	), changes(raise, read, shard.Row{},
 		shard.AttrPending, shard.AttrClaimed, shard.AttrOwner, shard.AttrLeaseUntil, shard.AttrLastWrite,
 	))
@@ -169,12 +169,12 @@ func resetCases() []Case {
 	lower, full := with(base, taken(k0, k3)), with(base, taken(append(slices.Clone(below), k3)...))
 	tombstone := with(base, committed(final))
 	return slices.Concat(cases(reset(base), base,
-		allowed("where nobody works on the document: the last write stays, for the fence", done),
+		allowed("if no invocation works on the document: the last write stays, for the fence", done),
 		allowed("and forgets what the sink's bytes are", done, contents(content2)),
-		allowed("where a lease ended", with(done, lease(at)), lease(at)),
-		allowed("where a lease ended and its owner is still there", with(done, owner(other), lease(at)), owner(other),
+		allowed("if a lease ended", with(done, lease(at)), lease(at)),
+		allowed("if a lease ended and its owner is still there", with(done, owner(other), lease(at)), owner(other),
 			lease(at)),
-		refused("where nothing is committed", committed("")),
+		refused("if nothing is committed", committed("")),
 		refused("when a newer version is committed than the operator saw", committed(k3)),
 		refused("when an older version is committed than the operator saw", committed(k1)),
 		refused("while a newer version waits", pending(k3)),
@@ -185,11 +185,11 @@ func resetCases() []Case {
 		refused("when a version was taken back since it was read", taken(k3)),
 		foreign,
 	), cases(reset(higher), higher,
-		allowed("and remembers what was taken back before, but for the floor's version", with(done, taken(k2, k3))),
+		allowed("and remembers the versions taken back before, except the floor's version", with(done, taken(k2, k3))),
 	), cases(reset(lower), lower,
 		allowed("and remembers what is below the floor: the next one may be lower", with(done, taken(k0, k2, k3))),
 	), cases(reset(full), full,
-		allowed("and forgets the oldest one below the floor, where there is no room",
+		allowed("and forgets the oldest version below the floor, if the list is full",
 			with(done, taken(append(below[1:], k2, k3)...))),
 	), cases(reset(twice), twice,
 		allowed("twice: both versions are remembered", with(done, taken(k2, k3))),
@@ -213,10 +213,10 @@ func giveBackCases() []Case {
 	give := func(read shard.Row) shard.Write { return shard.GiveBack(read, k2) }
 	alone := with(base, taken(k2))
 	return slices.Concat(cases(give(base), base,
-		allowed("where it gives a version back, also while the document is written", with(base, taken(k3))),
+		allowed("if it returns a version, also while the document is written", with(base, taken(k3))),
 		foreign,
 	), cases(give(alone), alone,
-		allowed("where it gives the only one back", with(base, taken())),
+		allowed("if it returns the only version", with(base, taken())),
 	), changes(give, base, with(base, committed(""), taken()), shard.AttrCommitted, shard.AttrTakenBack))
 }
 
@@ -229,14 +229,14 @@ func collectCases() []Case {
 	bare := shard.Row{VersionClass: shard.ClassInt}
 	collect := func(read shard.Row) shard.Write { return shard.Collect(read, now) }
 	return slices.Concat(cases(collect(settled), settled,
-		allowed("as it was read: the row is gone", shard.Row{}),
+		allowed("as it was read: the row is deleted", shard.Row{}),
 		refused("while the row is leased", lease(until)),
 		refused("in the last microsecond of a lease", lease(now)),
-		allowed("where no lease was ever taken", shard.Row{}, lease(0)),
+		allowed("if no lease was ever taken", shard.Row{}, lease(0)),
 		refused("for a row of a newer schema", schema(shard.SchemaVersion+1)),
 		allowed("for a row that says its schema", shard.Row{}, schema(shard.SchemaVersion)),
 	), cases(collect(bare), bare,
-		allowed("where nothing but the class was read", shard.Row{}),
+		allowed("if nothing but the class was read", shard.Row{}),
 	), changes(collect, settled, bare,
 		shard.AttrCommitted, shard.AttrPending, shard.AttrClaimed, shard.AttrDead, shard.AttrOwner,
 		shard.AttrBurstStart, shard.AttrLastWrite, shard.AttrExpiresAt,
@@ -264,9 +264,9 @@ func changes(write func(read shard.Row) shard.Write, read, bare shard.Row, attrs
 		all = slices.Concat(all, cases(write(read), read,
 			refused(fmt.Sprintf("when %s grew since it was read", a), to(more)),
 			refused(fmt.Sprintf("when %s shrank since it was read", a), to(less)),
-			refused(fmt.Sprintf("when %s went since it was read", a), to(shard.Value{})),
+			refused(fmt.Sprintf("when %s was removed since it was read", a), to(shard.Value{})),
 		), cases(write(bare), bare,
-			refused(fmt.Sprintf("when %s came since it was read", a), to(v)),
+			refused(fmt.Sprintf("when %s was added since it was read", a), to(v)),
 		))
 	}
 	return all

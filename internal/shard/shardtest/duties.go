@@ -24,7 +24,7 @@ func Duties() []Duty {
 		{Name: "rows come in the order asked, duplicates and absent ones among them", Check: readOrder},
 		{Name: "reading nothing succeeds", Check: readNothing},
 		{Name: "a consistent read sees every write before it", Check: readYourWrites},
-		{Name: "every attribute comes back as it was written", Check: roundTrip},
+		{Name: "every attribute is read back unchanged", Check: roundTrip},
 		{Name: "a write to an absent row shows it as absent before", Check: createRow},
 		{Name: "a refusal on an absent row shows it as absent", Check: refuseAbsent},
 		{Name: "forty claimers of one version: one wins, the others see its token", Check: claimRace},

@@ -24,7 +24,7 @@ func claimRace(e *Env) {
 		for i, b := range bids {
 			switch {
 			case won[i] && row.Owner != b.Token:
-				e.Fatalf("round %d: %s was told that it won, the row says %s", round, b.Token, row.Owner)
+				e.Fatalf("round %d: %s got the answer that it won, but the row says %s", round, b.Token, row.Owner)
 			case won[i]:
 				winners++
 			case images[i].Owner != row.Owner || shard.OwnClaim(images[i], b):

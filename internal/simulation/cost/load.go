@@ -36,13 +36,13 @@ const (
 // Validate returns the first fault of a load.
 func (l Load) Validate() error {
 	return cmp.Or(
-		want(l.Rate >= 0 && l.Rate <= MaxRate, "%g events a second: want 0 to %d", l.Rate, MaxRate),
-		want(l.Rate == 0 || l.Rate >= 1.0/3600, "%g events a second: want one an hour at least, or 0", l.Rate),
-		want(l.Burst >= 1 && l.Burst <= MaxBurst, "bursts of %d events: want 1 to %d", l.Burst, MaxBurst),
-		want(l.Spread >= 0 && l.Spread <= maxSpread, "bursts over %s: want 0s to %s", l.Spread, maxSpread),
-		want(l.Hours >= minHours && l.Hours <= 24, "%g hours a day: want %g to 24", l.Hours, minHours),
-		want(l.Documents >= 0 && l.Documents <= 1e9, "%d documents: want 0 to a billion", l.Documents),
-		want(l.Bytes >= minBytes && l.Bytes <= maxBytes, "%d bytes an event: want %d to %d", l.Bytes, minBytes, maxBytes),
+		want(l.Rate >= 0 && l.Rate <= MaxRate, "%g events a second: use 0 to %d", l.Rate, MaxRate),
+		want(l.Rate == 0 || l.Rate >= 1.0/3600, "%g events a second: use at least one an hour, or 0", l.Rate),
+		want(l.Burst >= 1 && l.Burst <= MaxBurst, "bursts of %d events: use 1 to %d", l.Burst, MaxBurst),
+		want(l.Spread >= 0 && l.Spread <= maxSpread, "bursts over %s: use 0s to %s", l.Spread, maxSpread),
+		want(l.Hours >= minHours && l.Hours <= 24, "%g hours a day: use %g to 24", l.Hours, minHours),
+		want(l.Documents >= 0 && l.Documents <= 1e9, "%d documents: use 0 to a billion", l.Documents),
+		want(l.Bytes >= minBytes && l.Bytes <= maxBytes, "%d bytes an event: use %d to %d", l.Bytes, minBytes, maxBytes),
 	)
 }
 

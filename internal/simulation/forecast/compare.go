@@ -181,9 +181,9 @@ func (c *Comparer) read(question []byte) (l Load, yours *config.Config, err erro
 	events, lasting := l.Rate*time.Duration(l.Lasting).Seconds(), time.Duration(l.Lasting)
 	_, strained := l.Sim(lasting)
 	load := errors.Join(l.Validate(), strained,
-		want(lasting <= MaxLasting, "for", l.Lasting, "want at most %s", MaxLasting),
+		want(lasting <= MaxLasting, "for", l.Lasting, "use at most %s", MaxLasting),
 		want(!(events > MaxEvents), "load", l.Rate,
-			"%.0f events in %s: want at most %d, so fewer a second or a shorter time", events, lasting, MaxEvents))
+			"%.0f events in %s: use at most %d: lower the rate or the duration", events, lasting, MaxEvents))
 	if yours, err = parse(q.Settings); err == nil {
 		err = fewSinks(yours)
 	}
@@ -210,7 +210,7 @@ func fewSinks(c *config.Config) error {
 
 func parse(text string) (*config.Config, error) {
 	if len(text) > MaxSettings {
-		return nil, fmt.Errorf("the settings are %d bytes: want at most %d", len(text), MaxSettings)
+		return nil, fmt.Errorf("the settings are %d bytes: use at most %d", len(text), MaxSettings)
 	}
 	c, err := yamlfile.Parse([]byte(text))
 	if err != nil {

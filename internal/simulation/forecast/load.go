@@ -67,11 +67,11 @@ func Faults(err error) (all []*Fault) {
 func (l Load) Validate() error {
 	return errors.Join(
 		want(l.Rate >= minRate && l.Rate <= MaxRate, "load", l.Rate,
-			"want up to %d events a second, and one an hour at least", MaxRate),
-		want(l.Burst >= 1 && l.Burst <= MaxBurst, "burst", l.Burst, "want 1 to %d events", MaxBurst),
-		want(l.Spread >= 0 && time.Duration(l.Spread) <= MaxSpread, "spread", l.Spread, "want 0s to %s", MaxSpread),
-		want(l.Documents >= 1 && l.Documents <= MaxDocuments, "documents", l.Documents, "want 1 to %d", MaxDocuments),
-		want(l.Lasting > 0, "for", l.Lasting, "want a duration above 0"),
+			"use at most %d events a second, and at least one an hour", MaxRate),
+		want(l.Burst >= 1 && l.Burst <= MaxBurst, "burst", l.Burst, "use 1 to %d events", MaxBurst),
+		want(l.Spread >= 0 && time.Duration(l.Spread) <= MaxSpread, "spread", l.Spread, "use 0s to %s", MaxSpread),
+		want(l.Documents >= 1 && l.Documents <= MaxDocuments, "documents", l.Documents, "use 1 to %d", MaxDocuments),
+		want(l.Lasting > 0, "for", l.Lasting, "use a duration above 0"),
 	)
 }
 
@@ -128,10 +128,10 @@ func (s Strain) Sim(calm time.Duration) (sim.Strain, error) {
 	}
 	ends := wrong == [2]error{} && out.DownFrom >= 0 && out.DownTo > out.DownFrom && out.DownTo <= calm
 	return out, errors.Join(
-		want(s.Takes >= 0, "sink-takes", s.Takes, "want documents a second, or 0"),
-		want(way == nil, "sink-throttles", s.Throttles, "want bucket, queue, random or drift"),
+		want(s.Takes >= 0, "sink-takes", s.Takes, "use documents a second, 0 for no limit"),
+		want(way == nil, "sink-throttles", s.Throttles, "use bucket, queue, random or drift"),
 		want(s.Down == "" || ends, "sink-down", s.Down,
-			"want FROM-TO, like 15m-2h15m, before the events end at %s", calm.Round(time.Second)),
+			"use FROM-TO, such as 15m-2h15m, before the events end at %s", calm.Round(time.Second)),
 	)
 }
 
@@ -148,7 +148,7 @@ func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%.40q is not a duration: want one like 1m30s", text)
+		return fmt.Errorf("%.40q is not a duration: use one such as 1m30s", text)
 	}
 	*s = Span(d)
 	return nil

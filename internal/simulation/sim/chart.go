@@ -66,12 +66,12 @@ func Chart(timeline []Second, rate int, from, to time.Duration) string {
 			line("mean", func(p Point) float64 { return p.Requests }),
 			line("most in one second", func(p Point) float64 { return float64(p.Most) }),
 		}},
-		plot.Plot{Title: "Age of what was committed", XName: minutes, YName: "seconds", Series: []plot.Series{
+		plot.Plot{Title: "Age of committed documents", XName: minutes, YName: "seconds", Series: []plot.Series{
 			line("median", func(p Point) float64 { return p.P50.Seconds() }),
 			line("oldest", func(p Point) float64 { return p.Oldest.Seconds() }),
 		}},
 		plot.Plot{
-			Title: "Messages in the queues, held ones too", XName: minutes, YName: "messages",
+			Title: "Messages in the queues, including held ones", XName: minutes, YName: "messages",
 			Series: []plot.Series{
 				line("waiting", func(p Point) float64 { return float64(p.Waiting) }),
 			},

@@ -26,7 +26,7 @@ func ParseLevel(s string) (Level, error) {
 	if slices.Contains(all, Level(s)) {
 		return Level(s), nil
 	}
-	return "", fmt.Errorf("faults: %q is not a level: want none, standard or swarm", s)
+	return "", fmt.Errorf("faults: %q is not a level: use none, standard or swarm", s)
 }
 
 // Rates are the probabilities of everything that may go wrong, the standard mix's and the

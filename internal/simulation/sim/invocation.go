@@ -116,7 +116,7 @@ func (w *World) finish(v *invocation) {
 	delete(w.live, v.ID)
 	w.watch(v, Step{What: Ended})
 	w.counts.ran(v.Name, w.now-v.began)
-	w.told(v)
+	w.notifyEnd(v)
 	if v.Killed() {
 		w.counts.Killed++
 		v.ended(errKilled)

@@ -31,8 +31,8 @@ func (r engineReader) Generation(ctx context.Context, of shard.Collection) (name
 	return name, err
 }
 
-// said records the bytes of the published events.
-func (o *oracle) said(to feed.Route) {
+// recordPublished records the bytes of the published events.
+func (o *oracle) recordPublished(to feed.Route) {
 	for _, r := range to.Events {
 		if plain, bad := sink.Plain([]byte(r.Event.Data)); r.Invalid == nil && bad == nil && o.w.keeps() {
 			for _, row := range o.w.cfg.RowsOf(r.Event.Doc) {

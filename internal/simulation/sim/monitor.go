@@ -150,8 +150,8 @@ func (w *World) call(v *fault.Invocation, op fault.Op) error {
 	return w.options.Monitor.Call(v.Name, op)
 }
 
-// told tells the monitor that an invocation has ended.
-func (w *World) told(v *invocation) {
+// notifyEnd tells the monitor that an invocation has ended.
+func (w *World) notifyEnd(v *invocation) {
 	if w.options.Monitor == nil {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 func (o *oracle) raised(l *ledger, row shard.Row) {
 	// A late request may have brought a newer version since: the next comparison finds it.
 	if l.inSink < row.Committed || l.inSinkOp != shard.Put {
-		o.always("a row is raised to what the sink holds", fmt.Sprintf("%s: to %s, the sink holds %s (%s)", row.Doc,
+		o.always("a row is raised to the sink's version", fmt.Sprintf("%s: to %s, the sink holds %s (%s)", row.Doc,
 			row.Committed, l.inSink, l.inSinkOp))
 	}
 	l.committed = max(l.committed, row.Committed)

@@ -349,7 +349,7 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	case journal.OutageResync:
 		w.oracle.ledger(n.Doc).listed = true
 	case journal.DeadLettered:
-		w.oracle.buried(n)
+		w.oracle.checkDeadLetter(n)
 	case journal.Stuck:
 		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
 	}

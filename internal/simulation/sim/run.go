@@ -64,7 +64,7 @@ func (w *World) Run() Result {
 	since := w.now
 	settled := w.settle(settleWithin)
 	r.Counts = w.counts.clone()
-	r.Extremes, r.Timeline, r.Letters = w.worst, w.timeline.told(), w.lying()
+	r.Extremes, r.Timeline, r.Letters = w.worst, w.timeline.sorted(), w.lying()
 	if settled {
 		r.Settled = w.now - since - landing
 		w.oracle.lenient = false

@@ -63,28 +63,29 @@ func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
 	return f.puts && op.Kind == shard.Put || f.deletes && op.Kind == shard.Delete
 }
 
-// buried checks that a document that became a dead letter was at fault. The fault of the settings
+// checkDeadLetter checks that a document that became a dead letter was at fault. The fault of the settings
 // must have lasted for the whole invocation: lull cannot notice a shorter one. lull also needs a
 // document that the index accepted before: the same document or, if the sink has versions, any
 // other.
-func (o *oracle) buried(n journal.Note) {
+func (o *oracle) checkDeadLetter(n journal.Note) {
 	f, turn := o.w.settings, o.w.cfg.Index.Timeout+2*o.w.cfg.Index.Guard
 	if !strings.Contains(n.Detail, misjudged) || f == nil || o.w.now >= f.to || o.w.now < f.from+turn {
 		return
 	}
 	l, p := o.ledger(n.Doc), o.w.pipeOf(n.Doc)
-	witness := l.committed != "" && l.shown() == l.committed && l.inSinkOp == shard.Put && !l.open
-	if p.versions && !witness {
+	accepted := l.committed != "" && l.shown() == l.committed && l.inSinkOp == shard.Put && !l.open
+	if p.versions && !accepted {
 		for doc, other := range o.docs {
 			same := doc.Collection() == n.Doc.Collection() && doc.Sink() == n.Doc.Sink()
 			if same && p.engine.applied[doc] > o.w.now-turn || same && other.open {
 				return // it changes while it is asked about
 			}
-			witness = witness || same && other.inSinkOp == shard.Put && other.inSink != ""
+			accepted = accepted || same && other.inSinkOp == shard.Put && other.inSink != ""
 		}
 	}
-	if witness {
-		o.violate("a document dies only of what is wrong with it", fmt.Sprintf("%s %s: %s", n.Doc, n.Key, n.Detail))
+	if accepted {
+		o.violate("a document becomes a dead letter only because of its own fault",
+			fmt.Sprintf("%s %s: %s", n.Doc, n.Key, n.Detail))
 	}
 }
 

@@ -49,7 +49,7 @@ const (
 func ParseThrottling(s string) (Throttling, error) {
 	way := slices.Index([]string{"bucket", "queue", "random", "drift"}, s)
 	if way < 0 {
-		return 0, fmt.Errorf("%q is not a way of throttling: want bucket, queue, random or drift", s)
+		return 0, fmt.Errorf("%q is not a kind of throttling: use bucket, queue, random or drift", s)
 	}
 	return Throttling(way), nil
 }

@@ -79,8 +79,8 @@ func (t *timeline) decided(op fault.Op, verdict fault.Verdict) {
 	}
 }
 
-// told returns the timeline so far.
-func (t *timeline) told() []Second {
+// sorted returns the timeline so far.
+func (t *timeline) sorted() []Second {
 	for i := range t.seconds {
 		slices.Sort(t.seconds[i].Ages)
 	}

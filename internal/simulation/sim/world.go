@@ -231,7 +231,7 @@ func (w *World) publish(out queue.Outgoing) {
 	to := feed.RouteOf(w.cfg, w.sources, queue.Message{
 		Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now),
 	})
-	w.oracle.said(to)
+	w.oracle.recordPublished(to)
 	for _, sink := range to.Sinks() {
 		if w.now < w.added[sink] {
 			continue

@@ -80,9 +80,9 @@ func (c *Client) Fault(a Answer) error {
 	return e
 }
 
-// Odd is the error of an answer that is not what the engine answers.
+// Odd is the error of an answer that does not come from the engine.
 func (c *Client) Odd() error {
-	return fmt.Errorf("%s: the answer is not what %s answers: check the url", c.Kind, c.Product)
+	return fmt.Errorf("%s: this is not an answer of %s: check the url", c.Kind, c.Product)
 }
 
 // Read decodes the answer to a request other than a write into into, unless that is nil.

@@ -137,7 +137,7 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 }
 
 // errLate is why nothing was sent although the context has not ended.
-var errLate = fmt.Errorf("%w by the time of day, not by the timer: the machine was suspended, or its clock was set",
+var errLate = fmt.Errorf("%w by the time of day, not by the timer: the machine was suspended, or its clock was changed",
 	context.DeadlineExceeded)
 
 // late reports whether the deadline of ctx is over by the time of day alone. A timer does not run
@@ -155,7 +155,7 @@ func unsendable(headers http.Header) error {
 	control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 	for name, values := range headers {
 		if slices.ContainsFunc(values, func(v string) bool { return strings.ContainsFunc(v, control) }) {
-			return fmt.Errorf("the header %s would have a line break or another control character: check the secret", name)
+			return fmt.Errorf("the header %s would contain a line break or another control character: check the secret", name)
 		}
 	}
 	return nil
@@ -167,13 +167,13 @@ func ParseURL(text, example string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("sink url: not a URL")
+		return nil, errors.New("sink url: this is not a URL")
 	case !slices.Contains(schemes, u.Scheme) || u.Host == "":
-		return nil, errors.New("sink url: want " + example)
+		return nil, errors.New("sink url: use " + example)
 	case u.User != nil:
-		return nil, errors.New("sink url: holds credentials: put them where auth says")
+		return nil, errors.New("sink url: it contains credentials: set them in auth instead")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, errors.New("sink url: has a query or a fragment")
+		return nil, errors.New("sink url: it has a query or a fragment: remove it")
 	}
 	return u, nil
 }

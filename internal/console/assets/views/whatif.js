@@ -151,7 +151,7 @@ export default {
             [...new Set(sides.map(([, o]) => o.promise_ms))].map((y, i) => ({ name: i ? "promised with yours" : "promised", y }))),
           lines("Freshness of what is written, p50", fmt.duration, (p) => p.committed ? p.p50_ms : null),
           lines("Documents written a second", (n) => n.toFixed(n < 10 ? 1 : 0), (p) => p.written),
-          lines("Messages in the queues, held ones too", fmt.number, (p) => p.waiting)));
+          lines("Messages in the queues, including held ones", fmt.number, (p) => p.waiting)));
       const heading = results.querySelector("#whatif-result");
       heading.focus({ preventScroll: true });
       heading.scrollIntoView({ block: "start" });

@@ -289,7 +289,7 @@ func endedContext(r *run) {
 		"drop": r.Drop(ended, l.ID),
 	})
 	if found {
-		r.Error("get: a dead letter beside the error")
+		r.Error("get: a dead letter together with the error")
 	}
 	r.expect(l)
 }

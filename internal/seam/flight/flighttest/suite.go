@@ -28,7 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) flight.Store) {
 		"putting a flight again replaces it":                                 replaces,
 		"a manifest that is put again is read whole, the old one or the new": replacedWhileRead,
 		"an absent flight is not found":                                      notFound,
-		"a manifest of a newer schema is told apart":                         newerSchema,
+		"a manifest of a newer schema is recognised":                         newerSchema,
 		"a checkpoint is created once":                                       continues,
 		"of twenty that continue a flight at once one does":                  continueRace,
 		"a deleted flight is gone, its checkpoints too":                      deletes,

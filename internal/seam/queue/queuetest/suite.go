@@ -72,7 +72,7 @@ func Run(t *testing.T, open Open, c Capabilities) {
 		{"a hold of more than ten messages holds them all", true, lasts(4), holdsMany},
 		{"a hold beyond twelve hours fails, though the message is not gone", c.TwelveHours, lasts(5), twelveHours},
 		{"a deleted message never comes again", true, brief, deletes},
-		{"deleting twice, or what is gone, succeeds", true, long, deletesTwice},
+		{"deleting a message twice, or a deleted one, succeeds", true, long, deletesTwice},
 		{"more than ten messages are deleted by one call", true, lasts(4), deletesMany},
 		{
 			"a message received too often moves and says from where", c.Redrive,
