@@ -37,7 +37,8 @@ var rebuilding = []duty{
 				t.Errorf("readers find %d documents, want 8", len(got))
 			}
 			ids := []string{"d0", "gone", "d6"}
-			if got, err := r.VersionsOf(t.Context(), into, ids); err != nil || !slices.Equal(got, []int64{100, -1, 106}) {
+			got, err := r.VersionsOf(t.Context(), into, ids)
+			if err != nil || !slices.Equal(got, []int64{100, -1, 106}) {
 				t.Errorf("versions of %v: %v, %v", ids, got, err)
 			}
 		}},

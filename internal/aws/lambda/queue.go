@@ -79,7 +79,8 @@ func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Messag
 	return append(q.isolate(ctx, handle, msgs[:half]), q.isolate(ctx, handle, msgs[half:])...)
 }
 
-// idsInBatch keeps only ids of the batch, each once: an unknown or empty id would fail the whole batch.
+// idsInBatch keeps only ids of the batch, each once. An unknown or empty id would fail the whole
+// batch.
 func idsInBatch(failed []string, msgs []queue.Message) []string {
 	mine := make(map[string]bool, len(msgs))
 	for i := range msgs {

@@ -42,8 +42,8 @@ func Of() Build {
 	return readBuild(info, version, commit)
 }
 
-// readBuild reads a build from the go command's information, which may be nil, and from the linker's
-// values.
+// readBuild reads a build from the go command's information, which may be nil, and from the
+// linker's values.
 func readBuild(info *debug.BuildInfo, version, commit string) Build {
 	b := Build{Version: version, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {

@@ -63,10 +63,10 @@ func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
 	return f.puts && op.Kind == shard.Put || f.deletes && op.Kind == shard.Delete
 }
 
-// checkDeadLetter checks that a document that became a dead letter was at fault. The fault of the settings
-// must have lasted for the whole invocation: lull cannot notice a shorter one. lull also needs a
-// document that the index accepted before: the same document or, if the sink has versions, any
-// other.
+// checkDeadLetter checks that a document that became a dead letter was at fault. The fault of the
+// settings must have lasted for the whole invocation: lull cannot notice a shorter one. lull also
+// needs a document that the index accepted before: the same document or, if the sink has versions,
+// any other.
 func (o *oracle) checkDeadLetter(n journal.Note) {
 	f, turn := o.w.settings, o.w.cfg.Index.Timeout+2*o.w.cfg.Index.Guard
 	if !strings.Contains(n.Detail, misjudged) || f == nil || o.w.now >= f.to || o.w.now < f.from+turn {
