@@ -74,7 +74,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{
 			"an unknown setting",
 			[]string{"--config", file("unknown.yaml", "debounce: {silence: 5s}\n")},
-			[]string{"silence", "no such setting"},
+			[]string{"silence", "is not a setting"},
 		},
 		{
 			"contradictory settings, all of them",
@@ -270,8 +270,8 @@ func TestNestingEndsNoCommand(t *testing.T) {
 		t.Errorf("dev: %d dead letters and %v, want 4 and only b", p.report.Dead, got)
 	}
 	s := start(t, strings.NewReader(""), "--events", "-", "--speed", "100")
-	s.ask("publish", events).want(t, "publish", exitFailed, "message 2: ", "message 3: ", "nests more than 256")
-	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitFailed, "message 2: ", "nests more than 256")
+	s.ask("publish", events).want(t, "publish", exitFailed, "message 2: ", "message 3: ", "nests objects or arrays more than 256 deep")
+	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitFailed, "message 2: ", "nests objects or arrays more than 256 deep")
 	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusRequestEntityTooLarge)
 	config := filepath.Join(t.TempDir(), "lull.yaml")
 	save(t, config, open)
