@@ -64,7 +64,7 @@ func (l *jobLine) show(s job.State) {
 	if l.began.IsZero() {
 		l.began, l.before = now, s.Did
 		if s.Steps > 0 && s.Phase == job.Running {
-			fmt.Fprintf(l.to, "%s continues after %d\n", s.ID, s.Did)
+			terminal.Printf(l.to, "%s continues after %d\n", s.ID, s.Did) // the stack may be anybody's
 		}
 	}
 	every := sayEvery
@@ -77,7 +77,7 @@ func (l *jobLine) show(s job.State) {
 	l.said = now
 	text := progressOf(s, now.Sub(l.began), s.Did-l.before, now)
 	if !l.terminal {
-		fmt.Fprintln(l.to, text)
+		terminal.Printf(l.to, "%s\n", text)
 		return
 	}
 	fmt.Fprintf(l.to, "\r\x1b[K%s", terminal.Line(text)) // the stack may be anybody's

@@ -44,7 +44,8 @@ type State struct {
 	Did   int             `json:"did"`              // units that are done: documents, messages or dead letters
 	// Counts are the outcomes so far.
 	Counts map[string]int `json:"counts,omitempty"`
-	// Lines are what the steps had to say, each as JSON: the first MaxLines of them.
+	// Lines are what the steps had to say, each as JSON: the first MaxLines of them, or fewer if they
+	// are long.
 	Lines []json.RawMessage `json:"lines,omitempty"`
 	By    string            `json:"by"` // who asked, for the audit
 	Begun time.Time         `json:"begun_at"`
@@ -56,6 +57,9 @@ type State struct {
 
 // MaxLines is how many lines the state of a job keeps. Its counts have all.
 const MaxLines = 100
+
+// maxLineBytes bounds the lines of a state together, in bytes. Long lines must not fill the row.
+const maxLineBytes = 100 << 10
 
 // maxState bounds the JSON of a state, in bytes. A row of DynamoDB has at most 400 KB.
 const maxState = 300 << 10

@@ -75,6 +75,9 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 	}
 	token, old, err := l.take(ctx, rowOf(c.ID), HoldFor)
 	if refused, ok := shard.AsRefused(err); ok {
+		if refused.Row.Owner == "" {
+			return Lease{}, fmt.Errorf("%w: %s, while it began", ErrLost, c.ID)
+		}
 		return Lease{}, fmt.Errorf("%w, until %s at least: `lull jobs stop %s` ends it", ErrBusy,
 			refused.Row.LeaseUntil.Time().UTC().Format(time.RFC3339), c.ID)
 	}
@@ -96,7 +99,13 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 	s.Phase, s.By, s.Saved, s.Error = Running, c.By, now, ""
 	lease := Lease{token, s}
 	// A job that begins is stored before its first step: a second start would be a second job.
-	return lease, l.SaveJob(ctx, lease)
+	if err = l.SaveJob(ctx, lease); err == nil {
+		err = l.list(ctx, c.ID) // the list may have left out a job that was done before
+	}
+	if err != nil { // no step was done
+		_, _ = l.table().Write(ctx, shard.EndRun(rowOf(c.ID), token, old.Cursor))
+	}
+	return lease, err
 }
 
 // same reports whether two texts are the same JSON but for white space.
@@ -105,10 +114,19 @@ func same(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// take takes the lease of a row, and returns what the row had before.
+// take takes the lease of a row, and returns what the row had before. Each lease begins later than
+// the one before it, also if the clocks of two programs differ. So a START RUN that arrives after
+// its own retry is refused: it would give the row back to a program that has ended or was stopped.
 func (l Ledger) take(ctx context.Context, name string, hold time.Duration) (shard.Token, shard.Row, error) {
-	now, token := l.Clock.Now(), l.NewToken()
-	w := shard.StartRun(name, token, shard.MicrosOf(now), shard.MicrosOf(now.Add(hold)), 0)
+	row, err := l.table().One(ctx, shard.RunRow(name), shard.Consistent)
+	if err != nil {
+		return "", row, err
+	}
+	now, token := shard.MicrosOf(l.Clock.Now()), l.NewToken()
+	if !shard.Absurd(row.RanAt, now) {
+		now = max(now, row.RanAt.Add(time.Microsecond))
+	}
+	w := shard.StartRun(name, token, now, now.Add(hold), time.Microsecond)
 	old, err := l.table().Ensure(ctx, w, func(row shard.Row) bool { return row.Owner == token })
 	return token, old, err
 }
@@ -150,7 +168,7 @@ func (l Ledger) written(ctx context.Context, s Lease, w shard.Write) error {
 
 // Jobs returns the jobs of the list, the newest last.
 func (l Ledger) Jobs(ctx context.Context) ([]State, error) {
-	ids, err := l.listed(ctx)
+	ids, _, err := l.listed(ctx)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -163,10 +181,10 @@ func (l Ledger) Jobs(ctx context.Context) ([]State, error) {
 		return nil, fmt.Errorf("read the rows of jobs: %w", err)
 	}
 	var all []State
-	for _, row := range found {
+	for i, row := range found {
 		s, err := parse(row)
 		if err != nil {
-			return nil, err
+			s = State{ID: ids[i], Phase: Failed, Error: err.Error()}
 		}
 		if s.ID != "" { // it was dropped, or its first save did not come
 			all = append(all, s)
@@ -179,32 +197,37 @@ func (l Ledger) Jobs(ctx context.Context) ([]State, error) {
 // StopJob takes the lease away from the program that runs a job. That program stops at its next
 // save. It returns ErrNone.
 func (l Ledger) StopJob(ctx context.Context, id, by string) error {
-	row, s, err := l.one(ctx, id)
-	if err != nil {
-		return err
-	}
-	if row.Owner == "" {
+	for {
+		row, err := l.one(ctx, id)
+		if err != nil || row.Owner == "" {
+			return err
+		}
+		s, err := parse(row)
+		if err != nil {
+			return err
+		}
+		text := row.Cursor // a job that is done stays done, also if a program is about to begin it again
+		if s.Active() {
+			s.Phase, s.By, s.Saved = Stopped, by, l.Clock.Now().UTC()
+			if text, err = s.text(); err != nil {
+				return err
+			}
+		}
+		_, err = l.table().Write(ctx, shard.EndRun(rowOf(id), row.Owner, text))
+		if _, refused := shard.AsRefused(err); refused {
+			continue // it has ended, another operator stopped it, or another program continued it
+		}
+		if err != nil {
+			return fmt.Errorf("stop job %s: %w", id, err)
+		}
 		return nil
 	}
-	s.Phase, s.By, s.Saved = Stopped, by, l.Clock.Now().UTC()
-	text, err := s.text()
-	if err != nil {
-		return err
-	}
-	_, err = l.table().Write(ctx, shard.EndRun(rowOf(id), row.Owner, text))
-	if _, refused := shard.AsRefused(err); refused {
-		return nil // it has ended, or somebody else stopped it
-	}
-	if err != nil {
-		return fmt.Errorf("stop job %s: %w", id, err)
-	}
-	return nil
 }
 
 // DropJob forgets how far a job is, so that the same command begins again. It returns ErrNone, and
 // ErrBusy if the job runs.
 func (l Ledger) DropJob(ctx context.Context, id string) error {
-	if _, _, err := l.one(ctx, id); err != nil {
+	if _, err := l.one(ctx, id); err != nil {
 		return err
 	}
 	return l.clear(ctx, id)
@@ -213,6 +236,9 @@ func (l Ledger) DropJob(ctx context.Context, id string) error {
 // clear empties the row of a job that does not run.
 func (l Ledger) clear(ctx context.Context, id string) error {
 	token, _, err := l.take(ctx, rowOf(id), HoldFor)
+	if _, refused := shard.AsRefused(err); refused {
+		return fmt.Errorf("%w: `lull jobs stop %s` first", ErrBusy, id)
+	}
 	if err == nil {
 		_, err = l.table().Write(ctx, shard.EndRun(rowOf(id), token, ""))
 	}
@@ -220,7 +246,7 @@ func (l Ledger) clear(ctx context.Context, id string) error {
 		if refused.Row.Owner == "" {
 			return nil // an earlier try emptied it
 		}
-		return fmt.Errorf("%w: `lull jobs stop %s` first", ErrBusy, id)
+		return fmt.Errorf("%w: another program has begun %s", ErrBusy, id)
 	}
 	if err != nil {
 		return fmt.Errorf("drop job %s: %w", id, err)
@@ -228,29 +254,29 @@ func (l Ledger) clear(ctx context.Context, id string) error {
 	return nil
 }
 
-// one reads the row of a job.
-func (l Ledger) one(ctx context.Context, id string) (shard.Row, State, error) {
+// one reads the row of a job. It returns ErrNone for a row without one.
+func (l Ledger) one(ctx context.Context, id string) (shard.Row, error) {
 	if err := checkID(id); err != nil {
-		return shard.Row{}, State{}, err
+		return shard.Row{}, err
 	}
 	row, err := l.table().One(ctx, shard.RunRow(rowOf(id)), shard.Consistent)
-	if err != nil {
-		return row, State{}, fmt.Errorf("read job %s: %w", id, err)
+	switch {
+	case err != nil:
+		return row, fmt.Errorf("read job %s: %w", id, err)
+	case row.Cursor == "":
+		return row, fmt.Errorf("%w: %s", ErrNone, id)
 	}
-	s, err := parse(row)
-	if err == nil && s.ID == "" {
-		err = fmt.Errorf("%w: %s", ErrNone, id)
-	}
-	return row, s, err
+	return row, nil
 }
 
-// listed returns the ids in the list.
-func (l Ledger) listed(ctx context.Context) ([]string, error) {
+// listed returns the ids in the list, and whether no program changes it.
+func (l Ledger) listed(ctx context.Context) (ids []string, still bool, err error) {
 	row, err := l.table().One(ctx, shard.RunRow(directory), shard.Consistent)
 	if err != nil {
-		return nil, fmt.Errorf("read the list of jobs: %w", err)
+		return nil, false, fmt.Errorf("read the list of jobs: %w", err)
 	}
-	return idsOf(row)
+	ids, err = idsOf(row)
+	return ids, row.Owner == "", err
 }
 
 func idsOf(row shard.Row) (ids []string, err error) {
@@ -268,11 +294,11 @@ const listFor = 10 * time.Second
 
 // list adds a job to the list, if it is not in it.
 func (l Ledger) list(ctx context.Context, id string) error {
-	ids, err := l.listed(ctx)
-	if err != nil || slices.Contains(ids, id) {
-		return err
-	}
 	for {
+		ids, still, err := l.listed(ctx)
+		if err != nil || still && slices.Contains(ids, id) {
+			return err
+		}
 		token, row, err := l.take(ctx, directory, listFor)
 		if refused, ok := shard.AsRefused(err); ok {
 			wait := max(refused.Row.LeaseUntil.Time().Sub(l.Clock.Now()), 100*time.Millisecond)
@@ -306,9 +332,6 @@ func (l Ledger) list(ctx context.Context, id string) error {
 			return fmt.Errorf("list job %s: %w", id, err)
 		}
 		// The lease ran out, or an earlier try has ended it: look again.
-		if ids, err = l.listed(ctx); err != nil || slices.Contains(ids, id) {
-			return err
-		}
 	}
 }
 
@@ -322,17 +345,23 @@ func (l Ledger) shorter(ctx context.Context, ids []string, adding string) ([]str
 			kept = append(kept, id)
 			continue
 		}
-		_, s, err := l.one(ctx, id)
-		switch {
-		case err != nil && !errors.Is(err, ErrNone):
+		row, err := l.one(ctx, id)
+		if err != nil && !errors.Is(err, ErrNone) {
 			return nil, err
-		case s.Active():
+		}
+		if s, broken := parse(row); broken != nil || s.Active() {
 			kept = append(kept, id)
 			continue
-		case err == nil:
-			if err := l.clear(ctx, id); err != nil && !errors.Is(err, ErrBusy) {
-				return nil, err
-			}
+		}
+		if err == nil {
+			err = l.clear(ctx, id)
+		}
+		switch {
+		case errors.Is(err, ErrBusy): // another program has just begun it again
+			kept = append(kept, id)
+			continue
+		case err != nil && !errors.Is(err, ErrNone):
+			return nil, err
 		}
 		over--
 	}

@@ -85,10 +85,11 @@ func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (Sta
 	for {
 		var s Step[L]
 		var done bool
-		at, done, s, err = try(ctx, r, j, at)
+		at, done, s, err = try(ctx, r, j, &lease, at)
 		if err != nil {
 			return r.end(ctx, lease, err)
 		}
+		before := lease.State
 		if lease.State, err = add(lease.State, at, s); err != nil {
 			return r.end(ctx, lease, err)
 		}
@@ -100,6 +101,9 @@ func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (Sta
 			return state, err
 		}
 		if err := r.save(ctx, &lease); err != nil {
+			if errors.Is(err, ErrLarge) {
+				lease.State = before
+			}
 			return r.end(ctx, lease, err)
 		}
 		tell(s.lines, say)
@@ -144,8 +148,11 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 	return lease, at, nil
 }
 
-// try does one step, and repeats it after errors that may pass.
-func try[C, L any](ctx context.Context, r Runner, j Job[C, L], from C) (next C, done bool, s Step[L], err error) {
+// try does one step, and repeats it after errors that may pass. It extends the lease before each
+// repetition: the tries together take longer than the lease lasts.
+func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C) (next C, done bool, s Step[L],
+	err error,
+) {
 	for n, p := 0, retries(); ; n++ {
 		s = Step[L]{counts: map[string]int{}}
 		limited, cancel := r.Clock.Deadline(ctx, StepTime)
@@ -157,6 +164,9 @@ func try[C, L any](ctx context.Context, r Runner, j Job[C, L], from C) (next C, 
 		}
 		if slept := r.Clock.Sleep(ctx, p.Delay(n)); slept != nil {
 			return next, done, s, err
+		}
+		if lost := r.save(ctx, l); errors.Is(lost, ErrLost) {
+			return next, done, s, lost
 		}
 	}
 }
@@ -175,10 +185,17 @@ func add[C, L any](state State, at C, s Step[L]) (State, error) {
 	for outcome, n := range s.counts {
 		state.Counts[outcome] += n
 	}
+	size := 0
+	for _, l := range state.Lines {
+		size += len(l)
+	}
 	for _, l := range s.lines[:min(len(s.lines), max(0, MaxLines-len(state.Lines)))] {
 		text, err := json.Marshal(l)
 		if err != nil {
 			return state, fmt.Errorf("line of job %s: %w", state.ID, err)
+		}
+		if size += len(text); size > maxLineBytes {
+			break
 		}
 		state.Lines = append(state.Lines, text)
 	}
