@@ -54,7 +54,6 @@ type jobEdge struct {
 // jobEdits change the world of a job: how its mutants are made. Nil fields do nothing.
 type jobEdits struct {
 	store func(shard.Store) shard.Store
-	book  func(job.Book) job.Book
 }
 
 // jobbed makes the state of a world's job.
@@ -292,17 +291,13 @@ func (j *Jobbing) program(then func()) {
 	w := j.w
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
-		var book job.Book = j.ledger(v)
-		if j.edits.book != nil {
-			book = j.edits.book(book)
-		}
 		if !w.calm && j.dice.chance(0.4) {
 			v.doom = 1 + j.dice.IntN(20)
 		}
 		if j.dice.chance(0.2) { // an operator interrupts it
 			ctx, _ = limit(ctx, &w.scheduler, w.now+j.dice.upTo(3*time.Minute))
 		}
-		r := job.Runner{Book: book, Clock: v.clock, By: "the simulator", Rate: oneOf(j.dice, 0, 0, 0.5)}
+		r := job.Runner{Book: j.ledger(v), Clock: v.clock, By: "the simulator", Rate: oneOf(j.dice, 0, 0, 0.5)}
 		if err := j.run(ctx, r, jobAPI{j: j, v: v}); errors.Is(err, job.ErrLost) {
 			j.lost++
 		}
@@ -398,8 +393,8 @@ func filling(t testing.TB, seed uint64, edits jobEdits) (*World, *Jobbing) {
 	return w, j
 }
 
-// Programs are killed and stopped, and two run at a time. The added sink gets what the first one has
-// all the same, and the counts are those of the steps.
+// Programs are killed and stopped, and two run at a time. The added sink gets what the first one
+// has all the same, and the counts are those of the steps.
 func TestASinkIsFilledByAJobWhateverFails(t *testing.T) {
 	t.Parallel()
 	var last *Jobbing
@@ -504,7 +499,8 @@ func (w *World) archivedMessages(from, to time.Time) (n int, err error) {
 	return size.Messages, err
 }
 
-// Programs are killed and stopped. No message of the archive counts twice, and every promise holds.
+// Programs are killed and stopped. No message of the archive counts twice, and every promise
+// holds.
 func TestAnArchiveIsReplayedByAJobWhateverFails(t *testing.T) {
 	t.Parallel()
 	var last *Jobbing
