@@ -238,7 +238,8 @@ func TestAJobThatRunsStaysInTheList(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		b := over(before{shards, func(w shard.Write) {
-			if now := shard.MicrosOf(time.Now()); w.Transition == shard.STARTRUN && w.Doc == shard.RunRow("job-count-0") {
+			oldest := w.Doc == shard.RunRow("job-count-0")
+			if now := shard.MicrosOf(time.Now()); oldest && w.Transition == shard.STARTRUN {
 				_, err := shards.Write(t.Context(), shard.StartRun("job-count-0", "x", now, now.Add(job.HoldFor), 0))
 				if err != nil {
 					t.Error(err)

@@ -61,8 +61,8 @@ func jobbed(seed uint64, id string, edits jobEdits) *Jobbing {
 	d := newDice(seed, 0x6a6f6273)
 	return &Jobbing{
 		dice: d, id: id, limit: 1 + d.IntN(3), edits: edits, tokens: map[int64][]shard.Token{},
-		stopped: map[shard.Token]bool{}, stops: map[int64]bool{}, edges: map[string][]jobEdge{}, known: map[string]bool{},
-		first: map[time.Time]map[shard.DocID]shard.OrderKey{},
+		stopped: map[shard.Token]bool{}, stops: map[int64]bool{}, edges: map[string][]jobEdge{},
+		known: map[string]bool{}, first: map[time.Time]map[shard.DocID]shard.OrderKey{},
 	}
 }
 
