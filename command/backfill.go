@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
@@ -20,9 +21,10 @@ func (a *app) backfillCommand() *cobra.Command {
 		Long: "For a sink that was added to a collection, while events go to both. It reads the rows and documents of the " +
 			"first sink, or of --from, and its documents whose rows are gone. It writes each document, and each tombstone, to " +
 			"--sink, under a lease of its row there and under the version that it has. So a version that is newer is never taken back.\n\n" +
-			"It sends nothing to any queue, and asks neither the source nor an enricher. Run it again after anything that " +
-			"stopped it, and where documents were in motion: what is there already is left out. A source that can be " +
-			"exported can fill the sink with `lull resync --sink`, too.",
+			"It sends nothing to any queue, and asks neither the source nor an enricher. It is a job (`lull jobs`): after " +
+			"anything that stopped it, the same command continues on any machine. Run it again where documents were in " +
+			"motion: what is there already is left out. A source that can be exported can fill the sink with " +
+			"`lull resync --sink`, too.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			order := o
@@ -45,49 +47,22 @@ func (a *app) backfillCommand() *cobra.Command {
 }
 
 func (a *app) backfill(ctx context.Context, api operate.API, o operate.BackfillOrder, most float64) error {
-	total := operate.BackfillStep{Outcomes: map[string]int{}}
-	if most > 0 {
-		o.Limit = max(1, min(1000, int(most)))
+	state, err := runJob(ctx, a, api, operate.BackfillJob(api, o, most), job.Runner{Rate: most, Dry: o.DryRun},
+		func(l operate.BackfillLine) { a.line(l, l.Outcome, string(l.Key), l.Error) })
+	if err != nil {
+		return fmt.Errorf("after %d documents: %w", state.Counts[operate.Copied], err)
 	}
-	pace := paced(most, 1000)
-	for {
-		step, err := api.Backfill(ctx, o)
-		for outcome, n := range step.Outcomes {
-			total.Outcomes[outcome] += n
-		}
-		for _, l := range step.Lines {
-			if total.Lines = append(total.Lines, l); a.target.output != "json" {
-				terminal.Printf(a.out, "%s  %s  %s\n", l.Outcome, l.Key, l.Error)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("after %d documents: %w", total.Outcomes[operate.Copied], err)
-		}
-		if o.Cursor = step.Next; o.Cursor == "" {
-			break
-		}
-		if err := pace.WaitN(ctx, min(1000, step.Outcomes[operate.Copied])); err != nil {
-			return err
-		}
-	}
-	err := a.print(total, func(w io.Writer) {
+	err = a.last(state.Counts, func(w io.Writer) {
 		verb := "copied"
 		if o.DryRun {
 			verb = "would be copied"
 		}
-		terminal.Printf(
-			w,
-			"%d %s, %d there already, %d in motion, %d differ, %d failed\n",
-			total.Outcomes[operate.Copied],
-			verb,
-			total.Outcomes[operate.There],
-			total.Outcomes[operate.InMotion],
-			total.Outcomes[operate.Differs],
-			total.Outcomes[operate.Failed],
-		)
+		n := state.Counts
+		terminal.Printf(w, "%d %s, %d there already, %d in motion, %d differ, %d failed\n", n[operate.Copied], verb,
+			n[operate.There], n[operate.InMotion], n[operate.Differs], n[operate.Failed])
 	})
-	if err == nil && len(total.Lines) > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d documents were not copied", len(total.Lines))}
+	if bad := state.Counts[operate.Differs] + state.Counts[operate.Failed]; err == nil && bad > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%d documents were not copied", bad)}
 	}
 	return err
 }

@@ -173,7 +173,6 @@ func (p *verifyPoint) damaged() bool {
 const (
 	firstSave = 5 * time.Second
 	saveEvery = 2 * time.Second
-	sayEvery  = 10 * time.Second
 )
 
 // reached saves and prints the progress of the run.

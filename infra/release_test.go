@@ -69,8 +69,10 @@ func TestFunctionsComeFromARelease(t *testing.T) {
 		},
 		"no version": {release: Release{Version: "latest"}, want: []string{`release "latest" is not a version`}},
 		"no sum":     {release: Release{Version: "v0.1.0"}, want: []string{"give the SHA-256 of its file SHA256SUMS"}},
-		"another architecture": {release: p.Release, arch: X86_64,
-			want: []string{"does not contain lull-receive_v0.1.0_x86_64.zip"}},
+		"another architecture": {
+			release: p.Release, arch: X86_64,
+			want: []string{"does not contain lull-receive_v0.1.0_x86_64.zip"},
+		},
 		"wrongly built": {
 			release: Release{Version: "v0.2.0", Sum: wrongSum, URL: wrongURL},
 			want:    []string{"is built for EM_X86_64, the function is arm64"},

@@ -74,8 +74,10 @@ var (
 		"LULL_STREAMS", "streams", "",
 		"ARNs of DynamoDB or Kinesis streams that EventBridge Pipes reads; each may begin with SINK/LANE=",
 	}
-	optSinkARNs = option{"LULL_SINK_ARNS", "sinkARNs", "",
-		"SINK=ARN of sinks with sigv4 whose url does not contain the ARN's parts"}
+	optSinkARNs = option{
+		"LULL_SINK_ARNS", "sinkARNs", "",
+		"SINK=ARN of sinks with sigv4 whose url does not contain the ARN's parts",
+	}
 	optSubnets  = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
 	optGroups   = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
 	optKey      = option{"LULL_KMS_KEY", "kmsKey", "", "the ARN of a KMS key that encrypts queues, table and bucket"}

@@ -187,8 +187,10 @@ func TestAKindThatIsNotLinkedIsTheOneFault(t *testing.T) {
 	for _, tt := range []struct{ setting, text, fix string }{
 		{"sinks.s.kind", `{"sinks": {"s": {"kind": "folder", "root": "/srv", "depth": 3}}}`, "import the package"},
 		{"sources.a.kind", `{"sources": {"a": {"kind": "csv", "csv": {"comma": ";"}}}}`, "import the package"},
-		{"sources.a.kind", `{"sources": {"a": {"kind": "kafka"}}}`,
-			"kafka only transports messages: write the kind of their content"},
+		{
+			"sources.a.kind", `{"sources": {"a": {"kind": "kafka"}}}`,
+			"kafka only transports messages: write the kind of their content",
+		},
 		{"sinks.s.kind", `{"sinks": {"s": {"kind": "kafka"}}}`, "write one of bleve"},
 	} {
 		root, err := tree.ParseJSON([]byte(tt.text))

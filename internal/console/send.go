@@ -72,11 +72,13 @@ var trials = []trial{
 			{version: 4, note: "version 4, after version 5"},
 		},
 	},
-	{"late", "A late old version", "Version 5 is written. Then version 3 arrives, and lull does not write to the sink.",
+	{
+		"late", "A late old version", "Version 5 is written. Then version 3 arrives, and lull does not write to the sink.",
 		[]step{
 			{version: 5, note: "version 5"},
 			{version: 3, waits: 1, note: "version 3, once version 5 is written"},
-		}},
+		},
+	},
 	{
 		"delete", "A delete, and an older put after it",
 		"The document is written and deleted. Version 2 does not restore it.",

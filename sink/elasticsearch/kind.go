@@ -24,8 +24,10 @@ const Name = "elasticsearch"
 
 func init() {
 	sink.Register(sink.Kind{
-		Kind: setting.Kind{Name: Name,
-			Doc: "Elasticsearch 8 and 9, also on Elastic Cloud; without its serverless projects."},
+		Kind: setting.Kind{
+			Name: Name,
+			Doc:  "Elasticsearch 8 and 9, also on Elastic Cloud; without its serverless projects.",
+		},
 		Schemes:    []string{"http", "https"},
 		NeedsIndex: true,
 		Auths:      []sink.AuthKind{sink.AuthBasic, sink.AuthKey},

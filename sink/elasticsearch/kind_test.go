@@ -80,8 +80,10 @@ func TestAKindRefusesTheOtherProduct(t *testing.T) {
 		"Elasticsearch":               {elasticsearch.Name, elastic, header, "", true},
 		"OpenSearch as Elasticsearch": {elasticsearch.Name, amazon, nil, "for OpenSearch, set kind: opensearch", false},
 		"OpenSearch":                  {opensearch.Name, amazon, nil, "", true},
-		"Elasticsearch as OpenSearch": {opensearch.Name, elastic, header, "this is Elasticsearch: set kind: elasticsearch",
-			false},
+		"Elasticsearch as OpenSearch": {
+			opensearch.Name, elastic, header, "this is Elasticsearch: set kind: elasticsearch",
+			false,
+		},
 		// Amazon's domains of Elasticsearch 7.10 have no such header, and take what OpenSearch takes.
 		"Elasticsearch 7.10 as OpenSearch": {opensearch.Name, legacy, nil, "", true},
 		"a serverless project":             {elasticsearch.Name, elasticless, header, "serverless project of Elasticsearch is not supported", true},

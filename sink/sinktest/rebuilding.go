@@ -20,7 +20,8 @@ const (
 
 // rebuilding are the duties of a sink.Rebuilder.
 var rebuilding = []duty{
-	{"a new index has every document with its version, and readers do not see it", rebuilds,
+	{
+		"a new index has every document with its version, and readers do not see it", rebuilds,
 		func(t *testing.T, b *bundle) {
 			r, from, into := b.beside(t)
 			var want []sink.Versioned
@@ -41,7 +42,8 @@ var rebuilding = []duty{
 			if err != nil || !slices.Equal(got, []int64{100, -1, 106}) {
 				t.Errorf("versions of %v: %v, %v", ids, got, err)
 			}
-		}},
+		},
+	},
 	{"a newer version in a new index stays there, and so does a newer delete", rebuilds, func(t *testing.T, b *bundle) {
 		r, from, into := b.beside(t)
 		a, d, e := docID("content", "a"), docID("content", "d"), docID("content", "e")

@@ -43,7 +43,8 @@ var writing = []duty{
 		b.write(t, []sink.Op{put(op.Doc, 2, `{"_lull":{}}`)}, sink.Rejected)
 		b.holds(t, op)
 	}},
-	{"a document that no sink can store is rejected, and the reason does not quote it", always,
+	{
+		"a document that no sink can store is rejected, and the reason does not quote it", always,
 		func(t *testing.T, b *bundle) {
 			for i, document := range []string{
 				"", "{", `{"secret":}`, `{} {"secret":1}`, `["secret"]`, `"secret"`, "1",
@@ -52,7 +53,8 @@ var writing = []duty{
 				b.rejects(t, put(docID("content", fmt.Sprint(i)), 1, document))
 				b.holds(t, del(docID("content", fmt.Sprint(i)), 1))
 			}
-		}},
+		},
+	},
 	{"after the context has ended, nothing is sent and no op is unknown", always, func(t *testing.T, b *bundle) {
 		ops := []sink.Op{put(docID("content", "a"), 1, `{}`), del(docID("content", "b"), 1)}
 		for i, o := range outcomes(storetest.Ended(t), t, b.sink, ops) {

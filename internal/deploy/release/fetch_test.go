@@ -86,8 +86,10 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 			change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v9.9.9" },
 			want:   "is v9.9.9 released?",
 		},
-		"an architecture that is not there": {arch: "x86_64",
-			want: "release v0.1.0 does not contain lull-index-opensearch_v0.1.0_x86_64.zip"},
+		"an architecture that is not there": {
+			arch: "x86_64",
+			want: "release v0.1.0 does not contain lull-index-opensearch_v0.1.0_x86_64.zip",
+		},
 		"no sum":      {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
 		"a short sum": {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
 		"no version":  {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -102,6 +103,16 @@ type API interface {
 	// on. Another call continues where this one stopped. It returns ErrNotFound if lull knows
 	// nothing of the document.
 	Forget(ctx context.Context, o ForgetOrder) (Forgotten, error)
+	// A job's steps are the questions above. The program that runs them keeps the job's state here.
+	job.Store
+	// Jobs lists the jobs that run, and the last ones that ran, the newest last.
+	Jobs(ctx context.Context) ([]job.State, error)
+	// StopJob stops a job at its next save. The same command continues it. It returns ErrNotFound
+	// if there is no such job.
+	StopJob(ctx context.Context, o JobOrder) error
+	// DropJob forgets how far a job is, so that the same command begins again. It returns
+	// ErrNotFound, and an error if the job runs.
+	DropJob(ctx context.Context, o JobOrder) error
 }
 
 // Cancellation says what to cancel.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/seam/backoff"
 	"github.com/lullhq/lull/internal/shard"
@@ -94,6 +95,32 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 		done.Next = rowless
 	}
 	return done, kind(b.page(ctx, rows))
+}
+
+// BackfillJob fills a sink step by step. An order's Cursor and Limit do not matter; rate is as in
+// [job.Runner].
+func BackfillJob(api API, o BackfillOrder, rate float64) job.Job[string, BackfillLine] {
+	o.Cursor, o.Limit = "", 0
+	args := o
+	args.By = ""
+	if rate > 0 {
+		o.Limit = max(1, min(maxBackfill, int(rate)))
+	}
+	return job.Job[string, BackfillLine]{
+		ID: fmt.Sprintf("backfill-%s@%s", o.Collection, o.Sink), Verb: "backfill", Args: args, Final: final,
+		Step: func(ctx context.Context, from string, s *job.Step[BackfillLine]) (string, bool, error) {
+			o.Cursor = from
+			step, err := api.Backfill(ctx, o)
+			for outcome, n := range step.Outcomes {
+				s.Count(outcome, n)
+			}
+			for _, l := range step.Lines {
+				s.Say(l)
+			}
+			s.Did(step.Outcomes[Copied])
+			return step.Next, step.Next == "", err
+		},
+	}
 }
 
 // rowless is the prefix of cursors of the second half, before the last document's id. No cursor of

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/pipeline/prune"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
@@ -37,11 +38,13 @@ func inputf(format string, args ...any) error { return input(fmt.Errorf(format, 
 // kind marks the errors of the use cases as ErrInput or ErrNotFound where they are one.
 func kind(err error) error {
 	switch {
-	case errors.Is(err, redrive.ErrFilter), errors.Is(err, sink.ErrUnfit):
+	case errors.Is(err, redrive.ErrFilter), errors.Is(err, sink.ErrUnfit), errors.Is(err, job.ErrOther),
+		errors.Is(err, job.ErrID):
 		return input(err)
 	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending),
 		errors.Is(err, redrive.ErrNotPlanned), errors.Is(err, prune.ErrNothingToRescue),
-		errors.Is(err, reconcile.ErrUnknown), errors.Is(err, rebuild.ErrNone):
+		errors.Is(err, reconcile.ErrUnknown), errors.Is(err, rebuild.ErrNone),
+		errors.Is(err, job.ErrNone):
 		return &kindError{err, ErrNotFound}
 	}
 	return err

@@ -75,6 +75,12 @@ func Handler(api API) http.Handler {
 		"pause":         route(api.Pause),
 		"resume":        route(api.Resume),
 		"object":        route(api.Object),
+		"take-job":      route(api.TakeJob),
+		"save-job":      route(done(api.SaveJob)),
+		"end-job":       route(done(api.EndJob)),
+		"jobs":          route(bare(api.Jobs)),
+		"stop-job":      route(done(api.StopJob)),
+		"drop-job":      route(done(api.DropJob)),
 		"rescue": route(func(ctx context.Context, q byID) (byID, error) {
 			id, err := api.Rescue(ctx, flight.ID(q.ID))
 			return byID{string(id)}, err

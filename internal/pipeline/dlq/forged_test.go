@@ -189,7 +189,7 @@ func TestWhatAPipeGaveUpOnIsADeadLetter(t *testing.T) {
 			`"DDBStreamBatchInfo":{"shardId":"s-1","startSequenceNumber":"1","endSequenceNumber":"9","streamArn":"arn:x"}}`}})
 		b.keeps(0, "it is judged")
 		b.want(1, 0, 0)
-		const want = `gave up on records of "arn:x", shard "s-1"`
+		const want = `stopped retrying the records of "arn:x", shard "s-1"`
 		if l := b.one(deadletter.Contract); !strings.Contains(l.Detail, want) {
 			b.Errorf("parked %+v, want the records' places", l)
 		}

@@ -67,8 +67,8 @@ func (r objectReader) read(ctx context.Context, found []object) (dead faults) {
 	ctx, cancel := r.until(ctx, objectShare)
 	defer cancel()
 	became := fanout.Map(r.parallel, maxObjects, found, func(o object) ended { return r.readObject(ctx, &o) })
-	for i, e := range became {
-		o := &found[i]
+	for i := range found {
+		o, e := &found[i], became[i]
 		switch {
 		case e.failed != "":
 			r.fail(&o.pending, e.failed)
@@ -185,9 +185,8 @@ func (r objectReader) slice(ctx context.Context, o *object, p objects.Progress) 
 
 // sendLines sends lines as messages of their source. After a crash they may be sent twice, with
 // the same order keys.
-func (r objectReader) sendLines(ctx context.Context, o *object, p objects.Progress, lines []objects.Line) (map[int]string,
-	error,
-) {
+func (r objectReader) sendLines(ctx context.Context, o *object, p objects.Progress, lines []objects.Line,
+) (map[int]string, error) {
 	m := o.msg
 	keep := map[string]queue.Attribute{
 		queue.AttrSource: queue.Text(o.Source),

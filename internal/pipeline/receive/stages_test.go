@@ -141,7 +141,7 @@ func TestSendAwayKeepsOnlyWhatIsOverdue(t *testing.T) {
 		if len(present) != 1 || present[0].ID != "old" || len(absent) != 1 || absent[0].ID != m.ID {
 			s.Errorf("present %v, absent %v, want only the overdue message present", present, absent)
 		}
-		s.invisible(s.Notes.Of(journal.Away)[0].Until.Sub(time.Now()))
+		s.invisible(time.Until(s.Notes.Of(journal.Away)[0].Until))
 		present, absent = sendAway(s.Context(), hider{s.in, s.live}, shard.Row{}, given)
 		if len(present) != 2 || len(absent) != 0 {
 			s.Errorf("present %v, absent %v, want all present for a healthy sink", present, absent)
@@ -203,7 +203,12 @@ func TestSortEvents(t *testing.T) {
 			{Message: received("all")}, {Message: received("full")}, {Message: received("new"), newer: true},
 		}
 		got := sortEvents(s.in, batch, [][]event.Result{{
-			{Event: e}, {Event: soon}, {Event: far}, {Event: tooFar}, {Skip: "heartbeat"}, {Object: &event.Object{}},
+			{Event: e},
+			{Event: soon},
+			{Event: far},
+			{Event: tooFar},
+			{Skip: "heartbeat"},
+			{Object: &event.Object{}},
 			{Invalid: &event.Invalid{Reason: deadletter.Contract}},
 			{Invalid: &event.Invalid{Err: errors.New("later")}},
 		}, nil, nil})

@@ -33,6 +33,12 @@ const (
 	OldContent // all is settled, and the sink holds a content that is older than the committed version
 
 	TakenBack // a version that an operator took back is in the sink or committed again
+
+	Skipped    // Jobs: the cursor follows a step that was not done
+	Miscounted // Jobs: a job is done, and its counts are not those of its steps
+	Leaseless  // Jobs: a program without the lease stored something
+	Undone     // Jobs: a job that was done is not done any more, and no command began it
+	Revived    // Jobs: a program whose job was stopped stored something
 )
 
 // Damage is what a user would see.
@@ -61,6 +67,11 @@ var brokenText = []string{
 	"a flight that looked after an operator had paused the sink may claim",
 	"everything is settled, and the sink holds a content that is older than the committed version",
 	"a version that an operator took back is there again",
+	"the cursor of a job follows a step that was not done",
+	"a job is done, and its counts are not those of its steps",
+	"a program stored the progress of a job without having its lease",
+	"a job that was done is not done any more, and no command began it again",
+	"a program whose job was stopped stored its progress",
 }
 
 // String says what is broken.

@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// TestSmallMachinesHoldAndTheirChangesFall explores breaker, minInterval and group sizes.
+// TestSmallMachinesHoldAndTheirChangesFall explores breaker, minInterval, group sizes,
+// a rebuild and the runner of jobs.
 func TestSmallMachinesHoldAndTheirChangesFall(t *testing.T) {
 	t.Parallel()
-	for _, c := range Cases() {
+	for _, c := range append(Cases(), JobCases()...) {
 		t.Run(c.Machine+" "+c.What, func(t *testing.T) {
 			t.Parallel()
 			got := c.Run()

@@ -136,8 +136,38 @@ func Cases() []Case {
 	}
 }
 
+// JobCases are the explorations of the runner of jobs.
+func JobCases() []Case {
+	jobs := func(name, what string, m Jobs) Case {
+		watch := Skipped | Miscounted | Leaseless | Undone | Revived
+		return Case{Name: name, Machine: "jobs", What: what, Run: told(m, watch, sayJobs)}
+	}
+	return []Case{
+		jobs("", "two programs; a kill, a late request, a stop; a job that is done begins again",
+			Jobs{Budget: JobBudget{Kills: 1, Lates: 1, Stops: 1, Again: 1}}),
+		jobs("jobs-cursor-before-the-step", "the cursor is stored before its step is done",
+			Jobs{Rules: JobRules{CursorFirst: true}}),
+		jobs("jobs-counts-apart", "counts are stored before the cursor, in a write of their own",
+			Jobs{Rules: JobRules{Apart: true}, Budget: JobBudget{Kills: 1}}),
+		jobs("jobs-save-without-owner", "SAVE RUN does not ask for the owner",
+			Jobs{Rules: JobRules{AnySaves: true}}),
+		jobs("jobs-end-without-owner", "END RUN does not ask for the owner",
+			Jobs{Rules: JobRules{AnyEnds: true}, Budget: JobBudget{Stops: 1}}),
+		jobs("jobs-stop-keeps-the-owner", "a stop leaves the owner",
+			Jobs{Rules: JobRules{KeepsOwner: true}, Budget: JobBudget{Stops: 1}}),
+		jobs("jobs-stop-of-a-done-job", "a stop marks a job that is done as stopped, before it begins again",
+			Jobs{Rules: JobRules{StopsDone: true}, Budget: JobBudget{Stops: 1, Again: 1}}),
+		jobs("jobs-start-applied-twice", "START RUN may be applied again after its own retry",
+			Jobs{Rules: JobRules{StartsTwice: true}, Budget: JobBudget{Lates: 1, Stops: 1}}),
+	}
+}
+
 func sayPlain(l Label) string {
 	return l.tell(string(rune('A'+l.Exec)), fmt.Sprintf("v%d", l.Key), "")
+}
+
+func sayJobs(l Label) string {
+	return l.tell(string(rune('A'+l.Exec)), fmt.Sprint(l.Key), "")
 }
 
 func sayGroups(l Label) string {

@@ -1,0 +1,174 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/lullhq/lull/internal/operator/job"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// runJob runs a job of the stack to its end, or continues it. r needs Rate and Dry only. say prints
+// a line of the answer.
+func runJob[C, L any](ctx context.Context, a *app, api operate.API, j job.Job[C, L], r job.Runner, say func(L),
+) (job.State, error) {
+	shown := a.watchJob()
+	r.Store, r.Clock, r.By, r.Report = api, clock.System{}, whoami(), shown.show
+	state, err := job.Run(ctx, r, j, func(l L) {
+		shown.clear()
+		say(l)
+	})
+	shown.clear()
+	if err != nil && state.Steps > 0 && !r.Dry {
+		err = fmt.Errorf("%w; the same command continues (lull jobs)", err)
+	}
+	return state, err
+}
+
+// sayEvery is how often a job says how far it is, if standard error is not a terminal.
+const sayEvery = 10 * time.Second
+
+// jobLine is the line on standard error that says how far a job is.
+type jobLine struct {
+	to       io.Writer
+	terminal bool
+	began    time.Time
+	said     time.Time
+	before   int  // units that an earlier program did
+	drawn    bool // the line is in the terminal
+}
+
+func (a *app) watchJob() *jobLine {
+	f, isFile := terminal.File(a.err)
+	l := &jobLine{to: a.err, said: time.Now()}
+	if isFile && term.IsTerminal(int(f.Fd())) {
+		l.to, l.terminal = f, true
+	}
+	return l
+}
+
+// show draws the line anew in a terminal, at most five times a second. Elsewhere it prints a line
+// every ten seconds.
+func (l *jobLine) show(s job.State) {
+	now := time.Now()
+	if l.began.IsZero() {
+		l.began, l.before = now, s.Did
+		if s.Steps > 0 && s.Phase == job.Running {
+			terminal.Printf(l.to, "%s continues after %d\n", s.ID, s.Did) // the stack may be anybody's
+		}
+	}
+	every := sayEvery
+	if l.terminal {
+		every = 200 * time.Millisecond
+	}
+	if s.Phase != job.Running || now.Sub(l.said) < every {
+		return
+	}
+	l.said = now
+	text := progressOf(s, now.Sub(l.began), s.Did-l.before, now)
+	if !l.terminal {
+		terminal.Printf(l.to, "%s\n", text)
+		return
+	}
+	fmt.Fprintf(l.to, "\r\x1b[K%s", terminal.Line(text)) // the stack may be anybody's
+	l.drawn = true
+}
+
+// clear removes the line, so that something else can be printed.
+func (l *jobLine) clear() {
+	if l.drawn {
+		fmt.Fprint(l.to, "\r\x1b[K")
+		l.drawn = false
+	}
+}
+
+// progressOf says how far a job is: did units in the time ran.
+func progressOf(s job.State, ran time.Duration, did int, now time.Time) string {
+	text := fmt.Sprintf("%s: %d", s.ID, s.Did)
+	if s.Total > 0 {
+		text += fmt.Sprintf(" of %d", s.Total)
+	}
+	if rate := float64(did) / max(ran.Seconds(), 0.001); did > 0 {
+		text += fmt.Sprintf(", %.3g a second", rate)
+	}
+	if left := s.Left(now.Add(-ran), did, now); left > 0 {
+		text += fmt.Sprintf(", %s left", left.Round(time.Second))
+	}
+	return text
+}
+
+func (a *app) jobsCommand() *cobra.Command {
+	list := func(api operate.API, ctx context.Context, _ []string) ([]job.State, error) { return api.Jobs(ctx) }
+	c := define(&cobra.Command{
+		Use: "jobs", Short: "List the work that runs long, and stop it", Args: cobra.NoArgs,
+		Long: "Lists the jobs that run, and the last ones that ran, with how far they are. A job is work that takes " +
+			"long, such as a backfill. It stores how far it is in the stack's table: after anything that stopped it, " +
+			"the same command continues there, on any machine that has its input. A job runs once at a time.",
+		RunE: question(a, list, func(w io.Writer, all []job.State) {
+			header(w, "JOB", "STATE", "DONE", "OF", "BEGUN", "SAVED", "BY", "~OUTCOMES")
+			for _, s := range all {
+				terminal.Printf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", s.ID, phaseOf(s, time.Now()), s.Did, totalOf(s),
+					s.Begun.Format(time.RFC3339), s.Saved.Format(time.RFC3339), s.By, outcomesOf(s))
+			}
+		}),
+	}, map[int]string{
+		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer", exitUsage: "usage or settings",
+	})
+	c.AddCommand(a.jobOrder(operate.API.StopJob, "stop JOB", "Stop a job, so that it can continue later",
+		"The program that runs it stops when it stores its next step, within a minute or so. The job's own command "+
+			"continues it.", "it stops, or it did not run"),
+		a.jobOrder(operate.API.DropJob, "drop JOB", "Forget how far a job is, so that its command begins again",
+			"It does not undo what the job did. A job that runs is refused: stop it first.", "it is forgotten"))
+	return c
+}
+
+// jobOrder is a command that gives an order about one job.
+func (a *app) jobOrder(do func(operate.API, context.Context, operate.JobOrder) error, use, short, long, ok string,
+) *cobra.Command {
+	return define(&cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			return do(api, c.Context(), operate.JobOrder{ID: args[0], By: whoami()})
+		}),
+	}, map[int]string{
+		exitOK: ok, exitFailed: "the stack did not answer, or the job runs", exitUsage: "usage or settings",
+		exitMissing: "there is no such job",
+	})
+}
+
+// phaseOf says whether a job runs. The program of a job whose lease ran out was killed.
+func phaseOf(s job.State, now time.Time) string {
+	if s.Phase == job.Running && s.Lease.Before(now) {
+		return "interrupted"
+	}
+	return string(s.Phase)
+}
+
+func totalOf(s job.State) string {
+	if s.Total == 0 {
+		return ""
+	}
+	return fmt.Sprint(s.Total)
+}
+
+// outcomesOf lists the outcomes of a job, or the error that stopped it.
+func outcomesOf(s job.State) string {
+	if s.Error != "" {
+		return s.Error
+	}
+	var all []string
+	for _, outcome := range slices.Sorted(maps.Keys(s.Counts)) {
+		all = append(all, fmt.Sprintf("%d %s", s.Counts[outcome], outcome))
+	}
+	return strings.Join(all, ", ")
+}

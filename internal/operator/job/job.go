@@ -1,0 +1,127 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Phase says whether a job runs.
+type Phase string
+
+// The phases of a job.
+const (
+	Running Phase = "running"
+	Stopped Phase = "stopped" // somebody stopped it, or its program was interrupted; it can continue
+	Failed  Phase = "failed"  // an error stopped it; it can continue
+	Done    Phase = "done"
+)
+
+// Errors of a job that a caller can act on.
+var (
+	ErrBusy  = errors.New("the job runs already")
+	ErrLost  = errors.New("the job was stopped, or another program runs it")
+	ErrOther = errors.New("the job began with other arguments")
+	ErrNone  = errors.New("there is no such job")
+	ErrID    = errors.New("not the id of a job")
+	ErrLarge = errors.New("the progress of the job is too large to store")
+)
+
+// State is how far a job is. The table stores it as JSON.
+type State struct {
+	ID    string          `json:"id"`   // unique in a stack, such as backfill-content@search
+	Verb  string          `json:"verb"` // backfill, replay, ...
+	Phase Phase           `json:"phase"`
+	Args  json.RawMessage `json:"args"`             // what it was asked, as JSON
+	At    json.RawMessage `json:"cursor,omitempty"` // where the next step begins, as JSON
+	Steps int             `json:"steps"`            // steps that are done
+	Total int             `json:"total,omitempty"`  // units in all, if that is known
+	Did   int             `json:"did"`              // units that are done: documents, messages or dead letters
+	// Counts are the outcomes so far.
+	Counts map[string]int `json:"counts,omitempty"`
+	// Lines are what the steps had to say, each as JSON: the first MaxLines of them, or fewer if they
+	// are long.
+	Lines []json.RawMessage `json:"lines,omitempty"`
+	By    string            `json:"by"` // who asked, for the audit
+	Begun time.Time         `json:"begun_at"`
+	Saved time.Time         `json:"saved_at"`
+	Error string            `json:"error,omitempty"` // why it failed
+	// Lease is until when the program that runs the job has it. It is zero if none runs it.
+	Lease time.Time `json:"lease_until,omitzero"`
+}
+
+// MaxLines is how many lines the state of a job keeps, if they are short. Its counts have all.
+const MaxLines = 100
+
+// maxLineBytes bounds the lines of a state together, in bytes. Long lines must not fill the row.
+const maxLineBytes = 100 << 10
+
+// maxState bounds the JSON of a state, in bytes. A row of DynamoDB has at most 400 KB.
+const maxState = 300 << 10
+
+// maxError bounds an error in a state, in bytes.
+const maxError = 500
+
+// Active reports whether the job can continue.
+func (s State) Active() bool { return s.ID != "" && s.Phase != Done }
+
+// Left estimates the remaining time of a job that has run for a while. It is 0 if nothing is known.
+func (s State) Left(began time.Time, did int, now time.Time) time.Duration {
+	if did <= 0 || s.Total <= s.Did {
+		return 0
+	}
+	return time.Duration(float64(now.Sub(began)) * float64(s.Total-s.Did) / float64(did))
+}
+
+// clone returns a copy that shares nothing with s that a step changes.
+func (s State) clone() State {
+	s.Counts = maps.Clone(s.Counts)
+	s.Lines = s.Lines[:len(s.Lines):len(s.Lines)]
+	return s
+}
+
+// text returns the state as the row stores it.
+func (s State) text() (string, error) {
+	s.Lease = time.Time{} // the row has it
+	if len(s.Error) > maxError {
+		s.Error = s.Error[:maxError]
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("store job %s: %w", s.ID, err)
+	}
+	if len(text) > maxState {
+		return "", fmt.Errorf("%w: %s has %d bytes of at most %d", ErrLarge, s.ID, len(text), maxState)
+	}
+	return string(text), nil
+}
+
+// parse returns the state that a row stores; the zero State if it stores none.
+func parse(row shard.Row) (s State, err error) {
+	if row.Cursor == "" {
+		return s, nil
+	}
+	if err := json.Unmarshal([]byte(row.Cursor), &s); err != nil {
+		return s, fmt.Errorf("read the row %s: %w", row.Doc, err)
+	}
+	if row.Owner != "" {
+		s.Lease = row.LeaseUntil.Time()
+	}
+	return s, nil
+}
+
+// ids are what may name a job: a verb, and what it works on.
+var ids = regexp.MustCompile(`^[a-z]+(-[A-Za-z0-9_.@-]{1,200})?$`)
+
+// checkID returns ErrID for a text that cannot name a job.
+func checkID(id string) error {
+	if !ids.MatchString(id) {
+		return fmt.Errorf("%q is %w: want one that `lull jobs` lists", id, ErrID)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/seam/backoff"
+	"github.com/lullhq/lull/internal/seam/clock"
+)
+
+// Step collects what one step of a job did. L is what a line of its answer says.
+type Step[L any] struct {
+	counts map[string]int
+	lines  []L
+	units  int
+	cost   int // 0 for units
+	total  int
+}
+
+// Count counts n outcomes.
+func (s *Step[L]) Count(outcome string, n int) {
+	if n != 0 {
+		s.counts[outcome] += n
+	}
+}
+
+// Say adds a line to the answer.
+func (s *Step[L]) Say(l L) { s.lines = append(s.lines, l) }
+
+// Did adds n units of work, which the pace counts unless the step says what it costs.
+func (s *Step[L]) Did(n int) { s.units += n }
+
+// Cost says that the pace shall count n units for this step, if some of its work was cheap.
+func (s *Step[L]) Cost(n int) { s.cost = n }
+
+// Expect says how many units the whole job has.
+func (s *Step[L]) Expect(n int) { s.total = n }
+
+// Job is one kind of work. C is its cursor, L a line of its answer; both are stored as JSON.
+type Job[C, L any] struct {
+	ID   string // unique in a stack: the verb, and what it works on, such as backfill-content@search
+	Verb string
+	Args any // what was asked, as JSON; a job continues with the same only
+	// First is the cursor of a job that begins.
+	First C
+	// Step does the part that begins at from, and returns where the next part begins. It ends within
+	// its time, and may be repeated after an error or a crash.
+	Step func(ctx context.Context, from C, s *Step[L]) (next C, done bool, err error)
+	// StepTime is how long a step may take; 0 for the constant StepTime. While a step takes longer than
+	// HoldFor, another program may take the job. Then the step is done twice.
+	StepTime time.Duration
+	// Final reports whether repeating a step after this error cannot help; nil for no such error.
+	Final func(error) bool
+}
+
+// Runner runs jobs. All fields are required but Rate, Report and Dry.
+type Runner struct {
+	Store Store
+	Clock clock.Clock
+	By    string  // who asks
+	Rate  float64 // units a second, 0 for no limit
+	// Dry runs a job without storing anything: it begins at its First, and cannot continue.
+	Dry bool
+	// Report is called with the state after each step, and once before the first one of a job that
+	// continues; may be nil.
+	Report func(State)
+}
+
+// StepTime is how long a step may take, unless its job says otherwise.
+const StepTime = time.Minute
+
+// beatEvery is how long a pause may be before the lease is extended in it.
+const beatEvery = 20 * time.Second
+
+// retries bounds how often a step is tried.
+func retries() backoff.Policy {
+	return backoff.Policy{Min: time.Second, Max: 10 * time.Second, Tries: 4}
+}
+
+// Run runs a job to its end, or continues it. It calls say with each line, after the line was
+// stored. The state is valid with an error, too. If ctx ends, the job can continue.
+func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (State, error) {
+	lease, at, err := begin(ctx, r, j)
+	if err != nil {
+		return lease.State, err
+	}
+	began, did := r.Clock.Now(), 0
+	for {
+		var s Step[L]
+		var done bool
+		at, done, s, err = try(ctx, r, j, &lease, at)
+		if err != nil {
+			return r.end(ctx, lease, err)
+		}
+		before := lease.State
+		if lease.State, err = add(lease.State, at, s); err != nil {
+			return r.end(ctx, lease, err)
+		}
+		if done {
+			state, err := r.end(ctx, lease, nil)
+			if err == nil {
+				tell(s.lines, say)
+			}
+			return state, err
+		}
+		if err := r.save(ctx, &lease); err != nil {
+			if errors.Is(err, ErrLarge) {
+				lease.State = before
+			}
+			return r.end(ctx, lease, err)
+		}
+		tell(s.lines, say)
+		if did += cmp.Or(s.cost, s.units); r.Rate > 0 {
+			due := began.Add(time.Duration(float64(did) / r.Rate * float64(time.Second)))
+			err = r.wait(ctx, &lease, due)
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return r.end(ctx, lease, err)
+		}
+	}
+}
+
+// begin takes the lease, and returns the cursor of the first step.
+func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, at C, err error) {
+	args, err := json.Marshal(j.Args)
+	if err != nil {
+		return lease, at, fmt.Errorf("arguments of job %s: %w", j.ID, err)
+	}
+	first, err := json.Marshal(j.First)
+	if err != nil {
+		return lease, at, fmt.Errorf("first cursor of job %s: %w", j.ID, err)
+	}
+	c := Claim{ID: j.ID, Verb: j.Verb, Args: args, First: first, By: r.By}
+	if r.Dry {
+		now := r.Clock.Now().UTC()
+		lease.State = State{
+			ID: j.ID, Verb: j.Verb, Phase: Running, Args: args, At: first, Counts: map[string]int{}, By: r.By,
+			Begun: now, Saved: now,
+		}
+	} else if lease, err = r.Store.TakeJob(ctx, c); err != nil {
+		return lease, at, err
+	}
+	if lease.State.Counts == nil { // JSON leaves out an empty map
+		lease.State.Counts = map[string]int{}
+	}
+	if err := json.Unmarshal(lease.State.At, &at); err != nil {
+		_, err = r.end(ctx, lease, fmt.Errorf("the cursor of job %s is broken: %w", j.ID, err))
+		return lease, at, err
+	}
+	r.report(lease.State)
+	return lease, at, nil
+}
+
+// try does one step, and repeats it after errors that may pass. It extends the lease before each
+// repetition: the tries together take longer than the lease lasts.
+func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C) (next C, done bool, s Step[L],
+	err error,
+) {
+	for n, p := 0, retries(); ; n++ {
+		s = Step[L]{counts: map[string]int{}}
+		limited, cancel := r.Clock.Deadline(ctx, cmp.Or(j.StepTime, StepTime))
+		next, done, err = j.Step(limited, from, &s)
+		cancel()
+		switch {
+		case err == nil, ctx.Err() != nil, n+1 == p.Tries, backoff.Final(err), j.Final != nil && j.Final(err):
+			return next, done, s, err
+		}
+		if slept := r.Clock.Sleep(ctx, p.Delay(n)); slept != nil {
+			return next, done, s, err
+		}
+		if lost := r.save(ctx, l); errors.Is(lost, ErrLost) {
+			return next, done, s, lost
+		}
+	}
+}
+
+// add returns the state after a step.
+func add[C, L any](state State, at C, s Step[L]) (State, error) {
+	state = state.clone()
+	text, err := json.Marshal(at)
+	if err != nil {
+		return state, fmt.Errorf("cursor of job %s: %w", state.ID, err)
+	}
+	state.At, state.Steps, state.Did = text, state.Steps+1, state.Did+s.units
+	if s.total > 0 {
+		state.Total = s.total
+	}
+	for outcome, n := range s.counts {
+		state.Counts[outcome] += n
+	}
+	size := 0
+	for _, l := range state.Lines {
+		size += len(l)
+	}
+	for _, l := range s.lines[:min(len(s.lines), max(0, MaxLines-len(state.Lines)))] {
+		text, err := json.Marshal(l)
+		if err != nil {
+			return state, fmt.Errorf("line of job %s: %w", state.ID, err)
+		}
+		if size += len(text); size > maxLineBytes {
+			break
+		}
+		state.Lines = append(state.Lines, text)
+	}
+	return state, nil
+}
+
+func tell[L any](lines []L, say func(L)) {
+	for _, l := range lines {
+		say(l)
+	}
+}
+
+func (r Runner) report(s State) {
+	if r.Report != nil {
+		r.Report(s)
+	}
+}
+
+// save stores the state and extends the lease.
+func (r Runner) save(ctx context.Context, l *Lease) error {
+	l.State.Saved = r.Clock.Now().UTC()
+	r.report(l.State)
+	if r.Dry {
+		return nil
+	}
+	return r.Store.SaveJob(ctx, *l)
+}
+
+// wait waits until a time, and extends the lease while it waits.
+func (r Runner) wait(ctx context.Context, l *Lease, until time.Time) error {
+	for {
+		left := until.Sub(r.Clock.Now())
+		if left <= 0 {
+			return nil
+		}
+		if err := r.Clock.Sleep(ctx, min(left, beatEvery)); err != nil {
+			return err
+		}
+		if left > beatEvery {
+			if err := r.save(ctx, l); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// endTime bounds the last save of a job.
+const endTime = 5 * time.Second
+
+// end stores how the job ended, and releases the lease.
+func (r Runner) end(ctx context.Context, l Lease, err error) (State, error) {
+	s := &l.State
+	switch s.Saved = r.Clock.Now().UTC(); {
+	case err == nil:
+		s.Phase = Done
+	case ctx.Err() != nil:
+		s.Phase, s.Error = Stopped, ""
+	default:
+		s.Phase, s.Error = Failed, err.Error()
+	}
+	r.report(*s)
+	if r.Dry || errors.Is(err, ErrLost) {
+		return *s, err
+	}
+	last, cancel := r.Clock.Deadline(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if failed := r.Store.EndJob(last, l); failed != nil && err == nil { // else the lease runs out
+		return *s, failed
+	}
+	return *s, err
+}
