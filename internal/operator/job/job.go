@@ -55,7 +55,7 @@ type State struct {
 	Lease time.Time `json:"lease_until,omitzero"`
 }
 
-// MaxLines is how many lines the state of a job keeps, if they are short. Its counts have all.
+// MaxLines is how many lines the state of a job keeps. Its counts have all.
 const MaxLines = 100
 
 // maxLineBytes bounds the lines of a state together, in bytes. Long lines must not fill the row.

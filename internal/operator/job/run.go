@@ -17,7 +17,6 @@ type Step[L any] struct {
 	counts map[string]int
 	lines  []L
 	units  int
-	cost   int // 0 for units
 	total  int
 }
 
@@ -31,11 +30,8 @@ func (s *Step[L]) Count(outcome string, n int) {
 // Say adds a line to the answer.
 func (s *Step[L]) Say(l L) { s.lines = append(s.lines, l) }
 
-// Did adds n units of work, which the pace counts unless the step says what it costs.
+// Did adds n units of work, which the pace counts.
 func (s *Step[L]) Did(n int) { s.units += n }
-
-// Cost says that the pace shall count n units for this step, if some of its work was cheap.
-func (s *Step[L]) Cost(n int) { s.cost = n }
 
 // Expect says how many units the whole job has.
 func (s *Step[L]) Expect(n int) { s.total = n }
@@ -48,11 +44,8 @@ type Job[C, L any] struct {
 	// First is the cursor of a job that begins.
 	First C
 	// Step does the part that begins at from, and returns where the next part begins. It ends within
-	// its time, and may be repeated after an error or a crash.
+	// StepTime, and may be repeated after an error or a crash.
 	Step func(ctx context.Context, from C, s *Step[L]) (next C, done bool, err error)
-	// StepTime is how long a step may take; 0 for the constant StepTime. While a step takes longer than
-	// HoldFor, another program may take the job. Then the step is done twice.
-	StepTime time.Duration
 	// Final reports whether repeating a step after this error cannot help; nil for no such error.
 	Final func(error) bool
 }
@@ -70,7 +63,7 @@ type Runner struct {
 	Report func(State)
 }
 
-// StepTime is how long a step may take, unless its job says otherwise.
+// StepTime is how long a step may take.
 const StepTime = time.Minute
 
 // beatEvery is how long a pause may be before the lease is extended in it.
@@ -114,7 +107,7 @@ func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (Sta
 			return r.end(ctx, lease, err)
 		}
 		tell(s.lines, say)
-		if did += cmp.Or(s.cost, s.units); r.Rate > 0 {
+		if did += s.units; r.Rate > 0 {
 			due := began.Add(time.Duration(float64(did) / r.Rate * float64(time.Second)))
 			err = r.wait(ctx, &lease, due)
 		}
@@ -162,7 +155,7 @@ func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C)
 ) {
 	for n, p := 0, retries(); ; n++ {
 		s = Step[L]{counts: map[string]int{}}
-		limited, cancel := r.Clock.Deadline(ctx, cmp.Or(j.StepTime, StepTime))
+		limited, cancel := r.Clock.Deadline(ctx, StepTime)
 		next, done, err = j.Step(limited, from, &s)
 		cancel()
 		switch {

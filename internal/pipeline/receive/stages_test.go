@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -401,10 +402,12 @@ func TestHoldStartsOneFlightOfWhatIsHeld(t *testing.T) {
 		events := []pending{s.version(&batch[0], "a", 1), s.version(&batch[1], "b", 1), s.version(&batch[2], "c", 1)}
 		collapse(s.in, events)
 		events[0].hold, events[1].hold, events[0].due = true, true, usecasetest.Now().Add(5*time.Second)
-		var woken flight.State
+		var woken atomic.Pointer[flight.State]
 		machine := memory.NewMachine(s.in.clock, memory.MachineSettings{},
 			func(_ context.Context, st flight.State) (flight.State, error) {
-				woken, st.Done = st, true
+				seen := st
+				woken.Store(&seen)
+				st.Done = true
 				return st, nil
 			})
 		defer machine.Close()
@@ -414,8 +417,9 @@ func TestHoldStartsOneFlightOfWhatIsHeld(t *testing.T) {
 		if len(m.Records) != 1 || m.Records[0].Message.ID != "1" || m.Records[0].Events[0].Admitted != usecasetest.Now() {
 			s.Errorf("manifest %+v, want the first message alone", m)
 		}
-		if time.Sleep(6 * time.Second); woken.Flight != "flight-1" {
-			s.Errorf("woken %+v, want the flight", woken)
+		time.Sleep(6 * time.Second)
+		if st := woken.Load(); st == nil || st.Flight != "flight-1" {
+			s.Errorf("woken %+v, want the flight", st)
 		}
 		s.Noted(journal.Held, 1)
 		s.Noted(journal.Launched, 1)
