@@ -57,7 +57,7 @@ func (a *app) watchJob() *jobLine {
 	return l
 }
 
-// show draws the line anew in a terminal, at most five times a second. Elsewhere it prints a line
+// show redraws the line in a terminal, at most five times a second. Elsewhere it prints a line
 // every ten seconds.
 func (l *jobLine) show(s job.State) {
 	now := time.Now()
