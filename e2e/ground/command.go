@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Answer is what the command line said.
+// Answer is the output and the exit code of a command.
 type Answer struct {
 	Code        int
 	Out, Errors string
@@ -33,8 +33,8 @@ func (s *Stack) Says(t testing.TB, code int, text string, args ...string) {
 	s.SaysTo(t, nil, "", code, text, args...)
 }
 
-// SaysTo is Says for somebody else, nil for the account's owner, with something on the command
-// line's standard input.
+// SaysTo is Says with other credentials (nil for those of the account's owner) and with a standard
+// input.
 func (s *Stack) SaysTo(t testing.TB, who Who, input string, code int, text string, args ...string) {
 	t.Helper()
 	a := s.LullAs(t, who, input, args...)
@@ -44,10 +44,10 @@ func (s *Stack) SaysTo(t testing.TB, who Who, input string, code int, text strin
 	}
 }
 
-// Who is somebody who runs the command line: credentials, as variables.
+// Who is the credentials with which a command runs, as environment variables.
 type Who []string
 
-// Role is somebody who has assumed one of the stack's roles for operators.
+// Role returns credentials of one of the stack's roles for operators.
 func (s *Stack) Role(t testing.TB, what string) Who {
 	t.Helper()
 	role := "arn:aws:iam::" + AccountID + ":role/" + s.Names.Role(what, s.Account.Region)
@@ -61,7 +61,7 @@ func (s *Stack) Role(t testing.TB, what string) Who {
 	}
 }
 
-// LullAs is Lull by somebody else, nil for the account's owner, with something on its standard
+// LullAs is Lull with other credentials (nil for those of the account's owner) and with a standard
 // input.
 func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answer {
 	t.Helper()
@@ -100,9 +100,9 @@ func File(t testing.TB, name, text string) string {
 	return path
 }
 
-// SameBody says whether a parked body is what was sent: byte for byte, and by value on servers
-// that run.sh has not started. The official image of LocalStack decodes JSON bodies and encodes
-// them anew before it invokes a function, which AWS does not.
+// SameBody reports whether a parked body equals the sent one, byte for byte. On servers that run.sh
+// did not start, it compares the JSON values: the official image of LocalStack decodes a body and
+// encodes it again before it invokes a function. AWS does not.
 func (s *Stack) SameBody(got, sent string) bool {
 	if got == sent || s.ours {
 		return got == sent

@@ -18,7 +18,7 @@ import (
 // them.
 type Counts map[string]int
 
-// Since is what was added after before.
+// Since returns how much each count has grown since before.
 func (c Counts) Since(before Counts) Counts {
 	added := make(Counts)
 	for name, n := range c {
@@ -29,8 +29,8 @@ func (c Counts) Since(before Counts) Counts {
 	return added
 }
 
-// Counts reads on in the functions' logs and returns the sums since the stack was deployed. Logs
-// arrive after the invocation has ended: wait for what must come.
+// Counts reads the functions' logs up to now, and returns the sums since the stack was deployed.
+// Logs arrive after the invocation has ended, so a test has to wait for the counts that it expects.
 func (s *Stack) Counts(t testing.TB) Counts {
 	t.Helper()
 	for _, f := range names.Functions() {
@@ -41,8 +41,8 @@ func (s *Stack) Counts(t testing.TB) Counts {
 	return maps.Clone(s.sums)
 }
 
-// Counted waits until a metric has grown to what is wanted since before, and fails the test where
-// it is more.
+// Counted waits until a metric has grown by want since before. It fails the test if the metric grows
+// by more.
 func (s *Stack) Counted(t testing.TB, before Counts, name string, want int) {
 	t.Helper()
 	s.counted(t, before, want, name)

@@ -26,8 +26,8 @@ type Decision struct {
 // SentAt is when the message of a decision was sent.
 func (d Decision) SentAt() time.Time { return d.At.Add(-time.Duration(d.AgeMS) * time.Millisecond) }
 
-// Decisions are what the functions of a stack decided, in the order in which it was read. It is
-// whole where the stack logs at DEBUG.
+// Decisions are the decisions of a stack's functions, in the order in which they were read from the
+// logs. They are complete if the stack logs at DEBUG.
 type Decisions []Decision
 
 // Add takes one line of a log; other lines than decisions have none.

@@ -101,8 +101,8 @@ func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
 	return Run(ctx, g.Work, env, "cdk", args...)
 }
 
-// Run runs a program in a folder, the caller's where it is empty, with more variables. What it
-// prints is shown where it fails.
+// Run runs a program in a folder (if empty, in the caller's) with more environment variables. If it
+// fails, the error contains its output.
 func Run(ctx context.Context, folder string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)

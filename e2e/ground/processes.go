@@ -28,7 +28,7 @@ func (s *Search) Start(t testing.TB) {
 // Script runs a script of localstack/.
 func Script(t testing.TB, name string, args ...string) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // the scripts have limits of their own
+	ctx := context.WithoutCancel(t.Context()) // the scripts bound their own time
 	Must(t, Run(ctx, "", nil, filepath.Join(os.Getenv(envRoot), "localstack", name), args...))
 }
 

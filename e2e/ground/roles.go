@@ -34,7 +34,7 @@ func (s *Stack) Rights(t testing.TB, f names.Function) []Right {
 	return all
 }
 
-// policy is a role's policy, with what this package changes in it.
+// policy is the parts of a role's policy that this package reads or changes.
 type policy struct {
 	Version   string
 	Statement []statement

@@ -21,7 +21,7 @@ type Search struct {
 // Hit is a document as OpenSearch holds it.
 type Hit struct {
 	Version int64          // the external version
-	Meta    sink.Meta      // what lull wrote beside the document
+	Meta    sink.Meta      // lull's own fields
 	Fields  map[string]any // the document's own
 }
 
@@ -73,7 +73,7 @@ func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 	return all
 }
 
-// Look is Documents for whoever can bear an error. The map is nil where the index does not exist.
+// Look is Documents, but returns an error. The map is nil if the index does not exist.
 func (s *Search) Look(ctx context.Context, index string) (map[string]Hit, error) {
 	if _, found, err := s.send(ctx, http.MethodPost, "/"+index+"/_refresh", nil); err != nil || !found {
 		return nil, err

@@ -30,7 +30,7 @@ const Sink = "search"
 // Archive is the second sink of a stack with default settings.
 const Archive = "archive"
 
-// Settings is what stacks under test differ in.
+// Settings are the settings in which the stacks under test differ.
 type Settings struct {
 	Stack string
 	Kind  config.FlightKind
@@ -45,13 +45,12 @@ type Settings struct {
 	Hook string
 	// Archive has receive keep what it was given.
 	Archive bool
-	// Outage is what it does while the table is away.
+	// Outage says what the stack does while the table is unreachable.
 	Outage config.TableOutage
 }
 
-// write writes the settings as the functions need them, and as an operator on this machine does,
-// who may reach the sink under another address. It returns the first file, the second, and what
-// they say.
+// write writes two files of settings: one for the functions, and one for an operator on this machine,
+// who may reach the sink under another address. It returns both files and the settings.
 func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err error) {
 	for _, f := range []struct {
 		path *string

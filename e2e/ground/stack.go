@@ -65,7 +65,7 @@ func (s *Stack) Index(collection string) string {
 // Key is a document's key.
 func Key(collection, id string) shard.DocID { return shard.DocID(collection + "#" + id) }
 
-// Row is a document's row, read consistently; the zero Row where there is none.
+// Row reads a document's row consistently. If there is no row, it returns the zero Row.
 func (s *Stack) Row(t testing.TB, key shard.DocID) shard.Row {
 	t.Helper()
 	var row shard.Row
@@ -160,8 +160,9 @@ func (s *Stack) Drained(t testing.TB) {
 	})
 }
 
-// Begun sends events of documents of their own and waits until they are written, and the log tells
-// that their messages are done. What is counted since the counts that it returns is not theirs.
+// Begun sends events of documents that no other step of the test uses. It waits until they are
+// written, and until the log says that their messages are deleted. So they add nothing to the
+// counts that it returns.
 func (s *Stack) Begun(t testing.TB, events ...Event) Counts {
 	t.Helper()
 	before := s.Counts(t)

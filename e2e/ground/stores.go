@@ -20,7 +20,7 @@ import (
 
 // Stored is a thing in a store of the stack, byte for byte.
 type Stored struct {
-	Place string // table, bucket, log, execution, search; and what it is called there
+	Place string // table, bucket, log, execution or search, with the name in it
 	Old   bool   // a version of an object that another one, or a delete, has replaced
 	Data  []byte
 }
@@ -136,8 +136,8 @@ func (s *Stack) logged(ctx context.Context, keep keep) error {
 	return nil
 }
 
-// executed is what goes in and out of the executions of the stack's state machines. Of an Express
-// one there is only the log.
+// executed keeps the inputs and outputs of the executions of the stack's state machines. An Express
+// execution has only a log.
 func (s *Stack) executed(ctx context.Context, keep keep) error {
 	machines := sfn.NewListStateMachinesPaginator(s.Steps, &sfn.ListStateMachinesInput{})
 	for machines.HasMorePages() {

@@ -16,10 +16,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// What takes weeks is told to the table, as if the weeks had passed. Everything else runs in real
-// time.
+// Tests of what takes weeks change the times in the table, as if the weeks had passed. Everything
+// else runs in real time.
 
-// Age makes the row of a document older for which nothing is pending.
+// Age makes the row of a document older. Nothing may be pending for the document.
 func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
 	t.Helper()
 	row := s.Row(t, key)
@@ -62,8 +62,8 @@ func (s *Stack) Forget(t testing.TB, key shard.DocID) {
 	Must(t, err)
 }
 
-// ForgetPass lets the next run of prune pass over the rows again, as it does once a day. The rule
-// must be off.
+// ForgetPass makes the next run of prune read all rows, as one run a day does. The rule that starts
+// prune must be off.
 func (s *Stack) ForgetPass(t testing.TB) {
 	t.Helper()
 	Until(t, "no run of prune is under way", func() (bool, string) {

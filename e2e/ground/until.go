@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// pace is how often something is asked again. Emulators share two cores with what they run.
+// pace is the time between two questions. Emulators share two cores with the functions that they run.
 const pace = 250 * time.Millisecond
 
 // Patience is how long anything may take that is not itself about time: machines that run these
 // tests are busy.
 const Patience = 2 * time.Minute
 
-// Until asks until the answer is yes, and fails the test where Patience ends first, with what was
-// seen last.
+// Until asks until the answer is yes. If Patience ends first, it fails the test and prints the last
+// answer.
 func Until(t testing.TB, what string, ask func() (yes bool, saw string)) {
 	t.Helper()
 	if saw, ok := wait(Patience, ask); !ok {
@@ -50,8 +50,8 @@ func wait(limit time.Duration, ask func() (yes bool, saw string)) (saw string, o
 	}
 }
 
-// Long leaves a test out of CI, which has half an hour for everything. `make e2e` runs it, and so
-// does the night.
+// Long skips a test in CI, which has half an hour for everything. `make e2e` and the nightly run run
+// it.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

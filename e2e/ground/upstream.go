@@ -31,7 +31,7 @@ type Event struct {
 	Version        int
 	Delete         bool
 	Data           map[string]any // default: a title that names the version
-	Ref            string         // where the document is, instead of Data
+	Ref            string         // the address of the document, instead of Data
 	NotBefore      time.Time
 }
 
@@ -177,7 +177,7 @@ func (s *Stack) ToArchive(t testing.TB, events ...Event) {
 	Must(t, s.send(t.Context(), live, bodies(events)))
 }
 
-// Object puts a file into a bucket of its own and returns its s3:// address.
+// Object puts a file into the bucket of exports, and returns its s3:// address.
 func (s *Stack) Object(t testing.TB, key, text string) string {
 	t.Helper()
 	return s.ObjectIn(t, "exports", key, text)
@@ -200,7 +200,7 @@ func (g *Ground) Files() *s3.Client {
 	return s3.NewFromConfig(g.Account, func(o *s3.Options) { o.UsePathStyle = true })
 }
 
-// Bucket makes a bucket. Where it is there already the error means nothing, unless its use fails.
+// Bucket makes a bucket. An error may only mean that the bucket exists: report it if a use fails.
 func (g *Ground) Bucket(ctx context.Context, name string) error {
 	_, err := g.Files().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
 	return err
@@ -214,7 +214,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Send is Direct for whoever can bear an error, and may send after the test has ended.
+// Send is Direct, but returns an error. It may be called after the test has ended.
 func (s *Stack) Send(ctx context.Context, events []Event) error {
 	return s.send(ctx, s.Live, bodies(events))
 }

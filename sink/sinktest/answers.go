@@ -12,36 +12,38 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Answer is one row of a kind's table of answers: how the engine is, what it then says, and what
-// becomes of a put and of a delete that arrive together.
+// Answer is one row of a kind's table of answers: the state of the engine, its answer in that state,
+// and the outcomes of a put and a delete in one request.
 type Answer struct {
-	Engine string // how the engine is: "the index is closed"
+	Engine string // its state, such as "the index is closed"
 	Says   string // what it answers, in its own words
 	// Put and Delete are the outcomes. The status is not compared.
 	Put, Delete sink.Outcome
 	Why         string // why the outcome is right
-	// Document is what the put writes; empty means one that any index takes.
+	// Document is the document of the put. If empty, it is one that every index accepts.
 	Document string
-	// Open returns a sink whose engine is so. It may be called more than once.
+	// Open returns a sink whose engine is in this state. It may be called more than once.
 	Open func(t *testing.T) sink.Sink
 }
 
 // Name is the name of the row's test.
 func (a Answer) Name() string { return a.Engine + ": " + a.Says }
 
-// Secret stands in every document of the rows, and in whatever an engine quotes of them. No reason
-// may hold it.
+// Secret is in every document of the rows, and in every part of them that an engine quotes. No
+// reason may contain it.
 const Secret = "secret"
 
-// Ops are what each row writes: a put of a new document, and a delete of one that should be there.
+// Ops returns the ops of each row: a put of a new document, and a delete of a document that should
+// exist.
 func Ops() []sink.Op {
 	gone := del(docID("content", "b"), 2)
 	gone.Present = true
 	return []sink.Op{put(docID("content", "a"), 1, `{"title":"`+Secret+`"}`), gone}
 }
 
-// Answers checks each row of a kind's table. A table must say what every kind of outcome means for
-// the engine. Those that an engine cannot cause are named in never: Newer without versions.
+// Answers checks each row of a kind's table. A table must have a row for every kind of outcome, but
+// for those in never, which the engine cannot cause. An example is Newer, for an engine without
+// versions.
 func Answers(t *testing.T, rows []Answer, never ...sink.OutcomeKind) {
 	t.Helper()
 	found := map[sink.OutcomeKind]bool{}

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// hostile are documents that a sender may write to break an engine, its mapping, or whoever reads
-// them. An engine may refuse any of them.
+// hostile returns documents that a sender may write to break an engine, its mapping or its readers.
+// An engine may refuse any of them.
 func hostile() []string {
 	deep := func(n int, open, end string) string {
 		return `{"deep":` + strings.Repeat(open, n) + "1" + strings.Repeat(end, n) + `}`
@@ -34,8 +34,8 @@ func hostile() []string {
 	}
 }
 
-// hostileDocuments: whatever becomes of a hostile document, its neighbours are written. So is a
-// plain document that comes later and has a new field.
+// hostileDocuments checks that the other documents of a request are written, also if the engine
+// refuses the hostile one. A later plain document with a new field must be written, too.
 func hostileDocuments(t *testing.T, b *bundle) {
 	for i, document := range hostile() {
 		before := put(docID("hostile", fmt.Sprintf("%02d-before", i)), 1, `{"title":"before"}`)

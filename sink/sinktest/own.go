@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Place is what a user has where lull is to write the collection content.
+// Place says what a user already has under the name under which lull writes the collection content.
 type Place string
 
 // The places.
@@ -25,25 +25,24 @@ const (
 // Places are all of them.
 func Places() []Place { return []Place{Empty, Unmapped, Aliased, Templated, Beside, ReadOnly} }
 
-// Owned is what a kind does at a place. It says why the engine has no such place, or how to get
-// there.
+// Owned says how a kind acts at a place: how to make the place, or why the engine has no such place.
 type Owned struct {
-	// None is why a user of the engine cannot have it, or why lull cannot meet it. Then the rest is
-	// empty.
+	// None says why a user of the engine cannot have such a place, or why lull cannot meet it. If it
+	// is set, the other fields are empty.
 	None string
-	// Open makes the place in an engine, and returns a sink for it. theirs prints everything there
-	// that is the user's own: names, what they stand for, mappings and documents. It must print the
-	// same whatever lull has done. It may make something new for the user, print how that came out and
-	// delete it.
+	// Open makes the place in an engine, and returns a sink for it. theirs prints everything
+	// of the user's that is there: names, the indices that they point to, mappings and documents. It
+	// must print the same before and after lull's work. It may also create something as the user,
+	// print the result and delete it.
 	Open func(t *testing.T) (s sink.Sink, theirs func(t *testing.T) string)
-	// Prepare is a part of the error with which preparing the sink is refused; empty where it is not.
+	// Prepare is a part of the error that preparing the sink returns; empty if it succeeds.
 	Prepare string
-	// Put is what becomes of a document that is written there.
+	// Put is the outcome of writing a document there.
 	Put sink.OutcomeKind
 }
 
-// Own tests that a kind neither hides nor changes what is a user's own. The table of the kind must
-// have an entry for every place: none is left out without a reason.
+// Own tests that a kind neither hides nor changes anything that belongs to a user. The table of the
+// kind must have an entry for every place.
 func Own(t *testing.T, kind string, table map[Place]Owned) {
 	t.Helper()
 	for _, place := range Places() {
@@ -113,8 +112,8 @@ func (o Owned) check(t *testing.T, s sink.Sink, theirs func(t *testing.T) string
 	same("deleting")
 }
 
-// reads calls whatever reads a sink. None of it may fail, and none may take a document of the
-// user's for lull's.
+// reads calls every method that reads a sink. None may fail, or return a document of the user's as
+// one of lull's.
 func (o Owned) reads(t *testing.T, s sink.Sink) {
 	t.Helper()
 	written := docID("content", "a")

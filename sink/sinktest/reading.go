@@ -124,7 +124,7 @@ func digitForDigit(t *testing.T, b *bundle) {
 	b.rejects(t, huge)
 }
 
-// sorted checks that got is what ops wrote, by collection and id.
+// sorted checks that got has the documents that ops wrote, by collection and id.
 func sorted(t *testing.T, got []sink.Stored, ops []sink.Op) {
 	t.Helper()
 	want := slices.Clone(ops)

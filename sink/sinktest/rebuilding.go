@@ -117,7 +117,7 @@ var rebuilding = []duty{
 	}},
 }
 
-// beside makes a new index beside the one in use.
+// beside creates a second index for the collection.
 func (b *bundle) beside(t *testing.T) (r sink.Rebuilder, from, into string) {
 	t.Helper()
 	r, ok := b.sink.(sink.Rebuilder)

@@ -19,17 +19,17 @@ import (
 // has no other way to see what was written.
 type Sink interface {
 	sink.Sink
-	// Get and All are those of sink.Reader.
+	// Get and All are the methods of sink.Reader.
 	Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error)
 	All(ctx context.Context, f func(sink.Stored) error) error
 }
 
-// Options say what is tested and what may be expected of it.
+// Options describe the sink under test, and select its duties.
 type Options struct {
 	// New returns a sink without documents, for one test; what it holds is given back with
 	// t.Cleanup. Tests run at the same time.
 	New func(t *testing.T) Sink
-	// Capabilities are those of the sinks that New returns. They select the duties.
+	// Capabilities are the capabilities of the sinks that New returns. They select the duties.
 	Capabilities sink.Capabilities
 	// NoSearch excuses a sink that is not a sink.Reader from the duties of Search.
 	NoSearch bool
@@ -38,8 +38,8 @@ type Options struct {
 	// NoHugeNumbers excuses a sink from holding numbers that are too large for a float64. It rejects
 	// such a document.
 	NoHugeNumbers bool
-	// Recreate makes the indices of a sink anew under their names, as somebody would behind lull's
-	// back, and returns the sink. Required where Capabilities.Generation.
+	// Recreate deletes the indices of a sink and creates them again under the same names, as an
+	// administrator could without lull. It returns the sink. Required with Capabilities.Generation.
 	Recreate func(t *testing.T, s Sink) Sink
 	// Rebuilds says that New returns a sink.Rebuilder.
 	Rebuilds bool
@@ -77,7 +77,7 @@ func Run(t *testing.T, o Options) {
 	}
 }
 
-// bundle is a sink under test and what the tests do with it.
+// bundle is a sink under test, with the helpers of the tests.
 type bundle struct {
 	Options
 	sink Sink
@@ -130,7 +130,7 @@ func outcomes(ctx context.Context, t *testing.T, s sink.Sink, ops []sink.Op) []s
 	return got
 }
 
-// write sends ops in one call and checks what became of each. A single want is that of all of them.
+// write sends ops in one call and checks their outcomes. A single want is expected of each op.
 func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []sink.Outcome {
 	t.Helper()
 	got := outcomes(t.Context(), t, b.sink, ops)
@@ -147,7 +147,7 @@ func (b *bundle) rejects(t *testing.T, op sink.Op) {
 	}
 }
 
-// kinds compares outcomes. A single want is that of all of them.
+// kinds compares outcomes. A single want is expected of each.
 func kinds(t *testing.T, got []sink.Outcome, want ...sink.OutcomeKind) {
 	t.Helper()
 	if len(want) > 1 && len(got) != len(want) {
@@ -253,7 +253,7 @@ func (b *bundle) search(t *testing.T, q sink.Query) (docs []event.DocID) {
 	return docs
 }
 
-// finds checks which documents a search finds, in whatever order; want is sorted.
+// finds checks which documents a search finds, in any order. The caller sorts want.
 func (b *bundle) finds(t *testing.T, q sink.Query, want ...event.DocID) {
 	t.Helper()
 	if got := slices.Sorted(slices.Values(b.search(t, q))); !slices.Equal(got, want) {

@@ -8,8 +8,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// searching are the duties of Search. What a word is beyond the plain ones used here is each
-// engine's own.
+// searching are the duties of Search. Its texts are plain words, because engines split other texts
+// differently.
 var searching = []duty{
 	{"search finds written documents by text, field and collection", searches, func(t *testing.T, b *bundle) {
 		vienna, berlin, news := docID("content", "vienna"), docID("content", "berlin"), docID("news", "vienna")
@@ -75,7 +75,7 @@ var searching = []duty{
 			{text: "(vien", want: both},
 			{text: `"british" | embassy -vien`, field: "title", want: both[1:]}, // there are no operators
 			{text: "Vien "},                                                     // the word has ended
-			{text: "Vien", whole: true},                                         // nobody asked for beginnings
+			{text: "Vien", whole: true},                                         // the query did not ask for prefixes
 			{text: "ienna"},
 			{text: "*"},
 			{text: " "},

@@ -73,9 +73,9 @@ var writing = []duty{
 	}},
 }
 
-// oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows, and so does a
-// rejected document that harms its neighbours. Deletes are of missing documents, and are applied.
-// The number of ops is not a multiple of the pattern's length: backwards, it reads differently.
+// oneOutcomePerOp mixes every kind of op. So it notices an answer in the wrong place, and a rejected
+// document that harms the others. Its deletes are of missing documents, and are applied. The number
+// of ops is not a multiple of the pattern's length, so a reversed list of answers is noticed, too.
 func oneOutcomePerOp(t *testing.T, b *bundle) {
 	var ops []sink.Op
 	var want []sink.OutcomeKind

@@ -1,25 +1,25 @@
 // Package refine holds the code against the model: what the real use cases do to one document, in a
 // world of package sim, must be steps of package model.
 //
-// A [Checker] hears each step of a world (sim.Step). It makes of the world what the model knows of
-// it: the row, the sink, the claim or the messages that act. The step must then be an edge of the
-// model's Next, from there to what the world has become, and the edge must break nothing. The code
-// may make a write under another condition than the model, with another effect or in another order.
-// That is found at that very write, whether damage follows or not.
+// A [Checker] is called for each step of a world (sim.Step). It maps the world to a state of the
+// model: the row, the sink, and the claim or messages that act. The step must then be an edge of the
+// model's Next, from the state before the step to the state after it, and the edge must break no
+// promise. If the code makes a write under another condition than the model, with another effect or
+// in another order, the Checker reports that write, also if no damage follows.
 //
 // # The abstraction
 //
 // Order keys become ranks among the versions that the upstream sends. Times become ranks among the
-// times of a step. The rest has no state in the model, or is taken apart, as follows.
+// times of a step. Everything else has no state in the model, or is mapped as follows.
 //
-//   - Only who acts is in the state of a step, with the message that it acts on, the holder of the
-//     lease and its requests. The others could do nothing about that step in the model either: an
-//     edge asks for no more than these.
-//   - A claim is an execution of its own, from CLAIM to what ends it. One that crashes, or gives up
-//     without an answer, stays where it is: in the model it is slow, and may as well never go on.
-//   - A lease ends when a write needs that it has, and its time is over.
-//   - What an invocation has seen done (by a consistent read, or a row's answer) stays known to it,
-//     and to its flight. The model looks and deletes in one step, the code in two.
+//   - The state of a step has only the execution that acts, the message that it acts on, the holder
+//     of the lease and its requests. No edge of the model depends on the others.
+//   - A claim is one execution of the model, from CLAIM to the write that ends it. A claim that
+//     crashes, or ends without an answer, stays in its state. In the model it is slow, and may never
+//     continue.
+//   - A lease ends at the first write that needs its end, once its time is over.
+//   - An invocation and its flight remember the versions that they have seen committed, by a
+//     consistent read or by a row's answer. The model looks and deletes in one step, the code in two.
 //   - last_write is the time of the last committed claim. The time of its commit, which is later,
 //     is what the machine Pace is about.
 //

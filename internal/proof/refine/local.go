@@ -19,7 +19,7 @@ type local struct {
 // plenty is a budget that no single step uses up.
 const plenty = 3
 
-// local makes a state of what is. More times than those of row and sink may be named.
+// local makes a state of the model from the world. times are more times than those of row and sink.
 func (c *Checker) local(times ...shard.Micros) *local {
 	l := &local{Checker: c}
 	l.Bounds = model.Bounds{
@@ -33,8 +33,7 @@ func (c *Checker) local(times ...shard.Micros) *local {
 		l.s.Left[kind] = plenty
 	}
 	l.Bounds.Budget = l.s.Left
-	// Only times that the state has, and what is added to them: the model takes the next one after
-	// the latest.
+	// The model's clock may show only the times of the state, and the next one after the latest.
 	l.times = append(times, c.lastWrite)
 	switch cl := c.claims[c.row.Owner]; {
 	case c.row.Owner == "":
@@ -57,7 +56,7 @@ func (c *Checker) local(times ...shard.Micros) *local {
 	return l
 }
 
-// clock is the rank of a time among those of this step.
+// clock returns the rank of a time among the times of this step.
 func (l *local) clock(m shard.Micros) model.Clock {
 	if m == 0 {
 		return 0
@@ -101,7 +100,7 @@ func (l *local) put(m *message, at model.Place) int {
 	return n
 }
 
-// carry adds other messages of the queues, by what they carry: a version that one of them has is
+// carry adds the other messages of the queues by their versions: a version that a message carries is
 // not lost.
 func (l *local) carry(not *message) {
 	for k := range l.waiting(not).All() {
@@ -141,9 +140,9 @@ func (l *local) step(leads func(t *model.State) bool) bool {
 	return false
 }
 
-// refusedAfterApplied is what the design does not promise, the first of docs/model.md: an
-// uncommitted version was applied without an answer and then refused for good, so an older one goes
-// over it.
+// refusedAfterApplied reports whether a broken promise is the first exception of docs/model.md: the
+// sink applied an uncommitted version without an answer, and then refused it for good. So an older
+// version may replace it.
 func (l *local) refusedAfterApplied(b model.Broken) bool {
 	k := l.s.Sink.Content
 	return b&^(model.WentBack|model.Resurrected) == 0 && k > l.s.Row.Committed &&

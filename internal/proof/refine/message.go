@@ -119,9 +119,10 @@ func (c *Checker) leaves(s sim.Step) {
 	}
 }
 
-// judged is a message that leaves an ingest queue. Index deletes it for what the row shows, or what
-// its flight has seen. The mapping deletes it because receive did not keep it: each event is done
-// by the row, as the invocation has seen it, or its dead letter is stored.
+// judged checks the delete of a message of an ingest queue. Index deletes a message because of the
+// row, or because of a row that its flight has read. The mapping deletes it because receive did not
+// keep it: for each event, the row that the invocation read has the version or a newer one, or the
+// dead letter is stored.
 func (c *Checker) judged(m *message) {
 	known, l := c.deleter.seen(), c.local()
 	n := model.Set(1 << l.put(m, model.HeldPlace))
@@ -140,8 +141,8 @@ func (c *Checker) judged(m *message) {
 		"versions %b: not all are done, as far as %s knows (%b)", m.keys, who, known)
 }
 
-// buried is a message that leaves the dead-letter queue: its dead letter is parked, superseded, or
-// given back.
+// buried checks the delete of a message of the dead-letter queue: its dead letter is parked or
+// superseded, or the message is in its queue again.
 func (c *Checker) buried(m *message) {
 	upToCommitted := model.KeySet(1)<<(c.key(c.row.Committed)+1) - 1
 	safe := c.deleter.seen() | c.stored | c.waiting(nil) | upToCommitted

@@ -25,15 +25,15 @@ type onWay struct {
 	erase bool
 }
 
-// Rebuild follows the one document of a world whose collection is rebuilt: see [Checker]. What it
-// knows of the program that rebuilds is what that has read, and in which order. A program that
-// reads more than the model's does is taken for one that begins its comparison anew.
+// Rebuild follows the one document of a world whose collection is rebuilt: see [Checker]. It
+// knows the program that rebuilds only by its reads and their order. If the program reads more often
+// than the model's program, Rebuild takes that for a new start of the comparison.
 type Rebuild struct {
 	*Checker
 
 	health       shard.Row
 	committed    model.Key
-	old, fresh   model.Key // of the indices; a delete is None
+	old, fresh   model.Key // the versions in the two indices; a delete is None
 	gone, erased model.Key
 	named        bool
 	fences       map[shard.Fence]model.Key
@@ -46,7 +46,7 @@ type Rebuild struct {
 	readKey      model.Key
 	readFence    shard.Fence
 	seen         int64
-	why          string // the comparison has not begun
+	why          string // why the comparison cannot start yet
 }
 
 // NewRebuild returns one for a world with this upstream.
@@ -138,7 +138,7 @@ func (r *Rebuild) See(s sim.Step) {
 	}
 }
 
-// looks is the health row as somebody reads it.
+// looks follows a read of the health row.
 func (r *Rebuild) looks(s sim.Step, row shard.Row) {
 	switch {
 	case s.Name == "index":
@@ -157,8 +157,8 @@ func (r *Rebuild) turnOf(by int64) *turning {
 	return r.turns[by]
 }
 
-// counts is the program that reads how many writes were missed. Its comparison may begin, where no
-// copy is on its way and every turn knows of the rebuild.
+// counts follows the program's read of the number of missed writes. Its comparison may start only if
+// no copy is under way and every turn knows of the rebuild.
 func (r *Rebuild) counts() {
 	l := r.state()
 	l.Step, r.why = model.StepFilling, ""
@@ -251,7 +251,7 @@ func (r *Rebuild) calls(s sim.Step) {
 	r.calling++
 }
 
-// applied is a version in the index that its name stands for.
+// applied follows a write to the index that the alias points to.
 func (r *Rebuild) applied(s sim.Step) {
 	k := r.key(s.Op.Key)
 	r.fences[s.Op.Fence] = k
@@ -270,7 +270,7 @@ func (r *Rebuild) applied(s sim.Step) {
 	}
 }
 
-// beside is a request to the new index.
+// beside follows a request to the new index.
 func (r *Rebuild) beside(s sim.Step) {
 	k, turn := r.fences[s.Op.Fence], s.Name == "index"
 	if s.Op.Key != "" {
@@ -294,7 +294,7 @@ func (r *Rebuild) beside(s sim.Step) {
 	}
 }
 
-// taken is what the new index makes of an item.
+// taken follows the answer of the new index to an item.
 func (r *Rebuild) taken(s sim.Step, k model.Key, turn bool) {
 	if s.Outcome.Kind != sink.Applied && s.Outcome.Kind != sink.Newer {
 		return
@@ -337,7 +337,7 @@ func (r *Rebuild) taken(s sim.Step, k model.Key, turn bool) {
 	r.fresh, r.gone = to.New, to.Gone
 }
 
-// shows is what an index shows once it took an item.
+// shows returns what an index contains after it has applied an item.
 func (r *Rebuild) shows(k model.Key, erase bool) model.Key {
 	if erase || r.deletes.Has(k) {
 		return model.None

@@ -63,7 +63,7 @@ type Checker struct {
 	flights  map[flight.ID]*holder
 	holders  map[string]*holder
 	live     map[int64]bool
-	deleter  *holder // of what leaves its queue next; nil for nobody
+	deleter  *holder // who deletes the next message of a queue; nil if unknown
 	index    bool    // ... which is a flight
 }
 
@@ -81,7 +81,7 @@ type holder struct {
 	known    model.KeySet // versions that it has seen done
 }
 
-// seen are the versions that a holder has seen done, none where there is nobody.
+// seen returns the versions that a holder has seen done; none for a nil holder.
 func (h *holder) seen() model.KeySet {
 	if h == nil {
 		return 0
@@ -142,11 +142,11 @@ func New(s Settings) (*Checker, error) {
 	return c, nil
 }
 
-// Partings are what was found, the first one first.
+// Partings returns the differences between code and model, the first one first.
 func (c *Checker) Partings() []Parting { return c.found }
 
-// judge counts a step that the model has. One that it does not have parts the two, unless what is
-// wrong with it was said already.
+// judge counts a step that the model has. It reports a step that the model does not have, unless the
+// same fault was reported before.
 func (c *Checker) judge(s Step, has bool, format string, args ...any) {
 	switch {
 	case has:
@@ -220,7 +220,7 @@ func (c *Checker) See(s sim.Step) {
 // begins is an invocation, and who it acts for.
 func (c *Checker) begins(by int64, h *holder) { c.live[by], c.acting[by] = true, h }
 
-// batch is what an invocation of receive or dlq was given.
+// batch returns the messages that an invocation of receive or dlq was given.
 func (c *Checker) batch(receipts []string) *holder {
 	h := &holder{}
 	for _, r := range receipts {

@@ -77,14 +77,15 @@ func (c *Checker) admit(s sim.Step) (Step, bool) {
 		l := c.local()
 		if what == admitByIndex {
 			l.s.Execs[0] = model.Exec{Messages: 1 << l.put(m, model.HeldPlace)}
-			// The model keeps what is done of messages with several events. A copy of a message with one,
-			// which comes back after the delete, is judged anew: another version may be the dead one by now.
+			// The model remembers which events of a message with several are done. A message with one event
+			// may be received again after its delete, and is then judged again: by then, another version may
+			// be the dead letter.
 			if bits.OnesCount8(uint8(m.keys)) > 1 {
 				l.s.Execs[0].Done = h.known
 			}
 		} else {
-			// receive tries the newest of its batch first. What that is worth is up to the model, of the
-			// message that carries the version alone.
+			// receive tries the newest version of its batch first. The model judges that of a message that
+			// carries this version only.
 			l.put(&message{keys: model.Keys(k)}, model.Queued)
 		}
 		return what, l.step(l.leads(s))

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// under is the claim that an item is written under, and whether the item is its version: not where
-// it is a copy of what was committed.
+// under returns the claim under which an item is written. own says that the item is the claimed
+// version, and not a copy of the committed one.
 func (c *Checker) under(s sim.Step) (cl *claim, own bool) {
 	for _, other := range c.claims {
 		if other.by != s.By {
@@ -26,7 +26,7 @@ func (c *Checker) under(s sim.Step) (cl *claim, own bool) {
 	return cl, false
 }
 
-// request is what becomes of an item of a request to the sink.
+// request follows one item of a request to the sink.
 func (c *Checker) request(s sim.Step) {
 	if s.Op.Doc != c.doc {
 		return
@@ -93,7 +93,7 @@ func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 			c.deletedAt = c.now
 		}
 	case sink.Newer:
-		if !own { // it is older than what is there: nothing changes
+		if !own { // it is older than the document in the sink, so nothing changes
 			c.count(copied)
 			return
 		}
@@ -106,8 +106,7 @@ func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 	}
 }
 
-// forget is the sink that no longer remembers the version of a delete, where that lets an older
-// request pass.
+// forget lets the sink forget the version of a delete, if that lets an older request pass.
 func (c *Checker) forget(fence shard.Micros) {
 	if c.sink != model.Forgetful || !c.deletes.Has(c.content) || c.fence == 0 || c.now-c.deletedAt < forgets ||
 		fence >= c.fence {
