@@ -44,7 +44,7 @@ func TestOpenOutage(t *testing.T) {
 	s.Watches(t, "outage-writes", "lull OutageWrite")
 	s.Watches(t, "table-unreachable", "lull Unreachable")
 	rows := []ground.Right{
-		{Statement: "Rows", Action: "dynamodb:UpdateItem"}, {Statement: "Rows", Action: "dynamodb:BatchGetItem"},
+		{Statement: "WriteRows", Action: "dynamodb:UpdateItem"}, {Statement: "Rows", Action: "dynamodb:BatchGetItem"},
 	}
 	receive, index := s.TakeAway(t, names.Receive, rows...), s.TakeAway(t, names.Index, rows...)
 	const sent = 3
