@@ -144,8 +144,8 @@ func TestPrepareChangesNoTable(t *testing.T) {
 	}
 	s.Run(t, `CREATE TABLE `+s.Schema+`."lull-others" (id text, name text)`)
 	if err := prepared(func(o *postgres.Options) { o.Collections = []event.Collection{"others"} }); err == nil ||
-		!strings.Contains(err.Error(), "not lull's") {
-		t.Errorf("a table of somebody else's: got %v", err)
+		!strings.Contains(err.Error(), "lull did not create it") {
+		t.Errorf("another program's table: got %v", err)
 	}
 }
 
