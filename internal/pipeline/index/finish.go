@@ -38,7 +38,7 @@ func (s *planner) finish(ctx context.Context) flight.State {
 	if e := s.enrichers.awaited(); e != nil && !s.rescued() {
 		return s.ending.away(ctx, e.row, "the enricher is away")
 	}
-	if s.budget.without && s.budget.requeues() && s.state.Slot == 0 && !probes {
+	if s.budget.without && s.budget.requeues() {
 		return s.ending.requeue(ctx)
 	}
 	if extend, ok := s.leaves(); ok {

@@ -53,7 +53,7 @@ func load(v *invocation, m *flight.Manifest) *holding {
 
 // holdEnds reports whether SQS's twelve hours are almost over. A rescued flight holds no messages.
 func (h *holding) holdEnds() bool {
-	return !h.rescued() && h.clock.Now().After(h.manifest.Received.Add(queue.MaxHold - holdMargin))
+	return !h.rescued() && h.clock.Now().After(h.manifest.Received.Add(queue.MaxHold-holdMargin))
 }
 
 // rescued reports whether an operator started the flight from the manifest of another one. Its

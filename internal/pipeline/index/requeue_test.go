@@ -48,6 +48,28 @@ func TestAMessageWaitsInTheQueueForASinkThatThrottles(t *testing.T) {
 	})
 }
 
+// What does not fit into the flight's slot waits in the queue, unless the next slot is in reach, too.
+func TestTheRestOfASlotWaitsInTheQueue(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(many(40, put, "d")...)
+		b.throttled(0, func(*shard.Row) {})
+		for s = b.turn(s); !s.Done; s = b.turn(s) {
+			b.throttled(30*time.Second, func(*shard.Row) {}) // other flights take the time after this slot
+		}
+		written := len(b.Notes.Of(journal.Committed))
+		if written == 0 || written == 40 {
+			b.Errorf("%d of 40 documents were written, want some of them", written)
+		}
+		rest := 0
+		for _, n := range b.Notes.Of(journal.Requeued) {
+			rest += n.Count
+		}
+		if written+rest != 40 {
+			b.Errorf("%d were written and %d wait in the queue, want all 40", written, rest)
+		}
+	})
+}
+
 func TestAFlightKeepsItsMessagesWhile(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]struct {
 		row   func(*shard.Row)

@@ -3,6 +3,8 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +32,8 @@ type slow struct {
 var slowSinks = []slow{
 	{name: "30 a second", takes: 30, how: ThrottleBucket},
 	{name: "20 a second", takes: 20, how: ThrottleBucket},
-	{name: "10 a second", takes: 10, how: ThrottleBucket},
+	{name: "13 a second", takes: 13, how: ThrottleBucket},
+	{name: "7 a second", takes: 7, how: ThrottleBucket},
 	{name: "20 a second, it queues", takes: 20, how: ThrottleQueue},
 	{name: "20 a second, it refuses at random", takes: 20, how: ThrottleRandom},
 	{name: "20 a second, up and down by half", takes: 20, how: ThrottleDrift},
@@ -143,6 +146,12 @@ func TestWriteSlow(t *testing.T) {
 	for _, s := range slowSinks {
 		length := s.length(8 * time.Minute)
 		r := s.run(t, length)
+		if s.takes == 13 {
+			picture := filepath.Join("..", "..", "..", "docs", "img", "slow.svg")
+			if err := os.WriteFile(picture, []byte(Chart(r.Timeline, s.takes, 0, length+6*time.Minute)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		all := r.between(slowLearning, length)
 		of, refused := s.goodput(all)
 		fmt.Fprintf(&table, "| %s | %.2f | %.1f %% | %s | %s | %.2f |\n", s.name, of, 100*refused,

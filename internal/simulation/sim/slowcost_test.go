@@ -2,8 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/setting"
 )
 
 // A sink that throttles costs at most twice as much as a healthy one. Before flights gave messages
@@ -40,5 +44,31 @@ func TestASlowSinkCostsAtMostTwiceAsMuch(t *testing.T) {
 					of, refused, aged(all, 0.5), aged(all, 0.99), bill, bill/healthy, r.Extremes.Receives)
 			})
 		}
+	}
+}
+
+// A sink that takes less than is due makes no other sink of its collection late.
+func TestASlowSinkKeepsNoOtherFromBeingFresh(t *testing.T) {
+	t.Parallel()
+	lasting := 6 * time.Minute
+	if testing.Short() || raceEnabled {
+		lasting = 2 * time.Minute
+	}
+	w := begin(t, Options{
+		Config: settings(t, true, func(cfg *config.Config) {
+			fanOut(cfg)
+			s, rate := cfg.Sinks["search"], setting.Rate(2*float64(setting.OncePerSecond))
+			s.MaxDocumentsPerSecond = &rate
+			cfg.Sinks["search"] = s
+		}),
+		Seed: 1, Faults: NoFaults, Pollers: 2, Upstream: Steady(1, 10, 200, lasting),
+	})
+	report(t, w.Run(), NoFaults)
+	most := config.Default().Debounce.MaxWait + config.Default().Debounce.CapGrace + 5*time.Second
+	if fresh := slices.Max(w.freshIn["vectors"]); fresh > most {
+		t.Errorf("vectors was %s behind, want at most %s", fresh, most)
+	}
+	if slow := slices.Max(w.freshIn["search"]); slow <= most {
+		t.Errorf("search was %s behind: it was not slow", slow)
 	}
 }
