@@ -120,6 +120,31 @@ func (r Retry) AwayWait(health shard.Row, now shard.Micros, bulk bool, receives 
 	return wait
 }
 
+// A message waits in the queue for a slot of a sink that throttles (ADR 0070).
+const (
+	throttledLeast, throttledMost = 15 * time.Second, time.Minute
+	// throttledLine is how long a message waits for each second that its flight would have had to
+	// reach further ahead.
+	throttledLine = 60
+	// throttledShare of a message's age is the least that it waits, so that an old one costs few
+	// receives.
+	throttledShare = 8
+)
+
+// ThrottledWait is how long a message waits for a slot of a sink that throttles. beyond is how much
+// further ahead its flight would have had to reach, and age how long ago its oldest message was
+// sent. After awayGrowing receives, a message waits as if the sink were away: so
+// [Config.MaxReceiveCount] holds.
+func (r Retry) ThrottledWait(health shard.Row, now shard.Micros, bulk bool, receives int, beyond, age time.Duration,
+	draw float64,
+) time.Duration {
+	if receives > awayGrowing {
+		return r.AwayWait(health, now, bulk, receives, draw)
+	}
+	wait := min(max(throttledLeast, min(beyond*throttledLine, age), age/throttledShare), throttledMost)
+	return time.Duration((0.8 + 0.4*draw) * float64(wait))
+}
+
 // The shortest waits of a message that is received often.
 const (
 	awayLateLeast = awayLate * awayLeast / 100

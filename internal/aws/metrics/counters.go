@@ -82,7 +82,7 @@ func (c *Counters) Note(n journal.Note) {
 	}
 	add := 1
 	switch n.Step {
-	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept, journal.Away,
+	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept, journal.Away, journal.Requeued,
 		journal.Sampled, journal.Archived, journal.ArchiveLost, journal.Missed,
 		journal.ObjectRead:
 		add = n.Count

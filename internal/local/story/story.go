@@ -112,6 +112,7 @@ var lines = map[journal.Step]line{
 	journal.Returned:    {"RETURN", "receive never ran for it: sent back to its queue"},
 	journal.Stuck:       {"ALARM", "stuck: {detail}"},
 	journal.Away:        {"AWAY", "the sink is away: {count} messages wait in the queue"},
+	journal.Requeued:    {"REQUEUE", "{count} messages wait in the queue for their share of the sink"},
 	journal.Slowed:      {"BREAKER", "the sink throttles: all flights slow down: {detail}"},
 	journal.Paused:      {"PAUSE", "nothing is claimed for the sink until it is resumed, {detail}"},
 	journal.Resumed:     {"RESUME", "the sink is written to again, {detail}"},

@@ -205,6 +205,13 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 				"maxDocumentsPerSecond lets go, 20 documents a second.",
 		},
 		{
+			"requeued: no flight holds it, and the sink throttles", pending(nil),
+			shard.Row{Rate: 7000, RateTop: 8000, RateAt: at(0)},
+			nil,
+			"Version 5 waits in the queue for its share of the sink, which takes fewer documents than are due: its " +
+				"message is received again within four minutes, or 5m0s after a receive if its flight was lost.",
+		},
+		{
 			"in its burst", pending(nil),
 			shard.Row{},
 			nil,
@@ -222,11 +229,14 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			e := evidence{
 				row: tt.row, health: tt.health, letters: tt.letters, now: shard.MicrosOf(now), timing: timing,
 				held:     []Held{{OrderKey: tt.row.Pending.String(), Due: now}},
-				patience: 15 * time.Second, ceiling: 20_000,
+				patience: 15 * time.Second, ceiling: 20_000, visibility: 5 * time.Minute,
 				sink: sinkAnswer{
 					found: tt.row.CommittedOp == shard.Put, key: tt.row.Committed,
 					version: tt.row.Committed.VersionText(),
 				},
+			}
+			if strings.HasPrefix(tt.name, "requeued") {
+				e.held = nil
 			}
 			if strings.HasPrefix(tt.name, "below a ceiling") {
 				e.held[0].Due = now.Add(-time.Second)

@@ -231,6 +231,10 @@ func (e *evidence) onItsWay() (State, string) {
 		return say(StateUnheld, "was admitted, %s into its burst, and put off: %s.", waited.Round(100*time.Millisecond),
 			e.cameBack())
 	}
+	if unheld != "" && (shard.Pace(e.health, e.now) > 0 || e.ceiling > 0 && shard.Ahead(e.health, e.now) > 0) {
+		return say(StateThrottled, "waits in the queue for its share of the sink, which takes fewer documents than are due: "+
+			"its message is received again within four minutes, or %s after a receive if its flight was lost.", e.visibility)
+	}
 	if unheld != "" {
 		return say(StateUnheld, "was admitted, %s into its burst, but no flight holds it: it was not launched, or its "+
 			"flight was lost. %s", waited.Round(100*time.Millisecond), capital(e.again()))

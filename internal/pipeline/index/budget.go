@@ -42,6 +42,7 @@ type budget struct {
 	slot    shard.Micros // the slot that this turn uses
 	slotEnd shard.Micros
 	unpaid  bool          // no slot was taken, because the sink was idle
+	without bool          // documents wait, and the flight may not take a slot yet
 	sent    int           // documents sent in it
 	took    time.Duration // how long the last request took
 }
@@ -56,17 +57,48 @@ func (b *budget) keepsUp() bool {
 // newer versions may replace the documents of a slot before it begins.
 func (b *budget) horizon() time.Duration {
 	least, most := 4*time.Second, 20*time.Second
-	share := 6.0 // a sixth of the time waited
+	share := time.Duration(6) // a sixth of the time waited
 	if b.lane == flight.Bulk {
 		least, share = time.Second, 60
 	}
-	var age time.Duration
+	if b.requeues() {
+		// The others wait in the queue. So few ask at the same time, and less needs to be handed out.
+		share, most = 60, 12*time.Second
+		if b.lane == flight.Bulk {
+			most = 4 * time.Second // never further than live
+		}
+	}
+	return min(least+b.age()/share, most)
+}
+
+// age returns how long ago the oldest message of the flight was sent.
+func (b *budget) age() (age time.Duration) {
 	for r := range b.records {
 		if b.records[r].mine {
 			age = max(age, b.start.Sub(b.manifest.Records[r].Message.Sent))
 		}
 	}
-	return min(least+time.Duration(float64(age)/share), most)
+	return age
+}
+
+// beyond returns how much later than the horizon the time begins that is not handed out yet.
+func (b *budget) beyond() time.Duration {
+	return max(shard.Ahead(b.sink.row, b.now())-b.horizon(), 0)
+}
+
+// requeues reports whether a flight without a slot gives its messages back to the queue (ADR 0070).
+// A flight that waits costs turns, a message in the queue costs one receive. The flight keeps them
+// during slow start, because the speed then doubles every few seconds. Messages of a rescued flight
+// may not be in the queue.
+func (b *budget) requeues() bool {
+	return b.sink.pace() > 0 && !shard.SlowStart(b.sink.row, b.now()) && b.sink.circuit == shard.CircuitClosed &&
+		!b.sink.tripped && !b.rescued()
+}
+
+// mustRequeue reports whether the flight cannot get a slot in this turn. Then it need not read its
+// rows.
+func (b *budget) mustRequeue() bool {
+	return b.state.Slot == 0 && b.requeues() && b.beyond() > 0 && !b.idle()
 }
 
 // awaitSlot waits for a slot that begins soon. It runs before the rows are read, so that the
@@ -228,11 +260,10 @@ func (b *budget) yield(ctx context.Context, long time.Duration) {
 // awaitBudget postpones documents until the flight's slot, or until the flight may get one.
 func (b *budget) awaitBudget(docs []*document) {
 	until := b.state.Slot.Add(-slotNear)
-	if b.state.Slot == 0 {
+	if b.without = b.state.Slot == 0; b.without {
 		// All flights that waited long may take slots equally far ahead. So each asks at a
 		// random moment, about as often as the time that is taken ahead passes.
-		beyond := max(shard.Ahead(b.sink.row, b.now())-b.horizon(), 0)
-		until = b.now().Add(beyond + time.Duration(b.jitter()*float64(b.horizon())))
+		until = b.now().Add(b.beyond() + time.Duration(b.jitter()*float64(b.horizon())))
 	}
 	why := "the sink throttles: its budget is spoken for"
 	if b.sink.taken() == 0 {

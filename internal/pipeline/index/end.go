@@ -31,11 +31,32 @@ func (s *ending) end(ctx context.Context) flight.State {
 // execution does. Redelivery judges the messages again.
 func (s *ending) away(ctx context.Context, health shard.Row, why string) flight.State {
 	now, draw, bulk := s.now(), s.jitter(), s.lane == flight.Bulk
+	return s.inQueue(ctx, journal.Away, why, func(receives int) time.Duration {
+		return s.config.Retry.AwayWait(health, now, bulk, receives, draw)
+	})
+}
+
+// requeue ends the flight and leaves its messages in the queue until the flight of a later receive may
+// get a slot. The rows need not be read: redelivery judges the messages again.
+func (s *ending) requeue(ctx context.Context) flight.State {
+	health, now, draw := s.budget.sink.row, s.now(), s.jitter()
+	beyond, age, bulk := s.budget.beyond(), s.budget.age(), s.lane == flight.Bulk
+	return s.inQueue(ctx, journal.Requeued, "the sink throttles: its budget is spoken for",
+		func(receives int) time.Duration {
+			return s.config.Retry.ThrottledWait(health, now, bulk, receives, beyond, age, draw)
+		})
+}
+
+// inQueue ends the flight. Its messages stay in the queue, invisible for a wait that depends on how
+// often each was received.
+func (s *ending) inQueue(ctx context.Context, step journal.Step, why string,
+	waitOf func(receives int) time.Duration,
+) flight.State {
 	// Receipts by wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
 	for r := range s.records {
 		if m := s.manifest.Records[r].Message; s.records[r].open > 0 {
-			wait := s.config.Retry.AwayWait(health, now, bulk, m.ReceiveCount, draw)
+			wait := waitOf(m.ReceiveCount)
 			waits[wait] = append(waits[wait], m.Receipt)
 		}
 	}
@@ -43,7 +64,7 @@ func (s *ending) away(ctx context.Context, health shard.Row, why string) flight.
 		until := min(s.now().Add(wait), s.longestHold())
 		s.hold(ctx, waits[wait], until)
 		s.note(journal.Note{
-			Step: journal.Away, Count: len(waits[wait]), Until: until.Time(), Detail: why,
+			Step: step, Count: len(waits[wait]), Until: until.Time(), Detail: why,
 		})
 	}
 	return s.end(ctx)
@@ -81,7 +102,7 @@ const maxLeave = 100
 // written. The messages of a rescued flight may not leave either, because nothing brings them
 // back.
 func (s *planner) mayLeave() bool {
-	return s.firstVisible() <= s.longestHold() && s.sink.circuit == shard.CircuitClosed && !s.sink.tripped &&
+	return !s.rescued() && s.sink.circuit == shard.CircuitClosed && !s.sink.tripped &&
 		s.budget.keepsUp() && s.config.SupersededLeave() && len(s.remainingReceipts()) <= maxLeave
 }
 

@@ -35,8 +35,11 @@ func (s *planner) finish(ctx context.Context) flight.State {
 	case s.goesAway():
 		return s.ending.away(ctx, s.sink.row, config.AwayText(s.sink.row))
 	}
-	if e := s.enrichers.awaited(); e != nil {
+	if e := s.enrichers.awaited(); e != nil && !s.rescued() {
 		return s.ending.away(ctx, e.row, "the enricher is away")
+	}
+	if s.budget.without && s.budget.requeues() {
+		return s.ending.requeue(ctx)
 	}
 	if extend, ok := s.leaves(); ok {
 		return s.ending.leave(ctx, extend)
@@ -78,12 +81,12 @@ func (s *planner) finish(ctx context.Context) flight.State {
 }
 
 // goesAway reports whether the flight ends because its sink is away. The flight that opened the
-// circuit stays and probes.
+// circuit stays and probes. A rescued flight stays, because its messages may be gone.
 func (s *planner) goesAway() bool {
 	now, until := s.now(), s.sink.row.OpenUntil
 	open := (s.sink.tripped || s.sink.circuit == shard.CircuitOpen) && now <= until && s.state.Probes != until
 	paused := s.sink.row.PausedAt != 0 // no flight probes
-	return (open || paused) && s.config.Retry.Away(s.sink.row, now)
+	return (open || paused) && s.config.Retry.Away(s.sink.row, now) && !s.rescued()
 }
 
 // coming returns the due times of the remaining documents.

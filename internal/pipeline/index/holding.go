@@ -51,9 +51,15 @@ func load(v *invocation, m *flight.Manifest) *holding {
 	return h
 }
 
-// holdEnds reports whether SQS's twelve hours are almost over.
+// holdEnds reports whether SQS's twelve hours are almost over. A rescued flight holds no messages.
 func (h *holding) holdEnds() bool {
-	return h.clock.Now().After(h.manifest.Received.Add(queue.MaxHold - holdMargin))
+	return !h.rescued() && h.clock.Now().After(h.manifest.Received.Add(queue.MaxHold-holdMargin))
+}
+
+// rescued reports whether an operator started the flight from the manifest of another one. Its
+// messages may not be in the queue any more.
+func (h *holding) rescued() bool {
+	return h.state.VisibleUntil >= shard.MicrosOf(h.manifest.Received.Add(queue.MaxHold))
 }
 
 func (h *holding) message(e *held) *queue.Message { return &h.manifest.Records[e.record].Message }

@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
+	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
@@ -129,6 +130,61 @@ func TestPayTakesASlotOfABusySink(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAFlightRequeuesOnlyForASinkThatThrottles(t *testing.T) {
+	later := func(b *budget) { b.sink.row.PaidUntil = b.now().Add(30 * time.Second) }
+	for name, tt := range map[string]struct {
+		change   func(*budget)
+		requeues bool
+		must     bool
+	}{
+		"a healthy sink":          {func(b *budget) { b.sink.row = shard.Row{} }, false, false},
+		"it throttles":            {later, true, true},
+		"a slot is in reach":      {func(b *budget) { b.sink.row.PaidUntil = b.now().Add(3 * time.Second) }, true, false},
+		"the flight has a slot":   {func(b *budget) { later(b); b.state.Slot = b.now() }, true, false},
+		"the sink starts slowly":  {func(b *budget) { later(b); b.sink.row.RateTop = 0 }, false, false},
+		"its circuit is open":     {func(b *budget) { later(b); b.sink.circuit = shard.CircuitOpen }, false, false},
+		"this turn has opened it": {func(b *budget) { later(b); b.sink.tripped = true }, false, false},
+		"the flight was rescued": {func(b *budget) {
+			later(b)
+			b.state.VisibleUntil = shard.MicrosOf(b.manifest.Received.Add(queue.MaxHold))
+		}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, nil, []string{put("a", 1)}, func(p *parts) {
+				b := p.budget()
+				b.sink.row = shard.Row{Rate: 7000, RateTop: 8000, RateAt: b.now()}
+				tt.change(b)
+				if got := b.requeues(); got != tt.requeues {
+					p.Errorf("requeues: %v, want %v", got, tt.requeues)
+				}
+				if got := b.mustRequeue(); got != tt.must {
+					p.Errorf("must requeue: %v, want %v", got, tt.must)
+				}
+			})
+		})
+	}
+}
+
+// Newer versions may replace the documents of all slots. Then the time is handed out, and the sink
+// is idle.
+func TestAFlightWritesToAnIdleSinkWithoutASlot(t *testing.T) {
+	rate := setting.Rate(2 * float64(setting.OncePerSecond))
+	stage(t, func(c *config.Config) {
+		s := c.Sinks["search"]
+		s.MaxDocumentsPerSecond = &rate
+		c.Sinks["search"] = s
+	}, []string{put("a", 1)}, func(p *parts) {
+		b := p.budget()
+		b.sink.row = shard.Row{PaidUntil: b.now().Add(30 * time.Second), SentUntil: b.now().Add(-time.Second)}
+		if b.mustRequeue() {
+			p.Error("the message goes back to the queue")
+		}
+		if b.sink.row.SentUntil = b.now(); !b.mustRequeue() {
+			p.Error("the flight waits for a sink that is busy")
+		}
+	})
 }
 
 func TestRoundsPutSuspectsApart(t *testing.T) {

@@ -69,6 +69,9 @@ func (t *turn) run(ctx context.Context) flight.State {
 	t.messages.extend(ctx, shard.MicrosOf(t.start.Add(2*t.config.Index.Timeout)))
 	t.sink.read(ctx)
 	t.budget.awaitSlot(ctx)
+	if t.budget.mustRequeue() {
+		return t.planner.ending.requeue(ctx)
+	}
 	claims, behind := t.decider.decide(ctx)
 	claims = append(claims, t.admitter.admit(ctx, behind)...)
 	claims = t.budget.unlessOpen(claims)

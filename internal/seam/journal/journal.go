@@ -66,6 +66,9 @@ const (
 	DeleteLost        Step = "delete_lost" // the deletion failed: a redelivery will be a duplicate
 	// Count messages wait only in the queue until about Until, because their sink is away
 	Away Step = "away"
+	// Count messages wait in the queue until about Until, because their flight could take no slot of a
+	// sink that throttles
+	Requeued Step = "requeued"
 	// the sink throttles: the speed is now Count thousandths of a document a second
 	Slowed        Step = "slowed"
 	Extended      Step = "extended"       // the visibility of Count messages was extended to Until

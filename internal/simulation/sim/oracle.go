@@ -344,7 +344,7 @@ func (w *World) noted(v *invocation, n journal.Note) {
 		w.keptAway(v, config.TableHold)
 	case journal.LaunchLost:
 		w.keptAway(v, config.TableHold)
-	case journal.Away:
+	case journal.Away, journal.Requeued:
 		w.keptAway(v, config.AwayMost)
 	case journal.OutageResync:
 		w.oracle.ledger(n.Doc).listed = true
