@@ -65,9 +65,7 @@ func (a *app) command() *cobra.Command {
 		a.statusCommand(), a.doctorCommand(), a.consoleCommand(), a.bridgeCommand())
 	add(groupFix, a.deadCommand(), a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.resetCommand(),
 		a.rescueCommand(), a.forgetCommand(), a.rebuildCommand(), a.resyncCommand(), a.replayCommand(),
-		a.backfillCommand(), a.jobsCommand(),
-		a.reconcileCommand(), a.verifyCommand(), a.objectCommand(), a.initCommand(),
-		a.configCommand())
+		a.backfillCommand(), a.jobsCommand(), a.verifyCommand(), a.objectCommand(), a.initCommand(), a.configCommand())
 	add(groupSelf, a.versionCommand(), a.completionCommand())
 	a.complete(root)
 	showArgs(root)

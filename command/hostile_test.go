@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -182,12 +183,10 @@ func (h hostile) Reset(context.Context, operate.ResetOrder) (operate.Resetted, e
 	return evilAnswer[operate.Resetted](h)
 }
 
-func (h hostile) Reconcile(_ context.Context, o operate.ReconcileOrder) (operate.ReconcileResult, error) {
-	line, _ := evilAnswer[operate.ReconcileLine](hostile{})
-	if o.Found != nil {
-		o.Found(line)
-	}
-	return evilAnswer[operate.ReconcileResult](h)
+func (h hostile) Reconcile(context.Context, operate.ReconcileOrder) (operate.ReconcilePage, error) {
+	page, err := evilAnswer[operate.ReconcilePage](h)
+	page.Next = nil
+	return page, err
 }
 
 func (h hostile) Check(context.Context, operate.CheckOrder) (operate.Checked, error) {
@@ -225,6 +224,16 @@ func (h hostile) Replay(context.Context, operate.ReplayOrder) (operate.ReplaySte
 	return step, err
 }
 
+func (h hostile) TakeJob(_ context.Context, c job.Claim) (job.Lease, error) {
+	lease, err := evilAnswer[job.Lease](h)
+	lease.State.At = c.First
+	return lease, err
+}
+
+func (h hostile) SaveJob(context.Context, job.Lease) error { return nil }
+
+func (h hostile) EndJob(context.Context, job.Lease) error { return nil }
+
 func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
 	return evilAnswer[flight.ID](h)
 }
@@ -232,11 +241,11 @@ func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
 func TestNoCommandPrintsControlCharacters(t *testing.T) {
 	t.Parallel()
 	args := map[string][]string{
-		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"}, "reconcile": {"content"},
+		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"},
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
 		"pause": {"--all"}, "object": {"s3://b/k"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
-		"verify":         {"content", "--patience", "0s", "--checkpoint", filepath.Join(t.TempDir(), "cp")},
+		"verify":         {"content", "--patience", "0s"},
 		"replay":         {"--from", "2h", "--checkpoint", filepath.Join(t.TempDir(), "replayed")},
 		"rebuild status": {"content"}, "rebuild resume": {"content"}, "rebuild abort": {"content"},
 	}

@@ -1,18 +1,25 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/verify"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/simulation/price"
 	"github.com/lullhq/lull/internal/terminal"
@@ -20,35 +27,35 @@ import (
 
 // verifyFlags are the flags of `lull verify`.
 type verifyFlags struct {
-	sink, export, source, group, checkpoint string
-	sample                                  int
-	repair, versions                        bool
-	rate                                    float64
-	patience                                time.Duration
-	wholeAt                                 string
-	completeAt                              time.Time // zero if the export may be only a part
-	may                                     consent
+	verify.Order
+	rate     float64
+	patience time.Duration
+	wholeAt  string
+	may      consent
 }
 
 func (a *app) verifyCommand() *cobra.Command {
 	f := verifyFlags{patience: 2 * time.Minute}
 	return define(&cobra.Command{
 		Use: "verify COLLECTION", Short: "Compare a collection in the sink with its rows and with the source",
-		Long: "Compares every document of a collection with its row. With --source it also compares the sink with an " +
+		Long: "Compares every document of a collection with its row: after a restore of the table or of the sink, after " +
+			"the alarm drift, or as often as you like. With --source it also compares the sink with an " +
 			"export of the source, NDJSON in its form. It names each document that is missing, older, changed, " +
 			"or back after its delete, and those that lull did not write. It changes nothing without --repair.\n\n" +
-			"With --repair it raises rows and deletes again as reconcile does. It sends the documents of the export " +
+			"With --repair it raises a row that is behind the sink to the version that the sink has. It writes a delete " +
+			"again that the sink has undone. It sends the documents of the export " +
 			"again that differ, through the bulk lane as one resync run. A row refuses what is older, so a repair " +
-			"never makes a document older. It then looks again until what it repaired is there.\n\n" +
-			"What is pending, leased or was just written is in motion and not drift: verify looks again. A " +
-			"checkpoint keeps how far a long run has come, and the same command goes on from there. With -o json each document " +
-			"that differs is one line, and the last line counts.",
+			"never makes a document older. Without an export, documents that the sink has lost are only named: the " +
+			"source has to send them again. Each change is audited.\n\n" +
+			"What is pending, leased or was just written is in motion and not drift: verify compares it again. " +
+			"It is a job (`lull jobs`): after anything that stopped it, the same command continues on any machine that " +
+			"has the export. With -o json each document that differs is one line, and the last line counts.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			if err := f.check(args[0]); err != nil {
 				return err
 			}
-			if f.wholeAt != "" && f.repair {
+			if f.wholeAt != "" && f.Repair {
 				if err := f.may.check(a, "the removal of documents"); err != nil {
 					return err
 				}
@@ -56,45 +63,43 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err := f.decodes(c.Context(), api); err != nil {
 				return err
 			}
-			v := &verification{app: a, api: api, verifyFlags: f, collection: shard.Collection(args[0])}
-			return v.run(c.Context())
+			o := f
+			o.Collection = shard.Collection(args[0])
+			return a.verify(c.Context(), api, o)
 		}),
 	}, map[int]string{
 		exitOK:      "nothing differs, or nothing does any more; what is in motion is counted",
 		exitFailed:  "something stopped it: run it again to go on",
-		exitUsage:   "usage or settings, a checkpoint that does not fit, or a sink that cannot be read from here",
+		exitUsage:   "usage or settings, a job with other arguments, or a sink that cannot be read from here",
 		exitMissing: "no setting, row or document is of this collection",
 		exitWrong:   "drift: documents differ, or events of the export could not be compared",
 	},
-		flag("source", &f.export, "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY"),
-		flag("as", &f.source, "`NAME` of the source that decodes the export (the attribute lull-source)"),
+		flag("source", &f.Export, "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY"),
+		flag("as", &f.Source, "`NAME` of the source that decodes the export (the attribute lull-source)"),
 		flag("complete-at", &f.wholeAt, "the export holds every document that the source had at this `TIME` (RFC "+
 			"3339): what only the sink has, and had "+
 			"before, is an orphan. --repair removes it"),
 		f.may.flag(),
-		flag("repair", &f.repair, "repair what differs"),
-		flag("versions-only", &f.versions, "do not compare the content: for an engine whose mapping or pipeline "+
+		flag("repair", &f.Repair, "repair what differs"),
+		flag("versions-only", &f.Versions, "do not compare the content: for an engine whose mapping or pipeline "+
 			"changes what it keeps"),
-		flag("sample", &f.sample, "compare `N` rows at random, not the whole collection",
-			between(&f.sample, 0, math.MaxInt, "a number of rows")),
-		flag("sink", &f.sink, "`NAME` of the sink, where the collection has several: one that does not have it is "+
+		flag("sample", &f.Sample, "compare `N` rows at random, not the whole collection",
+			between(&f.Sample, 0, operate.MaxSample, "a number of rows")),
+		flag("sink", &f.Sink, "`NAME` of the sink, where the collection has several: one that does not have it is "+
 			"refused"),
 		flag("rate", &f.rate, "at most `N` documents a second, 0 for no limit; repairs are at most 200",
 			perSecond(&f.rate, "documents")),
 		flag("patience", &f.patience, "how long `D` to look again while nothing that is in motion or was repaired "+
 			"comes to its end",
 			between(&f.patience, 0, math.MaxInt64, "a duration")),
-		flag("checkpoint", &f.checkpoint, "`FILE` that keeps how far a long run has come; without it "+
-			"lull-verify-COLLECTION.checkpoint in this folder, "+
-			"with --sink lull-verify-COLLECTION@SINK.checkpoint"),
-		groupFlag(&f.group),
+		groupFlag(&f.Group),
 	)
 }
 
 // decodes refuses --as if the stack has no such source. Otherwise each line of the export would
 // fail.
 func (f *verifyFlags) decodes(ctx context.Context, api operate.API) error {
-	if f.source == "" {
+	if f.Source == "" {
 		return nil
 	}
 	known, err := api.Forms(ctx)
@@ -107,8 +112,8 @@ func (f *verifyFlags) decodes(ctx context.Context, api operate.API) error {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if !slices.Contains(names, f.source) {
-		return usagef("--as %s: no such source: want %s", f.source, strings.Join(names, ", "))
+	if !slices.Contains(names, f.Source) {
+		return usagef("--as %s: no such source: want %s", f.Source, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -118,11 +123,11 @@ func (f *verifyFlags) check(collection string) error {
 		return err
 	}
 	switch {
-	case f.sample > 0 && f.export != "":
+	case f.Sample > 0 && f.Export != "":
 		return usagef("--sample and --source: a sample is of rows, and an export is compared whole")
-	case f.export == "" && (f.source != "" || f.group != "" || f.versions):
+	case f.Export == "" && (f.Source != "" || f.Group != "" || f.Versions):
 		return usagef("--as, --group and --versions-only: only with --source")
-	case f.wholeAt != "" && f.export == "":
+	case f.wholeAt != "" && f.Export == "":
 		return usagef("--complete-at: only with --source")
 	}
 	if f.wholeAt != "" {
@@ -130,90 +135,108 @@ func (f *verifyFlags) check(collection string) error {
 		if err != nil || at.After(time.Now()) {
 			return usagef("--complete-at %s: want a time that has been, such as 2026-11-22T10:00:00Z", f.wholeAt)
 		}
-		f.completeAt = at
+		f.CompleteAt = at
 	}
 	return nil
 }
 
-// verified is the last line of verify's answer.
-type verified struct {
-	Collection shard.Collection `json:"collection"`
-	Documents  int              `json:"documents"`          // in the sink
-	Rows       int              `json:"rows"`               // of the collection
-	Export     map[string]int   `json:"export,omitempty"`   // events of the export by state
-	Drift      map[string]int   `json:"drift"`              // documents that differed
-	Repaired   map[string]int   `json:"repaired,omitempty"` // how
-	InMotion   int              `json:"in_motion"`          // at the end
-	Remaining  int              `json:"remaining"`          // documents that differ at the end
-	Run        string           `json:"run,omitempty"`      // of the repair
-	Repair     bool             `json:"repair,omitempty"`
-	// Unsearchable are documents of which searches do not find every value; nil for none.
-	Unsearchable *operate.Unsearchable `json:"unsearchable,omitempty"`
+// verify runs the job and prints its answer. It asks before it removes documents.
+func (a *app) verify(ctx context.Context, api operate.API, f verifyFlags) error {
+	v := &verify.Verification{
+		Order: f.Order, Stack: api, Clock: clock.System{}, By: whoami(), Rate: f.rate, Patience: f.patience,
+		Confirmed: f.may.yes,
+	}
+	if f.Export != "" {
+		v.Export = path.Base(filepath.ToSlash(f.Export))
+		v.Open = func(ctx context.Context) (*verify.Export, error) {
+			in, err := a.openEvents(ctx, f.Export)
+			if err != nil {
+				return nil, err
+			}
+			return &verify.Export{Input: in, Read: func() (int64, string) { return in.read, in.digest() }}, nil
+		}
+		in, err := v.Open(ctx) // before a job begins
+		if err != nil {
+			return usage(err)
+		}
+		if err := in.Close(); err != nil {
+			return usage(err)
+		}
+	}
+	if _, err := api.Check(ctx, operate.CheckOrder{Collection: f.Collection, Sink: f.Sink}); err != nil {
+		return err // nothing was changed, and no job has begun
+	}
+	sayPrice(ctx, a, api, f)
+	run := func() (job.State, error) {
+		// The next sample has other documents, so a sample does not continue.
+		return runJob(ctx, a, api, v.Job(newRun()), job.Runner{Rate: f.rate, Dry: f.Sample > 0}, a.verifyLine)
+	}
+	state, err := run()
+	if ask := (*verify.Unconfirmed)(nil); errors.As(err, &ask) {
+		err = f.may.ask(ctx, a, fmt.Sprintf("Remove %d of %d documents from the sink, which the export does not have?",
+			ask.Orphans, ask.Documents))
+		if err == nil {
+			v.Confirmed = true
+			state, err = run()
+		}
+	}
+	if err = cmp.Or(err, v.Close()); err != nil {
+		return err
+	}
+	return a.verified(ctx, api, f, state)
 }
 
-// drifted is a line of the answer: a document that differs.
-type drifted struct {
-	Key        shard.DocID `json:"key"`
-	Difference string      `json:"difference"`
-	Version    string      `json:"version,omitempty"`
-	Outcome    string      `json:"outcome"` // found, or the outcome of the repair
-	Error      string      `json:"error,omitempty"`
-}
-
-// The outcomes that verify adds to those of reconcile.
-const (
-	found   = "found"   // nothing was changed
-	resent  = "resent"  // sent again, from the export
-	removed = "removed" // because the source does not have it
-)
-
-// tell prints each document that differs once, and counts it.
-func (v *verification) tell(d drifted) {
-	if _, told := v.cp.Told[d.Key]; told && d.Outcome == found {
+// verifyLine prints a line of the answer.
+func (a *app) verifyLine(l verify.Line) {
+	if l.Note != "" {
+		terminal.Printf(a.err, "%s\n", l.Note)
 		return
-	} else if !told {
-		v.cp.Total.Drift[d.Difference]++
 	}
-	v.cp.Told[d.Key] = d.Outcome == resent
-	switch d.Outcome {
-	case resent, removed, "raised", "reasserted":
-		v.cp.Total.Repaired[d.Outcome]++
-	default:
-		v.cp.Total.Remaining++
+	cells := []string{fmt.Sprintf("%-11s", l.Difference), string(l.Key)}
+	if l.Version != "" {
+		cells[1] += " v" + l.Version
 	}
-	cells := []string{fmt.Sprintf("%-11s", d.Difference), string(d.Key)}
-	if d.Version != "" {
-		cells[1] += " v" + d.Version
+	if l.Outcome != verify.Found {
+		cells = append(cells, l.Outcome)
 	}
-	if d.Outcome != found {
-		cells = append(cells, d.Outcome)
-	}
-	v.line(d, append(cells, d.Error)...)
+	a.line(l, append(cells, l.Error)...)
 }
 
-// end prints the counts, and says by the exit code whether anything differs.
-func (v *verification) end(ctx context.Context) error {
-	res := v.cp.Total
-	u, err := v.api.Unsearchable(ctx, operate.UnsearchableQuery{Collection: v.collection, Sink: v.sink})
+// verified prints the counts, and says by the exit code whether anything differs.
+func (a *app) verified(ctx context.Context, api operate.API, f verifyFlags, state job.State) error {
+	res, err := f.ResultOf(state)
+	switch {
+	case err != nil:
+		return err
+	case res.Unknown:
+		return &exitError{exitMissing, fmt.Errorf("%s: no such collection in the settings, the table or the sink",
+			f.Collection)}
+	case res.Foreign != "":
+		return usagef("--source %s: it has no event of collection %s (%s)", f.Export, f.Collection, res.Foreign)
+	}
+	u, err := api.Unsearchable(ctx, operate.UnsearchableQuery{Collection: f.Collection, Sink: f.Sink})
 	if err != nil {
-		terminal.Printf(v.err, "whether all values can be searched is not known: %v\n", err)
+		terminal.Printf(a.err, "whether all values can be searched is not known: %v\n", err)
 	}
 	if u.Documents > 0 {
 		res.Unsearchable = &u
 	}
-	err = v.last(res, res.print)
-	switch bad := res.Export[notDecoded]; {
+	err = a.last(res, func(w io.Writer) { printVerified(w, res) })
+	switch bad := res.Invalid; {
 	case err != nil:
+	case bad > 0 && res.Orphans > 0:
+		err = &exitError{exitFailed, fmt.Errorf("%d events of the export cannot be read, and may be of the %d documents "+
+			"that only the sink has: nothing of those was removed", bad, res.Orphans)}
 	case res.Remaining > 0:
 		err = &exitError{exitWrong, fmt.Errorf("%d documents of %s differ", res.Remaining, res.Collection)}
 	case bad > 0:
 		err = &exitError{exitWrong, fmt.Errorf("%d events of the export could not be compared, the first %d are named above",
-			bad, min(bad, maxNamedInvalid))}
+			bad, min(bad, verify.MaxNamedInvalid))}
 	}
 	return err
 }
 
-func (r verified) print(w io.Writer) {
+func printVerified(w io.Writer, r verify.Result) {
 	terminal.Printf(w, "%d documents in the sink, %d rows\n", r.Documents, r.Rows)
 	counts := func(of map[string]int) (text string) {
 		for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -245,9 +268,9 @@ func (r verified) print(w io.Writer) {
 }
 
 // sayPrice prints how much the run reads of a table that costs money.
-func (v *verification) sayPrice(ctx context.Context) {
-	o, ok := v.api.(*operate.Operator)
-	if !ok || o.Size == nil || v.sample > 0 {
+func sayPrice(ctx context.Context, a *app, api operate.API, f verifyFlags) {
+	o, ok := api.(*operate.Operator)
+	if !ok || o.Size == nil || f.Sample > 0 {
 		return
 	}
 	items, bytes, err := o.Size(ctx)
@@ -257,10 +280,10 @@ func (v *verification) sayPrice(ctx context.Context) {
 	const page = 4096
 	rows := float64(items)
 	units := float64(bytes)/page/2 + rows*price.ReadUnits(0, false)
-	if v.export != "" {
+	if f.Export != "" {
 		units += rows * price.ReadUnits(0, true)
 	}
-	terminal.Printf(v.err, "the table has about %d rows (%d MB): reading them costs about $%.2f\n", items,
+	terminal.Printf(a.err, "the table has about %d rows (%d MB): reading them costs about $%.2f\n", items,
 		(bytes+1<<20-1)>>20, units*price.USEast1.ReadUnits/1e6)
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,17 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/verify"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // last is the last line of verify -o json.
-func (a answer) last(t *testing.T) verified {
+func (a answer) last(t *testing.T) verify.Result {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(a.out), "\n")
-	return decode[verified](t, lines[len(lines)-1])
+	return decode[verify.Result](t, lines[len(lines)-1])
 }
 
 // verify runs a verification whose answer is JSON.
@@ -31,7 +29,8 @@ func (s *stack) verify(f verifyFlags, api operate.API) answer {
 	var out, errs bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errs)
 	a.target.output, a.target.dev = "json", s.url
-	err := (&verification{app: a, collection: "content", verifyFlags: f, api: api}).run(s.t.Context())
+	f.Collection = "content"
+	err := failed(a.verify(s.t.Context(), api, f))
 	if err != nil {
 		fmt.Fprintln(&errs, err)
 	}
@@ -45,23 +44,20 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	s := putBack(t, put("changed", "5", `{"v":"by hand"}`))
 	export := write(t, put("a", "6", `{"v":6}`), put("new", "1", "{}"), put("same", "5", "{}"),
 		put("changed", "5", `{"v":5}`), put("other", "1", "{}"), put("lost", "1", "{}"))
-	at := filepath.Join(t.TempDir(), "verify.checkpoint")
-	verify := func(args ...string) answer {
-		return s.ask(append([]string{"verify", "content", "--checkpoint", at}, args...)...)
-	}
+	ask := func(args ...string) answer { return s.ask(append([]string{"verify", "content"}, args...)...) }
 
-	a := verify("-o", "json")
+	a := ask("-o", "json")
 	want := "map[missing:1 older:1 undone:1]"
 	if r := a.last(t); a.code != exitWrong || fmt.Sprint(r.Drift) != want || r.Remaining != 3 {
 		t.Errorf("without an export: %+v: %s%s", r, a.out, a.errors)
 	}
-	a = verify("--source", export, "-o", "json")
+	a = ask("--source", export, "-o", "json")
 	want = "map[changed:1 missing:2 older:1 undone:1]"
 	if r := a.last(t); a.code != exitWrong || fmt.Sprint(r.Drift) != want || r.Remaining != 5 {
 		t.Errorf("with an export: %+v: %s%s", r, a.out, a.errors)
 	}
 	s.ask("get", "content#gone").want(t, "nothing was changed", exitOK)
-	a = verify("--source", export, "--repair", "-o", "json")
+	a = ask("--source", export, "--repair", "-o", "json")
 	if r := a.last(t); a.code != exitOK || fmt.Sprint(r.Drift) != want || r.Remaining != 0 || r.Run == "" ||
 		fmt.Sprint(r.Repaired) != "map[reasserted:1 resent:4]" {
 		t.Errorf("repair: %+v: %s%s", r, a.out, a.errors)
@@ -70,10 +66,10 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	for doc, says := range map[string]string{"a": `{"v":6}`, "changed": `{"v":5}`, "new": "{}", "lost": "{}"} {
 		s.ask("get", "content#"+doc).want(t, doc, exitOK, says)
 	}
-	verify("--source", export).want(t, "again", exitOK, "no drift")
-	verify().want(t, "again without an export", exitOK, "no drift")
-	verify("--sample", "3").want(t, "a sample", exitOK, "no drift")
-	absent(t, at)
+	ask("--source", export).want(t, "again", exitOK, "no drift")
+	ask().want(t, "again without an export", exitOK, "no drift")
+	ask("--sample", "3").want(t, "a sample", exitOK, "no drift")
+	s.ask("jobs").want(t, "jobs", exitOK, "verify-content", "done")
 }
 
 // What the source does not have any more is removed, if the export says that it is complete and
@@ -83,18 +79,19 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	settings := write(t, "debounce: {minInterval: 0s}")
 	s := settled(t, "--events", write(t, put("a", "1", "{}"), put("lost-delete", "3", "{}"), put("new", "1", "{}")),
 		"--speed", "10", "--config", settings)
-	export, at := write(t, put("a", "1", "{}"), put("new", "1", "{}")), filepath.Join(t.TempDir(), "cp")
-	verify := func(args ...string) answer {
-		return s.ask(append([]string{"verify", "content", "--checkpoint", at, "--source", export}, args...)...)
+	export := write(t, put("a", "1", "{}"), put("new", "1", "{}"))
+	ask := func(args ...string) answer {
+		return s.ask(append([]string{"verify", "content", "--source", export}, args...)...)
 	}
-	verify().want(t, "an export that may be a part", exitOK, "no drift")
+	ask().want(t, "an export that may be a part", exitOK, "no drift")
 	early := time.Now().Add(-time.Hour).Format(time.RFC3339)
-	verify("--complete-at", early).want(t, "it was made before the document was written", exitOK, "no drift")
-	verify("--complete-at", "yesterday").want(t, "not a time", exitUsage, "--complete-at yesterday")
+	ask("--complete-at", early).want(t, "it was made before the document was written", exitOK, "no drift")
+	ask("--complete-at", "yesterday").want(t, "not a time", exitUsage, "--complete-at yesterday")
 	// The stack's clock runs ahead of this one: to it the export is of a later time.
-	later := verifyFlags{export: export, checkpoint: at, patience: time.Minute, may: consent{yes: true}}
+	later := exported(export)
+	later.may.yes = true
 	run := func(f verifyFlags) answer {
-		f.wholeAt, f.completeAt = "later", time.Now().Add(24*time.Hour)
+		f.wholeAt, f.CompleteAt = "later", time.Now().Add(24*time.Hour)
 		return s.verify(f, &operate.Client{Base: s.url, HTTP: http.DefaultClient})
 	}
 	a := run(later)
@@ -104,11 +101,11 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	}
 	s.ask("get", "content#lost-delete").want(t, "nothing was changed", exitOK)
 	broken := later
-	broken.export, broken.repair = write(t, put("a", "1", "{}"), "{"), true
+	broken.Export, broken.Repair = write(t, put("a", "1", "{}"), "{"), true
 	if a := run(broken); a.code != exitFailed || !strings.Contains(a.errors, "1 events of the export cannot be read") {
 		t.Errorf("an export that cannot be read: %+v", a)
 	}
-	later.repair = true
+	later.Repair = true
 	a = run(later)
 	if r := a.last(t); a.code != exitOK || fmt.Sprint(r.Repaired) != "map[removed:1]" || r.Remaining != 0 {
 		t.Errorf("repair: %+v", a)
@@ -119,15 +116,20 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	s.ask("wait", "content#lost-delete", "--version", "4").want(t, "a newer version", exitOK)
 	s.ask("get", "content#lost-delete").want(t, "the newer version", exitOK, `{"back":true}`)
 	// A pipe cannot answer a question.
-	noYes := s.ask("verify", "content", "--checkpoint", at, "--source", export, "--complete-at", early, "--repair")
+	noYes := s.ask("verify", "content", "--source", export, "--complete-at", early, "--repair")
 	noYes.want(t, "nobody to ask", exitUsage, "give --yes")
+}
+
+// exported are the flags of a verification with an export.
+func exported(file string) verifyFlags {
+	return verifyFlags{Order: verify.Order{Export: file}, patience: time.Minute}
 }
 
 // failing is a stack that stops answering after some questions.
 type failing struct {
 	operate.API
 
-	checks int
+	checks, walks int
 }
 
 var errAway = errors.New("the stack went away")
@@ -139,9 +141,9 @@ func (f *failing) Check(ctx context.Context, o operate.CheckOrder) (operate.Chec
 	return f.API.Check(ctx, o)
 }
 
-func (f *failing) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcileResult, error) {
-	if f.checks--; f.checks < 0 {
-		return operate.ReconcileResult{}, errAway
+func (f *failing) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error) {
+	if f.walks--; f.walks < 0 {
+		return operate.ReconcilePage{}, errAway
 	}
 	return f.API.Reconcile(ctx, o)
 }
@@ -154,7 +156,7 @@ func (f *failing) Publish(ctx context.Context, p operate.Publication) (operate.P
 }
 
 // Wherever it stops, the run after it completes it, and counts as one that never stopped.
-func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
+func TestVerifyContinuesItsJob(t *testing.T) {
 	t.Parallel()
 	var events, export []string
 	for i := range 250 {
@@ -162,44 +164,41 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 		export = append(export, put(fmt.Sprintf("d%03d", i), "5", fmt.Sprintf(`{"v":%d}`, 5+i%25/24)))
 	}
 	s := settled(t, "--events", write(t, events...), "--speed", "10")
-	file, at := write(t, export...), filepath.Join(t.TempDir(), "cp")
-	verify := func(f verifyFlags, checks int) answer {
-		f.checkpoint, f.patience = at, time.Minute
-		return s.verify(f, &failing{&operate.Client{Base: s.url, HTTP: http.DefaultClient}, checks})
+	f := exported(write(t, export...))
+	run := func(f verifyFlags, checks, walks int) answer {
+		return s.verify(f, &failing{&operate.Client{Base: s.url, HTTP: http.DefaultClient}, checks, walks})
 	}
-	f := verifyFlags{export: file}
-	for stop := range 4 {
-		a := verify(f, stop)
-		if a.code != exitFailed || !strings.Contains(a.errors, "goes on from "+at) {
-			t.Fatalf("stopped after %d: %+v", stop, a)
-		}
-		other := f
-		other.repair = true
-		if a := verify(other, 100); a.code != exitUsage || !strings.Contains(a.errors, "is of another verification") {
-			t.Errorf("another verification: %+v", a)
-		}
-		if stop < 3 { // the export is still to be read: without it nothing is lost
-			if err := os.Rename(file, file+".away"); err != nil {
-				t.Fatal(err)
-			}
-			if a := verify(f, 100); a.code != exitUsage || !strings.Contains(a.errors, "no such file") {
-				t.Errorf("without the export: %+v", a)
-			}
-			if err := os.Rename(file+".away", file); err != nil {
-				t.Fatal(err)
-			}
-			contents(t, at) // the checkpoint is still there
-		}
-		r := verify(f, 100)
-		if got := r.last(t); r.code != exitWrong || got.Drift["changed"] != 10 || got.Remaining != 10 || got.Rows != 250 ||
-			got.Documents != 250 || got.Export["same"] != 240 {
-			t.Errorf("stopped after %d: %+v %s", stop, got, r.errors)
-		}
+	a := run(f, 3, 100) // the first question checks the order
+	if a.code != exitFailed || !strings.Contains(a.errors, errAway.Error()) {
+		t.Fatalf("stopped: %+v", a)
+	}
+	other := f
+	other.Repair = true
+	if a := run(other, 100, 100); a.code != exitUsage || !strings.Contains(a.errors, "it began with") {
+		t.Errorf("another verification: %+v", a)
+	}
+	if err := os.Rename(f.Export, f.Export+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if a := run(f, 100, 100); a.code != exitUsage || !strings.Contains(a.errors, "no such file") {
+		t.Errorf("without the export: %+v", a)
+	}
+	if err := os.Rename(f.Export+".away", f.Export); err != nil {
+		t.Fatal(err)
+	}
+	a = run(f, 100, 0) // the export is compared, and the walk is not
+	if a.code != exitFailed {
+		t.Fatalf("stopped: %+v", a)
+	}
+	r := run(f, 100, 100)
+	if got := r.last(t); r.code != exitWrong || got.Drift["changed"] != 10 || got.Remaining != 10 || got.Rows != 250 ||
+		got.Documents != 250 || got.Export["same"] != 240 {
+		t.Errorf("%+v %s", got, r.errors)
 	}
 	// A repair that stops in the middle and continues is still one resync run.
-	f.repair = true
-	first := verify(f, 3)
-	a := verify(f, 100)
+	f.Repair = true
+	first := run(f, 4, 100)
+	a = run(f, 100, 100)
 	got := a.last(t)
 	if first.code != exitFailed || a.code != exitOK || got.Repaired["resent"] != 10 || got.Remaining != 0 ||
 		sum(got.Export) != 250 {
@@ -207,57 +206,9 @@ func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
 	}
 }
 
-// Earlier code kept messages as sent whose sending had failed: they lie behind what the checkpoint
-// says is done.
-func TestVerifySendsWhatAnEarlierBuildFailedToSend(t *testing.T) {
-	t.Parallel()
-	s := settled(t, "--events", write(t, put("a", "5", `{"v":5}`)), "--speed", "10")
-	f := verifyFlags{
-		export: write(t, put("a", "5", `{"v":6}`)), checkpoint: filepath.Join(t.TempDir(), "cp"), repair: true,
-		patience: 10 * time.Second,
-	}
-	client, look := &operate.Client{Base: s.url, HTTP: http.DefaultClient}, f
-	look.repair = false
-	s.verify(look, client) // until it is not in motion any more
-	s.verify(f, &failing{client, 1})
-	change{`"total":`, `"again":{"0":true},"told":{"content#a":true},"total":`}.in(t, f.checkpoint)
-	if a := s.verify(f, client); a.code != exitOK || a.last(t).Remaining != 0 {
-		t.Errorf("got %+v, want the message sent", a)
-	}
-}
-
-func TestARepairSendsAtMost200ASecond(t *testing.T) {
-	t.Parallel()
-	for most, want := range map[float64]rate.Limit{0: 200, 20: 20, 5000: 200} {
-		v := &verification{app: newApp(nil, io.Discard, io.Discard), verifyFlags: verifyFlags{rate: most, sample: 1}}
-		if err := v.begin(); err != nil || v.repairs.Limit() != want {
-			t.Errorf("--rate %g: got %v, %v, want %v", most, v.repairs.Limit(), err, want)
-		}
-	}
-}
-
-func TestADamagedCheckpointIsRefused(t *testing.T) {
-	t.Parallel()
-	for fields, says := range map[string]string{
-		`"run":"r"`: "", `"run":""`: "is broken",
-		`"run":"r","messages":-1`: "is broken", `"run":"r","bytes":-1`: "is broken",
-		`"run":"r","look":null`: "is broken", `"run":"r","again":null`: "is broken", `"run":"r","told":null`: "is broken",
-		`"run":"r","total":{"drift":null}`: "is broken", `"run":"r","total":{"repaired":null}`: "is broken",
-		`"run":"r","total":{"export":null}`: "is broken",
-	} {
-		file := write(t, `{"order":{"collection":"content","stack":"http://127.0.0.1:7070","export":"e"},`+fields+"}")
-		v := &verification{app: newApp(nil, io.Discard, io.Discard), collection: "content"}
-		v.checkpoint, v.export = file, "e"
-		if err := v.begin(); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v, want %q", fields, err, says)
-		}
-	}
-}
-
 func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := settled(t, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
-	at := filepath.Join(t.TempDir(), "cp")
 	other := write(t, strings.Replace(put("a", "1", "{}"), `"subject"`, `"collection":"other","subject"`, 1))
 	for name, tt := range map[string]struct {
 		args []string
@@ -276,74 +227,74 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 		"a source that is not there": {
 			[]string{"content", "--source", other, "--as", "bogus"}, exitUsage, "--as bogus: no such source: want native",
 		},
-		"no such file":          {[]string{"content", "--source", at + "x"}, exitUsage, "no such file"},
+		"no such file":          {[]string{"content", "--source", other + "x"}, exitUsage, "no such file"},
 		"of another collection": {[]string{"content", "--source", other}, exitUsage, "no event of collection content"},
 		"an empty export":       {[]string{"content", "--source", write(t)}, exitUsage, "it is empty"},
 		"another sink": {
 			[]string{"content", "--sink", "far"}, exitUsage, "sink far: collection content is in sink search",
 		},
-		"a checkpoint of a folder": {[]string{"content", "--checkpoint", t.TempDir()}, exitUsage, "checkpoint"},
 	} {
-		args := append([]string{"verify"}, tt.args...)
-		if !strings.Contains(strings.Join(args, " "), "--checkpoint") {
-			args = append(args, "--checkpoint", at)
-		}
-		s.ask(args...).want(t, name, tt.code, tt.says)
+		s.ask(append([]string{"verify"}, tt.args...)...).want(t, name, tt.code, tt.says)
 	}
 	noise := []string{put("a", "1", "{}")}
 	for range 30 {
 		noise = append(noise, `{"type":"doc.changed"}`)
 	}
-	a := s.ask("verify", "content", "--checkpoint", at, "--source", write(t, noise...))
+	a := s.ask("verify", "content", "--source", write(t, noise...))
 	a.want(t, "events that cannot be compared", exitWrong, "30 events of the export could not be compared, the first 20")
 	if n := strings.Count(a.errors, "not compared: message"); n != 20 {
 		t.Errorf("%d events are named, want 20", n)
 	}
-	broken := write(t, `{"order":`)
-	s.ask("verify", "content", "--checkpoint", broken).want(t, "a broken checkpoint", exitUsage, "is broken (", "remove it")
 }
 
 // Two sinks of a collection are verified apart, perhaps at the same time.
-func TestTheCheckpointOfAVerificationIsOfItsSink(t *testing.T) {
-	t.Parallel()
-	for sink, want := range map[string]checkpoint{
-		"": "lull-verify-content.checkpoint", "remote": "lull-verify-content@remote.checkpoint",
-	} {
-		v := &verification{app: newApp(nil, io.Discard, io.Discard), collection: "content"}
-		v.sink = sink
-		if err := v.begin(); err != nil || v.kept != want {
-			t.Errorf("sink %q: %s, %v, want %s", sink, v.kept, err, want)
-		}
-	}
-}
-
-// What is in motion in one of several sinks is looked at in that one again.
-func TestVerifyLooksAgainInItsSink(t *testing.T) {
+func TestAVerificationIsOfItsSink(t *testing.T) {
 	t.Parallel()
 	settings := write(t, "sinks: {first: {kind: bleve}, second: {kind: memory}}", "defaultSink: first",
-		"collections: {content: {sinks: [first, second]}, empty: {sinks: [first, second]}}")
+		"collections: {content: {sinks: [first, second]}, empty: {sinks: [first, second]}}", "defaultCollection: content")
 	s := settled(t, "--config", settings, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
-	s.ask("verify", "empty", "--sink", "second", "--checkpoint", filepath.Join(t.TempDir(), "cp")).
-		want(t, "nothing", exitOK, "no drift")
-	v := &verification{
-		app: newApp(nil, io.Discard, io.Discard), collection: "content", verifyFlags: verifyFlags{sink: "second"},
-		api: &operate.Client{Base: s.url, HTTP: http.DefaultClient},
-	}
-	v.cp.Look = map[shard.DocID]bool{"content@second#gone": true}
-	if err := v.lookAgain(t.Context()); err != nil || len(v.cp.Look) != 0 {
-		t.Errorf("got %v, still in motion %v", err, v.cp.Look)
-	}
+	s.ask("verify", "empty", "--sink", "second").want(t, "nothing", exitOK, "no drift")
+	s.ask("verify", "content", "--sink", "second").want(t, "one document", exitOK, "1 documents in the sink, 1 rows")
+	s.ask("jobs").want(t, "jobs", exitOK, "verify-empty@second", "verify-content@second")
 }
 
 func TestVerifySaysWhatSearchesDoNotFind(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	verified{Unsearchable: &operate.Unsearchable{
+	printVerified(&out, verify.Result{Unsearchable: &operate.Unsearchable{
 		Documents: 12, Fields: []string{"price", "v"}, Some: []shard.DocID{"content#a", "content#b\x1b[31m"},
-	}}.print(&out)
+	}})
 	want := "12 documents have values that searches do not find, because the mapping does not take them: " +
 		"fields price, v, such as in content#a, content#b"
 	if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// putBack is a stack whose index was put back to a snapshot, while its rows are those of today: the
+// index has an older a, has gone again, and lacks new.
+func putBack(t *testing.T, more ...string) *stack {
+	t.Helper()
+	folder := t.TempDir()
+	data, snapshot := filepath.Join(folder, "data"), filepath.Join(folder, "snapshot")
+	before := append([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("same", "5", "{}")}, more...)
+	play(t, strings.Join(before, "\n"), "--events", "-", "--data", data)
+	copyFolder(t, data, snapshot)
+	play(t, strings.Join([]string{put("a", "6", `{"v":6}`), del("gone", "6"), put("new", "1", "{}")}, "\n"),
+		"--events", "-", "--data", data)
+	rows := filepath.Join(data, "state.db")
+	today := contents(t, rows)
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	copyFolder(t, snapshot, data)
+	save(t, rows, today)
+	return settled(t, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "10")
+}
+
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
 	}
 }

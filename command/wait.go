@@ -146,3 +146,14 @@ func atLeast(printed, version string) (bool, error) {
 	// After a reset the row has everything below the version, but not the version.
 	return newer > 0 || newer == 0 && !k.IsFloor(), nil
 }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -19,11 +19,10 @@ type Operator struct {
 // Reader.
 const (
 	Publisher = "publisher" // lull publish, resync
-	// lull get, status, list, wait, explain, console, dead list, dead show, reconcile --dry-run, verify,
+	// lull get, status, list, wait, explain, console, dead list, dead show, verify, jobs,
 	// replay --dry-run; with publisher: doctor
 	Reader = "reader"
-	// lull dead redrive, dead drop, cancel, rescue, reconcile, verify --repair, pause, resume, reset,
-	// replay
+	// lull dead redrive, dead drop, cancel, rescue, verify --repair, pause, resume, reset, replay
 	Repairer = "operator"
 )
 
@@ -40,7 +39,10 @@ func (l *Lull) newOperators() {
 		rights            []right
 	}{
 		{Publisher, "Publisher", "lull: publishes events", l.publisherRights()},
-		{Reader, "Reader", "lull: reads rows, flights, dead letters, logs and the depth of queues", l.readerRights()},
+		{
+			Reader, "Reader", "lull: reads rows, flights, dead letters, logs and the depth of queues",
+			append(l.readerRights(), l.jobs()...),
+		},
 		{
 			Repairer, "Operator", "lull: redrives, drops, cancels and rescues; can read what reader can",
 			append(l.readerRights(), l.operatorRights()...),
@@ -84,6 +86,17 @@ func (l *Lull) readerRights() []right {
 		{sid: "ReadLogs", actions: []string{"logs:FilterLogEvents"}, resources: l.logs()},
 		{sid: "ReadMetrics", actions: []string{"cloudwatch:GetMetricData"}, resources: anything}, // lull console --aws
 	}, append(l.archive("ReadArchive", "s3:GetObject"), l.key("ReadKey", decrypts, "dynamodb", "s3")...)...)
+}
+
+// jobs allows storing how far a job is, such as `lull verify`: in its row, and in the row that
+// lists the jobs.
+func (l *Lull) jobs() []right {
+	r := l.table("Jobs", "dynamodb:UpdateItem")
+	r.only = map[string]any{}
+	for operator, keys := range jobKeys() {
+		r.only[operator] = keys
+	}
+	return append([]right{r}, l.key("UseTableKey", rewrites, "dynamodb")...)
 }
 
 // logs are the log groups of all functions. `lull explain --logs` reads the decisions from them.

@@ -157,6 +157,8 @@ func lines(t *testing.T, s *template) []line {
 				services = append(services, service)
 			}
 			l.on += ", through " + strings.Join(services, ", ")
+		} else if l.sid == "Jobs" && strings.Contains(s.only(g.statement), `"dynamodb:LeadingKeys"`) {
+			l.on += ", rows of jobs"
 		} else if l.sid == "WriteRows" && strings.Contains(s.only(g.statement), `"dynamodb:LeadingKeys"`) {
 			l.on += ", rows of the sink"
 		} else if g.statement["Condition"] != nil {

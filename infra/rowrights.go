@@ -84,6 +84,13 @@ func (s *Sink) ownRows(f names.Function) []string {
 	return nil
 }
 
+// jobKeys is the condition of a right on the rows of jobs only.
+func jobKeys() map[string]map[string][]string {
+	return map[string]map[string][]string{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": {
+		string(shard.RunRow("job-*")), string(shard.RunRow("jobs")),
+	}}}
+}
+
 // foreignRows are the patterns of all other keys: those of the other sinks, and the rows of lull's
 // own that the function does not write.
 func (s *Sink) foreignRows(f names.Function) []string {

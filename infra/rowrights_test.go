@@ -101,3 +101,22 @@ func TestAFunctionWritesTheRowsOfItsOwnSink(t *testing.T) {
 		t.Error("one key of another sink does not deny the request")
 	}
 }
+
+// The reader's job stores its progress, and changes no other row.
+func TestAReaderWritesTheRowsOfJobsOnly(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]bool{
+		string(shard.RunRow("job-verify-content@search")): true,
+		string(shard.RunRow("jobs")):                      true,
+		string(shard.RunRow("rows")):                      false,
+		string(shard.RunRow("jobs-x")):                    false,
+		string(shard.RunRow("prune-search")):              false,
+		string(shard.HealthRow("search")):                 false,
+		"content#a":                                       false,
+		"content#!run#jobs":                               false,
+	} {
+		if got := mayWrite(jobKeys(), key); got != want {
+			t.Errorf("reader may write %q: %t", key, got)
+		}
+	}
+}

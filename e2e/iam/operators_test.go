@@ -36,16 +36,16 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 		refuse(refused, input, args...)
 		s.SaysTo(t, may, input, 0, says, args...)
 	}
-	// reconcile does so, too. What was written within a lease counts as being written: it is run again.
-	reconcile := func(refused, may ground.Who, says string, args ...string) {
+	// verify does so, too. It is run again while it counts documents in motion.
+	verify := func(refused, may ground.Who, says string, args ...string) {
 		t.Helper()
-		args = append([]string{"reconcile", c}, args...)
+		args = append([]string{"verify", c}, args...)
 		refuse(refused, "", args...)
 		var said string
-		ground.Until(t, "nothing is being written", func() (bool, string) {
+		ground.Until(t, "nothing is in motion", func() (bool, string) {
 			a := s.LullAs(t, may, "", args...)
 			said += a.Out + a.Errors
-			return a.Code == 0, said
+			return a.Code == 0 && !strings.Contains(a.Out, "are in motion"), said
 		})
 		if !strings.Contains(said, says) {
 			t.Errorf("lull %s says %s, want %q", strings.Join(args, " "), said, says)
@@ -63,7 +63,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 	} {
 		run(publisher, reader, "", "", args...)
 	}
-	reconcile(publisher, reader, "nothing was changed", "--dry-run")
+	verify(publisher, reader, "no drift")
 	s.SaysTo(t, reader, "", 0, "version 1", "get", key("doc")) // asks the sink, whose rights are its own
 	file := ground.File(t, "all.ndjson", event("doc", 1)+event("resynced", 1))
 	run(reader, publisher, "", "2 messages sent in resync run", "resync", file)
@@ -98,7 +98,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 
 	// A table that has lost a row.
 	s.Forget(t, ground.Key(c, "resynced"))
-	reconcile(reader, repairer, "raised")
+	verify(reader, repairer, "raised", "--repair")
 	s.Committed(t, ground.Key(c, "resynced"), 1)
 
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 3})

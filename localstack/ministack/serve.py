@@ -13,11 +13,14 @@ The repairs:
 5. A log group is named with ":*" where its actions are authorised, but for its tags. AWS: "Use the second version,
    with the trailing :*, to refer to the ARN when specifying permissions in IAM policies for all other API actions"
    (docs.aws.amazon.com/AmazonCloudWatch/latest/logs/iam-access-control-overview-cwl).
+6. A request to DynamoDB carries dynamodb:LeadingKeys, the partition keys of its items. Without it a condition
+   ForAllValues on these keys holds for every item, and a role writes rows that AWS denies it.
 """
 
 import functools
 import importlib.metadata
 import inspect
+import json
 import sys
 import threading
 import time
@@ -97,17 +100,42 @@ def authorise_as_aws_names_it(evaluator) -> None:
     evaluator.enforce = enforce
 
 
+def leading_keys(body: bytes) -> list[str]:
+    """The partition keys that a request names. The tables of these tests have no sort key."""
+    try:
+        request = json.loads(body or b"{}")
+    except ValueError:
+        return []
+    tables = request.get("RequestItems") or {}
+    keys = [key for table in tables.values() if isinstance(table, dict) for key in table.get("Keys", [])]
+    if "Key" in request:
+        keys.append(request["Key"])
+    return [value["S"] for key in keys for value in key.values() if "S" in value]
+
+
+def name_leading_keys(actions) -> None:
+    original = actions.dynamodb_service_context
+
+    @functools.wraps(original)
+    def context(body: bytes) -> dict:
+        keys = leading_keys(body)
+        return {**original(body), **({"dynamodb:LeadingKeys": keys} if keys else {})}
+
+    actions.dynamodb_service_context = context
+
+
 def main() -> None:
     version = importlib.metadata.version("ministack")
     if version != WRITTEN_FOR:
         sys.exit(f"repairs were written for ministack {WRITTEN_FOR}, not {version}")
 
-    from ministack.core import iam_evaluator
+    from ministack.core import iam_actions, iam_evaluator
     from ministack.services import lambda_svc, sqs
 
     lock = lock_queues(sqs)
     batch_as_asked(sqs, lambda_svc, lock)
     authorise_as_aws_names_it(iam_evaluator)
+    name_leading_keys(iam_actions)
 
     from ministack import app
 

@@ -80,10 +80,9 @@ type API interface {
 	Rebuild(ctx context.Context, o RebuildOrder) (RebuildProgress, error)
 	// Rebuilds lists the rebuilds that are under way, by sink.
 	Rebuilds(ctx context.Context) ([]RebuildProgress, error)
-	// Reconcile compares a collection with its rows. It raises rows that are older than the sink,
-	// and repeats deletes that the sink has undone. It returns ErrNotFound if nothing belongs to
-	// the collection. The result is valid with an error, too.
-	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResult, error)
+	// Reconcile compares a page of a collection with its rows. It raises rows that are older than
+	// the sink, and repeats deletes that the sink has undone. A page may be repeated.
+	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcilePage, error)
 	// Archived measures what the archive contains for a range of time.
 	Archived(ctx context.Context, r ArchiveRange) (archive.Size, error)
 	// Replay sends the next part of the archive again. After an error, repeat the step.

@@ -7,7 +7,6 @@ import (
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/rebuild"
 	"github.com/lullhq/lull/internal/pipeline/prune"
-	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/sink"
 )
@@ -43,8 +42,7 @@ func kind(err error) error {
 		return input(err)
 	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending),
 		errors.Is(err, redrive.ErrNotPlanned), errors.Is(err, prune.ErrNothingToRescue),
-		errors.Is(err, reconcile.ErrUnknown), errors.Is(err, rebuild.ErrNone),
-		errors.Is(err, job.ErrNone):
+		errors.Is(err, rebuild.ErrNone), errors.Is(err, job.ErrNone):
 		return &kindError{err, ErrNotFound}
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -12,29 +11,28 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ReconcileOrder says which collection to compare with its rows.
+// ReconcileOrder asks for one page of comparing a collection with its rows.
 type ReconcileOrder struct {
 	Collection shard.Collection `json:"collection"`
 	DryRun     bool             `json:"dry_run,omitempty"`
-	Rate       float64          `json:"rate,omitempty"` // documents a second, 0 for no limit
 	By         string           `json:"by"`             // who asks, for the audit
 	Sink       string           `json:"sink,omitempty"` // must be a sink of the collection; empty for its only one
-	Audit      *ReconcileAudit  `json:"audit,omitempty"`
-
-	// The functions below are called from one goroutine, and may be nil.
-
-	Found   func(ReconcileLine)                    `json:"-"` // called for every document that differs
-	Reached func(reconcile.Place, ReconcileResult) `json:"-"` // called by an audit after each page, with how far it is
-	Seen    func([]ReconcileCopy)                  `json:"-"` // called by an audit with documents of the sink
+	From       reconcile.Place  `json:"from,omitzero"`  // Next of the page before
+	// Limit is how many documents and rows the page may have, 1 to 10,000; 0 is 5,000.
+	Limit  int           `json:"limit,omitempty"`
+	Keys   []shard.DocID `json:"keys,omitempty"`   // these documents only, 1,000 at most
+	Sample int           `json:"sample,omitempty"` // so many rows at random, 10,000 at most; 0 for all documents
+	Seen   bool          `json:"seen,omitempty"`   // list every document in the sink, too
 }
 
-// ReconcileAudit turns the comparison into an audit for `lull verify`. An audit can continue where
-// it stopped. It also reports documents in motion, and documents that lull did not write.
-type ReconcileAudit struct {
-	Keys   []shard.DocID   `json:"keys,omitempty"`   // these only
-	Sample int             `json:"sample,omitempty"` // how many rows to choose at random; 0 for all documents
-	From   reconcile.Place `json:"from,omitzero"`
-	Seen   bool            `json:"seen,omitempty"` // report every document in the sink
+// ReconcilePage is a page of a comparison.
+type ReconcilePage struct {
+	reconcile.Report
+	Lines []ReconcileLine  `json:"lines,omitempty"`
+	Seen  []ReconcileCopy  `json:"seen,omitempty"`
+	Next  *reconcile.Place `json:"next,omitempty"` // where the next page begins, absent at the end
+	// Unknown says that no setting names the collection.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // ReconcileCopy is a document in the sink.
@@ -55,37 +53,38 @@ type ReconcileLine struct {
 	Error      string      `json:"error,omitempty"`
 }
 
-// ReconcileResult counts the documents by outcome.
-type ReconcileResult struct {
-	Collection shard.Collection `json:"collection"`
-	reconcile.Report
-	Remaining int `json:"remaining"` // documents that still differ
-}
+const (
+	maxReconciled = 1000
+	// MaxSample is how many rows a sample may have.
+	MaxSample = 10_000
+)
 
-// Reconcile compares a collection with its rows and repairs the differences that need nothing from
-// the source.
-func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileResult, error) {
-	result := func(report reconcile.Report) ReconcileResult {
-		return ReconcileResult{r.Collection, report, report.Remaining()}
-	}
-	res := result(reconcile.Report{Outcomes: map[reconcile.Outcome]int{}, DryRun: r.DryRun})
-	sample := cmp.Or(r.Audit, &ReconcileAudit{}).Sample
+// Reconcile compares a page of a collection with its rows and repairs the differences that need
+// nothing from the source.
+func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePage, error) {
 	name, err := o.auditedSink(r.Collection, r.Sink)
-	err = cmp.Or(named(r.By), rated(r.Rate, "documents"),
-		want(sample >= 0, "sample %d: want a number of documents, or 0 for all", sample), err)
+	limit, wrong := limited(r.Limit, reconcile.MaxPage/2, reconcile.MaxPage)
+	err = cmp.Or(named(r.By), wrong,
+		want(r.Sample >= 0 && r.Sample <= MaxSample, "sample %d: want a number up to %d, or 0 for all", r.Sample, MaxSample),
+		want(len(r.Keys) <= maxReconciled, "keys: %d, at most %d in one order", len(r.Keys), maxReconciled), err)
 	if err != nil {
-		return res, err
+		return ReconcilePage{}, err
 	}
-	report, err := o.reconciler(name).Run(ctx, reconcile.Order{
-		Collection: r.Collection, DryRun: r.DryRun, Rate: r.Rate, By: r.By,
-		Found: func(l reconcile.Line) {
-			if r.Found != nil {
-				r.Found(asReconcileLine(l))
-			}
-		},
-		Audit: r.audit(result),
+	s := o.reconciler(name)
+	p, err := s.Compare(ctx, reconcile.Order{
+		Collection: r.Collection, DryRun: r.DryRun, By: r.By, From: r.From, Limit: limit, Keys: r.Keys, Sample: r.Sample,
+		Seed: rand.Text(),
 	})
-	return result(report), kind(err)
+	page := ReconcilePage{Report: p.Report, Next: p.Next, Unknown: !s.Known(r.Collection)}
+	for _, l := range p.Lines {
+		page.Lines = append(page.Lines, asReconcileLine(l))
+	}
+	for _, c := range p.Seen {
+		if r.Seen {
+			page.Seen = append(page.Seen, ReconcileCopy{Key: c.Doc, OrderKey: c.Key.String(), Fence: int64(c.Fence)})
+		}
+	}
+	return page, kind(err)
 }
 
 // auditedSink returns the sink of a collection. It refuses a sink that this program cannot read and
@@ -118,27 +117,6 @@ func (o *Operator) looker(name string) reconcile.Looker {
 	}
 }
 
-// audit converts the audit of an order, nil for none.
-func (r ReconcileOrder) audit(result func(reconcile.Report) ReconcileResult) *reconcile.Audit {
-	if r.Audit == nil {
-		return nil
-	}
-	a := &reconcile.Audit{Keys: r.Audit.Keys, Sample: r.Audit.Sample, Seed: rand.Text(), From: r.Audit.From}
-	if r.Reached != nil {
-		a.Reached = func(p reconcile.Place, report reconcile.Report) { r.Reached(p, result(report)) }
-	}
-	if r.Audit.Seen && r.Seen != nil {
-		a.Seen = func(page []reconcile.Copy) {
-			out := make([]ReconcileCopy, len(page))
-			for i, c := range page {
-				out[i] = ReconcileCopy{Key: c.Doc, OrderKey: c.Key.String(), Fence: int64(c.Fence)}
-			}
-			r.Seen(out)
-		}
-	}
-	return a
-}
-
 func asReconcileLine(l reconcile.Line) ReconcileLine {
 	line := ReconcileLine{
 		Key: l.Row.Doc, Difference: l.Difference.String(), Outcome: string(l.Outcome),
@@ -151,42 +129,7 @@ func asReconcileLine(l reconcile.Line) ReconcileLine {
 	return line
 }
 
-// reconcileUpdate is one line of the answer, which may take hours. Each line is a document that
-// differs, a page of the sink, or how far an audit is; the last one is the result and the error.
-type reconcileUpdate struct {
-	Line   *ReconcileLine   `json:"line,omitempty"`
-	Seen   []ReconcileCopy  `json:"seen,omitempty"`
-	Place  *reconcile.Place `json:"place,omitempty"` // how far an audit is; Result then has the counts until there
-	Result *ReconcileResult `json:"result,omitempty"`
-	Error  *wireError       `json:"error,omitempty"`
-}
-
-func reconciliation(f func(context.Context, ReconcileOrder) (ReconcileResult, error)) http.HandlerFunc {
-	return lines(func(ctx context.Context, o ReconcileOrder, tell func(reconcileUpdate)) reconcileUpdate {
-		o.Found = func(l ReconcileLine) { tell(reconcileUpdate{Line: &l}) }
-		o.Seen = func(page []ReconcileCopy) { tell(reconcileUpdate{Seen: page}) }
-		o.Reached = func(p reconcile.Place, res ReconcileResult) { tell(reconcileUpdate{Place: &p, Result: &res}) }
-		res, err := f(ctx, o)
-		return reconcileUpdate{Result: &res, Error: wired(err)}
-	})
-}
-
-// Reconcile compares a collection with its rows and repairs the differences that need nothing from
-// the source.
-func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (res ReconcileResult, err error) {
-	err = follow(ctx, c, "reconcile", o, "what is listed was done", func(u reconcileUpdate) (bool, *wireError) {
-		switch {
-		case u.Line != nil && o.Found != nil:
-			o.Found(*u.Line)
-		case u.Seen != nil && o.Seen != nil:
-			o.Seen(u.Seen)
-		case u.Place != nil && u.Result != nil && o.Reached != nil:
-			o.Reached(*u.Place, *u.Result)
-		case u.Place == nil && u.Result != nil:
-			res = *u.Result
-			return true, u.Error
-		}
-		return false, nil
-	})
-	return res, err
+// Reconcile compares a page of a collection with its rows.
+func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (ReconcilePage, error) {
+	return ask[ReconcileOrder, ReconcilePage](ctx, c, "reconcile", o)
 }

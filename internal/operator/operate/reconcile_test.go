@@ -2,7 +2,6 @@ package operate_test
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -40,20 +39,15 @@ func TestReconcileNamesEachDocumentThatDiffersAndRaisesRows(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.behind()
 		for _, dry := range []bool{true, false} {
-			var lines []operate.ReconcileLine
-			res, err := api.Reconcile(t.Context(), operate.ReconcileOrder{
-				Collection: "content", DryRun: dry, By: "me",
-				Found: func(l operate.ReconcileLine) { lines = append(lines, l) },
-			})
+			page, err := api.Reconcile(t.Context(), operate.ReconcileOrder{Collection: "content", DryRun: dry, By: "me"})
+			lines := page.Lines
 			if err != nil || len(lines) != 2 || lines[0].Key != "content#a" || lines[0].Outcome != "raised" ||
 				lines[0].Difference != "behind" || lines[0].Version != "5" || lines[1].Outcome != "resync" ||
 				lines[1].InSink != "" {
 				t.Fatalf("got %+v, %v", lines, err)
 			}
-			want := map[bool]int{true: 2, false: 1}[dry]
-			if res.Rows != 2 || res.Documents != 1 || res.Remaining != want || res.Outcomes["raised"] != 1 ||
-				res.DryRun != dry {
-				t.Errorf("got %+v, want %d to remain", res, want)
+			if page.Rows != 2 || page.Documents != 1 || page.Outcomes["raised"] != 1 || page.Next != nil || page.Unknown {
+				t.Errorf("got %+v", page)
 			}
 			if raised := g.rig.Row("content#a").Committed == g.rig.EventOf(put("a", 5)).Key; raised == dry {
 				t.Errorf("dry run %t, raised %t", dry, raised)
@@ -75,21 +69,24 @@ func TestReconcileRefusesWhatItCannotCompare(t *testing.T) {
 			want string
 			is   error
 		}{
-			"no collection":               {order{By: "me"}, "collection: ", operate.ErrInput},
-			"a name that is not one":      {order{Collection: "a#b", By: "me"}, "collection: ", operate.ErrInput},
-			"nobody who asks":             {order{Collection: "content"}, "by: name who asks", operate.ErrInput},
-			"a rate below zero":           {order{Collection: "content", By: "me", Rate: -1}, "rate -1", operate.ErrInput},
-			"a sink that cannot be read":  {order{Collection: "far", By: "me"}, "sink remote of", operate.ErrInput},
-			"a collection nobody knows":   {order{Collection: "contents", By: "me"}, "no such collection", operate.ErrNotFound},
-			"a rate that is never enough": {order{Collection: "content", By: "me", Rate: math.MaxFloat64}, "", nil},
+			"no collection":          {order{By: "me"}, "collection: ", operate.ErrInput},
+			"a name that is not one": {order{Collection: "a#b", By: "me"}, "collection: ", operate.ErrInput},
+			"nobody who asks":        {order{Collection: "content"}, "by: name who asks", operate.ErrInput},
+			"a limit below zero":     {order{Collection: "content", By: "me", Limit: -1}, "limit -1", operate.ErrInput},
+			"a sample below zero":    {order{Collection: "content", By: "me", Sample: -1}, "sample -1", operate.ErrInput},
+			"too many documents": {
+				order{Collection: "content", By: "me", Keys: make([]shard.DocID, 1001)}, "keys: 1001", operate.ErrInput,
+			},
+			"a sink that cannot be read": {order{Collection: "far", By: "me"}, "sink remote of", operate.ErrInput},
 		} {
 			_, err := api.Reconcile(t.Context(), tt.o)
-			if tt.want == "" && err == nil {
-				continue
-			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !errors.Is(err, tt.is) {
 				t.Errorf("%s: got %v, want %q", name, err, tt.want)
 			}
+		}
+		page, err := api.Reconcile(t.Context(), order{Collection: "contents", By: "me"})
+		if err != nil || !page.Unknown || page.Rows+page.Documents > 0 || page.Next != nil {
+			t.Errorf("a collection that no setting names: got %+v, %v", page, err)
 		}
 	})
 }

@@ -3,7 +3,7 @@ package operate
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/operator/verify"
+	"github.com/lullhq/lull/internal/operator/export"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -16,6 +16,8 @@ type CheckOrder struct {
 	// Versions compares only versions, for an engine whose mapping or pipeline changes the
 	// documents.
 	Versions bool `json:"versions,omitempty"`
+	// Names compares nothing: it only says which documents the messages are about.
+	Names bool `json:"names,omitempty"`
 }
 
 // Checked compares the events of a page with the sink.
@@ -30,7 +32,7 @@ type CheckedEvent struct {
 	Key     shard.DocID `json:"key,omitempty"`
 	Version string      `json:"version,omitempty"`
 	// State is same, newer, in_motion, missing, older, changed, undone, other_class, invalid or
-	// skipped.
+	// skipped. It is empty if the event was not compared.
 	State string `json:"state"`
 	Drift bool   `json:"drift,omitempty"` // the sink differs from the source
 	Why   string `json:"why,omitempty"`   // of invalid and skipped
@@ -44,8 +46,9 @@ func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
 	}
 	// The sink has what an enricher added to the document, and the export does not.
 	r.Versions = r.Versions || o.Config.Collections[string(r.Collection)].Enrich != nil
-	c := verify.Checker{
+	c := export.Checker{
 		Looker: o.looker(name), Sources: o.Sources, Collection: r.Collection, Versions: r.Versions,
+		Names: r.Names,
 	}
 	verdicts, err := c.Check(ctx, r.Messages)
 	if err != nil {

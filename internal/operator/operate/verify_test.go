@@ -8,56 +8,61 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/operator/operate"
-	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-func TestAnAuditTellsOfItsPlaceAndOfAllThatTheSinkHolds(t *testing.T) {
+func TestAPageOfAComparisonSaysWhatItSawAndWhereItEnded(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.behind()
-		order := operate.ReconcileOrder{Collection: "content", DryRun: true, By: "me", Sink: "search"}
+		order := operate.ReconcileOrder{Collection: "content", DryRun: true, By: "me", Sink: "search", Seen: true, Limit: 1}
 		var lines, seen []string
-		var places []reconcile.Place
-		order.Audit = &operate.ReconcileAudit{Seen: true}
-		order.Found = func(l operate.ReconcileLine) { lines = append(lines, string(l.Key)+" "+l.Difference) }
-		order.Seen = func(page []operate.ReconcileCopy) {
-			for _, c := range page {
+		ask := func(o operate.ReconcileOrder) operate.ReconcilePage {
+			t.Helper()
+			page, err := api.Reconcile(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range page.Lines {
+				lines = append(lines, string(l.Key)+" "+l.Difference)
+			}
+			for _, c := range page.Seen {
 				seen = append(seen, string(c.Key))
 			}
+			return page
 		}
-		order.Reached = func(p reconcile.Place, r operate.ReconcileResult) {
-			if p.Rows && r.Documents != 1 {
-				t.Errorf("at %+v: %+v", p, r)
-			}
-			places = append(places, p)
+		page := ask(order)
+		if page.Documents != 1 || page.Rows != 0 || page.Next == nil || page.Next.After != "a" || page.Next.Rows {
+			t.Fatalf("the first page: %+v", page)
+		}
+		for page.Next != nil {
+			order.From = *page.Next
+			page = ask(order)
 		}
 		want := []string{"content#a behind", "content#b missing"}
-		if r, err := api.Reconcile(t.Context(), order); err != nil || r.Remaining != 2 || !slices.Equal(lines, want) ||
-			!slices.Equal(seen, []string{"content#a"}) || len(places) != 2 || places[0].After != "a" {
-			t.Fatalf("got %v, seen %v, places %v, %+v, %v", lines, seen, places, r, err)
+		if !slices.Equal(lines, want) || !slices.Equal(seen, []string{"content#a"}) || !order.From.Rows {
+			t.Fatalf("got %v, seen %v, the last page began at %+v", lines, seen, order.From)
 		}
 		for name, tt := range map[string]struct {
-			audit operate.ReconcileAudit
-			want  []string
+			change func(*operate.ReconcileOrder)
+			want   []string
 		}{
-			"from its end":    {operate.ReconcileAudit{From: places[1]}, want[1:]},
-			"these documents": {operate.ReconcileAudit{Keys: []shard.DocID{"content#a", "content#z"}}, want[:1]},
-			"a sample of all": {operate.ReconcileAudit{Sample: 10}, want},
+			"these documents": {
+				func(o *operate.ReconcileOrder) { o.Keys = []shard.DocID{"content#a", "content#z"} }, want[:1],
+			},
+			"a sample of all": {func(o *operate.ReconcileOrder) { o.Sample = 10 }, want},
 		} {
-			lines, order.Audit = nil, &tt.audit
-			_, err := api.Reconcile(t.Context(), order)
-			if slices.Sort(lines); err != nil || !slices.Equal(lines, tt.want) {
-				t.Errorf("%s: got %v, %v", name, lines, err)
+			o := operate.ReconcileOrder{Collection: "content", DryRun: true, By: "me"}
+			tt.change(&o)
+			lines, seen = nil, nil
+			ask(o)
+			if slices.Sort(lines); !slices.Equal(lines, tt.want) || len(seen) > 0 {
+				t.Errorf("%s: got %v, seen %v", name, lines, seen)
 			}
 		}
 		order.Sink = "remote"
 		if _, err := api.Reconcile(t.Context(), order); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("of another sink: %v", err)
-		}
-		order.Sink, order.Audit = "", &operate.ReconcileAudit{Sample: -1}
-		if _, err := api.Reconcile(t.Context(), order); !errors.Is(err, operate.ErrInput) {
-			t.Errorf("a sample of -1: %v", err)
 		}
 	})
 }
@@ -79,6 +84,13 @@ func TestCheckComparesAPageOfAnExport(t *testing.T) {
 		if err != nil || !slices.Equal(got.Events, want) {
 			t.Errorf("got %s, %v", told, err)
 		}
+		order.Names = true
+		got, err = api.Check(t.Context(), order)
+		if err != nil || len(got.Events) != 3 || got.Events[1].Key != "content#b" || got.Events[1].State != "" ||
+			got.Events[2].State != "invalid" {
+			t.Errorf("names: got %+v, %v", got, err)
+		}
+		order.Names = false
 		g.rig.Write(shardtest.Put(shard.Row{Doc: "content#a", Committed: g.rig.EventOf(put("a", 5)).Key, CommittedOp: shard.Put}))
 		for _, enriched := range []bool{false, true} { // what an enricher added is not a change
 			of := g.Config.Collections["content"]

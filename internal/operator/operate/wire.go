@@ -61,7 +61,7 @@ func Handler(api API) http.Handler {
 		"redrive":       campaign(api.Redrive),
 		"drop":          campaign(api.Drop),
 		"cancel":        route(api.Cancel),
-		"reconcile":     reconciliation(api.Reconcile),
+		"reconcile":     route(api.Reconcile),
 		"archived":      route(api.Archived),
 		"replay":        route(api.Replay),
 		"backfill":      route(api.Backfill),

@@ -1,11 +1,18 @@
-// Package verify compares the documents of a sink with an export of the source (design section 14).
-// Package reconcile compares the sink with the rows, and reads both sides for this package.
+// Package verify is the job of `lull verify`: it compares a collection in its sink with its rows
+// and with an export of the source, and repairs what differs. A verification without an export
+// compares sink and rows only.
+//
+// The job has up to three phases: it compares the messages of the export, then the documents of
+// the sink and their rows, and then it removes what a complete export lacks. What is in motion or
+// was sent again is compared again before the next phase begins, and also when there is much of
+// it.
 //
 // What it promises:
 //
-//   - It only reads.
-//   - An event of the export that is older than lull's version is not drift: the source has sent a
-//     newer one since.
-//   - A version that is pending, leased, or was written a moment ago is in motion, and not drift.
-//   - It keeps only the documents of one page in memory, however large the export is.
+//   - A step is bounded, and may be repeated: a repair is an event of one resync run, RAISE or
+//     REASSERT, and each of them has an effect once.
+//   - The cursor is bounded. Of more than 4,000 documents that differ, the export and the walk may
+//     both count one. Of very many documents that are in motion at a time, some are counted as in
+//     motion without a second look.
+//   - A job that continues reads the same export: its first bytes are checked by their digest.
 package verify

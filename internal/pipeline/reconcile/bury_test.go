@@ -176,7 +176,7 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 				time.Sleep(time.Hour)
 				for _, dry := range []bool{true, false, false} {
 					r, err := b.run(func(o *reconcile.Order) { o.DryRun = dry })
-					if err != nil || r.Remaining() != 0 || dry != (r.Waiting == 1) {
+					if err != nil || b.remaining() != 0 || dry != (r.Waiting == 1) {
 						b.Errorf("dry run %t: %+v, %v", dry, r, err)
 					}
 				}

@@ -115,7 +115,7 @@ func start(ctx context.Context, w *World, change func(l *lull)) {
 
 func (l *lull) rows() billedRows { return billedRows{l.table.Load(), l.Meter} }
 
-// compare is what the runbook asks for after a restore: `lull reconcile`.
+// compare is what the runbook asks for after a restore: `lull verify --repair`.
 func (l *lull) compare(ctx context.Context) error {
 	v := fault.NewInvocation(l.Meter, "reconcile", l.invoked.Add(1))
 	s := reconcile.Service{
@@ -124,11 +124,16 @@ func (l *lull) compare(ctx context.Context) error {
 		},
 		Scanner: v.Scanner(l.rows()), Sink: v.Sink(l.Sink), Journal: journal.Discard{}, NewToken: rows.NewToken,
 	}
-	report, err := s.Run(ctx, reconcile.Order{Collection: "content"})
-	if err == nil && report.Waiting+report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0 {
-		err = fmt.Errorf("reconcile: %+v", report)
+	for o := (reconcile.Order{Collection: "content"}); ; {
+		p, err := s.Compare(ctx, o)
+		if err == nil && p.Waiting+p.Outcomes[reconcile.Later]+p.Outcomes[reconcile.Failed] > 0 {
+			err = fmt.Errorf("compare: %+v", p.Report)
+		}
+		if err != nil || p.Next == nil {
+			return err
+		}
+		o.From = *p.Next
 	}
-	return err
 }
 
 // raiseEpoch is what the settings need after the source was restored.

@@ -30,7 +30,7 @@ const wrapper = `#!/bin/bash
 case "$1 $*" in
 *--dev*|*--aws*|*--help*) ;;
 dev*) set -- "$@" --listen "$ADDRESS" ;;
-publish*|get*|wait*|explain*|status*|doctor*|dead*|cancel*|reset*|rescue*|resync*|reconcile*|list*|pause*|resume*)
+publish*|get*|wait*|explain*|status*|doctor*|dead*|cancel*|reset*|rescue*|resync*|verify*|list*|pause*|resume*)
   set -- "$@" --dev "http://$ADDRESS" ;;
 esac
 exec "$PROGRAM" "$@"

@@ -154,16 +154,20 @@ func (w *World) reconcile(d *Disaster, until time.Duration, resync map[shard.Doc
 			}
 			hooked(d.Reconcile, &s)
 			for _, c := range w.collections(p) {
-				report, err := s.Run(ctx, reconcile.Order{
-					Collection: c, By: "the simulator",
-					Found: func(l reconcile.Line) {
+				for o := (reconcile.Order{Collection: c, By: "the simulator"}); ; {
+					page, err := s.Compare(ctx, o)
+					for _, l := range page.Lines {
 						if l.Outcome == reconcile.Resync {
 							resync[l.Row.Doc] = true
 						}
-					},
-				})
-				waiting = waiting || report.Waiting > 0
-				again = again || err != nil || report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0
+					}
+					waiting = waiting || page.Waiting > 0
+					again = again || err != nil || page.Outcomes[reconcile.Later]+page.Outcomes[reconcile.Failed] > 0
+					if err != nil || page.Next == nil {
+						break
+					}
+					o.From = *page.Next
+				}
 			}
 		}
 	}, func(err error) {

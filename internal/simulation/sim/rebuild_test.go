@@ -139,7 +139,13 @@ func (b *Rebuilding) reconcile() {
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, nil)
-		_, _ = o.Reconcile(ctx, operate.ReconcileOrder{Collection: b.collection(), By: "the simulator"})
+		for r := (operate.ReconcileOrder{Collection: b.collection(), By: "the simulator"}); ; {
+			p, err := o.Reconcile(ctx, r)
+			if err != nil || p.Next == nil {
+				return
+			}
+			r.From = *p.Next
+		}
 	}, func(error) { w.operator-- })
 }
 

@@ -1,4 +1,4 @@
-package verify_test
+package export_test
 
 import (
 	"slices"

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/shard"
@@ -14,9 +15,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-func audit(a *reconcile.Audit) func(*reconcile.Order) {
-	return func(o *reconcile.Order) { o.Audit, o.DryRun = a, true }
-}
+func dry(o *reconcile.Order) { o.DryRun = true }
 
 // stranger writes a document into the sink without a mark, as another program would.
 func (b *bench) stranger(id string) {
@@ -30,7 +29,7 @@ func (b *bench) stranger(id string) {
 	}
 }
 
-func TestAnAuditNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
+func TestAComparisonNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
 	play(t, func(b *bench) {
 		b.drifted()
 		b.stranger("by-hand")
@@ -40,22 +39,16 @@ func TestAnAuditNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
 		b.stranger("instead")
 		b.stranger("coming")
 		b.Admit(b.EventOf(usecasetest.Put("coming", 1)))
-		var seen []reconcile.Copy
-		r, err := b.run(audit(&reconcile.Audit{Seen: func(page []reconcile.Copy) { seen = append(seen, page...) }}))
+		r, err := b.run(dry)
 		want := append(slices.Clone(everyKind),
 			"by-hand stranger left", "coming waiting in_motion", "instead other_class resync", "over stranger left",
 			"waiting waiting in_motion", "writing busy in_motion")
 		slices.Sort(want)
-		if got := b.told(); err != nil || !slices.Equal(got, want) {
+		if got := b.lined(func(reconcile.Line) bool { return true }); err != nil || !slices.Equal(got, want) {
 			b.Errorf("got\n%s\nwant\n%s (%v)", strings.Join(got, "\n"), strings.Join(want, "\n"), err)
 		}
-		if r.Waiting != 3 || r.Documents != 11 || len(seen) != 11 || r.Remaining() != 8 {
-			b.Errorf("got %+v, %d copies seen", r, len(seen))
-		}
-		// A comparison of lull's own documents ignores them.
-		if _, err := b.run(func(o *reconcile.Order) { o.DryRun = true }); err != nil ||
-			slices.ContainsFunc(b.told(), func(l string) bool { return strings.Contains(l, "stranger") }) {
-			b.Errorf("without an audit: %v, %v", b.told(), err)
+		if r.Waiting != 3 || r.Documents != 11 || len(b.seen) != 11 {
+			b.Errorf("got %+v, %d copies seen", r, len(b.seen))
 		}
 	})
 }
@@ -74,55 +67,62 @@ func (b *bench) many(n int) {
 	}
 }
 
-// An audit can stop at any point. The next one continues, and together they leave nothing out.
-func TestAnAuditGoesOnWhereItStopped(t *testing.T) {
+// A comparison can stop after each page. The next page continues, and together they leave nothing
+// out.
+func TestAComparisonContinuesWhereItsPageEnded(t *testing.T) {
 	play(t, func(b *bench) {
 		b.many(450)
-		whole, err := b.run(audit(&reconcile.Audit{}))
+		usecasetest.Must(b.run(dry))(b)
 		want := b.told()
-		if err != nil || len(want) != whole.Remaining() || len(want) != 90+120 {
-			b.Fatalf("%d differences, %+v, %v", len(want), whole, err)
+		if len(want) != 90+120 {
+			b.Fatalf("%d differences", len(want))
 		}
-		var places []reconcile.Place
-		if _, err := b.run(audit(&reconcile.Audit{
-			Reached: func(p reconcile.Place, _ reconcile.Report) { places = append(places, p) },
-		})); err != nil || len(places) < 4 {
-			b.Fatalf("reached %v, %v", places, err)
-		}
-		for n := range places {
-			var before []string
-			var stop reconcile.Place
-			reached := 0
-			_, err := b.run(audit(&reconcile.Audit{Reached: func(p reconcile.Place, _ reconcile.Report) {
-				if reached++; reached == n+1 {
-					before, stop = b.told(), p
-				}
-			}}))
-			if err != nil {
-				b.Fatal(err)
-			}
-			usecasetest.Must(b.run(audit(&reconcile.Audit{From: stop})))(b)
-			all := append(before, b.told()...)
-			slices.Sort(all)
-			if !slices.Equal(slices.Compact(all), want) {
-				b.Errorf("stopped at %+v: %d differences, want %d", stop, len(all), len(want))
+		for _, limit := range []int{1, 7, 100, 449} {
+			r, err := b.run(dry, func(o *reconcile.Order) { o.Limit = limit })
+			if got := b.told(); err != nil || !slices.Equal(got, want) || r.Rows != 450 || len(b.places) < 450/limit {
+				b.Errorf("limit %d: %d differences in %d pages, %+v, %v", limit, len(got), len(b.places), r, err)
 			}
 		}
 	})
 }
 
-func TestAnAuditOfSomeDocumentsLooksAtThese(t *testing.T) {
+// A call that fails in the middle of a page does not hide what the page has repaired.
+func TestAPageThatFailsSaysWhatItRepaired(t *testing.T) {
+	play(t, func(b *bench) {
+		b.many(450)
+		reads := 0
+		b.inject = usecasetest.Decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "Read" {
+				if reads++; reads > 4 {
+					return fault.FailBefore
+				}
+			}
+			return fault.OK
+		})
+		p, err := b.service("reconcile-").Compare(b.Context(), reconcile.Order{Collection: collection})
+		if err != nil || p.Next == nil || p.Outcomes[reconcile.Raised] == 0 {
+			b.Fatalf("got %+v, %v", p.Report, err)
+		}
+		b.inject = usecasetest.Healthy
+		r, err := b.run(func(o *reconcile.Order) { o.From = *p.Next })
+		if n := r.Outcomes[reconcile.Raised] + p.Outcomes[reconcile.Raised]; err != nil || n != 90 {
+			b.Errorf("%d rows were raised, %v", n, err)
+		}
+	})
+}
+
+func TestAComparisonOfSomeDocumentsLooksAtThese(t *testing.T) {
 	play(t, func(b *bench) {
 		b.many(450)
 		keys := []shard.DocID{"content#d003", "content#d004", "content#d005", "content#x"}
-		r, err := b.run(audit(&reconcile.Audit{Keys: keys}))
+		r, err := b.run(dry, func(o *reconcile.Order) { o.Keys = keys })
 		if got := b.told(); err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
 			r.Rows != 3 || r.Documents != 2 {
 			b.Errorf("got %v, %+v, %v", got, r, err)
 		}
 		seen := map[string]bool{}
 		for seed := range 20 {
-			r, err := b.run(audit(&reconcile.Audit{Sample: 50, Seed: fmt.Sprint(seed)}))
+			r, err := b.run(dry, func(o *reconcile.Order) { o.Sample, o.Seed = 50, fmt.Sprint(seed) })
 			if err != nil || r.Rows != 50 {
 				b.Fatalf("got %+v, %v", r, err)
 			}

@@ -1,4 +1,4 @@
-package verify_test
+package export_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/operator/verify"
+	"github.com/lullhq/lull/internal/operator/export"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
@@ -67,7 +67,7 @@ func (b *bench) have(id string, row int, op shard.Operation, inSink int, documen
 
 func (b *bench) check(c shard.Collection, versions bool, bodies ...string) []string {
 	b.Helper()
-	checker := verify.Checker{
+	checker := export.Checker{
 		Looker: reconcile.Looker{
 			Shards: b.Shards, Reader: b.sink, SinkName: "search", Config: &b.Config, Clock: clock.System{},
 		},
@@ -95,35 +95,35 @@ func TestEachEventOfTheExportIsJudged(t *testing.T) {
 		inSink   int
 		document string
 		event    string
-		want     verify.State
+		want     export.State
 		change   func(r *shard.Row)
 	}{
-		"the same":                             {5, shard.Put, 5, v5, put, verify.Same, nil},
-		"the same in another order of members": {5, shard.Put, 5, `{ "title" : "v5" }`, put, verify.Same, nil},
-		"without a row any more":               {0, "", 5, v5, put, verify.Same, nil},
-		"a field was changed":                  {5, shard.Put, 5, `{"title":"V5"}`, put, verify.Changed, nil},
+		"the same":                             {5, shard.Put, 5, v5, put, export.Same, nil},
+		"the same in another order of members": {5, shard.Put, 5, `{ "title" : "v5" }`, put, export.Same, nil},
+		"without a row any more":               {0, "", 5, v5, put, export.Same, nil},
+		"a field was changed":                  {5, shard.Put, 5, `{"title":"V5"}`, put, export.Changed, nil},
 		"a number was changed": {
-			5, shard.Put, 5, `{"title":5.0}`, strings.Replace(put, `"v5"`, `5`, 1), verify.Changed, nil,
+			5, shard.Put, 5, `{"title":5.0}`, strings.Replace(put, `"v5"`, `5`, 1), export.Changed, nil,
 		},
-		"it was written over by hand":            {5, shard.Put, 0, `{"title":"v5"}`, put, verify.Changed, nil},
-		"it is missing":                          {5, shard.Put, 0, "", put, verify.Missing, nil},
-		"lull never heard of it":                 {0, "", 0, "", put, verify.Missing, nil},
-		"it is older":                            {5, shard.Put, 4, `{"title":"v4"}`, put, verify.Older, nil},
-		"an event was lost, the content is same": {4, shard.Put, 4, v5, put, verify.Older, nil},
-		"kept, because nothing changed":          {5, shard.Put, 4, v5, put, verify.Same, nil},
-		"lull has a newer one":                   {6, shard.Put, 6, `{"title":"v6"}`, put, verify.Newer, nil},
-		"lull has deleted it since":              {6, shard.Delete, 0, "", put, verify.Newer, nil},
-		"deleted at this very version":           {5, shard.Delete, 0, "", put, verify.Missing, nil},
-		"a delete, and it is gone":               {5, shard.Delete, 0, "", del, verify.Same, nil},
-		"a delete that nobody heard of":          {0, "", 0, "", del, verify.Same, nil},
-		"a delete, and it is there":              {5, shard.Delete, 4, v5, del, verify.Undone, nil},
-		"a delete, and somebody wrote it":        {5, shard.Delete, 0, v5, del, verify.Undone, nil},
-		"a delete, and it came again since":      {6, shard.Put, 6, v5, del, verify.Newer, nil},
-		"not an event":                           {5, shard.Put, 5, v5, `{`, verify.Invalid, nil},
-		"leased": {4, shard.Put, 4, v5, put, verify.Moving, func(r *shard.Row) {
+		"it was written over by hand":            {5, shard.Put, 0, `{"title":"v5"}`, put, export.Changed, nil},
+		"it is missing":                          {5, shard.Put, 0, "", put, export.Missing, nil},
+		"lull never heard of it":                 {0, "", 0, "", put, export.Missing, nil},
+		"it is older":                            {5, shard.Put, 4, `{"title":"v4"}`, put, export.Older, nil},
+		"an event was lost, the content is same": {4, shard.Put, 4, v5, put, export.Older, nil},
+		"kept, because nothing changed":          {5, shard.Put, 4, v5, put, export.Same, nil},
+		"lull has a newer one":                   {6, shard.Put, 6, `{"title":"v6"}`, put, export.Newer, nil},
+		"lull has deleted it since":              {6, shard.Delete, 0, "", put, export.Newer, nil},
+		"deleted at this very version":           {5, shard.Delete, 0, "", put, export.Missing, nil},
+		"a delete, and it is gone":               {5, shard.Delete, 0, "", del, export.Same, nil},
+		"a delete that nobody heard of":          {0, "", 0, "", del, export.Same, nil},
+		"a delete, and it is there":              {5, shard.Delete, 4, v5, del, export.Undone, nil},
+		"a delete, and somebody wrote it":        {5, shard.Delete, 0, v5, del, export.Undone, nil},
+		"a delete, and it came again since":      {6, shard.Put, 6, v5, del, export.Newer, nil},
+		"not an event":                           {5, shard.Put, 5, v5, `{`, export.Invalid, nil},
+		"leased": {4, shard.Put, 4, v5, put, export.Moving, func(r *shard.Row) {
 			r.Owner, r.LeaseUntil = "index", usecasetest.Now().Add(time.Second)
 		}},
-		"written a moment ago": {5, shard.Put, 0, "", put, verify.Moving, func(r *shard.Row) {
+		"written a moment ago": {5, shard.Put, 0, "", put, export.Moving, func(r *shard.Row) {
 			r.LastWrite = usecasetest.Now()
 		}},
 	} {

@@ -1,0 +1,182 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/operator/job"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Order says what to verify. A job continues only with the same order.
+type Order struct {
+	Collection shard.Collection `json:"collection"`
+	Sink       string           `json:"sink,omitempty"`   // of a collection that has several
+	Export     string           `json:"export,omitempty"` // the name of the export, empty for none
+	Source     string           `json:"source,omitempty"` // the source that decodes the export
+	Group      string           `json:"group,omitempty"`  // the message group of what is sent again
+	Repair     bool             `json:"repair,omitempty"`
+	Versions   bool             `json:"versions,omitempty"`   // compare no content
+	CompleteAt time.Time        `json:"complete_at,omitzero"` // the export is complete at this time; zero if it may be a part
+	Sample     int              `json:"sample,omitempty"`     // compare so many rows at random; 0 for all
+}
+
+// Stack is what a verification asks of a stack.
+type Stack interface {
+	Check(ctx context.Context, o operate.CheckOrder) (operate.Checked, error)
+	Publish(ctx context.Context, p operate.Publication) (operate.Published, error)
+	Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error)
+	Remove(ctx context.Context, o operate.RemoveOrder) (operate.Removed, error)
+}
+
+// Verification is the work of one program on a job. All fields are required but Open, Rate and
+// Confirmed. It is not safe for concurrent use.
+type Verification struct {
+	Order
+
+	Stack Stack
+	Clock clock.Clock
+	By    string // who asks, for the audit
+	// Open opens the export at its beginning. It is required if Order names an export.
+	Open func(ctx context.Context) (*Export, error)
+	// Rate is that of the job's runner: how many documents are compared a second, 0 for no limit.
+	Rate float64
+	// Patience is how long the job looks again while nothing that is in motion comes to its end.
+	Patience time.Duration
+	// Confirmed says that orphans may be removed. Without it the job fails with Unconfirmed.
+	Confirmed bool
+
+	in       *Export
+	checked  bool                // this program has compared the digest of the export
+	exported map[uint64]struct{} // with CompleteAt: the documents of the export, by hash
+	named    int                 // messages whose documents exported has
+}
+
+// phase is a part of the job.
+type phase string
+
+const (
+	comparing phase = "export"  // the messages of the export
+	walking   phase = "walk"    // the documents of the sink, and their rows
+	removing  phase = "orphans" // what a complete export lacks
+	finished  phase = "done"
+)
+
+// Cursor is where the next step begins.
+type Cursor struct {
+	Phase  phase  `json:"phase"`
+	Settle bool   `json:"settle,omitempty"` // compare again what is in motion or was sent, before the phase continues
+	Run    string `json:"run"`              // the resync run of the repair
+
+	Messages int             `json:"messages,omitempty"` // of the export that are done
+	Bytes    int64           `json:"bytes,omitempty"`    // of the export up to there
+	Digest   string          `json:"digest,omitempty"`   // SHA-256 of those bytes
+	Place    reconcile.Place `json:"place,omitzero"`     // of the walk
+
+	Look    []shard.DocID           `json:"look,omitempty"`    // documents in motion
+	Moving  []int                   `json:"moving,omitempty"`  // messages of the export that are in motion
+	Sent    []int                   `json:"sent,omitempty"`    // messages of the export that were sent for a repair
+	Orphans []operate.ReconcileCopy `json:"orphans,omitempty"` // orphans in motion
+	Told    []uint64                `json:"told,omitempty"`    // hashes of documents that differ
+
+	Wait      time.Duration `json:"wait,omitempty"`      // before the next comparison
+	Waited    time.Duration `json:"waited,omitempty"`    // since one of them came to its end
+	Impatient bool          `json:"impatient,omitempty"` // most of them came to no end in the patience
+
+	// What the counts of the job say, for its decisions.
+	Compared  int    `json:"compared,omitempty"`  // events of the collection in the export
+	Invalid   int    `json:"invalid,omitempty"`   // events that could not be compared
+	Documents int    `json:"documents,omitempty"` // in the sink
+	Rows      int    `json:"rows,omitempty"`
+	Orphaned  int    `json:"orphaned,omitempty"`
+	Why       string `json:"why,omitempty"` // of the first event that was not compared
+}
+
+func (c Cursor) clone() Cursor {
+	c.Look, c.Moving, c.Sent = slices.Clone(c.Look), slices.Clone(c.Moving), slices.Clone(c.Sent)
+	c.Orphans, c.Told = slices.Clone(c.Orphans), slices.Clone(c.Told)
+	return c
+}
+
+// Unconfirmed says that documents would be removed and that nobody has confirmed it.
+type Unconfirmed struct{ Orphans, Documents int }
+
+func (e *Unconfirmed) Error() string {
+	return fmt.Sprintf("%d of %d documents of the sink are not in the export, and their removal is not confirmed",
+		e.Orphans, e.Documents)
+}
+
+// errExport says that the export is another one than before. Repeating the step cannot help.
+var errExport = errors.New("the export does not begin with the bytes that were compared before")
+
+// Job returns the job. run is the ULID of its repair, if it begins.
+func (v *Verification) Job(run string) job.Job[Cursor, Line] {
+	id := "verify-" + string(v.Collection)
+	if v.Sink != "" {
+		id += "@" + v.Sink
+	}
+	first := Cursor{Phase: walking, Run: run}
+	if v.Export != "" {
+		first.Phase = comparing
+	}
+	return job.Job[Cursor, Line]{ID: id, Verb: "verify", Args: v.Order, First: first, Step: v.step, Final: final}
+}
+
+func final(err error) bool {
+	var u *Unconfirmed
+	return errors.As(err, &u) || errors.Is(err, operate.ErrInput) || errors.Is(err, operate.ErrNotFound)
+}
+
+// step is one step of the job.
+type step struct {
+	*Verification
+	*Cursor
+	out *job.Step[Line]
+}
+
+func (v *Verification) step(ctx context.Context, from Cursor, out *job.Step[Line]) (Cursor, bool, error) {
+	if behind, err := v.nameDocuments(ctx, from); behind || err != nil {
+		return from, false, err
+	}
+	c := from.clone()
+	s := step{v, &c, out}
+	var err error
+	switch {
+	case c.Settle:
+		err = s.settle(ctx)
+	case c.Phase == comparing:
+		err = s.compareExport(ctx)
+	case c.Phase == walking:
+		err = s.walk(ctx)
+	case c.Phase == removing:
+		err = s.removeOrphans(ctx)
+	}
+	return c, c.Phase == finished && !c.Settle, err
+}
+
+// next begins a phase. What is in motion comes to its end before.
+func (s step) next(p phase) {
+	s.Phase, s.Place, s.Settle = p, reconcile.Place{}, s.left() > 0
+}
+
+// limit is how many documents or messages a step has, at the rate.
+func (s step) limit(most int) int {
+	if s.Rate > 0 {
+		return max(1, min(most, int(s.Rate)))
+	}
+	return most
+}
+
+// maxRepairs is the most documents a second that a repair changes.
+const maxRepairs = 200
+
+// pause waits as long as n repairs take at least. The runner waits longer if the rate is smaller.
+func (s step) pause(ctx context.Context, n int) error {
+	return s.Clock.Sleep(ctx, time.Duration(n)*time.Second/maxRepairs)
+}

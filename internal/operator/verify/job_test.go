@@ -1,0 +1,409 @@
+package verify_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/feed"
+	"github.com/lullhq/lull/internal/operator/job"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/verify"
+	"github.com/lullhq/lull/internal/pipeline/usecasetest"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/memorysink"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const run = "01M85M8B5Q7XE1A51HGC49TZ0A"
+
+// bench is a table and a sink. What a repair sends is written at once.
+type bench struct {
+	*usecasetest.Rig
+	sink   *memorysink.Sink
+	refuse func(shard.Write) bool // the table refuses these writes to the operator
+	calls  int                    // of the stack that are left until it goes away
+	sent   int
+}
+
+func play(t *testing.T, story func(b *bench)) {
+	t.Helper()
+	t.Parallel()
+	bubble(t, story)
+}
+
+// bubble plays a story in virtual time.
+func bubble(t *testing.T, story func(b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{
+			Rig: usecasetest.Open(t, func(c *config.Config) {
+				c.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
+				c.DefaultCollection = "content"
+			}),
+			sink:  memorysink.New(clock.System{}, memorysink.Settings{Versions: true}),
+			calls: 1 << 30,
+		}
+		time.Sleep(time.Hour) // the bubble's: there is a past
+		story(b)
+	})
+}
+
+var errDenied = errors.New("AccessDenied: not authorized to perform dynamodb:UpdateItem")
+
+// refusing is the table as a role reaches it.
+type refusing struct {
+	shard.Store
+	b *bench
+}
+
+func (r refusing) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	if r.b.refuse != nil && r.b.refuse(w) {
+		return shard.Row{}, errDenied
+	}
+	return r.Store.Write(ctx, w)
+}
+
+func (b *bench) operator() *operate.Operator {
+	return &operate.Operator{
+		Shards: refusing{b.Shards, b}, Scanner: b.Rig.Shards, Config: &b.Config, Sources: b.Sources, Clock: clock.System{},
+		Journal: &b.Notes, Sinks: map[string]sink.Sink{"search": b.sink}, Readers: map[string]sink.Reader{"search": b.sink},
+		Publisher: func(_ context.Context, _ string, _ flight.Lane, out queue.Outgoing) error {
+			b.sent++
+			b.apply(out.Body, 0)
+			return nil
+		},
+	}
+}
+
+var errAway = errors.New("the stack went away")
+
+// leaving is a stack that goes away after some calls. The last call takes effect, and has no
+// answer.
+type leaving struct {
+	*operate.Operator
+	b *bench
+}
+
+func (l leaving) call(err error) error {
+	if l.b.calls--; l.b.calls < 0 {
+		return errAway
+	}
+	return err
+}
+
+func (l leaving) Check(ctx context.Context, o operate.CheckOrder) (operate.Checked, error) {
+	a, err := l.Operator.Check(ctx, o)
+	return a, l.call(err)
+}
+
+func (l leaving) Publish(ctx context.Context, p operate.Publication) (operate.Published, error) {
+	a, err := l.Operator.Publish(ctx, p)
+	return a, l.call(err)
+}
+
+func (l leaving) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcilePage, error) {
+	a, err := l.Operator.Reconcile(ctx, o)
+	return a, l.call(err)
+}
+
+func (l leaving) Remove(ctx context.Context, o operate.RemoveOrder) (operate.Removed, error) {
+	a, err := l.Operator.Remove(ctx, o)
+	return a, l.call(err)
+}
+
+func (l leaving) SaveJob(ctx context.Context, s job.Lease) error {
+	return l.call(l.Operator.SaveJob(ctx, s))
+}
+
+// apply writes an event to row and sink, as index does, that long ago.
+func (b *bench) apply(body string, ago time.Duration) {
+	b.Helper()
+	e, at := b.EventOf(body), time.Now().Add(-ago)
+	b.Change(e.Doc, func(r *shard.Row) {
+		r.VersionClass, r.Committed, r.CommittedOp = e.Class, e.Key, e.Op
+		r.LastWrite, r.ExpiresAt = shard.MicrosOf(at), b.Config.Expires(at)
+	})
+	b.store(body, ago)
+}
+
+// store writes an event to the sink only.
+func (b *bench) store(body string, ago time.Duration) {
+	b.Helper()
+	e, at := b.EventOf(body), time.Now().Add(-ago)
+	out := b.sink.Write(b.Context(), []sink.Op{{
+		Doc: e.Doc, Kind: e.Op, Fence: shard.Fence(at.UnixMicro()), Key: e.Key, Version: e.Version, At: at,
+		Document: []byte(e.Data),
+	}})
+	if out[0].Kind != sink.Applied {
+		b.Fatalf("write: %+v", out)
+	}
+}
+
+// export opens a text as an export.
+func export(text string) func(context.Context) (*verify.Export, error) {
+	return func(context.Context) (*verify.Export, error) {
+		read, sum := int64(0), sha256.New()
+		in, err := feed.Lines("export", io.NopCloser(strings.NewReader(text)), func(part []byte) {
+			read += int64(len(part))
+			sum.Write(part)
+		})
+		return &verify.Export{
+			Input: in, Read: func() (int64, string) { return read, hex.EncodeToString(sum.Sum(nil)) },
+		}, err
+	}
+}
+
+// verify runs one program.
+func (b *bench) verify(o verify.Order, text string, change ...func(*verify.Verification)) (verify.Result, []verify.Line,
+	error,
+) {
+	b.Helper()
+	o.Collection = "content"
+	stack := leaving{b.operator(), b}
+	v := &verify.Verification{
+		Order: o, Stack: stack, Clock: clock.System{}, By: "ann", Open: export(text), Patience: 2 * time.Minute,
+	}
+	for _, c := range change {
+		c(v)
+	}
+	var lines []verify.Line
+	state, err := job.Run(b.Context(), job.Runner{Store: stack, Clock: clock.System{}, By: "ann", Rate: v.Rate},
+		v.Job(run), func(l verify.Line) { lines = append(lines, l) })
+	if closed := v.Close(); closed != nil {
+		b.Error(closed)
+	}
+	if err != nil {
+		return verify.Result{}, lines, err
+	}
+	res, err := o.ResultOf(state)
+	return res, lines, err
+}
+
+func told(lines []verify.Line) (texts []string) {
+	for _, l := range lines {
+		texts = append(texts, strings.TrimSpace(strings.Join([]string{string(l.Key), l.Difference, l.Outcome, l.Note}, " ")))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func put(id string, version int) string { return usecasetest.Put(id, version) }
+
+// The table has lost the row of a document that was written a moment ago.
+func TestARowThatTheTableLostIsRaisedAtOnce(t *testing.T) {
+	play(t, func(b *bench) {
+		b.apply(put("a", 5), 0)
+		b.Change("content#a", func(r *shard.Row) { *r = shard.Row{Doc: "content#a"} })
+		if row := b.Row("content#a"); row.Exists() {
+			b.Fatalf("the row is there: %+v", row)
+		}
+		res, lines, err := b.verify(verify.Order{Repair: true}, "")
+		if err != nil || res.Remaining != 0 || res.InMotion != 0 || res.Repaired["raised"] != 1 ||
+			!slices.Equal(told(lines), []string{"content#a behind raised"}) {
+			b.Errorf("got %+v, %v, %v", res, told(lines), err)
+		}
+		if got, want := b.Row("content#a").Committed, b.EventOf(put("a", 5)).Key; got != want {
+			b.Errorf("the row is at %s, want %s", got, want)
+		}
+	})
+}
+
+// The row of the backup says that the document was written a moment ago: nobody can judge it yet.
+func TestARowThatIsBehindIsRaisedWhenItCanBeJudged(t *testing.T) {
+	play(t, func(b *bench) {
+		b.apply(put("a", 3), 0)
+		b.store(put("a", 5), 0)
+		began := time.Now()
+		res, lines, err := b.verify(verify.Order{Repair: true}, "")
+		if err != nil || res.Remaining != 0 || res.InMotion != 0 ||
+			!slices.Equal(told(lines), []string{"content#a behind raised"}) {
+			b.Errorf("got %+v, %v, %v", res, told(lines), err)
+		}
+		if took := time.Since(began); took < 30*time.Second || b.Row("content#a").Committed != b.EventOf(put("a", 5)).Key {
+			b.Errorf("took %s, the row is %+v", took, b.Row("content#a"))
+		}
+	})
+}
+
+// A role that may not change the document's row fails to repair it, and says so. The next role
+// repairs it: the job of the first one is done.
+func TestAnotherRoleRepairsWhatTheFirstMayNot(t *testing.T) {
+	play(t, func(b *bench) {
+		b.store(put("a", 5), 0)
+		b.refuse = func(w shard.Write) bool { return w.Doc == "content#a" }
+		res, lines, err := b.verify(verify.Order{Repair: true}, "")
+		if err != nil || res.Remaining != 1 || len(lines) != 1 || lines[0].Error != "RAISE: "+errDenied.Error() {
+			b.Errorf("the wrong role: got %+v, %v, %v", res, lines, err)
+		}
+		if row := b.Row("content#a"); row.Exists() {
+			b.Errorf("the row is %+v", row)
+		}
+		b.refuse = nil
+		if res, lines, err = b.verify(verify.Order{Repair: true}, ""); err != nil || res.Remaining != 0 ||
+			!slices.Equal(told(lines), []string{"content#a behind raised"}) {
+			b.Errorf("the right role: got %+v, %v, %v", res, told(lines), err)
+		}
+	})
+}
+
+// A role that may not write the row of the job changes nothing. The next role begins it.
+func TestARoleThatMayNotWriteTheJobChangesNothing(t *testing.T) {
+	play(t, func(b *bench) {
+		b.store(put("a", 5), 0)
+		b.refuse = func(w shard.Write) bool { return !w.Doc.IsDocument() }
+		if _, lines, err := b.verify(verify.Order{Repair: true}, ""); !errors.Is(err, errDenied) || len(lines) > 0 {
+			b.Errorf("the wrong role: got %v, %v", lines, err)
+		}
+		if row := b.Row("content#a"); row.Exists() {
+			b.Errorf("the row is %+v", row)
+		}
+		b.refuse = nil
+		if res, lines, err := b.verify(verify.Order{Repair: true}, ""); err != nil || res.Remaining != 0 ||
+			!slices.Equal(told(lines), []string{"content#a behind raised"}) {
+			b.Errorf("the right role: got %+v, %v, %v", res, told(lines), err)
+		}
+	})
+}
+
+// drifted makes documents of every kind, and their export.
+func (b *bench) drifted() (text string) {
+	var events []string
+	for i := range 230 {
+		id := fmt.Sprintf("d%03d", i)
+		b.apply(put(id, 5), time.Hour)
+		switch i % 50 {
+		case 1:
+			b.store(put(id, 7), 30*time.Minute) // behind
+			events = append(events, put(id, 7))
+			continue
+		case 2, 3: // the source has a newer version that lull never received
+			events = append(events, put(id, 6))
+			continue
+		case 4:
+			continue // an orphan
+		}
+		events = append(events, put(id, 5))
+	}
+	b.Change("content#d060", func(r *shard.Row) { // it can be judged later
+		r.Owner, r.LeaseUntil = "index", shard.MicrosOf(time.Now().Add(20*time.Second))
+	})
+	return strings.Join(events, "\n") + "\n\n"
+}
+
+// A program is stopped at each of its calls, and another one continues. The end is the same, and
+// nothing counts twice.
+func TestAnotherProgramContinuesAVerification(t *testing.T) {
+	for name, o := range map[string]verify.Order{
+		"without an export":  {},
+		"an export":          {Export: "export.ndjson"},
+		"a repair":           {Repair: true},
+		"a repair by export": {Export: "export.ndjson", Repair: true},
+		"a complete export":  {Export: "export.ndjson", Repair: true, CompleteAt: time.Unix(1<<33, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want verify.Result
+			stopped := 0
+			for calls := -1; ; calls++ {
+				ended := false
+				t.Run(fmt.Sprint(calls), func(t *testing.T) {
+					bubble(t, func(b *bench) { ended = b.continued(o, calls, &want) })
+				})
+				if calls >= 0 && ended {
+					break
+				}
+				stopped++
+			}
+			if stopped < 3 {
+				t.Errorf("it was stopped %d times", stopped)
+			}
+		})
+	}
+}
+
+// continued runs a program that is stopped after some calls, and others until the job is done. It
+// reports whether the first one was not stopped. With -1 calls it keeps the result.
+func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
+	text := b.drifted()
+	confirmed := func(v *verify.Verification) { v.Confirmed = true }
+	if calls >= 0 {
+		b.calls = calls
+	}
+	res, lines, err := b.verify(o, text, confirmed)
+	whole := err == nil
+	if !whole && !errors.Is(err, errAway) {
+		b.Fatalf("stopped: %v", err)
+	}
+	for n := 0; err != nil; n++ {
+		if b.calls = 40; n > 20 {
+			b.Fatal("it does not end")
+		}
+		time.Sleep(job.HoldFor)
+		var more []verify.Line
+		if res, more, err = b.verify(o, text, confirmed); err != nil && !errors.Is(err, errAway) {
+			b.Fatalf("continued: %v", err)
+		}
+		lines = append(lines, more...)
+	}
+	if calls < 0 {
+		*want = res
+		return whole
+	}
+	// What a step has repaired whose end was not stored does not differ any more.
+	if res.Documents != want.Documents || res.Rows != want.Rows || res.InMotion != 0 || res.Remaining != want.Remaining ||
+		!o.Repair && !maps.Equal(res.Drift, want.Drift) {
+		b.Errorf("stopped after %d calls: %+v, want %+v", calls, res, want)
+	}
+	sum := 0
+	for state, n := range res.Export {
+		if sum += n; n > want.Export[state] && state != "same" && state != "in_motion" {
+			b.Errorf("stopped after %d calls: %d events are %s, want %d at most", calls, n, state, want.Export[state])
+		}
+	}
+	if o.Export != "" && sum != 225 {
+		b.Errorf("stopped after %d calls: %d events, want each once", calls, sum)
+	}
+	for text, n := range count(told(lines)) {
+		if n > 1 {
+			b.Errorf("stopped after %d calls: %q came %d times", calls, text, n)
+		}
+	}
+	if o.Repair {
+		for i := range 230 {
+			id := fmt.Sprintf("d%03d", i)
+			row := b.Row(usecasetest.Doc(id))
+			s, there, err := b.sink.Get(b.Context(), row.Doc)
+			orphan := i%50 == 4 && !o.CompleteAt.IsZero()
+			if err != nil || there == orphan || there && s.Key != row.Committed.String() {
+				b.Errorf("stopped after %d calls: %s is at %s, the sink has %+v", calls, id, row.Committed, s)
+			}
+		}
+	}
+	return whole
+}
+
+func count(texts []string) map[string]int {
+	n := map[string]int{}
+	for _, text := range texts {
+		n[text]++
+	}
+	return n
+}

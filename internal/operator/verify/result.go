@@ -1,0 +1,138 @@
+package verify
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/internal/operator/job"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Line is a document that differs, or a note.
+type Line struct {
+	Key        shard.DocID `json:"key,omitempty"`
+	Difference string      `json:"difference,omitempty"`
+	Version    string      `json:"version,omitempty"`
+	Outcome    string      `json:"outcome,omitempty"` // Found, or the outcome of the repair
+	Error      string      `json:"error,omitempty"`
+	Note       string      `json:"note,omitempty"` // about a message of the export; the other fields are empty then
+}
+
+// Result has the counts of a verification.
+type Result struct {
+	Collection shard.Collection `json:"collection"`
+	Documents  int              `json:"documents"`          // in the sink
+	Rows       int              `json:"rows"`               // of the collection
+	Export     map[string]int   `json:"export,omitempty"`   // events of the export by state
+	Drift      map[string]int   `json:"drift"`              // documents that differed
+	Repaired   map[string]int   `json:"repaired,omitempty"` // how
+	InMotion   int              `json:"in_motion"`          // at the end
+	Remaining  int              `json:"remaining"`          // documents that differ at the end
+	Run        string           `json:"run,omitempty"`      // of the repair
+	Repair     bool             `json:"repair,omitempty"`
+	// Unsearchable are documents of which searches do not find every value; nil for none.
+	Unsearchable *operate.Unsearchable `json:"unsearchable,omitempty"`
+
+	Invalid int    `json:"-"` // events of the export that could not be compared
+	Orphans int    `json:"-"` // documents that a complete export lacks
+	Unknown bool   `json:"-"` // no setting, no row and no document is of the collection
+	Foreign string `json:"-"` // why the export has no event of the collection; empty if it has one
+}
+
+// The outcomes that a verification adds to those of a comparison.
+const (
+	Found   = "found"   // nothing was changed
+	resent  = "resent"  // sent again, from the export
+	removed = "removed" // because the source does not have it
+)
+
+// The states and outcomes of the stack's answers that have a rule here.
+const (
+	inMotion = "in_motion"
+	later    = "later"
+	left     = "left"
+	invalid  = "invalid"
+	skipped  = "skipped"
+)
+
+// The counts of a job. Those with a space at their end come before a state or an outcome.
+const (
+	countDocuments = "documents"
+	countRows      = "rows"
+	countMoving    = "in motion"
+	countRemaining = "remaining"
+	countUnknown   = "unknown"
+	countEvent     = "export "
+	countDrift     = "drift "
+	countRepaired  = "repaired "
+)
+
+// ResultOf returns the counts of a job.
+func (o Order) ResultOf(s job.State) (Result, error) {
+	var c Cursor
+	if err := json.Unmarshal(s.At, &c); err != nil {
+		return Result{}, err
+	}
+	n := s.Counts
+	r := Result{
+		Collection: o.Collection, Documents: n[countDocuments], Rows: n[countRows], Export: map[string]int{},
+		Drift: map[string]int{}, Repaired: map[string]int{}, InMotion: n[countMoving], Remaining: n[countRemaining],
+		Repair: o.Repair, Invalid: c.Invalid, Orphans: c.Orphaned, Unknown: n[countUnknown] > 0,
+	}
+	if o.Repair && o.Export != "" {
+		r.Run = c.Run
+	}
+	for name, n := range n {
+		for prefix, of := range map[string]map[string]int{
+			countEvent: r.Export, countDrift: r.Drift, countRepaired: r.Repaired,
+		} {
+			if rest, ok := strings.CutPrefix(name, prefix); ok {
+				of[rest] = n
+			}
+		}
+	}
+	if o.Export != "" && c.Phase != comparing && c.Compared == 0 {
+		if r.Foreign = "it is empty"; c.Why != "" {
+			r.Foreign = "the first event: " + c.Why
+		}
+	}
+	return r, nil
+}
+
+// hashOf identifies a document by eight bytes, so that ten million need little memory. If two
+// documents have the same hash, an orphan may be missed, or a document that differs is not counted.
+// But no document is removed by mistake.
+func hashOf(doc shard.DocID) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(doc)) // a hash takes everything
+	return h.Sum64()
+}
+
+// maxTold is how many documents that differ the cursor names.
+const maxTold = 4000
+
+func (s step) isTold(doc shard.DocID) bool { return slices.Contains(s.Told, hashOf(doc)) }
+
+// tell adds a document that differs to the answer, and counts it once.
+func (s step) tell(l Line) {
+	told := s.isTold(l.Key)
+	if told && l.Outcome == Found {
+		return
+	}
+	if !told {
+		s.out.Count(countDrift+l.Difference, 1)
+		if len(s.Told) < maxTold {
+			s.Told = append(s.Told, hashOf(l.Key))
+		}
+	}
+	switch l.Outcome {
+	case resent, removed, "raised", "reasserted":
+		s.out.Count(countRepaired+l.Outcome, 1)
+	default:
+		s.out.Count(countRemaining, 1)
+	}
+	s.out.Say(l)
+}

@@ -1,0 +1,135 @@
+package verify
+
+import (
+	"context"
+
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/clock"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// maxPage is how many documents or rows a step of the walk compares.
+const maxPage = 5000
+
+func (s step) order() operate.ReconcileOrder {
+	return operate.ReconcileOrder{
+		Collection: s.Collection, DryRun: !s.Repair, By: s.By, Sink: s.Sink, From: s.Place, Limit: s.limit(maxPage),
+		Sample: s.Sample, Seen: !s.CompleteAt.IsZero(),
+	}
+}
+
+// walk compares a page of the sink's documents and of the rows.
+func (s step) walk(ctx context.Context) error {
+	p, err := s.Stack.Reconcile(ctx, s.order())
+	if err != nil {
+		return err
+	}
+	s.out.Did(p.Documents + p.Rows)
+	s.out.Count(countDocuments, p.Documents)
+	s.out.Count(countRows, p.Rows)
+	s.Documents, s.Rows = s.Documents+p.Documents, s.Rows+p.Rows
+	s.Orphaned += len(s.orphansOf(p.Seen))
+	for _, l := range p.Lines {
+		s.differs(l)
+	}
+	switch {
+	case p.Next != nil:
+		s.Place, s.Settle = *p.Next, s.full()
+	case s.Orphaned > 0 && s.Invalid == 0:
+		s.next(removing)
+	default:
+		if s.next(finished); p.Unknown && s.Documents+s.Rows == 0 && s.Export == "" && s.Sample == 0 {
+			s.out.Count(countUnknown, 1)
+		}
+	}
+	return nil
+}
+
+// differs handles a document in which sink and row differ.
+func (s step) differs(l operate.ReconcileLine) {
+	switch {
+	case s.isTold(l.Key): // the export has shown it already
+		return
+	case l.Outcome == inMotion, l.Outcome == later:
+		s.look(l.Key)
+		return
+	case l.Outcome == left && !s.CompleteAt.IsZero(): // an orphan
+		return
+	case !s.Repair:
+		l.Outcome = Found
+	}
+	s.tell(Line{Key: l.Key, Difference: l.Difference, Version: l.Version, Outcome: l.Outcome, Error: l.Error})
+}
+
+// orphansOf returns the documents that lull wrote before the export was made, and that it lacks.
+func (s step) orphansOf(page []operate.ReconcileCopy) (orphans []operate.ReconcileCopy) {
+	before := shard.MicrosOf(s.CompleteAt.Add(-clock.Trust))
+	for _, c := range page {
+		if _, has := s.exported[hashOf(c.Key)]; !has && shard.Micros(c.Fence) < before {
+			orphans = append(orphans, c)
+		}
+	}
+	return orphans
+}
+
+// removeBatch is how many orphans a step removes.
+const removeBatch = 100
+
+// removeOrphans removes the next orphans, or names them.
+func (s step) removeOrphans(ctx context.Context) error {
+	if s.Repair && !s.Confirmed {
+		return &Unconfirmed{s.Orphaned, s.Documents}
+	}
+	o := s.order()
+	o.DryRun, o.Sample = true, 0
+	p, err := s.Stack.Reconcile(ctx, o)
+	if err != nil {
+		return err
+	}
+	orphans := s.orphansOf(p.Seen)
+	if len(orphans) > removeBatch {
+		orphans = orphans[:removeBatch]
+		p.Next = &reconcile.Place{After: orphans[removeBatch-1].Key.ID()}
+	}
+	if err := s.remove(ctx, orphans); err != nil {
+		return err
+	}
+	if p.Next == nil || p.Next.Rows {
+		s.next(finished)
+	} else {
+		s.Place, s.Settle = *p.Next, s.full()
+	}
+	return nil
+}
+
+// remove removes orphans. It keeps the orphans in motion for the next try.
+func (s step) remove(ctx context.Context, orphans []operate.ReconcileCopy) error {
+	if len(orphans) == 0 {
+		return nil
+	}
+	s.out.Did(len(orphans))
+	if s.Repair {
+		if err := s.pause(ctx, len(orphans)); err != nil {
+			return err
+		}
+	}
+	done, err := s.Stack.Remove(ctx, operate.RemoveOrder{
+		Collection: s.Collection, Documents: orphans, Run: s.Run, DryRun: !s.Repair, By: s.By, Sink: s.Sink,
+	})
+	if err != nil {
+		return err
+	}
+	for i, r := range done.Documents {
+		switch {
+		case r.Outcome == "changed": // something else writes this document, so leave it
+		case r.Outcome == inMotion:
+			s.lookOrphan(orphans[i])
+		case s.Repair:
+			s.tell(Line{Key: r.Key, Difference: "orphan", Outcome: r.Outcome, Error: r.Error})
+		default:
+			s.tell(Line{Key: r.Key, Difference: "orphan", Outcome: Found})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// sample compares random rows.
+func (r *run) sample(ctx context.Context) error {
+	docs, err := r.table().
+		Sample(ctx, r.Scanner, r.Seed, r.Sample, 1+r.Sample/sampleYield, func(row shard.Row) bool {
+			return r.ours(row.Doc, r.Collection) && row.Committed != ""
+		})
+	if err != nil {
+		return err
+	}
+	return r.named(ctx, docs)
+}
+
+// sampleYield is how many rows of the collection a page of the table should contain. With a small
+// number, a sample comes from many parts of the table.
+const sampleYield = 20
+
+// named compares documents whose keys are known.
+func (r *run) named(ctx context.Context, docs []shard.DocID) error {
+	for part := range slices.Chunk(docs, together) {
+		found, err := r.Look(ctx, part)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			if f.Row.Exists() {
+				r.page.Rows++
+			}
+			if f.Copy != (shard.InSink{}) {
+				r.page.Documents++
+			}
+			if err := r.deal(ctx, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var errPast = errors.New("the collection has ended")
+
+// Documents calls f for the documents of a collection in the sink whose id is greater than after,
+// in the order of ids. With Whole it may also call f for documents that lull did not write.
+func (l Looker) Documents(ctx context.Context, of shard.Collection, after string, f func(sink.Stored) error) error {
+	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
+		return a.Range(ctx, of, after, f)
+	}
+	err := l.Reader.All(ctx, func(s sink.Stored) error {
+		switch c := s.Doc.Collection(); {
+		case c < of, c == of && after != "" && s.Doc.ID() <= after:
+			return nil
+		case c > of:
+			return errPast // the documents are sorted
+		}
+		return f(s)
+	})
+	if errors.Is(err, errPast) {
+		return nil
+	}
+	return err
+}
