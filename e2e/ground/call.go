@@ -68,7 +68,8 @@ func (g *Ground) json(ctx context.Context, service, method, path string, in, out
 	return nil
 }
 
-// send signs a request, sends it and returns the answer. A status that is not a success is an error.
+// send signs a request, sends it and returns the answer. A status that is not a success is an
+// error.
 func (g *Ground) send(ctx context.Context, service, method, path string, body []byte, header http.Header) ([]byte,
 	error,
 ) {

@@ -41,8 +41,8 @@ func (s *Stack) Counts(t testing.TB) Counts {
 	return maps.Clone(s.sums)
 }
 
-// Counted waits until a metric has grown by want since before. It fails the test if the metric grows
-// by more.
+// Counted waits until a metric has grown by want since before. It fails the test if the metric
+// grows by more.
 func (s *Stack) Counted(t testing.TB, before Counts, name string, want int) {
 	t.Helper()
 	s.counted(t, before, want, name)

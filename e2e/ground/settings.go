@@ -49,8 +49,8 @@ type Settings struct {
 	Outage config.TableOutage
 }
 
-// write writes two files of settings: one for the functions, and one for an operator on this machine,
-// who may reach the sink under another address. It returns both files and the settings.
+// write writes two files of settings: one for the functions, and one for an operator on this
+// machine, who may reach the sink under another address. It returns both files and the settings.
 func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err error) {
 	for _, f := range []struct {
 		path *string

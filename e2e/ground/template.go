@@ -22,9 +22,9 @@ import (
 
 // DeployPlain deploys a stack to an emulator that enforces IAM: the template as it is synthesised,
 // without the policies that demand TLS. It is also without alarms and dashboard, of which the
-// emulator does not know all kinds. The account is prepared without `cdk bootstrap`,
-// because the emulator denies the bootstrap roles what their policies allow. Without these roles the
-// CDK command acts with its caller's credentials.
+// emulator does not know all kinds. The account is prepared without `cdk bootstrap`, because the
+// emulator denies the bootstrap roles what their policies allow. Without these roles the CDK
+// command acts with its caller's credentials.
 func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, error) {
 	return g.deployPlain(ctx, settings, g.now)
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// pace is the time between two questions. Emulators share two cores with the functions that they run.
+// pace is the time between two questions. Emulators share two cores with the functions that they
+// run.
 const pace = 250 * time.Millisecond
 
 // Patience is how long anything may take that is not itself about time: machines that run these
@@ -50,8 +51,8 @@ func wait(limit time.Duration, ask func() (yes bool, saw string)) (saw string, o
 	}
 }
 
-// Long skips a test in CI, which has half an hour for everything. `make e2e` and the nightly run run
-// it.
+// Long skips a test in CI, which has half an hour for everything. `make e2e` and the nightly run
+// run it.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Answer is one row of a kind's table of answers: the state of the engine, its answer in that state,
-// and the outcomes of a put and a delete in one request.
+// Answer is one row of a kind's table of answers: the state of the engine, its answer in that
+// state, and the outcomes of a put and a delete in one request.
 type Answer struct {
 	Engine string // its state, such as "the index is closed"
 	Says   string // what it answers, in its own words

@@ -25,7 +25,8 @@ const (
 // Places are all of them.
 func Places() []Place { return []Place{Empty, Unmapped, Aliased, Templated, Beside, ReadOnly} }
 
-// Owned says how a kind acts at a place: how to make the place, or why the engine has no such place.
+// Owned says how a kind acts at a place: how to make the place, or why the engine has no such
+// place.
 type Owned struct {
 	// None says why a user of the engine cannot have such a place, or why lull cannot meet it. If it
 	// is set, the other fields are empty.

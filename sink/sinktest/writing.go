@@ -73,9 +73,10 @@ var writing = []duty{
 	}},
 }
 
-// oneOutcomePerOp mixes every kind of op. So it notices an answer in the wrong place, and a rejected
-// document that harms the others. Its deletes are of missing documents, and are applied. The number
-// of ops is not a multiple of the pattern's length, so a reversed list of answers is noticed, too.
+// oneOutcomePerOp mixes every kind of op. So it notices an answer in the wrong place, and a
+// rejected document that harms the others. Its deletes are of missing documents, and are applied.
+// The number of ops is not a multiple of the pattern's length, so a reversed list of answers is
+// noticed, too.
 func oneOutcomePerOp(t *testing.T, b *bundle) {
 	var ops []sink.Op
 	var want []sink.OutcomeKind

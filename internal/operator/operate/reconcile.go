@@ -72,8 +72,9 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcilePa
 	}
 	s := o.reconciler(name)
 	p, err := s.Compare(ctx, reconcile.Order{
-		Collection: r.Collection, DryRun: r.DryRun, By: r.By, From: r.From, Limit: limit, Keys: r.Keys, Sample: r.Sample,
-		Seed: rand.Text(),
+		Collection: r.Collection, DryRun: r.DryRun, By: r.By, From: r.From, Limit: limit, Keys: r.Keys,
+		Sample: r.Sample,
+		Seed:   rand.Text(),
 	})
 	page := ReconcilePage{Report: p.Report, Next: p.Next, Unknown: !s.Known(r.Collection)}
 	for _, l := range p.Lines {

@@ -39,14 +39,16 @@ func TestReconcileNamesEachDocumentThatDiffersAndRaisesRows(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.behind()
 		for _, dry := range []bool{true, false} {
-			page, err := api.Reconcile(t.Context(), operate.ReconcileOrder{Collection: "content", DryRun: dry, By: "me"})
+			order := operate.ReconcileOrder{Collection: "content", DryRun: dry, By: "me"}
+			page, err := api.Reconcile(t.Context(), order)
 			lines := page.Lines
 			if err != nil || len(lines) != 2 || lines[0].Key != "content#a" || lines[0].Outcome != "raised" ||
 				lines[0].Difference != "behind" || lines[0].Version != "5" || lines[1].Outcome != "resync" ||
 				lines[1].InSink != "" {
 				t.Fatalf("got %+v, %v", lines, err)
 			}
-			if page.Rows != 2 || page.Documents != 1 || page.Outcomes["raised"] != 1 || page.Next != nil || page.Unknown {
+			if page.Rows != 2 || page.Documents != 1 || page.Outcomes["raised"] != 1 || page.Next != nil ||
+				page.Unknown {
 				t.Errorf("got %+v", page)
 			}
 			if raised := g.rig.Row("content#a").Committed == g.rig.EventOf(put("a", 5)).Key; raised == dry {

@@ -83,7 +83,8 @@ func (r refusing) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 
 func (b *bench) operator() *operate.Operator {
 	return &operate.Operator{
-		Shards: refusing{b.Shards, b}, Scanner: b.Rig.Shards, Config: &b.Config, Sources: b.Sources, Clock: clock.System{},
+		Shards: refusing{b.Shards, b}, Scanner: b.Rig.Shards, Config: &b.Config, Sources: b.Sources,
+		Clock:   clock.System{},
 		Journal: &b.Notes, Sinks: map[string]sink.Sink{"search": b.sink}, Readers: map[string]sink.Reader{"search": b.sink},
 		Publisher: func(_ context.Context, _ string, _ flight.Lane, out queue.Outgoing) error {
 			b.sent++
@@ -199,7 +200,8 @@ func (b *bench) verify(o verify.Order, text string, change ...func(*verify.Verif
 
 func told(lines []verify.Line) (texts []string) {
 	for _, l := range lines {
-		texts = append(texts, strings.TrimSpace(strings.Join([]string{string(l.Key), l.Difference, l.Outcome, l.Note}, " ")))
+		words := []string{string(l.Key), l.Difference, l.Outcome, l.Note}
+		texts = append(texts, strings.TrimSpace(strings.Join(words, " ")))
 	}
 	slices.Sort(texts)
 	return texts
@@ -237,7 +239,8 @@ func TestARowThatIsBehindIsRaisedWhenItCanBeJudged(t *testing.T) {
 			!slices.Equal(told(lines), []string{"content#a behind raised"}) {
 			b.Errorf("got %+v, %v, %v", res, told(lines), err)
 		}
-		if took := time.Since(began); took < 30*time.Second || b.Row("content#a").Committed != b.EventOf(put("a", 5)).Key {
+		committed := b.Row("content#a").Committed
+		if took := time.Since(began); took < 30*time.Second || committed != b.EventOf(put("a", 5)).Key {
 			b.Errorf("took %s, the row is %+v", took, b.Row("content#a"))
 		}
 	})
@@ -368,7 +371,8 @@ func (b *bench) continued(o verify.Order, calls int, want *verify.Result) bool {
 		return whole
 	}
 	// What a step has repaired whose end was not stored does not differ any more.
-	if res.Documents != want.Documents || res.Rows != want.Rows || res.InMotion != 0 || res.Remaining != want.Remaining ||
+	if res.Documents != want.Documents || res.Rows != want.Rows || res.InMotion != 0 ||
+		res.Remaining != want.Remaining ||
 		!o.Repair && !maps.Equal(res.Drift, want.Drift) {
 		b.Errorf("stopped after %d calls: %+v, want %+v", calls, res, want)
 	}

@@ -36,8 +36,8 @@ func (s *ending) away(ctx context.Context, health shard.Row, why string) flight.
 	})
 }
 
-// requeue ends the flight and leaves its messages in the queue until the flight of a later receive may
-// get a slot. The rows need not be read: redelivery judges the messages again.
+// requeue ends the flight and leaves its messages in the queue until the flight of a later receive
+// may get a slot. The rows need not be read: redelivery judges the messages again.
 func (s *ending) requeue(ctx context.Context) flight.State {
 	health, now, draw := s.budget.sink.row, s.now(), s.jitter()
 	beyond, age, bulk := s.budget.beyond(), s.budget.age(), s.lane == flight.Bulk

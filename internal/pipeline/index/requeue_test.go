@@ -48,7 +48,8 @@ func TestAMessageWaitsInTheQueueForASinkThatThrottles(t *testing.T) {
 	})
 }
 
-// What does not fit into the flight's slot waits in the queue, unless the next slot is in reach, too.
+// What does not fit into the flight's slot waits in the queue, unless the next slot is in reach,
+// too.
 func TestTheRestOfASlotWaitsInTheQueue(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(many(40, put, "d")...)

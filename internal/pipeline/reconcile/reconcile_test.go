@@ -468,7 +468,8 @@ func TestALargeCollectionIsPaged(t *testing.T) {
 		}
 		for limit, pages := range map[int]int{0: 1, 1: 2 * n, 100: 8, reconcile.MaxPage: 1} {
 			r, err := b.run(func(o *reconcile.Order) { o.Limit, o.DryRun = limit, true })
-			if err != nil || r.Rows != n || r.Documents != n-7 || r.Outcomes[reconcile.Resync] != 7 || len(b.lines) != 7 ||
+			if err != nil || r.Rows != n || r.Documents != n-7 || r.Outcomes[reconcile.Resync] != 7 ||
+				len(b.lines) != 7 ||
 				len(b.places) >= pages || len(b.places) < pages/2 {
 				b.Errorf("limit %d: got %+v in %d pages, %v", limit, r, len(b.places)+1, err)
 			}

@@ -100,8 +100,8 @@ func (l *local) put(m *message, at model.Place) int {
 	return n
 }
 
-// carry adds the other messages of the queues by their versions: a version that a message carries is
-// not lost.
+// carry adds the other messages of the queues by their versions: a version that a message carries
+// is not lost.
 func (l *local) carry(not *message) {
 	for k := range l.waiting(not).All() {
 		l.put(&message{keys: model.Keys(k)}, model.HeldPlace)

@@ -145,8 +145,8 @@ func New(s Settings) (*Checker, error) {
 // Partings returns the differences between code and model, the first one first.
 func (c *Checker) Partings() []Parting { return c.found }
 
-// judge counts a step that the model has. It reports a step that the model does not have, unless the
-// same fault was reported before.
+// judge counts a step that the model has. It reports a step that the model does not have, unless
+// the same fault was reported before.
 func (c *Checker) judge(s Step, has bool, format string, args ...any) {
 	switch {
 	case has:

@@ -52,7 +52,8 @@ func (s slow) run(t *testing.T, lasting time.Duration) Result { return s.seeded(
 func (s slow) seeded(t *testing.T, seed uint64, lasting time.Duration) Result {
 	t.Helper()
 	r := begin(t, Options{
-		Config: settings(t, true, func(*config.Config) {}), Seed: seed, Faults: NoFaults, Pollers: cmp.Or(s.pollers, 2), Timeline: true,
+		Config: settings(t, true, func(*config.Config) {}), Seed: seed, Faults: NoFaults,
+		Pollers: cmp.Or(s.pollers, 2), Timeline: true,
 		Upstream: Steady(seed, slowEvents, slowDocuments, lasting), Strain: Strain{Rate: s.takes, Throttling: s.how},
 	}).Run()
 	report(t, r, NoFaults)
@@ -148,7 +149,8 @@ func TestWriteSlow(t *testing.T) {
 		r := s.run(t, length)
 		if s.takes == 13 {
 			picture := filepath.Join("..", "..", "..", "docs", "img", "slow.svg")
-			if err := os.WriteFile(picture, []byte(Chart(r.Timeline, s.takes, 0, length+6*time.Minute)), 0o644); err != nil {
+			svg := Chart(r.Timeline, s.takes, 0, length+6*time.Minute)
+			if err := os.WriteFile(picture, []byte(svg), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
