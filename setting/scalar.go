@@ -35,8 +35,8 @@ var (
 	errRate     = errors.New("not a rate: write a number a second with three decimals at most, such as 20 or 0.5")
 )
 
-// ParseSize parses a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions
-// and sizes beyond int64 are errors.
+// ParseSize parses a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions,
+// numbers such as 010, and sizes beyond int64 are errors.
 func ParseSize(text string) (Size, error) {
 	number, unit := strings.TrimSpace(text), Size(1)
 	for _, u := range sizeUnits {
@@ -46,7 +46,8 @@ func ParseSize(text string) (Size, error) {
 		}
 	}
 	n, err := strconv.ParseUint(number, 10, 63)
-	if err != nil || n > uint64(math.MaxInt64/unit) {
+	octal := len(number) > 1 && number[0] == '0' // YAML 1.1 would read another number
+	if err != nil || octal || n > uint64(math.MaxInt64/unit) {
 		return 0, errSize
 	}
 	return Size(n) * unit, nil

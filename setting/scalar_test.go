@@ -49,7 +49,7 @@ func TestSizes(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "B", "KB", "-1", "1.5MB", "1kb", "1TB", "9223372036854775808",
-		"9007199254740992KB", "1KBB", "0x10", "1_000",
+		"9007199254740992KB", "1KBB", "0x10", "1_000", "01027", "010MB",
 	} {
 		if got, err := ParseSize(text); err == nil {
 			t.Errorf("%q: got %d, want it refused", text, got)
