@@ -18,7 +18,8 @@ functions := receive prune dlq feed $(patsubst functions/%/main.go,%,$(wildcard 
 # receive is above 11.5 MB because a linker fills pages of 64 KiB: its last page of code holds 2.5 KB, and its last page
 # of constants 13 KB. What writes the sources' examples (source.Example), which receive never calls, has 13 KB of code.
 bytes := receive=11600000 prune=11500000 dlq=11500000 feed=11500000
-# elasticsearch and postgres grew by one such page when a turn became stages with types of their own.
+# elasticsearch and postgres grew by one such page when a turn became stages with types of their own, opensearch when
+# flights began to requeue messages (ADR 0070).
 index_base := 12100000
 index_adds := opensearch=160000 elasticsearch=160000 postgres=1010000 vertex=450000
 # The same source gives the same bytes, wherever and whenever it is built.

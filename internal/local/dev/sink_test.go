@@ -47,8 +47,8 @@ func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 	})
 }
 
-// Messages return at random moments after an outage, and those of a batch together. So a single live
-// message may return after a bulk message: the averages of several outages are compared.
+// Messages return at random moments after an outage, and those of a batch together. So a single
+// live message may return after a bulk message: the averages of several outages are compared.
 func TestLiveGoesBeforeBulk(t *testing.T) {
 	const flights, outages = 96, 5 // flights of each lane
 	waited := map[string]time.Duration{}
