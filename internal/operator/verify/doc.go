@@ -12,7 +12,7 @@
 //   - A step is bounded, and may be repeated: a repair is an event of one resync run, RAISE or
 //     REASSERT, and each of them has an effect once.
 //   - The cursor is bounded: 4,000 documents that differ, 2,000 messages to compare again, and
-//     40 KB of keys. If more documents differ, the export and the walk may both count one. If more are in
-//     motion at a time, the rest are counted as in motion without a second look.
+//     40 KB of keys. If more documents differ, the export and the walk may both count one. If more
+//     are in motion at a time, the rest are counted as in motion without a second look.
 //   - A job that continues reads the same export: its first bytes are checked by their digest.
 package verify
