@@ -38,7 +38,7 @@ type Jobbing struct {
 	stopped map[shard.Token]bool
 	stops   map[int64]bool // programs that stop the job
 	edges   map[string][]jobEdge
-	known   map[string]bool // states that the row may have
+	known   map[string]bool // states that the row may have; nil if a step is several calls of the API
 	first   map[time.Time]map[shard.DocID]shard.OrderKey
 
 	killed, lost, late, continued, done int
@@ -204,6 +204,9 @@ func (j *Jobbing) see(s Step) {
 
 // follows reports whether a state may be stored.
 func (j *Jobbing) follows(s job.State) bool {
+	if j.known == nil {
+		return true
+	}
 	if s.Counts == nil {
 		s.Counts = map[string]int{}
 	}

@@ -40,6 +40,9 @@ type Disaster struct {
 	Silent    bool // the source sends nothing again
 	Strict    bool // no document may go back, Live or not
 	Reconcile func(*reconcile.Service)
+	// Heal compares and repairs in place of the use case. It calls done with the documents that only
+	// the source has, and with whether something was still in motion.
+	Heal func(w *World, done func(lost []shard.DocID, waiting bool))
 
 	compared int // how often the operator compared the sink with the rows, and was through
 }
@@ -141,6 +144,15 @@ func (w *World) strike(d *Disaster, b backup) {
 // reconcile runs the command until it has come to its end, no document is left for later, and
 // until is over. Then come the last steps of the page.
 func (w *World) reconcile(d *Disaster, until time.Duration, resync map[shard.DocID]bool) {
+	if d.Heal != nil {
+		d.Heal(w, func(lost []shard.DocID, waiting bool) {
+			for _, doc := range lost {
+				resync[doc] = true
+			}
+			w.recover(d, resync, waiting)
+		})
+		return
+	}
 	var again, waiting bool
 	w.invoke("reconcile", patience, func(ctx context.Context, v *invocation) {
 		for _, p := range w.pipes {
