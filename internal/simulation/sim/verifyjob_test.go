@@ -23,8 +23,11 @@ func (a jobAPI) Reconcile(ctx context.Context, o operate.ReconcileOrder) (page o
 	return page, err
 }
 
-// healed is the world of a seed in which something is lost, and repaired by the job of `lull verify`.
-func healed(t testing.TB, seed uint64, of Disaster, edits jobEdits, change func(*verify.Verification)) (*World, *Jobbing) {
+// healed is the world of a seed in which something is lost, and repaired by the job of `lull
+// verify`.
+func healed(t testing.TB, seed uint64, of Disaster, edits jobEdits, change func(*verify.Verification)) (*World,
+	*Jobbing,
+) {
 	t.Helper()
 	j := jobbed(seed, "verify-content", edits)
 	j.known = nil
