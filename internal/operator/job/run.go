@@ -153,7 +153,7 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C) (next C, done bool, s Step[L],
 	err error,
 ) {
-	for n, p := 0, retries(); ; n++ {
+	for n, p := 0, retries().WithClock(r.Clock); ; n++ {
 		s = Step[L]{counts: map[string]int{}}
 		limited, cancel := r.Clock.Deadline(ctx, StepTime)
 		next, done, err = j.Step(limited, from, &s)

@@ -45,7 +45,7 @@ func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 		if err == nil || n+1 >= p.Tries || Final(err) {
 			return err
 		}
-		if slept := c.Sleep(ctx, p.by(c).Delay(n)); slept != nil {
+		if slept := c.Sleep(ctx, p.WithClock(c).Delay(n)); slept != nil {
 			return err
 		}
 	}
@@ -63,9 +63,9 @@ func Get[T any](ctx context.Context, c clock.Clock, f func() (T, error)) (out T,
 // Do is Policy.Do under the policy Row.
 func Do(ctx context.Context, c clock.Clock, f func() error) error { return Row().Do(ctx, c, f) }
 
-// by takes the jitter from the clock, if the policy has none and the clock can draw it. A simulated
-// clock can, so that its seed decides every wait.
-func (p Policy) by(c clock.Clock) Policy {
+// WithClock takes the jitter from the clock, if the policy has none and the clock can draw it. A
+// simulated clock can, so that its seed decides every wait.
+func (p Policy) WithClock(c clock.Clock) Policy {
 	if draws, ok := c.(interface{ Jitter() float64 }); ok && p.Jitter == nil {
 		p.Jitter = draws.Jitter
 	}

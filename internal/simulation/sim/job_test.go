@@ -426,6 +426,21 @@ func TestASinkIsFilledByAJobWhateverFails(t *testing.T) {
 	}
 }
 
+// The seed decides each wait of a job, too.
+func TestTheSameSeedGivesTheSameTraceOfAJob(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds(300) {
+		var traces [2]string
+		for i := range traces {
+			w, _ := filling(t, seed+1, jobEdits{})
+			traces[i] = w.Run().Summary(Swarm).Trace
+		}
+		if traces[0] != traces[1] {
+			t.Fatalf("seed %d: the traces differ", seed+1)
+		}
+	}
+}
+
 func (j *Jobbing) add(o *Jobbing) {
 	j.killed, j.lost, j.late = j.killed+o.killed, j.lost+o.lost, j.late+o.late
 	j.continued, j.done = j.continued+o.continued, j.done+o.done
