@@ -34,8 +34,9 @@ const sinksFoot = `
   goes to. It may go to [several](../fan-out.md).
 - Any kind takes a ceiling: ` + "`maxDocumentsPerSecond`" + ` and ` + "`maxConcurrency`" + `
   ([a ceiling](../lifecycles.md#a-ceiling)).
-- [Answers](../answers.md) says what each answer of an engine becomes. For a kind of your own, see
-  [package sink](../../sink/doc.go) and [the example](../../examples/outoftree/README.md).
+- [Answers](opensearch.md#answers) says what lull does with each answer of an engine. For a kind of
+  your own, see [package sink](../../sink/doc.go) and [the
+  example](../../examples/outoftree/README.md).
 
 Next: [settings](../settings.md#sinks), or [deploy](../deploy.md).
 `

@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/answers.md")
+var rewrite = flag.Bool("rewrite", false, "write docs/sinks/opensearch.md")
 
 // row is one answer of OpenSearch. It says how the fake gives it and, if possible, how to get it
 // from a real server.
@@ -582,7 +582,7 @@ func TestRealServerWithARedIndex(t *testing.T) {
 	}
 }
 
-const answersPage = "../../docs/answers.md"
+const answersPage = "../../docs/sinks/opensearch.md"
 
 // The page of the answers has the table that the tests check.
 func TestTheAnswersPageIsUpToDate(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package bench runs lull and its peers over one trace and counts what each of them needs:
 // requests, dollars, freshness and processor time. `make bench` writes docs/numbers.md from it, so
-// that nobody types a figure there. The pages are the templates beside the code.
+// that nobody types a figure there. The page is the template beside the code.
 //
 // Every contender gets the same messages at the same times, the same simulated latencies and the
 // same prices. lull is the real code of internal/pipeline/receive, internal/pipeline/index and

@@ -22,7 +22,7 @@ import (
 
 var (
 	write = flag.Bool("write", false,
-		"measure everything and write docs/numbers.md, docs/numbers-summary.md and docs/img (make bench)")
+		"measure everything and write docs/numbers.md and docs/img (make bench)")
 	smoke = flag.Bool("smoke", false, "run a little of everything (make bench-smoke)")
 )
 
@@ -98,15 +98,13 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// put writes the page, the summary and the pictures into a folder.
+// put writes the page and the pictures into a folder.
 func put(t *testing.T, docs string, n *Numbers) {
 	t.Helper()
 	files := n.Plots()
-	for _, page := range []string{"numbers.md", "numbers-summary.md"} {
-		var b strings.Builder
-		check(t, n.Write(&b, page))
-		files[filepath.Join("..", page)] = b.String()
-	}
+	var b strings.Builder
+	check(t, n.Write(&b))
+	files["../numbers.md"] = b.String()
 	check(t, os.MkdirAll(filepath.Join(docs, "img"), 0o755))
 	for name, text := range files {
 		check(t, os.WriteFile(filepath.Join(docs, "img", name), []byte(text), 0o644))
@@ -145,17 +143,17 @@ func TestTheReadmeShowsTheSummary(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
 	check(t, err)
-	summary, err := os.ReadFile(filepath.Join(repository, "docs", "numbers-summary.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "numbers.md"))
 	check(t, err)
 	_, block, _ := strings.Cut(string(readme), "<!-- numbers -->\n")
 	block, _, closed := strings.Cut(block, "<!-- /numbers -->")
 	if !closed {
 		t.Fatal("README.md has no block of numbers")
 	}
-	row := regexp.MustCompile(`(?m)^\| lull \| (\S+) \((\S+)\) \| (\S+) \| (\S+) \| (\d+) \|`).FindSubmatch(summary)
-	targets := regexp.MustCompile(`(?m)^(\d+ of \d+) targets reached\.`).FindSubmatch(summary)
+	row := regexp.MustCompile(`(?m)^\| lull \| (\S+) \((\S+)\) \| (\S+) \| (\S+) \| (\d+) \|`).FindSubmatch(page)
+	targets := regexp.MustCompile(`(?m)^(\d+ of \d+) targets reached\.`).FindSubmatch(page)
 	if row == nil || targets == nil {
-		t.Fatal("docs/numbers-summary.md has no row of lull, or no count of targets")
+		t.Fatal("docs/numbers.md has no row of lull, or no count of targets")
 	}
 	for _, figure := range append(row[1:], targets[1]) {
 		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(string(figure)) + `\b`).MatchString(block) {

@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"embed"
+	_ "embed" // the page's template
 	"fmt"
 	"io"
 	"slices"
@@ -14,12 +14,12 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// The pages are templates: what a reader sees stands there, and the figures are asked for by name.
+// The page is a template: it has the text that a reader sees, and asks for the figures by name.
 //
-//go:embed *.md.tmpl
-var templates embed.FS
+//go:embed numbers.md.tmpl
+var text string
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{
+var page = template.Must(template.New("").Funcs(template.FuncMap{
 	"contenders": Contenders,
 	"strongest":  Strongest,
 	"trials":     Trials,
@@ -39,7 +39,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"seconds":    func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) },
 	"micros":     func(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d)/1e3) },
 	"thousands":  plot.Thousands,
-}).ParseFS(templates, "*.tmpl"))
+}).Parse(text))
 
 // monthlyBill is the bill of the month's scenario, whose run is a part of a month.
 func monthlyBill(r Result) []price.Line {
@@ -50,10 +50,8 @@ func monthlyBill(r Result) []price.Line {
 	return lines
 }
 
-// Write writes a page: numbers.md, or numbers-summary.md for the README.
-func (n *Numbers) Write(w io.Writer, page string) error {
-	return pages.ExecuteTemplate(w, page+".tmpl", n)
-}
+// Write writes the page docs/numbers.md.
+func (n *Numbers) Write(w io.Writer) error { return page.Execute(w, n) }
 
 // dollars shows sums of all sizes with three figures or so.
 func dollars(v float64) string {
