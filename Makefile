@@ -330,6 +330,15 @@ lint-template: synth ## Lint the synthesised template with cfn-lint, where Pytho
 	go test -count=1 -run '^TestWriteTemplates$$' ./infra -args -templates $(CURDIR)/cdk.out/tests
 	@. localstack/env.sh; "$$LULL_E2E/parliament/bin/python" -W ignore infra/policies.py cdk.out/*.template.json cdk.out/tests/*.template.json
 
+.PHONY: site
+site: ## Build the documents as a site into dist/site, and check its links and anchors (needs Python 3)
+	@test -x dist/site-tools/bin/mkdocs && cmp -s site/pins.txt dist/site-tools/pins.txt || { \
+	  rm -rf dist/site-tools; python3 -m venv dist/site-tools; \
+	  dist/site-tools/bin/pip install -q --disable-pip-version-check --require-hashes -r site/pins.txt; \
+	  cp site/pins.txt dist/site-tools/; }
+	@NO_MKDOCS_2_WARNING=1 dist/site-tools/bin/mkdocs build -f site/mkdocs.yml 2>&1 | { grep -v '^INFO' || true; }
+	@echo 'make site: open dist/site/index.html'
+
 .PHONY: clean
 clean: ## Remove what was built; what the end-to-end tests installed stays
 	rm -rf bin dist cdk.out out coverage.out
@@ -346,8 +355,8 @@ within_an_hour := .ci/stages --all --within 60
 nightly: ## Everything that takes longer than ci, part by part
 	.ci/stages --all nightly-test nightly-proof nightly-race nightly-e2e nightly-sinks vuln
 
-nightly-test: ## Every test in full length, each benchmark once, and the pages that simulations write
-	$(within_an_hour) test-long bench-smoke lifecycles-same
+nightly-test: ## Every test in full length, each benchmark once, the pages that simulations write, the site
+	$(within_an_hour) test-long bench-smoke lifecycles-same site
 
 nightly-proof: ## Large models, new simulated worlds, and small edits of the core
 	MUTATETIME=$${MUTATETIME:-20m} $(within_an_hour) model sim mutate
