@@ -14,7 +14,8 @@
 // the first. If a request is too large (413) or malformed (400) as a whole, it is halved until the
 // document to blame is alone. The number of halvings is bounded.
 //
-// The table in docs/sinks/opensearch.md says what each answer becomes, and why. The table is also the test.
+// The table in docs/sinks/opensearch.md says what each answer becomes, and why. The table is also
+// the test.
 //
 // # Reasons
 //
