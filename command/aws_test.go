@@ -91,7 +91,7 @@ func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 		name    string
 		answers map[string]awstest.Reply
 		args    []string
-		code    int
+		code    exitCode
 		says    []string
 	}{
 		{
@@ -234,7 +234,7 @@ sinks: {search: {kind: ndjson, url: "s3://bucket/pages", suffix: .x}}
 func TestAStackOfKindsThatAreNotLinkedIsOperated(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]struct {
-		code int
+		code exitCode
 		says string
 	}{
 		"status":                                {exitOK, "shop-search-live"},

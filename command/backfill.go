@@ -34,10 +34,11 @@ func (a *app) backfillCommand() *cobra.Command {
 			}
 			return a.backfill(c.Context(), api, order, most)
 		}),
-	}, map[int]string{
-		exitOK:     "the sink has what the other one has; what is in motion comes with its own events",
-		exitFailed: "documents were not copied, and are named; or something stopped it: run it again",
-		exitUsage:  "usage or settings, or a sink that cannot be read or written from here",
+	}, ends{
+		exitOK:      "the sink has what the other one has; what is in motion comes with its own events",
+		exitFailed:  "something stopped it: run it again",
+		exitUsage:   "usage or settings, or a sink that cannot be read or written from here",
+		exitRefused: "documents were not copied, and are named",
 	},
 		flag("sink", &o.Sink, "`NAME` of the sink that is filled", needed("name the sink that shall be filled")),
 		flag("from", &o.From, "`NAME` of the sink that holds the documents; without it the collection's first"),
@@ -62,7 +63,7 @@ func (a *app) backfill(ctx context.Context, api operate.API, o operate.BackfillO
 			n[operate.There], n[operate.InMotion], n[operate.Differs], n[operate.Failed])
 	})
 	if bad := state.Counts[operate.Differs] + state.Counts[operate.Failed]; err == nil && bad > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d documents were not copied", bad)}
+		return &exitError{exitRefused, fmt.Errorf("%d documents were not copied", bad)}
 	}
 	return err
 }

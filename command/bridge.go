@@ -71,7 +71,7 @@ func (a *app) bridgeRabbitMQ() *cobra.Command {
 			"logs a line a minute. SIGTERM and Ctrl-C end it once what was delivered is sent, after --drain at the " +
 			"latest.",
 		RunE: func(c *cobra.Command, _ []string) error { return a.bridge(c.Context(), &f) },
-	}, map[int]string{
+	}, ends{
 		exitOK:     "SIGTERM or Ctrl-C ended it",
 		exitFailed: "RabbitMQ refused the user, the queue is not there, or the address of --listen is taken",
 		exitUsage:  "usage or settings: nothing was consumed",

@@ -16,7 +16,7 @@ import (
 
 var update = goflag.Bool("update", false, "write docs/cli.md anew")
 
-const docHead = `# The command line
+var docHead = `# The command line
 
 For everybody who runs ` + "`lull`" + `. The commands themselves write this page
 (` + "`go test ./command -run TestCommandsDocument -update`" + `), and a test keeps it so. The
@@ -29,14 +29,7 @@ For everybody who runs ` + "`lull`" + `. The commands themselves write this page
 - A duration is a number with ms, s, m or h: 500ms, 5s, 1h30m.
 - A KEY is ` + "`<collection>#<id>`" + `. Quote it: a shell takes # for a comment.
 
-| exit code | |
-|---|---|
-| 0 | done |
-| 1 | something stopped it, or work remains |
-| 2 | usage or settings: nothing was read or changed |
-| 3 | dead letters are parked |
-| 4 | not found, or timed out |
-
+` + codesTable() + `
 The commands below say what the codes mean for them.
 
 ## Which stack
@@ -45,6 +38,16 @@ The commands talk to the ` + "`lull dev`" + ` on this machine, unless you choose
 a table fits and has colours. In a pipe it is plain and whole.
 
 `
+
+// codesTable is the table of all exit codes.
+func codesTable() string {
+	var b strings.Builder
+	b.WriteString("| exit code | |\n|---|---|\n")
+	for code, meaning := range exitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", code, meaning)
+	}
+	return b.String()
+}
 
 func tree() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard).command() }
 

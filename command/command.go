@@ -140,7 +140,7 @@ func checkEmpty(flags *pflag.FlagSet) (err error) {
 }
 
 // define gives a command its flags, and adds the meaning of its exit codes to its help.
-func define(c *cobra.Command, meaning map[int]string, options ...option) *cobra.Command {
+func define(c *cobra.Command, meaning ends, options ...option) *cobra.Command {
 	var lines []string
 	for _, code := range slices.Sorted(maps.Keys(meaning)) {
 		lines = append(lines, fmt.Sprintf("  %d  %s", code, meaning[code]))

@@ -48,7 +48,7 @@ func (a *app) completionCommand() *cobra.Command {
 			}
 			return failed(root.GenPowerShellCompletionWithDesc(a.out))
 		},
-	}, map[int]string{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
+	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
 }
 
 // completer offers values.

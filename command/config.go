@@ -42,7 +42,7 @@ func (a *app) configDiffCommand() *cobra.Command {
 			}
 			return a.diffSettings(args[0], args[1])
 		},
-	}, map[int]string{
+	}, ends{
 		exitOK: "everything changes in place, or is added", exitFailed: "the answer could not be written",
 		exitUsage: "usage, or a file that cannot be read",
 		exitWrong: "something is replaced, refused, lost or left behind: read what it says first",

@@ -93,10 +93,10 @@ func (a *app) configCheckCommand() *cobra.Command {
 			}
 			return a.checkSettings(c.Context(), path, deploy, messages, sink)
 		},
-	}, map[int]string{
-		exitWrong: "the settings are valid, and a message of --message would become a dead letter",
-		exitOK:    "the settings are valid", exitFailed: "the answer could not be written",
-		exitUsage: "usage, a file that cannot be read, or settings with faults",
+	}, ends{
+		exitOK: "the settings are valid", exitFailed: "the answer could not be written",
+		exitUsage:   "usage, a file that cannot be read, or settings with faults",
+		exitRefused: "the settings are valid, and a message of --message would become a dead letter",
 	},
 		fileFlag(), a.target.outputFlag(),
 		flag("deploy", &deploy, "also refuse what only 'lull dev' runs, such as the sink bleve, and addresses of "+
@@ -143,7 +143,7 @@ func (a *app) checkSettings(ctx context.Context, path string, deploy bool, messa
 		err = usagef("%s has %s", path, plural(len(answer.Faults), "fault"))
 	}
 	if n := dead(answer.Messages); err == nil && n > 0 {
-		err = &exitError{exitWrong, fmt.Errorf("%s of %d would become dead letters", plural(n, "message"), len(answer.Messages))}
+		err = &exitError{exitRefused, fmt.Errorf("%s of %d would become dead letters", plural(n, "message"), len(answer.Messages))}
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (a *app) configShowCommand() *cobra.Command {
 			}
 			return a.print(list(all), func(w io.Writer) { showSettings(w, all) })
 		},
-	}, map[int]string{
+	}, ends{
 		exitOK: "they were printed", exitFailed: "the answer could not be written",
 		exitUsage: "usage, a file that cannot be read, or settings with faults",
 	}, flag("defaults", &defaults, "also the settings that have lull's own defaults"), fileFlag(),
@@ -72,5 +72,5 @@ func (a *app) configSchemaCommand() *cobra.Command {
 			_, err := a.out.Write(config.Schema())
 			return failed(err)
 		},
-	}, map[int]string{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
+	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
 }

@@ -35,7 +35,7 @@ func (a *app) consoleCommand() *cobra.Command {
 		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			return a.console(c.Context(), api, address, send)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "Ctrl-C ended it", exitFailed: "the page could not be served", exitUsage: "usage, settings or address",
 	},
 		flag("listen", &address, "`ADDR` of the page: an address of this machine, port 0 for any"),

@@ -30,7 +30,7 @@ func (a *account) console(t *testing.T, more ...string) *deployed {
 	p := newApp(strings.NewReader(""), out, &errs)
 	p.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan int, 1)
+	ended := make(chan exitCode, 1)
 	go func() {
 		ended <- p.run(ctx, append([]string{"console", "--aws", "--config", a.settings, "--listen", "127.0.0.1:0"}, more...))
 		out.end()

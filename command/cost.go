@@ -42,7 +42,7 @@ func costCommand() *cobra.Command {
 			out.SetIndent("", "  ")
 			return out.Encode(e)
 		},
-	}, map[int]string{
+	}, ends{
 		exitOK: "the bill is estimated", exitFailed: "the simulation failed", exitUsage: "usage or settings",
 	},
 		flag("config", &settings, "settings, a `FILE` like lull.yaml; without it the defaults"),

@@ -70,7 +70,7 @@ func (a *app) deadListCommand() *cobra.Command {
 					d.Key, d.Version, d.Detail)
 			}
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK:     "they were listed, even if there are none",
 		exitFailed: "the stack did not answer", exitUsage: "usage or settings, or an unknown reason or state",
 	}, filterFlags(&f)...)
@@ -98,7 +98,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 			}
 			below(w, d.Body)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "it was shown", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings", exitMissing: "the dead letter was not found",
 	})
@@ -186,14 +186,18 @@ func (a *app) campaignCommand(c *cobra.Command, o *operate.LetterOrder, do campa
 			}
 			outcomes(w, res.Outcomes, order.DryRun)
 		}))
+		if n := res.Outcomes["failed"]; err != nil && c.Context().Err() == nil && n > 0 && n < sum(res.Outcomes) {
+			return &exitError{exitRefused, err}
+		}
 		if err == nil && order.Key != "" && len(res.Lines) == 0 {
 			return &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", order.Key)}
 		}
 		return err
 	})
-	return define(c, map[int]string{
-		exitOK: "every selected dead letter has its outcome", exitFailed: "some failed, or something stopped it",
+	return define(c, ends{
+		exitOK: "every selected dead letter has its outcome", exitFailed: "all failed, or something stopped it",
 		exitUsage: "usage or settings: nothing was changed", exitMissing: "the dead letter was not found",
+		exitRefused: "some failed, and the others have their outcome",
 	}, slices.Concat(more, filterFlags(&o.LetterFilter), []option{
 		flag("dry-run", &o.DryRun, "say what would happen, change nothing"),
 		flag("all", &o.All, "all dead letters"),
@@ -265,7 +269,7 @@ func (a *app) cancelCommand() *cobra.Command {
 			}
 			return errors.Join(a.print(letters, func(w io.Writer) { show(w, letters) }), err)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK:     "it is a dead letter",
 		exitFailed: "it could not be cancelled: it is being written, outdated, or not held at the moment",
 		exitUsage:  "usage or settings", exitMissing: "nothing is pending, or scheduled",

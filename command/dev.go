@@ -75,11 +75,12 @@ func (a *app) devCommand() *cobra.Command {
 			"to be judged. Scheduled events do not keep it up.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.dev(c, f) },
-	}, map[int]string{
+	}, ends{
 		exitOK:      "everything is settled, or Ctrl-C ended a run without --events",
-		exitFailed:  "something stopped the run, or work remains",
+		exitFailed:  "something stopped the run",
 		exitUsage:   "usage or settings, before anything was read",
-		exitLetters: "everything is settled, but dead letters are parked",
+		exitRefused: "everything is settled, but dead letters are parked",
+		exitWrong:   "work remains: messages are not settled, or Ctrl-C ended the run before its input did",
 	},
 		flag("config", &f.config, "settings, a `FILE` like lull.yaml; without it the defaults"),
 		flag("events", &f.events, "messages: `FILE|DIR|-`, NDJSON, a folder of *.json, or standard input"),

@@ -237,7 +237,7 @@ func TestDevPutsBadMessagesAsideAndNothingElse(t *testing.T) {
 		put("number", "2", "{}"), del("number", "3"),
 	)
 	p := play(t, "", "--events", events)
-	if p.code != exitLetters || p.report.Messages != 17 || p.report.Events != 17 || p.report.Dead != 14 ||
+	if p.code != exitRefused || p.report.Messages != 17 || p.report.Events != 17 || p.report.Dead != 14 ||
 		p.report.Rejected != 14 || p.report.Written != 1 || p.report.Superseded+p.report.Deleted != 2 {
 		t.Errorf("exit %d, %+v", p.code, p.report)
 	}
@@ -378,12 +378,12 @@ func TestADataFolderIsUsedAgain(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	first := play(t, strings.Join([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("poison", "1", "[]")},
 		"\n"), "--events", "-", "--data", data, "--speed", "1000")
-	if first.code != exitLetters || first.report.Written != 2 {
+	if first.code != exitRefused || first.report.Written != 2 {
 		t.Fatalf("%+v", first.report)
 	}
 	second := play(t, strings.Join([]string{put("a", "4", `{"v":4}`), put("a", "5", `{"v":5}`), del("gone", "6")},
 		"\n"), "--events", "-", "--data", data)
-	if r := second.report; second.code != exitLetters || r.Stale != 1 || r.Duplicates != 1 || r.Deleted != 1 ||
+	if r := second.report; second.code != exitRefused || r.Stale != 1 || r.Duplicates != 1 || r.Deleted != 1 ||
 		r.Dead != 0 || len(r.DeadLetters) != 1 {
 		t.Errorf("exit %d, %+v; want one stale, one duplicate, one delete and the dead letter of the first run", second.code,
 			r)
@@ -395,7 +395,7 @@ func TestADataFolderIsUsedAgain(t *testing.T) {
 	}
 	s := start(t, strings.NewReader(""), "--events", "-", "--data", data)
 	lull(t, "", "dev", "--exit-when-idle", "--data", data).want(t, "a folder in use", exitUsage, "in use")
-	s.stopped().want(t, "Ctrl-C with a dead letter parked", exitLetters)
+	s.stopped().want(t, "Ctrl-C with a dead letter parked", exitRefused)
 }
 
 func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
@@ -510,8 +510,8 @@ func TestASecondCtrlCDoesNotLoseTheDataFolder(t *testing.T) {
 		}
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitLetters {
-		t.Errorf("got %v, want exit %d:\n%s", err, exitLetters, out)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitRefused {
+		t.Errorf("got %v, want exit %d:\n%s", err, exitRefused, out)
 	}
 	again := play(t, put("a", "6", "{}"), "--events", "-", "--data", data)
 	if again.report.Stale != 1 || len(again.report.DeadLetters) != 1 {
@@ -543,7 +543,7 @@ func TestSettingsOfOnesOwnGetNoDemo(t *testing.T) {
 func TestTheDemoEndsWithItsPoisonParked(t *testing.T) {
 	t.Parallel()
 	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "500")
-	a.want(t, "the demo", exitLetters)
+	a.want(t, "the demo", exitRefused)
 	for _, word := range []string{
 		"ADMIT", "HOLD", "CLAIM", "SETTLE", "STALE", "DEAD", "PARK", "superseded",
 		"unchanged, the same content as version 5", "tombstone", "dead letter: content#linz: version_invalid",

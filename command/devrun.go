@@ -207,11 +207,11 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 	case r.events == "" && e.interrupted:
 		return nil // the demo, or a server: it stays up until then
 	case left > 0:
-		return &exitError{exitFailed, fmt.Errorf("%d messages were not settled", left)}
+		return &exitError{exitWrong, fmt.Errorf("%d messages were not settled", left)}
 	case !e.played:
-		return &exitError{exitFailed, fmt.Errorf("interrupted before the input ended")}
+		return &exitError{exitWrong, fmt.Errorf("interrupted before the input ended")}
 	case len(report.DeadLetters) > 0:
-		return &exitError{exitLetters, nil}
+		return &exitError{exitRefused, nil}
 	}
 	return nil
 }

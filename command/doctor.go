@@ -55,7 +55,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			}
 			return err
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "every check passed", exitFailed: "a check failed",
 		exitUsage: "usage or settings",
 	},

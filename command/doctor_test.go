@@ -30,7 +30,7 @@ func TestDoctorConnectsToSources(t *testing.T) {
 	t.Cleanup(untrusted.Close)
 	for _, tt := range []struct {
 		name, url, private, says string
-		code                     int
+		code                     exitCode
 	}{
 		{"one that answers", cms.URL, "[127.0.0.1]", "ok\tsource cms can be connected to\t127.0.0.1", exitOK},
 		{"one that is gone", gone.URL, "[127.0.0.1]", "127.0.0.1: the source cannot be connected to", exitFailed},

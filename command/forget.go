@@ -39,7 +39,7 @@ func (a *app) forgetCommand() *cobra.Command {
 			}
 			return a.forget(c.Context(), api, operate.ForgetOrder{Key: key, By: whoami()}, &may, patience)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK:      "nothing of it remains but the tombstone; or what there is was listed, without --yes",
 		exitFailed:  "something stopped it, or it was not agreed to: run it again",
 		exitUsage:   "usage or settings, or a key that is not clear",

@@ -51,7 +51,7 @@ func TestForgetLeavesNothingButATombstone(t *testing.T) {
 	s.ask("forget", "content#p", "--yes").want(t, "again", exitOK, "every version of content#p is refused until")
 	for name, tt := range map[string]struct {
 		key, says string
-		code      int
+		code      exitCode
 	}{
 		"not a key":        {"p", "<collection>#<id>", exitUsage},
 		"unknown":          {"content#nobody", "is the key right?", exitMissing},

@@ -38,7 +38,7 @@ func (a *app) getCommand() *cobra.Command {
 				d.Collection, d.ID, d.Sink, d.Version, d.OrderKey, d.Fence, d.Indexed.Format(time.RFC3339Nano))
 			below(w, string(d.Document))
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer",
 		exitUsage:   "usage or settings, or a sink that cannot be read from here",
 		exitMissing: "not found in the sink",
@@ -73,11 +73,11 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			return &exitError{code, nil}
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK:      "it is fresh, or on its way",
 		exitFailed:  "the stack did not answer",
 		exitUsage:   "usage or settings",
-		exitLetters: "its newest version is a dead letter",
+		exitRefused: "its newest version is a dead letter",
 		exitMissing: "the document is unknown",
 		exitWrong:   "it does not become right by itself: the sentence says what to do",
 	},
@@ -109,7 +109,7 @@ func states() string {
 
 // explained returns the exit code of an explanation. If there are several sinks, the first one with
 // a problem decides. The document is unknown only if it is unknown in all.
-func explained(x operate.Explanation) int {
+func explained(x operate.Explanation) exitCode {
 	code := explainedAt(x)
 	for _, other := range x.Others {
 		if also := explainedAt(other); code == exitMissing || code == exitOK && also != exitMissing {
@@ -119,14 +119,14 @@ func explained(x operate.Explanation) int {
 	return code
 }
 
-func explainedAt(x operate.Explanation) int {
+func explainedAt(x operate.Explanation) exitCode {
 	switch {
 	case !x.Known:
 		return exitMissing
 	case x.State.Wrong():
 		return exitWrong
 	case x.State == operate.StateDead:
-		return exitLetters
+		return exitRefused
 	}
 	return exitOK
 }

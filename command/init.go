@@ -63,7 +63,7 @@ func (a *app) initCommand() *cobra.Command {
 				}
 			})
 		},
-	}, map[int]string{
+	}, ends{
 		exitOK: "every sink is prepared", exitFailed: "a sink refused it or did not answer",
 		exitUsage: "usage or settings",
 	},

@@ -64,7 +64,7 @@ func TestInitPreparesTheCollectionsOfTheSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		collections string
 		args        []string
-		code        int
+		code        exitCode
 		says        string
 		covers      []string
 	}{

@@ -121,7 +121,7 @@ func (a *app) jobsCommand() *cobra.Command {
 					s.Begun.Format(time.RFC3339), s.Saved.Format(time.RFC3339), s.By, outcomesOf(s))
 			}
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer", exitUsage: "usage or settings",
 	})
 	c.AddCommand(a.jobOrder(operate.API.StopJob, "stop JOB", "Stop a job, so that it can continue later",
@@ -140,7 +140,7 @@ func (a *app) jobOrder(do func(operate.API, context.Context, operate.JobOrder) e
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			return do(api, c.Context(), operate.JobOrder{ID: args[0], By: whoami()})
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: ok, exitFailed: "the stack did not answer, or the job runs", exitUsage: "usage or settings",
 		exitMissing: "there is no such job",
 	})

@@ -40,7 +40,7 @@ func (a *app) listCommand() *cobra.Command {
 			"would take a scan of the whole table: a line on standard error says so. `lull explain` says more about " +
 			"one document.",
 		RunE: question(a, ask, showDocuments),
-	}, map[int]string{
+	}, ends{
 		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings, or an unknown state",
 	},

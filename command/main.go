@@ -17,35 +17,6 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// The exit codes of every command.
-const (
-	exitOK      = 0
-	exitFailed  = 1 // something stopped the run, or work remains
-	exitUsage   = 2 // usage or configuration, before anything was read or changed
-	exitLetters = 3 // settled, but dead letters are parked
-	exitMissing = 4 // not found, or timed out
-	exitWrong   = 5 // row and sink differ or are blocked: an operator has to act
-)
-
-// exitError carries an exit code. A nil err prints nothing: everything has been printed already.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-func usage(err error) error { return &exitError{exitUsage, err} }
-
-func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
-
 // app has what all commands share: where they read and write, and which stack they talk to.
 type app struct {
 	in       io.Reader
@@ -82,7 +53,7 @@ func Main() {
 	})
 	code := a.run(ctx, os.Args[1:])
 	stop()
-	os.Exit(code)
+	os.Exit(int(code))
 }
 
 // saved says that no data folder is to be saved any more.
@@ -92,7 +63,7 @@ func (a *app) saved() {
 }
 
 // run is the program: it prints what went wrong and returns the exit code.
-func (a *app) run(ctx context.Context, args []string) int {
+func (a *app) run(ctx context.Context, args []string) exitCode {
 	root := a.command()
 	root.SetArgs(append([]string{}, args...)) // cobra takes nil for the process's own
 	root.SetIn(a.in)

@@ -39,12 +39,12 @@ func TestMain(m *testing.M) {
 
 // answer is the output of a command.
 type answer struct {
-	code        int
+	code        exitCode
 	out, errors string
 }
 
 // codeOf returns the exit code for a command's error.
-func codeOf(err error) int {
+func codeOf(err error) exitCode {
 	var exit *exitError
 	switch {
 	case err == nil:
@@ -65,7 +65,7 @@ func lull(t *testing.T, in string, args ...string) answer {
 
 // want checks the exit code, and that something was said: on standard output where the code is 0,
 // on standard error otherwise.
-func (a answer) want(t *testing.T, name string, code int, says ...string) {
+func (a answer) want(t *testing.T, name string, code exitCode, says ...string) {
 	t.Helper()
 	text := a.errors
 	if code == exitOK {
@@ -162,7 +162,7 @@ func start(t *testing.T, in io.Reader, args ...string) *stack {
 	s := &stack{t: t, out: newScreen()}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var errs bytes.Buffer
-	ended := make(chan int, 1)
+	ended := make(chan exitCode, 1)
 	go func() {
 		ended <- newApp(in, s.out, &errs).run(ctx, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...))
 		s.out.end()
@@ -272,7 +272,7 @@ func play(t *testing.T, in string, args ...string) played {
 		args = append(args, "--speed", "200")
 	}
 	p := played{answer: lull(t, in, args...)}
-	if p.code != exitOK && p.code != exitLetters {
+	if p.code != exitOK && p.code != exitRefused {
 		t.Fatalf("exit %d: %s%s", p.code, p.out, p.errors)
 	}
 	p.report = decode[ledger.Report](t, contents(t, report))

@@ -78,7 +78,7 @@ func (a *app) newCommand() *cobra.Command {
 				terminal.Printf(w, "  %s\n\nREADME.md has the rest.\n", s.Dev)
 			})
 		},
-	}, map[int]string{
+	}, ends{
 		exitOK: "the folder is written", exitFailed: "a file could not be written",
 		exitUsage: "usage, or a folder that is not empty",
 	},

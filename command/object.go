@@ -39,7 +39,7 @@ func (a *app) objectCommand() *cobra.Command {
 				showObject(w, p)
 			}
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "it is shown, aborted or reset", exitMissing: "nothing was read of it", exitFailed: "nobody answered",
 		exitUsage: "usage or settings",
 	},

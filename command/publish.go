@@ -64,9 +64,11 @@ func (a *app) publishCommand() *cobra.Command {
 			})
 			return sent(p.total, cmp.Or(err, printed))
 		}),
-	}, map[int]string{
-		exitOK:     "everything was sent",
-		exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent",
+	}, ends{
+		exitOK:      "everything was sent",
+		exitFailed:  "something stopped it",
+		exitUsage:   "usage or settings: nothing was sent",
+		exitRefused: "messages were refused, and the others were sent",
 	},
 		flag("source", &source, "`NAME` of the source that decodes the messages (the attribute lull-source)"),
 		flag("example", &example, "send one document as an example, in the form of --source"),
@@ -129,10 +131,10 @@ func (a *app) refusals(p operate.Published) {
 	}
 }
 
-// sent returns the error of a publication. A publication with refused messages has failed.
+// sent returns the error of a publication. Refused messages have an exit code of their own.
 func sent(p operate.Published, err error) error {
 	if err == nil && len(p.Refused) > 0 {
-		return &exitError{exitFailed, nil}
+		return &exitError{exitRefused, nil}
 	}
 	return err
 }

@@ -79,7 +79,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 			}
 			return a.rebuildFromSource(c.Context(), api, p, f)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK:      "readers have the new index",
 		exitFailed:  "it stopped: see 'lull rebuild status', then resume or abort it",
 		exitUsage:   "usage or settings, or an index that cannot be rebuilt: nothing was changed",
@@ -284,7 +284,7 @@ func (a *app) rebuildStatusCommand() *cobra.Command {
 				}
 			}
 		}),
-	}, map[int]string{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
+	}, ends{exitOK: "it was said", exitFailed: "the table does not answer", exitUsage: "usage or settings"})
 }
 
 func (a *app) rebuildResumeCommand() *cobra.Command {
@@ -292,7 +292,7 @@ func (a *app) rebuildResumeCommand() *cobra.Command {
 		Use: "resume", Short: "Go on with a rebuild that was interrupted",
 		Long: "Goes on where it was interrupted, killed or stopped by a failure. Where another program drives it, or was " +
 			"killed less than half a minute ago, it says so.",
-	}, map[int]string{
+	}, ends{
 		exitOK: "readers have the new index", exitFailed: "it stopped again: see 'lull rebuild status'",
 		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
 	})
@@ -303,14 +303,14 @@ func (a *app) rebuildAbortCommand() *cobra.Command {
 		Use: "abort", Short: "Give a rebuild up, and delete its index",
 		Long: "The index in use stays as it is. Once readers have the new one there is nothing to give up: resume " +
 			"ends the rebuild then.",
-	}, map[int]string{
+	}, ends{
 		exitOK: "nothing of it is left", exitFailed: "it stopped: run it again, or readers have the new index already",
 		exitUsage: "usage or settings", exitMissing: "nothing is being rebuilt",
 	})
 }
 
 // rebuildOn makes c a command for the rebuild that is under way.
-func (a *app) rebuildOn(action string, c *cobra.Command, codes map[int]string) *cobra.Command {
+func (a *app) rebuildOn(action string, c *cobra.Command, codes ends) *cobra.Command {
 	var allow int
 	order := operate.RebuildOrder{Action: action}
 	c.Args = cobra.NoArgs

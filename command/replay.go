@@ -46,10 +46,11 @@ func (a *app) replayCommand() *cobra.Command {
 		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			return a.replay(c.Context(), api, f)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK:      "everything that there was to send was sent",
-		exitFailed:  "something was refused or unreadable, and the rest was sent; or it stopped: run it again",
+		exitFailed:  "something stopped it: run it again to go on",
 		exitUsage:   "usage, settings without an archive, or a checkpoint that does not fit: nothing was sent",
+		exitRefused: "something was refused or unreadable, and the rest was sent",
 		exitMissing: "the archive has nothing of this time, or nothing of this collection, source or sink",
 	},
 		flag("from", &f.from, "begin with what was received at this `TIME`",
@@ -147,7 +148,7 @@ func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error 
 		return &exitError{exitMissing, fmt.Errorf("all %d events of that time are %s", looked, replayWords[replay.Other])}
 	}
 	if failed := r.Events[string(replay.Refused)]; failed+r.Broken > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d events were refused, and %d objects could not be read", failed,
+		return &exitError{exitRefused, fmt.Errorf("%d events were refused, and %d objects could not be read", failed,
 			r.Broken)}
 	}
 	return nil

@@ -93,7 +93,7 @@ func TestAReplayThatLeftSomethingOutFails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault replay.Fault
-		code  int
+		code  exitCode
 	}{
 		"unreadable": {replay.Fault{Object: "o", Outcome: replay.Unreadable, Why: "cut off"}, exitFailed},
 		"refused":    {replay.Fault{Object: "o", Message: "m\x1b[31m", Outcome: replay.Refused, Why: "too large"}, exitFailed},

@@ -24,7 +24,7 @@ func (a *app) rescueCommand() *cobra.Command {
 		RunE: question(a, rescue, func(w io.Writer, r map[string]flight.ID) {
 			terminal.Printf(w, "started flight %s\n", r["flight"])
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "a new flight was started", exitFailed: "it could not be started",
 		exitUsage:   "usage or settings, or another stack's flight",
 		exitMissing: "the flight was not found, or nothing remains in it",

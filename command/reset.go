@@ -57,7 +57,7 @@ func (a *app) resetCommand() *cobra.Command {
 					"to it or below it\n", strings.Join(r.Forgotten, ", "))
 			}
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "it is reset", exitFailed: "nothing was changed: it is being written or waits for it, or no answer came",
 		exitUsage:   "usage or settings, or a version that is not below the committed one",
 		exitMissing: "nothing is committed",

@@ -30,7 +30,7 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 	explained("far ahead")
 	for name, tt := range map[string]struct {
 		args []string
-		code int
+		code exitCode
 		says string
 	}{
 		"without a version":    {[]string{"content#a"}, exitUsage, "--to"},
@@ -53,7 +53,7 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 	open.ask("get", "content#a").want(t, "the document", exitOK, `{"t":5}`)
 	open.ask("reset", "content#a", "--to", "1", "--yes").want(t, "reset a good version", exitOK, "version 5 was committed")
 	bound := lull(t, del("a", nines), "dev", "--events", "-", "--exit-when-idle", "--config", settings, "--speed", "100")
-	if bound.code != exitLetters || !strings.Contains(bound.out, "version_invalid") {
+	if bound.code != exitRefused || !strings.Contains(bound.out, "version_invalid") {
 		t.Errorf("with maxVersion: %+v, want a dead letter", bound)
 	}
 }

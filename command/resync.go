@@ -40,10 +40,11 @@ func (a *app) resyncCommand() *cobra.Command {
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 			return a.resync(c.Context(), api, args[0], f)
 		}),
-	}, map[int]string{
-		exitOK:     "everything was sent",
-		exitFailed: "a message was refused, or something stopped it: run it again to go on",
-		exitUsage:  "usage, settings, or a checkpoint that does not fit: nothing was sent",
+	}, ends{
+		exitOK:      "everything was sent",
+		exitFailed:  "something stopped it: run it again to go on",
+		exitUsage:   "usage, settings, or a checkpoint that does not fit: nothing was sent",
+		exitRefused: "messages were refused, and the others were sent",
 	},
 		flag("rate", &f.rate, "`N` messages a second", sends(&f.rate)),
 		flag("checkpoint", &f.checkpoint, "`FILE` that keeps how far the resync has come; without it the input's "+

@@ -48,11 +48,11 @@ func simulateCommand() *cobra.Command {
 			"--plot outage.svg",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runSimulate(c, f) },
-	}, map[int]string{
+	}, ends{
 		exitOK:      "every promise held",
 		exitFailed:  "a promise was broken, nothing was written, or something stopped the run",
 		exitUsage:   "usage or settings, before the run began",
-		exitLetters: "no promise was broken, but events of --events or --load became dead letters",
+		exitRefused: "no promise was broken, but events of --events or --load became dead letters",
 	},
 		flag("config", &f.config, "settings, a `FILE` like lull.yaml; without it the defaults"),
 		flag("events", &f.events, "messages: `FILE|DIR|-`, NDJSON with after_ms, a folder of *.json, or standard "+
@@ -144,7 +144,7 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 		return &exitError{exitFailed, err}
 	}
 	if own := f.events == "" && f.load.Rate == 0; len(s.DeadLetters) > 0 && !own { // the seed writes some on purpose
-		return &exitError{exitLetters, nil}
+		return &exitError{exitRefused, nil}
 	}
 	return nil
 }

@@ -138,13 +138,13 @@ func TestSimulateSaysWhatDied(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		lines []string
-		code  int
+		code  exitCode
 		says  []string
 	}{
 		{
 			"one of two",
 			[]string{put("a", "1", "{}"), bad},
-			exitLetters,
+			exitRefused,
 			[]string{"no promise broken, but 1 dead letters", "(line 2)"},
 		},
 		{
@@ -176,8 +176,8 @@ func TestSimulateSaysWhatDied(t *testing.T) {
 	}
 	dropping := settings(t, "deadLetters: none\ntableOutage: open")
 	a := lull(t, "", "simulate", "--config", dropping, "--events", write(t, put("a", "1", "{}"), bad))
-	if a.code != exitLetters || !strings.Contains(a.out, "no promise broken, but 1 dead letters") {
-		t.Errorf("settings that drop dead letters: exit %d, want %d: %s", a.code, exitLetters, a.out)
+	if a.code != exitRefused || !strings.Contains(a.out, "no promise broken, but 1 dead letters") {
+		t.Errorf("settings that drop dead letters: exit %d, want %d: %s", a.code, exitRefused, a.out)
 	}
 	a = lull(t, "", "simulate", "--config", settings(t, "sources: {media: {kind: s3}}"), "--load", "1")
 	a.want(t, "a source that reads nothing", exitUsage, "payload.allow")
@@ -188,7 +188,7 @@ func TestDevSaysWhereADeadLetterStood(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "100", "--report", file, "--events",
 		write(t, put("a", "1", "{}"), "", put("b", "", "{}")))
-	if a.code != exitLetters || !strings.Contains(a.out, "dead letter: content#b: version_invalid: sequence: ") ||
+	if a.code != exitRefused || !strings.Contains(a.out, "dead letter: content#b: version_invalid: sequence: ") ||
 		!strings.Contains(a.out, "(line 3)") {
 		t.Errorf("exit %d: %s", a.code, a.out)
 	}

@@ -41,7 +41,7 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 		name   string
 		secret awstest.Reply
 		args   []string
-		code   int
+		code   exitCode
 		says   string
 	}{
 		{"init", secret, []string{"init"}, exitOK, "sink search is prepared for content"},

@@ -77,11 +77,11 @@ func TestExplainShowsWhatIsHeld(t *testing.T) {
 		t.Errorf("cancel: %+v", letter)
 	}
 	s.ask("cancel", "content#a").want(t, "cancel again", exitMissing, "nothing is pending")
-	if a := s.ask("explain", "content#a"); a.code != exitLetters || !strings.Contains(a.out, "DEAD LETTERS") ||
+	if a := s.ask("explain", "content#a"); a.code != exitRefused || !strings.Contains(a.out, "DEAD LETTERS") ||
 		!strings.Contains(a.out, "version 1 is a dead letter (cancelled)") {
 		t.Errorf("explain: exit %d: %s", a.code, a.out)
 	}
-	s.ask("wait", "content#a", "--version", "1").want(t, "wait for a dead letter", exitLetters, "cancelled")
+	s.ask("wait", "content#a", "--version", "1").want(t, "wait for a dead letter", exitRefused, "cancelled")
 }
 
 func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
@@ -119,7 +119,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-		code int
+		code exitCode
 		says string
 	}{
 		{"an unknown dead letter", []string{"show", "0123"}, exitMissing, "0123"},
@@ -193,7 +193,7 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-		code int
+		code exitCode
 		says string
 	}{
 		{"nobody there", []string{"status", "--dev", gone}, exitFailed, "is `lull dev` running there?"},
@@ -312,7 +312,7 @@ func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
 func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
 	t.Parallel()
 	codes := map[operate.State]int{
-		operate.StateDead: exitLetters, operate.StateNobody: exitMissing, operate.StateBlocked: exitWrong,
+		operate.StateDead: exitRefused, operate.StateNobody: exitMissing, operate.StateBlocked: exitWrong,
 		operate.StateFarAhead: exitWrong, operate.StateReset: exitWrong, operate.StateSinkLost: exitWrong,
 		operate.StateSinkOlder: exitWrong,
 		operate.StateSinkNewer: exitWrong, operate.StateSinkKept: exitWrong, operate.StateUnreadable: exitWrong,

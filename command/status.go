@@ -33,7 +33,7 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			return a.print(s, func(w io.Writer) { showStatus(w, s) })
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "the stack answered, whatever waits; or Ctrl-C ended --watch", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings",
 	},

@@ -122,7 +122,7 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 		args    []string
 		asks    string // nothing where it does not ask
 		answer  string
-		code    int
+		code    exitCode
 		letters int // that remain
 	}{
 		{"no is an answer", []string{"dead", "drop", "--all"}, "Drop 4 dead letters?", "n", exitFailed, 4},
@@ -136,7 +136,7 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 		{"reset, yes", []string{"reset", "content#a", "--to", "2"}, "Accept versions of content#a from 2 on again", "YES", exitOK, 0},
 	} {
 		p := newPTY(t, 200)
-		code := make(chan int)
+		code := make(chan exitCode)
 		go func() { code <- p.run(t, append(tt.args, "--dev", s.url)...) }()
 		if tt.asks != "" {
 			p.await(t, regexp.QuoteMeta(tt.asks)+`.* \[y/N\]`)
@@ -162,7 +162,7 @@ func TestStatusIsWatched(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	p, code := newPTY(t, 100), make(chan int)
+	p, code := newPTY(t, 100), make(chan exitCode)
 	go func() {
 		code <- newApp(p.end, p.end, p.end).run(ctx, []string{"status", "--watch", "--every", "250ms", "--dev", s.url})
 	}()

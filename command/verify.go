@@ -67,7 +67,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			o.Collection = shard.Collection(args[0])
 			return a.verify(c.Context(), api, o)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK:      "nothing differs, or nothing does any more; what is in motion is counted",
 		exitFailed:  "something stopped it: run it again to go on",
 		exitUsage:   "usage or settings, a job with other arguments, or a sink that cannot be read from here",
@@ -225,7 +225,7 @@ func (a *app) verified(ctx context.Context, api operate.API, f verifyFlags, stat
 	switch bad := res.Invalid; {
 	case err != nil:
 	case bad > 0 && res.Orphans > 0:
-		err = &exitError{exitFailed, fmt.Errorf("%d events of the export cannot be read, and may be of the %d documents "+
+		err = &exitError{exitWrong, fmt.Errorf("%d events of the export cannot be read, and may be of the %d documents "+
 			"that only the sink has: nothing of those was removed", bad, res.Orphans)}
 	case res.Remaining > 0:
 		err = &exitError{exitWrong, fmt.Errorf("%d documents of %s differ", res.Remaining, res.Collection)}

@@ -212,7 +212,7 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 	other := write(t, strings.Replace(put("a", "1", "{}"), `"subject"`, `"collection":"other","subject"`, 1))
 	for name, tt := range map[string]struct {
 		args []string
-		code int
+		code exitCode
 		says string
 	}{
 		"no collection": {nil, exitUsage, "lull verify COLLECTION"},

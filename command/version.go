@@ -19,6 +19,6 @@ func (a *app) versionCommand() *cobra.Command {
 			b := version.Of()
 			return a.print(b, func(w io.Writer) { terminal.Printf(w, "lull %s\n", b) })
 		},
-	}, map[int]string{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"},
+	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"},
 		a.target.outputFlag())
 }

@@ -43,10 +43,10 @@ func (a *app) waitCommand() *cobra.Command {
 			terminal.Printf(w, "%s\n",
 				x.Sentence)
 		}),
-	}, map[int]string{
+	}, ends{
 		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer",
 		exitUsage:   "usage or settings, or a version of another kind than the document's",
-		exitLetters: "the version is a dead letter", exitMissing: "timed out",
+		exitRefused: "the version is a dead letter", exitMissing: "timed out",
 	},
 		flag("version", &version, "the upstream's version `V`", needed("say which version to wait for")),
 		flag("timeout", &timeout, "how long to wait, at most `D`; without it a minute beyond the collection's quiet "+
@@ -117,7 +117,7 @@ func reaches(x operate.Explanation, version string) (bool, error) {
 	}
 	for _, l := range x.Letters {
 		if l.Version == version && l.State == deadletter.Parked {
-			return false, &exitError{exitLetters, fmt.Errorf("version %s of %s is a dead letter: %s: %s", version,
+			return false, &exitError{exitRefused, fmt.Errorf("version %s of %s is a dead letter: %s: %s", version,
 				x.Key, l.Reason, l.Detail)}
 		}
 	}

@@ -17,7 +17,7 @@ func TestStatusIsWatchedInAPipe(t *testing.T) {
 		t.Helper()
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()
-		out, code := newScreen(), make(chan int)
+		out, code := newScreen(), make(chan exitCode)
 		go func() {
 			code <- newApp(strings.NewReader(""), out, out).run(ctx, append([]string{
 				"status", "--watch", "--every", "250ms", "--dev", s.url,
