@@ -252,11 +252,11 @@ func TestAStackOfKindsThatAreNotLinkedIsOperated(t *testing.T) {
 		"rescue 01JV0000000000000000000000":     {exitFailed, "these bytes are not a manifest of lull"},
 		"rebuild status":                        {exitOK, ""},
 
-		"get pages#a":          {exitUsage, "import the package"},
-		"publish":              {exitUsage, "import the package"},
-		"forget pages#a --yes": {exitUsage, "import the package"},
-		"doctor":               {exitUsage, "import the package"},
-		"init":                 {exitUsage, "import the package"},
+		"get pages#a":            {exitUsage, "import the package"},
+		"publish":                {exitUsage, "import the package"},
+		"forget pages#a --yes":   {exitUsage, "import the package"},
+		"doctor":                 {exitUsage, "import the package"},
+		"index install-template": {exitUsage, "import the package"},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

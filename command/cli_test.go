@@ -159,8 +159,8 @@ func TestHelpShowsOnlyWhatACommandTakes(t *testing.T) {
 	lull(t, "", "status", "--help").want(t, "status", exitOK, "--aws", "--config FILE", "--dev URL",
 		"-o, --output FORMAT")
 	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
-		lull(t, "", args...).want(t, "lull", exitOK, "Run it here:", "Publish and ask:", "Prepare and fix:", "dev ",
-			"resync ")
+		lull(t, "", args...).want(t, "lull", exitOK, "Start:", "Look:", "Dead letters:", "Control:", "Index:", "Settings:", "Rare:",
+			"dev ", "resync ")
 	}
 	lull(t, "", "dead").want(t, "dead", exitOK, "redrive", "drop")
 }
@@ -196,8 +196,8 @@ func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 		"object s3://bucket/key --why x":             "--why: of what? Give --abort",
 		"pause":                                      "name one sink, or --all",
 		"pause search --all":                         "name one sink, or --all",
-		"verify con#tent":                            "COLLECTION: ",
-		"verify content --rate -1":                   "--rate -1: want documents a second",
+		"index check con#tent":                       "COLLECTION: ",
+		"index check content --rate -1":              "--rate -1: want documents a second",
 		"list --limit 100001":                        "--limit 100001: want 1 to 100000",
 		"publish --lane express":                     "--lane express: want live or bulk",
 		"rebuild c --dry-run --keep -1":              "--keep -1: want 0 or more",
@@ -210,8 +210,8 @@ func TestWhatACommandIsGivenIsJudgedBeforeItAsksAStack(t *testing.T) {
 		"resync events --rate 1e7":                   "--rate 1e+07: want messages a second",
 		"resync events --group ü":                    "--group \"ü\": want 1 to 128 letters",
 		"simulate --pollers 0":                       "--pollers 0: want at least 1",
-		"verify c --sample -1":                       "--sample -1: want a number of rows",
-		"verify c --patience -1s":                    "--patience -1s: want a duration",
+		"index check c --sample -1":                  "--sample -1: want a number of rows",
+		"index check c --patience -1s":               "--patience -1s: want a duration",
 		"wait c#a":                                   "--version: say which version to wait for",
 		"wait c#a --version 1 --timeout -1s":         "--timeout -1s: want a time above 0",
 	} {

@@ -14,13 +14,19 @@ import (
 	"github.com/lullhq/lull/internal/deploy/version"
 )
 
-// The groups of the commands.
+// The groups of the commands, in the order of the help.
 const (
-	groupHere = "here"
-	groupAsk  = "ask"
-	groupFix  = "fix"
-	groupSelf = "self"
+	groupStart    = "start"
+	groupLook     = "look"
+	groupDead     = "dead"
+	groupControl  = "control"
+	groupIndex    = "index"
+	groupSettings = "settings"
+	groupRare     = "rare"
 )
+
+// The commands stand in the order in which they are added, because groups are read from left to right.
+func init() { cobra.EnableCommandSorting = false }
 
 // alone is the annotation of a command that does not talk to a stack.
 const alone = "alone"
@@ -46,27 +52,32 @@ func (a *app) command() *cobra.Command {
 		o.add(root.PersistentFlags())
 	}
 	root.AddGroup(
-		&cobra.Group{ID: groupHere, Title: "Run it here:"},
-		&cobra.Group{ID: groupAsk, Title: "Publish and ask:"},
-		&cobra.Group{ID: groupFix, Title: "Prepare and fix:"},
-		&cobra.Group{ID: groupSelf, Title: "About lull itself:"},
+		&cobra.Group{ID: groupStart, Title: "Start:"},
+		&cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupDead, Title: "Dead letters:"},
+		&cobra.Group{ID: groupControl, Title: "Control:"},
+		&cobra.Group{ID: groupIndex, Title: "Index:"},
+		&cobra.Group{ID: groupSettings, Title: "Settings:"},
+		&cobra.Group{ID: groupRare, Title: "Rare:"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
-			if group == groupHere || group == groupSelf {
-				standAlone(c)
-			}
 		}
 	}
-	add(groupHere, a.devCommand(), a.newCommand(), simulateCommand(), costCommand())
-	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.listCommand(),
-		a.statusCommand(), a.doctorCommand(), a.consoleCommand(), a.bridgeCommand())
-	add(groupFix, a.deadCommand(), a.cancelCommand(), a.pauseCommand(), a.resumeCommand(), a.resetCommand(),
-		a.rescueCommand(), a.forgetCommand(), a.rebuildCommand(), a.resyncCommand(), a.replayCommand(),
-		a.backfillCommand(), a.jobsCommand(), a.verifyCommand(), a.objectCommand(), a.initCommand(), a.configCommand())
-	add(groupSelf, a.versionCommand(), a.completionCommand())
+	add(groupStart, standAlone(a.devCommand()), standAlone(a.newCommand()), standAlone(costCommand()),
+		standAlone(simulateCommand()), a.doctorCommand())
+	add(groupLook, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.listCommand(),
+		a.statusCommand(), a.consoleCommand())
+	add(groupDead, a.deadCommand())
+	add(groupControl, a.pauseCommand(), a.resumeCommand(), a.cancelCommand(), a.forgetCommand(), a.resetCommand())
+	add(groupIndex, a.indexCommand(), a.rebuildCommand(), a.resyncCommand(), a.replayCommand(), a.backfillCommand(),
+		a.jobsCommand())
+	add(groupSettings, a.configCommand())
+	add(groupRare, a.rescueCommand(), a.objectCommand(), a.bridgeCommand(), standAlone(a.completionCommand()),
+		standAlone(a.versionCommand()))
+	root.SetHelpCommandGroupID(groupRare)
 	a.complete(root)
 	showArgs(root)
 	root.SetHelpCommand(helpCommand(root))
@@ -96,9 +107,10 @@ func showArgs(c *cobra.Command) {
 
 // standAlone marks a command that does not talk to a stack. Its help leaves out the flags that
 // choose a stack.
-func standAlone(c *cobra.Command) {
+func standAlone(c *cobra.Command) *cobra.Command {
 	c.Annotations = map[string]string{alone: "yes"}
 	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}", "{{if false}}", 1))
+	return c
 }
 
 // parent adds subcommands to a command. Without one of them, it lists them.

@@ -49,7 +49,7 @@ func TestShellsComplete(t *testing.T) {
 		{line: []string{"completion", ""}, want: []string{"bash", "zsh", "fish", "powershell"}},
 		{line: []string{"dev", "--config", settings, "--source", ""}, want: []string{"cms", "pages"}},
 		{line: []string{"publish", "--config", settings, "--source", "p"}, want: []string{"pages"}},
-		{line: []string{"verify", "--config", settings, "n"}, want: []string{"news"}},
+		{line: []string{"index", "check", "--config", settings, "n"}, want: []string{"news"}},
 		{line: []string{"explain", "--dev", s.url, ""}, want: []string{"content#graz", "content#vienna"}},
 		{line: []string{"get", "--dev", s.url, "content#v"}, want: []string{"content#vienna"}},
 		{line: []string{"dead", "list", "--dev", s.url, "--key", "content#g"}, want: []string{"content#graz"}},
@@ -78,7 +78,7 @@ func TestShellsAreOfferedNothingHostile(t *testing.T) {
 	for _, h := range []hostile{{}, {failing: true}} {
 		server := httptest.NewServer(operate.Handler(h))
 		t.Cleanup(server.Close)
-		for _, line := range [][]string{{"explain"}, {"dead", "show"}, {"list", "--collection"}, {"verify"}} {
+		for _, line := range [][]string{{"explain"}, {"dead", "show"}, {"list", "--collection"}, {"index", "check"}} {
 			for _, word := range offers(t, append(line, "--dev", server.URL, "")...) {
 				if !plain.MatchString(word) {
 					t.Errorf("%v: got %q", line, word)

@@ -189,8 +189,8 @@ func TestConfigDiffComparesTemplates(t *testing.T) {
 func alarming(t *testing.T, a answer, says ...string) {
 	t.Helper()
 	for _, text := range says {
-		if a.code != exitWrong || !strings.Contains(a.out, text) {
-			t.Errorf("got %+v, want code %d and %q", a, exitWrong, text)
+		if a.code != exitRefused || !strings.Contains(a.out, text) {
+			t.Errorf("got %+v, want code %d and %q", a, exitRefused, text)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 type deployed struct {
 	*testing.T
 	url, token string
-	end        func() int
+	end        func() exitCode
 }
 
 func (a *account) console(t *testing.T, more ...string) *deployed {
@@ -35,7 +35,7 @@ func (a *account) console(t *testing.T, more ...string) *deployed {
 		ended <- p.run(ctx, append([]string{"console", "--aws", "--config", a.settings, "--listen", "127.0.0.1:0"}, more...))
 		out.end()
 	}()
-	d := &deployed{T: t, end: func() int { cancel(); return <-ended }}
+	d := &deployed{T: t, end: func() exitCode { cancel(); return <-ended }}
 	d.url = out.await(t, `(http://[^/]+)/#`)
 	d.token = out.await(t, `#token=(\S+)`)
 	return d

@@ -35,7 +35,7 @@ type devFlags struct {
 	data, listen, buckets              string
 	sinks                              []string
 	chosen                             map[string]sinkFlag // of sinks, by the names of those that they replace
-	local, notify, init                bool
+	local, notify, prepare             bool
 	faults                             bool
 	seed                               uint64
 	exitWhenIdle                       bool
@@ -102,7 +102,8 @@ func (a *app) devCommand() *cobra.Command {
 			"Remove files while it runs: nothing is notified of one that goes between two runs"),
 		flag("sink", &f.sinks, "write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
 			"with NAME in place of that sink of --config, once for each"),
-		flag("init", &f.init, "prepare sinks that are elsewhere, as 'lull init' does: index templates, tables"),
+		flag("install-template", &f.prepare, "prepare sinks that are elsewhere, as 'lull index install-template' does: "+
+			"index templates, tables"),
 		flag("listen", &f.listen, "`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given"),
 		flag("faults", &f.faults, "inject the standard fault mix (docs/faults.md)"),
 		flag("seed", &f.seed, "seed `N` of the faults"),
@@ -168,8 +169,8 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		terminal.Printf(a.out, "%s\n", line)
 	}
 	for _, name := range o.untouched {
-		terminal.Printf(a.out, "sink %s was not prepared, such as with an index template: --init does that, and "+
-			"`lull init --print` shows what it is\n", name)
+		terminal.Printf(a.out, "sink %s was not prepared, such as with an index template: --install-template "+
+			"does that, and `lull index install-template --print` shows what it is\n", name)
 	}
 	r.greet(cfg)
 	return r.run(ctx)

@@ -270,8 +270,8 @@ func TestNestingEndsNoCommand(t *testing.T) {
 		t.Errorf("dev: %d dead letters and %v, want 4 and only b", p.report.Dead, got)
 	}
 	s := start(t, strings.NewReader(""), "--events", "-", "--speed", "100")
-	s.ask("publish", events).want(t, "publish", exitFailed, "message 2: ", "message 3: ", "nests objects or arrays more than 256 deep")
-	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitFailed, "message 2: ", "nests objects or arrays more than 256 deep")
+	s.ask("publish", events).want(t, "publish", exitRefused, "message 2: ", "message 3: ", "nests objects or arrays more than 256 deep")
+	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitRefused, "message 2: ", "nests objects or arrays more than 256 deep")
 	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusRequestEntityTooLarge)
 	config := filepath.Join(t.TempDir(), "lull.yaml")
 	save(t, config, open)
@@ -510,7 +510,7 @@ func TestASecondCtrlCDoesNotLoseTheDataFolder(t *testing.T) {
 		}
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitRefused {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exitCode(exit.ExitCode()) != exitRefused {
 		t.Errorf("got %v, want exit %d:\n%s", err, exitRefused, out)
 	}
 	again := play(t, put("a", "6", "{}"), "--events", "-", "--data", data)
@@ -524,11 +524,11 @@ func TestCtrlCBeforeTheEndIsAnError(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	s := start(t, r, "--events", "-", "--exit-when-idle")
-	s.stopped().want(t, "while the input goes on", exitFailed, "before the input ended")
+	s.stopped().want(t, "while the input goes on", exitWrong, "before the input ended")
 
 	s = start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v")
 	s.out.await(t, "HOLD")
-	s.stopped().want(t, "while a message is held", exitFailed, "1 messages were not settled")
+	s.stopped().want(t, "while a message is held", exitWrong, "1 messages were not settled")
 }
 
 // A stack of one's own began with somebody else's documents and two dead letters.

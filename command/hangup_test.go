@@ -42,8 +42,8 @@ func TestDevWhoseReaderLeavesEndsAsByCtrlC(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
-		t.Errorf("got %v, want exit %d: the input goes on", err, exitFailed)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exitCode(exit.ExitCode()) != exitWrong {
+		t.Errorf("got %v, want exit %d: the input goes on", err, exitWrong)
 	}
 	left, err := os.ReadDir(temp)
 	if err != nil {

@@ -245,7 +245,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
 		"pause": {"--all"}, "object": {"s3://b/k"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
-		"verify":         {"content", "--patience", "0s"},
+		"index check":    {"content", "--patience", "0s"},
 		"replay":         {"--from", "2h", "--checkpoint", filepath.Join(t.TempDir(), "replayed")},
 		"rebuild status": {"content"}, "rebuild resume": {"content"}, "rebuild abort": {"content"},
 	}
@@ -254,7 +254,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 		t.Cleanup(server.Close)
 		for _, c := range commands(tree()) {
 			name := strings.TrimPrefix(c.CommandPath(), "lull ")
-			if c.Annotations[alone] != "" || c.HasSubCommands() || name == "init" || name == "resync" {
+			if c.Annotations[alone] != "" || c.HasSubCommands() || name == "index install-template" || name == "resync" {
 				continue
 			}
 			for _, output := range []string{"table", "json"} {

@@ -95,8 +95,8 @@ func TestAReplayThatLeftSomethingOutFails(t *testing.T) {
 		fault replay.Fault
 		code  exitCode
 	}{
-		"unreadable": {replay.Fault{Object: "o", Outcome: replay.Unreadable, Why: "cut off"}, exitFailed},
-		"refused":    {replay.Fault{Object: "o", Message: "m\x1b[31m", Outcome: replay.Refused, Why: "too large"}, exitFailed},
+		"unreadable": {replay.Fault{Object: "o", Outcome: replay.Unreadable, Why: "cut off"}, exitRefused},
+		"refused":    {replay.Fault{Object: "o", Message: "m\x1b[31m", Outcome: replay.Refused, Why: "too large"}, exitRefused},
 		"invalid":    {replay.Fault{Object: "o", Message: "m", Outcome: replay.Invalid, Why: "not JSON"}, exitOK},
 	} {
 		f := replayFlags{from: "2h", checkpoint: filepath.Join(t.TempDir(), "cp")}

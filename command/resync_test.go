@@ -350,7 +350,7 @@ func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
 	s.ask("resync", file, "--collection", "No").want(t, "a bad collection", exitUsage, "--collection")
 	absent(t, file+".checkpoint")
 	a := s.ask("resync", file, "--run", run, "--rate", "5000")
-	a.want(t, "resync", exitFailed, "refused: message 3:")
+	a.want(t, "resync", exitRefused, "refused: message 3:")
 	if strings.Contains(a.errors, "\r") || !strings.Contains(a.out, "3 messages sent in resync run "+run+
 		", 1 refused") {
 		t.Errorf("said %q, and %q; want no bar where nobody looks", a.out, a.errors)

@@ -80,7 +80,7 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 			at = filepath.Join(dir, name)
 		}
 		o.at[name] = at
-		if err := a.openOne(ctx, o, cfg, name, at, f.init); err != nil {
+		if err := a.openOne(ctx, o, cfg, name, at, f.prepare); err != nil {
 			return sinkError(cfg, name, f, err)
 		}
 	}

@@ -44,11 +44,11 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 		code   exitCode
 		says   string
 	}{
-		{"init", secret, []string{"init"}, exitOK, "sink search is prepared for content"},
+		{"install-template", secret, []string{"index", "install-template"}, exitOK, "sink search is prepared for content"},
 		{"get", secret, []string{"get", "content#a"}, exitOK, "version\t7"},
 		{
 			"no secret", awstest.Failure(http.StatusBadRequest, "ResourceNotFoundException", "it is "+password),
-			[]string{"init"},
+			[]string{"index", "install-template"},
 			exitFailed, "correct auth.secretARN",
 		},
 	} {

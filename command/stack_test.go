@@ -26,7 +26,7 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	}
 	a := lull(t, `{"after_ms":5,"body":`+put("b", "1", "{}")+"}\nnot JSON\n"+put("c", "1", "[]"), "publish", "-",
 		"--dev", s.url)
-	a.want(t, "publish bad messages", exitFailed, "refused: message 2:", "refused: message 3: contract: data")
+	a.want(t, "publish bad messages", exitRefused, "refused: message 2:", "refused: message 3: contract: data")
 	if !strings.Contains(a.out, "1 messages with 1 events sent, 2 refused") {
 		t.Errorf("publish said %q", a.out)
 	}
@@ -35,7 +35,7 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	if len(refused.Refused) != 2 || refused.Refused[0].Message != 1 || refused.Refused[1].Message != 2 {
 		t.Errorf("refused %+v, want messages 1 and 2, as on standard error", refused.Refused)
 	}
-	s.ask("publish", "testdata/govuk", "--source", "native").want(t, "publish what is not native", exitFailed,
+	s.ask("publish", "testdata/govuk", "--source", "native").want(t, "publish what is not native", exitRefused,
 		"message 10")
 	s.ask("wait", "content#a", "--version", "2").want(t, "wait", exitOK, "It is fresh: version 2 is in the sink")
 	s.ask("wait", "content#a", "--version", "1").want(t, "wait for an older version", exitOK)
@@ -311,7 +311,7 @@ func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
 // Scripts act on the exit code: each state has one.
 func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
 	t.Parallel()
-	codes := map[operate.State]int{
+	codes := map[operate.State]exitCode{
 		operate.StateDead: exitRefused, operate.StateNobody: exitMissing, operate.StateBlocked: exitWrong,
 		operate.StateFarAhead: exitWrong, operate.StateReset: exitWrong, operate.StateSinkLost: exitWrong,
 		operate.StateSinkOlder: exitWrong,

@@ -60,7 +60,7 @@ func newPTY(t *testing.T, columns uint16) pty {
 }
 
 // run runs a command in the terminal. What it prints there follows what was printed before.
-func (p pty) run(t *testing.T, args ...string) int {
+func (p pty) run(t *testing.T, args ...string) exitCode {
 	t.Helper()
 	return newApp(p.end, p.end, p.end).run(t.Context(), args)
 }

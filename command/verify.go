@@ -25,7 +25,7 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// verifyFlags are the flags of `lull verify`.
+// verifyFlags are the flags of `lull index check` and `lull index repair`.
 type verifyFlags struct {
 	verify.Order
 	rate     float64
@@ -34,53 +34,72 @@ type verifyFlags struct {
 	may      consent
 }
 
-func (a *app) verifyCommand() *cobra.Command {
-	f := verifyFlags{patience: 2 * time.Minute}
+// indexCheckCommand compares and changes nothing.
+func (a *app) indexCheckCommand() *cobra.Command {
+	f := &verifyFlags{patience: 2 * time.Minute}
 	return define(&cobra.Command{
-		Use: "verify COLLECTION", Short: "Compare a collection in the sink with its rows and with the source",
+		Use: "check COLLECTION", Short: "Compare a collection in the sink with its rows and with the source",
 		Long: "Compares every document of a collection with its row: after a restore of the table or of the sink, after " +
 			"the alarm drift, or as often as you like. With --source it also compares the sink with an " +
 			"export of the source, NDJSON in its form. It names each document that is missing, older, changed, " +
-			"or back after its delete, and those that lull did not write. It changes nothing without --repair.\n\n" +
-			"With --repair it raises a row that is behind the sink to the version that the sink has. It writes a delete " +
-			"again that the sink has undone. It sends the documents of the export " +
-			"again that differ, through the bulk lane as one resync run. A row refuses what is older, so a repair " +
-			"never makes a document older. Without an export, documents that the sink has lost are only named: the " +
-			"source has to send them again. Each change is audited.\n\n" +
-			"What is pending, leased or was just written is in motion and not drift: verify compares it again. " +
-			"It is a job (`lull jobs`): after anything that stopped it, the same command continues on any machine that " +
-			"has the export. With -o json each document that differs is one line, and the last line counts.",
+			"or back after its delete, and those that lull did not write. It changes nothing: `lull index repair` does.\n\n" +
+			inMotion,
 		Args: cobra.ExactArgs(1),
 		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
-			if err := f.check(args[0]); err != nil {
-				return err
-			}
-			if f.wholeAt != "" && f.Repair {
-				if err := f.may.check(a, "the removal of documents"); err != nil {
-					return err
-				}
-			}
-			if err := f.decodes(c.Context(), api); err != nil {
-				return err
-			}
-			o := f
-			o.Collection = shard.Collection(args[0])
-			return a.verify(c.Context(), api, o)
+			return a.compare(c.Context(), api, *f, args[0])
 		}),
 	}, ends{
-		exitOK:      "nothing differs, or nothing does any more; what is in motion is counted",
+		exitOK:      "nothing differs; what is in motion is counted",
 		exitFailed:  "something stopped it: run it again to go on",
 		exitUsage:   "usage or settings, a job with other arguments, or a sink that cannot be read from here",
 		exitMissing: "no setting, row or document is of this collection",
 		exitWrong:   "drift: documents differ, or events of the export could not be compared",
-	},
+	}, append(f.options(),
+		flag("complete-at", &f.wholeAt, "the export holds every document that the source had at this `TIME` (RFC "+
+			"3339): what only the sink has, and had before, is an orphan"),
+	)...)
+}
+
+// indexRepairCommand compares and repairs.
+func (a *app) indexRepairCommand() *cobra.Command {
+	f := &verifyFlags{patience: 2 * time.Minute, Order: verify.Order{Repair: true}}
+	return define(&cobra.Command{
+		Use: "repair COLLECTION", Short: "Repair what differs between a collection, its rows and the source",
+		Long: "Compares a collection as `lull index check` does, and repairs what differs. It raises a row that is " +
+			"behind the sink to the version that the sink has. It writes a delete again that the sink has undone. " +
+			"With --source it sends the documents of the export again that differ, through the bulk lane as one resync " +
+			"run. A row refuses what is older, so a repair never makes a document older. Without an export, documents " +
+			"that the sink has lost are only named: the source has to send them again. Each change is audited.\n\n" +
+			inMotion,
+		Args: cobra.ExactArgs(1),
+		RunE: a.verb(func(c *cobra.Command, api operate.API, args []string) error {
+			return a.compare(c.Context(), api, *f, args[0])
+		}),
+	}, ends{
+		exitOK:      "nothing differs any more; what is in motion is counted",
+		exitFailed:  "something stopped it: run it again to go on",
+		exitUsage:   "usage or settings, a job with other arguments, or a sink that cannot be read from here",
+		exitMissing: "no setting, row or document is of this collection",
+		exitWrong:   "documents still differ, or events of the export could not be compared",
+	}, append(f.options(),
+		flag("complete-at", &f.wholeAt, "the export holds every document that the source had at this `TIME` (RFC "+
+			"3339): what only the sink has, and had before, is an orphan and is removed"),
+		f.may.flag(),
+		groupFlag(&f.Group),
+	)...)
+}
+
+// inMotion is the end of the help of both verbs.
+const inMotion = "What is pending, leased or was just written is in motion and not drift: it is compared again. " +
+	"Check and repair are one job for a collection (`lull jobs`): after anything that stopped it, the same command " +
+	"continues on any machine that has the export. With -o json each document that differs is one line, and the " +
+	"last line counts."
+
+// options are the flags of both verbs.
+func (f *verifyFlags) options() []option {
+	return []option{
 		flag("source", &f.Export, "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY"),
 		flag("as", &f.Source, "`NAME` of the source that decodes the export (the attribute lull-source)"),
-		flag("complete-at", &f.wholeAt, "the export holds every document that the source had at this `TIME` (RFC "+
-			"3339): what only the sink has, and had "+
-			"before, is an orphan. --repair removes it"),
-		f.may.flag(),
-		flag("repair", &f.Repair, "repair what differs"),
 		flag("versions-only", &f.Versions, "do not compare the content: for an engine whose mapping or pipeline "+
 			"changes what it keeps"),
 		flag("sample", &f.Sample, "compare `N` rows at random, not the whole collection",
@@ -92,8 +111,24 @@ func (a *app) verifyCommand() *cobra.Command {
 		flag("patience", &f.patience, "how long `D` to look again while nothing that is in motion or was repaired "+
 			"comes to its end",
 			between(&f.patience, 0, math.MaxInt64, "a duration")),
-		groupFlag(&f.Group),
-	)
+	}
+}
+
+// compare checks the flags and runs the job.
+func (a *app) compare(ctx context.Context, api operate.API, f verifyFlags, collection string) error {
+	if err := f.check(collection); err != nil {
+		return err
+	}
+	if f.wholeAt != "" && f.Repair {
+		if err := f.may.check(a, "the removal of documents"); err != nil {
+			return err
+		}
+	}
+	if err := f.decodes(ctx, api); err != nil {
+		return err
+	}
+	f.Collection = shard.Collection(collection)
+	return a.verify(ctx, api, f)
 }
 
 // decodes refuses --as if the stack has no such source. Otherwise each line of the export would
@@ -263,7 +298,7 @@ func printVerified(w io.Writer, r verify.Result) {
 			"fields %s, such as in %s\n", u.Documents, strings.Join(u.Fields, ", "), strings.Join(texts(u.Some), ", "))
 	}
 	if !r.Repair && len(r.Drift) > 0 {
-		fmt.Fprintln(w, "nothing was changed: --repair repairs")
+		terminal.Printf(w, "nothing was changed: `lull index repair %s` repairs\n", r.Collection)
 	}
 }
 

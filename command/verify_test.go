@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// last is the last line of verify -o json.
+// last is the last line of index check -o json.
 func (a answer) last(t *testing.T) verify.Result {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(a.out), "\n")
@@ -44,7 +44,7 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 	s := putBack(t, put("changed", "5", `{"v":"by hand"}`))
 	export := write(t, put("a", "6", `{"v":6}`), put("new", "1", "{}"), put("same", "5", "{}"),
 		put("changed", "5", `{"v":5}`), put("other", "1", "{}"), put("lost", "1", "{}"))
-	ask := func(args ...string) answer { return s.ask(append([]string{"verify", "content"}, args...)...) }
+	ask := func(args ...string) answer { return s.ask(append([]string{"index", "check", "content"}, args...)...) }
 
 	a := ask("-o", "json")
 	want := "map[missing:1 older:1 undone:1]"
@@ -57,7 +57,7 @@ func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
 		t.Errorf("with an export: %+v: %s%s", r, a.out, a.errors)
 	}
 	s.ask("get", "content#gone").want(t, "nothing was changed", exitOK)
-	a = ask("--source", export, "--repair", "-o", "json")
+	a = s.ask("index", "repair", "content", "--source", export, "-o", "json")
 	if r := a.last(t); a.code != exitOK || fmt.Sprint(r.Drift) != want || r.Remaining != 0 || r.Run == "" ||
 		fmt.Sprint(r.Repaired) != "map[reasserted:1 resent:4]" {
 		t.Errorf("repair: %+v: %s%s", r, a.out, a.errors)
@@ -81,7 +81,7 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 		"--speed", "10", "--config", settings)
 	export := write(t, put("a", "1", "{}"), put("new", "1", "{}"))
 	ask := func(args ...string) answer {
-		return s.ask(append([]string{"verify", "content", "--source", export}, args...)...)
+		return s.ask(append([]string{"index", "check", "content", "--source", export}, args...)...)
 	}
 	ask().want(t, "an export that may be a part", exitOK, "no drift")
 	early := time.Now().Add(-time.Hour).Format(time.RFC3339)
@@ -102,7 +102,7 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	s.ask("get", "content#lost-delete").want(t, "nothing was changed", exitOK)
 	broken := later
 	broken.Export, broken.Repair = write(t, put("a", "1", "{}"), "{"), true
-	if a := run(broken); a.code != exitFailed || !strings.Contains(a.errors, "1 events of the export cannot be read") {
+	if a := run(broken); a.code != exitWrong || !strings.Contains(a.errors, "1 events of the export cannot be read") {
 		t.Errorf("an export that cannot be read: %+v", a)
 	}
 	later.Repair = true
@@ -116,7 +116,7 @@ func TestVerifyRemovesOrphans(t *testing.T) {
 	s.ask("wait", "content#lost-delete", "--version", "4").want(t, "a newer version", exitOK)
 	s.ask("get", "content#lost-delete").want(t, "the newer version", exitOK, `{"back":true}`)
 	// A pipe cannot answer a question.
-	noYes := s.ask("verify", "content", "--source", export, "--complete-at", early, "--repair")
+	noYes := s.ask("index", "repair", "content", "--source", export, "--complete-at", early)
 	noYes.want(t, "nobody to ask", exitUsage, "give --yes")
 }
 
@@ -215,7 +215,7 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 		code exitCode
 		says string
 	}{
-		"no collection": {nil, exitUsage, "lull verify COLLECTION"},
+		"no collection": {nil, exitUsage, "lull index check COLLECTION"},
 		"not a name":    {[]string{"con#tent"}, exitUsage, "COLLECTION: "},
 		"unknown":       {[]string{"contents"}, exitMissing, "no such collection"},
 		"a rate":        {[]string{"content", "--rate", "-1"}, exitUsage, "--rate -1"},
@@ -234,13 +234,13 @@ func TestVerifyRefusesWhatIsWrong(t *testing.T) {
 			[]string{"content", "--sink", "far"}, exitUsage, "sink far: collection content is in sink search",
 		},
 	} {
-		s.ask(append([]string{"verify"}, tt.args...)...).want(t, name, tt.code, tt.says)
+		s.ask(append([]string{"index", "check"}, tt.args...)...).want(t, name, tt.code, tt.says)
 	}
 	noise := []string{put("a", "1", "{}")}
 	for range 30 {
 		noise = append(noise, `{"type":"doc.changed"}`)
 	}
-	a := s.ask("verify", "content", "--source", write(t, noise...))
+	a := s.ask("index", "check", "content", "--source", write(t, noise...))
 	a.want(t, "events that cannot be compared", exitWrong, "30 events of the export could not be compared, the first 20")
 	if n := strings.Count(a.errors, "not compared: message"); n != 20 {
 		t.Errorf("%d events are named, want 20", n)
@@ -253,8 +253,8 @@ func TestAVerificationIsOfItsSink(t *testing.T) {
 	settings := write(t, "sinks: {first: {kind: bleve}, second: {kind: memory}}", "defaultSink: first",
 		"collections: {content: {sinks: [first, second]}, empty: {sinks: [first, second]}}", "defaultCollection: content")
 	s := settled(t, "--config", settings, "--events", write(t, put("a", "1", "{}")), "--speed", "10")
-	s.ask("verify", "empty", "--sink", "second").want(t, "nothing", exitOK, "no drift")
-	s.ask("verify", "content", "--sink", "second").want(t, "one document", exitOK, "1 documents in the sink, 1 rows")
+	s.ask("index", "check", "empty", "--sink", "second").want(t, "nothing", exitOK, "no drift")
+	s.ask("index", "check", "content", "--sink", "second").want(t, "one document", exitOK, "1 documents in the sink, 1 rows")
 	s.ask("jobs").want(t, "jobs", exitOK, "verify-empty@second", "verify-content@second")
 }
 

@@ -22,7 +22,7 @@ const (
 	// lull get, status, list, wait, explain, console, dead list, dead show, verify, jobs,
 	// replay --dry-run; with publisher: doctor
 	Reader = "reader"
-	// lull dead redrive, dead drop, cancel, rescue, verify --repair, pause, resume, reset, replay
+	// lull dead redrive, dead drop, cancel, rescue, index repair, pause, resume, reset, replay
 	Repairer = "operator"
 )
 
@@ -88,7 +88,7 @@ func (l *Lull) readerRights() []right {
 	}, append(l.archive("ReadArchive", "s3:GetObject"), l.key("ReadKey", decrypts, "dynamodb", "s3")...)...)
 }
 
-// jobs allows storing how far a job is, such as `lull verify`: in its row, and in the row that
+// jobs allows storing how far a job is, such as `lull index check`: in its row, and in the row that
 // lists the jobs.
 func (l *Lull) jobs() []right {
 	r := l.table("Jobs", "dynamodb:UpdateItem")

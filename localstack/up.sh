@@ -78,7 +78,7 @@ quietly cdk bootstrap "aws://$CDK_DEFAULT_ACCOUNT/$CDK_DEFAULT_REGION"
 export LULL_CONFIG=$local/deployed.yaml LULL_DIST=$dist LULL_EPHEMERAL=true LULL_SENDERS=$CDK_DEFAULT_ACCOUNT
 quietly cdk deploy --all --require-approval never --app "$local/infra" --output "$local/cdk.out"
 unset LULL_CONFIG
-quietly lull init --config lull.yaml
+quietly lull index install-template --config lull.yaml
 
 # Settings of your own may have no native source: then the stack is up, and you know better what to send.
 if [ "$config" = "$here/lull.yaml" ]; then

@@ -108,7 +108,7 @@ func (k Kind) capabilities(s Settings) Capabilities {
 }
 
 // Preparer is a sink that must be prepared before the first document: an index template, a table.
-// `lull init` and `lull dev --init` do it.
+// `lull index install-template` and `lull dev --install-template` do it.
 type Preparer interface {
 	// Prepare may be called again at any time. Existing indices keep their content. It creates what
 	// the collections of the environment need, and changes nothing under any other name. If the

@@ -92,7 +92,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error)
 		s.options = append(s.options, "LULL_SENDERS="+AccountID)
 	}
 	// As an operator does before the first document.
-	return s, errors.Join(g.bus(ctx, s.Bus), Run(ctx, "", nil, filepath.Join(g.Work, "lull"), "init", "--config", here))
+	return s, errors.Join(g.bus(ctx, s.Bus), Run(ctx, "", nil, filepath.Join(g.Work, "lull"), "index", "install-template", "--config", here))
 }
 
 // cdk runs the pinned command line.

@@ -36,10 +36,10 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 		refuse(refused, input, args...)
 		s.SaysTo(t, may, input, 0, says, args...)
 	}
-	// verify does so, too. It is run again while it counts documents in motion.
-	verify := func(refused, may ground.Who, says string, args ...string) {
+	// index does so with check or repair. It is run again while it counts documents in motion.
+	index := func(refused, may ground.Who, says, verb string) {
 		t.Helper()
-		args = append([]string{"verify", c}, args...)
+		args := []string{"index", verb, c}
 		refuse(refused, "", args...)
 		var said string
 		ground.Until(t, "nothing is in motion", func() (bool, string) {
@@ -63,7 +63,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 	} {
 		run(publisher, reader, "", "", args...)
 	}
-	verify(publisher, reader, "no drift")
+	index(publisher, reader, "no drift", "check")
 	s.SaysTo(t, reader, "", 0, "version 1", "get", key("doc")) // asks the sink, whose rights are its own
 	file := ground.File(t, "all.ndjson", event("doc", 1)+event("resynced", 1))
 	run(reader, publisher, "", "2 messages sent in resync run", "resync", file)
@@ -98,7 +98,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 
 	// A table that has lost a row.
 	s.Forget(t, ground.Key(c, "resynced"))
-	verify(reader, repairer, "raised", "--repair")
+	index(reader, repairer, "raised", "repair")
 	s.Committed(t, ground.Key(c, "resynced"), 1)
 
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 3})

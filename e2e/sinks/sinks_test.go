@@ -79,7 +79,7 @@ func TestLullDevEndsEqualToSorting(t *testing.T) {
 		ground.Must(t, json.NewEncoder(&events).Encode(l))
 	}
 	dump := filepath.Join(t.TempDir(), "dump")
-	c := exec.CommandContext(t.Context(), os.Getenv("LULL_E2E_LULL"), "dev", "--events", "-", "--source", "govuk", "--sink", sink, "--init",
+	c := exec.CommandContext(t.Context(), os.Getenv("LULL_E2E_LULL"), "dev", "--events", "-", "--source", "govuk", "--sink", sink, "--install-template",
 		"--speed", "10", "--exit-when-idle", "--dump", dump)
 	c.Stdin = &events
 	if out, err := c.CombinedOutput(); err != nil {

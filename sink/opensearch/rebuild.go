@@ -73,14 +73,14 @@ func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing,
 	}
 	found, err := s.resolveNames(ctx, []string{name})
 	if exchange.Status(err) == http.StatusNotFound {
-		return unfit("the index does not exist: run `lull init` to prepare the sink; the first document creates the index")
+		return unfit("the index does not exist: run `lull index install-template` to prepare the sink; the first document creates the index")
 	}
 	if err != nil {
 		return at, fmt.Errorf("find the index %s: %w", name, err)
 	}
 	switch known := found[name]; {
 	case known.missing:
-		return unfit("the index does not exist: run `lull init` to prepare the sink; the first document creates the index")
+		return unfit("the index does not exist: run `lull index install-template` to prepare the sink; the first document creates the index")
 	case known.fault == classManyIndices:
 		return unfit("it is an alias of several indices: let it name only the index that lull writes")
 	case known.fault != "":

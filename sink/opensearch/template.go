@@ -45,7 +45,7 @@ func (s *Sink) prepared() (names []string, err error) {
 	}
 	if len(names) == 0 {
 		return nil, errors.New("index template: no collection is known: name them in collections, " +
-			"or name them with `lull init --collection NAME`")
+			"or name them with `lull index install-template --collection NAME`")
 	}
 	return names, nil
 }
@@ -175,7 +175,7 @@ func (s *Sink) claim(ctx context.Context, names []string) ([]string, error) {
 		}
 		if theirs.name != "" && !theirs.lulls && theirs.priority <= priority && !own.covers(name) {
 			return nil, fmt.Errorf("install index template: your template %q also matches %s, and an index uses one template "+
-				"only: give yours a priority above %d and copy the mapping of %s into it (`lull init --print` shows it), "+
+				"only: give yours a priority above %d and copy the mapping of %s into it (`lull index install-template --print` shows it), "+
 				"or change its patterns so that they do not match %s", theirs.name, name, priority, sink.MetaField, name)
 		}
 	}

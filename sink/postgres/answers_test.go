@@ -131,7 +131,7 @@ func rows() []row {
 			fake:   once("42P01"), real: func(*testing.T, *postgres.Sink) {},
 		},
 		{
-			Answer: says(apart(sink.Configuration, "undefined_table: table lull-content"), "has no table, and does not let us make it", "42P01, then 42501", holds+": run `lull init` as a user who may"),
+			Answer: says(apart(sink.Configuration, "undefined_table: table lull-content"), "has no table, and does not let us make it", "42P01, then 42501", holds+": run `lull index install-template` as a user who may"),
 			fake:   &fake{answer: always("42P01").answer, creates: "42501"}, real: onlyUse,
 		},
 		{

@@ -140,7 +140,7 @@ func rows() []row {
 			real: func(_ *testing.T, s *typesense.Sink) *typesense.Sink { return s },
 		},
 		{
-			Answer:  row1(sinktest.Answer{Put: apart(sink.Configuration, "collection_missing"), Delete: apart(sink.Configuration, "collection_missing")}, "has no collection of that name, and does not let us make it", "404, then 401", holds+": run `lull init` with a key that may"),
+			Answer:  row1(sinktest.Answer{Put: apart(sink.Configuration, "collection_missing"), Delete: apart(sink.Configuration, "collection_missing")}, "has no collection of that name, and does not let us make it", "404, then 401", holds+": run `lull index install-template` with a key that may"),
 			imports: says(404, noIndex), deletes: says(404, noIndex), real: limited(documents),
 		},
 		{

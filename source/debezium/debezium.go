@@ -180,7 +180,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		return d, nil
 	case "t":
 		return d, source.Invalid("op", "op t: the table was truncated, but lull does not delete all documents of a table: "+
-			"compare with the table (lull verify --source FILE --repair), then drop this dead letter")
+			"compare with the table (lull index repair --source FILE), then drop this dead letter")
 	case "c", "u", "r":
 		d.Op = event.Put
 	case "d":

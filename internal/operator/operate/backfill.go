@@ -269,7 +269,7 @@ func (b *backfill) one(ctx context.Context, f reconcile.Finding) (string, error)
 	case f.Difference == shard.Waiting, f.Difference == shard.Busy:
 		return InMotion, nil
 	case f.Difference != shard.NoDifference:
-		return Differs, fmt.Errorf("%s in sink %s: `lull verify %s --sink %s`", f.Difference, b.order.From,
+		return Differs, fmt.Errorf("%s in sink %s: `lull index check %s --sink %s`", f.Difference, b.order.From,
 			b.order.Collection, b.order.From)
 	case k == "":
 		return InMotion, nil // it was deleted in the meantime

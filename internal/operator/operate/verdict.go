@@ -384,7 +384,7 @@ func (e *evidence) compare() (State, string) {
 	if len(e.planned) > 0 {
 		newer = "nothing newer is due"
 	}
-	repair := fmt.Sprintf(": see `lull verify %s`.", e.collection)
+	repair := fmt.Sprintf(": see `lull index check %s`.", e.collection)
 	switch {
 	case s.why != "" && r.CommittedOp == shard.Delete:
 		return StateFresh, fmt.Sprintf("By its row it is fresh: version %s deleted it at %s, and %s. %s", v, at, newer,
@@ -431,7 +431,7 @@ func (e *evidence) dead(newest *Letter) (State, string) {
 			now = fmt.Sprintf("It was deleted by version %s", r.Committed.VersionText())
 		}
 		if state, _ := e.compare(); state != StateFresh {
-			now = fmt.Sprintf("Version %s is committed, but the sink does not show it: see `lull verify %s`",
+			now = fmt.Sprintf("Version %s is committed, but the sink does not show it: see `lull index check %s`",
 				r.Committed.VersionText(), e.collection)
 		}
 	}

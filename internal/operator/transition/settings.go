@@ -268,7 +268,7 @@ func moved(name string, from, to []string) Finding {
 		Does: fmt.Sprintf("%s takes over the rows of %s, the first sink until now, as if it had what they say was written there",
 			to[0], from[0]),
 		First: fmt.Sprintf("leave %s the first, and add others after it. To replace it: %s, deploy, and for each sink that "+
-			"stays `lull verify %s --sink NAME --repair --source EXPORT`", from[0], strings.TrimPrefix(drain, "first "), name),
+			"stays `lull index repair %s --sink NAME --source EXPORT`", from[0], strings.TrimPrefix(drain, "first "), name),
 	}
 }
 

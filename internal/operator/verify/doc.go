@@ -1,4 +1,4 @@
-// Package verify is the job of `lull verify`: it compares a collection in its sink with its rows
+// Package verify is the job of `lull index check`: it compares a collection in its sink with its rows
 // and with an export of the source, and repairs what differs. A verification without an export
 // compares sink and rows only.
 //

@@ -115,7 +115,7 @@ func start(ctx context.Context, w *World, change func(l *lull)) {
 
 func (l *lull) rows() billedRows { return billedRows{l.table.Load(), l.Meter} }
 
-// compare is what the runbook asks for after a restore: `lull verify --repair`.
+// compare is what the runbook asks for after a restore: `lull index repair`.
 func (l *lull) compare(ctx context.Context) error {
 	v := fault.NewInvocation(l.Meter, "reconcile", l.invoked.Add(1))
 	s := reconcile.Service{

@@ -52,12 +52,12 @@ func Trials() []Trial {
 		{
 			Name: "sink restored", change: sinkRestored,
 			About: "the engine goes back to a snapshot from before the last changes and deletes; the source sends all " +
-				"that exists again. With lull, the operator runs `lull verify --repair` first.",
+				"that exists again. With lull, the operator runs `lull index repair` first.",
 		},
 		{
 			Name: "table restored", change: tableRestored,
 			About: "the contender's tables go back likewise; an hour later old copies come, and then the source sends " +
-				"every change since the backup again. With lull, the operator runs `lull verify --repair` first.",
+				"every change since the backup again. With lull, the operator runs `lull index repair` first.",
 		},
 		{
 			Name: "an hour without the sink", short: true, change: outage,

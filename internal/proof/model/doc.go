@@ -38,7 +38,7 @@
 //   - The dead-letter queue, parked dead letters, redrives by hand and by themselves, dead
 //     deadlines.
 //   - Prune, with rows that outlive every message or not; the table down and written open.
-//   - The table restored to an earlier image, and `lull verify` that raises its row, with
+//   - The table restored to an earlier image, and `lull index check` that raises its row, with
 //     everything stopped or beside live traffic.
 //
 // # What is not

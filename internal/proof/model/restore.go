@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// restore is the table restored to an earlier image of the row, and `lull verify` after it.
+// restore is the table restored to an earlier image of the row, and `lull index check` after it.
 // Requests to the sink stay on their way.
 func (x *step) restore() {
 	s := x.s

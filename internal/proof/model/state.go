@@ -233,7 +233,7 @@ const (
 	kinds
 )
 
-// Look is `lull verify` at work on the document.
+// Look is `lull index check` at work on the document.
 type Look struct {
 	Phase LookPhase
 	Row   Row  // as it was read

@@ -24,7 +24,7 @@ func (a jobAPI) Reconcile(ctx context.Context, o operate.ReconcileOrder) (page o
 }
 
 // healed is the world of a seed in which something is lost, and repaired by the job of `lull
-// verify`.
+// index check`.
 func healed(t testing.TB, seed uint64, of Disaster, edits jobEdits, change func(*verify.Verification)) (*World,
 	*Jobbing,
 ) {

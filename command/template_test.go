@@ -51,14 +51,14 @@ func TestDevPreparesASinkOnlyWhereAsked(t *testing.T) {
 	var unasked, asked templates
 	at := unasked.start(t)
 	lull(t, "", "dev", "--sink", at, "--events", write(t), "--exit-when-idle").
-		want(t, "dev --sink", exitOK, "sink search was not prepared, such as with an index template: --init does that")
+		want(t, "dev --sink", exitOK, "sink search was not prepared, such as with an index template: --install-template does that")
 	unasked.got(t)
-	lull(t, "", "dev", "--sink", asked.start(t), "--init", "--events", write(t), "--exit-when-idle").
-		want(t, "dev --sink --init", exitOK)
+	lull(t, "", "dev", "--sink", asked.start(t), "--install-template", "--events", write(t), "--exit-when-idle").
+		want(t, "dev --sink --install-template", exitOK)
 	asked.got(t, "lull-content")
 }
 
-func TestInitPreparesTheCollectionsOfTheSettings(t *testing.T) {
+func TestInstallTemplatePreparesTheCollectionsOfTheSettings(t *testing.T) {
 	t.Parallel()
 	const listed = "collections: {news: {}, people: {}}\n"
 	for name, c := range map[string]struct {
@@ -80,7 +80,7 @@ func TestInitPreparesTheCollectionsOfTheSettings(t *testing.T) {
 			var engine templates
 			settings := write(t, c.collections+"sinks: {search: {kind: opensearch, index: 'k-{collection}', url: '"+
 				engine.start(t)+"'}}")
-			lull(t, "", append([]string{"init", "--config", settings}, c.args...)...).want(t, "init", c.code, c.says)
+			lull(t, "", append([]string{"index", "install-template", "--config", settings}, c.args...)...).want(t, "install-template", c.code, c.says)
 			engine.got(t, c.covers...)
 		})
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// prepared is what `lull init` did to a sink, or what it would send to one.
+// prepared is what `lull index install-template` did to a sink, or what it would send to one.
 type prepared struct {
 	Sink        string             `json:"sink"`
 	Collections []shard.Collection `json:"collections"`
 	Text        string             `json:"text,omitempty"` // with --print
 }
 
-// initCommand prepares what a deployment cannot: index templates and tables. It talks to the sinks
+// installTemplateCommand prepares what a deployment cannot: index templates and tables. It talks to the sinks
 // only, not to an AWS stack.
-func (a *app) initCommand() *cobra.Command {
+func (a *app) installTemplateCommand() *cobra.Command {
 	var collections []string
 	show := false
 	return define(&cobra.Command{
-		Use: "init", Short: "Prepare every sink of --config before its first document: index templates, tables",
+		Use: "install-template", Short: "Prepare every sink of --config before its first document: index templates, tables",
 		Long: "Prepares every sink of --config before its first document. OpenSearch and Elasticsearch get an index " +
 			"template, PostgreSQL gets tables, and Typesense gets collections. All of them are for the indices of the " +
 			"settings' collections only, and what exists stays as it is.\n\n" +
