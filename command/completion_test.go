@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func TestShellsComplete(t *testing.T) {
 // Whatever a stack answers, a shell gets nothing that it would carry out.
 func TestShellsAreOfferedNothingHostile(t *testing.T) {
 	t.Parallel()
-	for _, h := range []hostile{{}, {failing: true}} {
+	for _, h := range []hostile{{}, {err: errors.New(evil)}} {
 		server := httptest.NewServer(operate.Handler(h))
 		t.Cleanup(server.Close)
 		for _, line := range [][]string{{"explain"}, {"dead", "show"}, {"list", "--collection"}, {"index", "check"}} {

@@ -48,7 +48,7 @@ func (a answer) safe(t *testing.T, name string) {
 type hostile struct {
 	operate.API
 
-	failing bool
+	err error // of every answer, nil for none
 }
 
 // evilly fills every text of a value, and of one value of its own type inside it.
@@ -98,8 +98,8 @@ func evilly(v reflect.Value, within ...reflect.Type) {
 }
 
 func evilAnswer[A any](h hostile) (a A, err error) {
-	if h.failing {
-		return a, errors.New(evil)
+	if h.err != nil {
+		return a, h.err
 	}
 	evilly(reflect.ValueOf(&a).Elem())
 	return a, nil
@@ -206,8 +206,8 @@ func (h hostile) Rebuild(context.Context, operate.RebuildOrder) (operate.Rebuild
 }
 
 func (h hostile) Archived(context.Context, operate.ArchiveRange) (archive.Size, error) {
-	if h.failing {
-		return archive.Size{}, errors.New(evil)
+	if h.err != nil {
+		return archive.Size{}, h.err
 	}
 	return archive.Size{Objects: 1, Messages: 1, Bytes: 1}, nil
 }
@@ -230,6 +230,24 @@ func (h hostile) TakeJob(_ context.Context, c job.Claim) (job.Lease, error) {
 	return lease, err
 }
 
+func (h hostile) Object(context.Context, operate.ObjectOrder) (operate.ObjectResult, error) {
+	return evilAnswer[operate.ObjectResult](h)
+}
+
+func (h hostile) Jobs(context.Context) ([]job.State, error) { return evilAnswer[[]job.State](h) }
+
+func (h hostile) StopJob(context.Context, operate.JobOrder) error { return h.err }
+
+func (h hostile) DropJob(context.Context, operate.JobOrder) error { return h.err }
+
+func (h hostile) Origins(context.Context) ([]operate.Origin, error) {
+	return evilAnswer[[]operate.Origin](h)
+}
+
+func (h hostile) Rebuilds(context.Context) ([]operate.RebuildProgress, error) {
+	return evilAnswer[[]operate.RebuildProgress](h)
+}
+
 func (h hostile) SaveJob(context.Context, job.Lease) error { return nil }
 
 func (h hostile) EndJob(context.Context, job.Lease) error { return nil }
@@ -238,18 +256,25 @@ func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
 	return evilAnswer[flight.ID](h)
 }
 
-func TestNoCommandPrintsControlCharacters(t *testing.T) {
-	t.Parallel()
-	args := map[string][]string{
+// argsOf returns arguments that each command accepts, by the command.
+func argsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	return map[string][]string{
 		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"},
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
 		"pause": {"--all"}, "object": {"s3://b/k"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
-		"index check":    {"content", "--patience", "0s"},
-		"replay":         {"--from", "2h", "--checkpoint", filepath.Join(t.TempDir(), "replayed")},
-		"rebuild status": {"content"}, "rebuild resume": {"content"}, "rebuild abort": {"content"},
+		"index check": {"content", "--patience", "0s"},
+		"replay":      {"--from", "2h", "--checkpoint", filepath.Join(t.TempDir(), "replayed")},
+		"rebuild":     {"content", "--dry-run"}, "backfill": {"content", "--sink", "s"}, "index repair": {"content", "--patience", "0s"},
+		"jobs stop": {"id"}, "jobs drop": {"id"},
 	}
-	for _, h := range []hostile{{}, {failing: true}} {
+}
+
+func TestNoCommandPrintsControlCharacters(t *testing.T) {
+	t.Parallel()
+	args := argsOf(t)
+	for _, h := range []hostile{{}, {err: errors.New(evil)}} {
 		server := httptest.NewServer(operate.Handler(h))
 		t.Cleanup(server.Close)
 		for _, c := range commands(tree()) {
@@ -261,7 +286,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 				line := slices.Concat(strings.Fields(name), args[name], []string{"--dev", server.URL, "-o", output})
 				a := lull(t, put("a", "1", "{}"), line...)
 				a.safe(t, strings.Join(line, " "))
-				if a.out+a.errors == "" {
+				if a.out+a.errors == "" && c.Parent().Name() != "jobs" { // an order to a job has no answer
 					t.Errorf("%v: printed nothing", line)
 				}
 				for dec := json.NewDecoder(strings.NewReader(a.out)); output == "json"; {
