@@ -33,7 +33,7 @@ func TestBodiesAreShownEscapedAndByteForByteAsJSON(t *testing.T) {
 	}
 	// JSON on the wire: no white space, every digit
 	ask("get", "content#b").want(t, "a document", exitOK, "\n\n{\"a\":1.10,\"b\":1E400}\n")
-	if got := lull(t, bad, "publish", "--dev", s.url); got.code != exitFailed ||
+	if got := lull(t, bad, "publish", "--dev", s.url); got.code != exitRefused ||
 		!strings.Contains(got.errors, "UTF-8") {
 		t.Errorf("publish what is not UTF-8: %+v, want a refusal", got)
 	}

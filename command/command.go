@@ -25,7 +25,8 @@ const (
 	groupRare     = "rare"
 )
 
-// The commands stand in the order in which they are added, because groups are read from left to right.
+// The commands stand in the order in which they are added, because groups are read from left to
+// right.
 func init() { cobra.EnableCommandSorting = false }
 
 // alone is the annotation of a command that does not talk to a stack.

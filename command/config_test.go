@@ -18,7 +18,7 @@ func TestConfigDiffSaysWhatADeployDoes(t *testing.T) {
 		want(t, "in place", exitOK, "debounce.quiet: 5s -> 6s", "updated: in place")
 	other := write(t, sink+"stack: other\n")
 	alarming(
-		t,
+		t, exitWrong,
 		lull(t, "", "config", "diff", older, other),
 		"stack: lull -> other",
 		"replaced",
@@ -173,7 +173,7 @@ func TestConfigDiffComparesTemplates(t *testing.T) {
 		older,
 	).want(t, "the same", exitOK, "the templates are the same")
 	alarming(
-		t,
+		t, exitWrong,
 		lull(t, "", "config", "diff", "--templates", older, newer),
 		"replaced",
 		"AWS::SQS::Queue",
@@ -186,11 +186,11 @@ func TestConfigDiffComparesTemplates(t *testing.T) {
 }
 
 // alarming looks for an answer that a person has to read before a deploy.
-func alarming(t *testing.T, a answer, says ...string) {
+func alarming(t *testing.T, code exitCode, a answer, says ...string) {
 	t.Helper()
 	for _, text := range says {
-		if a.code != exitRefused || !strings.Contains(a.out, text) {
-			t.Errorf("got %+v, want code %d and %q", a, exitRefused, text)
+		if a.code != code || !strings.Contains(a.out, text) {
+			t.Errorf("got %+v, want code %d and %q", a, code, text)
 		}
 	}
 }
@@ -215,13 +215,13 @@ defaultSink: search
 	}
 	check("", events).want(t, "a topic of Kafka", exitOK, "topic: pages", "yes: sources.pages.match[0]: source pages decodes it",
 		"put content#bus-pass, version 15 of class int, to sink search, lane live", `{"title":"Renew a bus pass","price":12.50}`)
-	alarming(t, check(`{"detail-type":"refund","source":"shop","detail":{"id":1,"v":2}}`+"\n", "-"),
+	alarming(t, exitRefused, check(`{"detail-type":"refund","source":"shop","detail":{"id":1,"v":2}}`+"\n", "-"),
 		"no: sources.orders.match[0]: detailType is refund, want order", "yes: defaultSource: source direct decodes it",
 		"dead letter contract: subject is missing")
 	native := `{"type":"doc.deleted","subject":"a","sequence":"1"}`
 	check(native, "-", "--sink", "archive").want(t, "another sink's queue", exitOK, "yes: sources.partner.match[0]",
 		"delete orders#a, version 1 of class int, to sink archive, lane live")
-	alarming(t, check(`{"attributes":{"lull-source":"pages"},"body":`+native+`}`, "-"),
+	alarming(t, exitRefused, check(`{"attributes":{"lull-source":"pages"},"body":`+native+`}`, "-"),
 		"dead letter contract: ", "may not name source pages")
 	check(`{"attributes":{"content_type":"application/x-heartbeat"},"body":"beat"}`, "-").want(t, "a heartbeat", exitOK, "skipped: heartbeat")
 	all := parsed[checked](t, check(native+"\n"+native, "-", "-o", "json"))

@@ -43,8 +43,8 @@ func TestTheHelpOfEachCommandNamesItsEnds(t *testing.T) {
 	}
 }
 
-// Each command ends with the same code for the same reason: a flag that does not exist, a stack that
-// fails, and a thing that is not there.
+// Each command ends with the same code for the same reason: a flag that does not exist, a stack
+// that fails, and a thing that is not there.
 func TestTheSameReasonIsTheSameCode(t *testing.T) {
 	t.Parallel()
 	args := argsOf(t)

@@ -21,8 +21,8 @@ type prepared struct {
 	Text        string             `json:"text,omitempty"` // with --print
 }
 
-// installTemplateCommand prepares what a deployment cannot: index templates and tables. It talks to the sinks
-// only, not to an AWS stack.
+// installTemplateCommand prepares what a deployment cannot: index templates and tables. It talks to
+// the sinks only, not to an AWS stack.
 func (a *app) installTemplateCommand() *cobra.Command {
 	var collections []string
 	show := false

@@ -121,8 +121,8 @@ type Marker interface {
 }
 
 // Auditor is a Reader that can be compared with a source document by document. It is optional. With
-// it, `lull index check` continues where it stopped, and sees documents that lull did not write. Such a
-// document, or one whose mark cannot be read, has only its Doc and Document.
+// it, `lull index check` continues where it stopped, and sees documents that lull did not write.
+// Such a document, or one whose mark cannot be read, has only its Doc and Document.
 type Auditor interface {
 	// Range calls f for each document of a collection whose id is greater than after, by id, until
 	// f returns an error. An empty after means all documents.

@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/sink/postgres"
 )
 
-// What `lull index install-template --print` shows, and then the statements of the page, make what the page promises.
+// What `lull index install-template --print` shows, and then the statements of the page, make what
+// the page promises.
 func TestAMigrationMakesTheTableAndTheViewOfThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/sinks/postgres.md")

@@ -1,5 +1,5 @@
-// Package verify is the job of `lull index check`: it compares a collection in its sink with its rows
-// and with an export of the source, and repairs what differs. A verification without an export
+// Package verify is the job of `lull index check`: it compares a collection in its sink with its
+// rows and with an export of the source, and repairs what differs. A verification without an export
 // compares sink and rows only.
 //
 // The job has up to three phases: it compares the messages of the export, then the documents of
