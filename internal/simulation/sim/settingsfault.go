@@ -65,15 +65,16 @@ func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
 
 // checkDeadLetter checks that a document that became a dead letter was at fault. The fault of the
 // settings must have lasted for the whole invocation: lull cannot notice a shorter one. lull also
-// needs a document that the index accepted before: the same document or, if the sink has versions,
-// any other.
+// needs a document that the index accepted before: the same document, if its row still says so or,
+// if the sink has versions, any document.
 func (o *oracle) checkDeadLetter(n journal.Note) {
 	f, turn := o.w.settings, o.w.cfg.Index.Timeout+2*o.w.cfg.Index.Guard
 	if !strings.Contains(n.Detail, misjudged) || f == nil || o.w.now >= f.to || o.w.now < f.from+turn {
 		return
 	}
 	l, p := o.ledger(n.Doc), o.w.pipeOf(n.Doc)
-	accepted := l.committed != "" && l.shown() == l.committed && l.inSinkOp == shard.Put && !l.open
+	accepted := o.w.table.row(n.Doc).CommittedOp == shard.Put && l.committed != "" && l.shown() == l.committed &&
+		l.inSinkOp == shard.Put && !l.open
 	if p.versions && !accepted {
 		for doc, other := range o.docs {
 			same := doc.Collection() == n.Doc.Collection() && doc.Sink() == n.Doc.Sink()
