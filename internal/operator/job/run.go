@@ -48,6 +48,8 @@ type Job[C, L any] struct {
 	Step func(ctx context.Context, from C, s *Step[L]) (next C, done bool, err error)
 	// Final reports whether repeating a step after this error cannot help; nil for no such error.
 	Final func(error) bool
+	// Tries is how often a step is tried; 0 for four times.
+	Tries int
 }
 
 // Runner runs jobs. All fields are required but Rate, Report and Dry.
@@ -69,7 +71,7 @@ const StepTime = time.Minute
 // beatEvery is how long a pause may be before the lease is extended in it.
 const beatEvery = 20 * time.Second
 
-// retries bounds how often a step is tried.
+// retries bounds how often a step is tried, unless its job does.
 func retries() backoff.Policy {
 	return backoff.Policy{Min: time.Second, Max: 10 * time.Second, Tries: 4}
 }
@@ -153,7 +155,9 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 func try[C, L any](ctx context.Context, r Runner, j Job[C, L], l *Lease, from C) (next C, done bool, s Step[L],
 	err error,
 ) {
-	for n, p := 0, retries().WithClock(r.Clock); ; n++ {
+	p := retries().WithClock(r.Clock)
+	p.Tries = cmp.Or(j.Tries, p.Tries)
+	for n := 0; ; n++ {
 		s = Step[L]{counts: map[string]int{}}
 		limited, cancel := r.Clock.Deadline(ctx, StepTime)
 		next, done, err = j.Step(limited, from, &s)

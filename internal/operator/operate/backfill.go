@@ -62,7 +62,7 @@ const (
 // Backfill does the next step. First it copies the committed version of each row of From,
 // tombstones too, under the same order key. Then it copies the documents of From whose rows are
 // gone. A copy has the effect of an event of that version. So it never replaces a newer version,
-// and may be repeated.
+// and may be repeated. A step fails while a copy that has begun is not done: repeat it then.
 func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep, error) {
 	done := BackfillStep{Outcomes: map[string]int{}}
 	all := o.Config.SinksFor(string(r.Collection))
@@ -76,8 +76,10 @@ func (o *Operator) Backfill(ctx context.Context, r BackfillOrder) (BackfillStep,
 	if err != nil {
 		return done, err
 	}
-	if err := o.reconciler(r.Sink).Takes(ctx, r.Collection); err != nil && !r.DryRun {
-		return done, err
+	if !r.DryRun {
+		if err := o.reconciler(r.Sink).Takes(ctx, r.Collection); err != nil {
+			return done, err
+		}
 	}
 	b := backfill{Operator: o, order: r, done: &done}
 	if after, ok := strings.CutPrefix(r.Cursor, rowless); ok {
@@ -108,6 +110,7 @@ func BackfillJob(api API, o BackfillOrder, rate float64) job.Job[string, Backfil
 	}
 	return job.Job[string, BackfillLine]{
 		ID: fmt.Sprintf("backfill-%s@%s", o.Collection, o.Sink), Verb: "backfill", Args: args, Final: final,
+		Tries: 10, // together longer than the lease of a copy without an answer
 		Step: func(ctx context.Context, from string, s *job.Step[BackfillLine]) (string, bool, error) {
 			o.Cursor = from
 			step, err := api.Backfill(ctx, o)
@@ -132,14 +135,18 @@ type backfill struct {
 	*Operator
 	order BackfillOrder
 
-	mu   sync.Mutex
-	done *BackfillStep
+	mu     sync.Mutex
+	done   *BackfillStep
+	moving []shard.DocID // their copies may have begun
 }
 
 func (b *backfill) count(doc shard.DocID, outcome string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done.Outcomes[outcome]++
+	if outcome == InMotion || outcome == Failed && !errors.Is(err, reconcile.ErrRefused) {
+		b.moving = append(b.moving, doc)
+	}
 	if outcome == Failed || outcome == Differs {
 		line := BackfillLine{Key: doc, Outcome: outcome}
 		if err != nil {
@@ -238,11 +245,30 @@ func (b *backfill) bring(ctx context.Context, lack []shard.DocID) error {
 	if err != nil {
 		return err
 	}
-	return b.Parallel.Try(backfillParallel, len(found), func(i int) error {
+	err = b.Parallel.Try(backfillParallel, len(found), func(i int) error {
 		outcome, err := b.one(ctx, found[i])
 		b.count(b.to(lack[i]), outcome, err)
 		return ctx.Err()
 	})
+	if err != nil || b.order.DryRun {
+		return err
+	}
+	return b.unfinished(ctx)
+}
+
+// unfinished returns an error for a copy that has begun: nobody but this step completes it. A copy
+// that the sink refused for its document is named instead, or it would stop all others.
+func (b *backfill) unfinished(ctx context.Context) error {
+	rows, err := b.Shards.Read(ctx, b.moving, shard.Consistent)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	for _, r := range rows {
+		if reconcile.Copying(r) {
+			return fmt.Errorf("%s: its copy has begun, and is not done: %s", r.Doc, cmp.Or(r.LastError, "no answer yet"))
+		}
+	}
+	return nil
 }
 
 // one copies one document, or its tombstone.

@@ -29,6 +29,14 @@ type Burial struct {
 // later.
 var ErrMoving = errors.New("it is not done yet")
 
+// ErrRefused says that the sink refused this document, and perhaps no other one.
+var ErrRefused = errors.New("the sink refuses this document")
+
+// refusal is the error of a request that the sink refused for its document.
+type refusal struct{ error }
+
+func (refusal) Is(target error) bool { return target == ErrRefused }
+
 // Bury deletes a document from the sink, or writes it. It takes a lease for this and commits the
 // result. It takes the steps of receive and index for an event with that key: ADMIT, CLAIM, the
 // request, COMMIT. So the row refuses it whenever it would refuse such an event, and a newer
@@ -140,6 +148,10 @@ func (b Burial) op() shard.Operation {
 // begun reports whether a tombstone stopped after its ADMIT: the pending version has no message.
 func begun(row shard.Row) bool { return row.Flight == operatorFlight && row.Pending > row.Committed }
 
+// Copying reports whether a copy from another sink stopped after its ADMIT. No flight continues it,
+// and it keeps out older versions.
+func Copying(row shard.Row) bool { return row.Flight == copyFlight && row.Pending > row.Committed }
+
 // complete continues a tombstone that stopped, and reports whether it is done.
 func (r *run) complete(ctx context.Context, row shard.Row) bool {
 	return r.Bury(ctx, Burial{
@@ -154,16 +166,46 @@ func (r *run) complete(ctx context.Context, row shard.Row) bool {
 }
 
 // Takes refuses whenever a function would not write either: if the sink is paused or away, or if
-// the collection is being rebuilt into another index.
+// the collection is being rebuilt into another index. It asks a sink that was away long enough.
 func (s *Service) Takes(ctx context.Context, c shard.Collection) error {
 	h, err := s.health(ctx)
 	switch {
 	case err != nil:
 		return err
-	case h.OpenUntil != 0:
+	case h.OpenUntil != 0 && !s.answers(ctx, h):
 		return fmt.Errorf("sink %s does not take writes: %w", s.SinkName, ErrMoving)
 	}
 	return s.lets(h, c)
+}
+
+// answers pings a sink whose circuit has been open long enough, and closes the circuit, as a flight
+// does. Perhaps no flight is left that would do it: all documents that waited may be done.
+func (s *Service) answers(ctx context.Context, h shard.Row) bool {
+	now := shard.MicrosOf(s.Clock.Now())
+	circuit, _ := shard.Health(h, now.Add(-s.Off))
+	until := now.Add(s.Config.Index.SinkDeadline + s.Config.Index.Guard)
+	if circuit != shard.CircuitProbe {
+		return false
+	}
+	if _, err := s.table().Write(ctx, shard.Probe(s.SinkName, now.Add(-s.Off), until)); err != nil {
+		return false // a flight asks
+	}
+	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
+	err := s.Sink.Ping(call)
+	cancel()
+	pace := shard.Restart(h, now)
+	switch {
+	case errors.Is(err, sink.ErrDenied):
+		pace = shard.ProbePace
+	case err != nil:
+		return false
+	}
+	now = shard.MicrosOf(s.Clock.Now())
+	if _, err := s.table().Write(ctx, shard.Close(s.SinkName, until, now, pace)); err != nil {
+		return false
+	}
+	s.Journal.Note(journal.Note{Step: journal.CircuitClosed, At: now.Time(), Sink: s.SinkName})
+	return true
 }
 
 // lets refuses if the sink is paused, or if the collection is being rebuilt into another index.
@@ -223,7 +265,9 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 		return false, s.commit(ctx, b, l, w.Apply(old))
 	case sink.Unknown, sink.Newer: // the lease stays until the sink can no longer apply the request
 		return false, fmt.Errorf("%w: try again after %s: %w", err, until.UTC().Format("15:04:05"), ErrMoving)
-	case sink.Throttled, sink.Refused, sink.Rejected, sink.Configuration:
+	case sink.Refused, sink.Rejected:
+		err = refusal{err}
+	case sink.Throttled, sink.Configuration:
 	}
 	if err := s.end(ctx, l, shard.Release(l, string(b.op())+": "+out.Kind.String(), false)); err != nil {
 		return false, fmt.Errorf("RELEASE: %w", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +16,12 @@ import (
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
 )
 
 // Jobbing is an operator whose job is run by one program after the other, and by two at a time.
@@ -53,7 +56,8 @@ type jobEdge struct {
 
 // jobEdits change the world of a job: how its mutants are made. Nil fields do nothing.
 type jobEdits struct {
-	store func(shard.Store) shard.Store
+	store    func(shard.Store) shard.Store
+	backfill func(error) error // what a step fails with
 }
 
 // jobbed makes the state of a world's job.
@@ -125,7 +129,9 @@ func (j *Jobbing) sleep(v *invocation) {
 func (a jobAPI) Backfill(ctx context.Context, o operate.BackfillOrder) (step operate.BackfillStep, err error) {
 	o.Limit = a.j.limit
 	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
-		step, err = op.Backfill(ctx, o)
+		if step, err = op.Backfill(ctx, o); a.j.edits.backfill != nil {
+			err = a.j.edits.backfill(err)
+		}
 		return err
 	})
 	if err == nil {
@@ -244,7 +250,15 @@ func (w *World) committed() map[shard.DocID]shard.OrderKey {
 
 // complete compares a job that is done with what there was when it began.
 func (j *Jobbing) complete(s job.State, fail func(rule string)) {
-	if s.Verb != "backfill" || unclean(s) > 0 {
+	if s.Verb != "backfill" {
+		return
+	}
+	for r := range j.w.table.rows.All() {
+		if reconcile.Copying(r) && !refusedCopy(s, r.Doc) {
+			fail(fmt.Sprintf("a backfill that is done has completed its copies: %s", r.Doc))
+		}
+	}
+	if unclean(s) > 0 {
 		return
 	}
 	for doc, k := range j.first[s.Begun] {
@@ -252,6 +266,16 @@ func (j *Jobbing) complete(s job.State, fail func(rule string)) {
 			fail(fmt.Sprintf("a backfill that is done left nothing out: %s is at %q, not %q", doc, there, k))
 		}
 	}
+}
+
+// refusedCopy reports whether the sink refused a document for its own fault: a backfill names it.
+func refusedCopy(s job.State, doc shard.DocID) bool {
+	return slices.ContainsFunc(s.Lines, func(text json.RawMessage) bool {
+		var l operate.BackfillLine
+		return json.Unmarshal(text, &l) == nil && l.Key == doc &&
+			(strings.HasPrefix(l.Error, "put: "+sink.Refused.String()) ||
+				strings.HasPrefix(l.Error, "put: "+sink.Rejected.String()))
+	})
 }
 
 // unclean is how many documents a backfill has to look at again.
@@ -356,8 +380,11 @@ func (j *Jobbing) begin(w *World, at time.Duration) {
 	w.after(at, j.next)
 }
 
+// Filled is the level of [filling], which only tests have.
+const Filled Level = "filled"
+
 // filling is the world of a seed in which a sink is added, and filled by a job.
-func filling(t testing.TB, seed uint64, edits jobEdits) (*World, *Jobbing) {
+func filling(t testing.TB, seed uint64, edits jobEdits, change ...func(*Options)) (*World, *Jobbing) {
 	t.Helper()
 	j := jobbed(seed, "backfill-content@vectors", edits)
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
@@ -366,7 +393,7 @@ func filling(t testing.TB, seed uint64, edits jobEdits) (*World, *Jobbing) {
 	})
 	w := begin(t, Options{
 		Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg)), Watch: j.see,
-	})
+	}, change...)
 	at := j.dice.upTo(w.options.Upstream.Calm / 2)
 	w.added = map[string]time.Duration{"vectors": at}
 	order := operate.BackfillOrder{Collection: "content", Sink: "vectors", By: "the simulator"}
@@ -388,7 +415,7 @@ func filling(t testing.TB, seed uint64, edits jobEdits) (*World, *Jobbing) {
 		}
 		again++
 		begun := slices.ContainsFunc(slices.Collect(w.table.rows.All()), func(r shard.Row) bool {
-			return r.Flight == "operator-copy"
+			return reconcile.Copying(r)
 		})
 		return !begun && (unclean(s) == 0 || again > 20)
 	}
@@ -403,7 +430,7 @@ func TestASinkIsFilledByAJobWhateverFails(t *testing.T) {
 	var last *Jobbing
 	sum := &Jobbing{}
 	copied, compared := 0, 0
-	for w, r := range runs(t, 300, Swarm, func(seed uint64) (w *World) {
+	for w, r := range runs(t, 300, Filled, func(seed uint64) (w *World) {
 		w, last = filling(t, seed, jobEdits{})
 		return w
 	}) {

@@ -131,6 +131,9 @@ func world(t testing.TB, seed uint64, level Level, change ...func(*Options)) *Wo
 	case Rebuilt:
 		w, _ := rebuilding(t, seed, rebuildEdits{}, change...)
 		return w
+	case Filled:
+		w, _ := filling(t, seed, jobEdits{}, change...)
+		return w
 	}
 	if _, err := ParseLevel(string(level)); err != nil {
 		t.Fatal(err)
