@@ -351,18 +351,24 @@ ci: ## What CI runs: lint, tests, race, builds, end to end
 
 # Each part takes an hour at most on two cores, and is ended then; the nightly workflow runs them side by side.
 within_an_hour := .ci/stages --all --within 60
-.PHONY: nightly nightly-test nightly-proof nightly-race nightly-e2e nightly-sinks
+.PHONY: nightly nightly-test nightly-proof nightly-mutate nightly-race nightly-fuzz nightly-e2e nightly-sinks
 nightly: ## Everything that takes longer than ci, part by part
-	.ci/stages --all nightly-test nightly-proof nightly-race nightly-e2e nightly-sinks vuln
+	.ci/stages --all nightly-test nightly-proof nightly-mutate nightly-race nightly-fuzz nightly-e2e nightly-sinks vuln
 
 nightly-test: ## Every test in full length, each benchmark once, the pages that simulations write, the site
 	$(within_an_hour) test-long bench-smoke lifecycles-same site
 
-nightly-proof: ## Large models, new simulated worlds, and small edits of the core
-	MUTATETIME=$${MUTATETIME:-20m} $(within_an_hour) model sim mutate
+nightly-proof: ## Large models, and new simulated worlds
+	$(within_an_hour) model sim
 
-nightly-race: ## The race detector over repeated tests, and fuzzing
-	RACECOUNT=$${RACECOUNT:-3} FUZZTIME=$${FUZZTIME:-50000x} $(within_an_hour) race fuzz
+nightly-mutate: ## Small edits of the core
+	MUTATETIME=$${MUTATETIME:-30m} $(within_an_hour) mutate
+
+nightly-race: ## The race detector over repeated tests
+	RACECOUNT=$${RACECOUNT:-3} $(within_an_hour) race
+
+nightly-fuzz: ## Every decoder against invented inputs
+	FUZZTIME=$${FUZZTIME:-50000x} $(within_an_hour) fuzz
 
 nightly-e2e: ## The whole stack on LocalStack, an upgrade with a rollback, and the stack of the tutorial
 	status=0; $(within_an_hour) e2e e2e-long local-up || status=$$?; localstack/down.sh && exit $$status
