@@ -52,9 +52,16 @@ func NewOrderKey(p Parts) (OrderKey, error) {
 	if us < 0 || us > maxMicros {
 		return "", fmt.Errorf("event time %s is outside 1970 to 4253", p.Time.UTC().Format(time.RFC3339))
 	}
-	var buf [128]byte
-	b := appendEpoch(buf[:0], p.Epoch)
-	b = append(b, p.Version.packed...)
+	var buf [longestKey]byte
+	return OrderKey(p.append(buf[:0], us)), nil
+}
+
+// longestKey is more than any key has, in bytes.
+const longestKey = 128
+
+// append packs the parts, with their time in microseconds.
+func (p *Parts) append(b []byte, us Micros) []byte {
+	b = append(appendEpoch(b, p.Epoch), p.Version.packed...)
 	if p.Run == (Run{}) {
 		b = append(b, 0)
 	} else {
@@ -62,8 +69,7 @@ func NewOrderKey(p Parts) (OrderKey, error) {
 	}
 	var t [8]byte
 	binary.BigEndian.PutUint64(t[:], uint64(us))
-	b = append(b, t[1:]...)
-	return OrderKey(append(b, p.Digest[:]...)), nil
+	return append(append(b, t[1:]...), p.Digest[:]...)
 }
 
 // appendEpoch writes small numbers in one byte. The bytes sort as the numbers do.
@@ -126,8 +132,8 @@ func takeApart(k string) (p Parts, ok bool) {
 	copy(t[1:], s[run:])
 	p.Time = Micros(binary.BigEndian.Uint64(t[:])).Time()
 	copy(p.Digest[:], s[run+7:])
-	packed, err := NewOrderKey(p)
-	return p, err == nil && string(packed) == k
+	var buf [longestKey]byte
+	return p, p.Version.packed != "" && string(p.append(buf[:0], MicrosOf(p.Time))) == k
 }
 
 // versionSize returns the length of the version at the start of s, in bytes. It is 0 if s does not
@@ -137,10 +143,7 @@ func versionSize(s string) int {
 		return 0
 	}
 	size := versionEnd(s)
-	if len(s) < size {
-		return 0
-	}
-	if v, err := parsePrinted(Version{s[:size]}.String()); err != nil || v.packed != s[:size] {
+	if len(s) < size || size == 0 || !(Version{s[:size]}).canonical() {
 		return 0
 	}
 	return size

@@ -158,11 +158,15 @@ const (
 )
 
 // Attrs lists every attribute except the key, in the order of [Row].
-func Attrs() (names []Attr) {
-	for _, a := range new(Row).attributes() {
-		names = append(names, a.name)
+func Attrs() []Attr {
+	return []Attr{
+		AttrSchema, AttrVersionClass, AttrPending, AttrCommitted, AttrCommittedOp, AttrClaimed, AttrClaimedWas,
+		AttrDead, AttrTakenBack, AttrBurstStart, AttrFlight, AttrGroup, AttrOwner, AttrLeaseUntil,
+		AttrLastWrite, AttrAttempts, AttrRefusals, AttrContent, AttrLastError, AttrExpiresAt, AttrOpenUntil,
+		AttrLevel, AttrProbeUntil, AttrRate, AttrRateTop, AttrRateAt, AttrPaidUntil, AttrPaid, AttrSentUntil,
+		AttrPausedAt, AttrPausedBy, AttrPausedWhy, AttrRebuildOf, AttrRebuildInto, AttrRebuildAt,
+		AttrRebuildMissed, AttrRebuildSeal, AttrRanAt, AttrCursor,
 	}
-	return names
 }
 
 // ValueKind is the DynamoDB type of a value.
@@ -265,62 +269,88 @@ func (r *Row) Set(a Attr, v Value) bool {
 	return v.Kind == kind || v.Kind == 0
 }
 
+// field is a pointer to an attribute's field, nil for a name that no attribute has. It is a switch,
+// because it runs several times for each write of a row.
 func (r *Row) field(a Attr) any {
-	for _, f := range r.attributes() {
-		if f.name == a {
-			return f.field
-		}
+	switch a {
+	case AttrSchema:
+		return &r.Schema
+	case AttrVersionClass:
+		return &r.VersionClass
+	case AttrPending:
+		return &r.Pending
+	case AttrCommitted:
+		return &r.Committed
+	case AttrCommittedOp:
+		return &r.CommittedOp
+	case AttrClaimed:
+		return &r.Claimed
+	case AttrClaimedWas:
+		return &r.ClaimedWas
+	case AttrDead:
+		return &r.Dead
+	case AttrTakenBack:
+		return &r.TakenBack
+	case AttrBurstStart:
+		return &r.BurstStart
+	case AttrFlight:
+		return &r.Flight
+	case AttrGroup:
+		return &r.Group
+	case AttrOwner:
+		return &r.Owner
+	case AttrLeaseUntil:
+		return &r.LeaseUntil
+	case AttrLastWrite:
+		return &r.LastWrite
+	case AttrAttempts:
+		return &r.Attempts
+	case AttrRefusals:
+		return &r.Refusals
+	case AttrContent:
+		return &r.Content
+	case AttrLastError:
+		return &r.LastError
+	case AttrExpiresAt:
+		return &r.ExpiresAt
+	case AttrOpenUntil:
+		return &r.OpenUntil
+	case AttrLevel:
+		return &r.Level
+	case AttrProbeUntil:
+		return &r.ProbeUntil
+	case AttrRate:
+		return &r.Rate
+	case AttrRateTop:
+		return &r.RateTop
+	case AttrRateAt:
+		return &r.RateAt
+	case AttrPaidUntil:
+		return &r.PaidUntil
+	case AttrPaid:
+		return &r.Paid
+	case AttrSentUntil:
+		return &r.SentUntil
+	case AttrPausedAt:
+		return &r.PausedAt
+	case AttrPausedBy:
+		return &r.PausedBy
+	case AttrPausedWhy:
+		return &r.PausedWhy
+	case AttrRebuildOf:
+		return &r.RebuildOf
+	case AttrRebuildInto:
+		return &r.RebuildInto
+	case AttrRebuildAt:
+		return &r.RebuildAt
+	case AttrRebuildMissed:
+		return &r.RebuildMissed
+	case AttrRebuildSeal:
+		return &r.RebuildSeal
+	case AttrRanAt:
+		return &r.RanAt
+	case AttrCursor:
+		return &r.Cursor
 	}
 	return nil
-}
-
-// attribute is one attribute of a row: its name in the table, and a pointer to its field.
-type attribute struct {
-	name  Attr
-	field any
-}
-
-// attributes lists all attributes except the key, in the order of [Row].
-func (r *Row) attributes() [39]attribute {
-	return [...]attribute{
-		{AttrSchema, &r.Schema},
-		{AttrVersionClass, &r.VersionClass},
-		{AttrPending, &r.Pending},
-		{AttrCommitted, &r.Committed},
-		{AttrCommittedOp, &r.CommittedOp},
-		{AttrClaimed, &r.Claimed},
-		{AttrClaimedWas, &r.ClaimedWas},
-		{AttrDead, &r.Dead},
-		{AttrTakenBack, &r.TakenBack},
-		{AttrBurstStart, &r.BurstStart},
-		{AttrFlight, &r.Flight},
-		{AttrGroup, &r.Group},
-		{AttrOwner, &r.Owner},
-		{AttrLeaseUntil, &r.LeaseUntil},
-		{AttrLastWrite, &r.LastWrite},
-		{AttrAttempts, &r.Attempts},
-		{AttrRefusals, &r.Refusals},
-		{AttrContent, &r.Content},
-		{AttrLastError, &r.LastError},
-		{AttrExpiresAt, &r.ExpiresAt},
-		{AttrOpenUntil, &r.OpenUntil},
-		{AttrLevel, &r.Level},
-		{AttrProbeUntil, &r.ProbeUntil},
-		{AttrRate, &r.Rate},
-		{AttrRateTop, &r.RateTop},
-		{AttrRateAt, &r.RateAt},
-		{AttrPaidUntil, &r.PaidUntil},
-		{AttrPaid, &r.Paid},
-		{AttrSentUntil, &r.SentUntil},
-		{AttrPausedAt, &r.PausedAt},
-		{AttrPausedBy, &r.PausedBy},
-		{AttrPausedWhy, &r.PausedWhy},
-		{AttrRebuildOf, &r.RebuildOf},
-		{AttrRebuildInto, &r.RebuildInto},
-		{AttrRebuildAt, &r.RebuildAt},
-		{AttrRebuildMissed, &r.RebuildMissed},
-		{AttrRebuildSeal, &r.RebuildSeal},
-		{AttrRanAt, &r.RanAt},
-		{AttrCursor, &r.Cursor},
-	}
 }

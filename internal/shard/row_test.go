@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -64,5 +65,40 @@ func TestRowsTakeValuesOfTheirKindOnly(t *testing.T) {
 	var r shard.Row
 	if _, ok := r.Get("no attribute"); ok || r.Set("no attribute", shard.Value{}) {
 		t.Error("a row has an attribute that it does not have")
+	}
+}
+
+// A field without an attribute would be lost in the table, and two attributes of one field would
+// overwrite each other.
+func TestEveryFieldHasAnAttributeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	fields := reflect.TypeFor[shard.Row]().NumField() - 1 // the key
+	if got := len(shard.Attrs()); got != fields {
+		t.Errorf("%d attributes, want one for each of %d fields", got, fields)
+	}
+	for _, a := range shard.Attrs() {
+		var r shard.Row
+		for _, v := range []shard.Value{
+			{Kind: shard.KindBinary, Text: "k"}, {Kind: shard.KindKeySet, Text: "\x01k"},
+			{Kind: shard.KindString, Text: "s"}, {Kind: shard.KindNumber, Num: 7},
+		} {
+			if r = (shard.Row{}); r.Set(a, v) {
+				break
+			}
+		}
+		for _, other := range shard.Attrs() {
+			if _, set := r.Get(other); set != (other == a) {
+				t.Errorf("setting %s sets %s: %v", a, other, set)
+			}
+		}
+	}
+}
+
+func BenchmarkApply(b *testing.B) {
+	w := shard.Admit(shard.Admission{Doc: "a#1", Key: "k", Class: shard.ClassInt, Flight: "f", Now: 1})
+	for b.Loop() {
+		if r := w.Apply(shard.Row{Doc: "a#1"}); r.Pending != "k" {
+			b.Fatal(r)
+		}
 	}
 }

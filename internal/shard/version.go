@@ -220,6 +220,18 @@ func (v Version) Class() Class {
 	return 0
 }
 
+// canonical reports whether [ParseVersion] can return the version. This runs for every message, so
+// it prints and parses only what is not a usual number.
+func (v Version) canonical() bool {
+	const usual = 16 // bytes; one more can be 41 digits
+	c, number := v.Class(), v.packed[1:]
+	if (c == ClassInt || c == ClassTime || c == ClassLSN) && len(number) <= usual {
+		return len(number) <= c.about().widest && (number == "" || number[0] != 0)
+	}
+	again, err := parsePrinted(v.String())
+	return err == nil && again.packed == v.packed
+}
+
 // String is the printed form: a character for the class and, for numbers, a two-digit length.
 // Printed versions sort as the packed ones do. Example: i0512345.
 func (v Version) String() string {

@@ -63,7 +63,9 @@ func (f *Flights) Keep(k Keeper) error {
 
 // kept stores the checkpoints of a flight. The caller holds the lock.
 func (f *Flights) kept(id flight.ID, s *stored) {
-	f.keep.Put(roomCheckpoints, string(id), keptCheckpoints{maps.Clone(s.checkpoints), s.newest})
+	if stores(f.keep) {
+		f.keep.Put(roomCheckpoints, string(id), keptCheckpoints{maps.Clone(s.checkpoints), s.newest})
+	}
 }
 
 // Put encodes and stores the manifest.

@@ -28,6 +28,9 @@ func (forgetful) Put(string, string, any)                       {}
 func (forgetful) Delete(string, string)                         {}
 func (forgetful) Flush()                                        {}
 
+// stores reports whether a Keeper stores what it gets. If not, no value needs to be made for it.
+func stores(k Keeper) bool { return k != forgetful{} }
+
 // restore calls take with each value that was stored in a room.
 func restore[T any](k Keeper, room string, take func(key string, v T) error) error {
 	return k.Each(room, func(key string, text []byte) error {

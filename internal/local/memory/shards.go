@@ -154,7 +154,9 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	}
 	if next.Exists() {
 		b.rows[w.Doc] = next
-		s.keep.Put(roomRows, string(w.Doc), asKept(next))
+		if stores(s.keep) {
+			s.keep.Put(roomRows, string(w.Doc), asKept(next))
+		}
 	} else {
 		delete(b.rows, w.Doc)
 		s.keep.Delete(roomRows, string(w.Doc))

@@ -174,6 +174,9 @@ func (v *invocation) parallel() fanout.Runner {
 func (v *invocation) Note(n journal.Note) {
 	if !v.Killed() {
 		v.w.noted(v, n)
-		v.w.listen(v, &n)
+		if v.w.options.Listen != nil {
+			heard := n
+			v.w.listen(v, &heard)
+		}
 	}
 }
