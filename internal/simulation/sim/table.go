@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/local/memory"
@@ -38,10 +39,7 @@ func newTable(w *World) *table {
 }
 
 // row is the row as it is, for the oracles.
-func (t *table) row(doc shard.DocID) shard.Row {
-	rows, _ := t.rows.Read(background, []shard.DocID{doc}, shard.Consistent) // fails only with its context
-	return rows[0]
-}
+func (t *table) row(doc shard.DocID) shard.Row { return t.rows.Row(doc) }
 
 // write is one write, now.
 func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
@@ -69,11 +67,7 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 		return old, err
 	}
 	t.w.trace.write(v, w, true)
-	past := append(t.past[w.Doc], image{t.w.now, old})
-	if len(past) > kept {
-		past = past[len(past)-kept:]
-	}
-	t.past[w.Doc] = past
+	t.remember(old)
 	row := t.row(w.Doc)
 	t.w.watch(v, Step{What: Wrote, Write: w, Old: old, New: row})
 	if !w.Doc.IsDocument() {
@@ -82,6 +76,17 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 		t.w.oracle.wrote(v, w, old, row)
 	}
 	return old, nil
+}
+
+// remember keeps a row as it was until now. It forgets what no stale read shows any more: its
+// images are of a time within StaleBy.
+func (t *table) remember(old shard.Row) {
+	past, oldest := t.past[old.Doc], t.w.now-max(t.w.rates.StaleBy, quietRates().StaleBy)
+	over := max(len(past)+1-kept, 0)
+	for over < len(past) && past[over].until <= oldest {
+		over++
+	}
+	t.past[old.Doc] = append(slices.Delete(past, 0, over), image{t.w.now, old})
 }
 
 // read is one read, now.
