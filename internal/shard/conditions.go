@@ -23,6 +23,9 @@ func absentOr(a Attr, op Op, v Value) Clause { return Clause{{a, Absent, Value{}
 func must(a Attr, op Op, v Value) Clause     { return Clause{{a, op, v}} }
 func set(a Attr, v Value) Action             { return Action{Verb: Set, Attr: a, Val: v} }
 
+// usual is an empty update with room for the actions of any write that every event causes.
+func usual() []Action { return make([]Action, 0, usualAttrs) }
+
 func remove(attrs ...Attr) []Action {
 	out := make([]Action, len(attrs))
 	for i, a := range attrs {
@@ -65,12 +68,12 @@ func Admit(a Admission) Write {
 	if a.Aged {
 		w.Cond = append(w.Cond, must(AttrCommitted, Exists, Value{}))
 	}
-	w.Update = append([]Action{
+	w.Update = append(usual(),
 		set(AttrVersionClass, class),
 		set(AttrPending, k),
-		{Verb: SetIfAbsent, Attr: AttrBurstStart, Val: timeValue(a.Now)},
-		set(AttrFlight, textValue(a.Flight)),
-	}, remove(AttrExpiresAt, AttrAttempts, AttrRefusals, AttrLastError)...)
+		Action{Verb: SetIfAbsent, Attr: AttrBurstStart, Val: timeValue(a.Now)},
+		set(AttrFlight, textValue(a.Flight)))
+	w.Update = append(w.Update, remove(AttrExpiresAt, AttrAttempts, AttrRefusals, AttrLastError)...)
 	if a.Group != "" {
 		w.Update = append(w.Update, set(AttrGroup, textValue(a.Group)))
 	}
@@ -150,11 +153,12 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 		absentOr(AttrCommitted, Less, k),
-	}, Update: append([]Action{
+	}, Update: append(usual(),
 		set(AttrCommitted, k),
 		set(AttrCommittedOp, textValue(string(op))),
-		set(AttrLastWrite, timeValue(max(now, l.At))),
-	}, remove(AttrOwner, AttrLeaseUntil, AttrClaimed, AttrClaimedWas, AttrAttempts, AttrRefusals, AttrLastError)...)}
+		set(AttrLastWrite, timeValue(max(now, l.At))))}
+	w.Update = append(w.Update,
+		remove(AttrOwner, AttrLeaseUntil, AttrClaimed, AttrClaimedWas, AttrAttempts, AttrRefusals, AttrLastError)...)
 	if op == Put && l.Content != "" {
 		w.Update = append(w.Update, set(AttrContent, contentValue(l.Content)))
 	} else {

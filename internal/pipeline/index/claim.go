@@ -60,7 +60,8 @@ func (s *claimer) bid(ctx context.Context, d *document) claimAnswer {
 func (s *claimer) claimed(d *document, a claimAnswer) (won, retry bool) {
 	e := d.newest()
 	if a.err == nil {
-		d.row, d.before = a.row, a.old
+		before := a.old
+		d.row, d.before = a.row, &before
 		// The time of the claim becomes the fence, which a sink with versions compares (design
 		// section 5).
 		d.lease = a.bid.Lease()

@@ -122,7 +122,7 @@ func (c *closer) commit(ctx context.Context, d *document, e *held, written bool)
 			c.unended(d, a.err, "COMMIT")
 		default:
 			if d.row = a.row; !written {
-				c.unwritten(d, e, d.before)
+				c.unwritten(d, e, *d.before)
 				return
 			}
 			n := c.about(d, e, journal.Committed, "")

@@ -33,8 +33,8 @@ type document struct {
 	row  shard.Row
 	step shard.Step
 
-	before     shard.Row // as CLAIM found it
-	generation string    // of the sink's index; "" if unchanged content is not recognised
+	before     *shard.Row // as CLAIM found it; nil before
+	generation string     // of the sink's index; "" if unchanged content is not recognised
 
 	lease     shard.Lease
 	body      []byte
