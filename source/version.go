@@ -103,6 +103,12 @@ const runField = "resyncrun"
 // of two machines.
 const maxRunAhead = time.Hour
 
+// ahead reports whether a version of class time is too late for a message that was sent then.
+func (r *Rules) ahead(sent time.Time, v shard.Version) bool {
+	latest, err := shard.TimeVersion(sent.Add(r.Settings.MaxAhead))
+	return err == nil && v.Compare(latest) > 0
+}
+
 // bounded refuses an event that would make every later event of its document stale. That is a
 // version above maxVersion. It is also a time or a resync run far ahead of when this copy of the
 // message was sent. A zero time is not known. A copy that is sent later, when that time has come,
@@ -116,8 +122,7 @@ func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invali
 	if sent.IsZero() {
 		return nil
 	}
-	if latest, err := shard.TimeVersion(sent.Add(r.Settings.MaxAhead)); err == nil &&
-		v.Class() == event.ClassTime && v.Compare(latest) > 0 {
+	if v.Class() == event.ClassTime && r.ahead(sent, v) {
 		return VersionInvalid(d.Version.Field, "%s is later than the message, which was sent at %s, by more than "+
 			"sources.%s.maxAhead (%s): correct the sender's clock; or raise the setting, then redrive the dead letter",
 			v.Text(), sent.UTC().Format(time.RFC3339), r.Name, setting.FormatDuration(r.Settings.MaxAhead))

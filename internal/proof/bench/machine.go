@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -35,6 +36,10 @@ type Allocs struct {
 	Read   float64 // to read the SQS event
 	Handle float64 // to decode, collapse, judge, pack into the manifest and answer
 }
+
+// few reports whether they reach their target. What a batch of another size allocates shows in
+// hundredths.
+func (a Allocs) few() bool { return math.Round(10*a.Handle) <= 80 }
 
 // Intake is how fast the embedded stack settles events on this machine: the newest version written
 // to the sink, committed in the row, its message deleted. Superseded messages come back later, and

@@ -138,7 +138,7 @@ func (n *Numbers) measured() (list []Target) {
 			Measure: "allocations a message, decode and collapse", Goal: "<= 8", Floor: "4",
 			Figure: fmt.Sprintf("%.1f, judged and packed into the manifest too; %.1f more to read the SQS event",
 				n.Allocs.Handle, n.Allocs.Read),
-			Reached: math.Round(10*n.Allocs.Handle) <= 80, // what a batch of another size allocates shows in hundredths
+			Reached: n.Allocs.few(),
 		})
 	}
 	for _, i := range n.Intakes {
