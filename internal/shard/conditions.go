@@ -14,17 +14,14 @@ import (
 // row above 1 KB costs twice as much.
 const MaxLastError = 200
 
-// known requires a schema that this code understands.
-func known() Clause {
-	return Clause{{AttrSchema, Absent, Value{}}, {AttrSchema, AtMost, numberValue(SchemaVersion)}}
-}
+// known requires a schema that this code understands. All writes share it.
+func known() Clause { return knownSchema }
+
+var knownSchema = absentOr(AttrSchema, AtMost, numberValue(SchemaVersion))
 
 func absentOr(a Attr, op Op, v Value) Clause { return Clause{{a, Absent, Value{}}, {a, op, v}} }
 func must(a Attr, op Op, v Value) Clause     { return Clause{{a, op, v}} }
 func set(a Attr, v Value) Action             { return Action{Verb: Set, Attr: a, Val: v} }
-
-// usual is an empty update with room for the actions of any write that every event causes.
-func usual() []Action { return make([]Action, 0, usualAttrs) }
 
 func remove(attrs ...Attr) []Action {
 	out := make([]Action, len(attrs))
@@ -68,7 +65,7 @@ func Admit(a Admission) Write {
 	if a.Aged {
 		w.Cond = append(w.Cond, must(AttrCommitted, Exists, Value{}))
 	}
-	w.Update = append(usual(),
+	w.Update = append(make([]Action, 0, 9), // with all below
 		set(AttrVersionClass, class),
 		set(AttrPending, k),
 		Action{Verb: SetIfAbsent, Attr: AttrBurstStart, Val: timeValue(a.Now)},
@@ -109,16 +106,16 @@ func Claim(b Bid) Write {
 	if b.Fence > b.Now {
 		paced = append(paced, Term{AttrLastWrite, Greater, timeValue(b.Now.Add(MaxAhead))})
 	}
-	return Write{Transition: form, Doc: b.Doc, Cond: append([]Clause{
+	return Write{Transition: form, Doc: b.Doc, Cond: append(append(make([]Clause, 0, 11), // with the fences
 		known(),
 		absentOr(AttrCommitted, Less, k),
 		claimed,
 		absentOr(AttrDead, NotEqual, k),
 		notTaken(b.Key),
 		must(AttrPending, AtLeast, k),
-		{{AttrPending, Equal, k}, {AttrBurstStart, AtMost, timeValue(b.Cap)}},
+		Clause{{AttrPending, Equal, k}, {AttrBurstStart, AtMost, timeValue(b.Cap)}},
 		paced,
-	}, fences(b.Now, b.Fence)...), Update: append([]Action{
+	), fences(b.Now, b.Fence)...), Update: append([]Action{
 		set(AttrOwner, textValue(string(b.Token))),
 		set(AttrLeaseUntil, timeValue(b.Until)),
 		was,
@@ -153,7 +150,7 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 		absentOr(AttrCommitted, Less, k),
-	}, Update: append(usual(),
+	}, Update: append(make([]Action, 0, 15), // with all below
 		set(AttrCommitted, k),
 		set(AttrCommittedOp, textValue(string(op))),
 		set(AttrLastWrite, timeValue(max(now, l.At))))}

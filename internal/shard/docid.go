@@ -17,7 +17,7 @@ func (c Collection) Validate() error {
 	if len(c) == 0 || len(c) > 32 {
 		return fmt.Errorf("collection %q: 1 to 32 characters are allowed, got %d", clip(string(c)), len(c))
 	}
-	if strings.Trim(string(c), lower+digits+"-") != "" || c[0] == '-' {
+	if !consists(string(c), lower+digits+"-") || c[0] == '-' {
 		return fmt.Errorf("collection %q: only a-z, 0-9 and (not first) - are allowed", clip(string(c)))
 	}
 	return nil

@@ -115,8 +115,18 @@ func TimeVersion(t time.Time) (Version, error) {
 	return numeric(ClassTime, uint64(us)), nil
 }
 
+// consists reports whether a text has no other characters. strings.Trim prepares its set each time.
+func consists(text, of string) bool {
+	for i := range len(text) {
+		if strings.IndexByte(of, text[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func parseInt(text string) (Version, error) {
-	if strings.Trim(text, digits) != "" {
+	if !consists(text, digits) {
 		return Version{}, fmt.Errorf("version %q is not a non-negative integer", clip(text))
 	}
 	if len(text) > maxDigits {
@@ -164,7 +174,7 @@ func parseLex(text string) (Version, error) {
 	if len(text) > maxLex {
 		return Version{}, fmt.Errorf("version has %d characters, at most %d are allowed", len(text), maxLex)
 	}
-	if strings.Trim(text, digits+capitals+lower+"_-") != "" {
+	if !consists(text, digits+capitals+lower+"_-") {
 		return Version{}, fmt.Errorf("version %q: only 0-9, A-Z, a-z, _ and - are allowed", clip(text))
 	}
 	return Version{string([]byte{ClassLex.about().tag << 5}) + foldLex(text) + "\x00"}, nil
