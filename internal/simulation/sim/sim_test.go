@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +38,10 @@ var (
 	firstSeed = flag.Uint64("from", 0, "where -for begins; 0 for where nobody was before")
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // worlds use little memory, and make much garbage
+	goleak.VerifyTestMain(m)
+}
 
 // settings are those of a world with one sink, and what a test changes.
 func settings(t testing.TB, versions bool, change func(*config.Config)) *config.Config {
