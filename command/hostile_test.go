@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http/httptest"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -205,7 +204,7 @@ func (h hostile) Rebuild(context.Context, operate.RebuildOrder) (operate.Rebuild
 	return evilAnswer[operate.RebuildProgress](h)
 }
 
-func (h hostile) Archived(context.Context, operate.ArchiveRange) (archive.Size, error) {
+func (h hostile) Archived(context.Context, operate.ReplayOrder) (archive.Size, error) {
 	if h.err != nil {
 		return archive.Size{}, h.err
 	}
@@ -265,7 +264,7 @@ func argsOf(t *testing.T) map[string][]string {
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
 		"pause": {"--all"}, "object": {"s3://b/k"}, "resume": {"--all"}, "forget": {"content#a", "--yes", "--patience", "0s"},
 		"index check": {"content", "--patience", "0s"},
-		"replay":      {"--from", "2h", "--checkpoint", filepath.Join(t.TempDir(), "replayed")},
+		"replay":      {"--from", "2h"},
 		"rebuild":     {"content", "--dry-run"}, "backfill": {"content", "--sink", "s"}, "index repair": {"content", "--patience", "0s"},
 		"jobs stop": {"id"}, "jobs drop": {"id"},
 	}

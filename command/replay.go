@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/replay"
 	"github.com/lullhq/lull/internal/pipeline/archive"
@@ -20,14 +20,11 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// maxReplayFaults is how many faults a replay names. All are counted.
-const maxReplayFaults = 1000
-
 // replayFlags are the flags of `lull replay`.
 type replayFlags struct {
-	from, to, collection, source, checkpoint string
-	rate                                     float64
-	dryRun                                   bool
+	from, to, collection, source string
+	rate                         float64
+	dryRun                       bool
 }
 
 func (a *app) replayCommand() *cobra.Command {
@@ -40,8 +37,9 @@ func (a *app) replayCommand() *cobra.Command {
 			"first. It says first how much there is and what that costs at most.\n\n" +
 			"TIME is when lull received a message: 2026-11-22T10:00:00Z, or how long ago, such as 2h. " +
 			"What was received at --to or later stays out.\n\n" +
-			"A checkpoint keeps how far it has come. After Ctrl-C or a failure the same command goes on from there with " +
-			"the same run. An object that cannot be read is named, and the rest goes on.",
+			"It is a job (`lull jobs`): after anything that stopped it, the same command continues with the same run and " +
+			"the same time, on any machine. An object that cannot be read is named, and the rest goes on. With -o json " +
+			"each fault is one line, and the last line counts.",
 		Args: cobra.NoArgs,
 		RunE: a.verb(func(c *cobra.Command, api operate.API, _ []string) error {
 			return a.replay(c.Context(), api, f)
@@ -49,7 +47,7 @@ func (a *app) replayCommand() *cobra.Command {
 	}, ends{
 		exitOK:      "everything that there was to send was sent",
 		exitFailed:  "something stopped it: run it again to go on",
-		exitUsage:   "usage, settings without an archive, or a checkpoint that does not fit: nothing was sent",
+		exitUsage:   "usage, settings without an archive, or a job with other arguments: nothing was sent",
 		exitRefused: "something was refused or unreadable, and the rest was sent",
 		exitMissing: "the archive has nothing of this time, or nothing of this collection, source or sink",
 	},
@@ -60,126 +58,78 @@ func (a *app) replayCommand() *cobra.Command {
 		flag("source", &f.source, "only messages that the source `NAME` decodes"),
 		flag("rate", &f.rate, "`N` messages a second", sends(&f.rate)),
 		flag("dry-run", &f.dryRun, "say what would be sent, send nothing"),
-		flag("checkpoint", &f.checkpoint, "`FILE` that keeps how far the replay has come; without it "+
-			"replay.checkpoint in this folder"),
 	)
 }
 
-// replayed is the answer of a replay, and the content of its checkpoint.
-type replayed struct {
-	Run        string    `json:"run"`
-	From       time.Time `json:"from"`
-	To         time.Time `json:"to"`
-	Stack      string    `json:"stack"`
-	Collection string    `json:"collection,omitempty"`
-	Source     string    `json:"source,omitempty"`
-	DryRun     bool      `json:"dry_run,omitempty"`
-	Said       []string  `json:"said,omitempty"` // --from and --to, as they were given
-
-	Messages int            `json:"messages"` // messages read
-	Sent     int            `json:"sent"`     // messages sent
-	Events   map[string]int `json:"events"`   // by outcome
-	Broken   int            `json:"unreadable_objects"`
-	Faults   []replay.Fault `json:"faults,omitempty"` // the first thousand
-	Cursor   string         `json:"cursor,omitempty"` // where it continues; empty at the end
-}
-
 func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error {
-	at := checkpoint(cmp.Or(f.checkpoint, "replay.checkpoint"))
-	if f.dryRun {
-		at = ""
-	}
-	r, err := a.openReplay(at, f)
+	o, err := f.order()
 	if err != nil {
 		return usage(err)
 	}
-	span := operate.ArchiveRange{From: r.From, To: r.To}
-	size, err := api.Archived(ctx, span)
+	r := job.Runner{Rate: f.rate, Dry: f.dryRun}
+	if f.dryRun {
+		r.Rate = 0
+	}
+	state, err := runJob(ctx, a, api, operate.ReplayJob(api, o, f.from, f.to, r.Rate), r, a.replayLine)
 	if err != nil {
 		return err
 	}
-	if size.Objects == 0 {
-		return &exitError{exitMissing, fmt.Errorf("the archive has nothing from %s to %s", r.From.Format(time.RFC3339),
-			r.To.Format(time.RFC3339))}
-	}
-	terminal.Printf(a.err, "%s\n", replayPlan(size))
-	if err := at.save(r); err != nil { // before anything is sent, because a second start would be a second run
+	res, err := operate.ReplayedBy(state)
+	if err != nil {
 		return err
 	}
-	show, shown := a.progress(int64(size.Messages))
-	pace := paced(f.rate, replay.MaxStep)
-	for first := r.Cursor == ""; first || r.Cursor != ""; first = false {
-		limit := int(min(max(f.rate, 1), replay.MaxStep))
-		step, err := api.Replay(ctx, operate.ReplayOrder{
-			ArchiveRange: span, Collection: shard.Collection(f.collection), Source: f.source, Run: r.Run,
-			Cursor: r.Cursor, Limit: limit, DryRun: f.dryRun, By: whoami(),
-		})
-		if err == nil {
-			a.replayFaults(step.Faults[:min(len(step.Faults), maxReplayFaults-len(r.Faults))])
-			r.add(step)
-			err = at.save(r)
-		}
-		show(r.Messages, int64(r.Messages))
-		if err == nil && !f.dryRun {
-			// A message that is not sent still costs a read.
-			err = pace.WaitN(ctx, min(max(step.Sent, step.Messages/10), replay.MaxStep))
-		}
-		if err != nil {
-			shown()
-			if r.Cursor == "" && errors.Is(err, operate.ErrInput) {
-				return errors.Join(err, at.remove()) // nothing was sent
-			}
-			if f.dryRun {
-				return err
-			}
-			return fmt.Errorf("%w; %d messages were sent, and the same command goes on from %s", err, r.Sent, at)
-		}
+	if state.Total == 0 {
+		return &exitError{exitMissing, fmt.Errorf("the archive has nothing from %s to %s", res.From.Format(time.RFC3339),
+			res.To.Format(time.RFC3339))}
 	}
-	shown()
-	if err := at.remove(); err != nil {
+	if err := a.last(res, func(w io.Writer) { printReplayed(w, res, f.dryRun) }); err != nil {
 		return err
 	}
-	r.Said = nil
-	if err := a.print(r, r.show); err != nil {
-		return err
-	}
-	looked := sum(r.Events)
-	if looked > 0 && looked == r.Events[string(replay.Other)] {
+	looked := sum(res.Events)
+	switch refused := res.Events[string(replay.Refused)]; {
+	case looked > 0 && looked == res.Events[string(replay.Other)]:
 		return &exitError{exitMissing, fmt.Errorf("all %d events of that time are %s", looked, replayWords[replay.Other])}
-	}
-	if failed := r.Events[string(replay.Refused)]; failed+r.Broken > 0 {
-		return &exitError{exitRefused, fmt.Errorf("%d events were refused, and %d objects could not be read", failed,
-			r.Broken)}
+	case refused+res.Broken > 0:
+		return &exitError{exitRefused, fmt.Errorf("%d events were refused, and %d objects could not be read", refused,
+			res.Broken)}
 	}
 	return nil
 }
 
-// add counts a step.
-func (r *replayed) add(step operate.ReplayStep) {
-	r.Cursor = step.Next
-	r.Messages += step.Messages
-	r.Sent += step.Sent
-	for outcome, n := range step.Events {
-		r.Events[string(outcome)] += n
+// order reads the times, and begins a new run. A job that continues has the ones with which it
+// began.
+func (f replayFlags) order() (operate.ReplayOrder, error) {
+	o := operate.ReplayOrder{
+		Collection: shard.Collection(f.collection), Source: f.source, Run: newRun(), DryRun: f.dryRun, By: whoami(),
 	}
-	for _, f := range step.Faults {
-		if f.Outcome == replay.Unreadable {
-			r.Broken++
+	for _, t := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"from", f.from, &o.From}, {"to", cmp.Or(f.to, "0s"), &o.To}} {
+		if err := parseWhen(t.text, t.at); err != nil {
+			return o, fmt.Errorf("--%s %q: %w", t.flag, t.text, err)
 		}
-		if len(r.Faults) < maxReplayFaults {
-			r.Faults = append(r.Faults, f)
-		}
+		*t.at = t.at.Truncate(time.Millisecond).UTC()
 	}
+	if !o.From.Before(o.To) {
+		return o, fmt.Errorf("--from %s, --to %s: want a time and a later one", f.from, cmp.Or(f.to, "now"))
+	}
+	return o, nil
 }
 
-func (a *app) replayFaults(faults []replay.Fault) {
-	for _, f := range faults {
-		what := "object " + string(f.Object)
-		if f.Message != "" {
-			what = fmt.Sprintf("message %s of %s", f.Message, what)
+// replayLine prints how much there is, or a fault.
+func (a *app) replayLine(l operate.ReplayLine) {
+	if l.Archive != nil {
+		if l.Archive.Messages > 0 {
+			terminal.Printf(a.err, "%s\n", replayPlan(*l.Archive))
 		}
-		terminal.Printf(a.err, "%s: %s: %s\n", f.Outcome, what, f.Why)
+		return
 	}
+	what := "object " + string(l.Object)
+	if l.Message != "" {
+		what = fmt.Sprintf("message %s of %s", l.Message, what)
+	}
+	a.line(l, string(l.Outcome), what, l.Why)
 }
 
 // replayWords describes the outcomes in words.
@@ -194,9 +144,9 @@ var replayWords = map[replay.Outcome]string{
 	replay.Refused:   "refused",
 }
 
-func (r *replayed) show(w io.Writer) {
+func printReplayed(w io.Writer, r operate.Replayed, dry bool) {
 	verb := "sent"
-	if r.DryRun {
+	if dry {
 		verb = "would be sent"
 	}
 	terminal.Printf(w, "%d of %d messages with %d events %s in resync run %s\n", r.Sent, r.Messages,
@@ -222,43 +172,4 @@ func replayPlan(size archive.Size) string {
 	return fmt.Sprintf("the archive has %d messages in %d objects (%d KB), received %s to %s; to send all of them costs "+
 		"about $%.2f in requests on AWS", size.Messages, size.Objects, (size.Bytes+1023)>>10,
 		size.First.Format(time.RFC3339), size.Last.Format(time.RFC3339), most)
-}
-
-// openReplay continues from a checkpoint, or starts a new replay. It takes the times of the
-// checkpoint, because a flag that says how long ago means another time by now.
-func (a *app) openReplay(at checkpoint, f replayFlags) (*replayed, error) {
-	want := &replayed{
-		Run: newRun(), Stack: a.target.name(), Collection: f.collection, Source: f.source, DryRun: f.dryRun,
-		Events: map[string]int{}, Said: []string{f.from, f.to},
-	}
-	for _, t := range []struct {
-		flag, text string
-		at         *time.Time
-	}{{"from", f.from, &want.From}, {"to", cmp.Or(f.to, "0s"), &want.To}} {
-		if err := parseWhen(t.text, t.at); err != nil {
-			return nil, fmt.Errorf("--%s %q: %w", t.flag, t.text, err)
-		}
-		*t.at = t.at.Truncate(time.Millisecond).UTC()
-	}
-	if !want.From.Before(want.To) {
-		return nil, fmt.Errorf("--from %s, --to %s: want a time and a later one", f.from, cmp.Or(f.to, "now"))
-	}
-	var r replayed
-	if found, err := at.read(&r); err != nil || !found {
-		return want, err
-	}
-	if r.Events == nil || r.From.IsZero() || len(r.Said) != 2 {
-		return nil, fmt.Errorf("checkpoint %s is not one of a replay: remove it to begin anew", at)
-	}
-	if _, err := shard.ParseRun(r.Run); err != nil {
-		return nil, at.broken(err)
-	}
-	if r.Stack != want.Stack || r.Collection != want.Collection || r.Source != want.Source ||
-		!slices.Equal(r.Said, want.Said) {
-		return nil, fmt.Errorf("checkpoint %s is of another replay, --from %s --to %s of %s: give the same flags, or "+
-			"remove it to begin anew", at, r.Said[0], cmp.Or(r.Said[1], "now"), operate.Shown(r.Stack))
-	}
-	terminal.Printf(a.err, "going on from %s: %d messages received %s to %s were sent before\n", at, r.Sent,
-		r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
-	return &r, nil
 }

@@ -4,27 +4,36 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/replay"
 	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/seam/clock"
 )
+
+// table is a stack that has only a table: jobs need no more.
+func table() operate.API { return &operate.Operator{Shards: memory.NewShards(), Clock: clock.System{}} }
 
 // tape is an archive of four steps.
 type tape struct {
 	operate.API
-	fails  int // the step that fails, from 1; 0 for none
+	fails  int // the step that fails each time, from 1; 0 for none
 	why    error
 	faults []replay.Fault // of the first step
 	empty  bool
 	asked  []operate.ReplayOrder
 }
 
-func (s *tape) Archived(context.Context, operate.ArchiveRange) (archive.Size, error) {
-	if s.empty {
+func (s *tape) Archived(_ context.Context, o operate.ReplayOrder) (archive.Size, error) {
+	switch {
+	case o.Source == "nobody's":
+		return archive.Size{}, operate.ErrInput
+	case s.empty:
 		return archive.Size{}, nil
 	}
 	return archive.Size{Objects: 4, Messages: 8, Bytes: 4096}, nil
@@ -32,7 +41,7 @@ func (s *tape) Archived(context.Context, operate.ArchiveRange) (archive.Size, er
 
 func (s *tape) Replay(_ context.Context, o operate.ReplayOrder) (operate.ReplayStep, error) {
 	s.asked = append(s.asked, o)
-	if len(s.asked) == s.fails {
+	if s.fails > 0 && len(o.Cursor) == s.fails-1 {
 		return operate.ReplayStep{}, s.why
 	}
 	step := operate.ReplayStep{Messages: 2, Sent: 1, Next: o.Cursor + "x"}
@@ -51,45 +60,68 @@ func (s *tape) Replay(_ context.Context, o operate.ReplayOrder) (operate.ReplayS
 	return step, nil
 }
 
-func (s *tape) run(t *testing.T, f replayFlags) (r replayed, said string, err error) {
+func (s *tape) run(t *testing.T, f replayFlags) (r operate.Replayed, a answer, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := newApp(strings.NewReader(""), &out, &errs)
-	a.target.output = "json"
+	p := newApp(strings.NewReader(""), &out, &errs)
+	p.target.output = "json"
 	f.rate = 1e6
-	err = a.replay(t.Context(), s, f)
-	if out.Len() > 0 {
-		r = decode[replayed](t, out.String())
+	err = failed(p.replay(t.Context(), s, f))
+	a = answer{codeOf(err), out.String(), errs.String()}
+	if lines := strings.Split(strings.TrimSpace(a.out), "\n"); lines[0] != "" {
+		r = decode[operate.Replayed](t, lines[len(lines)-1])
 	}
-	return r, errs.String(), err
+	return r, a, err
 }
 
-func TestAReplayGoesOnWithItsRunAndItsTimes(t *testing.T) {
+// A replay that failed continues elsewhere with its run and its time, which "2h" meant at its
+// beginning.
+func TestAReplayContinuesWithItsRunAndItsTime(t *testing.T) {
 	t.Parallel()
-	f := replayFlags{from: "2h", checkpoint: filepath.Join(t.TempDir(), "cp")}
-	down := &tape{fails: 3, why: errDown}
-	_, said, err := down.run(t, f)
-	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "goes on from "+f.checkpoint) ||
-		!strings.Contains(said, "8 messages in 4 objects") {
-		t.Fatalf("%v, said %q; want what to do, and how much there is", err, said)
-	}
-	other := f
-	other.collection = "news"
-	_, _, err = (&tape{}).run(t, other)
-	refusedFor(t, err, "another replay", "--from 2h")
-	again := &tape{}
-	r, said, err := again.run(t, f)
-	if err != nil || r.Sent != 4 || r.Messages != 8 || r.Events["newer"] != 4 || !strings.Contains(said, "going on") {
-		t.Errorf("%+v, %v, said %q; want four sent in all", r, err, said)
-	}
-	first, next := down.asked[0], again.asked[0]
-	if next.Cursor != "xx" || next.Run != first.Run || next.ArchiveRange != first.ArchiveRange {
-		t.Errorf("went on with %+v, began with %+v", next, first)
-	}
-	absent(t, f.checkpoint)
+	synctest.Test(t, func(t *testing.T) {
+		f, stack := replayFlags{from: "2h"}, table()
+		down := &tape{API: stack, fails: 3, why: errDown}
+		_, a, err := down.run(t, f)
+		if a.code != exitFailed || !errors.Is(err, errDown) || !strings.Contains(err.Error(), "the same command continues") ||
+			!strings.Contains(a.errors, "8 messages in 4 objects") || len(down.asked) != 6 {
+			t.Fatalf("%v, %+v, %d calls; want four tries, what to do, and how much there is", err, a, len(down.asked))
+		}
+		other := f
+		other.from = "3h"
+		_, _, err = (&tape{API: stack}).run(t, other)
+		refusedFor(t, err, "began with other arguments", `"from":"2h"`, "lull jobs drop replay")
+		again := &tape{API: stack}
+		r, a, err := again.run(t, f)
+		if err != nil || r.Sent != 4 || r.Messages != 8 || r.Events["newer"] != 4 || len(again.asked) != 2 ||
+			!strings.Contains(a.errors, "replay continues after 4") {
+			t.Errorf("%+v, %v, %+v; want four sent in all", r, err, a)
+		}
+		first, next := down.asked[0], again.asked[0]
+		if next.Cursor != "xx" || next.Run != first.Run || next.ArchiveRange != first.ArchiveRange || r.Run != first.Run {
+			t.Errorf("continued with %+v, began with %+v", next, first)
+		}
+		if _, _, err := again.run(t, f); err != nil || again.asked[2].Run == first.Run {
+			t.Errorf("after its end: %v, %+v; want a new run", err, again.asked[2])
+		}
+	})
 }
 
-func TestAReplayThatLeftSomethingOutFails(t *testing.T) {
+// The pace counts what is sent. What is passed over is only read.
+func TestAReplayPassesOverMessagesFasterThanItSends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, stack := time.Now(), &tape{API: table()}
+		p := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+		if err := p.replay(t.Context(), stack, replayFlags{from: "2h", rate: 0.5}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began).Seconds(); took != 6 { // the last step waits for nothing
+			t.Errorf("four messages at one in two seconds took %v s, want 6", took)
+		}
+	})
+}
+
+func TestAReplayThatLeftSomethingOutSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault replay.Fault
@@ -99,39 +131,40 @@ func TestAReplayThatLeftSomethingOutFails(t *testing.T) {
 		"refused":    {replay.Fault{Object: "o", Message: "m\x1b[31m", Outcome: replay.Refused, Why: "too large"}, exitRefused},
 		"invalid":    {replay.Fault{Object: "o", Message: "m", Outcome: replay.Invalid, Why: "not JSON"}, exitOK},
 	} {
-		f := replayFlags{from: "2h", checkpoint: filepath.Join(t.TempDir(), "cp")}
-		s := &tape{faults: []replay.Fault{tt.fault}}
-		r, said, err := s.run(t, f)
-		code := codeOf(err)
-		if code != tt.code || r.Sent != 4 || len(r.Faults) != 1 || !strings.Contains(said, tt.fault.Why) ||
-			strings.Contains(said, "\x1b") {
-			t.Errorf("%s: code %d (%v), %+v, said %q", name, code, err, r, said)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			r, a, err := (&tape{API: table(), faults: []replay.Fault{tt.fault}}).run(t, replayFlags{from: "2h"})
+			if a.code != tt.code || r.Sent != 4 || !strings.Contains(a.out, `"why":"`+tt.fault.Why) ||
+				strings.Contains(a.out, "\x1b") {
+				t.Errorf("%s: %v, %+v, %+v", name, err, r, a)
+			}
+		})
 	}
 }
 
-func TestAReplayThatCannotBeginLeavesNothing(t *testing.T) {
+func TestAReplayThatCannotBeginBlocksNoOther(t *testing.T) {
 	t.Parallel()
-	at := filepath.Join(t.TempDir(), "cp")
 	for name, tt := range map[string]struct {
 		f    replayFlags
-		api  *tape
+		api  tape
 		says string
+		code exitCode
 	}{
-		"no time":       {replayFlags{}, &tape{}, "--from"},
-		"an odd time":   {replayFlags{from: "yesterday"}, &tape{}, "--from"},
-		"the wrong way": {replayFlags{from: "1h", to: "2h"}, &tape{}, "a later one"},
-		"nothing there": {replayFlags{from: "1h"}, &tape{empty: true}, "has nothing"},
-		"refused":       {replayFlags{from: "1h"}, &tape{fails: 1, why: operate.ErrInput}, operate.ErrInput.Error()},
-		"a dry run":     {replayFlags{from: "1h", dryRun: true}, &tape{fails: 2, why: errDown}, errDown.Error()},
+		"no time":       {replayFlags{}, tape{}, "--from", exitUsage},
+		"an odd time":   {replayFlags{from: "yesterday"}, tape{}, "--from", exitUsage},
+		"the wrong way": {replayFlags{from: "1h", to: "2h"}, tape{}, "a later one", exitUsage},
+		"nothing there": {replayFlags{from: "1h"}, tape{empty: true}, "has nothing", exitMissing},
+		"refused":       {replayFlags{from: "1h", source: "nobody's"}, tape{}, operate.ErrInput.Error(), exitUsage},
+		"a dry run":     {replayFlags{from: "1h", dryRun: true}, tape{fails: 2, why: errDown}, errDown.Error(), exitFailed},
 	} {
-		tt.f.checkpoint = at
-		if _, _, err := tt.api.run(t, tt.f); err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: got %v, want %q in it", name, err, tt.says)
-		}
-		absent(t, at)
+		synctest.Test(t, func(t *testing.T) {
+			tt.api.API = table()
+			if _, a, err := tt.api.run(t, tt.f); err == nil || !strings.Contains(err.Error(), tt.says) || a.code != tt.code {
+				t.Errorf("%s: got %v, exit %d, want %q in it, exit %d", name, err, a.code, tt.says, tt.code)
+			}
+			tt.api.fails, tt.api.empty = 0, false
+			if _, _, err := tt.api.run(t, replayFlags{from: "2h"}); err != nil {
+				t.Errorf("%s: the next replay: %v", name, err)
+			}
+		})
 	}
-	save(t, at, `{"input":"a resync's"}`)
-	_, _, err := (&tape{}).run(t, replayFlags{from: "1h", checkpoint: at})
-	refusedFor(t, err, "not one of a replay")
 }

@@ -8,6 +8,7 @@
 //   - A job continues where it stopped, on any machine that can read its input.
 //   - A step is done at least once. Counts and lines are stored together with the cursor, so a step
 //     that is repeated after a crash is counted once.
-//   - A job that continues has the arguments with which it began.
+//   - A job that continues has the arguments with which it began. Only a job that has done no step
+//     may begin again with others.
 //   - The table lists the last jobs, with their counts and their errors.
 package job

@@ -85,7 +85,8 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 		return Lease{}, fmt.Errorf("take job %s: %w", c.ID, err)
 	}
 	s, err := parse(old)
-	if err == nil && s.Active() && !same(s.Args, c.Args) {
+	begun := s.Active() && (s.Steps > 0 || same(s.Args, c.Args)) // before its first step a job may get other arguments
+	if err == nil && begun && !same(s.Args, c.Args) {
 		err = fmt.Errorf("%w: it began with %s: give the same, or `lull jobs drop %s`", ErrOther, s.Args, c.ID)
 	}
 	if err != nil { // leave what is stored
@@ -93,7 +94,7 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 		return Lease{}, err
 	}
 	now := l.Clock.Now().UTC()
-	if !s.Active() {
+	if !begun {
 		s = State{ID: c.ID, Verb: c.Verb, Args: c.Args, At: c.First, Counts: map[string]int{}, Begun: now}
 	}
 	s.Phase, s.By, s.Saved, s.Error = Running, c.By, now, ""

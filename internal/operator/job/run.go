@@ -18,6 +18,7 @@ type Step[L any] struct {
 	lines  []L
 	units  int
 	total  int
+	costs  int
 }
 
 // Count counts n outcomes.
@@ -32,6 +33,9 @@ func (s *Step[L]) Say(l L) { s.lines = append(s.lines, l) }
 
 // Did adds n units of work, which the pace counts.
 func (s *Step[L]) Did(n int) { s.units += n }
+
+// Costs lets the pace count n units, not those that the step did.
+func (s *Step[L]) Costs(n int) { s.costs = n }
 
 // Expect says how many units the whole job has.
 func (s *Step[L]) Expect(n int) { s.total = n }
@@ -83,7 +87,7 @@ func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (Sta
 	if err != nil {
 		return lease.State, err
 	}
-	began, did := r.Clock.Now(), 0
+	began, paid := r.Clock.Now(), 0
 	for {
 		var s Step[L]
 		var done bool
@@ -109,8 +113,8 @@ func Run[C, L any](ctx context.Context, r Runner, j Job[C, L], say func(L)) (Sta
 			return r.end(ctx, lease, err)
 		}
 		tell(s.lines, say)
-		if did += s.units; r.Rate > 0 {
-			due := began.Add(time.Duration(float64(did) / r.Rate * float64(time.Second)))
+		if paid += cmp.Or(s.costs, s.units); r.Rate > 0 {
+			due := began.Add(time.Duration(float64(paid) / r.Rate * float64(time.Second)))
 			err = r.wait(ctx, &lease, due)
 		}
 		if err = cmp.Or(err, ctx.Err()); err != nil {

@@ -83,8 +83,8 @@ type API interface {
 	// Reconcile compares a page of a collection with its rows. It raises rows that are older than
 	// the sink, and repeats deletes that the sink has undone. A page may be repeated.
 	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcilePage, error)
-	// Archived measures what the archive contains for a range of time.
-	Archived(ctx context.Context, r ArchiveRange) (archive.Size, error)
+	// Archived measures what the archive contains for a replay. It refuses what Replay would refuse.
+	Archived(ctx context.Context, r ReplayOrder) (archive.Size, error)
 	// Replay sends the next part of the archive again. After an error, repeat the step.
 	Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error)
 	// Backfill does the next step of copying documents from one sink of a collection to another. A

@@ -3,9 +3,12 @@ package operate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/replay"
 	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -40,9 +43,17 @@ type ReplayOrder struct {
 // ReplayStep is the result of one step.
 type ReplayStep = replay.Step
 
+// checkReplay refuses an order that no step can follow.
+func (o *Operator) checkReplay(r ReplayOrder) error {
+	_, known := o.Config.Sources[r.Source]
+	_, wrong := runOf(r.Run)
+	return cmp.Or(wrong, r.check(), o.archives(), named(r.By),
+		want(known || r.Source == "", "source %q: there is no such source", r.Source), filtered(r.Collection))
+}
+
 // Archived adds up what the archive has of a time.
-func (o *Operator) Archived(ctx context.Context, r ArchiveRange) (archive.Size, error) {
-	if err := cmp.Or(r.check(), o.archives()); err != nil {
+func (o *Operator) Archived(ctx context.Context, r ReplayOrder) (archive.Size, error) {
+	if err := o.checkReplay(r); err != nil {
 		return archive.Size{}, err
 	}
 	size, err := archive.Measure(ctx, o.Archive, r.From, r.To)
@@ -54,12 +65,9 @@ func (o *Operator) Archived(ctx context.Context, r ArchiveRange) (archive.Size, 
 
 // Replay does the next step of a replay.
 func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error) {
-	run, err := runOf(r.Run)
+	run, _ := runOf(r.Run)
 	limit, wrong := limited(r.Limit, replay.MaxStep, replay.MaxStep)
-	_, known := o.Config.Sources[r.Source]
-	err = cmp.Or(err, r.check(), o.archives(), named(r.By), wrong,
-		want(known || r.Source == "", "source %q: there is no such source", r.Source), filtered(r.Collection))
-	if err != nil {
+	if err := cmp.Or(o.checkReplay(r), wrong); err != nil {
 		return ReplayStep{}, err
 	}
 	if r.Cursor == "" && !r.DryRun {
@@ -87,9 +95,101 @@ func (o *Operator) archives() error {
 		"archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")
 }
 
+// ReplayCursor is where the next step of the job begins.
+type ReplayCursor struct {
+	ArchiveRange        // of the first run of the command: "2h" means another time later
+	Run          string `json:"run"`
+	Measured     bool   `json:"measured,omitempty"`
+	At           string `json:"at,omitempty"` // in the archive
+}
+
+// ReplayLine is what a replay has to say: first how much the archive has, and then each fault.
+type ReplayLine struct {
+	Archive *archive.Size `json:"archive,omitempty"`
+	*replay.Fault
+}
+
+// The counts of a replay are the outcomes of events, and these.
+const (
+	replayedMessages = "messages sent"
+	replayedBroken   = "unreadable objects"
+)
+
+// ReplayJob sends the messages of a time again, step by step. from and to are the time as the
+// operator wrote it. An order's Cursor and Limit do not matter; rate is as in [job.Runner].
+func ReplayJob(api API, o ReplayOrder, from, to string, rate float64) job.Job[ReplayCursor, ReplayLine] {
+	if o.Limit = replay.MaxStep; rate > 0 {
+		o.Limit = max(1, min(replay.MaxStep, int(rate)))
+	}
+	id := "replay"
+	if o.Collection != "" {
+		id += "-" + string(o.Collection)
+	}
+	args := struct {
+		From       string           `json:"from"`
+		To         string           `json:"to,omitempty"`
+		Collection shard.Collection `json:"collection,omitempty"`
+		Source     string           `json:"source,omitempty"`
+	}{from, to, o.Collection, o.Source}
+	return job.Job[ReplayCursor, ReplayLine]{
+		ID: id, Verb: "replay", Args: args, Final: final, First: ReplayCursor{ArchiveRange: o.ArchiveRange, Run: o.Run},
+		Step: func(ctx context.Context, at ReplayCursor, s *job.Step[ReplayLine]) (ReplayCursor, bool, error) {
+			o := o
+			o.ArchiveRange, o.Run, o.Cursor = at.ArchiveRange, at.Run, at.At
+			if !at.Measured { // a step of its own: nothing is sent before the operator has seen the cost
+				size, err := api.Archived(ctx, o)
+				s.Expect(size.Messages)
+				s.Say(ReplayLine{Archive: &size})
+				at.Measured = true
+				return at, size.Messages == 0, err
+			}
+			step, err := api.Replay(ctx, o)
+			for outcome, n := range step.Events {
+				s.Count(string(outcome), n)
+			}
+			for _, f := range step.Faults {
+				if f.Outcome == replay.Unreadable {
+					s.Count(replayedBroken, 1)
+				}
+				s.Say(ReplayLine{Fault: &f})
+			}
+			s.Count(replayedMessages, step.Sent)
+			s.Did(step.Messages)
+			s.Costs(max(step.Sent, step.Messages/10)) // a message that is not sent still costs a read
+			at.At = step.Next
+			return at, step.Next == "", err
+		},
+	}
+}
+
+// Replayed has the counts of a replay.
+type Replayed struct {
+	ArchiveRange
+	Run      string         `json:"run"`
+	Messages int            `json:"messages"` // that were read
+	Sent     int            `json:"sent"`     // messages
+	Events   map[string]int `json:"events"`   // by outcome
+	Broken   int            `json:"unreadable_objects"`
+}
+
+// ReplayedBy returns the counts of a job.
+func ReplayedBy(s job.State) (Replayed, error) {
+	var at ReplayCursor
+	if err := json.Unmarshal(s.At, &at); err != nil {
+		return Replayed{}, fmt.Errorf("the cursor of job %s: %w", s.ID, err)
+	}
+	r := Replayed{
+		ArchiveRange: at.ArchiveRange, Run: at.Run, Messages: s.Did, Sent: s.Counts[replayedMessages],
+		Broken: s.Counts[replayedBroken], Events: maps.Clone(s.Counts),
+	}
+	delete(r.Events, replayedMessages)
+	delete(r.Events, replayedBroken)
+	return r, nil
+}
+
 // Archived adds up what the archive has of a time.
-func (c *Client) Archived(ctx context.Context, r ArchiveRange) (archive.Size, error) {
-	return ask[ArchiveRange, archive.Size](ctx, c, "archived", r)
+func (c *Client) Archived(ctx context.Context, r ReplayOrder) (archive.Size, error) {
+	return ask[ReplayOrder, archive.Size](ctx, c, "archived", r)
 }
 
 // Replay does the next step of a replay.
