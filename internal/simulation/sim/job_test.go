@@ -15,7 +15,6 @@ import (
 	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
-	"github.com/lullhq/lull/internal/pipeline/archive"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
@@ -136,18 +135,6 @@ func (a jobAPI) Backfill(ctx context.Context, o operate.BackfillOrder) (step ope
 	})
 	if err == nil {
 		a.j.stepped(o.Cursor, step.Next, step.Outcomes[operate.Copied], step.Outcomes)
-	}
-	return step, err
-}
-
-func (a jobAPI) Replay(ctx context.Context, o operate.ReplayOrder) (step operate.ReplayStep, err error) {
-	o.Limit = a.j.limit
-	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
-		step, err = op.Replay(ctx, o)
-		return err
-	})
-	if err == nil {
-		a.j.stepped(replaying{o.Run, o.Cursor}, replaying{o.Run, step.Next}, step.Messages, outcomesOf(step))
 	}
 	return step, err
 }
@@ -479,85 +466,5 @@ func (j *Jobbing) report(t *testing.T) {
 		j.late, j.continued, j.done)
 	if min(j.killed, j.lost, j.late, j.continued, j.done) == 0 {
 		t.Error("the worlds do not get there")
-	}
-}
-
-// replaying is the cursor of a replay.
-type replaying struct {
-	Run string `json:"run"`
-	At  string `json:"at"`
-}
-
-func outcomesOf(s operate.ReplayStep) map[string]int {
-	counts := map[string]int{}
-	for outcome, n := range s.Events {
-		counts[string(outcome)] = n
-	}
-	return counts
-}
-
-// replayed is the world of a seed whose archive is replayed by a job.
-func replayed(t testing.TB, seed uint64) (*World, *Jobbing) {
-	t.Helper()
-	j := jobbed(seed, "replay", jobEdits{})
-	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
-		vary(seed, cfg)
-		cfg.TableOutage = config.TableOutageClosed
-		cfg.Archive.Keep = 14 * 24 * time.Hour
-	})
-	w := begin(t, Options{
-		Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg)), Watch: j.see,
-	})
-	at := w.options.Upstream.Calm/4 + j.dice.upTo(w.options.Upstream.Calm/4)
-	order := operate.ReplayOrder{By: "the simulator"}
-	order.From, order.To = epoch.Add(-time.Minute), epoch.Add(at)
-	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
-		_, err := job.Run(ctx, r, job.Job[replaying, string]{
-			ID: j.id, Verb: j.id, Args: order, First: replaying{Run: string(w.newID(epoch.Add(w.now)))},
-			Step: func(ctx context.Context, from replaying, s *job.Step[string]) (replaying, bool, error) {
-				o := order
-				o.Run, o.Cursor = from.Run, from.At
-				step, err := api.Replay(ctx, o)
-				for outcome, n := range outcomesOf(step) {
-					s.Count(outcome, n)
-				}
-				s.Did(step.Messages)
-				return replaying{from.Run, step.Next}, step.Next == "", err
-			},
-		}, func(string) {})
-		return err
-	}
-	j.over = func(s job.State) bool {
-		read, err := w.archivedMessages(order.From, order.To)
-		if err != nil || s.Did > read {
-			w.oracle.always("a replay reads each message once", fmt.Sprintf("%d of %d, %v", s.Did, read, err))
-		}
-		return true
-	}
-	j.begin(w, at+j.dice.upTo(20*time.Second))
-	return w, j
-}
-
-// archivedMessages counts the messages of a time.
-func (w *World) archivedMessages(from, to time.Time) (n int, err error) {
-	size, err := archive.Measure(background, w.archive, from, to)
-	return size.Messages, err
-}
-
-// Programs are killed and stopped. No message of the archive counts twice, and every promise
-// holds.
-func TestAnArchiveIsReplayedByAJobWhateverFails(t *testing.T) {
-	t.Parallel()
-	var last *Jobbing
-	sum, sent := &Jobbing{}, 0
-	for range runs(t, 300, Swarm, func(seed uint64) (w *World) {
-		w, last = replayed(t, seed)
-		return w
-	}) {
-		sum.add(last)
-		sent += last.state().Counts["sent"]
-	}
-	if sum.report(t); sent == 0 {
-		t.Error("nothing was sent again")
 	}
 }
