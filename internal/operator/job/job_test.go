@@ -70,6 +70,47 @@ func TestAJobCountsEachStepOnce(t *testing.T) {
 	})
 }
 
+// A typing error must not have to be dropped first.
+func TestAJobThatHasDoneNothingMayGetOtherArguments(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var did []int
+		b, j := ledger(), counting(&did)
+		typo := j
+		typo.Args, typo.First = map[string]int{"to": -7}, place{-6}
+		typo.Final = func(error) bool { return true }
+		typo.Step = func(context.Context, place, *job.Step[string]) (place, bool, error) {
+			return place{}, false, errors.New("to: want a number above 0")
+		}
+		if _, err := job.Run(t.Context(), runner(b), typo, func(string) {}); err == nil {
+			t.Fatal("the step did not fail")
+		}
+		if s, err := job.Run(t.Context(), runner(b), j, func(string) {}); err != nil || s.Did != units || did[0] != 1 ||
+			string(s.Args) != `{"to":7}` {
+			t.Errorf("got %+v, %v", s, err)
+		}
+	})
+}
+
+// What costs less than a unit takes less of the pace.
+func TestThePaceOfAJobCountsWhatItsStepsCost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var did []int
+		j, r, began := counting(&did), runner(ledger()), time.Now()
+		step := j.Step
+		j.Step = func(ctx context.Context, from place, s *job.Step[string]) (place, bool, error) {
+			s.Costs(3)
+			return step(ctx, from, s)
+		}
+		r.Rate = 1
+		if s, err := job.Run(t.Context(), r, j, func(string) {}); err != nil || s.Did != units ||
+			time.Since(began) != 3*(units-1)*time.Second {
+			t.Errorf("got %+v, %v, in %s", s, err, time.Since(began))
+		}
+	})
+}
+
 var errKilled = errors.New("killed")
 
 // dying is a table whose program is killed at a call: before it is carried out, or after. Nothing
