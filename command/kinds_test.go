@@ -142,7 +142,7 @@ func TestResyncWorksWithEveryKindOfSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			done := parsed[resynced](t, s.ask("resync", write(t, string(line)), "-o", "json"))
-			if done.Messages != 1 || len(done.Refused) > 0 {
+			if done.Messages != 1 || done.Refused > 0 {
 				t.Fatalf("resync: %+v", done)
 			}
 			for committed(t, s, sent.Key) <= before {

@@ -243,7 +243,7 @@ func contents(t *testing.T, path string) string {
 	return string(text)
 }
 
-// absent checks that a file is not there, such as a checkpoint after the end.
+// absent checks that a file is not there.
 func absent(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {

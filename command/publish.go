@@ -18,9 +18,6 @@ import (
 	"github.com/lullhq/lull/internal/terminal"
 )
 
-// publishBatch is how many messages are published with one request.
-const publishBatch = 100
-
 func (a *app) publishCommand() *cobra.Command {
 	var source, lane, group, collection string
 	var example bool
@@ -55,19 +52,18 @@ func (a *app) publishCommand() *cobra.Command {
 				return usage(err)
 			}
 			defer in.Close()
-			p := publisher{api: api, source: source, group: group, lane: flight.Lane(lane)}
-			err = p.all(c.Context(), in)
-			a.refusals(p.total)
-			printed := a.print(p.total, func(w io.Writer) {
-				terminal.Printf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events,
-					len(p.total.Refused))
+			total, err := publishAll(c.Context(), api, in, lane, source, group)
+			a.refusals(total)
+			printed := a.print(total, func(w io.Writer) {
+				terminal.Printf(w, "%d messages with %d events sent, %d refused\n", total.Messages, total.Events,
+					len(total.Refused))
 			})
-			return sent(p.total, cmp.Or(err, printed))
+			return sent(len(total.Refused), cmp.Or(err, printed))
 		}),
 	}, ends{
 		exitOK:      "everything was sent",
 		exitFailed:  "something stopped it",
-		exitUsage:   "usage or settings: nothing was sent",
+		exitUsage:   "usage or settings, or an input that cannot be read",
 		exitRefused: "messages were refused, and the others were sent",
 	},
 		flag("source", &source, "`NAME` of the source that decodes the messages (the attribute lull-source)"),
@@ -108,7 +104,7 @@ func (a *app) example(ctx context.Context, api operate.API, lane, group string, 
 		done.Refused[i].Message++
 	}
 	a.refusals(done)
-	return sent(done, a.print(exampleSent{m, done}, func(w io.Writer) {
+	return sent(len(done.Refused), a.print(exampleSent{m, done}, func(w io.Writer) {
 		if len(done.Refused) > 0 {
 			return
 		}
@@ -131,9 +127,9 @@ func (a *app) refusals(p operate.Published) {
 	}
 }
 
-// sent returns the error of a publication. Refused messages have an exit code of their own.
-func sent(p operate.Published, err error) error {
-	if err == nil && len(p.Refused) > 0 {
+// sent returns the error of a publication, which says by the exit code that messages were refused.
+func sent(refused int, err error) error {
+	if err == nil && refused > 0 {
 		return &exitError{exitRefused, nil}
 	}
 	return err
@@ -156,41 +152,26 @@ func groupFlag(group *string) option {
 	})
 }
 
-// publisher sends an input in batches.
-type publisher struct {
-	api    operate.API
-	source string
-	group  string
-	lane   flight.Lane
-	run    string                                 // of a resync, empty for none
-	sink   string                                 // the only one of the collection's sinks, empty for all
-	into   string                                 // the collection of the run, empty for the events' own
-	after  func(ctx context.Context, n int) error // called when n messages more are done, refused ones too
-
-	total operate.Published // its refusals count from 1, as people count lines
-	read  int               // messages of the input
-}
-
-func (p *publisher) all(ctx context.Context, in feed.Input) error {
-	return feed.Batches(ctx, in, publishBatch, func(batch []queue.Outgoing) error {
+// publishAll sends an input in batches.
+func publishAll(ctx context.Context, api operate.API, in feed.Input, lane, source, group string) (
+	total operate.Published, err error,
+) {
+	read := 0
+	err = feed.Batches(ctx, in, operate.PublishBatch, func(batch []queue.Outgoing) error {
 		for i := range batch {
-			feed.Mark(&batch[i], p.source, p.group)
+			feed.Mark(&batch[i], source, group)
 		}
-		done, err := p.api.Publish(ctx, operate.Publication{
-			Messages: batch, Lane: p.lane, Run: p.run, Collection: p.into, Sink: p.sink,
-		})
-		p.total.Messages += done.Messages
-		p.total.Events += done.Events
+		done, err := api.Publish(ctx, operate.Publication{Messages: batch, Lane: flight.Lane(lane)})
+		total.Messages += done.Messages
+		total.Events += done.Events
 		for _, r := range done.Refused {
-			p.total.Refused = append(p.total.Refused, operate.Refusal{Message: p.read + r.Message + 1, Why: r.Why})
+			total.Refused = append(total.Refused, operate.Refusal{Message: read + r.Message + 1, Why: r.Why})
 		}
-		p.read += len(batch)
+		read += len(batch)
 		if err != nil {
-			return fmt.Errorf("after %d messages: %w", p.total.Messages, err)
+			return fmt.Errorf("after %d messages: %w", total.Messages, err)
 		}
-		if p.after == nil {
-			return nil
-		}
-		return p.after(ctx, len(batch))
+		return nil
 	})
+	return total, err
 }

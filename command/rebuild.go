@@ -248,7 +248,8 @@ func (a *app) showRebuild(w io.Writer, p operate.RebuildProgress, order operate.
 
 // rebuildFromSource sends the documents of the source, and then resumes the rebuild.
 func (a *app) rebuildFromSource(ctx context.Context, api operate.API, p operate.RebuildProgress, f rebuildFlags) error {
-	err := a.resync(ctx, api, f.source, resyncFlags{rate: f.sourceRate, collection: string(p.Collection), sink: f.sink})
+	o := operate.ResyncOrder{Collection: string(p.Collection), Sink: f.sink}
+	err := a.resync(ctx, api, f.source, o, f.sourceRate)
 	if err != nil {
 		return fmt.Errorf("%w; then `lull rebuild resume`", err)
 	}

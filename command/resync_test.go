@@ -6,17 +6,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/flight"
@@ -27,9 +30,10 @@ import (
 
 // keeper is a stack that keeps what is published, and is down from some message on.
 type keeper struct {
-	sent []queue.Outgoing
-	most int // messages that it takes, 0 for any number
-	aws  func(context.Context) (aws.Config, error)
+	shards *memory.Shards // of an earlier program, nil for new ones
+	sent   []queue.Outgoing
+	most   int // messages that it takes, 0 for any number
+	aws    func(context.Context) (aws.Config, error)
 }
 
 var errDown = errors.New("the stack is down")
@@ -41,8 +45,11 @@ func (d *keeper) api(t *testing.T) operate.API {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if d.shards == nil {
+		d.shards = memory.NewShards()
+	}
 	return &operate.Operator{
-		Config: &cfg, Sources: sources, Clock: clock.System{},
+		Config: &cfg, Sources: sources, Clock: clock.System{}, Shards: d.shards,
 		Publisher: func(_ context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
 			if lane != flight.Bulk {
 				t.Errorf("published to lane %s", lane)
@@ -77,18 +84,25 @@ func many(n int) []string {
 }
 
 // resync runs one against the keeper.
-func (d *keeper) resync(t *testing.T, from string, f resyncFlags) (resynced, string, error) {
+func (d *keeper) resync(t *testing.T, from string, o operate.ResyncOrder) (resynced, string, error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errs)
 	a.target.output, a.aws = "json", d.aws
-	f.rate = 1e6
-	err := a.resync(t.Context(), d.api(t), from, f)
+	err := failed(a.resync(t.Context(), d.api(t), from, o, 1e6))
 	var r resynced
 	if out.Len() > 0 {
 		r = decode[resynced](t, out.String())
 	}
 	return r, errs.String(), err
+}
+
+// stopped runs a resync until the stack is down.
+func (d *keeper) stopped(t *testing.T, file string, o operate.ResyncOrder) {
+	t.Helper()
+	if _, _, err := d.resync(t, file, o); !errors.Is(err, errDown) {
+		t.Fatalf("got %v, want the stack's error", err)
+	}
 }
 
 // refusedFor checks that nothing was read or changed, and that the error says why.
@@ -105,65 +119,69 @@ func refusedFor(t *testing.T, err error, says ...string) {
 	}
 }
 
-func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
+// A resync that failed continues on another machine, with its run.
+func TestAResyncMarksItsEventsAndContinuesWithTheSameRun(t *testing.T) {
 	t.Parallel()
-	file := write(t, append(append([]string{"", put("first", "7", `{"n":1.10,"big":12345678901234567890}`)},
-		many(349)...), "", put("last", "1", "{}"))...)
-	at := file + ".checkpoint"
-	d := &keeper{most: 201}
-	_, said, err := d.resync(t, file, resyncFlags{collection: "next"})
-	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "goes on from "+at) || said != "" {
-		t.Fatalf("error %v, said %q; want the stack's and what to do", err, said)
-	}
-	first := marked(t, d.sent[0])
-	if first.Mode != "resync" || first.Collection != "next" || len(first.Resyncrun) != 26 ||
-		string(first.Data) != `{"n":1.10,"big":12345678901234567890}` {
-		t.Errorf("event %+v, want it marked and its data untouched", first)
-	}
-	if _, err := os.Stat(at); err != nil {
-		t.Fatal(err)
-	}
-
-	again := &keeper{}
-	r, _, err := again.resync(t, file, resyncFlags{collection: "next"})
-	if err != nil || r.Run != first.Resyncrun || r.Before != 200 || r.Messages != 151 || len(again.sent) != 151 {
-		t.Errorf("got %+v, error %v, %d sent; want the same run from message 201 on", r, err, len(again.sent))
-	}
-	if last := marked(t, again.sent[150]); last.Subject != "last" || last.Resyncrun != first.Resyncrun {
-		t.Errorf("last %+v", last)
-	}
-	absent(t, at)
-	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run == first.Resyncrun || r.Before != 0 {
-		t.Errorf("after its end: %+v, error %v; want a new run", r, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		lines := append(append([]string{"", put("first", "7", `{"n":1.10,"big":12345678901234567890}`)},
+			many(349)...), "", put("last", "1", "{}"))
+		file, next := write(t, lines...), operate.ResyncOrder{Collection: "next"}
+		d := &keeper{most: 201}
+		_, said, err := d.resync(t, file, next)
+		if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "the same command continues") || said != "" {
+			t.Fatalf("error %v, said %q; want the stack's and what to do", err, said)
+		}
+		first := marked(t, d.sent[0])
+		if first.Mode != "resync" || first.Collection != "next" || len(first.Resyncrun) != 26 ||
+			string(first.Data) != `{"n":1.10,"big":12345678901234567890}` {
+			t.Errorf("event %+v, want it marked and its data untouched", first)
+		}
+		elsewhere := filepath.Join(t.TempDir(), filepath.Base(file))
+		save(t, elsewhere, contents(t, file))
+		again := &keeper{shards: d.shards}
+		r, said, err := again.resync(t, elsewhere, next)
+		if err != nil || r != (resynced{first.Resyncrun, 351, 351, 0}) || len(again.sent) != 151 ||
+			!strings.Contains(said, "continues after 200") {
+			t.Errorf("got %+v, error %v, %d sent, said %q; want the same run from message 201 on", r, err, len(again.sent), said)
+		}
+		if last := marked(t, again.sent[150]); last.Subject != "last" || last.Resyncrun != first.Resyncrun {
+			t.Errorf("last %+v", last)
+		}
+		if r, _, err := again.resync(t, file, operate.ResyncOrder{}); err != nil || r.Run == first.Resyncrun ||
+			r.Messages != 351 {
+			t.Errorf("after its end: %+v, error %v; want a new run", r, err)
+		}
+	})
 }
 
 func TestAResyncTakesAFileThatBeginsWithABOM(t *testing.T) {
 	t.Parallel()
 	d := &keeper{}
-	r, said, err := d.resync(t, write(t, "\ufeff"+put("first", "7", "{}"), put("second", "7", "{}")), resyncFlags{})
+	r, said, err := d.resync(t, write(t, "\ufeff"+put("first", "7", "{}"), put("second", "7", "{}")), operate.ResyncOrder{})
 	if err != nil || r.Messages != 2 || marked(t, d.sent[0]).Subject != "first" {
 		t.Errorf("got %+v, error %v, said %q; want both messages", r, err, said)
 	}
 }
 
-// An export may be compressed. Its checkpoint counts what is in it.
-func TestAResyncGoesOnInAFileWithGzip(t *testing.T) {
+// An export may be compressed. The job counts what is in it.
+func TestAResyncContinuesInAFileWithGzip(t *testing.T) {
 	t.Parallel()
-	var packed strings.Builder
-	z := gzip.NewWriter(&packed)
-	_, err := io.WriteString(z, strings.Join(many(350), "\n"))
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
-	file := write(t)
-	save(t, file, packed.String())
-	if _, _, err := (&keeper{most: 201}).resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
-		t.Errorf("got %v, want it stopped after 200 messages", err)
-	}
-	if r, said, err := (&keeper{}).resync(t, file, resyncFlags{}); err != nil || r.Before != 200 || r.Messages != 150 {
-		t.Errorf("got %+v, %v, said %q, want the other 150", r, err, said)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var packed strings.Builder
+		z := gzip.NewWriter(&packed)
+		_, err := io.WriteString(z, strings.Join(many(350), "\n"))
+		if err := errors.Join(err, z.Close()); err != nil {
+			t.Fatal(err)
+		}
+		file, d := write(t), &keeper{most: 201}
+		save(t, file, packed.String())
+		d.stopped(t, file, operate.ResyncOrder{})
+		again := &keeper{shards: d.shards}
+		if r, said, err := again.resync(t, file, operate.ResyncOrder{}); err != nil || r.Messages != 350 ||
+			len(again.sent) != 150 {
+			t.Errorf("got %+v, %v, said %q, want the other 150", r, err, said)
+		}
+	})
 }
 
 // A group marks the messages that name no group themselves.
@@ -173,7 +191,7 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 		put("own", "1", "{}") + `}`
 	d := &keeper{}
 	if _, _, err := d.resync(t, write(t, put("first", "7", "{}"), own),
-		resyncFlags{group: "tenant-a", source: "native"}); err != nil {
+		operate.ResyncOrder{Group: "tenant-a", Source: "native"}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"tenant-a", "tenant-b"} {
@@ -192,16 +210,15 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 // which accepts everything once more.
 func TestARunBeginsOnce(t *testing.T) {
 	t.Parallel()
-	file := write(t, many(3)...)
-	d := &keeper{most: 1}
-	if _, _, err := d.resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
-		t.Fatal(err)
-	}
-	again := &keeper{}
-	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run != marked(t, d.sent[0]).Resyncrun ||
-		r.Messages != 3 {
-		t.Errorf("got %+v, error %v; want the run that had begun", r, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		file, d := write(t, many(3)...), &keeper{most: 1}
+		d.stopped(t, file, operate.ResyncOrder{})
+		again := &keeper{shards: d.shards}
+		if r, _, err := again.resync(t, file, operate.ResyncOrder{}); err != nil ||
+			r.Run != marked(t, d.sent[0]).Resyncrun || r.Messages != 3 {
+			t.Errorf("got %+v, error %v; want the run that had begun", r, err)
+		}
+	})
 }
 
 // change is a text in a file, and what it becomes.
@@ -212,102 +229,89 @@ func (c change) in(t *testing.T, path string) {
 	save(t, path, strings.Replace(contents(t, path), c.from, c.to, 1))
 }
 
-// interrupted is a resync that stopped after 200 messages.
-func interrupted(t *testing.T) (file string) {
-	t.Helper()
-	file = write(t, many(350)...)
-	if _, _, err := (&keeper{most: 201}).resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
-		t.Fatal(err)
-	}
-	return file
-}
-
-func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
+// A resync that was interrupted after 200 messages continues with the same input and order only.
+func TestAResyncContinuesWithNothingElse(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name             string
-		checkpoint, file change
-		flags            resyncFlags
-		says             string
+	for name, tt := range map[string]struct {
+		file  change
+		order operate.ResyncOrder
+		says  string
 	}{
-		{name: "broken", checkpoint: change{`{"input":`, `{"input" `}, says: "is broken"},
-		{name: "without a run", checkpoint: change{`"run":`, `"walk":`}, says: "is broken"},
-		{name: "below zero", checkpoint: change{`"sent":200`, `"sent":-200`}, says: "is broken"},
-		{name: "of another count", checkpoint: change{`"sent":200`, `"sent":100`}, says: "of another input"},
-		{name: "of another file", file: change{`1.10`, `1.20`}, says: "of another input"},
-		{name: "of a longer file", file: change{strings.Join(many(340), "\n"), ""}, says: "of another input"},
-		{name: "of another run", flags: resyncFlags{run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, says: "--run"},
-		{name: "of another collection", flags: resyncFlags{collection: "next"}, says: "--collection none, not next"},
-		{name: "of another source", flags: resyncFlags{source: "other"}, says: "--source none, not other"},
-		{
-			name: "of another stack", checkpoint: change{`"sent"`, `"stack":"http://elsewhere","sent"`},
-			says: "is of the stack http://elsewhere",
-		},
-		{name: "that is a folder", flags: resyncFlags{checkpoint: t.TempDir()}, says: "read the checkpoint"},
+		"another file":       {file: change{`1.10`, `1.20`}, says: "does not begin with the bytes"},
+		"a shorter file":     {file: change{strings.Join(many(340), "\n"), ""}, says: "does not begin with the bytes"},
+		"another run":        {order: operate.ResyncOrder{Run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, says: "other arguments"},
+		"another collection": {order: operate.ResyncOrder{Collection: "next"}, says: "other arguments"},
+		"another source":     {order: operate.ResyncOrder{Source: "other"}, says: "other arguments"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			file := interrupted(t)
-			at := file + ".checkpoint"
-			tt.checkpoint.in(t, at)
+		synctest.Test(t, func(t *testing.T) {
+			file, d := write(t, many(350)...), &keeper{most: 201}
+			d.stopped(t, file, operate.ResyncOrder{})
+			same := contents(t, file)
 			tt.file.in(t, file)
-			before := contents(t, at)
-			d := &keeper{}
-			_, _, err := d.resync(t, file, tt.flags)
-			refusedFor(t, err, tt.says)
-			if after := contents(t, at); len(d.sent) != 0 || after != before {
-				t.Errorf("%d messages were sent, the checkpoint is %s, was %s", len(d.sent), after, before)
+			again := &keeper{shards: d.shards}
+			_, _, err := again.resync(t, file, tt.order)
+			if refusedFor(t, err, tt.says); len(again.sent) != 0 {
+				t.Errorf("%s: %d messages were sent", name, len(again.sent))
+			}
+			save(t, file, same)
+			if r, _, err := again.resync(t, file, operate.ResyncOrder{}); err != nil || r.Messages != 350 ||
+				len(again.sent) != 150 {
+				t.Errorf("%s: afterwards the right one: %+v, %v, %d sent", name, r, err, len(again.sent))
 			}
 		})
 	}
-	t.Run("a file that grew goes on", func(t *testing.T) {
-		t.Parallel()
-		file := interrupted(t)
-		more, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = more.WriteString(put("more", "1", "{}") + "\n")
-		if err := errors.Join(err, more.Close()); err != nil {
-			t.Fatal(err)
-		}
-		d := &keeper{}
-		if r, _, err := d.resync(t, file, resyncFlags{}); err != nil || r.Messages != 151 {
+	synctest.Test(t, func(t *testing.T) { // a file that grew
+		file, d := write(t, many(350)...), &keeper{most: 201}
+		d.stopped(t, file, operate.ResyncOrder{})
+		save(t, file, contents(t, file)+"\n"+put("more", "1", "{}")+"\n")
+		again := &keeper{shards: d.shards}
+		if r, _, err := again.resync(t, file, operate.ResyncOrder{}); err != nil || len(again.sent) != 151 {
 			t.Errorf("got %+v, error %v; want the 150 that remain and the one more", r, err)
 		}
 	})
 }
 
+// What is before a broken line is sent. Once the line is fixed, the same command continues with
+// it, wherever the line is in its batch.
+func TestAResyncContinuesAtALineThatWasBroken(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 99, 100, 150, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			lines := slices.Concat(many(n), []string{"", `{"after_ms":-1}`}, many(50))
+			file, d := write(t, lines...), &keeper{}
+			_, _, err := d.resync(t, file, operate.ResyncOrder{})
+			if refusedFor(t, err, "after_ms", fmt.Sprintf("line %d", n+2)); len(d.sent) != n {
+				t.Fatalf("%d messages were sent before line %d", len(d.sent), n+2)
+			}
+			change{`{"after_ms":-1}`, put("mended", "1", "{}")}.in(t, file)
+			r, _, err := d.resync(t, file, operate.ResyncOrder{})
+			if err != nil || r.Messages != n+51 || len(d.sent) != n+51 || marked(t, d.sent[n]).Subject != "mended" {
+				t.Errorf("line %d: %+v, %v, %d sent", n+2, r, err, len(d.sent))
+			}
+		})
+	}
+}
+
 func TestResyncRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		from string
-		f    resyncFlags
-		says string
-	}{
-		"a missing file": {"missing.ndjson", resyncFlags{}, "missing.ndjson"},
-		"a folder":       {t.TempDir(), resyncFlags{}, "is a folder"},
-		"no object":      {"s3://bucket", resyncFlags{}, "s3://BUCKET/KEY"},
-		"no bucket":      {"s3:///key", resyncFlags{}, "s3://BUCKET/KEY"},
-		"no run":         {write(t, many(1)...), resyncFlags{run: "x"}, "--run"},
+	for name, tt := range map[string]struct{ from, says string }{
+		"a missing file": {"missing.ndjson", "missing.ndjson"},
+		"a folder":       {t.TempDir(), "is a folder"},
+		"no object":      {"s3://bucket", "s3://BUCKET/KEY"},
+		"no bucket":      {"s3:///key", "s3://BUCKET/KEY"},
 	} {
 		d := &keeper{}
-		_, _, err := d.resync(t, tt.from, tt.f)
+		_, _, err := d.resync(t, tt.from, operate.ResyncOrder{})
 		if refusedFor(t, err, tt.says); len(d.sent) > 0 {
 			t.Errorf("%s: %d messages were sent", name, len(d.sent))
 		}
 	}
-	d := &keeper{}
-	file := write(t, put("a", "1", "{}"), `{"after_ms":-1}`)
-	if _, _, err := d.resync(t, file, resyncFlags{}); err == nil || !strings.Contains(err.Error(), "after_ms") ||
-		len(d.sent) != 1 {
-		t.Errorf("a broken line: %v, %d sent", err, len(d.sent))
-	}
+	lull(t, "", "resync", write(t, many(1)...), "--run", "x").want(t, "no run", exitUsage, "--run")
 }
 
 func TestResyncReadsAnObjectInS3(t *testing.T) {
 	t.Parallel()
-	body := strings.Join(many(120), "\n")
+	body := strings.Join(many(12_000), "\n") // it outlives each step
 	cfg := awstest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/exports/2026/all.ndjson":
@@ -320,10 +324,9 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 			_, _ = w.Write([]byte(`<Error><Code>NoSuchKey</Code></Error>`))
 		}
 	}))
-	at := filepath.Join(t.TempDir(), "checkpoint")
 	d := &keeper{aws: func(context.Context) (aws.Config, error) { return cfg, nil }}
-	r, said, err := d.resync(t, "s3://exports/2026/all.ndjson", resyncFlags{checkpoint: at})
-	if err != nil || r.Messages != 120 || len(d.sent) != 120 || marked(t, d.sent[119]).Mode != "resync" {
+	r, said, err := d.resync(t, "s3://exports/2026/all.ndjson", operate.ResyncOrder{})
+	if err != nil || r.Messages != 12_000 || len(d.sent) != 12_000 || marked(t, d.sent[119]).Mode != "resync" {
 		t.Errorf("%+v, %d sent, error %v, said %q", r, len(d.sent), err, said)
 	}
 	d.sent = nil
@@ -331,14 +334,13 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 		"s3://exports/secret.ndjson": "AccessDenied",
 		"s3://exports/nothing":       "NoSuchKey",
 	} {
-		_, _, err := d.resync(t, from, resyncFlags{checkpoint: at})
+		_, _, err := d.resync(t, from, operate.ResyncOrder{})
 		if refusedFor(t, err, says, from); len(d.sent) > 0 {
 			t.Errorf("%s: %d messages were sent", from, len(d.sent))
 		}
 	}
-	absent(t, at)
 	d.aws = func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") }
-	_, _, err = d.resync(t, "s3://exports/x", resyncFlags{})
+	_, _, err = d.resync(t, "s3://exports/x", operate.ResyncOrder{})
 	refusedFor(t, err, "no profile")
 }
 
@@ -348,9 +350,8 @@ func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
 	const run = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	file := write(t, put("same", "2", `{"t":"again"}`), put("newer", "4", "{}"), "not JSON", put("missing", "1", "{}"))
 	s.ask("resync", file, "--collection", "No").want(t, "a bad collection", exitUsage, "--collection")
-	absent(t, file+".checkpoint")
 	a := s.ask("resync", file, "--run", run, "--rate", "5000")
-	a.want(t, "resync", exitRefused, "refused: message 3:")
+	alarming(t, exitRefused, a, "refused: message 3:")
 	if strings.Contains(a.errors, "\r") || !strings.Contains(a.out, "3 messages sent in resync run "+run+
 		", 1 refused") {
 		t.Errorf("said %q, and %q; want no bar where nobody looks", a.out, a.errors)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
@@ -73,14 +74,6 @@ func (t *target) check(f *pflag.FlagSet) error {
 		return usagef("--dev %s: want an address such as http://%s", operate.Shown(t.dev), defaultListen)
 	}
 	return nil
-}
-
-// name returns the name of the stack, for people and to compare.
-func (t *target) name() string {
-	if t.stack {
-		return "--config " + t.config
-	}
-	return operate.Shown(t.dev) // a checkpoint stores it, so hide the password
 }
 
 // anyKind lists the commands that neither open a sink nor decode a message. They work on a deployed
@@ -204,6 +197,7 @@ func spaced(cells ...string) string {
 // failed gives an error of a stack its exit code.
 func failed(err error) error {
 	var exit *exitError
+	var wrong *feed.InputError
 	switch {
 	case err == nil:
 		return nil
@@ -213,7 +207,7 @@ func failed(err error) error {
 		return &exitError{exitFailed, fmt.Errorf("interrupted: %w", err)}
 	case errors.Is(err, operate.ErrNotFound):
 		return &exitError{exitMissing, err}
-	case errors.Is(err, operate.ErrInput):
+	case errors.Is(err, operate.ErrInput), errors.As(err, &wrong):
 		return usage(err)
 	}
 	return &exitError{exitFailed, err}

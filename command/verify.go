@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/operator/verify"
@@ -183,14 +184,8 @@ func (a *app) verify(ctx context.Context, api operate.API, f verifyFlags) error 
 	}
 	if f.Export != "" {
 		v.Export = path.Base(filepath.ToSlash(f.Export))
-		v.Open = func(ctx context.Context) (*verify.Export, error) {
-			in, err := a.openEvents(ctx, f.Export)
-			if err != nil {
-				return nil, err
-			}
-			return &verify.Export{Input: in, Read: func() (int64, string) { return in.read, in.digest() }}, nil
-		}
-		in, err := v.Open(ctx) // before a job begins
+		v.Open = func() (*feed.Export, error) { return a.openEvents(ctx, f.Export) }
+		in, err := v.Open() // before a job begins
 		if err != nil {
 			return usage(err)
 		}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -91,12 +90,9 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 		t.Errorf("the resync's document was not written: title %q", got)
 	}
 	s.Wrote(t, c, writes, 2) // one of the three is stale
-	if _, err := os.Stat(file + ".checkpoint"); !os.IsNotExist(err) {
-		t.Errorf("the checkpoint is still there: %v", err)
-	}
 	// An export in a bucket, too.
 	object := s.Object(t, c+"/export.ndjson", lines(ground.Event{Collection: c, ID: "exported", Version: 3}))
-	s.Says(t, 0, "1 messages sent in resync run", "resync", object, "--checkpoint", file+".s3")
+	s.Says(t, 0, "1 messages sent in resync run", "resync", object)
 	s.Committed(t, ground.Key(c, "exported"), 3)
 	s.Drained(t)
 }

@@ -199,15 +199,17 @@ func Open(path string, in io.Reader) (Input, error) {
 	if !info.Mode().IsRegular() { // a pipe
 		return newLines(path, f, true), nil
 	}
-	return Lines(path, f, func([]byte) {})
+	lines, _, err := openLines(path, f, func([]byte) {})
+	return lines, err
 }
 
-// Lines reads NDJSON, perhaps compressed with gzip. It calls passed with each line that it has
-// read, decompressed and with its line end. These lines together are the whole input.
-func Lines(name string, f io.ReadCloser, passed func(part []byte)) (Input, error) {
-	r, err := unzipped(f)
+// openLines reads NDJSON, and reports whether it is compressed with gzip. It calls passed with each
+// line that it has read, decompressed and with its line end. These lines together are the whole
+// input.
+func openLines(name string, f io.ReadCloser, passed func(part []byte)) (in Input, packed bool, err error) {
+	r, packed, err := unzipped(f)
 	if err != nil {
-		return nil, fmt.Errorf("open events: %s: %w", name, errors.Join(err, f.Close()))
+		return nil, packed, fmt.Errorf("open events: %s: %w", name, errors.Join(err, f.Close()))
 	}
 	l := newLines(name, r, false)
 	l.s.Split(func(data []byte, atEOF bool) (int, []byte, error) {
@@ -215,21 +217,21 @@ func Lines(name string, f io.ReadCloser, passed func(part []byte)) (Input, error
 		passed(data[:n])
 		return n, line, err
 	})
-	return l, nil
+	return l, packed, nil
 }
 
 // unzipped returns the content of a file, decompressed if it starts like gzip.
-func unzipped(f io.ReadCloser) (io.ReadCloser, error) {
+func unzipped(f io.ReadCloser) (r io.ReadCloser, packed bool, err error) {
 	type file struct {
 		io.Reader
 		io.Closer
 	}
 	b := bufio.NewReader(f)
 	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" { // RFC 1952; the next read returns the error of Peek again
-		return file{b, f}, nil
+		return file{b, f}, false, nil
 	}
 	z, err := gzip.NewReader(b)
-	return file{z, f}, err
+	return file{z, f}, true, err
 }
 
 // Request is the input in the body of a request: one message on however many lines, or NDJSON.
@@ -269,14 +271,14 @@ func (l *lines) Next() (Timed, error) {
 		}
 		t, err := ParseLine(line)
 		if err != nil {
-			return t, fmt.Errorf("%s line %d: %w", l.name, l.n, err)
+			return t, &InputError{fmt.Errorf("%s line %d: %w", l.name, l.n, err)}
 		}
 		t.Where = fmt.Sprintf("line %d", l.n)
 		return t, nil
 	}
 	if err := l.s.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			return Timed{}, fmt.Errorf("%s line %d: longer than %d MiB", l.name, l.n+1, MaxLine>>20)
+			return Timed{}, &InputError{fmt.Errorf("%s line %d: longer than %d MiB", l.name, l.n+1, MaxLine>>20)}
 		}
 		return Timed{}, fmt.Errorf("read %s: %w", l.name, err)
 	}

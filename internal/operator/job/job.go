@@ -78,6 +78,14 @@ func (s State) Left(began time.Time, did int, now time.Time) time.Duration {
 	return time.Duration(float64(now.Sub(began)) * float64(s.Total-s.Did) / float64(did))
 }
 
+// CursorOf returns the cursor of a job.
+func CursorOf[C any](s State) (at C, err error) {
+	if err := json.Unmarshal(s.At, &at); err != nil {
+		return at, fmt.Errorf("the cursor of job %s is broken: %w", s.ID, err)
+	}
+	return at, nil
+}
+
 // clone returns a copy that shares nothing with s that a step changes.
 func (s State) clone() State {
 	s.Counts = maps.Clone(s.Counts)

@@ -146,8 +146,8 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 	if lease.State.Counts == nil { // JSON leaves out an empty map
 		lease.State.Counts = map[string]int{}
 	}
-	if err := json.Unmarshal(lease.State.At, &at); err != nil {
-		_, err = r.end(ctx, lease, fmt.Errorf("the cursor of job %s is broken: %w", j.ID, err))
+	if at, err = CursorOf[C](lease.State); err != nil {
+		_, err = r.end(ctx, lease, err)
 		return lease, at, err
 	}
 	r.report(lease.State)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/seam/rows"
 )
@@ -15,7 +16,10 @@ type JobOrder struct {
 }
 
 // final reports whether an error of a step means that repeating the step cannot help.
-func final(err error) bool { return errors.Is(err, ErrInput) || errors.Is(err, ErrNotFound) }
+func final(err error) bool {
+	var wrong *feed.InputError
+	return errors.Is(err, ErrInput) || errors.Is(err, ErrNotFound) || errors.As(err, &wrong)
+}
 
 func (o *Operator) jobs() job.Ledger {
 	return job.Ledger{Shards: o.Shards, Clock: o.Clock, NewToken: rows.NewToken}

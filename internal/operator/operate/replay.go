@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"time"
@@ -174,9 +173,9 @@ type Replayed struct {
 
 // ReplayedBy returns the counts of a job.
 func ReplayedBy(s job.State) (Replayed, error) {
-	var at ReplayCursor
-	if err := json.Unmarshal(s.At, &at); err != nil {
-		return Replayed{}, fmt.Errorf("the cursor of job %s: %w", s.ID, err)
+	at, err := job.CursorOf[ReplayCursor](s)
+	if err != nil {
+		return Replayed{}, err
 	}
 	r := Replayed{
 		ArchiveRange: at.ArchiveRange, Run: at.Run, Messages: s.Did, Sent: s.Counts[replayedMessages],

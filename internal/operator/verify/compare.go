@@ -2,9 +2,7 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/lullhq/lull/internal/operator/feed"
@@ -13,87 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Export is an export of the source that is read from its beginning.
-type Export struct {
-	feed.Input
-	// Read returns how many bytes were read so far, and their SHA-256.
-	Read func() (bytes int64, digest string)
-
-	messages int // that were read
-}
-
-// next reads at most n messages. It returns fewer at the end.
-func (e *Export) next(n int) (batch []queue.Outgoing, err error) {
-	for len(batch) < n {
-		m, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, &inputError{err}
-		}
-		e.messages++
-		batch = append(batch, m.Outgoing)
-	}
-	return batch, nil
-}
-
-// inputError is an error of the export that repeating the step cannot help.
-type inputError struct{ error }
-
-func (e *inputError) Unwrap() error        { return e.error }
-func (e *inputError) Is(target error) bool { return target == operate.ErrInput }
-
-// check refuses an export that does not begin with the bytes that were compared before. It reads up
-// to there.
-func (e *Export) check(c Cursor) error {
-	for at, _ := e.Read(); at < c.Bytes; at, _ = e.Read() {
-		if batch, err := e.next(1); err != nil {
-			return err
-		} else if len(batch) == 0 {
-			break
-		}
-	}
-	if at, digest := e.Read(); at != c.Bytes || e.messages != c.Messages || c.Bytes > 0 && digest != c.Digest {
-		return &inputError{errExport}
-	}
-	return nil
-}
-
-// open opens the export, at its beginning if at is zero.
-func (v *Verification) open(ctx context.Context, at Cursor) (*Export, error) {
-	in, err := v.Open(ctx)
-	if err != nil {
-		return nil, &inputError{err}
-	}
-	if err := in.check(at); err != nil {
-		return nil, errors.Join(err, in.Close())
-	}
-	return in, nil
-}
-
 // Close closes the export.
-func (v *Verification) Close() error {
-	if v.in == nil {
-		return nil
-	}
-	in := v.in
-	v.in = nil
-	return in.Close()
-}
-
-// at moves the export to the place of a cursor.
-func (v *Verification) at(ctx context.Context, c Cursor) (err error) {
-	if v.in != nil && v.in.messages == c.Messages {
-		return nil
-	}
-	if err := v.Close(); err != nil {
-		return err
-	}
-	v.in, err = v.open(ctx, c)
-	v.checked = v.checked || err == nil
-	return err
-}
+func (v *Verification) Close() error { return v.in.Close() }
 
 const (
 	// batchSize is how many messages are compared with one request.
@@ -110,30 +29,29 @@ const (
 // nameDocuments collects the documents of the messages that an earlier program has compared, if the
 // export is complete: they are only in memory. It reports whether some are left for the next step.
 func (v *Verification) nameDocuments(ctx context.Context, c Cursor) (behind bool, err error) {
-	if v.CompleteAt.IsZero() || v.named >= c.Messages || c.Phase == finished {
+	if v.CompleteAt.IsZero() || v.named.Messages >= c.Messages || c.Phase == finished {
 		return false, nil
 	}
-	if v.exported == nil || v.in == nil || v.in.messages != v.named { // read from the beginning
-		v.exported, v.named = map[uint64]struct{}{}, 0
-		if err := v.at(ctx, Cursor{}); err != nil {
-			return true, err
-		}
+	in, err := v.in.At(v.named)
+	if err != nil {
+		return true, err
 	}
 	for range maxNames / batchSize {
-		batch, err := v.in.next(min(batchSize, c.Messages-v.named))
+		batch, err := in.Batch(min(batchSize, c.Messages-v.named.Messages))
 		if err != nil {
 			return true, err
 		}
-		if len(batch) == 0 {
-			return true, &inputError{errExport}
+		if len(batch) == 0 { // it is shorter than before
+			return true, feed.ErrOther
 		}
 		events, err := v.ask(ctx, batch, true)
 		if err != nil {
 			return true, err
 		}
 		v.keep(events)
-		if v.named = v.in.messages; v.named == c.Messages {
-			return false, v.in.check(c)
+		if v.named = in.Spot(); v.named.Messages == c.Messages {
+			_, err = v.in.At(c.Spot)
+			return false, err
 		}
 	}
 	return true, nil
@@ -163,13 +81,14 @@ func (v *Verification) ask(ctx context.Context, batch []queue.Outgoing, names bo
 
 // compareExport compares the next messages of the export.
 func (s step) compareExport(ctx context.Context) error {
-	if err := s.at(ctx, *s.Cursor); err != nil {
+	in, err := s.in.At(s.Spot)
+	if err != nil {
 		return err
 	}
 	most := s.limit(maxMessages)
 	for n := 0; n < most && !s.full(); {
 		size := min(batchSize, most-n)
-		batch, err := s.in.next(size)
+		batch, err := in.Batch(size)
 		if err == nil && len(batch) > 0 {
 			numbers := make([]int, len(batch))
 			for i := range batch {
@@ -184,10 +103,10 @@ func (s step) compareExport(ctx context.Context) error {
 			return err
 		}
 		n += len(batch)
-		s.Messages = s.in.messages
-		s.named = max(s.named, s.Messages)
-		s.Bytes, s.Digest = s.in.Read()
-		if len(batch) < size {
+		if s.Spot = in.Spot(); s.Messages > s.named.Messages {
+			s.named = s.Spot
+		}
+		if in.Ended() {
 			if s.next(walking); s.Compared == 0 { // the answer would look as if nothing differed
 				s.next(finished)
 			}

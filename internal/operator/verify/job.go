@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
@@ -43,8 +44,9 @@ type Verification struct {
 	Stack Stack
 	Clock clock.Clock
 	By    string // who asks, for the audit
-	// Open opens the export at its beginning. It is required if Order names an export.
-	Open func(ctx context.Context) (*Export, error)
+	// Open opens the export at its beginning. It is required if Order names an export. The export must
+	// outlive the step that opens it.
+	Open func() (*feed.Export, error)
 	// Rate is that of the job's runner: how many documents are compared a second, 0 for no limit.
 	Rate float64
 	// Patience is how long the job looks again while nothing that is in motion comes to its end.
@@ -52,10 +54,9 @@ type Verification struct {
 	// Confirmed says that orphans may be removed. Without it the job fails with Unconfirmed.
 	Confirmed bool
 
-	in       *Export
-	checked  bool                // this program has compared the digest of the export
+	in       feed.Reader
 	exported map[uint64]struct{} // with CompleteAt: the documents of the export, by hash
-	named    int                 // messages whose documents exported has
+	named    feed.Spot           // the messages whose documents exported has
 }
 
 // phase is a part of the job.
@@ -74,10 +75,8 @@ type Cursor struct {
 	Settle bool   `json:"settle,omitempty"` // compare again what is in motion or was sent, before the phase continues
 	Run    string `json:"run"`              // the resync run of the repair
 
-	Messages int             `json:"messages,omitempty"` // of the export that are done
-	Bytes    int64           `json:"bytes,omitempty"`    // of the export up to there
-	Digest   string          `json:"digest,omitempty"`   // SHA-256 of those bytes
-	Place    reconcile.Place `json:"place,omitzero"`     // of the walk
+	feed.Spot                 // of the export
+	Place     reconcile.Place `json:"place,omitzero"` // of the walk
 
 	Look    []shard.DocID           `json:"look,omitempty"`    // documents in motion
 	Moving  []int                   `json:"moving,omitempty"`  // messages of the export that are in motion
@@ -112,11 +111,9 @@ func (e *Unconfirmed) Error() string {
 		e.Orphans, e.Documents)
 }
 
-// errExport says that the export is another one than before. Repeating the step cannot help.
-var errExport = errors.New("the export does not begin with the bytes that were compared before")
-
 // Job returns the job. run is the ULID of its repair, if it begins.
 func (v *Verification) Job(run string) job.Job[Cursor, Line] {
+	v.in.Open = v.Open
 	id := "verify-" + string(v.Collection)
 	if v.Sink != "" {
 		id += "@" + v.Sink
@@ -130,7 +127,9 @@ func (v *Verification) Job(run string) job.Job[Cursor, Line] {
 
 func final(err error) bool {
 	var u *Unconfirmed
-	return errors.As(err, &u) || errors.Is(err, operate.ErrInput) || errors.Is(err, operate.ErrNotFound)
+	var wrong *feed.InputError
+	return errors.As(err, &u) || errors.As(err, &wrong) || errors.Is(err, operate.ErrInput) ||
+		errors.Is(err, operate.ErrNotFound)
 }
 
 // step is one step of the job.

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"encoding/json"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -72,8 +71,8 @@ const (
 
 // ResultOf returns the counts of a job.
 func (o Order) ResultOf(s job.State) (Result, error) {
-	var c Cursor
-	if err := json.Unmarshal(s.At, &c); err != nil {
+	c, err := job.CursorOf[Cursor](s)
+	if err != nil {
 		return Result{}, err
 	}
 	n := s.Counts

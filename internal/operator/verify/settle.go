@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/operator/feed"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -128,31 +129,26 @@ func (s step) compareAgain(ctx context.Context) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	if !s.checked {
-		in, err := s.open(ctx, *s.Cursor)
-		if err != nil {
-			return err
-		}
-		if err := in.Close(); err != nil {
-			return err
-		}
-		s.checked = true
+	if _, err := s.in.At(s.Spot); err != nil { // it is the one that was read before
+		return err
 	}
-	in, err := s.open(ctx, Cursor{})
+	again := feed.Reader{Open: s.Open}
+	defer func() { _ = again.Close() }() // it was only read
+	in, err := again.At(feed.Spot{})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // it was only read
+	read := 0
 	for numbers := range slices.Chunk(wanted, batchSize) {
 		var batch []queue.Outgoing
 		for _, n := range numbers {
 			var m []queue.Outgoing
-			for in.messages <= n {
-				if m, err = in.next(1); err != nil {
+			for ; read <= n; read++ {
+				if m, err = in.Batch(1); err != nil {
 					return err
 				}
-				if len(m) == 0 {
-					return &inputError{errExport}
+				if len(m) == 0 { // it is shorter than before
+					return feed.ErrOther
 				}
 			}
 			batch = append(batch, m...)
