@@ -106,57 +106,52 @@ func (a *app) deadShowCommand() *cobra.Command {
 
 func (a *app) deadRedriveCommand() *cobra.Command {
 	var o operate.LetterOrder
-	return a.campaignCommand(&cobra.Command{
+	return a.lettersCommand(&cobra.Command{
 		Use: "redrive [ID]", Short: "Send dead letters again, to be judged by their version",
 		Long: "Sends one dead letter, those of a filter, or --all to their queues again, oldest first. It takes " +
 			"the parked ones, unless --state says otherwise. Receive judges each by its version, so a document " +
 			"never goes backwards. A dead letter stays parked until its version, or a newer one, is committed. " +
 			"One that is being worked on stays for later (busy). A message is sent once for all of its dead " +
 			"letters (the others are covered), and --rate counts messages. An ID alone sends the message for " +
-			"that dead letter only. Each is named as it is done, and audited.",
-	}, &o, operate.API.Redrive,
+			"that dead letter only. " + lettersAreAJob,
+	}, &o, operate.RedriveJob, nil,
 		flag("force", &o.Force, "even dead letters that are too old to be judged by their rows"))
 }
 
 func (a *app) deadDropCommand() *cobra.Command {
 	var may consent
-	drop := func(api operate.API, ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
-		if o.ID == "" && !o.DryRun {
-			if err := a.mayDrop(ctx, api, o, may); err != nil {
-				return operate.LetterResult{}, err
-			}
-		}
-		return api.Drop(ctx, o)
-	}
-	return a.campaignCommand(&cobra.Command{
+	return a.lettersCommand(&cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
 		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
-			"goes with the last of its dead letters. Each is named as it is done, and audited. It asks before it " +
-			"drops several, and says how many they are. Without a terminal a filter or --all needs --yes.",
-	}, &operate.LetterOrder{}, drop, may.flag())
+			"goes with the last of its dead letters. It asks before it " +
+			"drops several, and says how many they are. Without a terminal a filter or --all needs --yes. " + lettersAreAJob,
+	}, &operate.LetterOrder{}, operate.DropJob, &may, may.flag())
 }
+
+const lettersAreAJob = "Each is named when it is done, and audited. Several are a job (`lull jobs`), one at a time in " +
+	"a stack: after anything that stopped it, the same command continues with what it selected before."
 
 // mayDrop asks whether all selected dead letters may be lost, if they are more than one.
 func (a *app) mayDrop(ctx context.Context, api operate.API, o operate.LetterOrder, may consent) error {
 	if err := may.check(a, "dropping what a filter or --all selects"); err != nil || may.yes {
 		return err
 	}
-	o.DryRun, o.Progress = true, nil
-	res, err := api.Drop(ctx, o)
+	o.DryRun = true
+	state, err := runJob(ctx, a, api, operate.DropJob(api, o), o.RunnerOf(), func(operate.LetterLine) {})
 	if err != nil {
 		return err
 	}
-	n := sum(res.Outcomes)
+	n := sum(state.Counts)
 	if n < 2 {
 		return nil
 	}
 	return may.ask(ctx, a, fmt.Sprintf("Drop %d dead letters? Their events are lost for good.", n))
 }
 
-// campaign is redrive or drop.
-type campaign func(operate.API, context.Context, operate.LetterOrder) (operate.LetterResult, error)
-
-func (a *app) campaignCommand(c *cobra.Command, o *operate.LetterOrder, do campaign, more ...option) *cobra.Command {
+// lettersCommand is redrive or drop. may is nil if it needs no consent.
+func (a *app) lettersCommand(c *cobra.Command, o *operate.LetterOrder,
+	of func(operate.API, operate.LetterOrder) operate.LetterJob, may *consent, more ...option,
+) *cobra.Command {
 	c.Args = cobra.MaximumNArgs(1)
 	c.RunE = a.verb(func(c *cobra.Command, api operate.API, args []string) error {
 		filtered := o.LetterFilter != operate.LetterFilter{}
@@ -173,31 +168,17 @@ func (a *app) campaignCommand(c *cobra.Command, o *operate.LetterOrder, do campa
 		if len(args) > 0 {
 			order.ID = args[0]
 		}
-		if a.target.output != "json" {
-			order.Progress = func(line operate.LetterLine) { terminal.Printf(a.out, "%s\n", campaignLine(line)) }
-		}
-		res, err := do(api, c.Context(), order)
-		if err != nil && res.Outcomes == nil {
-			return err // nothing was started
-		}
-		err = cmp.Or(err, a.print(res, func(w io.Writer) {
-			if len(res.Outcomes) == 0 {
-				fmt.Fprintln(w, "no dead letter is selected")
+		if may != nil && order.ID == "" && !order.DryRun {
+			if err := a.mayDrop(c.Context(), api, order, *may); err != nil {
+				return err
 			}
-			outcomes(w, res.Outcomes, order.DryRun)
-		}))
-		if n := res.Outcomes["failed"]; err != nil && c.Context().Err() == nil && n > 0 && n < sum(res.Outcomes) {
-			return &exitError{exitRefused, err}
 		}
-		if err == nil && order.Key != "" && len(res.Lines) == 0 {
-			return &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", order.Key)}
-		}
-		return err
+		return a.letters(c.Context(), api, order, of(api, order))
 	})
 	return define(c, ends{
-		exitOK: "every selected dead letter has its outcome", exitFailed: "all failed, or something stopped it",
+		exitOK: "every selected dead letter was sent or dropped", exitFailed: "all failed, or something stopped it",
 		exitUsage: "usage or settings: nothing was changed", exitMissing: "the dead letter was not found",
-		exitRefused: "some failed, and the others have their outcome",
+		exitRefused: "some failed or were refused, and stay parked",
 	}, slices.Concat(more, filterFlags(&o.LetterFilter), []option{
 		flag("dry-run", &o.DryRun, "say what would happen, change nothing"),
 		flag("all", &o.All, "all dead letters"),
@@ -205,7 +186,44 @@ func (a *app) campaignCommand(c *cobra.Command, o *operate.LetterOrder, do campa
 	})...)
 }
 
-func campaignLine(l operate.LetterLine) string {
+// maxLines is how many dead letters the JSON names. The counts have all.
+const maxLines = 1000
+
+// letters runs the job and prints its answer.
+func (a *app) letters(ctx context.Context, api operate.API, o operate.LetterOrder, j operate.LetterJob) error {
+	res := operate.LetterResult{Lines: []operate.LetterLine{}}
+	state, err := runJob(ctx, a, api, j, o.RunnerOf(), func(l operate.LetterLine) {
+		switch {
+		case a.target.output != "json":
+			a.line(l, letterLine(l))
+		case len(res.Lines) < maxLines:
+			res.Lines = append(res.Lines, l)
+		}
+	})
+	if res.Outcomes = state.Counts; err != nil && len(res.Outcomes) == 0 {
+		return err // nothing was done
+	}
+	err = cmp.Or(err, a.print(res, func(w io.Writer) {
+		if len(res.Outcomes) == 0 {
+			fmt.Fprintln(w, "no dead letter is selected")
+		}
+		outcomes(w, res.Outcomes, o.DryRun)
+	}))
+	all, failed := sum(state.Counts), state.Counts[operate.Failed]
+	switch refused := failed + operate.Refused(state.Counts); {
+	case err != nil:
+	case o.Key != "" && all == 0:
+		err = &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", o.Key)}
+	case failed > 0 && failed == all:
+		err = errors.New("all dead letters failed")
+	case refused > 0:
+		err = &exitError{exitRefused, fmt.Errorf("%d of %d dead letters failed or were refused, and stay parked", refused,
+			all)}
+	}
+	return err
+}
+
+func letterLine(l operate.LetterLine) string {
 	what := cmp.Or(string(l.Letter.Key), "message "+l.Letter.MessageID)
 	if l.Letter.Version != "" {
 		what += " v" + l.Letter.Version

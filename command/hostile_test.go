@@ -161,17 +161,18 @@ func (h hostile) Letter(context.Context, string) (operate.Letter, error) {
 }
 
 func (h hostile) Redrive(_ context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
-	return h.campaign(o)
+	return h.letters(o)
 }
 
 func (h hostile) Drop(_ context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
-	return h.campaign(o)
+	return h.letters(o)
 }
 
-func (h hostile) campaign(o operate.LetterOrder) (operate.LetterResult, error) {
-	line, _ := evilAnswer[operate.LetterLine](hostile{})
-	o.Progress(line)
-	return evilAnswer[operate.LetterResult](h)
+// letters is one step, or no job would end.
+func (h hostile) letters(operate.LetterOrder) (operate.LetterResult, error) {
+	res, err := evilAnswer[operate.LetterResult](h)
+	res.Next = nil
+	return res, err
 }
 
 func (h hostile) Cancel(context.Context, operate.Cancellation) (operate.Letter, error) {

@@ -9,7 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
@@ -34,14 +36,14 @@ func (c *console) deadRoutes() routes {
 		}),
 		"POST /console/dead/redrive": c.lines(operator, func(r *http.Request) (long, error) {
 			o, err := c.order(r)
-			return campaign(o.LetterOrder, c.API.Redrive), err
+			return c.letters(o.LetterOrder, operate.RedriveJob), err
 		}),
 		"POST /console/dead/drop": c.lines(operator, func(r *http.Request) (long, error) {
 			o, err := c.order(r)
 			if err == nil && !o.DryRun {
 				err = c.confirmed(r.Context(), &o)
 			}
-			return campaign(o.LetterOrder, c.API.Drop), err
+			return c.letters(o.LetterOrder, operate.DropJob), err
 		}),
 	}
 }
@@ -160,9 +162,9 @@ func (c *console) confirmed(ctx context.Context, o *letterOrder) error {
 	}
 	rehearsal := o.LetterOrder
 	rehearsal.DryRun = true
-	would, err := c.API.Drop(ctx, rehearsal)
+	would, err := c.runLetters(ctx, rehearsal, operate.DropJob, func(operate.LetterLine) {})
 	n := 0
-	for _, count := range would.Outcomes {
+	for _, count := range would.Counts {
 		n += count
 	}
 	switch want := fmt.Sprintf("drop %d", n); {
@@ -188,22 +190,33 @@ type deadLine struct {
 	End     bool           `json:"end,omitempty"`
 }
 
-// campaign redrives or drops dead letters, and reports each as a line. If it is interrupted, the
+// letterJob is [operate.RedriveJob] or [operate.DropJob].
+type letterJob func(operate.API, operate.LetterOrder) operate.LetterJob
+
+func (c *console) runLetters(ctx context.Context, o operate.LetterOrder, of letterJob, say func(operate.LetterLine),
+) (job.State, error) {
+	r := o.RunnerOf()
+	r.Store, r.Clock, r.By = c.API, clock.System{}, c.By
+	return job.Run(ctx, r, of(c.API, o), say)
+}
+
+// letters redrives or drops dead letters, and reports each as a line. If it is interrupted, the
 // rest stays unchanged, and each reported line is done.
-func campaign(o operate.LetterOrder,
-	do func(context.Context, operate.LetterOrder) (operate.LetterResult, error),
-) long {
+func (c *console) letters(o operate.LetterOrder, of letterJob) long {
 	return func(ctx context.Context, say func(any)) {
-		o.Progress = func(l operate.LetterLine) {
+		state, err := c.runLetters(ctx, o, of, func(l operate.LetterLine) {
 			say(deadLine{
 				ID: l.Letter.ID, Key: l.Letter.Key, Version: l.Letter.Version, Outcome: l.Outcome,
 				Error: terminal.Line(l.Error),
 			})
-		}
-		res, err := do(ctx, o)
-		last := deadLine{Counts: res.Outcomes, End: true}
+		})
+		last := deadLine{Counts: state.Counts, End: true}
 		if err != nil {
-			last.Error = sentence(err, operator)
+			n := 0
+			for _, count := range state.Counts {
+				n += count
+			}
+			last.Error = sentence(fmt.Errorf("%d done: %w", n, err), operator)
 		}
 		say(last)
 	}

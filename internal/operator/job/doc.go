@@ -8,7 +8,7 @@
 //   - A job continues where it stopped, on any machine that can read its input.
 //   - A step is done at least once. Counts and lines are stored together with the cursor, so a step
 //     that is repeated after a crash is counted once.
-//   - A job that continues has the arguments with which it began. Only a job that has done no step
-//     may begin again with others.
+//   - A job that continues has the arguments with which it began. With others it begins anew if it
+//     has done no step, or if its kind says so. Otherwise it is refused.
 //   - The table lists the last jobs, with their counts and their errors.
 package job

@@ -291,10 +291,15 @@ func TestAJobContinuesWithItsArgumentsOnly(t *testing.T) {
 		if all, err := b.Jobs(t.Context()); err != nil || all[0].Phase != job.Failed || all[0].Did != 2 {
 			t.Errorf("listed %+v, %v", all, err)
 		}
+		did, j.Anew = nil, true
+		if s, err = job.Run(t.Context(), runner(b), j, func(string) {}); err != nil || s.Did != units || did[0] != 1 ||
+			string(s.Args) != `{"to":8}` {
+			t.Errorf("a job that begins anew: %+v, %v, did %v", s, err, did)
+		}
 		if err := b.DropJob(t.Context(), "count-a@b"); err != nil {
 			t.Fatal(err)
 		}
-		did = nil
+		did, j.Anew = nil, false
 		if s, err = job.Run(t.Context(), runner(b), j, func(string) {}); err != nil || s.Did != units || did[0] != 1 {
 			t.Errorf("anew: %+v, %v, did %v", s, err, did)
 		}

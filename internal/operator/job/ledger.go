@@ -32,7 +32,9 @@ type Claim struct {
 	Verb  string          `json:"verb"`
 	Args  json.RawMessage `json:"args"`
 	First json.RawMessage `json:"first"` // the cursor of a job that begins
-	By    string          `json:"by"`
+	// Anew begins again, instead of ErrOther, if the job stopped and had other arguments.
+	Anew bool   `json:"anew,omitempty"`
+	By   string `json:"by"`
 }
 
 // Lease is a job that a program runs.
@@ -85,7 +87,8 @@ func (l Ledger) TakeJob(ctx context.Context, c Claim) (Lease, error) {
 		return Lease{}, fmt.Errorf("take job %s: %w", c.ID, err)
 	}
 	s, err := parse(old)
-	begun := s.Active() && (s.Steps > 0 || same(s.Args, c.Args)) // before its first step a job may get other arguments
+	// A job gets other arguments before its first step, or if its kind begins anew.
+	begun := s.Active() && (same(s.Args, c.Args) || s.Steps > 0 && !c.Anew)
 	if err == nil && begun && !same(s.Args, c.Args) {
 		err = fmt.Errorf("%w: it began with %s: give the same, or `lull jobs drop %s`", ErrOther, s.Args, c.ID)
 	}

@@ -45,6 +45,9 @@ type Job[C, L any] struct {
 	ID   string // unique in a stack: the verb, and what it works on, such as backfill-content@search
 	Verb string
 	Args any // what was asked, as JSON; a job continues with the same only
+	// Anew begins the job again if it stopped and had other arguments. Its steps must not need what
+	// the stopped job did not do. Without Anew the runner refuses other arguments.
+	Anew bool
 	// First is the cursor of a job that begins.
 	First C
 	// Step does the part that begins at from, and returns where the next part begins. It ends within
@@ -133,7 +136,7 @@ func begin[C, L any](ctx context.Context, r Runner, j Job[C, L]) (lease Lease, a
 	if err != nil {
 		return lease, at, fmt.Errorf("first cursor of job %s: %w", j.ID, err)
 	}
-	c := Claim{ID: j.ID, Verb: j.Verb, Args: args, First: first, By: r.By}
+	c := Claim{ID: j.ID, Verb: j.Verb, Args: args, First: first, Anew: j.Anew, By: r.By}
 	if r.Dry {
 		now := r.Clock.Now().UTC()
 		lease.State = State{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/pipeline/archive"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
 	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
@@ -53,11 +54,10 @@ type API interface {
 	LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error)
 	// Letter shows a dead letter with its body, or ErrNotFound.
 	Letter(ctx context.Context, id string) (Letter, error)
-	// Redrive sends selected dead letters again, to be judged by their version. They stay parked
-	// until then. If it fails, the result says what was done before the error.
+	// Redrive sends the next selected dead letters again, to be judged by their version. They stay
+	// parked until then. A step may be repeated.
 	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Drop deletes selected dead letters for good. If it fails, the result says what was done
-	// before the error.
+	// Drop deletes the next selected dead letters for good. A step may be repeated.
 	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
 	// Cancel makes the pending version of a document, or its next scheduled event, a dead letter.
 	// It returns ErrNotFound if nothing is pending, or nothing is scheduled.
@@ -359,22 +359,23 @@ type LetterGroup struct {
 	Newest   time.Time         `json:"newest"`
 }
 
-// LetterOrder is what to do with a selection of dead letters.
+// LetterOrder asks for one step with a selection of dead letters.
 type LetterOrder struct {
 	LetterFilter
-	DryRun bool    `json:"dry_run,omitempty"`
-	Force  bool    `json:"force,omitempty"` // redrive even if it is too old to judge
-	All    bool    `json:"all,omitempty"`   // an empty selection means everything
-	Rate   float64 `json:"rate,omitempty"`  // dead letters a second, 0 for no limit
-	By     string  `json:"by"`              // who asks, for the audit
-
-	Progress func(LetterLine) `json:"-"` // called with each dead letter that is done, from one goroutine; may be nil
+	DryRun bool          `json:"dry_run,omitempty"`
+	Force  bool          `json:"force,omitempty"` // redrive even if it is too old to judge
+	All    bool          `json:"all,omitempty"`   // an empty selection means everything
+	Rate   float64       `json:"rate,omitempty"`  // messages a second of the job, 0 for no limit
+	From   redrive.Place `json:"from,omitzero"`   // LetterResult.Next of the step before
+	Limit  int           `json:"limit,omitempty"` // how many at most, 1 to 100; 0 is 100
+	By     string        `json:"by"`              // who asks, for the audit
 }
 
-// LetterResult counts the dead letters by outcome.
+// LetterResult says what a step did.
 type LetterResult struct {
 	Outcomes map[string]int `json:"outcomes"`
-	Lines    []LetterLine   `json:"lines"` // the first thousand; Outcomes counts all
+	Lines    []LetterLine   `json:"lines"`
+	Next     *redrive.Place `json:"next,omitempty"` // nil at the end
 }
 
 // LetterLine is the outcome of one dead letter.

@@ -128,48 +128,46 @@ func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
 	return l, nil
 }
 
-// Redrive sends dead letters again.
+// Redrive sends the next selected dead letters again.
 func (o *Operator) Redrive(ctx context.Context, r LetterOrder) (LetterResult, error) {
 	return r.do(ctx, o.selection(r.LetterFilter), o.redrives().Redrive)
 }
 
-// Drop deletes dead letters for good.
+// Drop deletes the next selected dead letters for good.
 func (o *Operator) Drop(ctx context.Context, r LetterOrder) (LetterResult, error) {
 	return r.do(ctx, o.selection(r.LetterFilter), o.redrives().Drop)
 }
 
 func (r LetterOrder) do(ctx context.Context, of redrive.Selection,
-	campaign func(context.Context, redrive.Order) (redrive.Tally, error),
+	step func(context.Context, redrive.Order) (redrive.Step, error),
 ) (LetterResult, error) {
 	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
-	if err := cmp.Or(named(r.By), rated(r.Rate, "dead letters")); err != nil {
+	limit, wrong := limited(r.Limit, redrive.MaxStep, redrive.MaxStep)
+	if err := cmp.Or(named(r.By), rated(r.Rate, "dead letters"), wrong); err != nil {
 		return res, err
 	}
-	tally, err := campaign(ctx, redrive.Order{
-		Selection: of, How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate,
-		All: r.All,
-		Progress: func(p redrive.Progress) {
-			line := LetterLine{Letter: asLetter(p.Facts), Outcome: string(p.Outcome)}
-			if p.Err != nil {
-				line.Error = p.Err.Error()
-			}
-			res.add(line)
-			if r.Progress != nil {
-				r.Progress(line)
-			}
-		},
+	did, err := step(ctx, redrive.Order{
+		Selection: of, How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, All: r.All, From: r.From,
+		Limit: limit,
 	})
-	for o, n := range tally {
-		res.Outcomes[string(o)] = n
+	for _, d := range did.Done {
+		line := LetterLine{Letter: asLetter(d.Facts), Outcome: string(d.Outcome)}
+		if d.Err != nil {
+			line.Error = d.Err.Error()
+		}
+		res.Outcomes[line.Outcome]++
+		res.Lines = append(res.Lines, line)
 	}
+	res.Next = did.Next
 	return res, kind(err)
 }
 
-// maxLines is how many dead letters an answer names. The counts cover all.
-const maxLines = 1000
+// Redrive sends the next selected dead letters again.
+func (c *Client) Redrive(ctx context.Context, o LetterOrder) (LetterResult, error) {
+	return ask[LetterOrder, LetterResult](ctx, c, "redrive", o)
+}
 
-func (r *LetterResult) add(l LetterLine) {
-	if len(r.Lines) < maxLines {
-		r.Lines = append(r.Lines, l)
-	}
+// Drop deletes the next selected dead letters for good.
+func (c *Client) Drop(ctx context.Context, o LetterOrder) (LetterResult, error) {
+	return ask[LetterOrder, LetterResult](ctx, c, "drop", o)
 }

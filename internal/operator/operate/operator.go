@@ -76,6 +76,9 @@ type Operator struct {
 
 var _ API = (*Operator)(nil)
 
+// maxSentEvents is how many events an answer names.
+const maxSentEvents = 1000
+
 // Publish sends messages. It refuses and names a message that breaks the contract, and sends the
 // others.
 func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error) {
@@ -112,7 +115,7 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 		}
 		done.Messages++
 		done.Events += len(to.Events)
-		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxLines-len(done.Sent))])...)
+		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxSentEvents-len(done.Sent))])...)
 	}
 	return done, nil
 }

@@ -142,8 +142,8 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 	if outcome == redrive.Sent {
 		rep.Redriven += 1 + len(with)
 	}
-	for _, id := range with {
-		r.sent[id] = true
+	for _, f := range with {
+		r.sent[f.ID] = true
 	}
 	return err
 }

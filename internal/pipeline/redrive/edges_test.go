@@ -11,19 +11,6 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-func TestDropKeepsItsRate(t *testing.T) {
-	play(t, func(b *bench) {
-		for _, id := range []string{"1", "2", "3", "4", "5"} {
-			b.die(message(put(id, 1)))
-		}
-		began := time.Now()
-		tally, err := b.service.Drop(b.Context(), redrive.Order{How: redrive.How{By: "ann"}, Rate: 2, All: true})
-		if took := time.Since(began); err != nil || tally[redrive.Dropped] != 5 || took != 2*time.Second {
-			b.Errorf("got %v, %v after %s, want five at two a second", tally, err, took)
-		}
-	})
-}
-
 // A lease is valid until its end, including that moment.
 func TestNothingIsCancelledInTheLastMomentOfALease(t *testing.T) {
 	play(t, func(b *bench) {
@@ -62,7 +49,7 @@ func TestDeadLettersOfTwoLanesDoNotGoTogether(t *testing.T) {
 			l.Sink, l.Lane, l.Hash = "search", lane, deadletter.Hash(m.Body, m.Attributes)
 			usecasetest.Must(b.Letters.Park(b.Context(), l))(b)
 		}
-		tally, err := b.service.Redrive(b.Context(), redrive.Order{})
+		tally, err := b.redriveAll(redrive.Order{})
 		if err != nil || tally[redrive.Sent] != 2 {
 			b.Errorf("got %v, %v, want both sent", tally, err)
 		}

@@ -43,11 +43,19 @@ func (s Selection) Validate() error {
 	return nil
 }
 
-// matches reports whether List, called at now, would return the dead letter or has returned it.
+// matches reports whether a page, read at now, could have the dead letter.
 func (s Selection) matches(f deadletter.Facts, now time.Time, retention time.Duration) bool {
 	filter := s.Filter
 	filter.State = ""
-	return filter.Matches(f) && !f.Died.After(now) && (s.State == "" || f.Shown(now, retention) == s.State)
+	return filter.Matches(f) && (s.State == "" || f.Shown(now, retention) == s.State)
+}
+
+// until limits a selection to dead letters that died at this time or before.
+func (s Selection) until(now time.Time) Selection {
+	if end := now.Add(time.Microsecond); s.Before.IsZero() || s.Before.After(end) {
+		s.Before = end
+	}
+	return s
 }
 
 // List calls f with the facts of every selected dead letter, oldest first, until f returns an
@@ -57,7 +65,6 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	now := d.Clock.Now()
 	if s.ID != "" {
 		l, err := d.Show(ctx, s.ID)
 		if err != nil {
@@ -65,9 +72,10 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 		}
 		return f(l.Facts)
 	}
+	s = s.until(d.Clock.Now())
 	// Page by page, so that memory does not grow with the number of dead letters.
 	for cursor := ""; ; {
-		found, next, err := d.page(ctx, s, now, cursor, page)
+		found, next, err := d.page(ctx, s, cursor, page)
 		if err != nil {
 			return err
 		}
@@ -92,10 +100,15 @@ func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit in
 	if err := s.Validate(); err != nil {
 		return nil, "", err
 	}
-	var all []deadletter.Facts
-	now := d.Clock.Now()
+	return d.pages(ctx, s.until(d.Clock.Now()), cursor, limit)
+}
+
+// pages is Page for a selection that is valid and has its end.
+func (d *Service) pages(ctx context.Context, s Selection, cursor string, limit int) (all []deadletter.Facts, next string,
+	err error,
+) {
 	for range maxPages {
-		found, next, err := d.page(ctx, s, now, cursor, limit-len(all))
+		found, next, err := d.page(ctx, s, cursor, limit-len(all))
 		if err != nil {
 			return nil, "", err
 		}
@@ -107,17 +120,13 @@ func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit in
 	return all, cursor, nil
 }
 
-// page returns the dead letters in one page of the store that match the selection and died before
-// now.
-func (d *Service) page(ctx context.Context, s Selection, now time.Time, cursor string, limit int) (
+// page returns the dead letters in one page of the store that match the selection.
+func (d *Service) page(ctx context.Context, s Selection, cursor string, limit int) (
 	found []deadletter.Facts, next string, err error,
 ) {
-	retention := d.Config.Queues.DeadLetterRetention
+	now, retention := d.Clock.Now(), d.Config.Queues.DeadLetterRetention
 	filter := s.Filter
 	filter.State = "" // applied below, because operators see another state than the stored one
-	if end := now.Add(time.Microsecond); filter.Before.IsZero() || filter.Before.After(end) {
-		filter.Before = end
-	}
 	err = d.try(ctx, func() (err error) {
 		found, next, err = d.Letters.List(ctx, filter, cursor, limit)
 		return err

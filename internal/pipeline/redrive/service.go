@@ -79,10 +79,10 @@ func (d *Service) Show(ctx context.Context, id string) (deadletter.Letter, error
 }
 
 // With sends one dead letter again, unless its row forbids this. It sends the message only once for
-// all of its dead letters that also accepts and whose rows allow it. It returns their ids, even if
+// all of its dead letters that also accepts and whose rows allow it. It returns them, even if
 // sending failed. After an error the dead letters remain parked, unless the outcome is Sent.
 func (d *Service) With(ctx context.Context, id string, how How, also func(deadletter.Facts) bool) (Outcome,
-	[]string, error,
+	[]deadletter.Facts, error,
 ) {
 	l, ok, err := d.get(ctx, id)
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *Service) With(ctx context.Context, id string, how How, also func(deadle
 	}
 	// All checks that need no write are done.
 	if how.DryRun {
-		return WouldSend, ids(judged[1:]), nil
+		return WouldSend, facts(judged[1:]), nil
 	}
 	return d.send(ctx, q, out, judged, how)
 }
@@ -260,7 +260,7 @@ func (d *Service) sinkOf(f deadletter.Facts) string {
 // redriven. If it is killed in between, the copy is sent again later and judged by version. The
 // first of judged is the dead letter itself. The others may turn out not to be sent.
 func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, judged []judgement, how How) (Outcome,
-	[]string, error,
+	[]deadletter.Facts, error,
 ) {
 	now := d.Clock.Now()
 	// The marks are removed first, because receive deletes a copy whose key is still marked dead.
@@ -283,7 +283,7 @@ func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, j
 	}
 	l := judged[0].Facts
 	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
-		return Failed, ids(going[1:]), fmt.Errorf("send dead letter %s again: %w", l.ID, err)
+		return Failed, facts(going[1:]), fmt.Errorf("send dead letter %s again: %w", l.ID, err)
 	}
 	// The copy is in the queue. A later failure is reported with the outcome Sent.
 	for _, j := range going {
@@ -293,13 +293,13 @@ func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, j
 		}
 		d.note(j.Facts, journal.Redriven, d.detail(j.Facts, how))
 	}
-	return Sent, ids(going[1:]), failed
+	return Sent, facts(going[1:]), failed
 }
 
-func ids(judged []judgement) []string {
-	out := make([]string, len(judged))
+func facts(judged []judgement) []deadletter.Facts {
+	out := make([]deadletter.Facts, len(judged))
 	for i := range judged {
-		out[i] = judged[i].ID
+		out[i] = judged[i].Facts
 	}
 	return out
 }

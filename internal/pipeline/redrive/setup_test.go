@@ -1,6 +1,8 @@
 package redrive_test
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -143,6 +145,45 @@ func (b *bench) sent(q *memory.Queue, want int) []queue.Message {
 		b.Fatalf("%d messages were sent, want %d", len(ms), want)
 	}
 	return ms
+}
+
+// outcomes counts them.
+type outcomes map[redrive.Outcome]int
+
+func (t outcomes) total() (n int) {
+	for _, count := range t {
+		n += count
+	}
+	return n
+}
+
+// all does every step of an order, and returns the first error of a dead letter if no step failed.
+func all(ctx context.Context, step func(context.Context, redrive.Order) (redrive.Step, error), o redrive.Order) (outcomes,
+	error,
+) {
+	of := outcomes{}
+	var first error
+	for {
+		s, err := step(ctx, o)
+		for _, done := range s.Done {
+			of[done.Outcome]++
+			first = cmp.Or(first, done.Err)
+		}
+		if err != nil || s.Next == nil {
+			return of, cmp.Or(err, first)
+		}
+		o.From = *s.Next
+	}
+}
+
+func (b *bench) redriveAll(o redrive.Order) (outcomes, error) {
+	b.Helper()
+	return all(b.Context(), b.service.Redrive, o)
+}
+
+func (b *bench) dropAll(o redrive.Order) (outcomes, error) {
+	b.Helper()
+	return all(b.Context(), b.service.Drop, o)
 }
 
 func selection(f deadletter.Filter) redrive.Selection { return redrive.Selection{Filter: f} }

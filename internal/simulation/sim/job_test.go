@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/operator/job"
 	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/pipeline/reconcile"
+	"github.com/lullhq/lull/internal/seam/deadletter"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 	"github.com/lullhq/lull/internal/seam/queue"
@@ -34,6 +35,12 @@ type Jobbing struct {
 	over  func(job.State) bool // whether the job need not begin again
 	due   time.Duration        // when it begins for the last time, at least
 	edits jobEdits
+	// begun and whole are called with the state of a job that begins, and of one that is done; nil
+	// for nothing.
+	begun func(job.State)
+	whole func(s job.State, fail func(rule string))
+	// dropped are the dead letters that the steps deleted since the job began.
+	dropped map[string]bool
 
 	tries   int
 	tokens  map[int64][]shard.Token // of the leases of a program
@@ -56,7 +63,10 @@ type jobEdge struct {
 // jobEdits change the world of a job: how its mutants are made. Nil fields do nothing.
 type jobEdits struct {
 	store    func(shard.Store) shard.Store
-	backfill func(error) error // what a step fails with
+	backfill func(error) error           // what a step fails with
+	order    func(*operate.LetterOrder)  // each step of a redrive or drop
+	done     func(*operate.LetterResult) // its answer
+	dead     func(deadletter.Store) deadletter.Store
 }
 
 // jobbed makes the state of a world's job.
@@ -93,6 +103,7 @@ func (a jobAPI) call(ctx context.Context, do func(ctx context.Context, o *operat
 		w.invoke("operator", w.cfg.Index.SinkDeadline+5*time.Second, func(ctx context.Context, v *invocation) {
 			o := w.operate(v, nil)
 			o.Archive = w.archive
+			o.Queues = func(sink string, lane flight.Lane) queue.Queue { return v.Queue(w.pipeNamed(sink).lane(lane)) }
 			o.Publisher = func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error {
 				w.oracle.recordPublished(feed.RouteOf(w.cfg, w.sources, queue.Message{
 					Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now),
@@ -189,9 +200,14 @@ func (j *Jobbing) see(s Step) {
 	switch {
 	case now.Steps == 0 && j.first[now.Begun] == nil:
 		j.first[now.Begun] = j.w.committed()
+		if j.begun != nil {
+			j.begun(now)
+		}
 	case now.Phase == job.Done && old.Phase != job.Done:
 		j.done++
-		j.complete(now, fail)
+		if j.complete(now, fail); j.whole != nil {
+			j.whole(now, fail)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type event struct {
 	seen      bool // committed, or a newer version was, at seenAt
 	died      bool // was a dead letter once
 	outdone   bool // its dead letter went, because a newer version was committed
+	given     bool // an operator drops its dead letter: the event is lost for good
 }
 
 // truth is an event of a message that must not be lost.
@@ -167,7 +168,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 		switch {
 		case why == emulation.Expired:
 			e.lost = true
-		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID):
+		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID), e.given:
 		case o.redriving && e.waiting > 0: // SQS has put it back itself
 		case o.w.loses && e.outdone: // a table that is restored may show it dead again: the newer one is sent too
 		default:
@@ -194,7 +195,7 @@ func (o *oracle) dropped(f deadletter.Facts) {
 		return
 	}
 	e.parked = false
-	if e.outdone = o.done(e); !e.outdone {
+	if e.outdone = o.done(e); !e.outdone && !e.given {
 		o.violate("a dead letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
 	}
 }

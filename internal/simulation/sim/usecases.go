@@ -159,7 +159,13 @@ func (w *World) redrive() {
 			Config: w.cfg, Clock: v.clock, Journal: v,
 		}
 		hooked(w.options.Hooks.Desk, &desk)
-		_, _ = desk.Redrive(ctx, redrive.Order{How: redrive.How{By: "the simulator"}}) // busy ones are tried again
+		for o := (redrive.Order{How: redrive.How{By: "the simulator"}}); ; { // busy ones are tried again
+			step, err := desk.Redrive(ctx, o)
+			if err != nil || step.Next == nil {
+				return
+			}
+			o.From = *step.Next
+		}
 	}, func(error) { w.operator-- })
 }
 

@@ -24,7 +24,7 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 		if n := len(b.list(redrive.Selection{})); n != letters {
 			b.Errorf("listed %d dead letters, want %d", n, letters)
 		}
-		tally, err := b.service.Redrive(b.Context(), redrive.Order{How: redrive.How{Force: true}})
+		tally, err := b.redriveAll(redrive.Order{How: redrive.How{Force: true}})
 		if err != nil || tally[redrive.Sent] != letters {
 			b.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
 		}
@@ -87,25 +87,22 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 			},
 			"id and filter": {Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}}},
 		} {
-			if _, err := b.service.Redrive(b.Context(), order); !errors.Is(err, redrive.ErrFilter) {
+			if _, err := b.redriveAll(order); !errors.Is(err, redrive.ErrFilter) {
 				b.Errorf("%s: got %v, want ErrFilter", name, err)
 			}
 		}
 		everything := redrive.Order{How: redrive.How{By: "ann"}}
-		if _, err := b.service.Drop(b.Context(), everything); !errors.Is(err, redrive.ErrFilter) {
+		if _, err := b.dropAll(everything); !errors.Is(err, redrive.ErrFilter) {
 			b.Errorf("drop of everything, unsaid: got %v, want ErrFilter", err)
 		}
 		unknown := redrive.Order{Selection: redrive.Selection{ID: "x"}}
-		if _, err := b.service.Redrive(b.Context(), unknown); !errors.Is(err, redrive.ErrUnknown) {
+		if _, err := b.redriveAll(unknown); !errors.Is(err, redrive.ErrUnknown) {
 			b.Errorf("unknown id: got %v, want ErrUnknown", err)
 		}
 		if _, err := b.service.Show(b.Context(), "x"); !errors.Is(err, redrive.ErrUnknown) {
 			b.Errorf("show an unknown id: got %v, want ErrUnknown", err)
 		}
-		if _, err := b.service.Redrive(b.Context(), redrive.Order{Rate: -1}); err == nil {
-			b.Error("negative rate: no error")
-		}
-		if _, err := b.service.Drop(b.Context(), redrive.Order{All: true}); err == nil {
+		if _, err := b.dropAll(redrive.Order{All: true}); err == nil {
 			b.Error("drop without a name: no error")
 		}
 		b.sent(b.live, 0)
@@ -115,7 +112,7 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 	})
 }
 
-func TestCampaignKeepsItsRateAndReportsEachDeadLetter(t *testing.T) {
+func TestEachDeadLetterIsDoneOnceAndADryRunSendsNothing(t *testing.T) {
 	play(t, func(b *bench) {
 		for i := range 20 {
 			b.die(message(put(fmt.Sprintf("%02d", i), 1)))
@@ -123,50 +120,70 @@ func TestCampaignKeepsItsRateAndReportsEachDeadLetter(t *testing.T) {
 		newer := b.Event(message(put("07", 2)))
 		b.Admit(newer)
 		b.commit(newer)
-		seen := 0
-		order := redrive.Order{Rate: 4, Progress: func(p redrive.Progress) {
-			if seen++; p.Done != seen || p.Facts.ID == "" || p.Err != nil {
-				b.Errorf("progress %+v, want dead letter %d", p, seen)
-			}
-		}}
-
-		order.DryRun = true
-		tally, err := b.service.Redrive(b.Context(), order)
-		if err != nil || tally[redrive.WouldSend] != 19 || tally[redrive.Superseded] != 1 || seen != 20 {
-			b.Errorf("dry run: %v, error %v, %d reported", tally, err, seen)
+		order := redrive.Order{Limit: 3, How: redrive.How{DryRun: true}}
+		tally, err := b.redriveAll(order)
+		if err != nil || tally[redrive.WouldSend] != 19 || tally[redrive.Superseded] != 1 || tally.total() != 20 {
+			b.Errorf("dry run: %v, error %v", tally, err)
 		}
 		if b.live.Counts().Total() != 0 {
 			b.Fatal("a dry run sent something")
 		}
-
-		order.DryRun, seen = false, 0
-		start := time.Now()
-		tally, err = b.service.Redrive(b.Context(), order)
-		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || tally.Total() != 20 {
+		order.DryRun = false
+		tally, err = b.redriveAll(order)
+		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || tally.total() != 20 {
 			b.Errorf("redrive: %v, error %v", tally, err)
 		}
-		if got, want := time.Since(start), 18*time.Second/4; got < want || got > want+time.Second {
-			b.Errorf("19 dead letters took %s, want %s at four a second", got, want)
-		}
-
-		tally, err = b.service.Redrive(b.Context(), order)
-		if err != nil || tally.Total() != 0 {
+		tally, err = b.redriveAll(order)
+		if err != nil || tally.total() != 0 {
 			b.Errorf("again: %v, error %v; want nothing left to send", tally, err)
 		}
 	})
 }
 
-func TestCampaignStopsWithItsContext(t *testing.T) {
+// A dead letter that dies again while the steps run is not selected a second time.
+func TestTheStepsSelectWhatDiedBeforeTheFirst(t *testing.T) {
+	for verb, do := range map[string]func(*redrive.Service) func(context.Context, redrive.Order) (redrive.Step, error){
+		"redrive": func(s *redrive.Service) func(context.Context, redrive.Order) (redrive.Step, error) { return s.Redrive },
+		"drop":    func(s *redrive.Service) func(context.Context, redrive.Order) (redrive.Step, error) { return s.Drop },
+	} {
+		t.Run(verb, func(t *testing.T) {
+			play(t, func(b *bench) {
+				for i := range 3 {
+					b.die(message(put(fmt.Sprint(i), 1)))
+				}
+				time.Sleep(time.Second)
+				order := redrive.Order{How: redrive.How{By: "ann"}, All: true, Limit: 2}
+				first, err := do(b.service)(b.Context(), order)
+				if err != nil || len(first.Done) != 2 || first.Next == nil || !first.Next.Until.Equal(time.Now()) {
+					b.Fatalf("first step: %+v, %v; want two and the time", first, err)
+				}
+				time.Sleep(time.Second)
+				b.die(message(put("late", 1)))
+				order.From = *first.Next
+				second, err := do(b.service)(b.Context(), order)
+				if err != nil || len(second.Done) != 1 || second.Done[0].Doc != "content#2" || second.Next != nil {
+					b.Errorf("second step: %+v, %v; want the third one only", second, err)
+				}
+			})
+		})
+	}
+}
+
+// A message is counted once for its dead letters, also if they are in several steps.
+func TestAMessageIsSentOnceInSeveralSteps(t *testing.T) {
 	play(t, func(b *bench) {
-		for i := range 10 {
-			b.die(message(put(fmt.Sprint(i), 1)))
+		ids, _ := b.together(5, message("one message "))
+		for _, order := range []redrive.Order{
+			{Limit: 2, How: redrive.How{DryRun: true}},
+			{Limit: 2},
+			{Limit: 2, Selection: selection(deadletter.Filter{State: deadletter.Redriven})},
+		} {
+			tally, err := b.redriveAll(order)
+			if err != nil || tally[redrive.Sent]+tally[redrive.WouldSend] != 1 || tally[redrive.Covered] != len(ids)-1 {
+				b.Errorf("%+v: %v, error %v; want one message", order, tally, err)
+			}
 		}
-		ctx, cancel := context.WithTimeout(b.Context(), 2500*time.Millisecond)
-		defer cancel()
-		tally, err := b.service.Redrive(ctx, redrive.Order{Rate: 1})
-		if !errors.Is(err, context.DeadlineExceeded) || tally[redrive.Sent] != 3 {
-			b.Errorf("got %v, error %v; want three sent and the deadline", tally, err)
-		}
+		b.sent(b.live, 2)
 	})
 }
 
@@ -177,7 +194,7 @@ func TestCampaignGoesOnAfterADeadLetterThatFails(t *testing.T) {
 		stray.Sink = "gone"
 		usecasetest.Must(b.Letters.Park(b.Context(), stray))(b)
 		b.die(message(put("2", 1)))
-		tally, err := b.service.Redrive(b.Context(), redrive.Order{})
+		tally, err := b.redriveAll(redrive.Order{})
 		if err == nil || tally[redrive.Sent] != 2 || tally[redrive.Failed] != 1 {
 			b.Errorf("got %v, error %v; want two sent, one failed and the reason", tally, err)
 		}
@@ -193,12 +210,12 @@ func TestDropIsAudited(t *testing.T) {
 			Selection: redrive.Selection{Filter: deadletter.Filter{Doc: "content#1"}},
 			How:       redrive.How{By: "ann", DryRun: true},
 		}
-		if tally, err := b.service.Drop(b.Context(), order); err != nil || tally[redrive.WouldDrop] != 1 ||
+		if tally, err := b.dropAll(order); err != nil || tally[redrive.WouldDrop] != 1 ||
 			len(b.Notes.Of(journal.Dropped)) != 0 {
 			b.Errorf("dry run: %v, error %v", tally, err)
 		}
 		order.DryRun = false
-		if tally, err := b.service.Drop(b.Context(), order); err != nil || tally[redrive.Dropped] != 1 {
+		if tally, err := b.dropAll(order); err != nil || tally[redrive.Dropped] != 1 {
 			b.Errorf("drop: %v, error %v", tally, err)
 		}
 		audit := b.Notes.Of(journal.Dropped)

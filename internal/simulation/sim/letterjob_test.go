@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/job"
+	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/seam/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func (a jobAPI) Redrive(ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
+	return a.letters(ctx, o, (*operate.Operator).Redrive)
+}
+
+func (a jobAPI) Drop(ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
+	return a.letters(ctx, o, (*operate.Operator).Drop)
+}
+
+func (a jobAPI) letters(ctx context.Context, o operate.LetterOrder,
+	do func(*operate.Operator, context.Context, operate.LetterOrder) (operate.LetterResult, error),
+) (res operate.LetterResult, err error) {
+	from := o.From
+	o.Limit = a.j.limit
+	hooked(a.j.edits.order, &o)
+	err = a.call(ctx, func(ctx context.Context, op *operate.Operator) (err error) {
+		if op.Dead = (droppingStore{op.Dead, a.j, from}); a.j.edits.dead != nil {
+			op.Dead = a.j.edits.dead(op.Dead)
+		}
+		res, err = do(op, ctx, o)
+		return err
+	})
+	if hooked(a.j.edits.done, &res); err == nil {
+		to := from
+		if res.Next != nil {
+			to = *res.Next
+		}
+		a.j.stepped(from, to, res.Outcomes["sent"]+res.Outcomes["dropped"], res.Outcomes)
+	}
+	return res, err
+}
+
+// droppingStore is what a step of a job sees. If the job is a drop, the events of what it deletes
+// are lost, which no other program may do.
+type droppingStore struct {
+	deadletter.Store
+	j    *Jobbing
+	from redrive.Place
+}
+
+func (s droppingStore) Drop(ctx context.Context, id string) error {
+	o := s.j.w.oracle
+	l, there, _ := s.j.w.letters.Get(background, id)
+	if s.j.id == "drop" && there {
+		if e := o.events[id]; e != nil {
+			e.given = true
+		}
+		if !s.from.Until.IsZero() && l.Died.After(s.from.Until) {
+			o.always("a drop leaves what died after it began", fmt.Sprintf("%s died at %s", l.Doc, l.Died))
+		}
+	}
+	s.j.dropped[id] = true
+	return s.Store.Drop(ctx, id)
+}
+
+// letterWorld is the world of a seed whose dead letters are redriven or dropped by a job, several
+// times.
+func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterOrder) operate.LetterJob,
+	edits jobEdits,
+) (*World, *Jobbing) {
+	t.Helper()
+	j := jobbed(seed, of(jobAPI{}, operate.LetterOrder{}).ID, edits)
+	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+		vary(seed, cfg)
+		cfg.Retry.DeadDeadline = time.Minute + j.dice.upTo(time.Minute) // many dead letters
+	})
+	w := begin(t, Options{
+		Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg)), Watch: j.see,
+	})
+	order := operate.LetterOrder{All: true, By: "the simulator"}
+	if j.id == "drop" {
+		// A version that the sink may have keeps older ones out, so an operator redrives it. The others
+		// are junk, which no redrive can write.
+		order.Collection, order.Reason, order.All = "content", deadletter.Contract, false
+		for i := range 20 {
+			w.after(j.dice.upTo(w.options.Upstream.Calm), func() {
+				w.publish(queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":"junk-%d"}`, i)})
+			})
+		}
+	}
+	j.run = func(ctx context.Context, r job.Runner, api jobAPI) error {
+		_, err := job.Run(ctx, r, of(api, order), func(operate.LetterLine) {})
+		return err
+	}
+	runs := 2 + j.dice.IntN(4)
+	j.over = func(job.State) bool { return j.done >= runs }
+	parked := map[time.Time][]deadletter.Facts{}
+	j.dropped = map[string]bool{}
+	j.begun = func(s job.State) {
+		clear(j.dropped)
+		for _, f := range w.letters.facts() {
+			chosen := order.All || f.Reason == order.Reason && f.Doc != "" && f.Doc.Collection() == order.Collection
+			if chosen && f.State == deadletter.Parked && f.Died.Add(10*time.Second).Before(s.Begun) { // clocks differ
+				parked[s.Begun] = append(parked[s.Begun], f)
+			}
+		}
+	}
+	j.whole = func(s job.State, fail func(string)) {
+		if s.Counts[operate.Failed]+operate.Refused(s.Counts) > 0 || unsure(s) {
+			return
+		}
+		for _, f := range parked[s.Begun] {
+			l, there, _ := w.letters.Get(background, f.ID)
+			// A message may come twice, and is parked again after the drop.
+			if there && !j.dropped[f.ID] && l.Redrives == f.Redrives && l.Died.Equal(f.Died) {
+				fail(fmt.Sprintf("a %s that is done left nothing out: %s of %s", s.Verb, f.ID, f.Doc))
+			}
+		}
+	}
+	j.begin(w, w.options.Upstream.Calm/4+j.dice.upTo(w.options.Upstream.Calm/2))
+	return w, j
+}
+
+// unsure reports whether a dead letter that was sent could not be marked, or may not have been.
+func unsure(s job.State) bool {
+	for _, text := range s.Lines {
+		var l operate.LetterLine
+		if json.Unmarshal(text, &l) != nil || l.Error != "" {
+			return true
+		}
+	}
+	return len(s.Lines) == job.MaxLines
+}
+
+// Programs are killed and stopped, and two run at a time. Each dead letter that was parked when the
+// job began was sent or dropped, and every promise holds.
+func TestDeadLettersAreRedrivenAndDroppedByAJobWhateverFails(t *testing.T) {
+	t.Parallel()
+	for _, of := range []func(operate.API, operate.LetterOrder) operate.LetterJob{operate.RedriveJob, operate.DropJob} {
+		var last *Jobbing
+		sum, counts := &Jobbing{}, map[string]int{}
+		for range runs(t, 400, Swarm, func(seed uint64) (w *World) {
+			w, last = letterWorld(t, seed, of, jobEdits{})
+			return w
+		}) {
+			sum.add(last)
+			for outcome, n := range last.state().Counts {
+				counts[outcome] += n
+			}
+		}
+		sum.report(t)
+		if t.Log(counts); counts["sent"]+counts["dropped"] == 0 {
+			t.Errorf("%v: want some that were sent or dropped", counts)
+		}
+	}
+}
+
+// What a change of the job might leave out.
+func TestEveryMutantOfARedriveAndADropIsNoticed(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || raceEnabled {
+		t.Skip("hundreds of worlds")
+	}
+	for name, m := range map[string]struct {
+		of    func(operate.API, operate.LetterOrder) operate.LetterJob
+		edits jobEdits
+	}{
+		"a redrive does its first page only": {operate.RedriveJob, jobEdits{done: onePage}},
+		"a drop does its first page only":    {operate.DropJob, jobEdits{done: onePage}},
+		"a redrive deletes the dead letter": {operate.RedriveJob, jobEdits{dead: func(s deadletter.Store) deadletter.Store {
+			return forgetful{s}
+		}}},
+		"a drop forgets when it began": {operate.DropJob, jobEdits{order: func(o *operate.LetterOrder) {
+			o.From.Until = time.Time{}
+		}}},
+		"SAVE RUN does not ask for the owner": {
+			operate.RedriveJob, editingRuns(shard.SAVERUN, func(w *shard.Write) { without(w, shard.AttrOwner) }),
+		},
+		"START RUN does not ask when the last lease began": {
+			operate.DropJob, editingRuns(shard.STARTRUN, func(w *shard.Write) { without(w, shard.AttrRanAt) }),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			caught(t, 400, func(seed uint64) *World {
+				w, _ := letterWorld(t, seed, m.of, m.edits)
+				return w
+			})
+		})
+	}
+}
+
+func onePage(r *operate.LetterResult) { r.Next = nil }
