@@ -61,8 +61,7 @@ func MessageAllocs(t testing.TB) Allocs {
 	return Allocs{Read: (b.Read - a.Read) / (many - few), Handle: (b.Handle - a.Handle) / (many - few)}
 }
 
-// The figure does not depend on the machine. So it is a test, and not only a line of the page, which
-// is written again when somebody thinks of it.
+// The figure does not depend on the machine. So it is a test, and not only a line of the page.
 func TestAMessageAllocatesAsTheTargetSays(t *testing.T) {
 	if a := MessageAllocs(t); !a.few() || math.Round(10*a.Read) > 20 {
 		t.Errorf("a message allocates %.2f times, and %.2f times to read it: want at most 8 and 2", a.Handle, a.Read)

@@ -156,7 +156,7 @@ func TestDeadLettersAreRedrivenAndDroppedByAJobWhateverFails(t *testing.T) {
 			}
 		}
 		sum.report(t)
-		if t.Log(counts); counts["sent"]+counts["dropped"] == 0 {
+		if t.Log(counts); counts["sent"]+counts["dropped"] == 0 && !testing.Short() {
 			t.Errorf("%v: want some that were sent or dropped", counts)
 		}
 	}
