@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/lullhq/lull/internal/aws/cloudwatch"
 	"github.com/lullhq/lull/internal/aws/cloudwatchlogs"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/s3"
@@ -112,6 +113,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},
 		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(app.err),
 	}
+	app.meter = &awsMeter{cfg: cfg, metrics: cloudwatch.New(a), now: time.Now}
+	o.Flow = app.meter.flow
 	if cfg.Archive.Keep > 0 {
 		o.Archive = s3.NewArchive(bucket)
 	}

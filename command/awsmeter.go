@@ -12,6 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/console"
+	"github.com/lullhq/lull/internal/deploy/names"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/seam/flight"
 	"github.com/lullhq/lull/internal/seam/journal"
 )
@@ -47,6 +49,16 @@ func countedAt(c *console.Counts) map[journal.Step]*int {
 	}
 }
 
+// flowSpan is how far back the rates and the freshness of a deployed stack reach. CloudWatch is
+// some minutes late.
+const flowSpan = 5 * time.Minute
+
+// flow sums up the latest minutes.
+func (m *awsMeter) flow(ctx context.Context) (operate.Flow, error) {
+	measured, err := m.Measure(ctx)
+	return measured.Flow(m.now(), flowSpan), err
+}
+
 // metered lists the steps whose metrics are counted, in the order of the request.
 var metered = slices.Sorted(maps.Keys(countedAt(&console.Counts{})))
 
@@ -61,8 +73,8 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 	end := now.Truncate(meterStep).Add(meterStep)
 	begin := end.Add(-meterSpan)
 	var queries []cloudwatch.Query
-	names := slices.Sorted(maps.Keys(m.cfg.Sinks))
-	for _, name := range names {
+	all := slices.Sorted(maps.Keys(m.cfg.Sinks))
+	for _, name := range all {
 		s := alarms.Sink{Config: m.cfg, Name: name}
 		for _, step := range metered {
 			queries = append(queries, cloudwatch.Query{Metric: s.Own(metrics.Name(step)), Stat: "Sum"})
@@ -70,12 +82,16 @@ func (m *awsMeter) Measure(ctx context.Context) (console.Measured, error) {
 		for _, stat := range []string{"p50", "p99"} {
 			queries = append(queries, cloudwatch.Query{Metric: s.ByLane(metrics.Freshness, flight.Live), Stat: stat})
 		}
+		queue := alarms.OnQueue("ApproximateAgeOfOldestMessage", names.Of(m.cfg).Queue(name, flight.Live))
+		queries = append(queries, cloudwatch.Query{Metric: queue, Stat: "Maximum"},
+			cloudwatch.Query{Metric: s.Own(metrics.Name(journal.CircuitOpened)), Stat: "Sum"})
 	}
 	series, err := m.metrics.Series(ctx, queries, begin, end, meterStep)
 	if err != nil {
 		return console.Measured{}, err
 	}
 	m.last, m.at = measured(series, begin, end), now
+	m.last.Outages = outages(series, all, begin, end)
 	return m.last, nil
 }
 
@@ -86,18 +102,23 @@ func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured
 		"These are the metrics of the last three hours, by the minute: CloudWatch has them a minute or two late. " +
 			"Messages that came again are counted again. Freshness is that of the live lane.",
 	}}
-	each, total := len(metered)+2, countedAt(&out.Total)
+	each, total := len(metered)+4, countedAt(&out.Total)
 	for at := begin; at.Before(end); at = at.Add(meterStep) {
 		p := console.Point{At: at}
 		counts, some := countedAt(&p.Counts), false
+		age, aged := time.Duration(0), false
 		for i, s := range series {
 			v, ok := s[at]
 			if !ok {
 				continue
 			}
-			some = true
 			fresh := time.Duration(v * float64(time.Millisecond))
-			switch n := i % each; n {
+			n := i % each
+			some = some || n < len(metered)+2
+			switch n {
+			case len(metered) + 3: // see outages
+			case len(metered) + 2:
+				aged, age = true, max(age, time.Duration(v*float64(time.Second)))
 			case len(metered):
 				p.P50 = max(p.P50, fresh)
 			case len(metered) + 1:
@@ -110,9 +131,39 @@ func measured(series []cloudwatch.Series, begin, end time.Time) console.Measured
 		if p.P50 > 0 {
 			out.Total.P50, out.Total.P99 = p.P50, p.P99 // the latest
 		}
+		if aged {
+			out.Oldest = time.Time{} // the queue was empty
+		}
+		if age > 0 {
+			out.Oldest = at.Add(-age)
+		}
 		if some {
 			out.Points = append(out.Points, p)
 		}
 	}
 	return out
+}
+
+// outageGap is how far apart two openings of a circuit may be in one outage: retry.backoffMax, and
+// what the circuit needs to notice it.
+const outageGap = 3 * time.Minute
+
+// outages are the minutes in which the circuit of a sink opened. An outage without a later opening
+// may have ended or not: it ends with its last minute.
+func outages(series []cloudwatch.Series, sinks []string, begin, end time.Time) (all []console.Outage) {
+	each := len(metered) + 4
+	for i, name := range sinks {
+		first := len(all)
+		opened := series[i*each+each-1]
+		for at := begin; at.Before(end); at = at.Add(meterStep) {
+			switch n := len(all); {
+			case opened[at] == 0:
+			case n > first && at.Sub(all[n-1].To) < outageGap:
+				all[n-1].To = at.Add(meterStep)
+			default:
+				all = append(all, console.Outage{Sink: name, From: at, To: at.Add(meterStep)})
+			}
+		}
+	}
+	return all
 }

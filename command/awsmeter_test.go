@@ -1,10 +1,12 @@
 package command
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/cloudwatch"
+	"github.com/lullhq/lull/internal/console"
 )
 
 func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
@@ -14,12 +16,13 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 		return cloudwatch.Series{begin.Add(time.Duration(minute) * time.Minute): v}
 	}
 	none := cloudwatch.Series{}
-	// of each sink: committed, duplicate, failures of enrichers, enriched, fetches in vain, fetched, parked,
-	// received, stale, superseded, unchanged, p50 and p99
+	// Of each sink: committed, duplicate, failures of enrichers, enriched, fetches in vain, fetched,
+	// parked, received. Then stale, superseded, unchanged, p50, p99, the age of the oldest message in
+	// seconds, and openings of the circuit.
 	series := []cloudwatch.Series{
 		at(1, 4), none, at(1, 6), at(1, 8), at(1, 13), at(1, 12), at(3, 1), at(1, 10), at(1, 2), at(1, 3), at(1, 7),
-		at(1, 5000), at(1, 9000),
-		none, at(1, 1), at(1, 1), none, none, none, none, at(1, 1), none, none, none, at(1, 6000), at(1, 7000),
+		at(1, 5000), at(1, 9000), at(1, 20), at(1, 1),
+		none, at(1, 1), at(1, 1), none, none, none, none, at(1, 1), none, none, none, at(1, 6000), at(1, 7000), at(1, 30), {begin: 2, begin.Add(2 * time.Minute): 1, begin.Add(4 * time.Minute): 1},
 	}
 	m := measured(series, begin, begin.Add(5*time.Minute))
 	if len(m.Points) != 2 || !m.Points[0].At.Equal(begin.Add(time.Minute)) {
@@ -30,6 +33,14 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 		p.Fetched != 12 || p.FetchFailed != 13 || p.Enriched != 8 || p.EnrichFailed != 7 || p.P50 != 6*time.Second ||
 		p.P99 != 9*time.Second {
 		t.Errorf("the first point: %+v", p)
+	}
+	minute := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Minute) }
+	want := []console.Outage{{Sink: "a", From: minute(1), To: minute(2)}, {Sink: "b", From: begin, To: minute(5)}}
+	if got := outages(series, []string{"a", "b"}, begin, minute(5)); !slices.Equal(got, want) {
+		t.Errorf("outages %+v, want %+v", got, want)
+	}
+	if want := begin.Add(30 * time.Second); !m.Oldest.Equal(want) {
+		t.Errorf("the oldest message is of %s, want %s", m.Oldest, want)
 	}
 	if m.Points[1].Dead != 1 || m.Total.Events != 11 || m.Total.Dead != 1 || m.Total.P99 != 9*time.Second ||
 		len(m.Notes) == 0 || m.Dollars != nil {

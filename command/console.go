@@ -3,11 +3,9 @@ package command
 import (
 	"context"
 	"net"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/aws/cloudwatch"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/operator/operate"
@@ -55,10 +53,6 @@ func (a *app) console(ctx context.Context, api operate.API, address string, send
 	if err != nil {
 		return usage(err)
 	}
-	settings, err := a.account(ctx, "")
-	if err != nil {
-		return err
-	}
 	l, err := listenHere(ctx, address)
 	if err != nil {
 		return usage(err)
@@ -67,7 +61,7 @@ func (a *app) console(ctx context.Context, api operate.API, address string, send
 	o := console.Options{
 		API: api, Mode: console.AWS, Stack: cfg.Stack, Send: send, By: whoami(), Config: cfg, Clock: clock.System{},
 	}
-	o.Meter = &awsMeter{cfg: cfg, metrics: cloudwatch.New(settings), now: time.Now}
+	o.Meter = a.meter
 	if o.Simulator, err = forecast.NewComparer(cfg); err != nil {
 		return err
 	}

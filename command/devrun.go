@@ -140,10 +140,13 @@ func (r *devRun) step() time.Duration { return time.Duration(max(r.speed, 1) * f
 // serve answers until ctx ends.
 func (r *devRun) serve(ctx context.Context) error {
 	token := console.NewToken()
+	meter := &devMeter{engine: r.engine, since: r.clock.Now(), step: r.step(), now: r.clock.Now}
+	api := r.engine.Operator(r.recorder)
+	api.Flow = meter.flow
 	o := console.Options{
-		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(),
+		API: api, Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(),
 		Token: token, Config: r.cfg, Clock: r.clock, Speed: r.speed, Breaker: r.engine,
-		Meter: &devMeter{engine: r.engine, since: r.clock.Now(), step: r.step()},
+		Meter: meter,
 	}
 	var err error
 	if o.Simulator, err = forecast.NewComparer(asDeployed(r.cfg)); err != nil {

@@ -25,6 +25,7 @@ type app struct {
 
 	target target
 	look   look
+	meter  *awsMeter     // of the deployed stack; nil before it is opened
 	logs   time.Duration // how far back explain reads the functions' logs, 0 for not at all
 	// saving says that a data folder is to be saved: a second Ctrl-C must not end the process before
 	saving  atomic.Bool

@@ -7,6 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/operator/operate"
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
@@ -15,9 +16,19 @@ type devMeter struct {
 	engine *dev.Engine
 	since  time.Time
 	step   time.Duration
+	now    func() time.Time // by the run's clock
 }
 
 var _ console.Meter = (*devMeter)(nil)
+
+// flowSteps is how many of the latest steps the rates and the freshness of a `lull dev` cover.
+const flowSteps = 60
+
+// flow sums up the latest steps.
+func (m *devMeter) flow(ctx context.Context) (operate.Flow, error) {
+	measured, err := m.Measure(ctx)
+	return measured.Flow(m.now(), flowSteps*m.step), err
+}
 
 // Measure reads the counters.
 func (m *devMeter) Measure(context.Context) (console.Measured, error) {
@@ -30,13 +41,16 @@ func (m *devMeter) Measure(context.Context) (console.Measured, error) {
 			Enriched: r.Enriched, EnrichCalls: r.EnrichCalls, EnrichFailed: r.EnrichFailed,
 			P50: time.Duration(r.Freshness.P50) * time.Millisecond,
 			P99: time.Duration(r.Freshness.P99) * time.Millisecond,
-		}, Dollars: bill(m.engine.Used()),
+		}, Dollars: bill(m.engine.Used()), Oldest: m.engine.Oldest(),
 	}
 	for _, p := range m.engine.Recent() {
 		out.Points = append(out.Points, console.Point{At: p.At, Counts: console.Counts{
 			Events: p.Events, Written: p.Written, Unchanged: p.Unchanged, Superseded: p.Superseded, Stale: p.Stale,
 			Dead: p.Dead, P50: p.P50, P99: p.P99,
 		}})
+	}
+	for _, o := range m.engine.Outages() {
+		out.Outages = append(out.Outages, console.Outage(o))
 	}
 	return out, nil
 }

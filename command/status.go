@@ -16,7 +16,8 @@ func (a *app) statusCommand() *cobra.Command {
 	return define(&cobra.Command{
 		Use: "status", Short: "Show what waits where, which sinks are healthy, and how many dead letters are parked",
 		Args: cobra.NoArgs,
-		Long: "Counts the messages of every queue (on AWS approximately): visible, held and delayed ones. Counts " +
+		Long: "Says how long the oldest live message waits, how fresh documents were, and how fast events come. " +
+			"Counts the messages of every queue (on AWS approximately): visible, held and delayed ones. Counts " +
 			"the flights, the scheduled events and the parked dead letters. Says which sinks are unhealthy and why, " +
 			"and how many messages are put off. A " +
 			"scheduled event is a delayed message in its last quarter of an hour.",
@@ -43,6 +44,7 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func showStatus(w io.Writer, s operate.Status) {
+	showFlow(w, s.Flow, time.Now())
 	header(w, "QUEUE", "VISIBLE", "HELD", "DELAYED")
 	for _, q := range s.Queues {
 		terminal.Printf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
@@ -60,8 +62,8 @@ func showStatus(w io.Writer, s operate.Status) {
 			)
 		case k.Open:
 			health = bad(
-				"unhealthy: nothing is claimed before %s (opened %d times in a row)%s",
-				k.OpenUntil.Format(time.RFC3339),
+				"unhealthy%s: nothing is claimed before %s (opened %d times in a row)%s",
+				sinceText(k), k.OpenUntil.Format(time.RFC3339),
 				k.Level, causeText(k),
 			)
 		case k.PutOff > 0 && !k.PutOffUntil.IsZero():
@@ -126,6 +128,14 @@ func showStatus(w io.Writer, s operate.Status) {
 		terminal.Printf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
 	}
 	fmt.Fprintln(w)
+}
+
+// sinceText says since when a sink is unhealthy; empty if that is not known.
+func sinceText(k operate.SinkStatus) string {
+	if k.Since.IsZero() {
+		return ""
+	}
+	return " since about " + k.Since.Format(time.RFC3339)
 }
 
 // rateText says how fast documents are written to a sink that is back.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 // Meter counts events by outcome, in total and over time. It is safe for concurrent use.
@@ -21,8 +23,45 @@ type Measured struct {
 	Step    time.Duration `json:"step_ns"`
 	Total   Counts        `json:"total"`
 	Points  []Point       `json:"points"` // oldest first; a step without events may be missing
+	Outages []Outage      `json:"outages,omitempty"`
+	Oldest  time.Time     `json:"-"`      // when the oldest message in a live queue was sent; zero for none
 	Dollars *Dollars      `json:"dollars,omitempty"`
 	Notes   []string      `json:"notes,omitempty"` // what the numbers leave out
+}
+
+// Flow sums up the steps of the last span before now. P99 is that of the worst step, and P50 is the
+// median of the steps' medians, each as often as its step wrote.
+func (m Measured) Flow(now time.Time, span time.Duration) operate.Flow {
+	f := operate.Flow{Span: span, Oldest: m.Oldest}
+	type median struct {
+		p50 time.Duration
+		n   int
+	}
+	var medians []median
+	in, written := 0, 0
+	for _, p := range m.Points {
+		if !p.At.After(now.Add(-span)) {
+			continue
+		}
+		in, written = in+p.Events, written+p.Written+p.Deleted
+		if p.P50 > 0 {
+			medians = append(medians, median{p.P50, max(p.Written+p.Deleted+p.Unchanged, 1)})
+		}
+		f.P99 = max(f.P99, p.P99)
+	}
+	f.In, f.Written = float64(in)/span.Seconds(), float64(written)/span.Seconds()
+	slices.SortFunc(medians, func(a, b median) int { return cmp.Compare(a.p50, b.p50) })
+	all := 0
+	for _, s := range medians {
+		all += s.n
+	}
+	below := 0
+	for _, s := range medians {
+		if f.P50, below = s.p50, below+s.n; 2*below >= all {
+			break
+		}
+	}
+	return f
 }
 
 // Counts are events by outcome.
@@ -55,6 +94,14 @@ type Counts struct {
 type Point struct {
 	At time.Time `json:"at"`
 	Counts
+}
+
+// Outage is a time in which nothing was written to a sink.
+type Outage struct {
+	Sink   string    `json:"sink"`
+	Paused bool      `json:"paused,omitempty"` // by an operator; otherwise the sink was unhealthy
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to,omitzero"` // zero while it lasts
 }
 
 // Dollars is the bill of AWS for the events so far, by list prices.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operator/operate"
 )
 
 // meter answers with fixed values.
@@ -61,5 +62,28 @@ func TestPromisesNameTheirCollections(t *testing.T) {
 		got[3].Fresh != c.LongestFresh() ||
 		!slices.Equal(got[3].Collections, []string{"d5"}) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Only the steps of the span count, and a busy step's median counts more than that of an idle one.
+func TestFlowSumsUpTheLatestSteps(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	at := func(ago int, c Counts) Point { return Point{now.Add(-time.Duration(ago) * time.Second), c} }
+	m := Measured{Oldest: now.Add(-time.Hour), Points: []Point{
+		at(60, Counts{Events: 1000, Written: 1000, P50: time.Hour, P99: time.Hour}),
+		at(30, Counts{Events: 100, Written: 2, P50: 9 * time.Second, P99: 10 * time.Second}),
+		at(20, Counts{Events: 20, Written: 50, Deleted: 8, P50: 5 * time.Second, P99: 6 * time.Second}),
+		at(10, Counts{}),
+	}}
+	got := m.Flow(now, time.Minute)
+	want := operate.Flow{
+		Span: time.Minute, In: 2, Written: 1, P50: 5 * time.Second, P99: 10 * time.Second, Oldest: m.Oldest,
+	}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := m.Flow(now.Add(time.Hour), time.Minute); got.P50 != 0 || got.In != 0 {
+		t.Errorf("an idle minute: %+v", got)
 	}
 }

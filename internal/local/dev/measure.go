@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/local/ledger"
+	"github.com/lullhq/lull/internal/seam/flight"
 )
 
 // Used counts the requests that AWS would have got so far, without the polls of empty queues.
@@ -28,3 +29,17 @@ func (e *Engine) Counts() ledger.Report { return e.ledger.Report() }
 
 // Recent returns the latest ten minutes step by step; see [Options.Step].
 func (e *Engine) Recent() []ledger.Point { return e.ledger.Recent() }
+
+// Oldest is when the oldest message in a live queue arrived, or the zero time if there is none.
+func (e *Engine) Oldest() (oldest time.Time) {
+	for _, name := range e.order {
+		came, any := e.pipes[name].lane(flight.Live).queue.Oldest()
+		if any && (oldest.IsZero() || came.Before(oldest)) {
+			oldest = came
+		}
+	}
+	return oldest
+}
+
+// Outages returns the latest times in which nothing was claimed for a sink.
+func (e *Engine) Outages() []ledger.Outage { return e.ledger.Outages() }

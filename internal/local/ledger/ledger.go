@@ -36,6 +36,7 @@ type Ledger struct {
 	waiting  map[uint64]int // scheduled events by version
 	flights  int
 	recent   recent
+	outages  []Outage             // the latest ones, by sink
 	airborne map[string]time.Time // by flight
 	flown    time.Duration
 }
@@ -176,6 +177,8 @@ func (l *Ledger) Note(n journal.Note) {
 	case journal.Launched:
 		l.flights++
 		l.airborne[n.Flight] = n.At
+	case journal.CircuitOpened, journal.CircuitClosed, journal.Paused, journal.Resumed:
+		l.outage(n)
 	case journal.Ended, journal.FlightLost, journal.TwelveHours:
 		if at, ok := l.airborne[n.Flight]; ok {
 			l.flown += n.At.Sub(at)

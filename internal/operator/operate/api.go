@@ -204,6 +204,8 @@ type Status struct {
 	// Rebuilds are the rebuilds under way.
 	Rebuilds []RebuildProgress `json:"rebuilds,omitempty"`
 	Pruned   time.Time         `json:"pruned_at,omitzero"` // the last start of prune
+	// Flow says how the stack keeps up. It is nil if nothing measures the stack.
+	Flow *Flow `json:"flow,omitempty"`
 	// Wrong lists where queues and tables differ from the settings, and other problems, with the
 	// fix for each.
 	Wrong []string `json:"wrong,omitempty"`
@@ -226,6 +228,7 @@ type SinkStatus struct {
 	Sink      string    `json:"sink"`
 	Open      bool      `json:"open"` // nothing is claimed
 	OpenUntil time.Time `json:"open_until,omitzero"`
+	Since     time.Time `json:"since,omitzero"`  // about when it opened first; zero if it is not open
 	Level     int64     `json:"level,omitempty"` // how often it opened in a row
 	Rate      float64   `json:"rate,omitempty"`  // documents a second that may go to it; 0 for no limit
 	// Growing says that Rate limits the sink after a pause or an outage, and doubles every few

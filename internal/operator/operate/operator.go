@@ -32,7 +32,7 @@ import (
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Archive, Readers,
-// Sinks, Off, History, Table, Size, Parallel and Publisher.
+// Sinks, Off, History, Table, Size, Flow, Parallel and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -69,6 +69,9 @@ type Operator struct {
 	// Connect tries the host that documents are fetched from, and sends no request. It is nil if
 	// this program cannot reach the hosts.
 	Connect func(ctx context.Context, f source.Fetch) error
+
+	// Flow measures the stack. It is nil if nothing measures it.
+	Flow func(ctx context.Context) (Flow, error)
 
 	// Publisher, if set, sends a message instead of Queues, so that the stack can count it.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
@@ -294,6 +297,7 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	if s.Queues, err = o.Counts(ctx); err != nil {
 		return s, fmt.Errorf("count messages: %w", err)
 	}
+	s.Flow = o.flow(ctx)
 	if o.Table != nil {
 		s.Wrong = o.Table(ctx)
 	}
@@ -363,7 +367,7 @@ func (o *Operator) health(ctx context.Context, s *Status) error {
 		}
 		s.Sinks = append(s.Sinks, SinkStatus{
 			Cause: cause, PutOffUntil: until,
-			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
+			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(), Since: unhealthySince(o.Config.Retry, h),
 			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Growing: shard.SlowStart(h, now),
 			Ceiling: float64(ceiling) / 1000, AtCeiling: ceiling > 0 && shard.Ahead(h, now) > 0, Pause: p,
 		})

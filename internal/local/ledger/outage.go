@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/seam/journal"
+)
+
+// Outage is a time in which nothing was claimed for a sink.
+type Outage struct {
+	Sink   string
+	Paused bool      // by an operator; otherwise the sink was unhealthy
+	From   time.Time // when its circuit opened first, or the pause began
+	To     time.Time // zero while it lasts
+}
+
+// maxOutages is how many outages are kept, the latest ones.
+const maxOutages = 100
+
+// outage records when an outage begins and ends.
+func (l *Ledger) outage(n journal.Note) {
+	paused := n.Step == journal.Paused || n.Step == journal.Resumed
+	lasts := slices.IndexFunc(l.outages, func(o Outage) bool {
+		return o.Sink == n.Sink && o.Paused == paused && o.To.IsZero()
+	})
+	switch begins := n.Step == journal.CircuitOpened || n.Step == journal.Paused; {
+	case begins && lasts < 0:
+		l.outages = append(l.outages, Outage{Sink: n.Sink, Paused: paused, From: n.At})
+		l.outages = l.outages[max(0, len(l.outages)-maxOutages):]
+	case !begins && lasts >= 0:
+		l.outages[lasts].To = n.At
+	}
+}
+
+// Outages returns the latest outages, oldest first.
+func (l *Ledger) Outages() []Outage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.outages)
+}
