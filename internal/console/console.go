@@ -124,12 +124,40 @@ type about struct {
 	Views []string        `json:"views"` // the names of the files in assets/views, in the order of the navigation
 	// Collections are those that the settings name.
 	Collections []string `json:"collections"`
+	Sources     []origin `json:"sources"`
+	Docs        string   `json:"docs"` // the address of the documents, for links that people follow
+}
+
+// origin is a source as the settings describe it.
+type origin struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Class string `json:"class"`           // of its versions
+	Fetch string `json:"fetch,omitempty"` // the host that documents are fetched from; empty if messages have them
+}
+
+// docs is the address of the documents.
+const docs = "https://github.com/lullhq/lull/blob/main/docs/"
+
+// origins lists the sources by name.
+func origins(cfg *config.Config) []origin {
+	all := []origin{}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
+		s := cfg.Sources[name]
+		o := origin{Name: name, Kind: s.Kind, Class: string(s.Class)}
+		if s.Fetch != nil {
+			o.Fetch = s.Fetch.Host()
+		}
+		all = append(all, o)
+	}
+	return all
 }
 
 func (c *console) about() about {
 	return about{
 		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: cmp.Or(c.Speed, 1),
 		Can: c.can, Views: views, Collections: slices.Sorted(maps.Keys(c.Config.Collections)),
+		Sources: origins(c.Config), Docs: docs,
 	}
 }
 

@@ -29,6 +29,7 @@
 //   ctx.now()                      the stack's time in milliseconds, between ticks too
 //   ctx.go(view, params)           goes to another address; params.key is the part behind the view
 //   ctx.link(view, params)         that address, for a link: el("a", {href: ctx.link("dead")}, ...)
+//   ctx.runbook(page)              a link to a page of the runbook, such as sink-down
 //   ctx.params, ctx.about          of this address; of GET /console/about
 //   ctx.title(text)                the heading, and the document's title
 //   ctx.el(tag, attrs, ...children)   an element. An attribute that is a function is a listener
@@ -44,6 +45,8 @@
 //   ctx.renew(node, text, children)  fills node with what children() returns, unless text is the same
 //       as the last time. For what a tick may change: what has the focus keeps it, by its place
 //   ctx.pretty(text)               JSON with its lines and indents, or the text as it is
+
+import { problems } from "./health.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -61,6 +64,9 @@ const token = (() => {
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) location.reload();
 });
+
+// runbook is a link to a page of the runbook.
+const runbook = (page) => el("a", { href: `${about.docs}runbook/${page}.md`, target: "_blank", rel: "noreferrer noopener" }, `Runbook: ${page}`);
 
 // Elements.
 
@@ -138,8 +144,8 @@ export const fmt = {
     const s = Math.abs(ms) / 1000, sign = ms < 0 ? "−" : "";
     if (s < 1) return `${sign}${Math.round(s * 1000)} ms`;
     if (s < 60) return `${sign}${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
-    if (s < 3600) return `${sign}${Math.floor(s / 60)} min ${two(Math.floor(s % 60))} s`;
-    if (s < 86400) return `${sign}${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
+    if (s < 3600) return `${sign}${Math.floor(s / 60)} min${Math.floor(s % 60) ? ` ${two(Math.floor(s % 60))} s` : ""}`;
+    if (s < 86400) return `${sign}${Math.floor(s / 3600)} h${Math.floor(s / 60) % 60 ? ` ${two(Math.floor(s / 60) % 60)} min` : ""}`;
     return `${sign}${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
   },
   // how long a time is over, by the stack's clock: "12 s ago", "in 3 s"
@@ -157,6 +163,8 @@ export const fmt = {
     const clock = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, "0")}`;
     return (d.toDateString() === new Date(now()).toDateString() ? "" : day) + clock;
   },
+  // the same to the second, for what is not compared
+  clock: (t) => fmt.time(t).replace(/\.\d+$/, ""),
   bytes(n) {
     if (n < 1024) return `${n} bytes`;
     return n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : `${(n / (1 << 20)).toFixed(1)} MB`;
@@ -241,7 +249,7 @@ function stream(path, params, onEvent, { body, end } = {}) {
 const watchers = new Set();
 let last = null, offset = 0, about = null, connection = null, attempt = 0, again = 0;
 
-const now = () => offset + Date.now() * (about?.speed || 1);
+export const now = () => offset + Date.now() * (about?.speed || 1);
 
 function live(fn) {
   watchers.add(fn);
@@ -284,7 +292,19 @@ function take(tick) {
   }
   offset = new Date(tick.now).getTime() - Date.now() * (about?.speed || 1);
   last = tick;
+  health();
   for (const fn of [...watchers]) fn(tick);
+}
+
+// health says on every view whether something is wrong.
+function health() {
+  const all = problems(last), bad = all.filter((p) => p.level === "bad"), at = $("health");
+  const text = bad.length ? (bad.length === 1 ? bad[0].title : `${bad.length} problems`) : all.length ? "Look at Now" : "Healthy";
+  if (at.textContent !== text) at.textContent = text;
+  at.className = bad.length ? "bad" : all.length ? "warn" : "good";
+  at.hidden = false;
+  const mark = bad.length ? "⚠ " : "";
+  if (!document.title.startsWith(mark) || (!mark && document.title.startsWith("⚠"))) document.title = mark + document.title.replace(/^⚠ /, "");
 }
 
 function lost() {
@@ -362,7 +382,7 @@ function toast(text) {
 const views = new Map();
 let leave = () => {}, shown = 0;
 
-function link(view, params = {}) {
+export function link(view, params = {}) {
   const { key, ...query } = params;
   return address(`#/${view}${key === undefined ? "" : "/" + encodeURIComponent(key)}`, query);
 }
@@ -399,7 +419,7 @@ async function show() {
   leave = () => ends.forEach((end) => end());
   const keep = (end) => (ends.push(end), end);
   const ctx = {
-    get, post, link, now, el, svg, fmt, confirm, toast, table, pretty, renew, params, about,
+    get, post, link, now, runbook, el, svg, fmt, confirm, toast, table, pretty, renew, params, about,
     go: (to, p) => { location.hash = link(to, p); },
     live: (fn) => keep(live(fn)),
     stream: (...all) => keep(stream(...all)),

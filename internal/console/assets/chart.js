@@ -1,95 +1,179 @@
-// Line charts, drawn again whenever their place changes its width: text stays as large as it is.
+// Charts of lines and bars. They are drawn again when their place changes its width, so that text
+// keeps its size.
 
 import { el, svg, table } from "./app.js";
 
-const height = 200, left = 58, right = 12, top = 10, bottom = 26;
+const height = 190, left = 64, right = 16, top = 12, bottom = 26;
 
-// chart returns a figure with a legend, a chart and, for those who cannot see it, its figures as a
-// table. A line is {name, points: [[x, y], ...]}: a y of null is a gap. A level is {name, y}: a
-// horizontal line. An x is in seconds, and a y in milliseconds where durations says so. x and y
-// format what the table shows. Lines differ in colour and in dashes.
-export function chart({ title, lines, levels = [], x, y, xName, every = 1, durations }) {
-  const all = lines.flatMap((l) => l.points), ys = [...all.map((p) => p[1]), ...levels.map((l) => l.y)].filter((v) => v !== null);
-  const xs = all.map((p) => p[0]), low = Math.min(...xs, Infinity), high = Math.max(...xs, -Infinity), peak = Math.max(...ys, 0),
-    most = durations ? 4000 * round(peak / 4000) : nice(peak);
+// chart returns a figure with a legend, a chart and a table of its figures.
+//
+//   title, note       the caption, and what follows it in small letters
+//   series            [{name, meaning, kind, points: [[x, y], ...]}]; kind is "line" (absent: line),
+//                     "steps" or "bar". Bars at one x are stacked. A y of null is a gap.
+//   step              the width of a bar and of a step, in units of x
+//   levels            [{name, y}]: horizontal lines
+//   shades            [{name, from, to, kind}]: times that are shaded; kind is "outage" or "pause"
+//   range             [from, to] of the x axis; absent: that of the points
+//   clock             an x is a time in milliseconds; otherwise it is a number of seconds
+//   durations, whole  a y is a duration in milliseconds, or a whole number
+//   x, y              format what the table and the pointer show
+//
+// A colour follows the meaning of a series and never its place: see .m-* in app.css.
+export function chart(c) {
+  const { title, note, series, levels = [], shades = [], step = 0, every = 1, x, y } = c;
+  const bars = series.filter((s) => s.kind === "bar"), all = series.flatMap((s) => s.points).filter((p) => p[1] !== null);
+  const xs = all.map((p) => p[0]), [low, high] = c.range || [Math.min(...xs, Infinity), Math.max(...xs, -Infinity)];
+  const stacks = new Map();
+  for (const b of bars) for (const [at, v] of b.points) stacks.set(at, (stacks.get(at) || 0) + v);
+  const peak = Math.max(0, ...stacks.values(), ...series.filter((s) => s.kind !== "bar").flatMap((s) => s.points.map((p) => p[1] ?? 0)), ...levels.map((l) => l.y));
+  const ticks = scale(peak, c), most = ticks.at(-1);
   const area = el("div", { class: "chart" });
-  const figure = el("figure", {}, el("figcaption", {}, title), legend([...lines, ...levels], lines.length), area);
-  if (!ys.length) {
+  const figure = el("figure", {}, el("figcaption", {}, title, note && el("small", {}, ` ${note}`)), legend(series, levels, shades), area);
+  if (!all.length) {
     area.append(el("p", { class: "empty" }, "There is nothing to draw."));
     return figure;
   }
-  const label = `${title}. ${lines.map((l) => `${l.name}: ${summary(l, y)}`).join(". ")}`;
+  const label = `${title}. ${series.map((s) => `${s.name}: ${summary(s, y)}`).join(". ")}`;
+  const near = rows(series, 1), tip = el("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+
   const draw = (width) => {
-    const px = (v) => left + (high > low ? (v - low) / (high - low) : 0) * (width - left - right);
+    const span = high > low ? high - low : 1, inner = width - left - right;
+    const px = (v) => left + Math.min(Math.max((v - low) / span, 0), 1) * inner;
     const py = (v) => top + (1 - v / most) * (height - top - bottom);
-    const step = round((high - low) / Math.max(1, (width - left) / 90));
-    const marks = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => low + i * step);
-    area.replaceChildren(svg("svg", { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` },
-      [0, 1, 2, 3, 4].map((i) => i * most / 4).map((v) => [
+    const cursor = svg("line", { class: "cursor", y1: top, y2: height - bottom, x1: -9, x2: -9 });
+    const drawing = svg("svg", { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` },
+      shades.filter((s) => s.to > low && s.from < high).map((s) => svg("rect", {
+        class: `shade ${s.kind}`, x: px(s.from), y: top, width: Math.max(px(s.to) - px(s.from), 2), height: height - top - bottom,
+      })),
+      ticks.map((v) => [
         svg("line", { class: "grid", x1: left, x2: width - right, y1: py(v), y2: py(v) }),
-        svg("text", { x: left - 6, y: py(v) + 4, "text-anchor": "end" }, durations ? tick(v / 1000) : v === 0 ? "0" : y(v)),
+        svg("text", { x: left - 8, y: py(v) + 4, "text-anchor": "end" }, c.durations ? brief(v / 1000) : v === 0 ? "0" : y(v)),
       ]),
-      marks.map((v, i) => svg("text", {
-        x: px(v), y: height - 8, "text-anchor": i === 0 ? "start" : px(v) > width - 50 ? "end" : "middle",
-      }, tick(v))),
-      levels.map((l, i) => svg("line", { class: `line level l${i}`, x1: left, x2: width - right, y1: py(l.y), y2: py(l.y) })),
-      lines.map((l, i) => svg("path", { class: `line l${i}`, d: path(l.points, px, py) }))));
+      marks(c, low, high, inner / 90).map((m) => svg("text", { x: px(m.at), y: height - 7, "text-anchor": px(m.at) < left + 30 ? "start" : px(m.at) > width - right - 30 ? "end" : "middle" }, m.text)),
+      levels.map((l) => svg("line", { class: `line m-${l.meaning || "promise"}`, x1: left, x2: width - right, y1: py(l.y), y2: py(l.y) })),
+      stacked(bars, step, px, py),
+      series.filter((s) => s.kind !== "bar").map((s) => svg("path", { class: `line m-${s.meaning}`, d: s.kind === "steps" ? stairs(s.points, step, px, py) : path(s.points, px, py) })),
+      cursor);
+    const hide = () => {
+      tip.hidden = true;
+      cursor.setAttribute("x1", -9);
+      cursor.setAttribute("x2", -9);
+    };
+    drawing.addEventListener("pointerleave", hide);
+    drawing.addEventListener("pointermove", (e) => {
+      const at = low + (e.offsetX - left) / inner * span - step / 2;
+      const row = near.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a));
+      if (Math.abs(px(row[0] + step / 2) - e.offsetX) > 24) return hide();
+      const over = px(row[0] + step / 2);
+      cursor.setAttribute("x1", over);
+      cursor.setAttribute("x2", over);
+      tip.replaceChildren(el("strong", {}, x(row[0])), ...series.map((s, i) => el("span", {}, swatch(s), `${s.name} `, el("b", {}, value(row[i + 1], y)))),
+        ...shades.filter((s) => s.from <= row[0] + step && s.to >= row[0]).map((s) => el("span", {}, s.name)));
+      tip.hidden = false;
+      tip.style.left = `${Math.max(0, over > width / 2 ? over - tip.offsetWidth - 10 : over + 10)}px`;
+    });
+    area.replaceChildren(drawing, tip);
   };
   new ResizeObserver(([at]) => draw(Math.max(Math.floor(at.contentRect.width), 200))).observe(area);
-  figure.append(el("details", {}, el("summary", {}, "The figures"), table(
-    [{ text: xName || "Time", number: true }, ...lines.map((l) => ({ text: l.name, number: true }))],
-    rows(lines, every).map(([at, ...values]) => [x(at), ...values.map((v) => v === null || v === undefined ? "–" : y(v))]),
+  figure.append(el("details", {}, el("summary", {}, "Show as table"), table(
+    [{ text: c.xName || "Time", number: true }, ...series.map((s) => ({ text: s.name, number: true }))],
+    rows(series, every).map(([at, ...values]) => [x(at), ...values.map((v) => value(v, y))]),
     { caption: title })));
   return figure;
 }
 
-// rows are the points of all lines by x, every nth of them.
-function rows(lines, every) {
+const value = (v, y) => (v === null || v === undefined ? "–" : y(v));
+
+// rows are the points of all series by x, every nth of them.
+function rows(series, every) {
   const by = new Map();
-  lines.forEach((l, i) => l.points.forEach(([at, v]) => {
-    if (!by.has(at)) by.set(at, Array(lines.length).fill(null));
+  series.forEach((s, i) => s.points.forEach(([at, v]) => {
+    if (!by.has(at)) by.set(at, Array(series.length).fill(null));
     by.get(at)[i] = v;
   }));
   return [...by].sort((a, b) => a[0] - b[0]).filter((_, i) => i % every === 0).map(([at, values]) => [at, ...values]);
 }
 
-function legend(lines, drawn) {
-  return el("ul", { class: "legend" }, lines.map((l, i) => el("li", {},
-    svg("svg", { width: 26, height: 10, "aria-hidden": "true" }, svg("line", {
-      class: i < drawn ? `line l${i}` : `line level l${i - drawn}`, x1: 1, x2: 25, y1: 5, y2: 5,
-    })), l.name)));
+function swatch(s) {
+  const box = s.kind === "bar" || s.shade;
+  return svg("svg", { width: box ? 12 : 26, height: 12, "aria-hidden": "true" }, box
+    ? svg("rect", { class: s.shade ? `shade ${s.shade}` : `fill m-${s.meaning}`, width: 12, height: 12, rx: 2 })
+    : svg("line", { class: `line m-${s.meaning}`, x1: 1, x2: 25, y1: 6, y2: 6 }));
 }
 
-function summary(line, y) {
-  const values = line.points.map((p) => p[1]).filter((v) => v !== null);
+function legend(series, levels, shades) {
+  const kinds = new Map(shades.map((s) => [s.name, { name: s.name, shade: s.kind }]));
+  return el("ul", { class: "legend" }, [...series, ...levels.map((l) => ({ meaning: "promise", ...l })), ...kinds.values()]
+    .map((s) => el("li", {}, swatch(s), s.name)));
+}
+
+function summary(s, y) {
+  const values = s.points.map((p) => p[1]).filter((v) => v !== null);
   if (!values.length) return "nothing";
   return `from ${y(values[0])} to ${y(values.at(-1))}, at most ${y(Math.max(...values))}`;
+}
+
+function stacked(bars, step, px, py) {
+  const under = new Map();
+  return bars.flatMap((b) => b.points.filter((p) => p[1] > 0).map(([at, v]) => {
+    const from = under.get(at) || 0;
+    under.set(at, from + v);
+    return svg("rect", { class: `fill m-${b.meaning}`, x: px(at) + 0.5, width: Math.max(px(at + step) - px(at) - 1, 1), y: py(from + v), height: Math.max(py(from) - py(from + v), 1) });
+  }));
 }
 
 function path(points, px, py) {
   let d = "", pen = false;
   for (const [a, b] of points) {
-    if (b === null) {
-      pen = false;
-      continue;
-    }
-    d += `${pen ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`;
-    pen = true;
+    if (b !== null) d += `${pen ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`;
+    pen = b !== null;
   }
   return d;
 }
 
-// tick is a round number of seconds, short.
-const tick = (s) => s === 0 ? "0" : s < 60 ? `${s} s` : s < 3600 ? `${+(s / 60).toFixed(1)} min` : `${+(s / 3600).toFixed(1)} h`;
+// stairs draws each value as a short line that is as long as its step. What follows without a gap is
+// joined.
+function stairs(points, step, px, py) {
+  let d = "", end = null;
+  for (const [a, b] of points) {
+    if (b === null) continue;
+    d += `${end !== null && a - end < step / 2 ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}H${px(a + step).toFixed(1)}`;
+    end = a + step;
+  }
+  return d;
+}
+
+const two = (n) => String(n).padStart(2, "0");
+
+// marks are the labels of the x axis, at most so many: times of day by the local clock, or seconds.
+function marks(c, low, high, most) {
+  const unit = c.clock ? 1000 : 1, step = round((high - low) / unit / Math.max(1, most)) * unit;
+  const zone = c.clock ? new Date(low).getTimezoneOffset() * 60_000 : 0, first = c.clock ? Math.ceil((low - zone) / step) * step + zone : low;
+  return Array.from({ length: Math.max(0, Math.floor((high - first) / step) + 1) }, (_, i) => first + i * step).map((at) => {
+    const t = new Date(at);
+    return { at, text: c.clock ? `${two(t.getHours())}:${two(t.getMinutes())}${step < 60_000 ? `:${two(t.getSeconds())}` : ""}` : brief(at) };
+  });
+}
+
+// scale are the ticks of the y axis. Those of whole numbers are whole.
+function scale(peak, c) {
+  let step = c.durations ? round(peak / 4000) * 1000 : nice(peak / 4);
+  if (c.whole) step = Math.max(1, Math.ceil(step));
+  const n = Math.max(1, Math.ceil(peak / step - 1e-9));
+  return Array.from({ length: n + 1 }, (_, i) => Math.round(i * step * 1e6) / 1e6);
+}
+
+// brief is a round number of seconds, short.
+const brief = (s) => (s === 0 ? "0" : s < 60 ? `${s} s` : s < 3600 ? `${+(s / 60).toFixed(1)} min` : `${+(s / 3600).toFixed(1)} h`);
 
 // round is a round number of seconds, s at least.
 function round(s) {
   return [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600].find((n) => n >= s) || 43200;
 }
 
-// nice is a round number above v.
+// nice is a round number, v at least.
 function nice(v) {
   if (!(v > 0)) return 1;
   const unit = 10 ** Math.floor(Math.log10(v));
-  return unit * [1, 2, 4, 5, 8, 10].find((n) => n * unit >= v);
+  return unit * [1, 2, 5, 10].find((n) => n * unit >= v - 1e-9);
 }

@@ -159,7 +159,7 @@ export default {
       function lines(title, y, of, levels = []) {
         return chart({
           title, levels, y, durations: y === fmt.duration, x: (s) => fmt.duration(s * 1000), every: 4,
-          lines: sides.map(([name, o]) => ({ name, points: o.points.map((p) => [p.at, of(p)]) })),
+          series: sides.map(([name, o]) => ({ name, meaning: name === "Today" ? "today" : "yours", points: o.points.map((p) => [p.at, of(p)]) })),
         });
       }
     }

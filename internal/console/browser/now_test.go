@@ -1,0 +1,105 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// bootOf returns the boot of the server of a page.
+func bootOf(p *page) string {
+	p.t.Helper()
+	return value[string](p, `fetch("/console/about").then((a) => a.json()).then((a) => a.boot)`)
+}
+
+// In an outage, the page begins with it: the sink, since when, what lull does, and the oldest
+// waiting document against the promise. Every view shows it in its heading.
+func TestAnOutageIsTheFirstThingThatTheConsoleShows(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	w := wireTo(t, s.address)
+	p := open(t, strings.TrimPrefix(w.URL, "http://"))
+	p.load("")
+	w.status.Store(fmt.Sprintf(`"boot":%q,"status":{"queues":[{"queue":"search-live","visible":0,"in_flight":69}],`, bootOf(p)) +
+		`"sinks":[{"sink":"search","open":true,"level":3,"since":"2026-01-02T03:03:48Z",` +
+		`"open_until":"2026-01-02T03:05:05Z","cause":"no_connection"}],` +
+		`"flow":{"span_ns":60000000000,"p50_ns":5800000000,"oldest_at":"2026-01-02T03:03:42Z",` +
+		`"promise_ns":9000000000,"late_ns":34000000000}}`)
+	for _, width := range []int64{390, 1280, 1920} {
+		p.size(width, 900)
+		p.load("#/now")
+		p.shows("Sink search is unhealthy since about")
+		first := p.text("#view > section:first-child section.alert.bad:first-child")
+		for _, want := range []string{"Oldest waiting: 2", "promise: 9.0 s", "69 messages wait", "no_connection", "What lull does", "asks the sink again in"} {
+			if !strings.Contains(first, want) {
+				t.Errorf("no %q in %q", want, first)
+			}
+		}
+		if top := value[float64](p, `document.querySelector(".alert.bad").getBoundingClientRect().bottom`); top > 700 {
+			t.Errorf("at %d px it ends %g px below the top", width, top)
+		}
+	}
+	p.until(`document.querySelector("#health.bad")?.innerText === "Sink search is unhealthy"`)
+	p.until(`document.querySelector(".alert a").getAttribute("href").endsWith("/docs/runbook/sink-down.md")`)
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		p.accessible("an outage, " + theme)
+	}
+	p.fits("an outage")
+	p.visit("#/whatif")
+	p.until(`document.querySelector("#health.bad").checkVisibility()`)
+	p.quiet()
+}
+
+// measured answers the question of the view Now: two bursts with nothing between them, an outage
+// in the second one, and only dead events in the last step.
+const measured = `(() => {
+	const real = window.fetch, now = Date.now(), at = (s) => new Date(now - s * 1000).toISOString();
+	const fresh = {p50_ns: 2e9, p99_ns: 3e9};
+	window.fetch = (path, o) => !String(path).includes("/console/now") ? real(path, o) : Promise.resolve(Response.json({
+		since: at(300), step_ns: 1e9, total: {events: 9}, promises: [{fresh_ns: 5e9, collections: []}],
+		outages: [{sink: "search", from: at(60), to: at(30)}],
+		points: [{at: at(50), events: 1, written: 1, ...fresh}, {at: at(49), events: 3, written: 2, superseded: 1, ...fresh},
+			{at: at(20), events: 2, written: 2, ...fresh}, {at: at(5), events: 1, dead: 1}]}));
+	return true;
+})()`
+
+func TestTheChartsAreTrue(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	p := open(t, s.address)
+	p.load("#/search")
+	p.until(measured)
+	p.visit("#/now")
+	p.until("document.querySelectorAll('.chart svg').length === 2")
+	// What was not written is a gap: the line begins again after it.
+	p.until(`document.querySelector(".chart path.m-median").getAttribute("d").match(/M/g).length >= 2`)
+	// Both charts have the same axis, whose zone is named.
+	texts := func(n int) string {
+		return value[string](p, fmt.Sprintf(
+			`[...document.querySelectorAll("figure")[%d].querySelectorAll("svg text")].map((e) => e.textContent).filter((s) => s.includes(":")).join()`, n))
+	}
+	if a, b := texts(0), texts(1); a == "" || a != b {
+		t.Errorf("the axes differ: %s and %s", a, b)
+	}
+	if got := value[int](p, `[...document.querySelectorAll("figcaption")].filter((e) => /times are UTC/.test(e.textContent)).length`); got != 2 {
+		t.Errorf("%d captions name the zone, want 2", got)
+	}
+	// Counts are bars, the axis of whole numbers is whole, and the outage is shaded.
+	p.until(`document.querySelectorAll("figure:last-of-type .chart rect.shade.outage").length === 1 &&
+		document.querySelectorAll(".chart rect.fill.m-dead").length === 1`)
+	if got := value[string](p, `[...document.querySelectorAll("figure")].at(-1).querySelectorAll("svg text[text-anchor=end]").values().map((e) => e.textContent).filter((s) => !s.includes(":")).toArray().join()`); strings.Contains(got, ".") || !strings.HasPrefix(got, "0,1") {
+		t.Errorf("the ticks are %s", got)
+	}
+	// A colour follows the meaning: a dead event is red in the bar, the legend and the figures below.
+	if got := value[[]string](p, `[...new Set([...document.querySelectorAll("rect.m-dead")].map((e) => getComputedStyle(e).fill).concat(getComputedStyle(document.querySelector(".dot.m-dead")).backgroundColor))]`); len(got) != 1 {
+		t.Errorf("dead has the colours %q", got)
+	}
+	// The pointer shows the figures of a step.
+	value[bool](p, `(() => { const at = document.querySelector(".chart svg"), to = at.querySelector("path.m-median").getBoundingClientRect(), box = at.getBoundingClientRect();
+		at.dispatchEvent(new PointerEvent("pointermove", {clientX: to.left + 2, clientY: box.top + 20, bubbles: true})); return true; })()`)
+	p.until(`/median 2.0 s/.test(document.querySelector(".tip:not([hidden])")?.innerText)`)
+	p.quiet()
+}
