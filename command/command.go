@@ -86,10 +86,14 @@ func (a *app) command() *cobra.Command {
 }
 
 // showArgs makes every command refuse wrong or empty arguments, and show which it takes. An empty
-// variable of a script must not mean this folder, or all dead letters.
+// variable of a script must not mean this folder, or all dead letters. An error of a command that
+// has no exit code of its own means that the command failed.
 func showArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		showArgs(sub)
+	}
+	if do := c.RunE; do != nil {
+		c.RunE = func(c *cobra.Command, args []string) error { return failed(do(c, args)) }
 	}
 	if c.HasSubCommands() || c.Args == nil {
 		return // an unknown command has its own answer

@@ -40,13 +40,13 @@ func (a *app) completionCommand() *cobra.Command {
 			root := c.Root()
 			switch args[0] {
 			case "bash":
-				return failed(root.GenBashCompletionV2(a.out, true))
+				return root.GenBashCompletionV2(a.out, true)
 			case "zsh":
-				return failed(root.GenZshCompletion(a.out))
+				return root.GenZshCompletion(a.out)
 			case "fish":
-				return failed(root.GenFishCompletion(a.out, true))
+				return root.GenFishCompletion(a.out, true)
 			}
-			return failed(root.GenPowerShellCompletionWithDesc(a.out))
+			return root.GenPowerShellCompletionWithDesc(a.out)
 		},
 	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
 }

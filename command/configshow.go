@@ -70,7 +70,7 @@ func (a *app) configSchemaCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.out.Write(config.Schema())
-			return failed(err)
+			return err
 		},
 	}, ends{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
 }

@@ -1,9 +1,14 @@
 package command
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/operator/replay"
+	"github.com/lullhq/lull/internal/pipeline/redrive"
+	"github.com/lullhq/lull/internal/seam/deadletter"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // endsOf returns the exit codes that the help of a command names.
@@ -43,41 +52,256 @@ func TestTheHelpOfEachCommandNamesItsEnds(t *testing.T) {
 	}
 }
 
-// Each command ends with the same code for the same reason: a flag that does not exist, a stack
-// that fails, and a thing that is not there.
-func TestTheSameReasonIsTheSameCode(t *testing.T) {
-	t.Parallel()
-	args := argsOf(t)
-	args["resync"] = []string{write(t, put("a", "1", "{}"))}
-	stacks := map[exitCode]string{}
-	for code, err := range map[exitCode]error{
-		exitFailed: errors.New("the table is away"), exitMissing: operate.ErrNotFound,
-	} {
-		server := httptest.NewServer(operate.Handler(hostile{err: err}))
-		t.Cleanup(server.Close)
-		stacks[code] = server.URL
+// calm is a stack that does what it is asked.
+type calm struct{ hostile }
+
+func (calm) Object(context.Context, operate.ObjectOrder) (operate.ObjectResult, error) {
+	return operate.ObjectResult{Sinks: []operate.ObjectProgress{{Sink: "search"}}}, nil
+}
+
+func (calm) Unsearchable(context.Context, operate.UnsearchableQuery) (operate.Unsearchable, error) {
+	return operate.Unsearchable{}, nil
+}
+
+// refusing is a stack that does a part, refuses the rest, and holds a dead letter.
+type refusing struct{ calm }
+
+func (refusing) Publish(context.Context, operate.Publication) (operate.Published, error) {
+	return operate.Published{Refused: []operate.Refusal{{Why: "it is too large"}}}, nil
+}
+
+func (refusing) Backfill(context.Context, operate.BackfillOrder) (operate.BackfillStep, error) {
+	return operate.BackfillStep{Outcomes: map[string]int{operate.Copied: 1, operate.Failed: 1}}, nil
+}
+
+func (refusing) Replay(context.Context, operate.ReplayOrder) (operate.ReplayStep, error) {
+	return operate.ReplayStep{Messages: 1, Events: map[replay.Outcome]int{replay.Refused: 1}}, nil
+}
+
+func (refusing) Redrive(context.Context, operate.LetterOrder) (operate.LetterResult, error) {
+	return operate.LetterResult{Outcomes: map[string]int{string(redrive.Sent): 1, operate.Failed: 1}}, nil
+}
+
+func (r refusing) Drop(ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
+	return r.Redrive(ctx, o)
+}
+
+func (refusing) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
+	return operate.Explanation{
+		Known: true, State: operate.StateDead, Letters: []operate.Letter{{Version: "1", State: deadletter.Parked}},
+	}, nil
+}
+
+// left is a stack in which something remains.
+type left struct{ calm }
+
+func (left) Forget(context.Context, operate.ForgetOrder) (operate.Forgotten, error) {
+	return operate.Forgotten{Remaining: 1}, nil
+}
+
+func (left) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
+	return operate.Explanation{Known: true, State: operate.StateBlocked}, nil
+}
+
+// full is a disk on which nothing can be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
+
+// walk runs commands to their ends, and keeps which ends were reached.
+type walk struct {
+	*testing.T
+
+	reached map[string][]exitCode
+}
+
+// end runs a line and wants its code.
+func (w walk) end(code exitCode, in string, args ...string) {
+	w.Helper()
+	w.is(code, lull(w.T, in, args...).code, args...)
+}
+
+func (w walk) is(code, got exitCode, args ...string) {
+	w.Helper()
+	if got != code {
+		w.Errorf("%v: exit %d, want %d", args, got, code)
 	}
+	c, _, err := tree().Find(args)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.reached[c.CommandPath()] = append(w.reached[c.CommandPath()], got)
+}
+
+// Each command reaches each end that its help names.
+func TestEachCommandReachesItsEnds(t *testing.T) {
+	t.Parallel()
+	w := walk{t, map[string][]exitCode{}}
+	w.flags()
+	w.stacks()
+	w.documents()
+	w.programs()
+	w.outputs()
+	w.interrupted()
 	for _, c := range commands(tree()) {
-		if c.HasSubCommands() {
+		if c.HasSubCommands() && c.Name() != "rebuild" && c.Name() != "jobs" {
 			continue
 		}
-		name := strings.TrimPrefix(c.CommandPath(), "lull ")
-		lull(t, "", append(strings.Fields(name), "--no-such-flag")...).want(t, name, exitUsage, "no-such-flag")
-		if c.Annotations[alone] != "" || asksNoStack[name] {
-			continue
-		}
-		for code, url := range stacks {
-			if !slices.Contains(endsOf(c), code) || code == exitMissing && anotherMissing[name] {
-				continue
+		for _, code := range endsOf(c) {
+			reached := slices.Contains(w.reached[c.CommandPath()], code)
+			if why := elsewhere[fmt.Sprint(c.CommandPath(), " ", code)]; reached == (why != "") {
+				t.Errorf("%s: reached code %d: %t (%s)", c.CommandPath(), code, reached, why)
 			}
-			line := slices.Concat(strings.Fields(name), args[name], []string{"--dev", url})
-			lull(t, put("a", "1", "{}"), line...).want(t, strings.Join(line, " "), code)
 		}
 	}
 }
 
-// asksNoStack lists commands that talk to sinks, to brokers or to AWS.
-var asksNoStack = map[string]bool{"index install-template": true, "console": true, "bridge rabbitmq": true}
+// elsewhere says why the walk does not reach an end.
+var elsewhere = map[string]string{
+	"lull console 1": "it needs a listener that breaks while it serves",
+}
 
-// anotherMissing lists commands to which an answer says what is missing.
-var anotherMissing = map[string]bool{"wait": true, "explain": true}
+// flags gives each command a flag that it does not have.
+func (w walk) flags() {
+	for _, c := range commands(tree()) {
+		w.end(exitUsage, "", append(strings.Fields(c.CommandPath())[1:], "--no-such-flag")...)
+	}
+}
+
+// stacks asks stacks that all give the same answer.
+func (w walk) stacks() {
+	args := argsOf(w.T)
+	args["resync"] = []string{write(w.T, put("a", "1", "{}"))}
+	serve := func(api operate.API) string {
+		server := httptest.NewServer(operate.Handler(api))
+		w.Cleanup(server.Close)
+		return server.URL
+	}
+	does := calm{hostile{tame: true}}
+	for code, url := range map[exitCode]string{
+		exitOK: serve(does), exitFailed: serve(hostile{err: errors.New("the table is away")}),
+		exitRefused: serve(refusing{does}), exitMissing: serve(hostile{err: operate.ErrNotFound}),
+		exitWrong: serve(left{does}),
+	} {
+		for _, c := range commands(tree()) {
+			name := strings.TrimPrefix(c.CommandPath(), "lull ")
+			if c.Annotations[alone] != "" || c.HasSubCommands() && args[name] == nil && name != "jobs" ||
+				!slices.Contains(endsOf(c), code) || asksOthers[name] ||
+				asksAll[name] && (code == exitOK || code >= exitMissing) {
+				continue
+			}
+			line := slices.Concat(strings.Fields(name), args[name], []string{"--dev", url})
+			w.end(code, put("a", "1", "{}"), line...)
+		}
+	}
+}
+
+// asksOthers lists commands that talk to sinks, to brokers or to AWS.
+var asksOthers = map[string]bool{"index install-template": true, "console": true, "bridge rabbitmq": true}
+
+// asksAll lists commands whose ends depend on several answers: they ask a real stack.
+var asksAll = map[string]bool{
+	"wait": true, "explain": true, "doctor": true, "index check": true, "index repair": true,
+}
+
+// documents asks stacks about documents.
+func (w walk) documents() {
+	s, drifted := settled(w.T, "--events", write(w.T, put("a", "1", "{}")), "--speed", "100"), putBack(w.T)
+	blocked := httptest.NewServer(operate.Handler(left{calm{hostile{tame: true}}}))
+	w.Cleanup(blocked.Close)
+	for _, ask := range []struct {
+		url  string
+		code exitCode
+		line string
+	}{
+		{s.url, exitOK, "wait content#a --version 1"},
+		{s.url, exitMissing, "wait content#b --version 1 --timeout 1ms"},
+		{s.url, exitOK, "explain content#a"},
+		{s.url, exitMissing, "explain content#b"},
+		{blocked.URL, exitWrong, "explain content#a"},
+		{s.url, exitOK, "index check content"},
+		{s.url, exitMissing, "index check contents"},
+		{drifted.url, exitWrong, "index check content"},
+		{s.url, exitOK, "index repair content"},
+		{s.url, exitMissing, "index repair contents"},
+		{drifted.url, exitWrong, "index repair content"}, // what the sink has lost is only named
+		{s.url, exitOK, "doctor"},
+	} {
+		w.end(ask.code, "", append(strings.Fields(ask.line), "--dev", ask.url)...)
+	}
+}
+
+// programs runs what asks no stack.
+func (w walk) programs() {
+	folder, good := w.TempDir(), put("a", "1", "{}")
+	loop := filepath.Join(folder, "loop")
+	if err := os.Symlink(loop+".missing", loop); err != nil {
+		w.Fatal(err)
+	}
+	bad := write(w.T, good, "not JSON")
+	older, newer := write(w.T, "sinks: {search: {kind: bleve}}"), write(w.T, "{stack: other, sinks: {search: {kind: bleve}}}")
+	var engine templates
+	prepared := write(w.T, "sinks: {search: {kind: opensearch, index: 'k-{collection}', url: '"+engine.start(w.T)+"'}}")
+	away := write(w.T, "sinks: {search: {kind: opensearch, index: 'k-{collection}', url: 'http://127.0.0.1:1'}}")
+	play := []string{"--exit-when-idle", "--speed", "100", "--events"}
+	for _, run := range []struct {
+		code exitCode
+		args []string
+	}{
+		{exitOK, append([]string{"dev"}, append(play, write(w.T, good))...)},
+		{exitFailed, append([]string{"dev"}, append(play, write(w.T, `{"after_ms":-1,"body":{}}`))...)},
+		{exitRefused, append([]string{"dev"}, append(play, bad)...)},
+		{exitOK, []string{"new", filepath.Join(folder, "new")}},
+		{exitFailed, []string{"new", loop}},
+		{exitOK, []string{"cost"}},
+		{exitOK, []string{"simulate", "--events", write(w.T, good), "--pollers", "1"}},
+		{exitFailed, []string{"simulate", "--events", write(w.T, `{"Service":"Amazon S3","Event":"s3:TestEvent"}`), "--config", write(w.T, "{sources: {media: {kind: s3}}, defaultSource: media}")}},
+		{exitRefused, []string{"simulate", "--events", bad, "--pollers", "1"}},
+		{exitOK, []string{"config", "check", older}},
+		{exitRefused, []string{"config", "check", older, "--message", bad}},
+		{exitOK, []string{"config", "show", older}},
+		{exitOK, []string{"config", "schema"}},
+		{exitOK, []string{"config", "diff", older, older}},
+		{exitWrong, []string{"config", "diff", older, newer}},
+		{exitOK, []string{"index", "install-template", "--config", prepared}},
+		{exitFailed, []string{"index", "install-template", "--config", away}},
+		{exitOK, []string{"completion", "bash"}},
+		{exitOK, []string{"version"}},
+	} {
+		w.end(run.code, "", run.args...)
+	}
+	console := newAccount(w.T, nil).console(w.T)
+	w.is(exitOK, console.end(), "console")
+}
+
+// outputs runs commands whose answers cannot be written.
+func (w walk) outputs() {
+	settings := write(w.T, "sinks: {search: {kind: bleve}}")
+	for _, args := range [][]string{
+		{"config", "check", settings}, {"config", "show", settings}, {"config", "schema"},
+		{"config", "diff", settings, settings}, {"completion", "bash"}, {"version"},
+	} {
+		var errs bytes.Buffer
+		w.is(exitFailed, newApp(strings.NewReader(""), full{}, &errs).run(w.Context(), args), args...)
+	}
+}
+
+// interrupted runs commands that Ctrl-C ends.
+func (w walk) interrupted() {
+	s := start(w.T, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v", "--quiet", "10s")
+	s.out.await(w.T, `HOLD +content#a v1`)
+	w.is(exitWrong, s.stopped().code, "dev")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer taken.Close()
+	bridge := []string{"bridge", "rabbitmq", "--url", "amqp://127.0.0.1:1/", "--queue", "q", "--dev", "http://127.0.0.1:1"}
+	w.end(exitFailed, "", append(bridge, "--listen", taken.Addr().String())...)
+	ctx, cancel := context.WithCancel(w.Context())
+	cancel()
+	for code, args := range map[exitCode][]string{exitOK: bridge, exitFailed: {"cost"}} {
+		var out, errs bytes.Buffer
+		w.is(code, newApp(strings.NewReader(""), &out, &errs).run(ctx, args), args...)
+	}
+}

@@ -60,7 +60,8 @@ func lull(t *testing.T, in string, args ...string) answer {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code := newApp(strings.NewReader(in), &out, &errs).run(t.Context(), args)
-	if c, _, err := tree().Find(args); err == nil && !c.HasSubCommands() && c.Name() != "help" && !slices.Contains(endsOf(c), code) {
+	c, _, err := tree().Find(args)
+	if err == nil && !c.HasSubCommands() && c.Name() != "help" && !slices.Contains(endsOf(c), code) {
 		t.Errorf("%v: exit %d, which the help does not name", args, code)
 	}
 	return answer{code, out.String(), errs.String()}

@@ -129,7 +129,7 @@ func (a *app) verb(do func(c *cobra.Command, api operate.API, args []string) err
 			return err
 		}
 		defer done()
-		return failed(do(c, api, args))
+		return do(c, api, args)
 	}
 }
 
