@@ -82,7 +82,8 @@ func TestAReplayContinuesWithItsRunAndItsTime(t *testing.T) {
 		f, stack := replayFlags{from: "2h"}, table()
 		down := &tape{API: stack, fails: 3, why: errDown}
 		_, a, err := down.run(t, f)
-		if a.code != exitFailed || !errors.Is(err, errDown) || !strings.Contains(err.Error(), "the same command continues") ||
+		if a.code != exitFailed || !errors.Is(err, errDown) ||
+			!strings.Contains(err.Error(), "the same command continues") ||
 			!strings.Contains(a.errors, "8 messages in 4 objects") || len(down.asked) != 6 {
 			t.Fatalf("%v, %+v, %d calls; want four tries, what to do, and how much there is", err, a, len(down.asked))
 		}
@@ -158,7 +159,8 @@ func TestAReplayThatCannotBeginBlocksNoOther(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tt.api.API = table()
-			if _, a, err := tt.api.run(t, tt.f); err == nil || !strings.Contains(err.Error(), tt.says) || a.code != tt.code {
+			_, a, err := tt.api.run(t, tt.f)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || a.code != tt.code {
 				t.Errorf("%s: got %v, exit %d, want %q in it, exit %d", name, err, a.code, tt.says, tt.code)
 			}
 			tt.api.fails, tt.api.empty = 0, false

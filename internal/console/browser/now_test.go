@@ -61,7 +61,8 @@ const measured = `(() => {
 	window.fetch = (path, o) => !String(path).includes("/console/now") ? real(path, o) : Promise.resolve(Response.json({
 		since: at(300), step_ns: 1e9, total: {events: 9}, promises: [{fresh_ns: 5e9, collections: []}],
 		outages: [{sink: "search", from: at(60), to: at(30)}],
-		points: [{at: at(50), events: 1, written: 1, ...fresh}, {at: at(49), events: 3, written: 2, superseded: 1, ...fresh},
+		points: [{at: at(50), events: 1, written: 1, ...fresh},
+			{at: at(49), events: 3, written: 2, superseded: 1, ...fresh},
 			{at: at(20), events: 2, written: 2, ...fresh}, {at: at(5), events: 1, dead: 1}]}));
 	return true;
 })()`

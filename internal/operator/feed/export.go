@@ -44,9 +44,8 @@ type Export struct {
 // gzip. size is that of the file, 0 if unknown.
 func NewExport(name string, size int64, f io.ReadCloser) (e *Export, err error) {
 	e = &Export{size: size, sum: sha256.New()}
-	packed := false
-	e.Input, packed, err = openLines(name, f, func(part []byte) { e.held = append(e.held, part...) })
-	if packed {
+	in, packed, err := openLines(name, f, func(part []byte) { e.held = append(e.held, part...) })
+	if e.Input = in; packed {
 		e.size = 0
 	}
 	return e, err

@@ -111,7 +111,8 @@ func TestADryRunAndASingleDeadLetterStoreNoJob(t *testing.T) {
 func TestTheRowOfARedriveHasNoErrorsOfTheSink(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.die(put("a", 1), deadletter.RejectedBySink)
-		state, err := runLetters(t.Context(), api, operate.LetterOrder{By: "ann", All: true}, operate.RedriveJob, silent)
+		order := operate.LetterOrder{By: "ann", All: true}
+		state, err := runLetters(t.Context(), api, order, operate.RedriveJob, silent)
 		text := usecasetest.Must(json.Marshal(usecasetest.Must(api.Jobs(t.Context()))(t)))(t)
 		if err != nil || len(state.Lines) != 1 || strings.Contains(string(text), "mapper_parsing_exception") {
 			t.Errorf("%s, %v; want a line without the detail", text, err)

@@ -104,8 +104,8 @@ func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit in
 }
 
 // pages is Page for a selection that is valid and has its end.
-func (d *Service) pages(ctx context.Context, s Selection, cursor string, limit int) (all []deadletter.Facts, next string,
-	err error,
+func (d *Service) pages(ctx context.Context, s Selection, cursor string, limit int) (
+	all []deadletter.Facts, next string, err error,
 ) {
 	for range maxPages {
 		found, next, err := d.page(ctx, s, cursor, limit-len(all))

@@ -158,8 +158,8 @@ func (t outcomes) total() (n int) {
 }
 
 // all does every step of an order, and returns the first error of a dead letter if no step failed.
-func all(ctx context.Context, step func(context.Context, redrive.Order) (redrive.Step, error), o redrive.Order) (outcomes,
-	error,
+func all(ctx context.Context, step func(context.Context, redrive.Order) (redrive.Step, error), o redrive.Order) (
+	outcomes, error,
 ) {
 	of := outcomes{}
 	var first error

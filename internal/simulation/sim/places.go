@@ -168,7 +168,8 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 		switch {
 		case why == emulation.Expired:
 			e.lost = true
-		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID), e.given:
+		case o.done(e.event), o.doneBeforeReset(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID),
+			e.given:
 		case o.redriving && e.waiting > 0: // SQS has put it back itself
 		case o.w.loses && e.outdone: // a table that is restored may show it dead again: the newer one is sent too
 		default:
