@@ -22,7 +22,8 @@ func TestTheMetricsOfAllSinksAreAddedUpMinuteByMinute(t *testing.T) {
 	series := []cloudwatch.Series{
 		at(1, 4), none, at(1, 6), at(1, 8), at(1, 13), at(1, 12), at(3, 1), at(1, 10), at(1, 2), at(1, 3), at(1, 7),
 		at(1, 5000), at(1, 9000), at(1, 20), at(1, 1),
-		none, at(1, 1), at(1, 1), none, none, none, none, at(1, 1), none, none, none, at(1, 6000), at(1, 7000), at(1, 30),
+		none, at(1, 1), at(1, 1), none, none, none, none, at(1, 1), none, none, none, at(1, 6000), at(1, 7000),
+		at(1, 30),
 		{begin: 2, begin.Add(2 * time.Minute): 1, begin.Add(4 * time.Minute): 1},
 	}
 	m := measured(series, begin, begin.Add(5*time.Minute))

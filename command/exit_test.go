@@ -278,8 +278,12 @@ func (w walk) programs() {
 func (w walk) outputs() {
 	settings := write(w.T, "sinks: {search: {kind: bleve}}")
 	for _, args := range [][]string{
-		{"config", "check", settings}, {"config", "show", settings}, {"config", "schema"},
-		{"config", "diff", settings, settings}, {"completion", "bash"}, {"version"},
+		{"config", "check", settings},
+		{"config", "show", settings},
+		{"config", "schema"},
+		{"config", "diff", settings, settings},
+		{"completion", "bash"},
+		{"version"},
 	} {
 		var errs bytes.Buffer
 		w.is(exitFailed, newApp(strings.NewReader(""), full{}, &errs).run(w.Context(), args), args...)

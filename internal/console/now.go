@@ -24,7 +24,7 @@ type Measured struct {
 	Total   Counts        `json:"total"`
 	Points  []Point       `json:"points"` // oldest first; a step without events may be missing
 	Outages []Outage      `json:"outages,omitempty"`
-	Oldest  time.Time     `json:"-"`      // when the oldest message in a live queue was sent; zero for none
+	Oldest  time.Time     `json:"-"` // when the oldest message in a live queue was sent; zero for none
 	Dollars *Dollars      `json:"dollars,omitempty"`
 	Notes   []string      `json:"notes,omitempty"` // what the numbers leave out
 }

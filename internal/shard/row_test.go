@@ -79,8 +79,10 @@ func TestEveryFieldHasAnAttributeOfItsOwn(t *testing.T) {
 	for _, a := range shard.Attrs() {
 		var r shard.Row
 		for _, v := range []shard.Value{
-			{Kind: shard.KindBinary, Text: "k"}, {Kind: shard.KindKeySet, Text: "\x01k"},
-			{Kind: shard.KindString, Text: "s"}, {Kind: shard.KindNumber, Num: 7},
+			{Kind: shard.KindBinary, Text: "k"},
+			{Kind: shard.KindKeySet, Text: "\x01k"},
+			{Kind: shard.KindString, Text: "s"},
+			{Kind: shard.KindNumber, Num: 7},
 		} {
 			if r = (shard.Row{}); r.Set(a, v) {
 				break

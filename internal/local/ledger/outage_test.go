@@ -14,9 +14,12 @@ func TestAnOutageLastsUntilTheSinkIsHealthyAgain(t *testing.T) {
 	l := New(0)
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	for i, n := range []journal.Note{
-		{Sink: "a", Step: journal.CircuitClosed}, {Sink: "a", Step: journal.CircuitOpened},
-		{Sink: "a", Step: journal.Paused}, {Sink: "a", Step: journal.CircuitOpened},
-		{Sink: "b", Step: journal.CircuitOpened}, {Sink: "a", Step: journal.CircuitClosed},
+		{Sink: "a", Step: journal.CircuitClosed},
+		{Sink: "a", Step: journal.CircuitOpened},
+		{Sink: "a", Step: journal.Paused},
+		{Sink: "a", Step: journal.CircuitOpened},
+		{Sink: "b", Step: journal.CircuitOpened},
+		{Sink: "a", Step: journal.CircuitClosed},
 		{Sink: "a", Step: journal.Resumed},
 	} {
 		n.At = at(i)
