@@ -151,7 +151,7 @@ func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 		"nothing selected":       {[]string{"dead", "redrive"}, "", 2, "nothing is selected"},
 		"nothing pending":        {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 4, "nothing is pending"},
 		"a broken contract": {[]string{"publish"}, `{"subject":"x","collection":"` + c +
-			`","type":"doc.changed","data":{}}` + "\n", 1, "refused: message 1: "},
+			`","type":"doc.changed","data":{}}` + "\n", 3, "refused: message 1: "},
 		"a missing file":     {[]string{"publish", elsewhere + ".missing"}, "", 2, ""},
 		"a broken rate":      {[]string{"resync", elsewhere, "--rate", "0"}, "", 2, "--rate"},
 		"an unknown command": {[]string{"reindex"}, "", 2, "reindex"},
