@@ -53,6 +53,8 @@ func costCommand() *cobra.Command {
 		flag("documents", &load.Documents, "`N` documents in the table: those that change within "+
 			"lifecycle.rowRetention"),
 		flag("bytes", &load.Bytes, "`N` bytes of a message"),
+		flag("used", &load.Used, fmt.Sprintf("`PERCENT` of a provisioned table's capacity that is used on average, 1 to "+
+			"100; without it %d", cost.UsualUse)),
 		flag("key", &load.Key, "a KMS key of yours encrypts table, queues and bucket"),
 		flag("json", &asJSON, "print one JSON object"),
 	)

@@ -20,9 +20,10 @@ import (
 // localKind is the kind that replaces every remote sink.
 const localKind = "bleve"
 
-// inert lists the settings that only a deployed stack uses, by their names in docs/settings.md.
+// inert lists the settings that only a deployed stack uses, by their names in docs/settings.md. The
+// group table is such a setting, too.
 var inert = []string{
-	"table", "sinks.<name>.liveQueue", "queues.live.maxConcurrency", "queues.bulk.maxConcurrency",
+	"sinks.<name>.liveQueue", "queues.live.maxConcurrency", "queues.bulk.maxConcurrency",
 	"queues.expectedRate", "queues.maxInFlight", "lifecycle.ttlExtra", "tracing.endpoint",
 }
 
@@ -71,7 +72,7 @@ func localize(cfg *config.Config, f devFlags) (*localized, error) {
 	standard := config.Default()
 	for _, c := range config.Changes(&standard, &l.deployed) {
 		// A sink that the defaults lack is listed with all of its settings, the empty ones too.
-		if strings.Trim(c.New, `"`) != "" && slices.Contains(inert, c.Generic) {
+		if strings.Trim(c.New, `"`) != "" && (slices.Contains(inert, c.Generic) || strings.HasPrefix(c.Generic, "table.")) {
 			l.inert = append(l.inert, c.Name)
 		}
 	}

@@ -79,7 +79,7 @@ func TestEverySinkHasAnIndexOfItsOwn(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	settings := write(t, "collections: {mine: {sink: b}, pages: {}}", "defaultCollection: pages", "defaultSink: a",
-		"table: shards", "sinks:",
+		"table: {name: shards}", "sinks:",
 		`  a: {kind: opensearch, url: "https://a.example.org", index: "a-{collection}", liveQueue: theirs,`+
 			` auth: {kind: basic, secretARN: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:x-AbCdEf"}}`,
 		`  b: {kind: opensearch, url: "https://b.example.org", index: "b-{collection}", versions: false}`)

@@ -69,6 +69,8 @@ func simulateCommand() *cobra.Command {
 		flag("load", &f.load.Rate, "`N` events a second, for as long as --for says, in place of --events: changes "+
 			"of --documents"),
 		flag("for", (*time.Duration)(&f.load.Lasting), "duration `D` of --load"),
+		flag("surge", &f.load.Surge, "`FACTOR@FROM` of --load, such as 2@15m: from then on it is so many times as much, "+
+			"and the run is listed in parts"),
 		flag("burst", &f.load.Burst, "`N` events of each burst of --load: versions of one document"),
 		flag("spread", (*time.Duration)(&f.load.Spread), "duration `D` within which the events of a burst are sent"),
 		flag("documents", &f.load.Documents, "`N` documents that --load changes again and again"),
@@ -113,7 +115,7 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	strain.PingDenied = f.pingDenied
 	o := sim.Options{
 		Config: cfg, Seed: f.seed, Faults: level, Upstream: up, Pollers: f.pollers, Strain: strain,
-		Timeline: f.plot != "",
+		Timeline: f.plot != "" || f.load.Surge != "",
 	}
 	var story *os.File
 	if f.story != "" {
@@ -132,6 +134,9 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	}
 	s := r.Summary(level)
 	fmt.Fprint(c.OutOrStdout(), s)
+	if f.load.Surge != "" {
+		fmt.Fprint(c.OutOrStdout(), "\n", forecast.Stretches(r.Timeline))
+	}
 	if story != nil {
 		err = story.Close()
 	}

@@ -139,7 +139,7 @@ func (s *Sink) dollars() graph {
 	add := func(m alarms.Metric, each float64) { g.of, g.each = append(g.of, m), append(g.each, each) }
 	for _, f := range names.Functions() {
 		add(w.Function(f, "Invocations"), list.Invocations/million)
-		add(w.Function(f, "Duration"), float64(s.lull.props.memory(f))/1024/1000*list.LambdaGBSecond) // ms
+		add(w.Function(f, "Duration"), float64(f.MegabytesIn(s.lull.props.Config))/1024/1000*list.LambdaGBSecond) // ms
 	}
 	machine := func(kind config.FlightKind, name string) alarms.Metric {
 		return alarms.Metric{Namespace: "AWS/States", Name: name, Dimensions: map[string]string{

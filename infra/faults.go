@@ -227,12 +227,6 @@ func (p *Props) checkReach(fs *faultList) {
 
 // checkPlace checks where and how the stack is deployed.
 func (p *Props) checkPlace(fs *faultList) {
-	for _, f := range slices.Sorted(maps.Keys(p.Memory)) {
-		if mb := p.Memory[f]; !slices.Contains(names.Functions(), f) || mb < 128 || mb > 10_240 {
-			fs.add("Memory", string(f)+"="+strconv.Itoa(mb), "is not a function and its memory",
-				"write receive, index, prune or dlq, and 128 to 10240 MB (LULL_MEMORY)")
-		}
-	}
 	p.checkThresholds(fs)
 	a, w := p.architecture(), p.Warm
 	for _, c := range []struct {

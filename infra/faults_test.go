@@ -145,9 +145,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			func(p *Props) { p.Architecture = "mips" },
 			[]string{"Architecture", "AssetDir"},
 		},
-		"memory of nothing": {func(p *Props) { p.Memory = map[Function]int{"indx": 512} }, []string{"Memory"}},
-		"too little memory": {func(p *Props) { p.Memory = map[Function]int{names.Index: 64} }, []string{"Memory"}},
-		"less than nobody":  {func(p *Props) { p.IndexConcurrency = -1 }, []string{"IndexConcurrency"}},
+		"less than nobody": {func(p *Props) { p.IndexConcurrency = -1 }, []string{"IndexConcurrency"}},
 		"more collections than IAM takes": {func(p *Props) {
 			p.Config.Sinks["other"] = p.Config.Sinks["search"]
 			p.Config.DefaultSink = "search"

@@ -75,7 +75,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		Handler:      jsii.String(release.Program),
 		Code:         code,
 		Timeout:      seconds(s.timeout(f)),
-		MemorySize:   jsii.Number(float64(p.memory(f))),
+		MemorySize:   jsii.Number(float64(f.MegabytesIn(p.Config))),
 		Role:         role,
 		LogGroup:     log,
 		// Of Lambda's own log lines, only those about problems are kept. Lambda's filter treats
@@ -150,8 +150,6 @@ func (s *Sink) place(f names.Function, fn awslambda.Function) {
 		SecurityGroupIds: jsii.Strings(vpc.SecurityGroupIDs...),
 	})
 }
-
-func (p *Props) memory(f names.Function) int { return cmp.Or(p.Memory[f], f.Megabytes()) }
 
 func (p *Props) logLevel() string { return cmp.Or(p.LogLevel, "INFO") }
 

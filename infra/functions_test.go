@@ -111,8 +111,8 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 	}
 }
 
-// Memory, concurrency, log level and warm throughput of Props arrive in the template: REVIEW W11 to
-// W14.
+// The memory of the settings, and concurrency, log level and warm throughput of Props arrive in the
+// template.
 func TestFunctionsAndTableTakeWhatPropsSay(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, fullStack)

@@ -21,7 +21,7 @@ func (l *Lull) Identifiers(account, region string) map[string]map[string]string 
 	put := func(of awscdk.CfnElement, property, value string) {
 		all[*awscdk.Stack_Of(l.Construct).GetLogicalId(of)] = map[string]string{property: value}
 	}
-	if l.props.Config.Table == "" {
+	if l.props.Config.Table.Name == "" {
 		put(raw[awsdynamodb.CfnGlobalTable](l.Table), "TableName", n.Table())
 	}
 	put(raw[awss3.CfnBucket](l.Bucket), "BucketName", n.Bucket(account, region))

@@ -25,6 +25,7 @@ import (
 	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/deploy/release"
 	"github.com/lullhq/lull/internal/seam/flight"
+	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/memorysink"
 	"github.com/lullhq/lull/sink/opensearch"
@@ -153,7 +154,7 @@ func plainProps() *Props {
 
 func existingProps() *Props {
 	p := plainProps()
-	p.Config.Table = "content-rows"
+	p.Config.Table.Name = "content-rows"
 	s := p.Config.Sinks["search"]
 	s.LiveQueue = "published"
 	p.Config.Sinks["search"] = s
@@ -208,6 +209,7 @@ func fullProps(stack awscdk.Stack) *Props {
 	c.Flight.Kind = config.FlightStandard
 	c.TableOutage = config.TableOutageOpen
 	c.Archive.Keep = 14 * 24 * time.Hour
+	c.Memory.Receive = setting.GB
 	c.Queues.ExpectedRate = 20
 	c.Complete()
 	return &Props{
@@ -242,7 +244,7 @@ func fullProps(stack awscdk.Stack) *Props {
 			}}},
 			{Pipe: &Pipe{Name: "active", ActiveMQ: &Broker{ARN: activeARN, Queue: "published", SecretARN: brokerSecretARN}}},
 		},
-		Memory: map[Function]int{names.Receive: 1024}, IndexConcurrency: 25, LogLevel: "DEBUG",
+		IndexConcurrency: 25, LogLevel: "DEBUG",
 		Warm:    Throughput{Reads: 24_000, Writes: 8_000},
 		Protect: true, ReadKeyARNs: []string{readKeyARN},
 		Vpc: &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},

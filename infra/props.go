@@ -68,9 +68,6 @@ type Props struct {
 	// sink, such as freshness or live-age. docs/runbook says the unit of each. Default: derived
 	// from the promises of the design.
 	Thresholds map[string]float64
-	// Memory is the memory of functions in MB, 128 to 10,240, by function. Default: the size that
-	// lull was measured with.
-	Memory map[Function]int
 	// IndexConcurrency is the most invocations of index at once, for each sink: it is reserved, so that
 	// the other functions of the account keep theirs. Default 0: whatever the account has.
 	IndexConcurrency int

@@ -35,6 +35,31 @@ func TestTheTableSurvivesItsStackAndMistakes(t *testing.T) {
 	})
 }
 
+// Provisioned capacity is that of the settings, for the table and for its index.
+func TestProvisionedCapacityIsThatOfTheSettings(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, "every setting, new")
+	r := s.named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards")
+	s.same(t, "table", r, map[string]any{"BillingMode": "PROVISIONED"})
+	const index, replica = "GlobalSecondaryIndexes.#0.", "Replicas.#0."
+	for path, c := range map[string]config.Capacity{
+		"WriteProvisionedThroughputSettings.WriteCapacity":                 {Min: 20, Max: 2000, Target: 60},
+		index + "WriteProvisionedThroughputSettings.WriteCapacity":         {Min: 2, Max: 500, Target: 65},
+		replica + "ReadProvisionedThroughputSettings.ReadCapacity":         {Min: 10, Max: 1000, Target: 50},
+		replica + index + "ReadProvisionedThroughputSettings.ReadCapacity": {Min: 3, Max: 400, Target: 55},
+	} {
+		in := path + "AutoScalingSettings."
+		s.same(t, path, r, map[string]any{
+			in + "MinCapacity": float64(c.Min), in + "MaxCapacity": float64(c.Max), in + "SeedCapacity": float64(c.Min),
+			in + "TargetTrackingScalingPolicyConfiguration.TargetValue": float64(c.Target),
+		})
+	}
+	plain := stackOf(t, plainStack)
+	plain.same(t, "on demand", plain.named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards"), map[string]any{
+		"BillingMode": "PAY_PER_REQUEST", "WriteProvisionedThroughputSettings": nil,
+	})
+}
+
 // The table that tests create and the table of the stack have the same definition.
 func TestTheTableIsTheOneThatTheCodeDefines(t *testing.T) {
 	t.Parallel()

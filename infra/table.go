@@ -7,13 +7,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deploy/names"
 )
 
-// newTable creates the table `shards`: billed by request, with point-in-time recovery, and one
-// index, which contains only dead letters and scheduled events.
+// newTable creates the table `shards`: billed as the settings say, with point-in-time recovery, and
+// one index, which contains only dead letters and scheduled events.
 func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
-	if name := p.Config.Table; name != "" {
+	if name := p.Config.Table.Name; name != "" {
 		return awsdynamodb.TableV2_FromTableName(scope, jsii.String("Table"), jsii.String(name))
 	}
 	text := func(name string) *awsdynamodb.Attribute {
@@ -23,6 +24,15 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 	if p.Key != nil {
 		encryption = awsdynamodb.TableEncryptionV2_CustomerManagedKey(p.Key, nil)
 	}
+	billing, waiting := awsdynamodb.Billing_OnDemand(nil), awsdynamodb.ThroughputProps{}
+	if t := p.Config.Table; t.Billing == config.Provisioned {
+		billing = awsdynamodb.Billing_Provisioned(&awsdynamodb.ThroughputProps{
+			ReadCapacity: autoscaled(t.Reads), WriteCapacity: autoscaled(t.Writes),
+		})
+		waiting = awsdynamodb.ThroughputProps{
+			ReadCapacity: autoscaled(t.Waiting.Reads), WriteCapacity: autoscaled(t.Waiting.Writes),
+		}
+	}
 	return awsdynamodb.NewTableV2(scope, jsii.String("Table"), &awsdynamodb.TablePropsV2{
 		TableName:    jsii.String(names.Of(p.Config).Table()),
 		PartitionKey: text(dynamodb.PartitionKey),
@@ -31,10 +41,12 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 			PartitionKey:   text(dynamodb.IndexPartition),
 			SortKey:        text(dynamodb.IndexSort),
 			ProjectionType: awsdynamodb.ProjectionType_ALL,
+			ReadCapacity:   waiting.ReadCapacity,
+			WriteCapacity:  waiting.WriteCapacity,
 			// The index has its own capacity: a warm table would wait for a cold index.
 			WarmThroughput: p.Warm.warm(),
 		}},
-		Billing:             awsdynamodb.Billing_OnDemand(nil),
+		Billing:             billing,
 		Encryption:          encryption,
 		TimeToLiveAttribute: jsii.String(dynamodb.TTLAttribute),
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
@@ -44,6 +56,16 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
 		DynamoStream:       p.stream(),
 		DeletionProtection: jsii.Bool(p.Protect),
 		RemovalPolicy:      p.removal(),
+	})
+}
+
+// autoscaled is a capacity that Application Auto Scaling adjusts. A deploy begins with the least.
+func autoscaled(c config.Capacity) awsdynamodb.Capacity {
+	return awsdynamodb.Capacity_Autoscaled(&awsdynamodb.AutoscaledCapacityOptions{
+		MinCapacity: jsii.Number(float64(c.Min)), MaxCapacity: jsii.Number(float64(c.Max)),
+		TargetUtilizationPercent: jsii.Number(float64(c.Target)),
+		// CloudFormation needs it when a table changes from one billing to the other.
+		SeedCapacity: jsii.Number(float64(c.Min)),
 	})
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/operator/transition"
 )
 
@@ -39,7 +38,7 @@ var states = map[string]state{
 			p.Config.Flight.Kind, p.Config.Queues.Live.MaxConcurrency = config.FlightStandard, 20
 		},
 	},
-	"an existing table": {change: func(_ awscdk.Stack, p *Props) { p.Config.Table = "content-rows" }},
+	"an existing table": {change: func(_ awscdk.Stack, p *Props) { p.Config.Table.Name = "content-rows" }},
 	"an existing queue": {change: func(_ awscdk.Stack, p *Props) {
 		s := p.Config.Sinks["search"]
 		s.LiveQueue = "published"
@@ -47,7 +46,7 @@ var states = map[string]state{
 	}},
 	"another name": {change: func(_ awscdk.Stack, p *Props) { p.Config.Stack = "other" }},
 	"every option": {change: func(s awscdk.Stack, p *Props) {
-		p.Memory, p.IndexConcurrency, p.LogLevel = map[Function]int{names.Index: 2048}, 7, "DEBUG"
+		p.IndexConcurrency, p.LogLevel = 7, "DEBUG"
 		p.Warm, p.Protect, p.Architecture = Throughput{Reads: 24_000, Writes: 8_000}, true, ARM64
 		p.ReadKeyARNs = []string{readKeyARN}
 		p.Vpc = &Vpc{SubnetIDs: []string{"subnet-a"}, SecurityGroupIDs: []string{"sg-a"}}
@@ -276,8 +275,8 @@ func TestTransitionsChangeEverySetting(t *testing.T) {
 	t.Parallel()
 	stackOf(t, plainStack) // this makes the settings
 	never := []string{
-		"stack",                           // another name
-		"table", "sinks.<name>.liveQueue", // existing ones
+		"stack",                                // another name
+		"table.name", "sinks.<name>.liveQueue", // existing ones
 		"sinks.<name>.kind",                                                                      // only one kind can be deployed
 		"sinks.<name>.versions",                                                                  // follows from the kind
 		"sinks.<name>.auth.userEnv", "sinks.<name>.auth.passwordEnv", "sinks.<name>.auth.keyEnv", // cannot be deployed

@@ -90,9 +90,6 @@ var (
 		"the ARN of the principal that may assume the command line's roles; otherwise the account decides",
 	}
 	optAlarmTopic = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
-	optMemory     = option{
-		"LULL_MEMORY", "memory", "", "the memory of functions in MB, such as receive=1024,index=2048",
-	}
 	optThresholds = option{
 		"LULL_ALARM_THRESHOLDS", "alarmThresholds", "",
 		"thresholds of alarms, such as freshness=120000,live-age=1200, in the units of docs/runbook",
@@ -125,7 +122,7 @@ var (
 var allOptions = []option{
 	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optTemplate, optArchitecture,
 	optTopics, optBus, optSources, optSenders, optBuckets, optStreams, optSinkARNs, optSubnets, optGroups,
-	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds, optMemory, optConcurrency,
+	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds, optConcurrency,
 	optWarm, optFeedParallel, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
@@ -187,7 +184,6 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 			Thresholds: pairs[string](&r, optThresholds, "ALARM=NUMBER", func(number string) (float64, error) {
 				return strconv.ParseFloat(number, 64)
 			}),
-			Memory:           pairs[infra.Function](&r, optMemory, "FUNCTION=MB", strconv.Atoi),
 			IndexConcurrency: r.count(optConcurrency, r.get(optConcurrency)),
 			FeedParallel:     r.count(optFeedParallel, r.get(optFeedParallel)),
 			Warm:             r.warm(), LogLevel: strings.ToUpper(r.get(optLogLevel)),

@@ -12,9 +12,7 @@ import (
 type Config struct {
 	// Stack is the prefix of every resource name: [a-z][a-z0-9-]{0,31}. Default "lull".
 	Stack string `json:"stack"`
-	// Table is the name of a DynamoDB table that exists already (docs/deploy.md says what it must be
-	// like). Default: the stack makes one, STACK-shards.
-	Table string `json:"table"`
+	Table Table  `json:"table"`
 
 	// Sources are the adapters from upstream formats to events, by name ([a-z][a-z0-9-]{0,31}).
 	// Default: "native" of kind native.
@@ -47,6 +45,7 @@ type Config struct {
 	Flight    Flight    `json:"flight"`
 	Payload   Payload   `json:"payload"`
 	Tracing   Tracing   `json:"tracing"`
+	Memory    Memory    `json:"memory"`
 	Archive   Archive   `json:"archive"`
 
 	// Recovery is how much later than its collection's own window a document is fresh at most, after

@@ -34,6 +34,14 @@ const derived time.Duration = -1
 func scalars() Config {
 	return Config{
 		Stack: "lull",
+		Table: Table{
+			Billing: OnDemand,
+			Writes:  Capacity{Min: 5, Max: 4_000, Target: 70},
+			Reads:   Capacity{Min: 5, Max: 4_000, Target: 70},
+			Waiting: Throughput{
+				Writes: Capacity{Min: 1, Max: 1_000, Target: 70}, Reads: Capacity{Min: 1, Max: 1_000, Target: 70},
+			},
+		},
 		Debounce: Debounce{
 			Quiet:       5 * time.Second,
 			MaxWait:     derived,

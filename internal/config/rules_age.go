@@ -40,10 +40,10 @@ var ageRules = []Rule{
 		"commit-feed",
 		"commitFeed needs the stack's own table: an existing table keeps the stream that its owner configured.",
 		func(c *Config, f *checker) {
-			if c.CommitFeed && c.Table != "" {
-				f.fault("commitFeed", true, "needs the stack's own table, but table names "+c.Table,
+			if c.CommitFeed && c.Table.Name != "" {
+				f.fault("commitFeed", true, "needs the stack's own table, but table.name names "+c.Table.Name,
 					"remove commitFeed, give that table a stream with old and new images, and read it yourself "+
-						"(docs/commit-feed.md), or remove table")
+						"(docs/commit-feed.md), or remove table.name")
 			}
 		},
 	},

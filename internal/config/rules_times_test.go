@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/lullhq/lull/setting"
+)
 
 // bothWindows are named where they are equal, as by default: lowering one does not help.
 const bothWindows = "queues.live.window and queues.bulk.window"
@@ -287,8 +291,38 @@ var brokenTimes = []broken{
 	{
 		rule:    "commit-feed",
 		holds:   func(c *Config) { c.CommitFeed = true },
-		breaks:  func(c *Config) { c.CommitFeed, c.Table = true, "content-rows" },
+		breaks:  func(c *Config) { c.CommitFeed, c.Table.Name = true, "content-rows" },
 		setting: "commitFeed", fix: "or remove table",
+	},
+	{
+		rule:    "memory",
+		holds:   func(c *Config) { c.Memory.Index = 128 * setting.MB },
+		breaks:  func(c *Config) { c.Memory.Index = 127 * setting.MB },
+		setting: "memory.index", fix: "raise it to at least 128MB",
+	},
+	{
+		rule: "memory", name: "steps",
+		holds:   func(c *Config) { c.Memory.Receive = 129 * setting.MB },
+		breaks:  func(c *Config) { c.Memory.Receive++ },
+		setting: "memory.receive", fix: "write a number of MB, such as 512MB",
+	},
+	{
+		rule: "capacity-order", name: "writes",
+		holds:   func(c *Config) { c.Table.Billing, c.Table.Writes.Min = Provisioned, 4_000 },
+		breaks:  func(c *Config) { c.Table.Writes.Min = 4_001 },
+		setting: "table.writes.min", fix: "lower it to at most 4000, or raise table.writes.max",
+	},
+	{
+		rule: "capacity-order", name: "the index",
+		holds:   func(c *Config) { c.Table.Billing, c.Table.Waiting.Reads.Max = Provisioned, 1 },
+		breaks:  func(c *Config) { c.Table.Waiting.Reads.Min = 2 },
+		setting: "table.waiting.reads.min", fix: "lower it to at most 1",
+	},
+	{
+		rule:    "capacity-rate",
+		holds:   func(c *Config) { c.Table.Billing, c.Table.Writes.Max = Provisioned, 500 },
+		breaks:  func(c *Config) { c.Table.Writes.Max = 499 },
+		setting: "table.writes.max", fix: "raise it to at least 500, or lower queues.expectedRate",
 	},
 	{
 		rule: "receive-count",

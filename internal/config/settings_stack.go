@@ -8,9 +8,28 @@ import (
 
 var topSettings = []setting.Setting{
 	setting.Text("stack", namePattern, nameShape, "The prefix of every resource name."),
-	setting.Text("table", tablePattern, "the name of a table, or nothing",
+	setting.Text("table.name", tablePattern, "the name of a table, or nothing",
 		"An existing DynamoDB table, if the stack should not create its own.").
 		Otherwise("the stack creates STACK-shards"),
+	setting.Choice("table.billing",
+		"How AWS bills the table: for each request, or for the capacity that it keeps ready (docs/cost.md). With "+
+			"table.name, only lull cost and lull simulate use it.", string(OnDemand), string(Provisioned)),
+	setting.Count("table.writes.min", 1, maxCapacity, "The fewest write units a second that are kept ready, if provisioned."),
+	setting.Count("table.writes.max", 1, maxCapacity, "The most write units a second that auto scaling keeps ready."),
+	setting.Count("table.writes.target", minTarget, maxTarget,
+		"The percentage of the write units that auto scaling aims to have used."),
+	setting.Count("table.reads.min", 1, maxCapacity, "The fewest read units a second that are kept ready, if provisioned."),
+	setting.Count("table.reads.max", 1, maxCapacity, "The most read units a second that auto scaling keeps ready."),
+	setting.Count("table.reads.target", minTarget, maxTarget,
+		"The percentage of the read units that auto scaling aims to have used."),
+	setting.Count("table.waiting.writes.min", 1, maxCapacity,
+		"As table.writes.min, of the index waiting: it holds dead letters and scheduled events."),
+	setting.Count("table.waiting.writes.max", 1, maxCapacity,
+		"As table.writes.max, of the index waiting: an index without capacity slows the table's own writes."),
+	setting.Count("table.waiting.writes.target", minTarget, maxTarget, "As table.writes.target, of the index waiting."),
+	setting.Count("table.waiting.reads.min", 1, maxCapacity, "As table.reads.min, of the index waiting."),
+	setting.Count("table.waiting.reads.max", 1, maxCapacity, "As table.reads.max, of the index waiting."),
+	setting.Count("table.waiting.reads.target", minTarget, maxTarget, "As table.reads.target, of the index waiting."),
 }
 
 var debounceSettings = []setting.Setting{
@@ -119,6 +138,12 @@ var payloadSettings = []setting.Setting{
 }
 
 var lastSettings = []setting.Setting{
+	setting.Bytes("memory.receive", 0, maxMemory,
+		"The memory of receive. Processor time follows it: 1,769 MB are one processor (docs/cost.md).").
+		Otherwise("0B: 512MB"),
+	setting.Bytes("memory.index", 0, maxMemory, "The memory of index.").Otherwise("0B: 1GB"),
+	setting.Bytes("memory.prune", 0, maxMemory, "The memory of prune.").Otherwise("0B: 512MB"),
+	setting.Bytes("memory.dlq", 0, maxMemory, "The memory of dlq.").Otherwise("0B: 256MB"),
 	setting.Duration("archive.keep", 0, forever, day,
 		"How long receive keeps its messages, for lull replay; 0s to keep none."),
 	setting.Text("tracing.endpoint", nil, "",

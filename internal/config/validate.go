@@ -97,6 +97,8 @@ var rules = slices.Concat(
 	recoveryRules,
 	ageRules,
 	loadRules,
+	capacityRules,
+	[]Rule{memoryRule},
 )
 
 // each is a rule for every item of a list, alone.

@@ -42,8 +42,22 @@ func (p Program) File() string { return strings.ReplaceAll(string(p), "/", "-") 
 // Functions returns the functions that every sink has.
 func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }
 
-// Megabytes is the function's memory, unless the stack sets another size. The benchmark uses it for
-// its bill. A function has processor time in proportion: 1,769 MB is one core. receive decodes
+// MegabytesIn is the function's memory in a stack with these settings.
+func (f Function) MegabytesIn(c *config.Config) int {
+	size := c.Memory.Receive
+	switch f {
+	case Index:
+		size = c.Memory.Index
+	case Prune:
+		size = c.Memory.Prune
+	case DLQ:
+		size = c.Memory.DLQ
+	}
+	return cmp.Or(int(size/config.MemoryStep), f.Megabytes())
+}
+
+// Megabytes is the function's memory, unless the settings have another size. The benchmark uses it
+// for its bill. A function has processor time in proportion: 1,769 MB is one core. receive decodes
 // 1,000 messages and writes 32 rows at a time. index does the same, and sends bulk requests of 5
 // MB. The other functions mostly wait for the network.
 func (f Function) Megabytes() int {
@@ -70,7 +84,7 @@ type Names struct {
 
 // Of returns the names of the settings' stack.
 func Of(c *config.Config) Names {
-	n := Names{Stack: c.Stack, table: c.Table, live: make(map[string]string)}
+	n := Names{Stack: c.Stack, table: c.Table.Name, live: make(map[string]string)}
 	for sink, s := range c.Sinks {
 		n.live[sink] = s.LiveQueue
 	}

@@ -51,16 +51,20 @@ var rules = []rule{
 		First:   resync,
 		Serious: true,
 	}},
-	{[]string{"table"}, func(c config.Change) bool { return c.Old == none }, Finding{
+	{[]string{"table.name"}, func(c config.Change) bool { return c.Old == none }, Finding{
 		Stack: Removed, Serious: true, First: resync,
 		Does: "the stack's own table stays outside of it, with its rows; the other one knows no version of any document",
 	}},
-	{[]string{"table"}, func(c config.Change) bool { return c.New == none }, Finding{
+	{[]string{"table.name"}, func(c config.Change) bool { return c.New == none }, Finding{
 		Stack: Created, Serious: true, First: resync + "; if a table of the stack's stayed, import it before the deploy",
 		Does: "the stack has a table of its own, which begins empty; the other one stays as it is",
 	}},
-	{[]string{"table"}, nil, Finding{
+	{[]string{"table.name"}, nil, Finding{
 		Serious: true, First: resync, Does: "the other table knows no version of any document",
+	}},
+	{[]string{"table.billing"}, func(c config.Change) bool { return c.New == string(config.Provisioned) }, Finding{
+		Does:  "the table begins with the min of each capacity, and writes are throttled until auto scaling has raised it",
+		First: "set table.writes.min and table.reads.min to what the table uses now; lower them a day later", Serious: true,
 	}},
 	{[]string{"sinks.<name>.liveQueue"}, nil, Finding{
 		Stack: Replaced, Serious: true, First: drain + "; if a live queue of the stack's stayed, import or delete it",

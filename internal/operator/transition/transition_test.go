@@ -134,6 +134,7 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 		"a timing":           {func(c *config.Config) { c.Debounce.Quiet++ }, ""},
 		"the kind of flight": {func(c *config.Config) { c.Flight.Kind = config.FlightStandard }, ""},
 		"another stack":      {func(c *config.Config) { c.Stack = "other" }, "stack"},
+		"provisioned":        {func(c *config.Config) { c.Table.Billing = config.Provisioned }, "table.billing"},
 		"another index": {
 			func(c *config.Config) { sink(c, func(s *config.Sink) { s.Index = "new" }) },
 			"sinks.search.index",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/simulation/price"
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
@@ -22,6 +23,8 @@ type Estimate struct {
 	Events  float64 `json:"eventsPerMonth"`
 	Floor   Bill    `json:"floor"`
 	Ceiling Bill    `json:"ceiling"`
+
+	provisioned bool // the table is billed by its capacity
 }
 
 // Bill is one of the two.
@@ -32,15 +35,6 @@ type Bill struct {
 	Requests   float64      `json:"requestsAndTime"` // the part of it that package price's Bill has
 	PerMillion float64      `json:"perMillionEvents,omitempty"`
 }
-
-// The processor time of the functions, as docs/numbers.md assumes it, which the simulator leaves
-// out; a GB-second is so much of a core's time at 1,769 MB a core.
-const (
-	invocationCPU = time.Millisecond
-	eventCPU      = 40 * time.Microsecond // in receive and in index
-	callCPU       = 100 * time.Microsecond
-	coreGB        = 1769.0 / 1024
-)
 
 // measured is the usage of a run.
 type measured struct {
@@ -62,6 +56,7 @@ func Of(ctx context.Context, c *config.Config, load Load) (e Estimate, err error
 	}
 	e = Estimate{
 		Prices: price.USEast1.Region + " " + price.USEast1.Date, Load: load, Sinks: len(c.Sinks), Events: load.events(),
+		provisioned: c.Table.Billing == config.Provisioned,
 	}
 	if e.Floor, err = bill(ctx, c, load, idle, fewest(c.Queues.Live), true); err != nil {
 		return e, err
@@ -107,8 +102,10 @@ func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, fr
 ) {
 	m.listener = newListener(c.Stack, c.DefaultSink)
 	m.from = sim.Begin().Add(from)
+	ready := *c
+	ready.Table.Billing = config.OnDemand // the capacity that is paid for is there
 	r, err := sim.Simulate(ctx, sim.Options{
-		Config: c, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: pollers, Listen: m.hear,
+		Config: &ready, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: pollers, Listen: m.hear,
 	})
 	if err != nil {
 		return m, err
@@ -117,9 +114,7 @@ func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, fr
 		return m, fmt.Errorf("simulate: %s", r.Violations[0])
 	}
 	m.counts, m.usage = r.Counts, r.Counts.Usage()
-	cpu := time.Duration(m.usage.Invocations)*invocationCPU + time.Duration(r.Counts.Events)*eventCPU +
-		time.Duration(r.Decisions)*callCPU
-	m.usage.LambdaGBSeconds += cpu.Seconds() * coreGB
+	m.usage.LambdaGBSeconds += r.Counts.ProcessorGBSeconds(func(f names.Function) int { return f.MegabytesIn(c) })
 	return m, nil
 }
 
@@ -149,7 +144,11 @@ func bill(ctx context.Context, c *config.Config, load Load, idle measured, polle
 		}
 	}
 	l := price.USEast1
-	for _, i := range l.Items(usage) {
+	var capacity []price.Item
+	if c.Table.Billing == config.Provisioned {
+		capacity = provisioned(c.Table, load, &usage)
+	}
+	for _, i := range slices.Concat(capacity, l.Items(usage)) {
 		if i.Count > 0 {
 			b.Requests += i.Dollars
 			b.Items = append(b.Items, i)
@@ -191,10 +190,15 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 	table := float64(load.Documents) * rowBytes / gigabyte
 	items := []price.Item{
 		price.NewItem("SQS", "empty long polls, 3 queues a sink", empty, l.QueueRequests, 1e6),
-		price.NewItem("DynamoDB reads", "prune's pass a day: units", float64(load.Documents)*rowBytes/(8<<10)*30,
-			l.ReadUnits, 1e6),
 		price.NewItem("DynamoDB", "GB of rows, with recovery", table, l.TableGB, 1),
 		price.NewItem("S3", "GB of manifests, kept a day", load.events()/30*float64(load.Bytes)/gigabyte, l.ObjectGB, 1),
+	}
+	if c.Table.Billing == config.Provisioned {
+		alarms := float64(scalingAlarms * len(c.Table.Capacities()))
+		items = append(items, price.NewItem("CloudWatch", "metrics of auto scaling's alarms", alarms, l.AlarmMetric, 1))
+	} else {
+		items = slices.Insert(items, 1, price.NewItem("DynamoDB reads", "prune's pass a day: units", pruneUnits(load),
+			l.ReadUnits, 1e6))
 	}
 	if days := c.Archive.Keep.Hours() / 24; days > 0 {
 		items = append(items, price.NewItem("S3", "GB of the archive, packed to a quarter",

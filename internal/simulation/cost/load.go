@@ -16,12 +16,13 @@ import (
 type Load struct {
 	Rate      float64       `json:"eventsPerSecond"`
 	Burst     int           `json:"eventsPerBurst"`
-	Spread    time.Duration `json:"-"`             // within which the events of a burst are sent
-	Hours     float64       `json:"hoursPerDay"`   // for how many hours of a day
-	Documents int           `json:"documents"`     // documents that change within the row retention: the table holds their rows
-	Bytes     int           `json:"bytesPerEvent"` // of a message
-	Key       bool          `json:"key"`           // your own KMS key encrypts table, queues and bucket
-	Most      int           `json:"-"`             // the most events to simulate, because they stay in memory; 0 for no limit
+	Spread    time.Duration `json:"-"`                      // within which the events of a burst are sent
+	Hours     float64       `json:"hoursPerDay"`            // for how many hours of a day
+	Documents int           `json:"documents"`              // documents that change within the row retention: the table holds their rows
+	Bytes     int           `json:"bytesPerEvent"`          // of a message
+	Key       bool          `json:"key"`                    // your own KMS key encrypts table, queues and bucket
+	Used      float64       `json:"capacityUsed,omitempty"` // percent of a provisioned capacity, on average; 0 for UsualUse
+	Most      int           `json:"-"`                      // the most events to simulate, because they stay in memory; 0 for no limit
 }
 
 // Bounds of a Load.
@@ -41,6 +42,7 @@ func (l Load) Validate() error {
 		want(l.Burst >= 1 && l.Burst <= MaxBurst, "bursts of %d events: use 1 to %d", l.Burst, MaxBurst),
 		want(l.Spread >= 0 && l.Spread <= maxSpread, "bursts over %s: use 0s to %s", l.Spread, maxSpread),
 		want(l.Hours >= minHours && l.Hours <= 24, "%g hours a day: use %g to 24", l.Hours, minHours),
+		want(l.Used == 0 || l.Used >= 1 && l.Used <= 100, "%g %% of the capacity used: use 1 to 100", l.Used),
 		want(l.Documents >= 0 && l.Documents <= 1e9, "%d documents: use 0 to a billion", l.Documents),
 		want(l.Bytes >= minBytes && l.Bytes <= maxBytes, "%d bytes an event: use %d to %d", l.Bytes, minBytes, maxBytes),
 	)

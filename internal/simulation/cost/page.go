@@ -20,7 +20,11 @@ func (e Estimate) String() string {
 	} else {
 		fmt.Fprintf(&b, "A month of %.4g events a second in bursts of %d, %g hours a day", l.Rate, l.Burst, l.Hours)
 	}
-	fmt.Fprintf(&b, "; %d sink%s, %d documents\n\n", e.Sinks, map[bool]string{true: "s"}[e.Sinks > 1], l.Documents)
+	fmt.Fprintf(&b, "; %d sink%s, %d documents\n", e.Sinks, map[bool]string{true: "s"}[e.Sinks > 1], l.Documents)
+	if e.provisioned {
+		fmt.Fprintf(&b, "Provisioned table, %.4g %% of its capacity used on average\n", cmp.Or(l.Used, UsualUse))
+	}
+	b.WriteString("\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\tprice\tfloor: %d pollers\t$\tceiling: %d pollers\t$\n", e.Floor.Pollers, e.Ceiling.Pollers)
 	service := ""

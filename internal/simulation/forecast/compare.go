@@ -178,7 +178,7 @@ func (c *Comparer) read(question []byte) (l Load, yours *config.Config, err erro
 		return l, nil, fmt.Errorf("read the question: %w", err)
 	}
 	l = q.Load
-	events, lasting := l.Rate*time.Duration(l.Lasting).Seconds(), time.Duration(l.Lasting)
+	events, lasting := l.Rate*l.surged()*time.Duration(l.Lasting).Seconds(), time.Duration(l.Lasting)
 	_, strained := l.Sim(lasting)
 	load := errors.Join(l.Validate(), strained,
 		want(lasting <= MaxLasting, "for", l.Lasting, "use at most %s", MaxLasting),

@@ -42,9 +42,11 @@ func TestFaultsOfALoadAreNamedAllAtOnce(t *testing.T) {
 		"burst documents":                 {Rate: 1, Burst: 0, Documents: 0, Lasting: 1},
 		"load burst spread documents for": {Rate: 1e9, Burst: 1e6, Spread: -1, Documents: 1e9, Lasting: -5},
 		"spread":                          {Rate: 1, Burst: 1, Spread: Span(time.Hour), Documents: 1, Lasting: 1},
-		"sink-takes sink-throttles":       {1, 1, 0, 1, 1, Strain{Takes: -1, Throttles: "x"}},
+		"sink-takes sink-throttles":       {1, 1, 0, 1, 1, "", Strain{Takes: -1, Throttles: "x"}},
+		"surge":                           {Rate: 1, Burst: 1, Documents: 1, Lasting: 1, Surge: "NaN@0s"},
+		"for surge":                       {Rate: 1, Burst: 1, Documents: 1, Surge: "2@1m"},
 		"sink-down":                       {Rate: 1, Burst: 1, Documents: 1, Lasting: 1, Strain: Strain{Down: "5m-1m"}},
-		"for sink-takes sink-down":        {1, 1, 0, 1, 0, Strain{Takes: -1, Down: "<script>"}},
+		"for sink-takes sink-down":        {1, 1, 0, 1, 0, "", Strain{Takes: -1, Down: "<script>"}},
 	} {
 		_, strained := l.Sim(time.Duration(l.Lasting))
 		var got []string

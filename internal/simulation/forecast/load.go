@@ -19,6 +19,7 @@ type Load struct {
 	Spread    Span    `json:"spread"` // within which the events of a burst are sent
 	Documents int     `json:"documents"`
 	Lasting   Span    `json:"for"`
+	Surge     string  `json:"surge,omitempty"` // FACTOR@FROM, such as 2@15m; empty for a load that stays the same
 	Strain
 }
 
@@ -35,6 +36,7 @@ const (
 	MaxBurst     = 100
 	MaxSpread    = time.Minute
 	MaxDocuments = 1_000_000
+	maxSurge     = 20
 	minRate      = 1.0 / 3600 // below it a month has hardly any events to bill
 )
 
@@ -65,6 +67,7 @@ func Faults(err error) (all []*Fault) {
 
 // Validate returns every [Fault], joined.
 func (l Load) Validate() error {
+	_, surgeFits := l.surge()
 	return errors.Join(
 		want(l.Rate >= minRate && l.Rate <= MaxRate, "load", l.Rate,
 			"use at most %d events a second, and at least one an hour", MaxRate),
@@ -72,6 +75,7 @@ func (l Load) Validate() error {
 		want(l.Spread >= 0 && time.Duration(l.Spread) <= MaxSpread, "spread", l.Spread, "use 0s to %s", MaxSpread),
 		want(l.Documents >= 1 && l.Documents <= MaxDocuments, "documents", l.Documents, "use 1 to %d", MaxDocuments),
 		want(l.Lasting > 0, "for", l.Lasting, "use a duration above 0"),
+		want(surgeFits, "surge", l.Surge, "use FACTOR@FROM, such as 2@15m: a factor of at most %d, before --for ends", maxSurge),
 	)
 }
 
@@ -106,8 +110,10 @@ func (l Load) Of(seed uint64, cfg *config.Config) (up sim.Upstream, names []stri
 }
 
 func (l Load) load() sim.Load {
+	surge, _ := l.surge() // Validate refuses another one
 	return sim.Load{
-		Rate: l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Documents: l.Documents,
+		Surge: surge,
+		Rate:  l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Documents: l.Documents,
 		Lasting: time.Duration(l.Lasting),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
@@ -11,10 +12,12 @@ import (
 const maxPollers = 1000
 
 // Run simulates, with as many pollers under load as a lane may have. It ends early with the
-// context's error, or without an error when o.GoOn says false. progress is called a few times with
+// context's error, or without an error when o.GoOn says false. If the settings set the memory of a
+// function, the functions take processor time. progress is called a few times with
 // the share that is done, from 0 to 1; it may be nil.
 func Run(ctx context.Context, o sim.Options, progress func(share float64)) (sim.Result, error) {
 	o.MostPollers = maxPollers
+	o.Processor = o.Config.Memory != config.Memory{}
 	told, before := time.Duration(-1), o.GoOn
 	o.GoOn = func(now time.Duration) bool {
 		// After the last event is sent, the run continues until all are done. That time is not

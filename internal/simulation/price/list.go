@@ -7,6 +7,8 @@ type List struct {
 
 	WriteUnits      float64 // DynamoDB on demand, a million: 1 KB each, refused conditions too
 	ReadUnits       float64 // a million: 4 KB each, half of one where eventually consistent
+	WriteCapacity   float64 // DynamoDB provisioned, a write unit a second for an hour
+	ReadCapacity    float64 // a read unit a second for an hour
 	QueueRequests   float64 // SQS standard, a million: up to ten messages and 64 KB each
 	Invocations     float64 // Lambda, a million
 	LambdaGBSecond  float64 // arm64
@@ -29,13 +31,15 @@ type List struct {
 	ObjectGB    float64 // S3 Standard
 }
 
-// USEast1 is the list that every figure in docs/numbers.md uses: the first tier, on demand.
+// USEast1 is the list that every figure in docs/numbers.md uses: the first tier.
 var USEast1 = List{
 	Region: "us-east-1",
 	Date:   "2026",
 
 	WriteUnits:      0.625,
 	ReadUnits:       0.125,
+	WriteCapacity:   0.00065,
+	ReadCapacity:    0.00013,
 	QueueRequests:   0.40,
 	Invocations:     0.20,
 	LambdaGBSecond:  0.0000133334,
@@ -59,7 +63,8 @@ var USEast1 = List{
 
 // Sources are the pages that the prices are from.
 var Sources = []string{
-	"https://aws.amazon.com/dynamodb/pricing/on-demand/", "https://aws.amazon.com/sqs/pricing/",
+	"https://aws.amazon.com/dynamodb/pricing/on-demand/", "https://aws.amazon.com/dynamodb/pricing/provisioned/",
+	"https://aws.amazon.com/sqs/pricing/",
 	"https://aws.amazon.com/lambda/pricing/", "https://aws.amazon.com/step-functions/pricing/",
 	"https://aws.amazon.com/s3/pricing/", "https://aws.amazon.com/cloudwatch/pricing/",
 	"https://aws.amazon.com/kms/pricing/", "https://aws.amazon.com/secrets-manager/pricing/",

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
@@ -36,6 +35,8 @@ type Counts struct {
 	// times that a dead version of unknown outcome kept older ones out
 	Blocked int64 `json:"blocked"`
 
+	Calls map[string]int64 `json:"-"` // to services, by function
+
 	usage price.Usage // the usage that no count above covers
 }
 
@@ -47,13 +48,13 @@ func (c Counts) Usage() price.Usage {
 	return u
 }
 
-// ran bills an invocation, with the function's default memory.
-func (c *Counts) ran(name string, took time.Duration) {
-	if name == "operator" {
+// ran bills an invocation of a function with so much memory.
+func (c *Counts) ran(name string, megabytes int, took time.Duration) {
+	if name == operators {
 		return // no function
 	}
 	c.usage.Invocations++
-	c.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, names.Function(name).Megabytes())
+	c.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, megabytes)
 }
 
 // queued bills a call to SQS.
@@ -69,7 +70,7 @@ func (c *Counts) read(rows int, consistent bool) {
 }
 
 func newCounts() Counts {
-	return Counts{Writes: map[string]int64{}, Invocations: map[string]int64{}}
+	return Counts{Writes: map[string]int64{}, Invocations: map[string]int64{}, Calls: map[string]int64{}}
 }
 
 // RowWrites is the number of all row writes.
@@ -83,6 +84,6 @@ func (c Counts) RowWrites() int64 {
 
 // clone is the counts as they are now.
 func (c Counts) clone() Counts {
-	c.Writes, c.Invocations = maps.Clone(c.Writes), maps.Clone(c.Invocations)
+	c.Writes, c.Invocations, c.Calls = maps.Clone(c.Writes), maps.Clone(c.Invocations), maps.Clone(c.Calls)
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/deploy/names"
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/seam/fanout"
 	"github.com/lullhq/lull/internal/seam/journal"
@@ -32,6 +33,7 @@ type invocation struct {
 	verdict fault.Verdict // on the I/O that it is about to make
 	open    bool          // a turn of a flight that writes without rows during a table outage
 	failed  error         // what the function answered in place of a result
+	busy    time.Duration // until when its processor computes
 }
 
 var errKilled = errors.New("invocation was killed")
@@ -72,6 +74,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	w.after(timeout+w.lateKill(), func() { w.kill(v, "time-out") })
 	w.start(v, func() {
 		defer w.caught(v)
+		v.compute(ctx, invocationCPU)
 		job(ctx, v)
 	}, func() {
 		if v.doom > 0 { // it did fewer I/Os than that: it is killed before its answer
@@ -115,7 +118,7 @@ func (w *World) finish(v *invocation) {
 	v.over, v.hungUp = true, w.now
 	delete(w.live, v.ID)
 	w.watch(v, Step{What: Ended})
-	w.counts.ran(v.Name, w.now-v.began)
+	w.counts.ran(v.Name, names.Function(v.Name).MegabytesIn(w.cfg), w.now-v.began)
 	w.notifyEnd(v)
 	if v.Killed() {
 		w.counts.Killed++

@@ -16,6 +16,8 @@ var pace = map[fault.Service]time.Duration{
 // Decide is the verdict on one I/O: every one comes through here.
 func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
 	inv := w.live[v.ID]
+	w.counts.Calls[v.Name]++
+	inv.compute(ctx, callCPU)
 	verdict := w.verdict(inv, op)
 	if v.Failure = w.call(v, op); v.Failure != nil {
 		verdict = fault.FailBefore

@@ -26,6 +26,9 @@ type Result struct {
 	Letters    []lines.DeadLine // parked when everything had settled, before they are redriven
 	Timeline   []Second         // if the options ask for it, of the same time
 	Stopped    bool             // by the options' GoOn: everything else is of an unfinished run
+	// Writes and Reads are the table's provisioned capacity, when everything had settled; nil if the
+	// table is billed on demand, or if the run was too short to limit it.
+	Writes, Reads *Capacity
 }
 
 // These bound a run, in virtual time.
@@ -64,6 +67,7 @@ func (w *World) Run() Result {
 	since := w.now
 	settled := w.settle(settleWithin)
 	r.Counts = w.counts.clone()
+	r.Writes, r.Reads = w.table.writes.result(), w.table.reads.result()
 	r.Extremes, r.Timeline, r.Letters = w.worst, w.timeline.sorted(), w.lying()
 	if settled {
 		r.Settled = w.now - since - landing

@@ -124,6 +124,21 @@ type Load struct {
 	Spread    time.Duration // within which those are sent
 	Documents int           // 1 at least
 	Lasting   time.Duration
+	Surge     Surge
+}
+
+// Surge multiplies the rate of a load from a moment on. The zero Surge changes nothing.
+type Surge struct {
+	Factor float64
+	From   time.Duration
+}
+
+// at is the factor at a moment.
+func (s Surge) at(now time.Duration) float64 {
+	if s.Factor == 0 || now < s.From {
+		return 1
+	}
+	return s.Factor
 }
 
 // Steady is a load without bursts.
@@ -153,7 +168,7 @@ func (l Load) upstream(seed uint64, write func(n, version int, at time.Duration)
 	d, each := newDice(seed, 0x737465616479), l.Rate/float64(l.Burst)
 	versions := make([]int, l.Documents)
 	up := Upstream{Calm: l.Lasting}
-	for at := d.gap(each); at < l.Lasting; at += d.gap(each) {
+	for at := d.gap(each); at < l.Lasting; at += d.gap(each * l.Surge.at(at)) {
 		i := d.IntN(l.Documents)
 		if d.chance(hotShare) {
 			i = d.IntN(max(l.Documents/hotDocs, 1))

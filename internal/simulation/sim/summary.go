@@ -31,6 +31,10 @@ type Summary struct {
 	Freshness Spread `json:"freshness_ms"` // from sent to committed, of every version that was committed
 	Counts    Counts `json:"counts"`
 	Bill      Bill   `json:"dollars"`
+
+	// of a provisioned table
+	WriteCapacity *Capacity `json:"writeCapacity,omitempty"`
+	ReadCapacity  *Capacity `json:"readCapacity,omitempty"`
 }
 
 // Spread is a distribution.
@@ -56,6 +60,7 @@ func (r Result) Summary(level Level) Summary {
 		Trace: fmt.Sprintf("%016x", r.Hash), Decisions: r.Decisions,
 		VirtualMS: r.Virtual.Milliseconds(), SettledMS: max(r.Settled, 0).Milliseconds(),
 		Freshness: spread(r.Freshness), Counts: r.Counts,
+		WriteCapacity: r.Writes, ReadCapacity: r.Reads,
 		Bill: bill(r.Counts), DeadLetters: slices.Clip(append([]lines.DeadLine{}, r.Letters...)),
 	}
 	for _, v := range r.Violations {
@@ -103,7 +108,9 @@ func (s Summary) String() string {
 var page = template.Must(template.New("summary").Funcs(template.FuncMap{
 	"ms":  func(n int64) string { return (time.Duration(n) * time.Millisecond).String() },
 	"per": func(n int64, of int) float64 { return float64(n) / float64(max(of, 1)) },
-}).Parse(`{{$c := .Counts -}}
+}).Parse(`{{define "capacity"}}{{.Ready}} units ready, {{printf "%.0f" .Used}} % used, raised {{.Raised}} times, ` +
+	`{{.Throttled}} requests throttled{{end -}}
+{{$c := .Counts -}}
 {{$c.Messages}} messages, {{$c.Events}} events in {{ms .VirtualMS}} of virtual time; faults {{.Faults}}, seed {{.Seed}}
 {{with .Freshness -}}
 freshness  p50 {{ms .P50}}, p99 {{ms .P99}}, max {{ms .Max}}, of {{.Count}} versions written
@@ -111,7 +118,9 @@ freshness  p50 {{ms .P50}}, p99 {{ms .P99}}, max {{ms .Max}}, of {{.Count}} vers
 sink       {{$c.Applied}} documents in {{$c.Requests}} requests
 table      {{$c.RowWrites}} writes ({{printf "%.2f" (per $c.RowWrites $c.Events)}} an event, ` +
 	`{{$c.Refused}} refused), {{$c.RowsRead}} rows read
-flights    {{$c.Executions}} executions, {{$c.Turns}} turns, {{$c.Transitions}} transitions
+{{with .WriteCapacity}}capacity   {{template "capacity" .}} of writes
+{{end}}{{with .ReadCapacity}}capacity   {{template "capacity" .}} of reads
+{{end}}flights    {{$c.Executions}} executions, {{$c.Turns}} turns, {{$c.Transitions}} transitions
 queue      {{$c.QueueCalls}} calls; bucket {{$c.Puts}} writes, {{$c.Gets}} reads
 cost       ${{printf "%.2f" .Bill.PerMillion}} per million events ` +
 	`(list prices, {{.Bill.Prices}}; idle polling not counted)

@@ -9,15 +9,18 @@ import (
 
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// table is the table `shards` with two things that the store in memory lacks: reads of older rows,
-// and a budget per partition.
+// table is the table `shards` with what the store in memory lacks: reads of older rows, a budget
+// per partition, and provisioned capacity. Dead letters and scheduled events are not in it, so
+// nothing uses the capacity of the index `waiting`.
 type table struct {
-	w     *World
-	rows  *memory.Shards
-	past  map[shard.DocID][]image
-	spent map[shard.DocID]spending
+	w             *World
+	rows          *memory.Shards
+	past          map[shard.DocID][]image
+	spent         map[shard.DocID]spending
+	writes, reads *provision
 }
 
 // image is a row as it was until a moment.
@@ -35,7 +38,10 @@ type spending struct {
 }
 
 func newTable(w *World) *table {
-	return &table{w: w, rows: memory.NewShards(), past: map[shard.DocID][]image{}, spent: map[shard.DocID]spending{}}
+	return &table{
+		w: w, rows: memory.NewShards(), past: map[shard.DocID][]image{}, spent: map[shard.DocID]spending{},
+		writes: newProvision(w, w.cfg.Table.Writes), reads: newProvision(w, w.cfg.Table.Reads),
+	}
 }
 
 // row is the row as it is, for the oracles.
@@ -43,6 +49,9 @@ func (t *table) row(doc shard.DocID) shard.Row { return t.rows.Row(doc) }
 
 // write is one write, now.
 func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
+	if !t.writes.take(1) {
+		return shard.Row{}, shard.ErrThrottled
+	}
 	t.w.counts.Writes[w.Transition.String()]++
 	if t.w.rates.Deaf && (w.Transition == shard.TRIP || w.Transition == shard.CUT) {
 		return t.row(w.Doc), nil
@@ -145,6 +154,9 @@ var (
 )
 
 func (c tableClient) Read(_ context.Context, docs []shard.DocID, how shard.Consistency) ([]shard.Row, error) {
+	if !c.reads.take(float64(len(docs)) * price.ReadUnits(0, bool(how))) {
+		return nil, shard.ErrThrottled
+	}
 	rows, what := c.read(docs, how), Glanced
 	if how == shard.Consistent {
 		what = Read
@@ -165,6 +177,10 @@ func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor str
 	error,
 ) {
 	rows, next, err := c.rows.Scan(ctx, segment, segments, cursor, limit)
-	c.w.counts.read(1+len(rows)/20, false) // a page is read as one, about twenty rows a unit
+	pages := 1 + len(rows)/20 // a page is read as one, about twenty rows a unit
+	if !c.reads.take(float64(pages) * price.ReadUnits(0, false)) {
+		return nil, "", shard.ErrThrottled
+	}
+	c.w.counts.read(pages, false)
 	return rows, next, err
 }

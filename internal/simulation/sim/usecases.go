@@ -57,6 +57,7 @@ func (w *World) sink(v *invocation, p *pipe) sink.Sink {
 
 func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
+		v.compute(ctx, time.Duration(len(batch))*eventCPU)
 		h := receive.Handler{
 			Shards: w.shards(v), Flights: v.Flights(w.flights),
 			Launcher: v.Launcher(p.machine),
@@ -146,7 +147,7 @@ const patience = 10 * time.Minute
 // redrive is an operator who sends every dead letter again.
 func (w *World) redrive() {
 	w.operator++
-	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
+	w.invoke(operators, patience, func(ctx context.Context, v *invocation) {
 		desk := redrive.Service{
 			Shards: w.shards(v), Letters: v.DeadLetters(w.letters),
 			Flights: v.Flights(w.flights),

@@ -41,6 +41,9 @@ type Options struct {
 	// make its log and its metrics. May be nil.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
 	Monitor Monitor // nil for none
+	// Processor makes the functions take processor time, which follows their memory. Without it,
+	// they only wait for services.
+	Processor bool
 	// GoOn is called every second of virtual time; if it returns false, the run stops. If GoOn is
 	// nil, the run continues to its end.
 	GoOn func(now time.Duration) bool

@@ -1,0 +1,43 @@
+package config
+
+import "fmt"
+
+// capacityRules keep the provisioned capacity of the table in order.
+var capacityRules = []Rule{
+	{
+		"capacity-order",
+		"With table.billing: provisioned, no min of a capacity is above its max.",
+		checkCapacityOrder,
+	},
+	{
+		"capacity-rate",
+		"With table.billing: provisioned, table.writes.max is at least queues.expectedRate for each sink: every event is " +
+			"admitted by a write of its own.",
+		checkCapacityRate,
+	},
+}
+
+func checkCapacityOrder(c *Config, f *checker) {
+	if c.Table.Billing != Provisioned {
+		return
+	}
+	for _, n := range c.Table.Capacities() {
+		if n.Min > n.Max {
+			f.fault(n.Name+".min", n.Min, fmt.Sprintf("is more than the %s.max of %d", n.Name, n.Max),
+				fmt.Sprintf("lower it to at most %d, or raise %s.max", n.Max, n.Name))
+		}
+	}
+}
+
+// checkCapacityRate compares with the least that the expected traffic needs. A burst needs a claim
+// and a commit in addition.
+func checkCapacityRate(c *Config, f *checker) {
+	least := c.Queues.ExpectedRate * len(c.Sinks)
+	if c.Table.Billing != Provisioned || c.Table.Writes.Max >= least {
+		return
+	}
+	f.fault("table.writes.max", c.Table.Writes.Max, fmt.Sprintf(
+		"is less than the queues.expectedRate of %d events a second for each of %d sinks: each event is a write",
+		c.Queues.ExpectedRate, len(c.Sinks)),
+		fmt.Sprintf("raise it to at least %d, or lower queues.expectedRate", least))
+}

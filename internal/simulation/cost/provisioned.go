@@ -1,0 +1,36 @@
+package cost
+
+import (
+	"cmp"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/simulation/price"
+)
+
+// UsualUse is the percentage of a provisioned capacity that is used on average, if a load names
+// none. Auto scaling with a target of 70 % reaches it where traffic changes slowly.
+const UsualUse = 50
+
+// scalingAlarms is how many alarms auto scaling has for each capacity: two for the use, and two for
+// a change of the capacity that it did not make.
+const scalingAlarms = 4
+
+// provisioned bills the rows that a month writes and reads by capacity, in place of requests. It
+// takes them out of the usage.
+func provisioned(t config.Table, load Load, usage *price.Usage) []price.Item {
+	l, used := price.USEast1, cmp.Or(load.Used, UsualUse)/100
+	hours := func(units float64, c config.Capacity) float64 {
+		return max(units/3600/used, float64(c.Min)*month.Hours())
+	}
+	writes, reads := hours(usage.WriteUnits, t.Writes), hours(usage.ReadUnits+pruneUnits(load), t.Reads)
+	usage.WriteUnits, usage.ReadUnits = 0, 0
+	return []price.Item{
+		price.NewItem("DynamoDB writes", "capacity: unit hours", writes, l.WriteCapacity, 1),
+		price.NewItem("DynamoDB writes", "capacity of the index: unit hours", hours(0, t.Waiting.Writes), l.WriteCapacity, 1),
+		price.NewItem("DynamoDB reads", "capacity: unit hours", reads, l.ReadCapacity, 1),
+		price.NewItem("DynamoDB reads", "capacity of the index: unit hours", hours(0, t.Waiting.Reads), l.ReadCapacity, 1),
+	}
+}
+
+// pruneUnits is what prune reads in a month: it reads each row once a day.
+func pruneUnits(load Load) float64 { return float64(load.Documents) * rowBytes / (8 << 10) * 30 }
