@@ -19,7 +19,8 @@ func (l Load) surge() (s sim.Surge, ok bool) {
 	var wrong [2]error
 	s.Factor, wrong[0] = strconv.ParseFloat(factor, 64)
 	s.From, wrong[1] = time.ParseDuration(from)
-	return s, wrong == [2]error{} && s.Factor > 0 && s.Factor <= maxSurge && s.From >= 0 && s.From < time.Duration(l.Lasting)
+	return s, wrong == [2]error{} && s.Factor > 0 && s.Factor <= maxSurge &&
+		s.From >= 0 && s.From < time.Duration(l.Lasting)
 }
 
 // surged is by how much the load grows at most: 1 for a load that does not grow.
