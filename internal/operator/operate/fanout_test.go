@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/operator/operate"
+	"github.com/lullhq/lull/internal/pipeline/reconcile"
 	"github.com/lullhq/lull/internal/pipeline/usecasetest"
 	"github.com/lullhq/lull/internal/seam/clock"
 	"github.com/lullhq/lull/internal/seam/deadletter"
@@ -318,6 +320,55 @@ func TestABackfillBringsAnAddedSinkWhatTheFirstOneHas(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A copy that has begun keeps older versions out, and no flight completes it. So the step that
+// began it does not end, unless the sink refuses the document for its own fault.
+func TestABackfillDoesNotGoOnBesideACopyThatHasBegun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer sink.Outcome
+		goesOn bool
+	}{
+		"no answer": {sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, false},
+		"settings":  {sink.Outcome{Kind: sink.Configuration, Reason: "security_exception"}, false},
+		"refused":   {sink.Outcome{Kind: sink.Refused, Reason: "mapping"}, true},
+		"rejected":  {sink.Outcome{Kind: sink.Rejected, Reason: "mapping"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+				remote := g.fanOut()
+				g.commit(g.hold("one", put("a", 2)), `{"title":"v2"}`)
+				g.Sinks["remote"] = answering{g.Sinks["remote"], tt.answer}
+				g.Clock = clock.Skewed{Clock: clock.System{}, By: time.Hour} // nothing was written a moment ago
+				order := operate.BackfillOrder{Collection: "content", Sink: "remote", By: "ann"}
+				step, err := api.Backfill(t.Context(), order)
+				switch row := g.rig.Row("content@remote#a"); {
+				case !reconcile.Copying(row):
+					t.Errorf("row %+v: no copy has begun", row)
+				case tt.goesOn && (err != nil || len(step.Lines) != 1 || step.Next == ""):
+					t.Errorf("%+v, %v: want the document named, and the next step", step, err)
+				case !tt.goesOn && (err == nil || !strings.Contains(err.Error(), "remote#a: its copy has begun")):
+					t.Errorf("%+v, %v: want an error that names it", step, err)
+				}
+				g.Sinks["remote"] = remote.sink
+				g.Clock = clock.Skewed{Clock: clock.System{}, By: 2 * time.Hour} // the lease is over
+				usecasetest.Must(api.Backfill(t.Context(), order))(t)
+				if row := g.rig.Row("content@remote#a"); reconcile.Copying(row) || row.Committed == "" {
+					t.Errorf("row %+v: want the copy done by the same step", row)
+				}
+			})
+		})
+	}
+}
+
+// answering gives each write one answer, and writes nothing.
+type answering struct {
+	sink.Sink
+	is sink.Outcome
+}
+
+func (s answering) Write(_ context.Context, ops []sink.Op) []sink.Outcome {
+	return slices.Repeat([]sink.Outcome{s.is}, len(ops))
 }
 
 // Rows are kept for a month or so, and documents for ever: a document that did not change since

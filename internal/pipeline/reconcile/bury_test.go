@@ -135,6 +135,44 @@ func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
 	})
 }
 
+// All documents that waited may be done before any flight probes: then the circuit would stay open
+// until an event comes.
+func TestABurialAsksASinkWhoseCircuitWasOpenLongEnough(t *testing.T) {
+	for name, answers := range map[string]bool{"it answers": true, "it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(b *bench) {
+				b.row("a", 5, shard.Put)
+				b.stored("a", 5, 10*time.Minute)
+				b.Write(shard.Trip("search", usecasetest.Now(), usecasetest.Now().Add(time.Minute), 1))
+				time.Sleep(2 * time.Minute)
+				if !answers {
+					b.inject = usecasetest.Fails("ping", fault.FailBefore, 100)
+				}
+				err := b.bury("a")
+				health := b.Row(shard.HealthRow("search"))
+				switch {
+				case answers && (err != nil || health.OpenUntil != 0 || health.Rate == 0):
+					b.Errorf("%v, health %+v; want the circuit closed to a pace", err, health)
+				case answers:
+					b.buried("a")
+				case !errors.Is(err, reconcile.ErrMoving) || health.OpenUntil == 0 || b.held("a") != "5":
+					b.Errorf("%v, health %+v; want the document left alone", err, health)
+				}
+				if answers {
+					return
+				}
+				b.inject = usecasetest.Healthy
+				if err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
+					b.Errorf("during another probe: %v", err)
+				}
+				time.Sleep(time.Minute) // the time of that probe is over
+				usecasetest.OK(b, b.bury("a"))
+				b.buried("a")
+			})
+		})
+	}
+}
+
 // If a call fails, before or after it was applied, the next try completes the work. In between, no
 // older version can be written.
 func TestABurialGoesOnAfterAnyFailure(t *testing.T) {

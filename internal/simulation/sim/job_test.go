@@ -258,7 +258,7 @@ func (j *Jobbing) complete(s job.State, fail func(rule string)) {
 	}
 	for r := range j.w.table.rows.All() {
 		if reconcile.Copying(r) && !refusedCopy(s, r.Doc) {
-			fail(fmt.Sprintf("a backfill that is done has completed its copies: %s", r.Doc))
+			fail("a backfill that is done has completed its copies")
 		}
 	}
 	if unclean(s) > 0 {

@@ -52,7 +52,7 @@ func TestEveryMutantOfAJobIsNoticed(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| mutant | what it changes | first caught as |\n|---|---|---|\n")
 	for _, m := range jobMutants {
-		r := caught(t, 3000, func(seed uint64) *World {
+		r := caught(t, 300, func(seed uint64) *World {
 			w, _ := filling(t, seed, m.edits)
 			return w
 		})
