@@ -18,9 +18,9 @@ type Operator struct {
 // The roles for operators. Each allows the calls of its commands. Repairer includes the rights of
 // Reader.
 const (
-	Publisher = "publisher" // lull publish, resync
-	// lull get, status, list, wait, explain, console, dead list, dead show, verify, jobs,
-	// replay --dry-run; with publisher: doctor
+	Publisher = "publisher" // lull publish
+	// lull get, status, list, wait, explain, console, dead list, dead show, index check, jobs,
+	// replay --dry-run; with publisher: doctor, resync
 	Reader = "reader"
 	// lull dead redrive, dead drop, cancel, rescue, index repair, pause, resume, reset, replay
 	Repairer = "operator"
