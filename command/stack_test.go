@@ -283,7 +283,7 @@ func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
 	}{
 		{"nobody there", "http://user:hunter2@" + gone, []string{"status"}},
 		{"an answer that is cut off", "http://user:hunter2@" + host, []string{"status"}},
-		{"a campaign that is cut off", "http://user:hunter2@" + host, []string{"dead", "redrive", "--all"}},
+		{"a redrive that is cut off", "http://user:hunter2@" + host, []string{"dead", "redrive", "--all"}},
 		{"another program", "http://user:hunter2@" + host, []string{"explain", "content#a"}},
 		{"another scheme", "ftp://user:hunter2@" + host, []string{"status"}},
 		{"no scheme", "user:hunter2@" + host, []string{"status"}},

@@ -113,7 +113,7 @@ func TestABodyIsShownOnDemandBoundedAndWithEscapes(t *testing.T) {
 	}
 }
 
-// linesOf reads the lines of a campaign's answer.
+// linesOf reads the lines of the answer to a redrive or drop.
 func linesOf(t *testing.T, w *httptest.ResponseRecorder) (lines []deadLine) {
 	t.Helper()
 	for in := bufio.NewScanner(w.Body); in.Scan(); {

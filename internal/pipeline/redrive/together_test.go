@@ -121,7 +121,7 @@ func TestADeadLetterThatIsNamedGoesAlone(t *testing.T) {
 	})
 }
 
-// If a call fails, the next campaign sends what was not sent, and nothing is lost.
+// If a call fails, the next redrive sends what was not sent, and nothing is lost.
 func TestACampaignThatEndsHalfWayGoesOn(t *testing.T) {
 	t.Parallel()
 	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
