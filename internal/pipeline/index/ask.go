@@ -10,44 +10,45 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// asked is a document that a service is asked about.
-type asked struct {
+// inquiry is a document that an enrichment service is asked about.
+type inquiry struct {
 	d      *document
 	plain  []byte
 	inputs []byte
 	enrich.Outcome
-	after  time.Duration // how long the service asked to wait
-	failed bool          // its request was not answered
-	cut    bool          // this turn had no time for it, or not enough
-	blame  bool          // it was alone in its request, and the service fails on it
+	after  time.Duration // how long the service asked lull to wait
+	failed bool          // the request of this document got no answer
+	cut    bool          // this turn had no time or too little time for the document
+	blame  bool          // the document was alone in its request, and the service fails on it
 }
 
-// late ends the question about a document because its time is over. Neither side is to blame.
-func (a *asked) late() {
+// endLate ends the question about a document because time ran out. Neither the document nor the
+// service is to blame.
+func (a *inquiry) endLate() {
 	a.Outcome, a.after, a.failed, a.cut = enrich.Outcome{
 		Kind:   enrich.Throttled,
 		Reason: "no time was left",
 	}, 0, false, true
 }
 
-// tally counts the answers of one round.
+// tally counts the answers of one round of requests.
 type tally struct {
 	served, throttled int           // documents
-	after             time.Duration // how long the service asked to wait
-	answered          bool          // a request was answered, whatever the answer
-	down              bool          // a request had no answer, and no suspected document was the cause
+	after             time.Duration // how long the service asked lull to wait
+	answered          bool          // a request got an answer, whatever the answer was
+	down              bool          // a request got no answer, and no suspected document was the cause
 }
 
-// askAll fills in the outcomes. If the service fails on a request, its halves are tried, so
-// that one bad document is found and the others are enriched. If the service has answered
-// nothing yet, only one failed request is halved: a service that is down must not be asked
-// often.
-func (e *enricher) askAll(ctx context.Context, all []*asked) {
+// askAll fills in the outcomes. If the service fails on a request, askAll asks again about each
+// half of its documents. So one bad document is found and the other documents are enriched. If the
+// service has answered nothing yet, only one failed request is halved, because a service that is
+// down must not be asked often.
+func (e *enricher) askAll(ctx context.Context, all []*inquiry) {
 	end := e.clock.Now().Add(e.window())
 	var n tally
 	size, atOnce := e.size(e.now())
-	for groups := groupAsked(all, size); len(groups) > 0; {
-		failures := fanout.Map(e.parallel, atOnce, groups, func(g []*asked) *enrich.Failure {
+	for groups := groupInquiries(all, size); len(groups) > 0; {
+		failures := fanout.Map(e.parallel, atOnce, groups, func(g []*inquiry) *enrich.Failure {
 			return e.askGroup(ctx, g, end)
 		})
 		groups = e.count(groups, failures, &n)
@@ -55,10 +56,11 @@ func (e *enricher) askAll(ctx context.Context, all []*asked) {
 	e.judge(ctx, n)
 }
 
-// count handles the answers of one wave of requests. It returns the halves to ask next.
-func (e *enricher) count(groups [][]*asked, failures []*enrich.Failure, n *tally) (halves [][]*asked) {
+// count handles the answers of one wave of requests. It returns the halves of failed requests to
+// ask next.
+func (e *enricher) count(groups [][]*inquiry, failures []*enrich.Failure, n *tally) (halves [][]*inquiry) {
 	wave := false // a request of this wave was answered
-	var failed [][]*asked
+	var failed [][]*inquiry
 	for i, g := range groups {
 		f := failures[i]
 		if f == nil {
@@ -96,14 +98,15 @@ func (e *enricher) count(groups [][]*asked, failures []*enrich.Failure, n *tally
 		case half > 0 || !suspected(g[0].d) || e.probing != 0:
 			n.down = true
 		}
-		// The service answered other documents, now or when it failed on this one before.
+		// The service answered other documents, either now or when it failed on this document
+		// before.
 		g[0].blame = half == 0 && (wave || g[0].d.row.Refusals > 0)
 	}
 	return halves
 }
 
-// groupAsked splits documents into requests, bounded by the batch size and by bytes.
-func groupAsked(all []*asked, batch int) (groups [][]*asked) {
+// groupInquiries splits documents into requests, bounded by the batch size and by bytes.
+func groupInquiries(all []*inquiry, batch int) (groups [][]*inquiry) {
 	size := 0
 	for i, a := range all {
 		last := len(groups) - 1
@@ -116,13 +119,13 @@ func groupAsked(all []*asked, batch int) (groups [][]*asked) {
 	return groups
 }
 
-// askGroup sends one request and returns why it had no answer. If this turn cut the request
-// short, that says nothing about the service.
-func (e *enricher) askGroup(ctx context.Context, g []*asked, end time.Time) *enrich.Failure {
+// askGroup sends one request and returns why the request got no answer. If this turn cut the
+// request short, that says nothing about the service.
+func (e *enricher) askGroup(ctx context.Context, g []*inquiry, end time.Time) *enrich.Failure {
 	limit := min(e.set.Timeout, end.Sub(e.clock.Now()))
 	if limit < shortestAsk {
 		for _, a := range g {
-			a.late()
+			a.endLate()
 		}
 		return nil
 	}
@@ -151,7 +154,7 @@ func (e *enricher) askGroup(ctx context.Context, g []*asked, end time.Time) *enr
 	for i, a := range g {
 		switch {
 		case short:
-			a.late()
+			a.endLate()
 		case failure == nil:
 			a.Outcome, a.after, a.failed = got.Outcomes[i], 0, false
 		}

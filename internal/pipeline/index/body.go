@@ -10,21 +10,21 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// builder builds the body of a document from its message.
+// builder builds the body of a document from the message of the document.
 type builder struct {
 	*holding
 	sources Source
 }
 
-// makeBody builds the document for the sink, or records why it can never be built.
+// makeBody builds the document for the sink, or records why the document can never be built.
 func (b *builder) makeBody(d *document, m queue.Message, ev event.Event) {
 	var fault *event.Invalid
 	body, err := b.sources.Document(m, ev)
 	switch {
 	case err == nil:
-		d.body = b.plain(d, body)
+		d.body = b.plainBody(d, body)
 	case errors.As(err, &fault) && fault.Stale:
-		b.stale(d, fault)
+		b.handleStale(d, fault)
 	case errors.As(err, &fault):
 		d.fault, d.faultFor = fault.Detail(), fault.Reason
 	default:
@@ -32,10 +32,10 @@ func (b *builder) makeBody(d *document, m queue.Message, ev event.Event) {
 	}
 }
 
-// plain returns a document in the form in which every sink stores it, if its content is to be
-// recognised. If no sink can hold the document, plain returns it unchanged, and the sink rejects
-// it.
-func (b *builder) plain(d *document, body []byte) []byte {
+// plainBody returns a document in the form in which every sink stores it, if lull must recognise
+// unchanged content. If no sink can hold the document, plainBody returns it unchanged, and the sink
+// rejects the document.
+func (b *builder) plainBody(d *document, body []byte) []byte {
 	if b.config.Keeps(string(d.id.Collection()), b.sinkName) {
 		if plain, fault := sink.Plain(body); fault == nil {
 			return plain
@@ -44,8 +44,8 @@ func (b *builder) plain(d *document, body []byte) []byte {
 	return body
 }
 
-// stale handles a document whose replica shows an older state than the event.
-func (b *builder) stale(d *document, fault *event.Invalid) {
+// handleStale handles a document whose replica shows an older state than the event.
+func (b *builder) handleStale(d *document, fault *event.Invalid) {
 	e := d.newest()
 	sent := b.message(e).Sent
 	if b.config.Retry.Overdue(sent, d.reference.NotBefore, b.clock.Now()) {
@@ -56,15 +56,15 @@ func (b *builder) stale(d *document, fault *event.Invalid) {
 	d.loadAfter = b.patience(d, mostPatience)
 }
 
-// patience returns the shortest wait before a document is loaded again: half of the time that it
-// has waited already. So an origin is not asked often for long.
+// patience returns the shortest wait before a document is loaded again: half of the time that the
+// document has waited already. So an origin is not asked often over a long time.
 func (b *builder) patience(d *document, most time.Duration) time.Duration {
 	return min(b.now().Sub(d.newest().Admitted)/2, most)
 }
 
-// apart builds a document, or a part of one. A panic affects only this document: no request is
-// made for it, and after MaxRefusals tries it becomes a dead letter.
-func (b *builder) apart(d *document, f func() error) (err error) {
+// buildApart builds a document, or a part of one. A panic affects only this document: lull makes no
+// request for it, and after MaxRefusals tries the document becomes a dead letter.
+func (b *builder) buildApart(d *document, f func() error) (err error) {
 	if p := b.catch("make the document", d.id, func() { err = f() }); p != nil {
 		d.body, d.reference = nil, nil
 		d.fault, d.faultFor = "make the document: "+p.Error(), deadletter.Panic

@@ -7,23 +7,23 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// claimer is step 3: it takes the leases of documents.
+// claimer does step 3 of a turn: it takes the leases of documents.
 type claimer struct {
 	*holding
 	newToken func() shard.Token
 }
 
-// claim is step 3: CLAIM each document, in parallel and bounded. It returns the documents whose
-// lease this turn has. The row in a refusal may ask for the other form of CLAIM: claim then
-// tries again with a new token.
+// claim does step 3: a CLAIM for each document, with a bounded number in parallel. It returns the
+// documents whose lease this turn has. If the row in a refusal asks for the other form of CLAIM,
+// claim tries again with a new token.
 func (s *claimer) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
-	// Three rounds at most. If a row changed before each of them, its document waits for the
-	// next turn.
+	// There are at most three rounds. If a row changed before each round, its document waits for
+	// the next turn.
 	for range 3 {
 		bid := func(d *document) claimAnswer { return s.bid(ctx, d) }
 		docs = each(s.invocation, docs, bid, func(d *document, a claimAnswer) bool {
-			won, retry := s.claimed(d, a)
+			won, retry := s.handleClaim(d, a)
 			if won {
 				ours = append(ours, d)
 			}
@@ -39,9 +39,9 @@ type claimAnswer struct {
 	bid shard.Bid
 }
 
-// bid is one CLAIM with its retries. All retries have the same token. If an earlier try was
-// applied, it refuses the later one, and the token shows that the claim is ours. A new bid has a
-// new token, so an older claim is never mistaken for it.
+// bid sends one CLAIM with its retries. All retries have the same token. If an earlier try was
+// applied, the row refuses the later try, and the token shows that the claim is ours. A new bid has
+// a new token, so an older claim is never mistaken for the new one.
 func (s *claimer) bid(ctx context.Context, d *document) claimAnswer {
 	a := claimAnswer{bid: shard.Bid{
 		Doc: d.id, Key: d.newest().Key, Token: s.newToken(), Now: s.now(), Until: s.leaseEnd(), Cap: d.step.Cap,
@@ -50,19 +50,19 @@ func (s *claimer) bid(ctx context.Context, d *document) claimAnswer {
 	a.bid.Fence = shard.NextFence(d.row, a.bid.Now)
 	a.answer = s.ask(ctx, shard.Claim(a.bid))
 	if a.refused && shard.OwnClaim(a.row, a.bid) {
-		a.err = nil // an earlier try was applied, and its answer was lost
+		a.err = nil // an earlier try was applied, but its answer was lost
 	}
 	return a
 }
 
-// claimed handles the answer of one CLAIM. It reports whether the lease is ours (won), or
-// whether to try again with the row's new image (retry).
-func (s *claimer) claimed(d *document, a claimAnswer) (won, retry bool) {
+// handleClaim handles the answer of one CLAIM. It reports whether the lease is ours (won), or
+// whether to try again with the newest image of the row (retry).
+func (s *claimer) handleClaim(d *document, a claimAnswer) (won, retry bool) {
 	e := d.newest()
 	if a.err == nil {
 		before := a.old
 		d.row, d.before = a.row, &before
-		// The time of the claim becomes the fence, which a sink with versions compares (design
+		// The time of the claim becomes the fence. A sink with versions compares fences (design
 		// section 5).
 		d.lease = a.bid.Lease()
 		if off := a.bid.Fence - a.bid.Now; off > 0 {
@@ -74,9 +74,9 @@ func (s *claimer) claimed(d *document, a claimAnswer) (won, retry bool) {
 		return true, false
 	}
 	if a.unknown() {
-		// The lease may be ours, but this turn cannot know. The lease expires by itself.
+		// The lease may belong to this turn, but the turn cannot know. The lease expires by itself.
 		s.wait(d, a.bid.Until+1, "CLAIM got no answer")
 		return false, false
 	}
-	return false, s.refused(d, a.row)
+	return false, s.decideAfterRefusal(d, a.row)
 }

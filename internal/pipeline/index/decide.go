@@ -9,29 +9,29 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// decider is step 1: it reads the rows and decides.
+// decider does step 1 of a turn: it reads the rows and decides what to do with each document.
 type decider struct{ *holding }
 
-// decide is step 1. It reads the rows of the documents that are due, and shard.Decide says what
-// to do with the newest version of each. It returns the documents to claim,
-// and those to admit because a newer version is a dead letter.
+// decide does step 1 of a turn. It reads the rows of the documents that are due, and shard.Decide
+// says what to do with the newest version of each document. decide returns the documents to claim,
+// and the documents to admit because a newer version is a dead letter.
 func (s *decider) decide(ctx context.Context) (claims, behind []*document) {
 	due := s.due()
 	if len(due) == 0 {
 		return nil, nil
 	}
 	docs := due
-	// Try the cheap read first. If a row cannot be decided by it, read that row again,
-	// consistently (design section 5).
+	// Try the cheap read first. If that read is not enough to decide about a row, read the row
+	// again, consistently (design section 5).
 	for _, c := range []shard.Consistency{shard.Eventual, shard.Consistent} {
 		// The claims from the first read stay valid, because CLAIM checks its condition.
 		if err := s.read(ctx, docs, c); err != nil {
-			s.again(s.now().Add(s.delay(0)))
+			s.wakeBy(s.now().Add(s.delay(0)))
 			return claims, nil
 		}
 		var doubtful []*document
 		for _, d := range docs {
-			switch s.settle(d, bool(c)) {
+			switch s.decideDocument(d, bool(c)) {
 			case shard.ActClaim:
 				claims = append(claims, d)
 			case shard.ActReadAgain:
@@ -47,9 +47,10 @@ func (s *decider) decide(ctx context.Context) (claims, behind []*document) {
 	return claims, behind
 }
 
-// due returns the documents whose newest held version is due, at most maxItemsPerTurn. The
-// others set the next wake. If more are due, each turn begins where the last one ended.
-// Otherwise documents that wait long could keep a flight from ever looking at the others.
+// due returns the documents whose newest held version is due, at most maxItemsPerTurn. The other
+// documents set the next wake. If more documents are due, each turn begins where the last turn
+// ended. Otherwise a flight could look at the same waiting documents in each turn, and never at the
+// others.
 func (s *decider) due() []*document {
 	now, limit := s.now(), s.config.Index.MaxItemsPerTurn
 	first := 0
@@ -61,10 +62,10 @@ func (s *decider) due() []*document {
 		switch e := d.newest(); {
 		case e == nil:
 		case e.Due > now:
-			s.again(e.Due)
+			s.wakeBy(e.Due)
 		case len(due) >= limit:
-			// The next turn takes the rest, as soon as it can start.
-			s.again(now)
+			// The next turn takes the other due documents, as soon as it can start.
+			s.wakeBy(now)
 		default:
 			due = append(due, d)
 		}
@@ -72,8 +73,9 @@ func (s *decider) due() []*document {
 	return due
 }
 
-// rounds groups the claims by how many of their claims got no answer: none or one together, two
-// in quarters, more one by one. So a document that kills requests or invocations is found.
+// rounds groups the claims by how many earlier claims of their document got no answer. Documents
+// with none or one are sent together, documents with two in quarters, and documents with more one
+// by one. So lull finds a document that kills requests or invocations.
 func rounds(claims []*document, s *flight.State, cautious, inSlot bool) [][]*document {
 	var healthy, some, alone []*document
 	for _, d := range claims {
@@ -88,19 +90,20 @@ func rounds(claims []*document, s *flight.State, cautious, inSlot bool) [][]*doc
 	}
 	var out [][]*document
 	if n := len(healthy); n > 0 {
-		// Start at another document in each turn, so that slow payloads do not block those
+		// Start at another document in each turn, so that slow payloads do not block the documents
 		// behind them.
 		first := s.Turn * maxParallel % n
 		if cautious {
-			first = s.Turn % n // after a failure, only one document of an origin is loaded first
+			first = s.Turn % n // after a failure, lull first loads only one document of an origin
 		}
 		if inSlot {
-			first = 0 // in a slot, the oldest is first
+			first = 0 // in a slot, the oldest document goes first
 		}
 		out = append(out, slices.Concat(healthy[first:], healthy[:first]))
 	}
 	out = slices.AppendSeq(out, slices.Chunk(some, shard.GroupSize(2, len(claims))))
-	// Fewest attempts first: a document that kills invocations must not block those behind it.
+	// Documents with the fewest attempts go first: a document that kills invocations must not block
+	// the documents behind it.
 	slices.SortStableFunc(alone, func(a, b *document) int { return cmp.Compare(a.row.Attempts, b.row.Attempts) })
 	return slices.AppendSeq(out, slices.Chunk(alone, 1))
 }

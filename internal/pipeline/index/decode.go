@@ -10,15 +10,15 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// decoded is the result of decoding a message with several events, or the panic.
+// decoded is the result of decoding a message with several events, or the panic of the decoder.
 type decoded struct {
 	results []event.Result
 	p       *fanout.Panic
-	large   bool // the events are larger than the message: its body was loaded
+	large   bool // the events are larger than the message, because the message refers to a body that was loaded
 }
 
-// own copies strings out of the text that they are parts of, because that text may be much
-// larger.
+// own copies the strings of the events. Otherwise each string would keep the whole text in memory
+// that it is a part of, and that text may be much larger.
 func (d *decoded) own(m *queue.Message) {
 	bytes := 0
 	for i := range d.results {
@@ -33,8 +33,8 @@ func (d *decoded) own(m *queue.Message) {
 	}
 }
 
-// decode decodes messages with several events once per message. Otherwise a message with
-// hundreds of events would be decoded, and its body loaded, hundreds of times.
+// decode decodes each message with several events only once. Otherwise a message with hundreds of
+// events would be decoded, and its body loaded, hundreds of times.
 func (s *preparer) decode(ctx context.Context, part []*document) {
 	var records []int
 	for _, d := range part {
@@ -54,8 +54,9 @@ func (s *preparer) decode(ctx context.Context, part []*document) {
 	}
 }
 
-// forget drops results that are too large to keep until the end of the turn, and results that a
-// later try may improve. Results are kept while their documents come next.
+// forget deletes decoded results that are too large to keep until the end of the turn, and results
+// that a later try may improve. It keeps a result if the documents of its message are among the
+// next to be prepared.
 func (s *preparer) forget(rest []*document) {
 	next := rest[:min(maxParallel, len(rest))]
 	for r, x := range s.decoded {
@@ -68,7 +69,7 @@ func (s *preparer) forget(rest []*document) {
 }
 
 // results returns the decoded events of the entry's message.
-func (s *preparer) results(ctx context.Context, e *held) []event.Result {
+func (s *preparer) results(ctx context.Context, e *heldEntry) []event.Result {
 	d := s.decoded[e.record]
 	switch {
 	case d == nil:

@@ -2,8 +2,8 @@
 // flight's documents and claims the newest version of every document that is due. It writes them
 // to the sink in bulk, commits them, and deletes the messages that are done.
 //
-// The method run in turn.go is the order of a turn. Each of its stages has its inputs and its
-// result, and does not know the others.
+// The method run in turn.go shows the order of the stages. Each stage names what it needs and what
+// it returns, and does not know the other stages.
 //
 // What it promises:
 //

@@ -26,7 +26,7 @@ func TestWriteSendsWhatCanBeBuilt(t *testing.T) {
 
 func TestTheVerdictOnACollectionDecidesAboutItsRefusals(t *testing.T) {
 	for said, want := range map[verdict]sink.OutcomeKind{
-		takes: sink.Rejected, noWitness: sink.Rejected, refuses: sink.Configuration, unclear: sink.Throttled,
+		takes: sink.Rejected, noKnownGood: sink.Rejected, refuses: sink.Configuration, unclear: sink.Throttled,
 	} {
 		t.Run(want.String(), func(t *testing.T) {
 			stage(t, nil, []string{put("a", 1)}, func(p *parts) {
@@ -122,7 +122,7 @@ func TestOnlyOneTurnContinuesAFlight(t *testing.T) {
 		x := execution{p.f.invocation, p.flights, &started, 0}
 		usecasetest.OK(p, p.flights.Put(p.Context(), p.f.manifest))
 		for range 2 {
-			if !x.goOn(p.Context(), p.f.state, mustGo) {
+			if !x.continueFlight(p.Context(), p.f.state, mustGo) {
 				p.Error("the flight was not continued")
 			}
 		}

@@ -11,25 +11,25 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// engine is the sink as a turn calls it: each call has a deadline, and a panic of the sink's client
-// is an answer.
+// engine calls the sink for a turn. Each call has a deadline. A panic of the sink's client counts
+// as an answer.
 type engine struct {
 	*invocation
 	sink sink.Sink
 }
 
-// send is one bulk call to the sink.
+// send makes one bulk call to the sink.
 func (e *engine) send(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome, p *fanout.Panic) {
 	return e.call(ctx, "write to the sink", e.config.Index.SinkDeadline, ops,
 		func(call context.Context) []sink.Outcome { return e.sink.Write(call, ops) })
 }
 
-// call is one bulk call with its deadline. If the sink panics or returns a wrong number of
+// call makes one bulk call with a deadline. If the sink panics or returns a wrong number of
 // outcomes, every outcome is unknown.
 func (e *engine) call(ctx context.Context, doing string, limit time.Duration, ops []sink.Op,
 	write func(call context.Context) []sink.Outcome,
 ) (outcomes []sink.Outcome, p *fanout.Panic) {
-	// sinkMargin remains for the writes to the table that follow.
+	// sinkMargin leaves time for the writes to the table that follow.
 	call, cancel := e.clock.Deadline(ctx, max(min(limit, e.remaining()-sinkMargin), time.Millisecond))
 	defer cancel()
 	unknown := sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
@@ -42,7 +42,8 @@ func (e *engine) call(ctx context.Context, doing string, limit time.Duration, op
 	return outcomes, p
 }
 
-// ping asks whether the sink is there. A panic of its client counts as a missing answer.
+// ping asks whether the sink can be reached. A panic of the sink's client counts as a missing
+// answer.
 func (e *engine) ping(ctx context.Context) (err error) {
 	if p := e.catch("ping the sink", "", func() { err = e.sink.Ping(ctx) }); p != nil {
 		return p
@@ -50,7 +51,7 @@ func (e *engine) ping(ctx context.Context) (err error) {
 	return err
 }
 
-// mirrorTime is how long a turn waits at most for the new index of a rebuild.
+// mirrorTime is the longest time that a turn waits for the new index of a rebuild.
 const mirrorTime = time.Second
 
 // mirror is the new index of a collection that is being rebuilt.
@@ -60,10 +61,10 @@ type mirror struct {
 }
 
 // write also writes the applied documents to the new index, if the collection is being rebuilt
-// (design section 15). It runs after the write to the index in use, never in parallel: a
-// document that only the new index holds counts as deleted in the other. Documents that the new
-// index may lack are noted before their COMMIT. If that note is refused, the name is being
-// switched, and nothing is committed.
+// (design section 15). It runs after the write to the index in use, never in parallel: a document
+// that only the new index holds would count as deleted in the index in use. Documents that the new
+// index may lack are recorded before their COMMIT. If that record is refused, the name is being
+// switched to the new index, and nothing is committed.
 func (s *mirror) write(ctx context.Context, ops []sink.Op, outcomes []sink.Outcome) {
 	var which []int
 	var copies []sink.Op
@@ -77,7 +78,7 @@ func (s *mirror) write(ctx context.Context, ops []sink.Op, outcomes []sink.Outco
 		return
 	}
 	missed, why := which[:0], ""
-	for i, o := range s.into(ctx, copies) {
+	for i, o := range s.writeInto(ctx, copies) {
 		if o.Kind != sink.Applied && o.Kind != sink.Newer {
 			missed = append(missed, which[i])
 			why = o.Kind.String() + ": " + o.Reason
@@ -92,12 +93,13 @@ func (s *mirror) write(ctx context.Context, ops []sink.Op, outcomes []sink.Outco
 		return
 	}
 	for _, i := range missed {
-		outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: "the new index of a rebuild does not have it: " + why}
+		outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: "the new index of the rebuild may lack the document: " + why}
 	}
 }
 
-// into is one bulk call to the new index. It does nothing for a sink that cannot have one.
-func (s *mirror) into(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
+// writeInto makes one bulk call to the new index. It does nothing if the sink cannot have a new
+// index.
+func (s *mirror) writeInto(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome) {
 	outcomes, _ = s.call(ctx, "write to the new index", mirrorTime, ops, func(call context.Context) []sink.Outcome {
 		if m, ok := s.sink.(sink.Mirror); ok {
 			return m.Into(ops[0].Doc.Collection(), s.health.rebuild.RebuildInto).Write(call, ops)

@@ -12,51 +12,51 @@ import (
 )
 
 // Documents of some collections are enriched between their claim and their write: a service adds
-// fields to them (docs/enrich.md). The sink has not been asked for anything by then. So every
-// failure ends in RELEASE or REJECT, and no outcome is ever unknown.
+// fields to them (docs/enrich.md). lull has not asked the sink for anything by then. So every
+// failure of a service ends in RELEASE or REJECT, and no outcome is ever unknown.
 
-// enrichFailed starts the last error of a row if a service failed on its document. The document
-// is then suspected: if the service fails on it alone again, that says nothing about the
-// service.
+// enrichFailed is the beginning of the last error in a row if a service failed on the document. The
+// document is then suspected: if the service fails again on this document alone, that says nothing
+// about the service.
 const enrichFailed = "enrich failed: "
 
-// shortestAsk is the least time for which a request to a service is worth starting.
+// shortestAsk is the shortest time for which a request to a service is worth starting.
 const shortestAsk = 20 * time.Millisecond
 
-// enriching is the stage that adds the services' fields to documents.
+// enriching is the stage of a turn that adds the services' fields to documents.
 type enriching struct {
 	*enrichers
 	closer *closer
 }
 
 // enrich adds the services' fields to claimed documents. It returns the documents that can be
-// written. The leases of the others are released.
+// written, and releases the leases of the other documents.
 func (s *enriching) enrich(ctx context.Context, docs []*document) (ready []*document) {
 	var e *enricher
-	var all []*asked
+	var all []*inquiry
 	for _, d := range docs {
-		of := s.of(d)
-		if of == nil || d.body == nil {
+		service := s.serviceFor(d)
+		if service == nil || d.body == nil {
 			ready = append(ready, d)
 			continue
 		}
 		plain, fault := sink.Plain(d.body)
-		a := &asked{d: d, plain: plain}
+		a := &inquiry{d: d, plain: plain}
 		if fault == nil {
-			a.inputs = of.inputs.Of(plain)
+			a.inputs = service.inputs.Of(plain)
 		}
-		if a.inputs == nil { // no inputs; or the body is invalid, and the sink will say why
+		if a.inputs == nil { // the document has no inputs, or its body is invalid and the sink will say why
 			ready = append(ready, d)
 			continue
 		}
-		e = of // enrichable returns documents of one collection only
+		e = service // enrichable returns only documents of one collection with a service
 		all = append(all, a)
 	}
 	if len(all) == 0 {
 		return ready
 	}
 	e.askAll(ctx, all)
-	var others []*asked
+	var others []*inquiry
 	for _, a := range all {
 		if s.merge(e, a); a.Kind == enrich.Enriched {
 			ready = append(ready, a.d)
@@ -68,8 +68,8 @@ func (s *enriching) enrich(ctx context.Context, docs []*document) (ready []*docu
 	return ready
 }
 
-// merge puts the fields into the document. If they do not fit, its enrichment has failed.
-func (s *enriching) merge(e *enricher, a *asked) {
+// merge puts the fields into the document. If the fields do not fit, the enrichment has failed.
+func (s *enriching) merge(e *enricher, a *inquiry) {
 	if a.Kind != enrich.Enriched {
 		return
 	}
@@ -77,7 +77,7 @@ func (s *enriching) merge(e *enricher, a *asked) {
 	switch {
 	case err != nil:
 		a.Kind, a.Reason = enrich.Failed, err.Error()
-	case s.remaining()-sinkMargin < time.Second: // see mayWrite
+	case s.remaining()-sinkMargin < time.Second: // mayWrite has the same limit
 		a.Outcome = enrich.Outcome{Kind: enrich.Throttled, Reason: "no time is left to write it"}
 	default:
 		a.d.body = body
@@ -87,14 +87,14 @@ func (s *enriching) merge(e *enricher, a *asked) {
 	}
 }
 
-// unenriched ends the claim of a document without its fields. Nothing was sent to the sink.
-func (s *enriching) unenriched(ctx context.Context, e *enricher, a *asked) func() {
+// unenriched ends the claim of a document that was not enriched. lull sent nothing to the sink.
+func (s *enriching) unenriched(ctx context.Context, e *enricher, a *inquiry) func() {
 	refused := a.Kind == enrich.Failed || a.blame
 	switch {
 	case a.Kind == enrich.Rejected:
-		return s.closer.rejecting(ctx, a.d, deadletter.EnrichRejected, a.Reason)
+		return s.closer.reject(ctx, a.d, deadletter.EnrichRejected, a.Reason)
 	case refused && s.closer.lastRefusal(a.d):
-		return s.closer.rejecting(ctx, a.d, deadletter.Refusals, "enrich: "+a.Reason)
+		return s.closer.reject(ctx, a.d, deadletter.Refusals, "enrich: "+a.Reason)
 	}
 	why := "enrich " + a.Kind.String() + ": " + a.Reason
 	if a.failed {

@@ -9,15 +9,16 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// enrichers are the services of the collections that have one.
+// enrichers holds the enrichment services, one for each collection that has one.
 type enrichers struct {
 	*holding
 	callers map[shard.Collection]enrich.Caller
 	by      map[shard.Collection]*enricher
 }
 
-// of returns the service for a document, nil if it needs none.
-func (s *enrichers) of(d *document) *enricher {
+// serviceFor returns the service that enriches a document. It returns nil if the document needs no
+// service.
+func (s *enrichers) serviceFor(d *document) *enricher {
 	c := d.id.Collection()
 	set := s.config.EnrichFor(c)
 	if set == nil || d.fault != "" || d.newest().Op == shard.Delete {
@@ -36,13 +37,13 @@ func (s *enrichers) of(d *document) *enricher {
 }
 
 // enrichable returns the documents that may be claimed now: no more than can be enriched and
-// written in this invocation, and of at most one collection with a service. If that service is
-// away or busy, the documents wait unclaimed. later is for the next round.
+// written in this invocation, and from at most one collection with a service. If that service is
+// away or busy, the documents wait unclaimed. The result later is for the next round.
 func enrichable(ctx context.Context, s *enrichers, docs []*document) (ready, later []*document) {
 	var first *enricher
 	var waiting []*document
 	for _, d := range docs {
-		switch e := s.of(d); {
+		switch e := s.serviceFor(d); {
 		case e == nil:
 			ready = append(ready, d)
 		case first == nil || e == first:
@@ -63,7 +64,9 @@ func enrichable(ctx context.Context, s *enrichers, docs []*document) (ready, lat
 		}
 		return ready, later
 	}
-	if first.probing != 0 { // another document each time, if possible one that the service has not failed on
+	// probe with another document each time, if possible with one that the service has not failed
+	// on
+	if first.probing != 0 {
 		i := s.state.Turn % len(waiting)
 		if fresh := slices.IndexFunc(waiting, func(d *document) bool { return !suspected(d) }); fresh >= 0 {
 			i = fresh
@@ -73,9 +76,9 @@ func enrichable(ctx context.Context, s *enrichers, docs []*document) (ready, lat
 	return append(ready, waiting[:n]...), append(later, waiting[n:]...)
 }
 
-// awaited returns the service that the flight ends for, nil if it goes on. The flight
-// ends if all of its documents wait for services that are away. Its messages return when the
-// first of these services may be back. One of their documents is then the probe.
+// awaited returns the service because of which the flight ends, or nil if the flight continues. The
+// flight ends if all of its documents wait for services that are away. The messages return when the
+// first of these services may be available again. One of their documents is then the probe.
 func (s *enrichers) awaited() (first *enricher) {
 	for _, d := range s.docs {
 		if d.newest() == nil {
@@ -84,11 +87,12 @@ func (s *enrichers) awaited() (first *enricher) {
 		if !d.away {
 			return nil
 		}
-		if e := s.of(d); e != nil && (first == nil || e.row.OpenUntil < first.row.OpenUntil) {
+		if e := s.serviceFor(d); e != nil && (first == nil || e.row.OpenUntil < first.row.OpenUntil) {
 			first = e
 		}
 	}
 	return first
 }
 
+// suspected reports whether the service failed on this document before.
 func suspected(d *document) bool { return strings.HasPrefix(d.row.LastError, enrichFailed) }

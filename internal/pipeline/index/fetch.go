@@ -15,17 +15,17 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// fetch loads the payloads of claimed documents that are references. It returns the documents
-// that can be written.
+// fetch loads the payloads of claimed documents that are references. It returns the documents that
+// can be written.
 //
-// The content behind a reference may change. So no claim of another invocation may lie between
-// load and write: older content could overwrite newer content. If a payload cannot be loaded
-// now, its lease is released without counting a refusal, because the sink was not asked.
+// The content behind a reference may change. So no claim of another invocation may lie between load
+// and write: older content could overwrite newer content. If a payload cannot be loaded now, fetch
+// releases the lease without counting a refusal, because the sink was not asked.
 func fetch(ctx context.Context, l *loader, b *budget, c *closer, docs []*document) (ready []*document) {
 	l.loadReferences(ctx, docs)
 	ready, unloaded := split(docs, func(d *document) bool {
 		if d.reference != nil && d.unloaded == "" && !b.mayWrite() {
-			d.unloaded = notLoaded + "no time is left to write it"
+			d.unloaded = notLoaded + "no time is left to write the document"
 		}
 		l.noteFetched(d)
 		return d.unloaded == ""
@@ -37,11 +37,11 @@ func fetch(ctx context.Context, l *loader, b *budget, c *closer, docs []*documen
 	return ready
 }
 
-// notLoaded starts the last error of a row whose payload could not be loaded.
+// notLoaded is the beginning of the last error in a row whose payload could not be loaded.
 const notLoaded = "payload: "
 
-// The longest wait before a payload is loaded again: mostPatience if it should exist,
-// mostIfMissing if its source does not show it.
+// These are the longest waits before a payload is loaded again: mostPatience if the payload should
+// exist, and mostIfMissing if its source does not show it.
 const (
 	mostPatience  = 4 * time.Minute
 	mostIfMissing = 15 * time.Minute
@@ -54,7 +54,7 @@ type loader struct {
 }
 
 // loadReferences loads the references of the documents in half of the remaining time. The other
-// half is for the sink.
+// half is for the write to the sink.
 func (s *loader) loadReferences(ctx context.Context, docs []*document) {
 	docs = slices.DeleteFunc(slices.Clone(docs), func(d *document) bool { return d.reference == nil })
 	if len(docs) == 0 {
@@ -64,12 +64,12 @@ func (s *loader) loadReferences(ctx context.Context, docs []*document) {
 	defer cancel()
 	began := s.clock.Now()
 	errs := fanout.Map(s.parallel, maxParallel, docs, func(d *document) error {
-		return s.apart(d, func() error { return s.loadReference(ctx, d) })
+		return s.buildApart(d, func() error { return s.loadReference(ctx, d) })
 	})
 	s.origins.judgeOrigins(docs, errs, s.clock.Now().Sub(began))
 	for i, d := range docs {
-		if s.lost("load the payload", d.id, errs[i]) {
-			why, _ := unavailable(errs[i], "it cannot be loaded now")
+		if s.noteFailed("load the payload", d.id, errs[i]) {
+			why, _ := unavailable(errs[i], "the payload cannot be loaded now")
 			d.unloaded, d.loadAfter = notLoaded+why, max(s.origins.origin(d).after, s.patience(d, mostPatience))
 		}
 	}
@@ -95,8 +95,9 @@ func (s *loader) loadReference(ctx context.Context, d *document) error {
 	return nil
 }
 
-// notThere handles a document that its origin does not show. If it was removed after this event,
-// a delete is on its way and supersedes the event. If it is new, a replica may lag.
+// notThere handles a document that its origin does not show. If the document was removed after this
+// event, a delete is on its way and supersedes the event. If the document is new, a replica may
+// lag.
 func (s *loader) notThere(d *document, fault *event.Invalid) {
 	e, missing := d.newest(), source.MissingDeadLetter
 	if f := s.config.Sources[d.reference.Fetch].Fetch; f != nil {
@@ -105,18 +106,18 @@ func (s *loader) notThere(d *document, fault *event.Invalid) {
 	switch waited := s.now() >= e.Admitted.Add(s.config.Payload.MissingWait); {
 	case !waited || missing == source.MissingWait:
 		// The delete has its own flight and does not wait for these tries. So a few tries are
-		// enough.
-		d.unloaded = notLoaded + "it is not there: a delete may be on its way"
+		// enough for a missing payload.
+		d.unloaded = notLoaded + "the source does not have it: a delete may be on its way"
 		d.loadAfter = s.patience(d, mostIfMissing)
 	case missing == source.MissingDelete:
-		// A newer event supersedes this delete, as it would the put.
+		// A newer event supersedes this delete, as a newer event would supersede the put.
 		e.Op, d.body = shard.Delete, nil
 	default:
 		d.fault, d.faultFor = fault.Detail(), deadletter.Payload
 	}
 }
 
-// noteFetched notes the answer of a source that has the setting fetch.
+// noteFetched writes a note about the answer of a source that has the setting fetch.
 func (s *loader) noteFetched(d *document) {
 	if d.reference == nil || d.reference.Fetch == "" {
 		return

@@ -29,50 +29,50 @@ func (s *planner) finish(ctx context.Context) flight.State {
 	probes := s.sink.probesNext()
 	switch {
 	case probes:
-		s.again(s.sink.next) // its documents may wait longer, for example for a lease to end
+		s.wakeBy(s.sink.next) // the documents may wait longer, for example until a lease ends
 	case s.left.Empty():
 		return s.ending.end(ctx)
 	case s.goesAway():
-		return s.ending.away(ctx, s.sink.row, config.AwayText(s.sink.row))
+		return s.ending.endAway(ctx, s.sink.row, config.AwayText(s.sink.row))
 	}
 	if e := s.enrichers.awaited(); e != nil && !s.rescued() {
-		return s.ending.away(ctx, e.row, "the enricher is away")
+		return s.ending.endAway(ctx, e.row, "the enricher is away")
 	}
 	if s.budget.without && s.budget.requeues() {
 		return s.ending.requeue(ctx)
 	}
 	if extend, ok := s.leaves(); ok {
-		return s.ending.leave(ctx, extend)
+		return s.ending.endWithoutMessages(ctx, extend)
 	}
 	next := s.state
 	next.Remaining, next.Turn = s.left, s.state.Turn+1
-	wake := max(s.wake, s.now()+1) // the next whole second at the earliest: no turn spins
+	wake := max(s.wake, s.now()+1) // the next whole second at the earliest, so that no turn starts at once again
 	kind := s.execution.nextKind(wake)
 	switch kind {
 	case config.FlightExpress:
-		// an execution that sleeps longer is ended before it wakes
+		// an Express execution that sleeps longer is ended before it wakes
 		wake = min(wake, s.now().Add(s.config.Flight.ContinueAfter))
 	case config.FlightStandard:
 		wake = flight.Together(wake, s.coming(), s.window())
 	}
 	next.WakeAt = s.execution.wakeText(wake)
 	wake = shard.MicrosOf(next.Wake()).Add(-s.execution.behind)
-	// An extension lasts until the next wake + 5 s + 2 Ti, never longer (design section 7).
+	// The extension lasts until the next wake + 5 s + 2 Ti, never longer (design section 7).
 	s.extend(ctx, wake.Add(flight.TurnLate+2*s.config.Index.Timeout))
 	next.VisibleUntil = s.state.VisibleUntil
 	if kind != s.execution.kind() {
-		if s.execution.goOn(ctx, next, mayStay) {
+		if s.execution.continueFlight(ctx, next, mayStay) {
 			return finished(next)
 		}
-		next.Leg++ // its checkpoint may exist, and an execution that finds one ends
-		// Until this execution ends. Then it tries again.
+		next.Leg++ // the checkpoint of this leg may exist, and an execution that finds a checkpoint ends
+		// Wait in this execution until just before its end. Then try again.
 		if s.execution.kind() == config.FlightExpress {
 			end := s.state.Started.Add(s.config.Flight.ContinueAfter - time.Second).Add(-s.execution.behind)
 			next.WakeAt = s.execution.wakeText(min(wake, max(end-1, s.now()+1)))
 		}
 	}
 	if s.execution.outlives(next) {
-		if s.execution.goOn(ctx, next, mustGo) {
+		if s.execution.continueFlight(ctx, next, mustGo) {
 			return finished(next)
 		}
 		next.WakeAt = s.execution.wakeText(min(wake, s.now().Add(checkpointAgain)))
@@ -81,11 +81,12 @@ func (s *planner) finish(ctx context.Context) flight.State {
 }
 
 // goesAway reports whether the flight ends because its sink is away. The flight that opened the
-// circuit stays and probes. A rescued flight stays, because its messages may be gone.
+// circuit stays and probes the sink. A rescued flight stays, because its messages may no longer be
+// in the queue.
 func (s *planner) goesAway() bool {
 	now, until := s.now(), s.sink.row.OpenUntil
 	open := (s.sink.tripped || s.sink.circuit == shard.CircuitOpen) && now <= until && s.state.Probes != until
-	paused := s.sink.row.PausedAt != 0 // no flight probes
+	paused := s.sink.row.PausedAt != 0 // no flight probes a paused sink
 	return (open || paused) && s.config.Retry.Away(s.sink.row, now) && !s.rescued()
 }
 

@@ -26,20 +26,20 @@ type Source interface {
 }
 
 // Payloads loads a payload by reference. If the error is an *event.Invalid, a retry cannot help.
-// Any other error may pass.
+// Any other error may be temporary.
 type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
 
 // Fetcher loads the payload of an event whose source has the setting fetch. If the error is an
-// *event.Invalid, a retry cannot help, or the document is Missing. A *source.Unavailable is
-// about the source and not about this document. Any other error may pass.
+// *event.Invalid, a retry cannot help, or the document is Missing. A *source.Unavailable concerns
+// the source and not this document. Any other error may be temporary.
 type Fetcher interface {
 	Fetch(ctx context.Context, source, ref string) ([]byte, error)
 }
 
 // Handler is index for one sink. All fields are required except Payloads, Fetcher, Enrichers,
-// Reader and Parallel. It keeps no state between turns.
+// Reader and Parallel. A Handler keeps no state between turns.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -52,40 +52,41 @@ type Handler struct {
 	Sources  Source
 	Payloads Payloads
 	Fetcher  Fetcher // nil if no source has the setting fetch
-	// Enrichers ask the services of the collections that have one in Config.
+	// Enrichers ask the enrichment services. Config says which collections have such a service.
 	Enrichers map[shard.Collection]enrich.Caller
 	Config    *config.Config
 	Clock     clock.Clock
 	Journal   journal.Journal
 	NewToken  func() shard.Token // random, fresh at each call
 	Jitter    func() float64     // in [0, 1)
-	Parallel  fanout.Runner      // nil: goroutines
+	Parallel  fanout.Runner      // nil means goroutines
 }
 
 const (
 	maxParallel = 32
-	// maxLoadBytes bounds the message bodies that are loaded for one request: after so many
-	// bytes no other is loaded. It is twice what receive loads for a flight, because the objects
-	// may have grown since.
+	// maxLoadBytes bounds the bytes of message bodies that are loaded for one request. After that
+	// many bytes, no other body is loaded. The bound is twice the number that receive loads for a
+	// flight, because the objects may have grown since.
 	maxLoadBytes = 64 << 20
-	// sinkMargin is the time that a sink call leaves for COMMIT and DeleteMessage.
+	// sinkMargin is the time that remains after a sink call for COMMIT and DeleteMessage.
 	sinkMargin = 2 * time.Second
 	// leastWrite is the shortest time for which a request is worth starting.
 	leastWrite = time.Second
-	// holdMargin is how long before the end of SQS's twelve hours a flight gives its messages
-	// back.
+	// holdMargin is the time between the moment when a flight gives its messages back and the end
+	// of SQS's twelve hours.
 	holdMargin = 15 * time.Minute
-	// throttledTries is how long the state machine retries at most while Lambda throttles.
+	// throttledTries is the longest time that the state machine retries while Lambda throttles.
 	throttledTries = 2 * time.Minute
-	// standardTurns is how many turns stay below the 25,000 events of a Standard execution.
+	// standardTurns is the number of turns that stay below the limit of 25,000 events for a
+	// Standard execution.
 	standardTurns = 2000
 )
 
-// Turn does one turn of a flight and returns the state for the next one: Done, or the remaining
+// Turn does one turn of a flight and returns the state for the next turn: Done, or the remaining
 // entries and when to wake. After an error the result is unknown. The state machine then retries
-// the turn after the lease of a lost invocation can have ended.
+// the turn only when the lease of a lost invocation has surely ended.
 func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error) {
-	// During a deploy, old code may get a newer state. Redelivery recovers the flight (design
+	// During a deploy, old code may get a newer state. Redelivery then recovers the flight (design
 	// section 7).
 	if s.Schema > flight.SchemaVersion {
 		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "state"})
@@ -96,14 +97,15 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	}
 	start := h.Clock.Now()
 	if off := h.clockOff(start, s); off != 0 {
-		// Rows would keep the times of this clock, as leases, fences and last writes.
+		// Rows would keep the times of this wrong clock as leases, fences and last writes.
 		detail := "this clock is off by " + off.String()
 		h.note(journal.Note{Step: journal.ClockOff, Flight: string(s.Flight), Detail: detail})
-		return s, fmt.Errorf("turn of flight %s: %s, by the state machine's", s.Flight, detail)
+		return s, fmt.Errorf("turn of flight %s: %s, by the clock of the state machine", s.Flight, detail)
 	}
 	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
-	case errors.Is(err, flight.ErrNotFound): // finished by another turn, collected, or lost
+	// another turn finished the flight, prune collected the manifest, or it was lost
+	case errors.Is(err, flight.ErrNotFound):
 		if !s.Remaining.Empty() {
 			h.note(journal.Note{Step: journal.FlightLost, Flight: string(s.Flight), Count: s.Remaining.Count()})
 		}
@@ -125,13 +127,13 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	return t.run(ctx), nil
 }
 
-// clockOff compares this clock with the state machine's. It takes the time at which this turn
-// was entered. If an older definition does not give that time, it takes the start of the
-// execution.
+// clockOff compares this clock with the clock of the state machine. It takes the time at which this
+// turn was entered. An older state machine does not give that time, so clockOff then takes the
+// start of the execution.
 func (h *Handler) clockOff(now time.Time, s flight.State) time.Duration {
 	switch {
 	case s.Entered != 0:
-		// A retried turn was entered before the tries that were lost.
+		// A retried turn was entered before the tries that failed.
 		retried := throttledTries + 2*(h.Config.Index.Timeout+h.Config.AmbiguousRetry(h.SinkName))
 		return clock.Off(now, s.Entered.Time(), max(retried-clock.Trust, 0))
 	case s.Started != 0:
@@ -140,6 +142,7 @@ func (h *Handler) clockOff(now time.Time, s flight.State) time.Duration {
 	return 0
 }
 
+// finished returns the state of a flight that is done.
 func finished(s flight.State) flight.State {
 	s.Remaining, s.Done = flight.Remaining{}, true
 	return s

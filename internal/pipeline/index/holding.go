@@ -10,18 +10,19 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// holding is what a flight holds: its messages, its documents, which of them are done, and when
-// the flight must wake for the others.
+// holding is what a flight holds: its messages, its documents, which of them are done, and when the
+// flight must wake for the remaining ones.
 type holding struct {
 	*invocation
 	manifest *flight.Manifest
 	records  []recordState
 	docs     []*document
 	left     flight.Remaining
-	wake     shard.Micros // when the next turn is needed; 0 for never
+	wake     shard.Micros // when the flight needs its next turn; 0 for never
 }
 
-// load groups the remaining entries by document. Documents keep the manifest's order.
+// load groups the remaining entries of the manifest by document. The documents keep the manifest's
+// order.
 func load(v *invocation, m *flight.Manifest) *holding {
 	h := &holding{
 		invocation: v, manifest: m, records: make([]recordState, len(m.Records)), left: v.state.Remaining.Clone(),
@@ -29,8 +30,8 @@ func load(v *invocation, m *flight.Manifest) *holding {
 	index := map[shard.DocID]*document{}
 	item := -1
 	for r, e := range m.Entries() {
-		// The numbers count every entry of the manifest, also finished ones. So the bitmap means
-		// the same in every turn.
+		// The numbers count every entry of the manifest, also finished entries. So a bit of the
+		// bitmap means the same entry in every turn.
 		if item++; !h.left.Has(item) {
 			continue
 		}
@@ -42,29 +43,31 @@ func load(v *invocation, m *flight.Manifest) *holding {
 			index[e.Doc] = d
 			h.docs = append(h.docs, d)
 		}
-		d.held = append(d.held, &held{Entry: *e, record: r, item: item})
+		d.held = append(d.held, &heldEntry{Entry: *e, record: r, item: item})
 	}
 	for _, d := range h.docs {
-		// Newest first, as newest expects it. Equal keys keep the order of the manifest.
-		slices.SortStableFunc(d.held, func(a, b *held) int { return -cmp.Compare(a.Key, b.Key) })
+		// The newest version is first, as the method newest expects. Equal keys keep the order of
+		// the manifest.
+		slices.SortStableFunc(d.held, func(a, b *heldEntry) int { return -cmp.Compare(a.Key, b.Key) })
 	}
 	return h
 }
 
-// holdEnds reports whether SQS's twelve hours are almost over. A rescued flight holds no messages.
+// holdEnds reports whether SQS's twelve hours are almost over. A rescued flight has no such end,
+// because it holds no messages.
 func (h *holding) holdEnds() bool {
 	return !h.rescued() && h.clock.Now().After(h.manifest.Received.Add(queue.MaxHold-holdMargin))
 }
 
-// rescued reports whether an operator started the flight from the manifest of another one. Its
-// messages may not be in the queue any more.
+// rescued reports whether an operator started the flight from the manifest of another flight. The
+// messages of a rescued flight may no longer be in the queue.
 func (h *holding) rescued() bool {
 	return h.state.VisibleUntil >= shard.MicrosOf(h.manifest.Received.Add(queue.MaxHold))
 }
 
-func (h *holding) message(e *held) *queue.Message { return &h.manifest.Records[e.record].Message }
+func (h *holding) message(e *heldEntry) *queue.Message { return &h.manifest.Records[e.record].Message }
 
-func (h *holding) about(d *document, e *held, step journal.Step, detail string) journal.Note {
+func (h *holding) about(d *document, e *heldEntry, step journal.Step, detail string) journal.Note {
 	n := journal.Note{Step: step, Doc: d.id, Detail: detail}
 	if e != nil {
 		m := h.message(e)
@@ -74,67 +77,69 @@ func (h *holding) about(d *document, e *held, step journal.Step, detail string) 
 	return n
 }
 
-// done completes one entry. The message may be deleted once all of its entries are done.
-func (h *holding) done(d *document, e *held, step journal.Step, detail string) {
+// complete completes one entry. The message may be deleted once all of its entries are done.
+func (h *holding) complete(d *document, e *heldEntry, step journal.Step, detail string) {
 	h.drop(e)
 	h.note(h.about(d, e, step, detail))
 }
 
-// drop takes an entry out of the flight: out of the bitmap and out of its message's count.
-func (h *holding) drop(e *held) {
+// drop takes an entry out of the flight: out of the bitmap, and out of the count of its message.
+func (h *holding) drop(e *heldEntry) {
 	e.gone = true
 	h.left.Drop(e.item)
 	h.records[e.record].open--
 }
 
-// doneUpTo completes every held version that is at most k, by the row: committed >= its key. This
-// is the first case of the invariant (design section 2).
-func (h *holding) doneUpTo(d *document, k shard.OrderKey) {
-	for _, e := range d.left() {
+// completeUpTo completes every held version that is at most k, because the row shows that k is
+// committed. This is the first case of the invariant (design section 2).
+func (h *holding) completeUpTo(d *document, k shard.OrderKey) {
+	for _, e := range d.unfinished() {
 		switch {
 		case e.Key > k:
 		case e.Key == k:
-			h.done(d, e, journal.Duplicate, "this version is committed")
+			h.complete(d, e, journal.Duplicate, "this version is committed")
 		default:
-			h.done(d, e, journal.Superseded, e.Key.Behind(k))
+			h.complete(d, e, journal.Superseded, e.Key.Behind(k))
 		}
 	}
 }
 
-// doneStored completes the entries of one version whose dead letter is stored, or which an
-// operator took back. An older version may still be good, so its entries stay.
-func (h *holding) doneStored(d *document, k shard.OrderKey) {
+// completeStored completes the entries of a version if its dead letter is stored, or if an
+// operator's reset took the version back. An older version may still be good, so the entries of
+// older versions stay.
+func (h *holding) completeStored(d *document, k shard.OrderKey) {
 	step, why := journal.AlreadyDead, "its dead letter is stored"
 	if d.row.Took(k) {
-		step, why = journal.Stale, "an operator took it back"
+		step, why = journal.Stale, "an operator took the version back"
 	}
-	for _, e := range d.left() {
+	for _, e := range d.unfinished() {
 		if e.Key == k {
-			h.done(d, e, step, why)
+			h.complete(d, e, step, why)
 		}
 	}
 }
 
-// giveUp makes the message of an entry leave the flight undeleted: redelivery admits it again.
-// Its other events leave too, so that nothing in this flight can count the message as done.
-func (h *holding) giveUp(d *document, e *held, why string) {
+// giveUp makes the message of an entry leave the flight undeleted, so that redelivery admits it
+// again. The other events of the message leave too, so that nothing in this flight can count the
+// message as done.
+func (h *holding) giveUp(d *document, e *heldEntry, why string) {
 	h.records[e.record].given = true
 	h.drop(e)
 	h.note(h.about(d, e, journal.LeftFlight, why))
 }
 
-// unwritten removes a version from the flight that was committed without a write.
-func (h *holding) unwritten(d *document, e *held, old shard.Row) {
+// dropUnwritten removes a version from the flight that was committed without a write.
+func (h *holding) dropUnwritten(d *document, e *heldEntry, old shard.Row) {
 	n := h.about(d, e, journal.Kept, "the same content as version "+old.Committed.VersionText())
 	n.Old = old
 	h.drop(e)
 	h.note(n)
-	h.doneUpTo(d, e.Key)
+	h.completeUpTo(d, e.Key)
 }
 
-// again asks for another turn at the given time. The earliest time wins, because one wake serves
+// wakeBy asks for another turn at the given time. The earliest time wins, because one wake serves
 // the whole flight.
-func (h *holding) again(at shard.Micros) {
+func (h *holding) wakeBy(at shard.Micros) {
 	if h.wake == 0 || at < h.wake {
 		h.wake = at
 	}
@@ -142,23 +147,23 @@ func (h *holding) again(at shard.Micros) {
 
 // wait keeps the document in the flight until the given time.
 func (h *holding) wait(d *document, until shard.Micros, why string) {
-	h.again(until)
+	h.wakeBy(until)
 	n := h.about(d, d.newest(), journal.Waiting, why)
 	n.Until = until.Time()
 	h.note(n)
 }
 
-// waitAll keeps documents for one reason.
+// waitAll keeps several documents in the flight, all for the same reason.
 func (h *holding) waitAll(docs []*document, until shard.Micros, why string) {
 	for _, d := range docs {
 		h.wait(d, until, why)
 	}
 }
 
-// waitForOlder keeps a document in the flight if it holds an older version. The next turn
+// waitForOlder keeps a document in the flight if the flight holds an older version. The next turn
 // decides about that version.
 func (h *holding) waitForOlder(d *document) {
 	if d.newest() != nil {
-		h.wait(d, h.now(), "an older version has its turn next")
+		h.wait(d, h.now(), "the next turn decides about an older version")
 	}
 }

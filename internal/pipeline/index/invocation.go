@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// invocation is what every stage of a turn needs: its clock and deadline, the settings, the table
+// invocation is what every stage of a turn needs: the clock and deadline, the settings, the table
 // and the journal, and the state that the flight carries from turn to turn.
 type invocation struct {
 	config   *config.Config
@@ -41,29 +41,32 @@ func (v *invocation) now() shard.Micros { return shard.MicrosOf(v.clock.Now()) }
 
 func (v *invocation) rows() rows.Table { return rows.Table{Store: v.shards, Clock: v.clock} }
 
-// leaseEnd returns when the lease ends. Safety depends on it: no request of this invocation can
-// be applied later. It includes the guard, because the platform kills late and clocks differ. It
-// includes applyDelay, because a sink without versions may apply a request after we hung up.
+// leaseEnd returns when the lease ends. Safety depends on this time: the sink cannot apply a
+// request of this invocation later. leaseEnd includes the guard, because the platform kills late
+// and clocks differ. It includes applyDelay, because a sink without versions may apply a request
+// after lull hung up.
 func (v *invocation) leaseEnd() shard.Micros {
 	c := v.config
 	return shard.MicrosOf(v.hard.Add(c.Index.Guard + c.ApplyDelay(v.sinkName)))
 }
 
-// delay returns the back-off with full jitter.
+// delay returns the back-off for try n, with full jitter.
 func (v *invocation) delay(n int) time.Duration {
 	r := v.config.Retry
 	return backoff.Policy{Min: r.BackoffMin, Max: r.BackoffMax, Jitter: v.jitter}.Delay(n)
 }
 
-// lost notes a failed call with the class of its failure. It reports whether the call failed.
-func (v *invocation) lost(call string, doc shard.DocID, err error) bool {
+// noteFailed writes a note about a failed call, with the class of the failure. It reports whether
+// the call failed.
+func (v *invocation) noteFailed(call string, doc shard.DocID, err error) bool {
 	if err != nil {
 		v.note(journal.Note{Step: journal.CallFailed, Doc: doc, Detail: call + ": " + backoff.Class(err)})
 	}
 	return err != nil
 }
 
-// catch notes a panic and returns it. Neither its class nor its stack contains content.
+// catch runs f, writes a note about a panic and returns the panic. Neither the class nor the stack
+// of a panic contains content.
 func (v *invocation) catch(doing string, doc shard.DocID, f func()) *fanout.Panic {
 	p := fanout.Catch(f)
 	if p != nil {
@@ -76,27 +79,27 @@ func (v *invocation) catch(doing string, doc shard.DocID, f func()) *fanout.Pani
 type answer struct {
 	old, row shard.Row
 	err      error
-	refused  bool // err is a refusal
+	refused  bool // err says that the row refused the write
 }
 
 // unknown reports that the write may or may not have been applied.
 func (a answer) unknown() bool { return a.err != nil && !a.refused }
 
-// ask is one conditional write with its retries and its answer. A refusal needs no second read,
-// because it returns the row (design section 5).
+// ask sends one conditional write, with retries, and returns the answer. After a refusal no second
+// read is needed, because the refusal returns the row (design section 5).
 func (v *invocation) ask(ctx context.Context, w shard.Write) answer {
 	old, err := v.rows().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
 		v.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Transition.String()})
 		return answer{refused.Row, refused.Row, err, true}
 	}
-	v.lost(w.Transition.String(), w.Doc, err)
+	v.noteFailed(w.Transition.String(), w.Doc, err)
 	return answer{old, w.Apply(old), err, false}
 }
 
 // each asks the table about the documents in parallel. Then it handles the answers one by one,
-// because only one goroutine may change the flight's state. It returns the documents for which
-// take reports true.
+// because only one goroutine may change the flight's state. It returns the documents for which take
+// reports true.
 func each[A any](v *invocation, docs []*document, ask func(*document) A,
 	take func(*document, A) bool,
 ) (yes []*document) {
@@ -119,7 +122,7 @@ func (v *invocation) finishAll(n int, do func(i int) func()) {
 	}
 }
 
-// split separates the documents for which is reports true from the others.
+// split separates the documents for which the function is reports true from the others.
 func split(docs []*document, is func(*document) bool) (yes, no []*document) {
 	for _, d := range docs {
 		if is(d) {

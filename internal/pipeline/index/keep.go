@@ -7,40 +7,42 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// maxGenerations bounds how many collections a turn asks the sink about, because senders choose
-// their names. The documents of other collections are written.
+// maxGenerations bounds how many collections a turn asks the sink about. Without a bound there
+// could be very many, because senders choose the names of collections. Documents of further
+// collections are written without a comparison.
 const maxGenerations = 16
 
-// keeper commits documents whose content the sink already has.
+// keeper commits documents if the sink already has their content.
 type keeper struct {
 	*holding
 	sink        sink.Sink
-	generations map[shard.Collection]string // of the collections with keep
+	generations map[shard.Collection]string // generations of the collections with the setting keep
 }
 
-// keep is step 3 for documents whose content the sink already has. KEEP commits them without a
-// lease and without a request to the sink. keep returns the other documents. A row may come from
-// an older read, because the condition of KEEP compares everything that was read.
+// keep commits documents whose content the sink already has (step 3). KEEP commits them without a
+// lease and without a request to the sink. keep returns the other documents. A row may come from an
+// older read, because the condition of KEEP compares everything that was read.
 func (s *keeper) keep(ctx context.Context, docs []*document) (others []*document) {
 	for _, d := range docs {
 		s.recognise(ctx, d)
 	}
-	// Three rounds bound the tries, as for CLAIM. CLAIM then decides about the rest.
+	// At most three rounds are tried, as for CLAIM. CLAIM then decides about the remaining
+	// documents.
 	for range 3 {
 		ask := func(d *document) *answer { return s.keepOne(ctx, d) }
 		docs = each(s.invocation, docs, ask, func(d *document, a *answer) bool {
 			if a == nil {
 				others = append(others, d)
 			}
-			return a != nil && s.kept(d, *a)
+			return a != nil && s.handleKeep(d, *a)
 		})
 	}
 	return append(others, docs...)
 }
 
-// recognise records which generation of the sink a put goes to. It runs before the write: if the
-// index is created again in the meantime, the row has the old generation, and the next event is
-// written.
+// recognise records which generation of the sink's index a put goes to. It runs before the write:
+// if the index is created again in the meantime, the row has the old generation, and the next event
+// is written.
 func (s *keeper) recognise(ctx context.Context, d *document) {
 	d.generation = ""
 	if d.newest().Op != shard.Put || d.fault != "" || !s.config.Keeps(string(d.id.Collection()), s.sinkName) {
@@ -49,8 +51,8 @@ func (s *keeper) recognise(ctx context.Context, d *document) {
 	d.generation = s.generation(ctx, d.id.Collection())
 }
 
-// generation asks the sink once in a turn. An answer that is kept longer would be wrong after an
-// index is created again under its name.
+// generation asks the sink for the generation of an index, once in a turn. An answer that is kept
+// longer would be wrong after an index is created again under its name.
 func (s *keeper) generation(ctx context.Context, c shard.Collection) string {
 	g, asked := s.generations[c]
 	if asked || len(s.generations) >= maxGenerations {
@@ -62,7 +64,7 @@ func (s *keeper) generation(ctx context.Context, c shard.Collection) string {
 		defer cancel()
 		var err error
 		p := s.catch("ask which index it is", "", func() { g, err = asks.Generation(call, c) })
-		if s.lost("ask which index it is", "", err) || p != nil {
+		if s.noteFailed("ask which index it is", "", err) || p != nil {
 			g = ""
 		}
 	}
@@ -73,7 +75,7 @@ func (s *keeper) generation(ctx context.Context, c shard.Collection) string {
 	return g
 }
 
-// content returns what the row records of the content when it is committed, "" for nothing.
+// content returns what the row records of the document's content at COMMIT, or "" for nothing.
 func (d *document) content(k shard.OrderKey) shard.Content {
 	if d.generation == "" {
 		return ""
@@ -81,17 +83,18 @@ func (d *document) content(k shard.OrderKey) shard.Content {
 	return shard.ContentOf(d.generation, k, d.body)
 }
 
-// resync reports whether the event belongs to a resync, which writes whatever the sink holds.
-func (e *held) resync() bool {
+// isResync reports whether the event belongs to a resync. A resync writes a document whatever the
+// sink holds.
+func (e *heldEntry) isResync() bool {
 	parts, err := e.Key.Parts()
 	return err != nil || parts.Run != shard.Run{}
 }
 
-// keepOne is one KEEP of a document whose content the row recognises. For any other it returns
-// nil. A payload by reference is not loaded yet: see unchanged.
+// keepOne sends one KEEP of a document whose content the row recognises. For any other document it
+// returns nil. A payload by reference is not loaded yet: the function unchanged compares it later.
 func (s *keeper) keepOne(ctx context.Context, d *document) *answer {
 	e := d.newest()
-	if d.generation == "" || d.reference != nil || e.resync() || d.row.Claimed != "" || d.row.Owner != "" {
+	if d.generation == "" || d.reference != nil || e.isResync() || d.row.Claimed != "" || d.row.Owner != "" {
 		return nil
 	}
 	w, same := shard.Keep(shard.Kept{
@@ -105,28 +108,29 @@ func (s *keeper) keepOne(ctx context.Context, d *document) *answer {
 	return &a
 }
 
-// kept handles the answer of one KEEP. It reports whether the row's new image is worth another
-// try, by KEEP or CLAIM.
-func (s *keeper) kept(d *document, a answer) (again bool) {
+// handleKeep handles the answer of one KEEP. It reports whether another try by KEEP or CLAIM is
+// worthwhile with the newest image of the row.
+func (s *keeper) handleKeep(d *document, a answer) (again bool) {
 	e := d.newest()
 	if a.unknown() {
-		// KEEP may have been applied: the version is then committed, and the next turn reads
-		// that.
+		// KEEP may have been applied. The version is then committed, and the next turn reads that
+		// in the row.
 		s.wait(d, s.now().Add(s.delay(s.state.Turn)), "KEEP got no answer")
 		return false
 	}
-	// If our own KEEP was applied and its answer lost, the refusal shows the version committed
-	// with our content.
+	// If our own KEEP was applied and its answer lost, the refusal shows that the version is
+	// committed with our content.
 	if a.err == nil || a.row.Committed == e.Key && a.row.Content == d.content(e.Key) {
-		s.unwritten(d, e, d.row) // no older version remains either
+		s.dropUnwritten(d, e, d.row) // no older version remains in the flight either
 		return false
 	}
-	return s.refused(d, a.row)
+	return s.decideAfterRefusal(d, a.row)
 }
 
-// unchanged commits documents that were loaded under the lease and that the sink already has. It
-// returns the others, with the content that COMMIT will record. CLAIM removed `content` from the
-// row but returned the row before. The sink has that content if no version was claimed then.
+// unchanged commits documents that were loaded under the lease and whose content the sink already
+// has. It returns the other documents, with the content that COMMIT will record. CLAIM removed
+// `content` from the row but returned the row before CLAIM. The sink has that content if the row
+// then had no claimed version.
 func unchanged(ctx context.Context, c *closer, docs []*document) (others []*document) {
 	same, others := split(docs, func(d *document) bool {
 		e := d.newest()
@@ -134,14 +138,14 @@ func unchanged(ctx context.Context, c *closer, docs []*document) (others []*docu
 			return false
 		}
 		d.lease.Content = d.content(e.Key)
-		return d.reference != nil && !e.resync() && d.showed(d.body)
+		return d.reference != nil && !e.isResync() && d.sinkHas(d.body)
 	})
 	c.finishAll(len(same), func(i int) func() { return c.commit(ctx, same[i], same[i].newest(), false) })
 	return others
 }
 
-// showed reports whether the sink has these bytes, by the row before CLAIM.
-func (d *document) showed(plain []byte) bool {
+// sinkHas reports, by the row before CLAIM, whether the sink has these bytes.
+func (d *document) sinkHas(plain []byte) bool {
 	was := d.before
 	return d.generation != "" && was.Claimed == "" && was.CommittedOp == shard.Put &&
 		was.Content == shard.ContentOf(d.generation, was.Committed, plain)

@@ -11,22 +11,22 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// messages are the flight's messages in their queue.
+// messages handles the messages of the flight in their queue.
 type messages struct {
 	*holding
 	queue queue.Queue
-	turns []shard.Micros // see flight.Manifest.Turns; nil until needed
+	turns []shard.Micros // result of flight.Manifest.Turns; nil until it is needed
 }
 
-// hold keeps messages invisible until the given time. If the time is 0, it gives them back. A
-// refused extension does no harm: the message is received again and judged by its row.
+// hold keeps messages invisible until the given time. If the time is 0, hold gives the messages
+// back. A refused extension does no harm: the message is received again and judged by its row.
 func (m *messages) hold(ctx context.Context, receipts []string, until shard.Micros) []error {
 	var d time.Duration
 	if until != 0 {
 		d = queue.WholeSeconds(until.Sub(m.now()))
 	}
 	errs := m.queue.Hold(ctx, receipts, d)
-	m.lost("change visibility", "", queue.Failed(errs))
+	m.noteFailed("change visibility", "", queue.Failed(errs))
 	return errs
 }
 
@@ -37,8 +37,8 @@ func (m *messages) deleteDone(ctx context.Context) {
 	var which []int
 	for r := range m.records {
 		if s := &m.records[r]; s.open == 0 && !s.given && !s.deleted && s.mine {
-			// Set before the call: a turn tries each deletion once, because a lost one does no
-			// harm.
+			// Set this before the call, because a turn tries each deletion once. A lost deletion
+			// does no harm.
 			s.deleted = true
 			receipts, which = append(receipts, m.manifest.Records[r].Message.Receipt), append(which, r)
 		}
@@ -56,12 +56,12 @@ func (m *messages) deleteDone(ctx context.Context) {
 	}
 }
 
-// giveBack makes the messages that leave the flight visible at once and removes their other
-// events from it. Redelivery judges the whole message again.
+// giveBack makes the messages that leave the flight visible at once, and removes their other events
+// from the flight. Redelivery judges the whole message again.
 func (m *messages) giveBack(ctx context.Context) {
 	var receipts []string
 	for _, d := range m.docs {
-		for _, e := range d.left() {
+		for _, e := range d.unfinished() {
 			if m.records[e.record].given {
 				m.drop(e)
 			}
@@ -77,8 +77,8 @@ func (m *messages) giveBack(ctx context.Context) {
 	}
 }
 
-// extend keeps the held messages invisible until the given time, but never past SQS's twelve
-// hours. Messages that are invisible for longer anyway are left alone.
+// extend keeps the held messages invisible until the given time, but never past SQS's twelve hours.
+// It does not touch messages that are invisible for longer anyway.
 func (m *messages) extend(ctx context.Context, until shard.Micros) {
 	until = min(until, m.longestHold())
 	if m.state.VisibleUntil >= until {
@@ -103,7 +103,8 @@ func (m *messages) extend(ctx context.Context, until shard.Micros) {
 	m.note(journal.Note{Step: journal.Extended, Count: len(receipts) - failed, Until: until.Time()})
 }
 
-// longestHold returns the end of SQS's longest invisibility since the receive, less a minute.
+// longestHold returns the latest time until which SQS can keep the messages invisible, less a
+// minute. SQS counts from the receive.
 func (m *messages) longestHold() shard.Micros {
 	return shard.MicrosOf(m.manifest.Received.Add(queue.MaxHold - time.Minute))
 }

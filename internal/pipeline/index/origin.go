@@ -12,24 +12,25 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// origins are the places that a turn loads payloads from.
+// origins holds the places from which a turn loads payloads.
 type origins struct {
 	*invocation
 	payloads Payloads
 	fetcher  Fetcher
-	by       map[string]*origin // by the setting fetch of a reference
+	by       map[string]*origin // the key is the setting fetch of a reference
 	cautious bool               // the last try to load a document of this flight failed
 }
 
-// origin is one place that payloads by reference are loaded from, as this turn knows it: a
-// source with the setting fetch, or all places that messages refer to.
+// origin is what this turn knows of one place from which it loads payloads by reference. The place
+// is a source with the setting fetch, or stands for all places that messages refer to.
 type origin struct {
-	away     string        // why it cannot be loaded from in this turn, "" if it can
-	after    time.Duration // how long it asked to wait
-	answered bool          // it has answered in this turn
-	took     time.Duration // how long its last answers took together
+	away     string        // why this turn cannot load from the origin, "" if it can
+	after    time.Duration // how long the origin asked lull to wait
+	answered bool          // the origin has answered in this turn
+	took     time.Duration // how long the last loads took together
 }
 
+// origin returns the origin of the document's payload.
 func (s *origins) origin(d *document) *origin {
 	o := s.by[d.reference.Fetch]
 	if o == nil {
@@ -39,8 +40,8 @@ func (s *origins) origin(d *document) *origin {
 	return o
 }
 
-// mayLoad reports whether a document may be claimed now: there must be time to load it and to
-// start its write. An origin that failed before first gets a request for one document.
+// mayLoad reports whether a document may be claimed now: there must be time to load its payload and
+// to start its write. An origin that failed before first gets a request for only one document.
 func (s *origins) mayLoad(d *document, probes map[*origin]bool) bool {
 	o := s.origin(d)
 	if left := s.remaining() - sinkMargin; o.took > left/2 || o.took*3/2+leastWrite >= left {
@@ -54,8 +55,8 @@ func (s *origins) mayLoad(d *document, probes map[*origin]bool) bool {
 	return !asked
 }
 
-// judgeOrigins marks the origins as away that loaded nothing or asked for a wait. The other
-// documents of this turn are then not claimed for them.
+// judgeOrigins marks an origin as away if it loaded nothing or asked for a wait. This turn then
+// claims no other document whose payload comes from that origin.
 func (s *origins) judgeOrigins(docs []*document, errs []error, took time.Duration) {
 	answered := map[*origin]bool{}
 	for i, d := range docs {
@@ -77,8 +78,8 @@ func (s *origins) judgeOrigins(docs []*document, errs []error, took time.Duratio
 	}
 }
 
-// unavailable returns the problem that a source reports about itself, and how long it asks to
-// wait. If the error is about one payload only, it returns the given why.
+// unavailable returns the problem that a source reports about itself, and how long the source asks
+// lull to wait. If the error is about one payload only, unavailable returns the given why.
 func unavailable(err error, why string) (string, time.Duration) {
 	var source *source.Unavailable
 	if errors.As(err, &source) {
@@ -94,7 +95,7 @@ func (s *origins) loadFrom(ctx context.Context, ev *event.Event) ([]byte, error)
 	return s.payloads.Load(ctx, ev.DataRef)
 }
 
-// tried reports whether the last try to load a document of the flight failed.
-func tried(docs []*document) bool {
+// lastLoadFailed reports whether the last try to load a document of the flight failed.
+func lastLoadFailed(docs []*document) bool {
 	return slices.ContainsFunc(docs, func(d *document) bool { return strings.HasPrefix(d.row.LastError, notLoaded) })
 }

@@ -11,18 +11,18 @@ import (
 
 // outage is the turn of a flight that was started because the table was unreachable with
 // `tableOutage: open`. While the table is unreachable, each document is written once, without a
-// claim, and noted. Nothing is acknowledged. When the table is back, a delete that the row knows
-// is written again, because such a write may have undone it. A document whose row has a newer
-// version is listed for a resync. All other events are judged when their message is received
-// again.
+// claim, and the write is noted. No message is acknowledged. When the table is back, lull repeats
+// each delete that is committed in its row, because an outage write may have undone the delete. A
+// document whose row has a newer version is listed for a resync. All other events are judged when
+// their message is received again.
 //
-// The state never says whether a write was made: if the answer of a turn that wrote is lost, the
-// turn is retried with its old state.
+// The state never says whether a write was made. If the answer of a turn that wrote is lost, the
+// state machine retries the turn with its old state.
 func (t *turn) outage(ctx context.Context) flight.State {
 	next := t.state
 	next.Turn++
 	if err := t.read(ctx, t.docs, shard.Consistent); err != nil {
-		// Only the first turn writes. Later turns wait until the table is back.
+		// Only the first turn writes. Later turns wait until the table can be reached again.
 		if t.state.Turn == 0 {
 			t.writeOutage(ctx)
 		}
@@ -31,16 +31,16 @@ func (t *turn) outage(ctx context.Context) flight.State {
 	}
 	switch {
 	case t.state.ReassertAfter == 0:
-		// Another invocation that could not reach the table may still be writing. Wait until it
-		// has certainly ended.
+		// Another invocation that could not reach the table may still be writing. Wait until that
+		// invocation has certainly ended.
 		next.ReassertAfter = t.now().Add(t.config.Lease(t.sinkName))
 		next.WakeAt = t.planner.execution.wakeText(next.ReassertAfter)
 		return next
-	case t.now() < t.state.ReassertAfter: // woken early
+	case t.now() < t.state.ReassertAfter: // the turn woke early
 		next.WakeAt = t.planner.execution.wakeText(t.state.ReassertAfter)
 		return next
 	}
-	if !t.sink.look(ctx) {
+	if !t.sink.readHealth(ctx) {
 		return t.planner.execution.next(ctx, next)
 	}
 	t.sink.rebuild = t.sink.row
@@ -58,9 +58,9 @@ func (t *turn) writeOutage(ctx context.Context) {
 	var ops []sink.Op
 	var docs []*document
 	ready, rest := t.preparer.prepare(ctx, t.docs)
-	t.loader.loadReferences(ctx, ready) // without a lease, as all steps here
+	t.loader.loadReferences(ctx, ready) // without a lease, like all steps of an outage turn
 	for _, d := range rest {
-		t.note(t.about(d, d.newest(), journal.Waiting, "no room or time to write it open: until the table is back"))
+		t.note(t.about(d, d.newest(), journal.Waiting, "no room or time for an outage write: until the table is back"))
 	}
 	for _, d := range ready {
 		if d.unloaded != "" {
@@ -68,7 +68,7 @@ func (t *turn) writeOutage(ctx context.Context) {
 			continue
 		}
 		if d.fault != "" {
-			continue // receive will make it a dead letter when the table is back
+			continue // receive will make the document a dead letter when the table is back
 		}
 		ops, docs = append(ops, d.op(t.now())), append(docs, d)
 	}

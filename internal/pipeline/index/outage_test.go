@@ -162,7 +162,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 		},
 		"a newer put": {func(b *bench) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Committed, r.CommittedOp = b.key("a", 5), shard.Put })
-		}, nil, 0, "the row knows", "4"},
+		}, nil, 0, "the row has a newer version", "4"},
 		"a newer delete": {deletes, nil, 1, "", ""},
 		"a delete, and a newer version is admitted meanwhile": {
 			deletes,

@@ -13,38 +13,38 @@ import (
 type preparer struct {
 	*builder
 	origins *origins
-	decoded map[int]*decoded // by record
+	decoded map[int]*decoded // the key is the number of the record in the manifest
 }
 
-// prepare decodes the messages again and builds the bodies of documents whose payload is in the
-// message. A payload by reference is loaded later, under the lease: see fetch. A document that
-// can never be built is claimed too, to be rejected. Pointers to messages are followed here, for
-// at most half of the remaining time.
+// prepare decodes the messages again and builds the body of each document whose payload is in its
+// message. A payload by reference is loaded later, under the lease: see fetch. A document that can
+// never be built is claimed too, and then rejected. If a message is a pointer, prepare loads its
+// body here, for at most half of the remaining time.
 //
-// prepare stops at the bytes of one bulk request, or at as many references as are loaded in
-// parallel. rest is for the next round.
+// prepare stops when the bytes of one bulk request are reached, or the number of references that
+// are loaded in parallel. The result rest is for the next round.
 func (s *preparer) prepare(ctx context.Context, docs []*document) (ready, rest []*document) {
 	ctx, cancel := s.clock.Deadline(source.LoadAtMost(ctx, maxLoadBytes), (s.remaining()-sinkMargin)/2)
 	defer cancel()
 	limit, bytes, references := s.config.Sinks[s.sinkName].BulkBytes, int64(0), 0
-	var more []*document // more references than this round loads
+	var more []*document // documents with more references than this round loads
 	probes := map[*origin]bool{}
-	// The first part is taken even if its bytes alone exceed the limit.
+	// The first part is taken even if its bytes alone exceed the limit of a bulk request.
 	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)) &&
 		references < maxParallel; {
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
 		s.decode(ctx, part)
 		errs := fanout.Map(s.parallel, maxParallel, part, func(d *document) error {
-			return s.apart(d, func() error { return s.prepareOne(ctx, d) })
+			return s.buildApart(d, func() error { return s.prepareOne(ctx, d) })
 		})
 		s.forget(rest)
 		for i, d := range part {
-			s.lost("load the message", d.id, errs[i])
+			s.noteFailed("load the message", d.id, errs[i])
 			later := s.now().Add(s.delay(s.state.Turn))
 			switch bytes += int64(len(d.body)); {
 			case errs[i] != nil:
-				s.wait(d, later, "its message cannot be loaded now")
+				s.wait(d, later, "the message cannot be loaded now")
 			case d.reference != nil && s.origins.origin(d).away != "":
 				s.wait(d, max(later, s.now().Add(s.origins.origin(d).after)), s.origins.origin(d).away)
 			case d.reference != nil && (references == maxParallel || !s.origins.mayLoad(d, probes)):
@@ -60,13 +60,14 @@ func (s *preparer) prepare(ctx context.Context, docs []*document) (ready, rest [
 	return ready, append(more, rest...)
 }
 
-// prepareOne returns why the document cannot be built now. If it never can be, it gets a fault.
+// prepareOne returns why the document cannot be built now. If the document can never be built,
+// prepareOne records a fault in it.
 func (s *preparer) prepareOne(ctx context.Context, d *document) error {
 	e := d.newest()
 	m := s.message(e)
 	d.body, d.fault, d.faultFor, d.reference, d.unloaded, d.loadAfter = nil, "", "", nil, "", 0
-	// The manifest has the message as received. It decodes as in receive, unless the settings
-	// changed.
+	// The manifest has the message as received. The message decodes as it did in receive, unless
+	// the settings changed.
 	results := s.results(ctx, e)
 	invalid := results[min(e.Index, len(results)-1)].Invalid
 	if invalid != nil && invalid.Transient() {
@@ -75,7 +76,7 @@ func (s *preparer) prepareOne(ctx context.Context, d *document) error {
 	if invalid != nil || e.Index >= len(results) || results[e.Index].Event.Doc != d.id {
 		d.fault = "the message decodes differently than when it was held: were the source's settings changed?"
 		d.faultFor = deadletter.Contract
-		return nil //nolint:nilerr // the document has the fault: nothing is to be tried again
+		return nil //nolint:nilerr // the document has the fault, and a retry cannot help
 	}
 	ev := results[e.Index].Event
 	d.version = ev.Version

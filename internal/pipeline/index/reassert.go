@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// reasserter compares what was written without a claim with the rows.
+// reasserter compares the documents that were written without a claim with their rows.
 type reasserter struct {
 	*holding
 	newToken func() shard.Token
@@ -19,40 +19,40 @@ type reasserter struct {
 }
 
 // reassert compares the documents that were written without a claim with their rows. It removes
-// those from the flight that need nothing more.
+// each document from the flight that needs nothing more.
 func (s *reasserter) reassert(ctx context.Context) {
-	// The flight ends before SQS's twelve hours do. Deletes that are not written again by then
-	// are listed for a resync.
+	// The flight ends before SQS's twelve hours do. Deletes that are not written again by then are
+	// listed for a resync.
 	last := s.holdEnds()
 	for _, d := range s.docs {
 		e := d.newest()
 		switch {
 		case e == nil || d.row.Committed <= e.Key && !d.row.Took(e.Key):
-			// its message is judged as new when it is received again
+			// the message of this event is judged as new when SQS delivers it again
 		case d.row.CommittedOp != shard.Delete || d.row.Committed <= e.Key:
-			s.note(s.about(d, e, journal.OutageResync, "the row knows version key "+d.row.Committed.String()))
+			s.note(s.about(d, e, journal.OutageResync, "the row has a newer version key "+d.row.Committed.String()))
 		default:
 			err := s.deleteAgain(ctx, d)
 			var refused *openError
 			switch {
 			case err == nil:
-				s.note(s.about(d, e, journal.Reasserted, "the row knows it deleted"))
+				s.note(s.about(d, e, journal.Reasserted, "the row says that the document is deleted"))
 			case last || errors.Is(err, errOvertaken) || errors.As(err, &refused) && refused.Kind == sink.Rejected:
-				s.note(s.about(d, e, journal.OutageResync, "its delete could not be asserted: "+err.Error()))
+				s.note(s.about(d, e, journal.OutageResync, "the delete could not be asserted: "+err.Error()))
 			default: // throttled, no answer, or leased: try again later
-				s.note(s.about(d, e, journal.Waiting, "its delete is asserted again later: "+err.Error()))
+				s.note(s.about(d, e, journal.Waiting, "the delete is tried again later: "+err.Error()))
 				continue
 			}
 		}
-		for _, e := range d.left() {
+		for _, e := range d.unfinished() {
 			s.drop(e)
 		}
 	}
 }
 
-// errOvertaken says that the row has a newer version than the delete. That version will be
-// written, unless it is poison.
-var errOvertaken = errors.New("a newer version has come")
+// errOvertaken says that the row has a newer version than the delete. lull will write that version,
+// unless the version is poison.
+var errOvertaken = errors.New("a newer version has arrived")
 
 // deleteAgain writes a committed delete again, under a lease.
 func (s *reasserter) deleteAgain(ctx context.Context, d *document) error {
@@ -61,7 +61,7 @@ func (s *reasserter) deleteAgain(ctx context.Context, d *document) error {
 	b.Fence = shard.NextFence(d.row, b.Now)
 	l := b.Lease()
 	switch a := s.ask(ctx, shard.Reassert(b)); {
-	case a.err == nil, a.refused && a.row.Owner == l.Token: // only the answer was lost
+	case a.err == nil, a.refused && a.row.Owner == l.Token: // the write was applied, and only its answer was lost
 	case a.refused && (a.row.Committed != l.Key || a.row.Pending > l.Key):
 		return errOvertaken
 	default:
@@ -80,6 +80,7 @@ func (s *reasserter) deleteAgain(ctx context.Context, d *document) error {
 	return s.closer.endLease(ctx, l, d.row, func(shard.Row) shard.Write { return shard.Reasserted(l) }).err
 }
 
+// openError is an outcome of the sink that left the delete undone.
 type openError struct{ sink.Outcome }
 
 func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }

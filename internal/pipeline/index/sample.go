@@ -11,12 +11,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// secondLook is how long a difference must last to count as drift. A resync, a restore or a
-// write with an unknown outcome may be under way.
+// secondLook is how long a difference must last to count as drift. The reason for a shorter
+// difference may be a resync, a restore or a write with an unknown outcome.
 const secondLook = 2 * time.Minute
 
 // sample compares documents that prune picked with their rows. It only reads. A document that
-// differs is compared a second time, and counted if it still differs.
+// differs is compared a second time, and counts as drift if it still differs.
 func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 	docs := s.Sample
 	s.Sample = nil
@@ -55,13 +55,14 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 	return s
 }
 
-// unanswered reports whether the row explains the copy: a write of the claimed version, or of
-// one that was claimed before, got no answer. A waiting message still decides the version,
-// perhaps hours later if the sink is away.
+// unanswered reports whether the row explains the copy in the sink: a write of the claimed version,
+// or of a version that was claimed before, got no answer. A waiting message still decides the
+// version, perhaps hours later if the sink is away.
 func unanswered(f reconcile.Finding) bool {
 	return f.Difference == shard.Behind && f.Row.Claimed >= f.Copy.Key && f.Row.Pending > f.Row.Committed
 }
 
+// shown returns the key as text, or "nothing" if the document has no version.
 func shown(k shard.OrderKey) string {
 	if k == "" {
 		return "nothing"

@@ -8,22 +8,22 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// service is the sink, or a collection's enricher, with its health row. All flights share that
-// row.
+// service is the sink, or a collection's enricher, together with its health row. All flights share
+// that row.
 type service struct {
 	*invocation
 	kind    string // sink or enricher
-	name    string // of the health row
+	name    string // name of the health row
 	row     shard.Row
 	circuit shard.Circuit
-	next    shard.Micros // when to look again if the circuit is open
-	why     string       // why it did not accept all of the last request
+	next    shard.Micros // when to look at the service again if the circuit is open
+	why     string       // why the service did not accept all documents of the last request
 }
 
-// look reads the health row. The row only steers the pace; safety does not depend on it.
-func (s *service) look(ctx context.Context) bool {
+// readHealth reads the health row. The row only controls the pace; safety does not depend on it.
+func (s *service) readHealth(ctx context.Context) bool {
 	row, err := s.rows().One(ctx, shard.HealthRow(s.name), shard.Eventual)
-	if s.lost("read the "+s.kind+"'s health", "", err) {
+	if s.noteFailed("read the "+s.kind+"'s health", "", err) {
 		return false
 	}
 	s.row = row
@@ -31,8 +31,8 @@ func (s *service) look(ctx context.Context) bool {
 	return true
 }
 
-// isProber tries to make this turn the one prober. The condition of the write admits one flight.
-// The others wait until the time of that probe has passed.
+// isProber tries to make this turn the one prober. The condition of the write admits only one
+// flight. The other flights wait until the time of that probe has passed.
 func (s *service) isProber(ctx context.Context, until shard.Micros) bool {
 	a := s.ask(ctx, shard.Probe(s.name, s.now(), until))
 	if a.err != nil {
@@ -41,11 +41,11 @@ func (s *service) isProber(ctx context.Context, until shard.Micros) bool {
 	return a.err == nil
 }
 
-// closed ends a probe that the service has answered.
-func (s *service) closed(ctx context.Context, probe shard.Micros, pace int64) bool {
+// closeCircuit closes the circuit after a probe that the service has answered.
+func (s *service) closeCircuit(ctx context.Context, probe shard.Micros, pace int64) bool {
 	a := s.ask(ctx, shard.Close(s.name, probe, s.now(), pace))
 	if a.err != nil {
-		s.circuit, s.next = shard.CircuitOpen, probe // another flight has opened it again, or probes
+		s.circuit, s.next = shard.CircuitOpen, probe // another flight has opened the circuit again, or probes
 		return false
 	}
 	s.row = a.row
@@ -53,9 +53,9 @@ func (s *service) closed(ctx context.Context, probe shard.Micros, pace int64) bo
 	return true
 }
 
-// opening returns the next level of an open circuit, and until when it stays open. It is open
-// longer at each level, counted from when the service was asked, and at least as long as the
-// service asked for.
+// opening returns the next level of an open circuit, and until when the circuit stays open. The
+// circuit stays open longer at each level, counted from the time when the service was asked, and at
+// least as long as the service asked for.
 func (s *service) opening(asked shard.Micros, retryAfter time.Duration) (level int64, until shard.Micros) {
 	retry, now := s.config.Retry, s.now()
 	level = shard.NextLevel(s.row, now, retry.OpenFor)
@@ -63,20 +63,21 @@ func (s *service) opening(asked shard.Micros, retryAfter time.Duration) (level i
 	return level, now.Add(min(open, shard.MaxOpen))
 }
 
-// open opens the circuit for all flights. It reports whether this turn opened it.
-func (s *service) open(ctx context.Context, level int64, until shard.Micros) bool {
+// openCircuit opens the circuit for all flights. It reports whether this turn opened the circuit.
+func (s *service) openCircuit(ctx context.Context, level int64, until shard.Micros) bool {
 	a := s.ask(ctx, shard.Trip(s.name, s.now(), until, level).Because(s.why))
 	if !a.unknown() {
 		s.row = a.row
 	}
-	return a.err == nil || a.refused && a.row.OpenUntil == until // our own write, whose answer was lost
+	// the row may show our own write, whose answer was lost
+	return a.err == nil || a.refused && a.row.OpenUntil == until
 }
 
-// slow lowers the pace for all flights, unless another flight has just lowered it. It also reads
-// the health row into s, so that the caller sees what others did to the circuit.
-func (s *service) slow(ctx context.Context, applied, throttled int, ceiling int64) bool {
+// lowerPace lowers the pace for all flights, unless another flight has just lowered it. It also
+// reads the health row into s, so that the caller sees what other flights did to the circuit.
+func (s *service) lowerPace(ctx context.Context, applied, throttled int, ceiling int64) bool {
 	// The current row shows how much of the budget the other flights used.
-	if !s.look(ctx) || s.circuit != shard.CircuitClosed {
+	if !s.readHealth(ctx) || s.circuit != shard.CircuitClosed {
 		return false
 	}
 	w, due := shard.Cut(s.name, s.row, s.now(), applied, throttled, ceiling)
@@ -88,22 +89,23 @@ func (s *service) slow(ctx context.Context, applied, throttled int, ceiling int6
 	return a.err == nil
 }
 
-// behindCircuit returns when this flight asks again. The waiting flights are spread over as long
-// as the circuit is open. So a sink that returns after hours gets a share of them at a time. The
-// live lane goes before bulk.
+// behindCircuit returns when this flight asks again. The waiting flights are spread over a time as
+// long as the circuit is open. So a sink that returns after hours gets only a part of the flights
+// at a time. The live lane asks before the bulk lane.
 func (s *service) behindCircuit(open shard.Micros, level int64) shard.Micros {
 	spread := s.config.Retry.OpenFor(level)
 	if s.lane == flight.Bulk {
-		open = open.Add(spread) // the live lane may take as long as that
+		open = open.Add(spread) // the live lane may take as long as this spread
 		spread *= 4
 	}
 	return open.Add(time.Duration(s.jitter() * float64(spread)))
 }
 
-// spend takes the next stretch of a service's budget, unless more than most is already taken
-// ahead. If the answer is lost, the stretch may be taken without a user. It then passes unused.
+// spend takes the next stretch of a service's budget, unless more than most is already taken. If
+// the answer is lost, this flight may have taken a stretch without knowing it. No flight then uses
+// that stretch.
 func (s *service) spend(ctx context.Context, long, most time.Duration) (end shard.Micros, ok bool) {
-	// The first try may be refused. The row in the refusal shows which form the second try
+	// The table may refuse the first try. The row in the refusal shows which form the second try
 	// needs.
 	for range 2 {
 		now, ahead := s.now(), shard.Ahead(s.row, s.now())

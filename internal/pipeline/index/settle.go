@@ -7,14 +7,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// read fills in the rows of the documents.
+// read reads the rows of the documents into the documents.
 func (h *holding) read(ctx context.Context, docs []*document, c shard.Consistency) error {
 	ids := make([]shard.DocID, len(docs))
 	for i, d := range docs {
 		ids[i] = d.id
 	}
 	rows, err := h.rows().Read(ctx, ids, c)
-	if h.lost("read rows", "", err) {
+	if h.noteFailed("read rows", "", err) {
 		return err
 	}
 	for i, d := range docs {
@@ -23,10 +23,10 @@ func (h *holding) read(ctx context.Context, docs []*document, c shard.Consistenc
 	return nil
 }
 
-// settle decides about the newest version. If that version needs nothing more, it decides about
-// the next older one. It stops at a version that must be claimed or admitted, or that waits, or
-// when none remains.
-func (h *holding) settle(d *document, consistent bool) shard.Act {
+// decideDocument decides about the newest version. If that version needs nothing more, it decides
+// about the next older version. It stops at a version that must be claimed or admitted, or that
+// waits, or when no version remains.
+func (h *holding) decideDocument(d *document, consistent bool) shard.Act {
 	for e := d.newest(); e != nil; e = d.newest() {
 		timing := h.config.Timing(d.id.Collection())
 		now := h.now()
@@ -40,17 +40,17 @@ func (h *holding) settle(d *document, consistent bool) shard.Act {
 		}, timing)
 		switch d.step.Act {
 		case shard.ActDone:
-			// committed >= k: the older versions in the flight are done too.
-			h.doneUpTo(d, d.row.Committed)
+			// The row has committed >= k, so the older versions in the flight are done too.
+			h.completeUpTo(d, d.row.Committed)
 		case shard.ActStored:
-			// The dead letter of this version decides nothing about older ones. The loop
-			// continues with them.
-			h.doneStored(d, e.Key)
+			// The dead letter of this version decides nothing about older versions. The loop
+			// continues with the older versions.
+			h.completeStored(d, e.Key)
 		case shard.ActLeave:
 			if d.row.Foreign() {
 				h.note(h.about(d, e, journal.Schema, "row"))
 			}
-			// The message leaves undeleted and visible at once (ADR 0005).
+			// The message leaves the flight undeleted and visible at once (ADR 0005).
 			h.giveUp(d, e, d.step.Why)
 		case shard.ActWait:
 			h.wait(d, d.step.Until, d.step.Why)
@@ -62,12 +62,13 @@ func (h *holding) settle(d *document, consistent bool) shard.Act {
 	return shard.ActDone
 }
 
-// refused decides once more by the row that refused a write of the newest version: it is as good as
-// a consistent read. It reports whether that version is worth another try.
-func (h *holding) refused(d *document, row shard.Row) (again bool) {
+// decideAfterRefusal decides again about a document, by the row that refused a write of its newest
+// version. That row is as good as a consistent read. decideAfterRefusal reports whether the version
+// is worth another try.
+func (h *holding) decideAfterRefusal(d *document, row shard.Row) (again bool) {
 	e := d.newest()
 	d.row = row
-	switch act := h.settle(d, true); {
+	switch act := h.decideDocument(d, true); {
 	case act == shard.ActClaim && d.newest() == e:
 		return true
 	case act == shard.ActClaim, act == shard.ActAdmit:

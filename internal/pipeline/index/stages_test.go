@@ -55,8 +55,8 @@ func TestReadHealthFindsAPausedSink(t *testing.T) {
 	stage(t, nil, nil, func(p *parts) {
 		p.Change(shard.HealthRow("search"), func(r *shard.Row) { r.PausedAt = p.f.now() })
 		h := p.health()
-		if h.read(p.Context()); h.circuit != shard.CircuitOpen || !strings.Contains(h.shut(), "paused") {
-			p.Errorf("circuit %v: %s", h.circuit, h.shut())
+		if h.read(p.Context()); h.circuit != shard.CircuitOpen || !strings.Contains(h.whyClosed(), "paused") {
+			p.Errorf("circuit %v: %s", h.circuit, h.whyClosed())
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestPayTakesASlotOfABusySink(t *testing.T) {
 			stage(t, row.change, []string{put("a", 1), put("b", 1)}, func(p *parts) {
 				b := p.budget()
 				b.sink.row.PaidUntil, b.sink.row.SentUntil = p.f.now().Add(row.ahead), p.f.now().Add(row.ahead)
-				p.count("paid", len(b.pay(p.Context(), p.read())), row.want)
+				p.count("paid", len(b.claimsInSlot(p.Context(), p.read())), row.want)
 				p.Noted(journal.Waiting, 2-row.want)
 			})
 		})
@@ -191,7 +191,7 @@ func TestRoundsPutSuspectsApart(t *testing.T) {
 	t.Parallel()
 	var claims []*document
 	for i, attempts := range []int64{0, 1, 2, 3, 5} {
-		d := &document{held: []*held{{item: i}}}
+		d := &document{held: []*heldEntry{{item: i}}}
 		d.row.Attempts = attempts
 		claims = append(claims, d)
 	}
@@ -255,7 +255,7 @@ func TestEnrichableTakesOneServiceAtATime(t *testing.T) {
 	stage(t, two, nil, func(p *parts) {
 		var docs []*document
 		for _, id := range []shard.DocID{"plain#a", "news#a", "content#a"} {
-			docs = append(docs, &document{id: id, held: []*held{{Entry: flight.Entry{Op: shard.Put}}}})
+			docs = append(docs, &document{id: id, held: []*heldEntry{{Entry: flight.Entry{Op: shard.Put}}}})
 		}
 		s := &enrichers{p.f, nil, map[shard.Collection]*enricher{}}
 		ready, later := enrichable(p.Context(), s, docs)

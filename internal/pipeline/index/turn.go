@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// turn is one invocation for one flight: what its stages share, and the stages in their order.
+// turn is one invocation for one flight: the stages, and what the stages share.
 type turn struct {
 	*holding
 	messages *messages
@@ -30,10 +30,10 @@ type turn struct {
 	refusals  refusals
 	planner   planner
 
-	reasserter reasserter // of an outage
+	reasserter reasserter // writes deletes again after an outage
 }
 
-// turn connects the stages of a turn. They share nothing that is not listed here.
+// turn connects the stages of a turn. The stages share nothing that is not listed here.
 func (h *Handler) turn(f *holding) *turn {
 	v := f.invocation
 	e := &engine{v, h.Sink}
@@ -58,14 +58,14 @@ func (h *Handler) turn(f *holding) *turn {
 	}
 }
 
-// run is the order of a turn. A failure inside keeps the messages it concerns; none fails the
-// turn.
+// run does the stages of a turn in their order. A failure inside keeps the affected messages in the
+// flight, and never fails the whole turn.
 func (t *turn) run(ctx context.Context) flight.State {
 	if t.holdEnds() {
-		return t.planner.ending.twelveHours(ctx)
+		return t.planner.ending.endBeforeTwelveHours(ctx)
 	}
-	// Step 2 comes first here: the messages stay invisible for this turn and the next, whatever
-	// happens in this turn.
+	// Step 2 comes first: the messages stay invisible for this turn and the next, whatever happens
+	// in this turn.
 	t.messages.extend(ctx, shard.MicrosOf(t.start.Add(2*t.config.Index.Timeout)))
 	t.sink.read(ctx)
 	t.budget.awaitSlot(ctx)
@@ -74,26 +74,27 @@ func (t *turn) run(ctx context.Context) flight.State {
 	}
 	claims, behind := t.decider.decide(ctx)
 	claims = append(claims, t.admitter.admit(ctx, behind)...)
-	claims = t.budget.unlessOpen(claims)
+	claims = t.budget.postponeIfOpen(claims)
 	claims = parkPanics(ctx, t.closer, claims)
-	t.loader.origins.cautious = tried(t.docs)
-	// Messages that are done by their rows need no write, so they do not wait for the sink.
+	t.loader.origins.cautious = lastLoadFailed(t.docs)
+	// Messages that are done according to their rows need no write, so they do not wait for the
+	// sink.
 	t.messages.deleteDone(ctx)
-	claims = t.budget.pay(ctx, claims)
+	claims = t.budget.claimsInSlot(ctx, claims)
 	var unwritten []*document
 	for _, group := range rounds(claims, &t.state, t.loader.origins.cautious, t.budget.slot != 0) {
 		unwritten = append(unwritten, t.round(ctx, group)...)
 	}
 	t.budget.yieldRest(ctx)
 	t.budget.postpone(ctx, unwritten)
-	// After all deletions, because giving a message back removes its other events from the
-	// flight.
+	// Give messages back after all deletions, because giving a message back removes its other
+	// events from the flight.
 	t.messages.giveBack(ctx)
 	return t.planner.finish(ctx)
 }
 
-// round writes a group of documents, one request at a time. It returns those that it had no time
-// for.
+// round writes a group of documents, one request at a time. It returns the documents for which no
+// time was left.
 func (t *turn) round(ctx context.Context, group []*document) (unwritten []*document) {
 	for len(group) > 0 && t.budget.mayWrite() {
 		part, later := t.budget.portion(ctx, group)
@@ -107,24 +108,24 @@ func (t *turn) round(ctx context.Context, group []*document) (unwritten []*docum
 		t.write(ctx, enriched)
 		t.messages.deleteDone(ctx)
 		if len(rest) == len(part) {
-			break // no time to load anything
+			break // no time is left to load anything
 		}
 		for _, d := range ready {
-			d.body = nil // all payloads of a flight may not fit into a function's memory
+			d.body = nil // a function's memory may not hold all payloads of a flight
 		}
 		group = slices.Concat(rest, next, later)
 	}
 	return group
 }
 
-// write sends claimed documents to the sink and ends their claims by its answer.
+// write sends claimed documents to the sink and ends their claims by the sink's answer.
 func (t *turn) write(ctx context.Context, docs []*document) {
 	r := t.writer.write(ctx, docs)
 	if r.answered() {
 		t.refusals.explain(ctx, r)
 		t.noteConfiguration(r.outcomes)
-		// Before the outcomes, so that a RELEASE waits for the circuit breaker that this request
-		// opened.
+		// Judge before the outcomes are carried out, so that a RELEASE waits for the circuit
+		// breaker that this request opened.
 		t.sink.judge(ctx, r)
 		t.mirror.write(ctx, r.ops, r.outcomes)
 	}

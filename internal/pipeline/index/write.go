@@ -7,19 +7,20 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// request is what one bulk call asked, and what the sink answered.
+// request is one bulk call to the sink and the sink's answer.
 type request struct {
 	docs     []*document
 	ops      []sink.Op
-	outcomes []sink.Outcome // nil if it was not sent
+	outcomes []sink.Outcome // nil if the call was not sent
 	panicked bool
-	broken   []*document // they can never be built, so they are not in the call
+	broken   []*document // documents that can never be built, so they are not in the call
 }
 
-// answered reports whether the outcomes say something about the sink. A panic does not.
+// answered reports whether the outcomes say something about the sink. After a panic of the client
+// they do not.
 func (r *request) answered() bool { return r.outcomes != nil && !r.panicked }
 
-// writer is step 4: it sends documents to the sink.
+// writer does step 4 of a turn: it sends documents to the sink.
 type writer struct {
 	*holding
 	engine *engine
@@ -45,8 +46,8 @@ func (s *writer) write(ctx context.Context, docs []*document) *request {
 	return r
 }
 
-// op returns the write of the newest version. Its fence is the time of its claim, or the present
-// if it has no claim.
+// op returns the write of the newest version. The fence is the time of the claim, or the present
+// time if there is no claim.
 func (d *document) op(at shard.Micros) sink.Op {
 	e := d.newest()
 	return sink.Op{
@@ -55,8 +56,9 @@ func (d *document) op(at shard.Micros) sink.Op {
 	}
 }
 
-// suspect records the documents whose last request ended in a panic of the sink's cliens. The
-// outcome is unknown, so each is tried again after its lease has expired, alone in its requess.
+// suspect records the documents whose last request ended in a panic of the sink's client. The
+// outcome is unknown, so each document is tried again after its lease has expired, alone in its
+// request.
 func (s *writer) suspect(docs []*document, panicked bool) {
 	set := s.state.Panicked.Clone()
 	for _, d := range docs {
