@@ -28,7 +28,7 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 		b.rejects("a", 3)
 		s := b.hold(put("a", 1), put("a", 2), put("a", 3), put("a", 4))
 		b.delivers(s, 4, "a", "1")
-		b.Noted(journal.Admitted, 4) // receive's and three here
+		b.Noted(journal.Admitted, 4) // receive's ADMIT and three ADMITs of this flight
 		b.Noted(journal.LeftFlight, 0)
 		b.Noted(journal.Committed, 1)
 		b.WantLetters(b.dead, 3)
@@ -36,12 +36,12 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 	})
 }
 
-// A version is not made pending if another receiver has deleted or received its message: no
-// message would bring it back.
+// A version is not made pending if another receiver has deleted or received its message, because no
+// message would bring the version back.
 func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]func(b *bench, m queue.Message){
 		"deleted":   func(b *bench, m queue.Message) { b.live.Delete(b.Context(), []string{m.Receipt}) },
-		"redrawn":   func(b *bench, m queue.Message) { b.live.Hold(b.Context(), []string{m.Receipt}, 0) },
+		"received":  func(b *bench, m queue.Message) { b.live.Hold(b.Context(), []string{m.Receipt}, 0) },
 		"no answer": nil,
 	}, func(b *bench, lose func(b *bench, m queue.Message)) {
 		b.rejects("a", 1)
@@ -66,8 +66,8 @@ func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 	})
 }
 
-// The age guard applies here as in receive: without a commit, nothing can judge a message that
-// is older than rows are kept.
+// The age guard applies in index as it does in receive: without a commit, nothing can judge a
+// message that is older than rows are kept.
 func TestAVersionTooOldToJudgeIsLeftToReceive(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 1)
@@ -104,8 +104,8 @@ func TestAnADMITWithoutAnAnswerIsTriedInTheNextTurn(t *testing.T) {
 	}
 }
 
-// If a newer version overtakes the ADMIT, the older one leaves the flight. It is stale when it
-// returns.
+// If a newer version arrives before the ADMIT, the older version leaves the flight. The older
+// version is stale when its message returns.
 func TestAnADMITThatIsOvertakenIsDecidedByTheRow(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 1)
@@ -137,7 +137,7 @@ func TestAnOlderVersionHasItsTurnBehindAParkedOne(t *testing.T) {
 		b.Noted(journal.Claimed, 0)
 		b.inject = well
 		b.inQueue(1) // the message of the dead version may be deleted
-		b.fly(s, 1)  // version 1 is not pending any more: it is admitted here
+		b.fly(s, 1)  // version 1 is not pending any more, so this flight admits it
 		b.Noted(journal.LeftFlight, 0)
 		b.holds("a", "1")
 		b.inQueue(0)

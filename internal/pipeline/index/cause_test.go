@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// The health row records why a sink accepted nothing, also after the sink is back. The reason is
-// bounded.
+// The health row records why a sink accepted nothing, and keeps the reason after the sink is back.
+// The length of the reason is bounded.
 func TestTheHealthRowSaysWhyASinkTookNothing(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		why := "undefined_column: field version"
@@ -22,7 +22,7 @@ func TestTheHealthRowSaysWhyASinkTookNothing(t *testing.T) {
 		s = b.turn(s)
 		h := b.Row(shard.HealthRow("search"))
 		if !strings.HasPrefix(h.LastError, "configuration: "+why) || len(h.LastError) > shard.MaxLastError {
-			t.Errorf("the row says %d bytes: %.100s", len(h.LastError), h.LastError)
+			t.Errorf("the row has a reason of %d bytes: %.100s", len(h.LastError), h.LastError)
 		}
 		opened := b.Notes.Of(journal.CircuitOpened)
 		if len(opened) != 1 || !strings.Contains(opened[0].Detail, why) {
@@ -30,7 +30,7 @@ func TestTheHealthRowSaysWhyASinkTookNothing(t *testing.T) {
 		}
 		b.delivers(s, 10, "a", "1")
 		if h := b.Row(shard.HealthRow("search")); h.OpenUntil != 0 || h.LastError == "" {
-			t.Errorf("the sink is back, and the row says %+v", h)
+			t.Errorf("the sink is back: got row %+v, want a closed circuit and the last error", h)
 		}
 	})
 }

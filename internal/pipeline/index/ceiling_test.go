@@ -24,7 +24,7 @@ func ceiling(perSecond setting.Rate) func(*config.Config) {
 	}
 }
 
-// paced records when documents were sent, and how many.
+// paced is a sink that records when documents were sent, and how many.
 type paced struct {
 	sink.Sink
 	at   []time.Time
@@ -36,22 +36,22 @@ func (p *paced) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return p.Sink.Write(ctx, ops)
 }
 
-// pace puts a paced in front of the sink.
+// pace puts a paced sink in front of the sink.
 func (b *bench) pace() *paced {
 	p := &paced{Sink: b.sink}
 	b.through = func(sink.Sink) sink.Sink { return p }
 	return p
 }
 
-// within checks each span of time: no more documents were sent in it than the ceiling allows in
-// that time plus one second.
+// within checks every span of time: no more documents were sent in the span than the ceiling allows
+// in that time plus one second.
 func (p *paced) within(b *bench, perSecond float64) {
 	b.Helper()
 	for i := range p.at {
 		for j, n := i, 0; j < len(p.at); j++ {
 			n += p.went[j]
 			if most := perSecond * (p.at[j].Sub(p.at[i]).Seconds() + 1); float64(n) > most+0.001 {
-				b.Fatalf("%d documents went in %s, want %.1f at most", n, p.at[j].Sub(p.at[i]), most)
+				b.Fatalf("%d documents were sent in %s, want %.1f at most", n, p.at[j].Sub(p.at[i]), most)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (p *paced) within(b *bench, perSecond float64) {
 
 var letters = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 
-// eight holds version 1 of eight documents.
+// eight makes a flight that holds version 1 of eight documents.
 func (b *bench) eight() flight.State {
 	var bodies []string
 	for _, id := range letters {
@@ -109,7 +109,7 @@ func TestASinkWithoutACeilingIsNotCounted(t *testing.T) {
 	})
 }
 
-// Documents whose time other flights used are released, and sent later.
+// Documents whose time other flights used are released, and are sent later.
 func TestDocumentsThatHaveToWaitForTheCeilingAreReleased(t *testing.T) {
 	stage{cfg: ceiling(2)}.play(t, func(b *bench) {
 		p := b.pace()
@@ -129,7 +129,8 @@ func TestDocumentsThatHaveToWaitForTheCeilingAreReleased(t *testing.T) {
 	})
 }
 
-// What was counted long before it goes is counted again: others may have gone since.
+// A permission to send that is too old when the request starts is asked for again, because other
+// flights may have sent documents in the meantime.
 func TestWhatWasCountedTooLongAgoIsCountedAgain(t *testing.T) {
 	for after, want := range map[time.Duration]int{500 * time.Millisecond: 1, 501 * time.Millisecond: 2} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestWhatWasCountedTooLongAgoIsCountedAgain(t *testing.T) {
 					return fault.OK
 				})
 				if b.fly(s, 2); slow != want {
-					b.Errorf("its answer took %s: counted %d times, want %d", after, slow, want)
+					b.Errorf("the answer took %s: asked %d times for permission, want %d", after, slow, want)
 				}
 				b.holds("a", "1")
 			})
@@ -152,7 +153,7 @@ func TestWhatWasCountedTooLongAgoIsCountedAgain(t *testing.T) {
 	}
 }
 
-// During a rebuild each document is written twice.
+// During a rebuild each document is written twice, so half as many documents are sent.
 func TestBesideARebuildHalfAsManyDocumentsGo(t *testing.T) {
 	stage{cfg: ceiling(4)}.play(t, func(b *bench) {
 		b.rebuilding()

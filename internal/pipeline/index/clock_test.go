@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// An invocation with a wrong clock writes nothing: no lease, no fence, nothing else that others
-// wait for. Another invocation does the turn.
+// An invocation with a wrong clock writes nothing: no lease, no fence, nothing else that other
+// flights wait for. Another invocation does the turn.
 func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 	type row struct {
 		by      time.Duration
@@ -23,15 +23,15 @@ func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 		off     bool
 	}
 	usecasetest.Table(t, stage{}.play, map[string]row{
-		"ahead by a month":                    {30 * 24 * time.Hour, true, true},
-		"ahead by more than is trusted":       {clock.Trust + time.Second, true, true},
-		"behind by a month":                   {-30 * 24 * time.Hour, true, true},
-		"ahead by a minute":                   {time.Minute, true, false},
-		"behind by a minute":                  {-time.Minute, true, false},
-		"ahead by a month, an older machine":  {30 * 24 * time.Hour, false, true},
-		"ahead by an hour, an older machine":  {time.Hour, false, false},
-		"behind by an hour, an older machine": {-time.Hour, false, true},
-		"as late as a retried turn may come":  {4 * time.Minute, true, false},
+		"ahead by a month":                          {30 * 24 * time.Hour, true, true},
+		"ahead by more than lull trusts":            {clock.Trust + time.Second, true, true},
+		"behind by a month":                         {-30 * 24 * time.Hour, true, true},
+		"ahead by a minute":                         {time.Minute, true, false},
+		"behind by a minute":                        {-time.Minute, true, false},
+		"ahead by a month, an older state machine":  {30 * 24 * time.Hour, false, true},
+		"ahead by an hour, an older state machine":  {time.Hour, false, false},
+		"behind by an hour, an older state machine": {-time.Hour, false, true},
+		"as late as a retried turn may come":        {4 * time.Minute, true, false},
 	}, func(b *bench, c row) {
 		s := b.hold(put("a", 1))
 		time.Sleep(time.Until(s.Wake()))
@@ -60,8 +60,8 @@ func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 	})
 }
 
-// A clock that is behind, but still trusted, does not make a flight spin. The state machine
-// sleeps by its own clock, for as long as the turn meant.
+// If a machine's clock is behind, but still trusted, its flight does not wake again and again. The
+// state machine sleeps by its own clock, for as long as the turn meant.
 func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
 	express := stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}
 	usecasetest.Table(t, express.play, map[string]time.Duration{
@@ -76,7 +76,7 @@ func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
 		if err != nil || next.Done {
 			b.Fatalf("got %v, %v", next, err)
 		}
-		want := max(behind, 8*time.Second) // not due yet by that clock, or leased
+		want := max(behind, 8*time.Second) // not due yet by that clock, or still leased
 		if in := time.Until(next.Wake()); in < want || in > want+2*time.Second {
 			b.Errorf("wakes in %s, want %s", in, want)
 		}
@@ -85,7 +85,7 @@ func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
 	})
 }
 
-// What a turn waits for while its earlier tries are lost counts for no clock.
+// The time that a turn waits while earlier tries fail is not taken for a wrong clock.
 func TestATurnThatIsTriedAgainLateIsTaken(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		c.Flight.Kind, c.Flight.AmbiguousRetry = config.FlightStandard, 3*time.Minute
@@ -102,8 +102,8 @@ func TestATurnThatIsTriedAgainLateIsTaken(t *testing.T) {
 	})
 }
 
-// A row that a wrong clock wrote stays usable: its fences rise, and no document waits for the
-// clocks to catch up.
+// A row that a wrong clock wrote stays usable: the fences in it still rise, and no document waits
+// until the clocks reach the time in the row.
 func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	type row struct {
@@ -119,7 +119,7 @@ func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 		b.fly(b.hold(put("a", 1)), 1)
 		ahead := now().Add(month)
 		b.Change(doc("a"), func(r *shard.Row) { c.row(r, ahead) })
-		b.sink.Write(b.Context(), []sink.Op{{ // as the wrong clock did
+		b.sink.Write(b.Context(), []sink.Op{{ // written with the time of the wrong clock
 			Doc: doc("a"), Kind: shard.Put, Fence: shard.Fence(ahead), Key: b.key("a", 1), Version: "1",
 			Document: []byte(`{}`),
 		}})
@@ -143,7 +143,8 @@ func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 		}
 		b.Noted(journal.SinkNewer, 0)
 		b.inQueue(0)
-		// The clocks catch up: the fences are times again.
+		// The real clocks reach the time of the wrong clock: from then on the fences are times
+		// again.
 		time.Sleep(month + time.Minute)
 		b.delivers(b.hold(put("a", 5)), 2, "a", "5")
 		if r := b.Row(doc("a")); r.LastWrite < now().Add(-time.Minute) {
@@ -152,7 +153,7 @@ func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
 	})
 }
 
-// After the last possible fence nothing overflows: the row waits for its operator.
+// At the largest possible fence nothing overflows: the row waits for an operator.
 func TestARowAtTheEndOfItsFencesIsNotClaimed(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -160,7 +161,7 @@ func TestARowAtTheEndOfItsFencesIsNotClaimed(t *testing.T) {
 		s = b.turn(s)
 		b.Noted(journal.Claimed, 0)
 		if s.Done {
-			b.Error("its message was given up")
+			b.Error("the message left the flight, want it to stay")
 		}
 	})
 }

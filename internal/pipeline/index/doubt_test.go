@@ -14,14 +14,14 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// refuse answers a put with this kind.
+// refuse is an answer that refuses a put with this kind of outcome.
 func refuse(kind sink.OutcomeKind) memorysink.Answer {
 	return memorysink.Answer{Outcome: sink.Outcome{
 		Kind: kind, Status: 400, Apart: true, Reason: "illegal_argument_exception",
 	}}
 }
 
-// reading is a sink whose documents cannot be read back.
+// reading is a sink from which no document can be read back.
 type reading struct {
 	sink.Sink
 	err error
@@ -31,7 +31,7 @@ func (r reading) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
 	return sink.Stored{}, false, r.err
 }
 
-// A refusal is the document's fault only if the index accepts a document that it accepted
+// A refusal is the document's fault only if the index accepts another document that it accepted
 // before.
 func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	everything := func(sink.Op) bool { return true }
@@ -39,16 +39,16 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	tests := []struct {
 		name    string
 		kind    sink.OutcomeKind
-		whole   bool               // the answer is about the whole request
+		whole   bool               // the answer concerns the whole request
 		refused func(sink.Op) bool // puts that are refused
 		cfg     func(*config.Config)
-		before  []string // versions 1 that are committed
+		before  []string // documents whose version 1 is committed
 		events  []string
-		change  func(b *bench) // after the commits
-		dead    int            // events that become dead letters at once
-		config  int            // alarms
-		open    int            // openings of the circuit
-		asked   int64          // requests of the turn
+		change  func(b *bench) // changes something after the commits
+		dead    int            // number of events that become dead letters at once
+		config  int            // number of alarms
+		open    int            // number of times that the circuit opens
+		asked   int64          // number of requests of the turn
 	}{
 		{
 			name: "the index's fault", kind: sink.Rejected, refused: everything, before: []string{"a"},
@@ -72,27 +72,27 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 			events: []string{put("a", 2), put("b", 2), put("new", 2)}, dead: 3, asked: 2,
 		},
 		{
-			name: "a good neighbour says that the index works", kind: sink.Rejected, refused: version2,
+			name: "a good document of the same request shows that the index works", kind: sink.Rejected, refused: version2,
 			before: []string{"a"}, events: []string{put("a", 2), put("good", 1)}, dead: 1, asked: 1,
 		},
 		{
-			name: "nothing was committed before: the engine's word stands", kind: sink.Rejected, refused: everything,
+			name: "nothing was committed before: the refusal is believed", kind: sink.Rejected, refused: everything,
 			events: []string{put("new", 1)}, dead: 1, asked: 1,
 		},
 		{
-			name: "the copy is gone: the engine's word stands", kind: sink.Rejected, refused: everything,
+			name: "the copy is gone: the refusal is believed", kind: sink.Rejected, refused: everything,
 			before: []string{"a"}, events: []string{put("a", 2)}, dead: 1, asked: 1,
 			change: func(b *bench) {
 				b.sink.Write(b.Context(), []sink.Op{{Doc: doc("a"), Kind: shard.Delete, Fence: shard.Fence(now())}})
 			},
 		},
 		{
-			name: "reading is denied: the engine's word stands", kind: sink.Rejected, refused: everything,
+			name: "reading is denied: the refusal is believed", kind: sink.Rejected, refused: everything,
 			before: []string{"a"}, events: []string{put("a", 2)}, dead: 1, asked: 1,
 			change: func(b *bench) { b.through = func(s sink.Sink) sink.Sink { return reading{s, sink.ErrDenied} } },
 		},
 		{
-			name: "reading fails: nobody dies meanwhile", kind: sink.Rejected, refused: everything,
+			name: "reading fails: no document becomes a dead letter", kind: sink.Rejected, refused: everything,
 			before: []string{"a"}, events: []string{put("a", 2), put("new", 1)}, asked: 1,
 			change: func(b *bench) {
 				b.through = func(s sink.Sink) sink.Sink { return reading{s, errors.New("reset")} }
@@ -116,7 +116,7 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 				})
 				before := b.sink.Counts().Requests
 				s := b.turn(b.hold(tt.events...))
-				b.requests(before+tt.asked, "one, and one question")
+				b.requests(before+tt.asked, "one request with documents and one test request")
 				b.Noted(journal.DeadLettered, tt.dead)
 				b.Noted(journal.SinkConfiguration, tt.config)
 				b.Noted(journal.CircuitOpened, tt.open)
@@ -138,7 +138,8 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
-// What could not be read back is told of the row, also where the sink has not the first one of it.
+// The note about a document that cannot be read back names the row, also if this sink is not the
+// first sink of the row's collection.
 func TestWhatCannotBeReadBackIsNamedByItsRow(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		c.Sinks["first"] = c.Sinks["search"]
@@ -156,8 +157,8 @@ func TestWhatCannotBeReadBackIsNamedByItsRow(t *testing.T) {
 	})
 }
 
-// A turn asks one question. A collection that is refused in a later request waits for the next
-// turn.
+// A turn sends at most one test request. A collection that is refused in a later request waits for
+// the next turn.
 func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
 	other := func(body string) string { return body[:len(body)-1] + `,"collection":"other"}` }
 	stage{cfg: func(c *config.Config) {
@@ -173,12 +174,12 @@ func TestATurnAsksWhoseFaultItIsOnce(t *testing.T) {
 		b.sink.SetRule(func(sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), true })
 		before := b.sink.Counts().Requests
 		b.turn(s)
-		b.requests(before+3, "two, and one question")
+		b.requests(before+3, "two requests with documents and one test request")
 		b.Noted(journal.DeadLettered, 0)
 	})
 }
 
-// If the copy gets no answer, the fault stays open. The lease of the copied document stays too,
+// If the copy gets no answer, the cause stays unknown. The lease of the copied document stays too,
 // because a sink without versions may still apply the copy.
 func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {
 	stage{noVers: true}.play(t, func(b *bench) {
@@ -196,7 +197,7 @@ func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {
 		b.Noted(journal.DeadLettered, 0)
 		b.Noted(journal.OutcomeUnknown, 1)
 		if a, other := b.Row(doc("a")), b.Row(doc("new")); a.Owner == "" || a.LeaseUntil <= now() || other.Owner != "" {
-			b.Errorf("leases: %q until %d, and %q of the other", a.Owner, a.LeaseUntil, other.Owner)
+			b.Errorf("leases: got owner %q until %d, and owner %q of the other document; want a lease only for the copied document", a.Owner, a.LeaseUntil, other.Owner)
 		}
 		b.sink.SetRule(nil)
 		b.delivers(s, 9, "a", "2")
@@ -204,8 +205,8 @@ func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {
 	})
 }
 
-// A thousand hostile documents, new ones and updates, cost one question per turn and never open
-// the circuit.
+// A thousand hostile documents, new documents and updates, cost one test request per turn and never
+// open the circuit.
 func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		const n = 500
@@ -219,7 +220,7 @@ func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
 		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
 		before := b.sink.Counts().Requests
 		b.fly(b.hold(bad...), 1)
-		b.requests(before+2, "one request, and one question")
+		b.requests(before+2, "one request with documents and one test request")
 		b.Noted(journal.DeadLettered, 2*n)
 		b.Noted(journal.CircuitOpened, 0)
 		b.Noted(journal.SinkConfiguration, 0)
@@ -227,9 +228,9 @@ func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
 	})
 }
 
-// If all documents are new, a sink with versions is asked with another document of the
-// collection. Without versions that document must not be written without its lease, so the
-// refusal is believed.
+// If all documents of a request are new, lull tests a sink with versions with another document of
+// the collection. Without versions lull must not write that document without its lease, so it
+// believes the refusal.
 func TestNewDocumentsAreJudgedByAnotherOne(t *testing.T) {
 	for versions, dead := range map[bool]int{true: 0, false: 1} {
 		t.Run(fmt.Sprint("versions ", versions), func(t *testing.T) {
@@ -253,36 +254,37 @@ func TestNewDocumentsAreJudgedByAnotherOne(t *testing.T) {
 	}
 }
 
-// The copy of another document overwrites nothing: a delete or write in the meantime stays.
+// The copy of another document overwrites nothing: if the document is deleted or written in the
+// meantime, that change stays.
 func TestASampleThatIsOutOfDateChangesNothing(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.fly(b.hold(put("other", 1)), 2)
 		time.Sleep(time.Minute)
 		b.through = func(s sink.Sink) sink.Sink {
 			gone := sink.Op{Doc: doc("other"), Kind: shard.Delete, Fence: shard.Fence(now())}
-			return meanwhile{b.sink, func() { s.Write(b.Context(), []sink.Op{gone}) }}
+			return betweenReadAndWrite{b.sink, func() { s.Write(b.Context(), []sink.Op{gone}) }}
 		}
 		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) {
 			return refuse(sink.Rejected), op.Doc == doc("new")
 		})
 		b.delivers(b.hold(put("new", 1)), 3, "other", "")
-		b.Noted(journal.DeadLettered, 1) // the sink has a newer version of the other, so it works
+		b.Noted(journal.DeadLettered, 1) // the sink has a newer version of the other document, so the sink works
 	})
 }
 
-// meanwhile calls do between the read and the write of a copy.
-type meanwhile struct {
+// betweenReadAndWrite is a sink that calls do between the read and the write of a copy.
+type betweenReadAndWrite struct {
 	*memorysink.Sink
 	do func()
 }
 
-func (m meanwhile) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+func (m betweenReadAndWrite) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
 	s, there, err := m.Sink.Get(ctx, doc)
 	m.do()
 	return s, there, err
 }
 
-// partly is an index that does not return the field "vector", as mappings allow.
+// partly is an index that does not return the field "vector". Mappings allow this.
 type partly struct{ *memorysink.Sink }
 
 func (p partly) Get(ctx context.Context, d shard.DocID) (sink.Stored, bool, error) {
@@ -291,7 +293,7 @@ func (p partly) Get(ctx context.Context, d shard.DocID) (sink.Stored, bool, erro
 	return s, there, err
 }
 
-// An index may return less than it has. The question must not change a document.
+// An index may return less than it has. The test request must not change a document.
 func TestTheQuestionChangesNoDocument(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.fly(b.hold(put("a", 1)), 2)
@@ -300,7 +302,7 @@ func TestTheQuestionChangesNoDocument(t *testing.T) {
 		b.through = func(sink.Sink) sink.Sink { return partly{b.sink} }
 		b.sink.SetRule(func(op sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
 		b.turn(b.hold(put("a", 2)))
-		b.requests(3, "the first version, the second, and the question")
+		b.requests(3, "the first version, the second version, and the test request")
 		b.Noted(journal.DeadLettered, 1)
 		if after, _, _ := b.sink.Get(b.Context(), doc("a")); string(after.Document) != string(before.Document) {
 			t.Errorf("the sink holds %s, want %s", after.Document, before.Document)
@@ -308,7 +310,7 @@ func TestTheQuestionChangesNoDocument(t *testing.T) {
 	})
 }
 
-// The first request of the turn has no document to ask with, and the second has one.
+// The first request of the turn has no known good document, and the second request has one.
 func TestAWitnessOfALaterRequestIsAsked(t *testing.T) {
 	stage{noVers: true}.play(t, func(b *bench) {
 		b.fly(b.hold(put("a", 1)), 2)
@@ -317,10 +319,11 @@ func TestAWitnessOfALaterRequestIsAsked(t *testing.T) {
 			return refuse(sink.Rejected), op.Kind == shard.Put
 		})
 		s := b.hold(put("new", 1), put("a", 2))
-		b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 }) // it is sent alone, after the other one
+		// the document is sent alone, after the other document
+		b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 })
 		b.turn(s)
 		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Doc != doc("new") {
-			b.Errorf("dead letters %+v, want the one about which nobody could be asked", l)
+			b.Errorf("dead letters %+v, want one for the document that was sent before a known good document was there", l)
 		}
 		b.Noted(journal.SinkConfiguration, 1)
 		b.holds("a", "1")

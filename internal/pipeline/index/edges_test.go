@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// A redrive sends the message to the lane that it came from.
+// A redrive sends a message to the lane that the message came from.
 func TestADeadLetterNamesTheLaneOfItsQueue(t *testing.T) {
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		t.Run(string(lane), func(t *testing.T) {
@@ -30,7 +30,8 @@ func TestADeadLetterNamesTheLaneOfItsQueue(t *testing.T) {
 	}
 }
 
-// A sink may treat a delete, or an index that is missing, by whether it should hold the document.
+// The sink's treatment of a delete, or of a missing index, may depend on whether the sink should
+// hold the document.
 func TestARequestSaysWhetherTheSinkShouldHoldTheDocument(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		gone := `{"type":"doc.deleted","subject":"a","sequence":"%d"}`
@@ -51,7 +52,7 @@ func TestARequestSaysWhetherTheSinkShouldHoldTheDocument(t *testing.T) {
 	})
 }
 
-// Documents beyond maxItemsPerTurn are processed after all documents before them.
+// Documents beyond maxItemsPerTurn are processed in later turns, after the documents before them.
 func TestEachTurnBeginsWhereTheOneBeforeEnded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ documents, limit, turns int }{{3, 2, 2}, {25, 10, 3}, {6, 2, 3}} {
@@ -75,7 +76,8 @@ func TestEachTurnBeginsWhereTheOneBeforeEnded(t *testing.T) {
 	}
 }
 
-// What is done was deleted, and what was given back is visible: neither goes away with the rest.
+// If a flight ends because its sink is away, only the waiting messages wait in the queue. Messages
+// that are done were deleted, and messages that were given back are visible.
 func TestOnlyWhatWaitsForItsSinkGoesAway(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("waits", 1), put("done", 1), put("foreign", 1))
@@ -83,12 +85,12 @@ func TestOnlyWhatWaitsForItsSinkGoesAway(t *testing.T) {
 		b.Change(doc("foreign"), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
 		b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Hour), Level: 7}))
 		if s = b.turn(s); !s.Done {
-			b.Fatal("it waits in its execution for a sink that is away")
+			b.Fatal("the flight waits in its execution for a sink that is away, want it to end")
 		}
 		if n := b.Notes.Of(journal.Away); len(n) != 1 || n[0].Count != 1 {
 			b.Errorf("notes %+v, want one message away", n)
 		}
-		b.queued(1, 1, "the one of the newer schema is back at once, the other waits")
+		b.queued(1, 1, "the message of the newer schema is visible at once, the other message waits")
 	})
 }
 
@@ -103,14 +105,14 @@ func noise(n int) string {
 	return string(text)
 }
 
-// The dead letter of a message of SQS's largest size is compressed: it is sent at once, and the
-// sink is not asked again.
+// The dead letter of a message of SQS's largest size is compressed: lull sends the dead letter at
+// once and does not ask the sink again.
 func TestAMessageThatFillsItsQueueBecomesADeadLetterAtOnce(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		body := strings.Replace(put("a", 1), `"v1"`, `"v1`+noise(queue.MaxBytes-len(put("a", 1)))+`"`, 1)
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(body), 1)
-		b.requests(1, "what the sink rejected for good")
+		b.requests(1, "the request that the sink rejected for good")
 		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Body != body || l[0].Doc != doc("a") {
 			b.Errorf("%d dead letters, want one with the message byte for byte", len(l))
 		}
@@ -118,8 +120,8 @@ func TestAMessageThatFillsItsQueueBecomesADeadLetterAtOnce(t *testing.T) {
 	})
 }
 
-// If a dead letter is too large even when compressed, SQS moves the message by its receive
-// count. The flight does not ask the sink again and again.
+// If a dead letter is too large even when compressed, SQS moves the message by its receive count.
+// The flight does not ask the sink again.
 func TestAMessageWhoseDeadLetterHasNoRoomLeavesItsFlight(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		dice := rand.NewChaCha8([32]byte{1})
@@ -132,14 +134,15 @@ func TestAMessageWhoseDeadLetterHasNoRoomLeavesItsFlight(t *testing.T) {
 		b.fly(b.holdOn(flight.Live, full), 1)
 		b.requests(1, "the flight is over")
 		b.Noted(journal.LeftFlight, 1)
-		b.queued(1, 0, "it is received again, and each receive counts")
+		b.queued(1, 0, "the message is received again, and each receive counts")
 		if r := b.Row(doc("a")); r.Pending != b.key("a", 1) || r.Dead != "" || r.Owner != "" {
 			b.Errorf("row %+v, want the version pending", r)
 		}
 	})
 }
 
-// Only a newer version that was claimed without an answer keeps an older one out.
+// An older version is blocked only if a newer version was claimed without an answer, and not by its
+// own claim.
 func TestItsOwnClaimDoesNotBlockAVersion(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 2))

@@ -63,7 +63,7 @@ func TestMirrorWritesOnlyWhatIsBeingRebuilt(t *testing.T) {
 				r := answering(p.claimed(), sink.Outcome{Kind: sink.Applied})
 				s := mirror{p.engine(), h}
 				s.write(p.Context(), r.ops, r.outcomes)
-				p.Noted(journal.Missed, missed) // this sink has no new index
+				p.Noted(journal.Missed, missed) // this sink has no new index, so every copy is missed
 			})
 		})
 	}

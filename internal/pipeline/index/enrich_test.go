@@ -18,14 +18,16 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// service is an enricher of a test: it answers each document by itself, in order.
+// service is a test's enricher: it answers each document by itself, in order.
 type service struct {
-	mu    sync.Mutex                                  // of what follows, and of what the functions use
-	calls [][]string                                  // the ids of each request
-	took  time.Duration                               // of each request
-	each  time.Duration                               // and of each document in it
-	one   func(id string) string                      // the answer's item without its id, "" to leave it out
-	whole func(ids []string) (text string, err error) // nil, or what it answers instead
+	// guards the fields below, and the variables that the functions use
+	mu    sync.Mutex
+	calls [][]string    // the document ids of each request
+	took  time.Duration // time that each request takes
+	each  time.Duration // additional time for each document in a request
+	// returns the answer for one document without its id, "" to leave the document out
+	one   func(id string) string
+	whole func(ids []string) (text string, err error) // if not nil, returns the whole answer instead
 }
 
 func (s *service) Call(ctx context.Context, request []byte) ([]byte, error) {
@@ -71,7 +73,7 @@ func (s *service) answer(ids []string) string {
 	return `{"documents":[` + strings.Join(items, ",") + `]}`
 }
 
-// enriched configures an enricher for the collection content.
+// enriched configures an enricher for the collection "content".
 func enriched(c *config.Config) {
 	c.Collections = map[string]config.Collection{"content": {Enrich: &config.Enrich{
 		Kind: config.EnrichHTTP, URL: "https://enrich.example.org/", Inputs: []string{"/title"},
@@ -79,7 +81,7 @@ func enriched(c *config.Config) {
 	c.Complete()
 }
 
-// titled returns a put of a document with that title.
+// titled returns a put of a version of a document. The title contains the id and the version.
 func titled(id string, version int) string {
 	return fmt.Sprintf(
 		`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"T %s %d"}}`,
@@ -90,7 +92,8 @@ func titled(id string, version int) string {
 	)
 }
 
-// lands takes turns of a flight and those that follow until nothing is left, with limits.
+// lands makes turns of a flight, and of the flights that follow it, until nothing is left. It makes
+// at most the given number of turns.
 func (b *bench) lands(s flight.State, most int) {
 	b.Helper()
 	legs := len(b.launched.list)
@@ -99,7 +102,7 @@ func (b *bench) lands(s flight.State, most int) {
 			if b.live.Counts().Total() == 0 {
 				return
 			}
-			time.Sleep(5 * time.Minute) // they wait only in the queue, for at most four minutes
+			time.Sleep(5 * time.Minute) // the messages wait only in the queue, for at most four minutes
 			s = b.receive(flight.Live)
 			legs = len(b.launched.list)
 		}
@@ -120,7 +123,7 @@ func TestADocumentIsEnrichedOncePerBurst(t *testing.T) {
 		b.shows("a", `{"title":"T a 3","vector":[1,2]}`)
 		b.shows("b", `{"title":"T b 1","vector":[1,2]}`)
 		if got := fmt.Sprint(s.calls); got != "[[a b]]" {
-			b.Errorf("asked for %s, want one request for the newest of a and b, and nothing of a delete", got)
+			b.Errorf("asked for %s, want one request for the newest versions of a and b, and none for a delete", got)
 		}
 		b.Noted(journal.EnrichCalled, 1)
 		b.Noted(journal.Enriched, 2)
@@ -129,8 +132,9 @@ func TestADocumentIsEnrichedOncePerBurst(t *testing.T) {
 	})
 }
 
-// A burst that changes nothing costs no call. What is compared are the bytes before enrichment: the
-// fields may differ from call to call. Another version of the service makes every document new.
+// A burst that changes nothing costs no call to the service. lull compares the bytes before
+// enrichment, because the added fields may differ from call to call. Another version of the service
+// makes every document count as changed.
 func TestAnUnchangedDocumentIsNotEnriched(t *testing.T) {
 	stage{cfg: func(c *config.Config) { keeps(c); enriched(c) }}.play(t, func(b *bench) {
 		s := &service{}
@@ -157,7 +161,7 @@ func TestAnUnchangedDocumentIsNotEnriched(t *testing.T) {
 	})
 }
 
-// The same for a document that is loaded under the lease.
+// An unchanged document is not enriched either if it is loaded under the lease.
 func TestAnUnchangedPayloadIsNotEnriched(t *testing.T) {
 	stage{cfg: func(c *config.Config) { keeps(c); enriched(c) }}.play(t, func(b *bench) {
 		b.objects(func(string) ([]byte, error) { return []byte(`{"title":"T"}`), nil })
@@ -194,11 +198,11 @@ func TestWhatTheServiceNeedNotSeeIsWrittenAsItIs(t *testing.T) {
 // Each answer has a defined outcome, and the failure of one document does not affect another.
 func TestWhatBecomesOfEachAnswer(t *testing.T) {
 	type row struct {
-		item    string // for the document bad
-		shows   string // of bad in the end, "" for nothing
+		item    string // the service's answer for the document "bad"
+		shows   string // the content of the document "bad" in the end, "" for none
 		reason  deadletter.Reason
 		detail  string
-		refused int // refusals that its row counts after the first turn
+		refused int // refusals that the row of "bad" counts after the first turn
 	}
 	usecasetest.Table(t, stage{cfg: enriched}.play, map[string]row{
 		"null removes a field": {`"fields":{"title":null,"n":1}`, `{"n":1}`, "", "", 0},
@@ -248,17 +252,17 @@ func TestWhatBecomesOfEachAnswer(t *testing.T) {
 }
 
 // Whatever a service answers to a whole request, no document becomes a dead letter or has an
-// unknown outcome. All are written when the service is back.
+// unknown outcome. All documents are written when the service is back.
 func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 	usecasetest.Table(t, stage{cfg: enriched}.play, map[string]func([]string) (string, error){
-		"down":        func([]string) (string, error) { return "", &enrich.Failure{Reason: "it cannot be connected to"} },
-		"500":         func([]string) (string, error) { return "", &enrich.Failure{Smaller: true, Reason: "it answered 500"} },
-		"not JSON":    func([]string) (string, error) { return "<html>", nil },
-		"another one": func([]string) (string, error) { return `{"message":"hello"}`, nil },
-		"others":      func([]string) (string, error) { return `{"documents":[{"id":"x","fields":{}}]}`, nil },
-		"too much":    func([]string) (string, error) { return strings.Repeat(" ", enrich.MaxAnswer+1), nil },
-		"any error":   func([]string) (string, error) { return "", errors.New("with a secret") },
-		"panic":       func([]string) (string, error) { panic("with content") },
+		"down":       func([]string) (string, error) { return "", &enrich.Failure{Reason: "it cannot be connected to"} },
+		"500":        func([]string) (string, error) { return "", &enrich.Failure{Smaller: true, Reason: "it answered 500"} },
+		"not JSON":   func([]string) (string, error) { return "<html>", nil },
+		"other JSON": func([]string) (string, error) { return `{"message":"hello"}`, nil },
+		"other ids":  func([]string) (string, error) { return `{"documents":[{"id":"x","fields":{}}]}`, nil },
+		"too much":   func([]string) (string, error) { return strings.Repeat(" ", enrich.MaxAnswer+1), nil },
+		"any error":  func([]string) (string, error) { return "", errors.New("with a secret") },
+		"panic":      func([]string) (string, error) { panic("with content") },
 		"throttles": func([]string) (string, error) {
 			return "", &enrich.Failure{Throttled: true, RetryAfter: 3 * time.Second, Reason: "it answered 429"}
 		},
@@ -280,14 +284,14 @@ func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 		}
 		b.WantLetters(b.dead, 0)
 		if down > 30 {
-			b.Errorf("%d requests while it was away for 3 minutes, want few", down)
+			b.Errorf("%d requests in 3 minutes while the service was away, want few", down)
 		}
 		if n := len(b.Notes.Of(journal.Claimed)); n > 40+40+30 {
 			b.Errorf("%d claims, want few while the service is away", n)
 		}
 		for _, n := range b.Notes.All() {
 			if strings.Contains(n.Detail, "secret") || strings.Contains(n.Detail, "with content") {
-				b.Errorf("note %+v says what the error held", n)
+				b.Errorf("note %+v contains text of the error", n)
 			}
 		}
 		b.Noted(journal.OutcomeUnknown, 0)
@@ -296,7 +300,7 @@ func TestAServiceThatFailsCostsNoDocument(t *testing.T) {
 	})
 }
 
-// While a service is away, no message waits in a flight, because flights hold a bounded number
+// While a service is away, no message waits in a flight, because flights hold only a bounded number
 // of messages. The messages wait in the queue and are written when the service is back.
 func TestWhileAServiceIsAwayMessagesWaitInTheQueue(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
@@ -310,7 +314,7 @@ func TestWhileAServiceIsAwayMessagesWaitInTheQueue(t *testing.T) {
 		s := b.hold(many(40, titled, "d")...)
 		for turns := 0; !s.Done; turns++ {
 			if turns == 30 {
-				b.Fatal("the flight waits on and on")
+				b.Fatal("the flight waits for the service, want it to end")
 			}
 			s = b.turn(s)
 		}
@@ -327,7 +331,7 @@ func TestWhileAServiceIsAwayMessagesWaitInTheQueue(t *testing.T) {
 	})
 }
 
-// A document that the service always fails on is found and becomes a dead letter. The other
+// lull finds a document that the service always fails on, and makes it a dead letter. The other
 // documents of its requests are written in the first turn.
 func TestOnePoisonousDocumentStarvesNobody(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
@@ -343,18 +347,18 @@ func TestOnePoisonousDocumentStarvesNobody(t *testing.T) {
 		s := b.turn(b.hold(many(40, titled, "d")...))
 		b.Noted(journal.Committed, 39)
 		if len(svc.calls) > 12 {
-			b.Errorf("%d requests to find one document in 40", len(svc.calls))
+			b.Errorf("%d requests to find one bad document in 40, want fewer", len(svc.calls))
 		}
 		b.lands(s, 20)
 		l := b.TakeLetters(b.dead)
 		if b.Noted(journal.EnrichAway, 0); len(l) != 1 || l[0].Reason != deadletter.Refusals {
-			b.Errorf("dead letters %+v, want the one", l)
+			b.Errorf("dead letters %+v, want one, for the bad document", l)
 		}
 	})
 }
 
-// 2,000 documents are due, each by reference and 200 ms away, and a request for more fields takes a
-// second. A turn claims only what it can load, enrich and write.
+// 2,000 documents are due. Each document is loaded by reference in 200 ms, and a request to the
+// enricher takes a second. A turn claims only what it can load, enrich and write.
 func TestATurnClaimsOnlyWhatItCanEnrichAndWrite(t *testing.T) {
 	stage{cfg: func(c *config.Config) { enriched(c); openBucket(c) }}.play(t, func(b *bench) {
 		b.objects(func(key string) ([]byte, error) {
@@ -374,7 +378,7 @@ func TestATurnClaimsOnlyWhatItCanEnrichAndWrite(t *testing.T) {
 			if s = b.turn(s); time.Since(begin) > b.Config.Index.Timeout-sinkMargin+time.Second {
 				b.Errorf("a turn took %s", time.Since(begin))
 			}
-			for _, l := range b.launched.list[1:] { // its execution may end before it does
+			for _, l := range b.launched.list[1:] { // the execution may end before the flight does
 				if s.Done {
 					s = l
 				}
@@ -398,7 +402,7 @@ func TestASlowServiceIsNotAnUnknownOutcome(t *testing.T) {
 		if r := b.Row(doc("a")); r.Owner != "" || r.Refusals != 0 || r.LastError == "" {
 			b.Errorf("row %+v, want the lease given back, no refusal, and the reason", r)
 		}
-		b.requests(0, "the sink is not asked for what was not enriched")
+		b.requests(0, "the sink gets no document that was not enriched")
 		b.enricher = &service{}
 		b.lands(s, 5)
 		b.shows("a", `{"title":"T a 1","vector":[1,2]}`)
@@ -413,17 +417,17 @@ func TestASlowServiceGetsFewerDocumentsAtATime(t *testing.T) {
 		began := time.Now()
 		b.lands(b.hold(many(300, titled, "d")...), 400)
 		if b.Noted(journal.Committed, 300); time.Since(began) > 5*time.Minute {
-			b.Errorf("it took %s, want five times what the service needs at most", time.Since(began))
+			b.Errorf("all documents took %s, want at most five times what the service needs", time.Since(began))
 		}
 		if failed := len(b.Notes.Of(journal.EnrichFailed)); failed > len(svc.calls)/3 {
-			b.Errorf("%d of %d requests in vain", failed, len(svc.calls))
+			b.Errorf("%d of %d requests failed, want few", failed, len(svc.calls))
 		}
 		b.Noted(journal.OutcomeUnknown, 0)
 	})
 }
 
-// A service that throttles gets what it accepts: the pace is shared, and nothing beyond it is
-// claimed.
+// A service that throttles gets as many documents as it accepts: all flights share the pace, and
+// lull claims no documents beyond it.
 func TestAServiceThatThrottlesIsAskedLess(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		room, last := 10.0, time.Now()
@@ -449,6 +453,6 @@ func TestAServiceThatThrottlesIsAskedLess(t *testing.T) {
 		if r := b.Row(doc("d1")); r.Refusals != 0 {
 			b.Errorf("row %+v, want no refusal", r)
 		}
-		b.Noted(journal.Slowed, 0) // Slowed is about the sink
+		b.Noted(journal.Slowed, 0) // Slowed is a note about the sink, not about the service
 	})
 }

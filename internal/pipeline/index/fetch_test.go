@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// cms is a source that documents are fetched from. It shows what answer says, after a while.
+// cms is a source from which lull fetches documents. After a while it returns the result of answer.
 type cms struct {
 	mu     sync.Mutex
 	loads  []string
@@ -54,7 +54,7 @@ func (c *cms) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
 
 const cmsURL = "https://cms.example.org/"
 
-// pulling configures the default source to fetch its documents.
+// pulling configures the default source so that lull fetches its documents.
 func pulling(change func(*config.Config, *source.Fetch)) stage {
 	return stage{cfg: func(c *config.Config) {
 		s := c.Sources["native"]
@@ -66,7 +66,7 @@ func pulling(change func(*config.Config, *source.Fetch)) stage {
 	}}
 }
 
-// from makes a source that shows a version, and a body with it.
+// from makes a source that shows a version, with a body that contains the version.
 func (b *bench) from(version *int) *cms {
 	c := &cms{answer: func(string) ([]byte, error) { return fmt.Appendf(nil, `{"v":%d}`, *version), nil }}
 	b.fetcher = c
@@ -105,7 +105,8 @@ func TestABurstIsFetchedOnceUnderItsLease(t *testing.T) {
 	})
 }
 
-// What is committed as v1 holds the content of v3. The events of v2 and v3 find nothing older.
+// The document that is committed as v1 has the content of v3. The events of v2 and v3 find no older
+// content.
 func TestAnAnswerThatIsNewerThanItsEventIsWritten(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		version := 3
@@ -122,8 +123,8 @@ func TestAnAnswerThatIsNewerThanItsEventIsWritten(t *testing.T) {
 	})
 }
 
-// A replica lags: its old state is not written, and not counted against the document or the
-// sink. A source under maintenance may answer 200 with JSON that is none of its documents.
+// If a replica lags, lull does not write its old state, and does not count the failure against the
+// document or the sink. A source under maintenance may answer 200 with JSON that is not a document.
 func TestAPageForMaintenanceIsWaitedOut(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		page := `{"status":"maintenance"}`
@@ -147,13 +148,13 @@ func TestAnAnswerThatIsOlderThanItsEventIsWaitedOut(t *testing.T) {
 		b.holds("b", "1")
 		r := b.Row(doc("a"))
 		if r.Owner != "" || r.Refusals != 0 || !deadletter.StaleSource.Begins(r.LastError) || s.Done {
-			b.Errorf("row %+v, done %t: want it given back, and its flight to wait", r, s.Done)
+			b.Errorf("row %+v, done %t: want the lease released, and the flight to wait", r, s.Done)
 		}
 		s = b.turn(s)
 		version = 2
 		b.fly(s, 1)
 		b.shows("a", `{"v":2}`)
-		if len(c.loads) != 1+1+1+1+1 { // b is fetched too
+		if len(c.loads) != 1+1+1+1+1 { // document b is fetched too
 			b.Errorf("loaded %q", c.loads)
 		}
 		b.Noted(journal.Fetched, 3)
@@ -164,8 +165,8 @@ func TestAnAnswerThatIsOlderThanItsEventIsWaitedOut(t *testing.T) {
 	})
 }
 
-// follow takes the turns of a message until it is gone: of its flight, and of those that receive
-// makes when it comes back.
+// follow makes the turns of a message's flight until the message is gone, and of the flights that
+// receive starts when the message returns.
 func (b *bench) follow(s flight.State, until time.Time) (claims int) {
 	b.Helper()
 	legs := len(b.launched.list)
@@ -201,9 +202,9 @@ func TestAStaleSourceEndsAtTheDeadDeadline(t *testing.T) {
 		}
 		if after := l[0].Died.Sub(began); after < b.Config.Retry.DeadDeadline ||
 			after > b.Config.Retry.DeadDeadline+time.Hour {
-			b.Errorf("dead after %s, want it after %s", after, b.Config.Retry.DeadDeadline)
+			b.Errorf("the message became a dead letter after %s, want %s", after, b.Config.Retry.DeadDeadline)
 		}
-		// Every four minutes at most: 72 hours have 1,080 of them.
+		// There is a try every four minutes at most: 72 hours have 1,080 such tries.
 		if claims > 1200 || len(c.loads) > 1200 {
 			b.Errorf("%d claims, %d loads", claims, len(c.loads))
 		}
@@ -214,8 +215,8 @@ func TestAStaleSourceEndsAtTheDeadDeadline(t *testing.T) {
 	})
 }
 
-// The source is down: nothing is written and nothing becomes a dead letter. The source is asked
-// for one document of the flight at a time until it answers again.
+// While the source is down, nothing is written and nothing becomes a dead letter. lull asks the
+// source for one document of the flight at a time until the source answers again.
 func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		version, down := 1, true
@@ -236,12 +237,12 @@ func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 		}
 		before := len(c.loads)
 		for range 10 {
-			if s = b.turn(s); s.Done { // it continues in a new execution
+			if s = b.turn(s); s.Done { // the flight continues in a new execution
 				s = b.launched.list[len(b.launched.list)-1]
 			}
 		}
 		if n := len(c.loads) - before; n > 10 {
-			b.Errorf("%d loads in 10 turns, want one each", n)
+			b.Errorf("%d loads in 10 turns, want one in each turn", n)
 		}
 		b.Noted(journal.CircuitOpened, 0)
 		b.Noted(journal.Committed, 0)
@@ -251,7 +252,7 @@ func TestASourceThatIsDownIsLeftInPeace(t *testing.T) {
 			}
 		}
 		if n := len(b.Notes.Of(journal.Claimed)); n > maxParallel+10 {
-			b.Errorf("%d claims: each costs two writes of a row", n)
+			b.Errorf("%d claims, want fewer: each costs two writes of a row", n)
 		}
 		down = false
 		b.follow(s, time.Now().Add(10*time.Minute))
@@ -297,8 +298,8 @@ func TestManyDocumentsOfASlowSourceLoseNoLease(t *testing.T) {
 	}
 }
 
-// A source so slow that it answers nothing in a turn: its documents are claimed once, and others
-// are written.
+// If a source is so slow that it answers nothing in a turn, its documents are claimed once, and
+// other documents are written.
 func TestASourceThatNeverAnswersHoldsUpNobody(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		version := 1
@@ -323,11 +324,11 @@ func TestASourceThatNeverAnswersHoldsUpNobody(t *testing.T) {
 func TestADocumentThatItsSourceDoesNotShow(t *testing.T) {
 	for _, tt := range []struct {
 		missing source.Missing
-		shows   time.Duration // from when on the source shows it, 0 for never
+		shows   time.Duration // how long after the event the source shows the document, 0 for never
 		letters int
 		holds   string // the version in the sink, empty for none
 		op      shard.Operation
-		after   time.Duration // at least
+		after   time.Duration // the shortest time until the event is done
 	}{
 		{source.MissingDelete, 0, 0, "", shard.Delete, 15 * time.Minute},
 		{source.MissingDeadLetter, 0, 1, "1", shard.Put, 15 * time.Minute},
@@ -356,10 +357,11 @@ func TestADocumentThatItsSourceDoesNotShow(t *testing.T) {
 					b.Errorf("row %+v, want %s", r, tt.op)
 				}
 				if took := time.Since(began); took < tt.after || took > tt.after+tt.after/4+time.Hour {
-					b.Errorf("took %s, want it to end after %s", took, tt.after)
+					b.Errorf("the event took %s, want at least %s", took, tt.after)
 				}
 				if r.CommittedOp == shard.Delete {
-					// The delete is this event's: a copy of it is done, and something newer is not.
+					// The committed delete has the version of this event: a copy of the event is
+					// done, and a newer event is not done.
 					b.hold(thin("a", 2))
 					b.Noted(journal.Duplicate, 1)
 					c.answer = answer
@@ -372,7 +374,7 @@ func TestADocumentThatItsSourceDoesNotShow(t *testing.T) {
 	}
 }
 
-// What is wrong with one document is its dead letter, at once: nothing about the source.
+// A fault of one document makes it a dead letter at once, and says nothing about the source.
 func TestADocumentThatCanNeverBeFetchedIsADeadLetter(t *testing.T) {
 	type row struct {
 		answer string
@@ -402,8 +404,8 @@ func TestADocumentThatCanNeverBeFetchedIsADeadLetter(t *testing.T) {
 	})
 }
 
-// The document that an origin is asked for first changes from turn to turn. One that it never
-// answers for must not block all.
+// In each turn lull first asks an origin for another document. So a document that the origin never
+// answers for does not block the others.
 func TestADocumentThatIsNeverAnsweredDoesNotStandForItsNeighbour(t *testing.T) {
 	pulling(nil).play(t, func(b *bench) {
 		version, down := 1, true

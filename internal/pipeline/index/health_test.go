@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// An earlier version believed any clock. What one that was a month ahead left in the health row
-// must not keep a sink shut for a month, for either lane.
+// An earlier version of lull believed any clock. If a clock was a month ahead, the time that it
+// left in the health row must not keep a sink closed for a month, for either lane.
 func TestACircuitThatAWrongClockOpenedIsProbed(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, row := range map[string]func(r *shard.Row){
@@ -52,7 +52,8 @@ func TestACircuitThatAWrongClockOpenedIsProbed(t *testing.T) {
 	}
 }
 
-// The same for an enricher, also if the table does not say who has opened its circuit since.
+// A wrong clock does not block an enricher either, even if the table does not say who has opened
+// the enricher's circuit since.
 func TestAnEnricherIsNotLeftForAsLongAsAWrongClockSays(t *testing.T) {
 	stage{cfg: enriched}.play(t, func(b *bench) {
 		b.enricher = &service{whole: func([]string) (string, error) {
@@ -64,29 +65,30 @@ func TestAnEnricherIsNotLeftForAsLongAsAWrongClockSays(t *testing.T) {
 		}))
 		b.inject = fails("TRIP", fault.FailBefore, 4)
 		if s = b.turn(s); s.Done || time.Until(s.Wake()) > time.Hour {
-			b.Errorf("done %v, wakes in %s, want it to ask again within minutes", s.Done, time.Until(s.Wake()))
+			b.Errorf("done %v, wakes in %s, want the flight to ask again within minutes", s.Done, time.Until(s.Wake()))
 		}
 		b.Noted(journal.Released, 1)
 	})
 }
 
-// A flight that opened the circuit stays because it probes, right after the circuit's time. A bulk
-// flight does so too: those of the live lane have left. Its document waits for longer, because the
-// outcome of its write is unknown.
+// A flight that opened the circuit stays, because it must probe right after the circuit's open
+// time. A bulk flight probes at that time too, because no live flight is left. The document of the
+// flight waits longer, because the outcome of its write is unknown.
 func TestAFlightThatOpenedTheCircuitProbesInTime(t *testing.T) {
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		t.Run(string(lane), func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
 				s := b.holdOn(lane, queue.Outgoing{Body: put("a", 1)})
 				b.sink.SetDown(errors.New("refused"))
-				s = b.turn(s) // its request is not answered
+				s = b.turn(s) // the request of this turn gets no answer
 				b.probes(&s, 12)
 			})
 		})
 	}
 }
 
-// probes has a flight make so many turns with a ping, and holds each to its time.
+// probes makes turns of a flight until it has sent the given number of pings, and checks that each
+// ping comes in time.
 func (b *bench) probes(s *flight.State, pings int64) {
 	b.Helper()
 	for n := range pings {
@@ -94,14 +96,14 @@ func (b *bench) probes(s *flight.State, pings int64) {
 		for *s = b.turn(*s); now() <= open; *s = b.turn(*s) {
 		}
 		if late := now().Sub(open); late > 2*time.Second || b.sink.Counts().Pings != before+1 || s.Done {
-			b.Fatalf("ping %d: done %t, %s after its time, %d pings: want the next one", n, s.Done, late,
+			b.Fatalf("ping %d: done %t, %s after its due time, %d pings: want the next ping in time", n, s.Done, late,
 				b.sink.Counts().Pings-before)
 		}
 	}
 }
 
-// Newer versions replace everything that the flight held. It stays all the same, because no
-// other flight would probe in time. It ends once the sink is back.
+// Newer versions replace everything that the flight held. The flight still stays, because no other
+// flight would probe in time. It ends once the sink is back.
 func TestAFlightThatOpenedTheCircuitProbesAlthoughItsDocumentsAreDone(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -109,11 +111,11 @@ func TestAFlightThatOpenedTheCircuitProbesAlthoughItsDocumentsAreDone(t *testing
 		s = b.turn(s)
 		b.Change(doc("a"), func(r *shard.Row) { r.Committed, r.Owner, r.LeaseUntil = r.Pending, "", 0 })
 		b.probes(&s, 4)
-		b.queued(0, 0, "its message is deleted")
+		b.queued(0, 0, "the message is deleted")
 		b.sink.SetDown(nil)
 		for turns := 0; !s.Done; turns++ {
 			if s = b.turn(s); turns > 3 {
-				b.Fatal("it does not end")
+				b.Fatal("the flight does not end")
 			}
 		}
 		if h := b.Row(shard.HealthRow("search")); h.OpenUntil != 0 {
@@ -122,7 +124,7 @@ func TestAFlightThatOpenedTheCircuitProbesAlthoughItsDocumentsAreDone(t *testing
 	})
 }
 
-// hanging is a sink that answers no ping.
+// hanging is a sink that never answers a ping.
 type hanging struct{ sink.Sink }
 
 func (hanging) Ping(ctx context.Context) error {
@@ -130,14 +132,14 @@ func (hanging) Ping(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// A ping that hangs ends after two seconds, and the time counts towards the next one. Each eighth
+// A ping that hangs ends after two seconds, and this time counts towards the next ping. Each eighth
 // ping has the sink's whole deadline, for sinks that are slow.
 func TestAPingThatHangsDelaysTheNextOneLittle(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]struct {
 		level int64
 		took  time.Duration
 	}{
-		"a ping": {3, 2 * time.Second}, "the eighth": {8, 6 * time.Second}, "the ninth": {9, 2 * time.Second},
+		"the third ping": {3, 2 * time.Second}, "the eighth ping": {8, 6 * time.Second}, "the ninth ping": {9, 2 * time.Second},
 	}, func(b *bench, c struct {
 		level int64
 		took  time.Duration
@@ -160,7 +162,7 @@ func TestAPingThatHangsDelaysTheNextOneLittle(t *testing.T) {
 	})
 }
 
-// The flight that opened the circuit stays to probe, although the answer to its write was lost.
+// The flight that opened the circuit stays to probe, even if the answer to its write was lost.
 func TestAFlightWhoseTripGotNoAnswerProbes(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -168,14 +170,14 @@ func TestAFlightWhoseTripGotNoAnswerProbes(t *testing.T) {
 		b.inject = fails("TRIP", fault.FailAfter, 1)
 		s = b.turn(s)
 		if h := b.Row(shard.HealthRow("search")); h.OpenUntil == 0 || s.Probes != h.OpenUntil {
-			b.Errorf("open until %d, it probes at %d", h.OpenUntil, s.Probes)
+			b.Errorf("the circuit is open until %d, the flight probes at %d", h.OpenUntil, s.Probes)
 		}
 		b.Noted(journal.CircuitOpened, 1)
 	})
 }
 
-// Another flight may open the circuit first. What it wrote counts for this one, too: how long
-// nothing is asked, and whether anything waits in flights.
+// Another flight may open the circuit first. What that flight wrote then counts for this flight,
+// too: how long no flight asks, and whether messages wait in flights.
 func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 	opened := func(b *bench, row shard.DocID, long time.Duration, level int64) {
 		b.inject = at("TRIP", func() {
@@ -188,7 +190,7 @@ func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 			b.sink.SetDown(errors.New("refused"))
 			opened(b, shard.HealthRow("search"), time.Minute, 7)
 			if s = b.turn(s); !s.Done {
-				b.Errorf("state %+v, want the flight to leave a sink that is away for long", s)
+				b.Errorf("state %+v, want the flight to end because the sink is away for long", s)
 			}
 			b.Noted(journal.Away, 1)
 		})
@@ -201,11 +203,11 @@ func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 			s := b.hold(titled("a", 1))
 			opened(b, shard.HealthRow(enrich.HealthName("content")), 30*time.Second, 1)
 			if s = b.turn(s); s.Done || time.Until(s.Wake()) < 29*time.Second {
-				b.Errorf("done %v, wakes in %s, want it to wait for half a minute", s.Done, time.Until(s.Wake()))
+				b.Errorf("done %v, wakes in %s, want the flight to wait for half a minute", s.Done, time.Until(s.Wake()))
 			}
 		})
 	})
-	t.Run("while this one slows down", func(t *testing.T) {
+	t.Run("while this flight slows down", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := b.hold(put("a", 1), put("b", 1))
 			for _, id := range []string{"a", "b"} {
@@ -218,7 +220,7 @@ func TestWhoComesSecondToOpenACircuitGoesByIt(t *testing.T) {
 				return throttled(), true
 			})
 			b.turn(s)
-			b.requests(1, "nothing more goes to a sink whose circuit is open")
+			b.requests(1, "no more requests go to a sink whose circuit is open")
 			b.Noted(journal.Slowed, 0)
 		})
 	})

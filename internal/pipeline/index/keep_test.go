@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// keeps enables KEEP.
+// keeps configures the sink to use KEEP.
 func keeps(c *config.Config) {
 	s := c.Sinks["search"]
 	s.Unchanged = sink.Keep
@@ -26,12 +26,12 @@ func keeps(c *config.Config) {
 	openBucket(c)
 }
 
-// version returns a put of a version with its own title.
+// version returns a put of one version of a document, with the given title.
 func version(id string, n int, title string) string {
 	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title": %q}}`, id, n, title)
 }
 
-// shown is the key and title in the sink, and the row's committed version.
+// shown checks the key and title in the sink, and the committed version in the row.
 func (b *bench) shown(id, version, title string, committed int) {
 	b.Helper()
 	b.holds(id, version)
@@ -62,11 +62,13 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 		b.Config.Sinks["search"] = s
 	}
 	type row struct {
-		between func(b *bench) // version 1, with the title A, is committed; before version 3 is held
-		next    string         // version 3 where it is not A again
-		with    func(b *bench) // before its turn
+		// changes something after version 1 with the title A is committed and before version 3 is
+		// held
+		between func(b *bench)
+		next    string         // version 3, if its title is not A again
+		with    func(b *bench) // changes something before the turn of version 3
 		kept    bool
-		written int64 // requests for version 3, where it is not kept
+		written int64 // number of requests for version 3, if it is not kept
 	}
 	usecasetest.Table(t, stage{cfg: keeps}.play, map[string]row{
 		"the same bytes":       {kept: true},
@@ -90,22 +92,22 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 			b.fly(b.hold(version("a", 2, "B")), 2)
 			b.Noted(journal.DeadLettered, 1)
 		}, written: 1},
-		"an index made anew":               {between: func(b *bench) { b.sink.Recreate() }, written: 1},
-		"a generation that was raised":     {between: raised, written: 1},
-		"a collection that writes":         {between: writesAll, written: 1},
-		"an older build wrote between":     {between: olderBuild, written: 1},
-		"a sink that cannot tell":          {with: answers(noGeneration{}), written: 1},
-		"a sink that does not answer":      {with: answers(noGeneration{err: errors.New("away")}), written: 1},
-		"a row that was collected":         {between: collect, written: 1},
-		"the row changes: somebody writes": {with: leasedMeanwhile, written: 1},
-		"the answer is lost":               {with: failing(fault.FailAfter, 1), kept: true},
-		"the table does not answer":        {with: failing(fault.FailBefore, 20), kept: true},
+		"an index created again":                 {between: func(b *bench) { b.sink.Recreate() }, written: 1},
+		"a generation that was raised":           {between: raised, written: 1},
+		"a collection that always writes":        {between: writesAll, written: 1},
+		"an older build wrote between":           {between: olderBuild, written: 1},
+		"a sink without generations":             {with: answers(noGeneration{}), written: 1},
+		"a sink that does not answer":            {with: answers(noGeneration{err: errors.New("away")}), written: 1},
+		"a row that was collected":               {between: collect, written: 1},
+		"the row changes: another flight writes": {with: leasedMeanwhile, written: 1},
+		"the answer is lost":                     {with: failing(fault.FailAfter, 1), kept: true},
+		"the table does not answer":              {with: failing(fault.FailBefore, 20), kept: true},
 	}, func(b *bench, tt row) {
 		b.fly(b.hold(version("a", 1, "A")), 1)
 		if tt.between != nil {
 			tt.between(b)
 		}
-		time.Sleep(time.Minute) // a lease that was not given back ends
+		time.Sleep(time.Minute) // a lease that was not released ends
 		next := tt.next
 		if next == "" {
 			next = version("a", 3, "A")
@@ -127,7 +129,7 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 		case tt.kept:
 			b.shown("a", "1", "A", 3)
 			if notes[0].Old.Committed >= r.Committed || notes[0].Key != r.Committed {
-				b.Errorf("noted %+v, want the row before it", notes[0])
+				b.Errorf("noted %+v, want the row before KEEP", notes[0])
 			}
 		case tt.next != "":
 			b.shown("a", "3", "B", 3)
@@ -135,7 +137,7 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 			b.shown("a", "3", "A", 3)
 		}
 		if r.Pending != "" || r.Claimed != "" || r.Owner != "" || r.ExpiresAt == 0 {
-			b.Errorf("row %+v, want it settled", r)
+			b.Errorf("row %+v, want no pending or claimed version and no lease", r)
 		}
 	})
 	t.Run("an event of a resync", func(t *testing.T) {
@@ -145,7 +147,7 @@ func TestWhatTheSinkHasIsCommittedWithoutAWrite(t *testing.T) {
 			b.requests(2, "a resync writes whatever the row says")
 			b.Noted(journal.Committed, 2)
 			b.fly(b.hold(version("a", 2, "A")), 1)
-			b.requests(2, "what a resync wrote is recognised")
+			b.requests(2, "lull recognises what a resync wrote")
 		})
 	})
 }
@@ -160,13 +162,13 @@ func failing(how fault.Verdict, times int) func(b *bench) {
 	return func(b *bench) { b.inject = fails("KEEP", how, times) }
 }
 
-// writesAll is a collection of its own mind.
+// writesAll configures the collection so that it writes every version.
 func writesAll(b *bench) {
 	off := sink.Write
 	b.Config.Collections = map[string]config.Collection{"content": {Unchanged: &off}}
 }
 
-// olderBuild commits version 2 as a build without KEEP does: it does not change content.
+// olderBuild commits version 2 as a build without KEEP does: such a build does not change content.
 func olderBuild(b *bench) {
 	content := b.Row(doc("a")).Content
 	writesAll(b)
@@ -181,7 +183,8 @@ func answers(g noGeneration) func(b *bench) {
 	}
 }
 
-// A burst that never ends is kept at the cap, and begins anew: its newest version has its turn.
+// The older version of a burst that never ends is kept at the cap. Then a new burst begins, and its
+// newest version is decided next.
 func TestAnOlderVersionIsKeptAtTheCap(t *testing.T) {
 	stage{cfg: keeps}.play(t, func(b *bench) {
 		b.fly(b.hold(version("a", 1, "A")), 1)
@@ -201,7 +204,7 @@ func TestAnOlderVersionIsKeptAtTheCap(t *testing.T) {
 	})
 }
 
-// A payload by reference is loaded after CLAIM. It is compared with the row as CLAIM found it.
+// A payload by reference is loaded after CLAIM. lull compares it with the row as CLAIM found it.
 func TestALoadedPayloadThatTheSinkHasIsNotSent(t *testing.T) {
 	type row struct {
 		between func(b *bench)
@@ -209,10 +212,10 @@ func TestALoadedPayloadThatTheSinkHasIsNotSent(t *testing.T) {
 		sent    bool
 	}
 	usecasetest.Table(t, stage{cfg: keeps}.play, map[string]row{
-		"the same bytes":     {content: "A"},
-		"other bytes":        {content: "B", sent: true},
-		"an index made anew": {content: "A", between: func(b *bench) { b.sink.Recreate() }, sent: true},
-		"a delete between":   {content: "A", between: func(b *bench) { b.fly(b.hold(`{"type":"doc.deleted","subject":"a","sequence":"2"}`), 1) }, sent: true},
+		"the same bytes":         {content: "A"},
+		"other bytes":            {content: "B", sent: true},
+		"an index created again": {content: "A", between: func(b *bench) { b.sink.Recreate() }, sent: true},
+		"a delete between":       {content: "A", between: func(b *bench) { b.fly(b.hold(`{"type":"doc.deleted","subject":"a","sequence":"2"}`), 1) }, sent: true},
 		"a claim of an older build, which left content": {content: "A", between: func(b *bench) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Claimed, r.ClaimedWas = b.key("a", 2), shard.Lowest })
 		}, sent: true},
@@ -236,18 +239,18 @@ func TestALoadedPayloadThatTheSinkHasIsNotSent(t *testing.T) {
 			b.shown("a", "1", tt.content, 3)
 		}
 		if r := b.Row(doc("a")); r.Owner != "" || r.Claimed != "" || r.Content == "" {
-			b.Errorf("row %+v, want it settled, with its content", r)
+			b.Errorf("row %+v, want no lease and no claimed version, and the content recorded", r)
 		}
 		before = b.sink.Counts().Requests
 		b.fly(b.hold(touched("a", 4)), 1)
 		if b.sink.Counts().Requests != before {
-			b.Error("the next one of the same bytes is sent")
+			b.Error("the next version with the same bytes was sent")
 		}
 	})
 }
 
-// After KEEP the sink's copy has an older version than the row. It still says whose fault a refusal
-// is.
+// After KEEP the sink's copy has an older version than the row. lull can still use that copy to
+// find out the cause of a refusal.
 func TestADocumentThatWasKeptIsAskedAboutARefusal(t *testing.T) {
 	for _, versions := range []bool{true, false} {
 		t.Run(fmt.Sprint("versions ", versions), func(t *testing.T) {
@@ -258,15 +261,15 @@ func TestADocumentThatWasKeptIsAskedAboutARefusal(t *testing.T) {
 					func(op sink.Op) (memorysink.Answer, bool) { return refuse(sink.Rejected), op.Version == "3" },
 				)
 				b.turn(b.hold(version("a", 3, "B")))
-				b.requests(3, "two for documents, one for the copy")
-				b.Noted(journal.DeadLettered, 1) // the copy was taken, so the document is at fault
+				b.requests(3, "two requests for documents, one for the copy")
+				b.Noted(journal.DeadLettered, 1) // the sink accepted the copy, so the document is at fault
 				b.shown("a", "1", "A", 2)
 			})
 		})
 	}
 }
 
-// The sink is asked once per turn which index it has, whatever the number of documents.
+// A turn asks the sink only once which index it has, whatever the number of documents.
 func TestATurnAsksOnceWhichIndexItIs(t *testing.T) {
 	stage{cfg: keeps}.play(t, func(b *bench) {
 		asked := 0
@@ -277,11 +280,11 @@ func TestATurnAsksOnceWhichIndexItIs(t *testing.T) {
 		b.Change(doc("c"), func(r *shard.Row) { r.Attempts = 3 }) // sent in a separate request
 		b.fly(s, 1)
 		if asked != 1 {
-			b.Errorf("asked %d times", asked)
+			b.Errorf("asked the sink %d times which index it has, want once", asked)
 		}
 		b.fly(b.hold(`{"type":"doc.deleted","subject":"a","sequence":"2"}`), 1)
 		if asked != 1 {
-			b.Errorf("asked for a delete")
+			b.Errorf("asked the sink for its index because of a delete")
 		}
 	})
 }

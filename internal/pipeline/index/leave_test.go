@@ -10,20 +10,21 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// comeBack waits until messages that left their flights are visible again. It checks how many
-// there are, and lets receive judge them.
+// comeBack waits until messages that left their flights are visible again. It checks the number of
+// messages, and lets receive judge them.
 func (b *bench) comeBack(want int) flight.State {
 	b.Helper()
 	for b.live.Counts().Visible == 0 && b.live.Counts().Total() > 0 {
 		time.Sleep(time.Second)
 	}
 	if got := b.live.Counts().Visible; got != want {
-		b.Errorf("%d messages come back, want %d", got, want)
+		b.Errorf("%d messages are visible again, want %d", got, want)
 	}
 	return b.receive(flight.Live)
 }
 
-// superseded holds v1 of a in one flight, and v2 in another. v2 was sent 3 s later.
+// superseded makes two flights for document a: one holds v1, the other v2. v2 was sent 3 s after
+// v1.
 func (b *bench) superseded() (older, newer flight.State) {
 	b.Helper()
 	older = b.hold(put("a", 1))
@@ -31,8 +32,8 @@ func (b *bench) superseded() (older, newer flight.State) {
 	return older, b.hold(put("a", 2))
 }
 
-// ADR 0028. Its flight ends in its first turn, SQS is asked for nothing, and receive acknowledges
-// the message when it returns.
+// ADR 0028. The flight of a superseded message ends in its first turn without a call to SQS, and
+// receive acknowledges the message when it returns.
 func TestASupersededMessageLeavesAndIsAcknowledgedWhenItReturns(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		older, newer := b.superseded()
@@ -45,16 +46,16 @@ func TestASupersededMessageLeavesAndIsAcknowledgedWhenItReturns(t *testing.T) {
 		b.delivers(newer, 1, "a", "2")
 		b.inQueue(1)
 		if s := b.comeBack(1); !s.Done {
-			b.Error("held again, want it acknowledged")
+			b.Error("the message is held again, want it acknowledged")
 		}
 		b.Noted(journal.Stale, 1)
-		b.Noted(journal.Held, 2) // v1 and v2, each once
+		b.Noted(journal.Held, 2) // v1 and v2, each held once
 		b.inQueue(0)
 	})
 }
 
 // No message is acknowledged because a newer version is pending. If the newer version becomes a
-// dead letter, the older one is written when its message returns.
+// dead letter, the older version is written when its message returns.
 func TestAVersionThatLeftIsWrittenWhereTheNewerOneDies(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		older, newer := b.superseded()
@@ -66,8 +67,8 @@ func TestAVersionThatLeftIsWrittenWhereTheNewerOneDies(t *testing.T) {
 	})
 }
 
-// A message that returned too early stays in its flight: it leaves only once, so the cap applies
-// to it.
+// A message that returned too early stays in its flight. It leaves only once, so the cap applies to
+// it.
 func TestAMessageLeavesOnce(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.MaxWait = time.Minute }
 	stage{cfg: cfg}.play(t, func(b *bench) {
@@ -77,13 +78,13 @@ func TestAMessageLeavesOnce(t *testing.T) {
 		b.delivers(b.comeBack(1), 9, "a", "1")
 		b.Noted(journal.LeftSuperseded, 1)
 		if at := time.Since(begin); at < 70*time.Second || at > 75*time.Second {
-			b.Errorf("written after %s, want the cap and its grace: 70 s", at)
+			b.Errorf("written after %s, want the cap and the cap grace: 70 s", at)
 		}
 	})
 }
 
-// If the newer version is not due before the message returns, or may not be written by then, the
-// message stays in its flight.
+// A superseded message stays in its flight if the newer version is not due before the message
+// returns, or may not be written by then.
 func TestASupersededMessageStays(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg    func(*config.Config)
@@ -91,8 +92,8 @@ func TestASupersededMessageStays(t *testing.T) {
 		before func(b *bench)
 		leaves bool
 	}{
-		"a hundred messages leave": {bodies: many(100, put, "doc-"), leaves: true},
-		"more stay":                {bodies: many(101, put, "doc-")},
+		"a flight of a hundred messages": {bodies: many(100, put, "doc-"), leaves: true},
+		"a flight of more messages":      {bodies: many(101, put, "doc-")},
 		"beside a version that is not superseded": {
 			bodies: []string{put("a", 1), put("b", 5)},
 			before: func(b *bench) { b.leased(doc("b"), time.Minute) },
@@ -103,10 +104,10 @@ func TestASupersededMessageStays(t *testing.T) {
 		"the sink throttles": {before: func(b *bench) {
 			b.Change(shard.HealthRow("search"), func(r *shard.Row) { r.Rate, r.RateAt = 5_000, now() })
 		}},
-		"more traffic is expected than a queue may hold for so long": {
+		"more traffic is expected than a queue may hold for that time": {
 			cfg: func(c *config.Config) { c.Queues.ExpectedRate = 2_001 },
 		},
-		"it is visible again before the newer one is due": {
+		"the message is visible again before the newer version is due": {
 			cfg: func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 20*time.Second, time.Minute },
 		},
 	} {

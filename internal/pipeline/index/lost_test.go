@@ -10,17 +10,17 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// If a call fails, its class is noted, and redelivery returns the messages that the flight has
-// not done.
+// If a call fails, the class of the error is noted, and SQS delivers the messages again that the
+// flight has not done.
 func TestNoErrorOfACallIsLost(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]func(b *bench) flight.State{
-		"a rejected version, an older one behind it, a sink that throttles": func(b *bench) flight.State {
+		"a rejected version with an older version behind it, and a sink that throttles": func(b *bench) flight.State {
 			b.rejects("a", 1)
 			b.sink.Script(doc("b"), throttled())
 			return b.hold(put("a", 2), put("a", 1), put("b", 1), put("c", 1))
 		},
-		"a flight that goes on in a second execution": func(b *bench) flight.State {
+		"a flight that continues in a second execution": func(b *bench) flight.State {
 			s := b.hold(put("a", 1), put("b", 1), put("c", 1))
 			b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil = "somebody", now().Add(20*time.Second) })
 			s.Started = now().Add(10*time.Second - b.Config.Flight.ContinueAfter)

@@ -60,8 +60,8 @@ func throttled() memorysink.Answer {
 	return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "too_many_requests"}}
 }
 
-// Faults, line 29: a message is deleted once, after its last event. The number of its events,
-// and of the turns for them, does not matter.
+// Faults, line 29: a message is deleted once, after its last event. This holds for any number of
+// events and turns.
 func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		calls := b.recordDeletions()
@@ -70,7 +70,7 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 		b.sink.Script("content#b/three", refused, refused)
 		s := b.holdOn(flight.Live, removed("one@01", "two@01", "three@01", "one@02"), removed("one@03", "two@01"),
 			queue.Outgoing{Body: put("a", 1)}, queue.Outgoing{Body: put("a", 2)})
-		// sent in a separate request, so that the turn deletes twice
+		// one document is sent in a separate request, so that the turn deletes twice
 		b.Change("content#b/one", func(r *shard.Row) { r.Attempts = 3 })
 		s = b.turn(s)
 		if len(*calls) != 1 || len((*calls)[0]) != 2 {
@@ -83,7 +83,7 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 		var all []string
 		for _, c := range *calls {
 			if len(c) == 0 {
-				b.Error("a call that deletes nothing")
+				b.Error("a delete call has no message")
 			}
 			all = append(all, c...)
 		}
@@ -98,7 +98,7 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 // Faults, line 29: if an entry of a batch call fails, only that entry is affected.
 func TestPerEntryFailuresAreRead(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		s := b.hold(many(12, put, "doc-")...) // two of SQS's batches
+		s := b.hold(many(12, put, "doc-")...) // two of SQS's batches of ten
 		b.inject = fails("DeleteMessageBatch", fault.FailBefore, 1)
 		b.fly(s, 1)
 		b.Noted(journal.DeleteLost, 10)
@@ -116,21 +116,21 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 		requests := b.sink.Counts().Requests
 		time.Sleep(time.Minute)
 		if s := b.receive(flight.Live); !s.Done {
-			b.Error("a redelivery of what was committed started a flight")
+			b.Error("a redelivery of committed versions started a flight")
 		}
 		b.Noted(journal.Duplicate, 10)
 		b.inQueue(0)
-		b.requests(requests, "and none more")
+		b.requests(requests, "no more requests")
 	})
 }
 
-// A message that leaves the flight is given back at once, with all its events. No remaining
-// event may count the message as done.
+// A message that leaves the flight is given back at once, with all its events. None of its
+// remaining events may count the message as done.
 func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.holdOn(flight.Live, removed("one@01", "two@01"), queue.Outgoing{Body: put("a", 1)})
 		b.Write(shard.Write{Doc: "content#b/two", Drop: true}) // for example because its row was restored from a backup
-		b.sink.Script("content#b/one", throttled())            // its other event has to wait
+		b.sink.Script("content#b/one", throttled())            // the other event of the message has to wait
 		if s = b.turn(s); !s.Done {
 			b.Errorf("state %+v, want nothing of the message left in the flight", s)
 		}
@@ -140,13 +140,13 @@ func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 		b.fly(b.receive(flight.Live), 3)
 		b.inQueue(0)
 		if r := b.Row("content#b/two"); r.Committed == "" {
-			b.Errorf("row %+v, want it admitted again and committed", r)
+			b.Errorf("row %+v, want the version admitted again and committed", r)
 		}
 	})
 }
 
-// A turn that begins shortly before its messages become visible extends them first. They must
-// not be received during the write.
+// A turn that begins shortly before its messages become visible extends them first, because SQS
+// must not deliver them during the write.
 func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
 	stage{sink: memorysink.Settings{Latency: 5 * time.Second}}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -160,7 +160,7 @@ func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
 	})
 }
 
-// Visibility is extended if it would end before the write and its commit. A usual flight needs
+// Visibility is extended only if it would end before the write and its commit. A usual flight needs
 // no extension.
 func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
@@ -170,7 +170,8 @@ func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 	})
 }
 
-// An expired receipt handle is expected: the message is received again. It is not a failed call.
+// An expired receipt handle is expected, because the message is received again. It does not count
+// as a failed call.
 func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -192,11 +193,11 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 		asked := b.visibility()
 		s = b.turn(s)
 		if *asked != 1 {
-			b.Errorf("asked to extend %d messages, want the one that is left", *asked)
+			b.Errorf("extended %d messages, want only the remaining one", *asked)
 		}
 		n := b.Notes.Of(journal.Extended)
 		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.Config.Index.Timeout)) {
-			b.Errorf("extensions %+v, want the message that is left, past the next turn at %s", n, s.Wake())
+			b.Errorf("extensions %+v, want the remaining message, past the next turn at %s", n, s.Wake())
 		}
 		b.queued(0, 1, "one message is held")
 		time.Sleep(time.Until(s.Wake()) - time.Second)
@@ -206,8 +207,8 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	})
 }
 
-// A turn begins a moment after its wake. A message that was extended up to then is not extended
-// again at its beginning: an outage would cost twice the calls.
+// A turn begins a moment after its wake. If a message was extended up to the wake, the turn does
+// not extend it again at its beginning, because an outage would then cost twice the calls.
 func TestATurnThatBeginsAMomentLateExtendsNothingASecondTime(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -229,7 +230,7 @@ func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 		b.queued(0, 1, "the message is held")
 		for _, n := range b.Notes.Of(journal.Extended) {
 			if held := n.Until.Sub(b.manifest(s.Flight).Received); held > queue.MaxHold {
-				b.Errorf("asked for %s since the receive: SQS would refuse", held)
+				b.Errorf("extended to %s after the receive: SQS would refuse that", held)
 			}
 		}
 		time.Sleep(queue.MaxHold - 14*time.Minute) // a turn shortly before the end

@@ -14,7 +14,7 @@ import (
 
 const next = "content.r20261122100000"
 
-// rebuilding creates a new index and announces it in the row.
+// rebuilding creates a new index and records it in the health row.
 func (b *bench) rebuilding() *memorysink.Sink {
 	b.Helper()
 	err := b.sink.Create(b.Context(), sink.NewIndex{Collection: "content", Name: next, Like: "content"})
@@ -25,7 +25,7 @@ func (b *bench) rebuilding() *memorysink.Sink {
 	return b.sink.Beside(next)
 }
 
-// has fails unless an index holds a version of a document, 0 for none.
+// has fails the test unless an index holds the given version of a document. Version 0 means none.
 func (b *bench) has(s *memorysink.Sink, id string, version int) {
 	b.Helper()
 	got, found, err := s.Get(b.Context(), doc(id))
@@ -48,7 +48,7 @@ func TestWhatIsWrittenGoesToTheNewIndexOfARebuildWithItsFence(t *testing.T) {
 		b.has(beside, "b", 0)
 		in, _, _ := b.sink.Get(b.Context(), doc("a"))
 		if got, _, _ := beside.Get(b.Context(), doc("a")); got.Fence != in.Fence {
-			t.Errorf("the new index has fence %d, want that of the one in use, %d", got.Fence, in.Fence)
+			t.Errorf("the new index has fence %d, want the fence of the index in use, %d", got.Fence, in.Fence)
 		}
 		b.Noted(journal.Missed, 0)
 		if r := b.Row(shard.HealthRow("search")); r.RebuildMissed != 0 {
@@ -69,7 +69,7 @@ func TestAWriteThatTheNewIndexMissesIsNotedBeforeItsCommit(t *testing.T) {
 		s := b.hold(put("a", 1), put("b", 1))
 		b.inject = at("COMMIT", func() {
 			if r := b.Row(shard.HealthRow("search")); r.RebuildMissed != 1 {
-				b.Errorf("COMMIT comes with %d missed writes noted, want 1", r.RebuildMissed)
+				b.Errorf("%d missed writes are noted at COMMIT, want 1", r.RebuildMissed)
 			}
 		})
 		b.fly(s, 2)
@@ -91,7 +91,7 @@ func TestANewIndexThatHangsDelaysACommitByASecond(t *testing.T) {
 		b.Noted(journal.Missed, 1)
 		claimed, committed := b.Notes.Of(journal.Claimed)[0].At, b.Notes.Of(journal.Committed)[0].At
 		if took := committed.Sub(claimed); took > 1100*time.Millisecond {
-			t.Errorf("COMMIT came %s after CLAIM, want a second", took)
+			t.Errorf("COMMIT was %s after CLAIM, want a second", took)
 		}
 		b.inQueue(0)
 	})
@@ -104,10 +104,10 @@ func TestAWriteThatMayNotBeMissedIsNotCommitted(t *testing.T) {
 	}
 	sealed, ended := shard.Seal("search", 1, 0, 5), shard.Rebuilt("search", 1)
 	usecasetest.Table(t, stage{}.play, map[string]row{
-		"while the name is switched":             {sealed, "a", "b"},
-		"while the name is switched, the second": {sealed, "b", "a"},
-		"once the rebuild has ended":             {ended, "a", "b"},
-		"once the rebuild has ended, the second": {ended, "b", "a"},
+		"while the name is switched, the first document":   {sealed, "a", "b"},
+		"while the name is switched, the second document":  {sealed, "b", "a"},
+		"after the rebuild has ended, the first document":  {ended, "a", "b"},
+		"after the rebuild has ended, the second document": {ended, "b", "a"},
 	}, func(b *bench, tt row) {
 		beside := b.rebuilding()
 		beside.Script(doc(tt.missed), poison())
@@ -115,10 +115,10 @@ func TestAWriteThatMayNotBeMissedIsNotCommitted(t *testing.T) {
 		b.inject = at("MISS", func() { b.Write(tt.change) })
 		b.turn(s)
 		if r := b.Row(doc(tt.missed)); r.Committed != "" || r.Claimed != b.key(tt.missed, 1) || r.Owner == "" {
-			b.Errorf("row of %s %+v, want its lease to run out", tt.missed, r)
+			b.Errorf("row of %s %+v, want a lease that expires by itself", tt.missed, r)
 		}
 		if r := b.Row(doc(tt.copied)); r.Committed != b.key(tt.copied, 1) {
-			b.Errorf("row of %s %+v, want it committed: the new index has it", tt.copied, r)
+			b.Errorf("row of %s %+v, want it committed, because the new index has the document", tt.copied, r)
 		}
 		b.Noted(journal.OutcomeUnknown, 1)
 	})
@@ -127,8 +127,8 @@ func TestAWriteThatMayNotBeMissedIsNotCommitted(t *testing.T) {
 func TestARebuildThatEndsDuringATurnStillCountsForIt(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		beside := b.rebuilding()
-		// The throttled document makes the turn read the row again, before it writes to the new
-		// index.
+		// The throttled document makes the turn read the health row again, before the turn writes
+		// to the new index.
 		b.sink.Script(doc("c"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
 		s := b.hold(put("a", 1), put("c", 1))
 		b.inject = at("CLAIM", func() { b.Write(shard.Rebuilt("search", 1)) })

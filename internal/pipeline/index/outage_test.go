@@ -15,14 +15,14 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// away makes the table fail until back is called.
+// away makes the table fail until the test calls back.
 func (b *bench) away() (back func()) {
 	b.inject = usecasetest.Away(fault.Table, fault.FailBefore)
 	return func() { b.inject = well }
 }
 
-// open is a flight that receive starts while the table is away and the settings say to write all
-// the same. The rows are then as given.
+// open makes a flight that receive starts while the table is unreachable and the settings allow
+// outage writes. The rows are as the test left them.
 func (b *bench) open(bodies ...string) flight.State {
 	b.Helper()
 	s := b.hold(bodies...)
@@ -30,7 +30,8 @@ func (b *bench) open(bodies ...string) flight.State {
 	return s
 }
 
-// wroteOpen is a flight that has written version 4 of document a while the table was away.
+// wroteOpen makes a flight that has written version 4 of document a while the table was
+// unreachable.
 func (b *bench) wroteOpen() flight.State {
 	b.Helper()
 	s := b.open(put("a", 4))
@@ -59,8 +60,8 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 		}
 		b.holds("a", "2")
 		b.holds("b", "1")
-		b.Noted(journal.OutageWrite, 2) // one line for each document
-		b.requests(1, "one")
+		b.Noted(journal.OutageWrite, 2) // one note for each document
+		b.requests(1, "one request for both documents")
 		back()
 		b.fly(s, 3)
 		b.Noted(journal.Deleted, 0)
@@ -72,17 +73,18 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 func TestAnOpenFlightWhoseTableIsBackWritesNothing(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.fly(b.open(put("a", 1)), 2)
-		b.requests(0, "none: the table was not away")
+		b.requests(0, "no request, because the table was reachable")
 		b.inQueue(1)
 	})
 }
 
-// The state machine tries the same state again where a turn's answer is lost. So the first turn may
-// have written, whatever its state says, and a delete that it undid is asserted all the same.
+// If the answer of a turn is lost, the state machine tries the same state again. So the first turn
+// may have written, whatever its state says, and a delete that the write undid is still written
+// again.
 func TestAnOpenFlightWhoseWritingTurnWasLostIsComparedWithTheRows(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]fault.Verdict{
-		"its answer is lost":                   fault.OK,
-		"it is killed after the sink's answer": fault.CrashAfter,
+		"the answer of the turn is lost":                   fault.OK,
+		"the invocation is killed after the sink's answer": fault.CrashAfter,
 	}, func(b *bench, end fault.Verdict) {
 		s := b.open(put("a", 4))
 		back := b.away()
@@ -107,8 +109,8 @@ func TestAnOpenFlightWhoseWritingTurnWasLostIsComparedWithTheRows(t *testing.T) 
 	})
 }
 
-// Clocks of machines differ. A machine whose clock is late finds the flight awake too early, and
-// lets it sleep.
+// Clocks of machines differ. If the clock of a machine is late, that machine finds the flight awake
+// too early, and lets it sleep again.
 func TestAnOpenFlightThatWokeEarlySleepsOn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.wroteOpen()
@@ -119,14 +121,14 @@ func TestAnOpenFlightThatWokeEarlySleepsOn(t *testing.T) {
 		b.clock = clock.Skewed{Clock: clock.System{}, By: -time.Minute}
 		next, _, err := b.invoke(s)
 		if in := time.Until(next.Wake()); err != nil || next.Done || in < 50*time.Second || in > 2*time.Minute {
-			b.Errorf("wakes in %s (%v), done %v: want a minute", in, err, next.Done)
+			b.Errorf("wakes in %s (%v), done %v: want a wake in a minute", in, err, next.Done)
 		}
 		b.clock = clock.System{}
 		b.delivers(next, 3, "a", "")
 	})
 }
 
-// An outage may last longer than an execution.
+// An outage may last longer than an execution. The flight then continues in another one.
 func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.open(put("a", 1))
@@ -135,23 +137,23 @@ func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
 			s = b.turn(s)
 		}
 		if len(b.launched.list) != 2 || !b.launched.list[1].Outage {
-			b.Fatalf("executions %+v, want a second one, open too", b.launched.list)
+			b.Fatalf("executions %+v, want a second outage execution", b.launched.list)
 		}
 		back()
 		b.fly(b.launched.list[1], 3)
-		b.requests(1, "the first execution's")
+		b.requests(1, "the request of the first execution")
 	})
 }
 
-// What the rows know better after the outage: a delete is written again, under a lease; of anything
-// else lull has no body, and says so.
+// These are the cases in which a row has a newer version after the outage. A newer delete is
+// written again, under a lease. For a newer put lull has no body, so a note asks for a resync.
 func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 	deletes := func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) }
 	type row struct {
 		row        func(b *bench)
 		race       func(b *bench)
 		reasserted int
-		resync     string // part of the note
+		resync     string // part of the note's text
 		holds      string
 	}
 	usecasetest.Table(t, stage{}.play, map[string]row{
@@ -164,7 +166,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Committed, r.CommittedOp = b.key("a", 5), shard.Put })
 		}, nil, 0, "the row has a newer version", "4"},
 		"a newer delete": {deletes, nil, 1, "", ""},
-		"a delete, and a newer version is admitted meanwhile": {
+		"a delete, and a newer version is admitted at the same time": {
 			deletes,
 			func(b *bench) { b.inject = at("REASSERT", func() { b.admit(put("a", 6)) }) },
 			0, "could not be asserted", "4",
@@ -179,7 +181,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 			func(b *bench) { b.sink.Script(doc("a"), poison()) },
 			0, "could not be asserted", "4",
 		},
-		"a delete, and somebody has the lease": {
+		"a delete, and another flight has the lease": {
 			deletes,
 			func(b *bench) {
 				b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil = "t", now().Add(20*time.Second) })
@@ -203,12 +205,12 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 			func(b *bench) { b.inject = fails("REASSERT", fault.FailAfter, 1) },
 			1, "", "",
 		},
-		"a delete, and its end was written without an answer": {
+		"a delete, and the write that ends its lease gets no answer": {
 			deletes,
 			func(b *bench) { b.inject = fails("REASSERTED", fault.FailAfter, 1) },
 			1, "", "",
 		},
-		"a delete, and its end cannot be written": {
+		"a delete, and its lease cannot be ended": {
 			deletes,
 			func(b *bench) { b.inject = fails("REASSERTED", fault.FailBefore, 4) },
 			1, "", "",
@@ -218,7 +220,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 		c.row(b)
 		s = b.turn(s)
 		if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {
-			b.Errorf("state %+v: want it to wait until nobody can be writing open any more", s)
+			b.Errorf("state %+v: want the flight to wait until no outage write can be under way", s)
 		}
 		b.Noted(journal.Reasserted, 0)
 		if c.race != nil {
@@ -227,7 +229,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 		before := b.Row(doc("a")).LastWrite
 		for !s.Done {
 			legs := len(b.launched.list)
-			// an execution ends after minutes, the outage of the sink may not
+			// An execution ends after minutes, but the outage of the sink may last longer.
 			if s = b.turn(s); len(b.launched.list) > legs {
 				s = b.launched.list[legs]
 			}
@@ -246,20 +248,21 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 	})
 }
 
-// Without a row, nothing can record that a document can never be built: receive handles it
-// later.
+// Without a row, index cannot record that a document can never be built. receive handles such a
+// document later.
 func TestAnOpenFlightLeavesWhatIsNotADocumentToReceive(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
-		s := b.open(touched("a", 1)) // and there is no loader
+		s := b.open(touched("a", 1)) // the test has no loader for the reference
 		b.away()
 		b.turn(s)
-		b.requests(0, "for what is not a document")
+		b.requests(0, "no request for an event that is not a document")
 		b.WantLetters(b.dead, 0)
 	})
 }
 
-// Whoever found the table away may still be writing: the wait for that begins anew with each time
-// it was found away, and ends by the clock, whenever the flight is woken.
+// An invocation that could not reach the table may still be writing. The wait for such a write
+// begins again each time the table is unreachable. It ends by the clock, whenever the flight is
+// woken.
 func TestReassertingWaitsUntilNobodyCanBeWritingOpen(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.wroteOpen()
@@ -270,7 +273,7 @@ func TestReassertingWaitsUntilNobodyCanBeWritingOpen(t *testing.T) {
 		back()
 		s = b.turn(s)
 		if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {
-			b.Errorf("state %+v, want it to wait for another lease", s)
+			b.Errorf("state %+v, want the flight to wait as long as another lease", s)
 		}
 		early, _, err := b.invoke(s) // Step Functions may end a Wait early
 		if err != nil || early.Done || early.WakeAt != s.WakeAt {

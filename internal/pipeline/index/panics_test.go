@@ -53,16 +53,16 @@ func (b *bench) good(n int) (bodies []string) {
 	return bodies
 }
 
-// silent checks that nothing which panics were noted with is the document's.
+// silent checks that no note and no row contains the content of the document.
 func (b *bench) silent() {
 	b.Helper()
 	for _, n := range b.Notes.All() {
 		if strings.Contains(n.Detail+n.Stack, "hunter2") {
-			b.Errorf("the note %s holds content: %s", n.Step, n.Detail)
+			b.Errorf("the note %s contains the document's content: %s", n.Step, n.Detail)
 		}
 	}
 	if strings.Contains(b.Row(doc("bad")).LastError, "hunter2") {
-		b.Errorf("the row holds content: %s", b.Row(doc("bad")).LastError)
+		b.Errorf("the row contains the document's content: %s", b.Row(doc("bad")).LastError)
 	}
 }
 
@@ -92,10 +92,10 @@ func TestASinksClientThatPanicsCostsItsDocumentAlone(t *testing.T) {
 		together := 0
 		b.through = func(s sink.Sink) sink.Sink { return clumsy{s, &together} }
 		s := b.hold(append(b.good(20), put("bad", 1), put("bad", 2))...)
-		s = b.turn(b.turn(s)) // first together, and after the leases each alone
+		s = b.turn(b.turn(s)) // first all documents together, and after the leases each alone
 		b.Noted(journal.Committed, 20)
 		if n := s.Panicked.Count(); n != 1 {
-			b.Errorf("%d entries go alone the next time, want the one that failed again", n)
+			b.Errorf("%d entries are sent alone the next time, want only the entry that failed again", n)
 		}
 		for turns := 2; b.dead.Counts().Total() == 0; turns++ {
 			if turns > 12 {
@@ -129,7 +129,7 @@ func TestNobodyDiesOfAnotherDocumentsPanic(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		together := 0
 		b.through = func(s sink.Sink) sink.Sink { return clumsy{s, &together} }
-		for i := range 12 { // each time together with other documents
+		for i := range 12 { // each time the bad document is sent together with other documents
 			s := b.hold(put("bad", i+1), put(fmt.Sprint("good-", i), 1))
 			for range 4 {
 				if !s.Done {
@@ -146,7 +146,7 @@ func TestNobodyDiesOfAnotherDocumentsPanic(t *testing.T) {
 	})
 }
 
-// mute is a client whose ping panics.
+// mute is a client whose Ping panics.
 type mute struct{ sink.Sink }
 
 func (mute) Ping(context.Context) error { panic("hunter2") }
@@ -158,7 +158,7 @@ func TestAPanicOfAPingIsAnAnswerThatNeverCame(t *testing.T) {
 		b.Write(shard.Trip("search", now(), now().Add(time.Millisecond), 1))
 		time.Sleep(time.Second)
 		if s = b.turn(s); s.Done {
-			b.Error("the flight ended")
+			b.Error("the flight ended, want it to stay")
 		}
 		b.Noted(journal.Panicked, 1)
 		b.Noted(journal.CircuitClosed, 0)
@@ -174,13 +174,13 @@ func TestAPanicDoesNotEndAnOutageTurn(t *testing.T) {
 		b.away()
 		s = b.turn(s)
 		if s.Done || together != 1 {
-			b.Errorf("done %v, %d requests, want the flight to go on after one", s.Done, together)
+			b.Errorf("done %v, %d requests, want the flight to continue after one request", s.Done, together)
 		}
 		b.Noted(journal.Panicked, 1)
 	})
 }
 
-// counted counts how often a message is decoded.
+// counted is a source that counts how often a message is decoded.
 type counted struct {
 	index.Source
 	n *atomic.Int32

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// parts are what the stages of a turn get, without a turn or a Handler.
+// parts holds what the stages of a turn need, without a turn or a Handler.
 type parts struct {
 	*usecasetest.Rig
 	f          *holding
@@ -25,7 +25,8 @@ type parts struct {
 	flights    *memory.Flights
 }
 
-// flying makes a flight of the given events. Each is pending in its row, in the given order.
+// flying makes a flight of the given events. Each event is pending in its row; the events have the
+// given order.
 func flying(t *testing.T, change func(*config.Config), bodies ...string) *parts {
 	t.Helper()
 	versions := true
@@ -59,7 +60,7 @@ func flying(t *testing.T, change func(*config.Config), bodies ...string) *parts 
 	return p
 }
 
-// read fills in the rows of the documents, as the stage decide does.
+// read reads the rows into the documents, as the stage decide does.
 func (p *parts) read() []*document {
 	p.Helper()
 	usecasetest.OK(p, p.f.read(p.Context(), p.f.docs, shard.Consistent))
@@ -100,7 +101,7 @@ func (p *parts) planner() planner {
 	}
 }
 
-// count compares a number of documents, messages or writes.
+// count compares a number of documents, messages or writes with the wanted number.
 func (p *parts) count(what string, got, want int) {
 	p.Helper()
 	if got != want {
@@ -108,7 +109,7 @@ func (p *parts) count(what string, got, want int) {
 	}
 }
 
-// answering is a request for the flight's documents with one outcome for each.
+// answering makes a request for the flight's documents with the same outcome for each document.
 func answering(docs []*document, o sink.Outcome) *request {
 	r := &request{docs: docs}
 	for _, d := range docs {

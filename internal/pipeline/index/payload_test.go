@@ -31,7 +31,7 @@ func touched(id string, version int) string {
 
 func openBucket(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}} }
 
-// objects is a bucket behind the loader that the functions use.
+// objects sets the bucket behind the loader that the functions use.
 func (b *bench) objects(get func(key string) ([]byte, error)) {
 	b.payloads = payload.New(func(_ context.Context, bucket, key string) ([]byte, error) {
 		if bucket != "open" {
@@ -41,8 +41,8 @@ func (b *bench) objects(get func(key string) ([]byte, error)) {
 	}, nil, 1<<20)
 }
 
-// The content of a reference may change until it is written: no other flight may claim in
-// between.
+// The content behind a reference may change until it is written, so no other flight may claim
+// between load and write.
 func TestAPayloadIsLoadedUnderItsLease(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		loaded := map[string]int{}
@@ -71,15 +71,16 @@ func (b *bench) shows(id, want string) {
 	}
 }
 
-// The story load-before-the-claim of the model. Two executions of one flight; the first one's clock
-// is so far ahead that it takes the second one's lease for over. The object changes in between.
+// This is the story load-before-the-claim of the model. Two executions run one flight. The first
+// execution's clock is so far ahead that it believes that the lease of the second execution has
+// expired. The object changes in between.
 func TestAnOlderContentOfAReferenceNeverFollowsANewerOne(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		content := `{"title":"old"}`
 		b.objects(func(string) ([]byte, error) { return []byte(content), nil })
 		s := b.hold(touched("a", 1))
 		time.Sleep(time.Until(s.Wake()))
-		other := b.invocation() // answers for nobody: its sink applies, and it is killed
+		other := b.invocation() // gives no answer: the sink applies its request, and then the invocation is killed
 		other.inject = usecasetest.Away(fault.Search, fault.CrashAfter)
 		between := false
 		b.clock = clock.Skewed{Clock: clock.System{}, By: b.Config.Lease("search") + time.Second}
@@ -98,14 +99,14 @@ func TestAnOlderContentOfAReferenceNeverFollowsANewerOne(t *testing.T) {
 			b.Fatal(err)
 		}
 		if !between {
-			b.Error("the first execution claims nothing")
+			b.Error("the first execution claimed nothing, want a claim")
 		}
 		b.shows("a", `{"title":"new"}`)
 	})
 }
 
-// A removed object has a delete on its way. The put before it is not a dead letter and raises no
-// alarm.
+// If an object was removed, a delete is on its way. So the put before the delete is not a dead
+// letter and raises no alarm.
 func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object", Missing: true}
 	type row struct {
@@ -114,9 +115,9 @@ func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 		holds   string
 	}
 	usecasetest.Table(t, stage{cfg: openBucket}.play, map[string]row{
-		"it comes":          {time.Minute, 0, ""},
-		"it never comes":    {0, 1, "1"},
-		"it comes too late": {time.Hour, 1, ""},
+		"the delete comes":          {time.Minute, 0, ""},
+		"the delete never comes":    {0, 1, "1"},
+		"the delete comes too late": {time.Hour, 1, ""},
 	}, func(b *bench, c row) {
 		b.fly(b.hold(put("a", 1)), 1)
 		b.objects(func(string) ([]byte, error) { return nil, gone })
@@ -131,7 +132,7 @@ func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 			slices.SortFunc(flights, func(x, y flight.State) int { return x.Wake().Compare(y.Wake()) })
 			legs := len(b.launched.list)
 			flights[0] = b.turn(flights[0])
-			flights = append(flights, b.launched.list[legs:]...) // its execution may end before it does
+			flights = append(flights, b.launched.list[legs:]...) // the execution may end before the flight does
 			flights = slices.DeleteFunc(flights, func(s flight.State) bool { return s.Done })
 		}
 		l := b.TakeLetters(b.dead)
@@ -139,10 +140,10 @@ func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 			b.Errorf("%d dead letters, want %d", len(l), c.letters)
 		}
 		if waited := b.Config.Payload.MissingWait; len(l) > 0 && l[0].Died.Sub(began) < waited {
-			b.Errorf("dead after %s, want it to wait for %s", l[0].Died.Sub(began), waited)
+			b.Errorf("the message became a dead letter after %s, want %s", l[0].Died.Sub(began), waited)
 		}
 		if n := len(b.Notes.Of(journal.Claimed)); n > 20 {
-			b.Errorf("%d claims: each try costs two writes of the row", n)
+			b.Errorf("%d claims, want fewer: each try costs two writes of the row", n)
 		}
 		if r := b.Row(doc("a")); r.Refusals != 0 {
 			b.Errorf("row %+v, want no refusal counted", r)
@@ -155,7 +156,7 @@ func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 func TestADeleteLoadsNothing(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		b.objects(func(string) ([]byte, error) {
-			b.Error("asked for the payload of a delete")
+			b.Error("the payload of a delete was loaded")
 			return nil, nil
 		})
 		b.fly(b.hold(`{"type":"doc.deleted","subject":"a","sequence":"1","dataref":"s3://open/a"}`), 1)
@@ -173,9 +174,9 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 			return []byte(`{}`), nil
 		})
 		s := b.turn(b.hold(touched("a", 1), put("b", 1)))
-		b.holds("b", "1") // it does not delay others
+		b.holds("b", "1") // the payload does not delay other documents
 		if r := b.Row(doc("a")); r.Owner != "" || r.Refusals != 0 || s.Done {
-			b.Errorf("row %+v, done %v: want it neither leased nor refused, and its flight to wait", r, s.Done)
+			b.Errorf("row %+v, done %v: want no lease and no refusal, and the flight to wait", r, s.Done)
 		}
 		away = false
 		b.delivers(s, 1, "a", "1")
@@ -183,8 +184,8 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	})
 }
 
-// If no document can be built, the event becomes a dead letter without asking the sink. The
-// newest good version is then written.
+// If a document can never be built, its event becomes a dead letter without a request to the sink.
+// The newest good version is then written.
 func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object"}
 	type row struct {
@@ -200,12 +201,12 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 			b.objects(func(string) ([]byte, error) { return []byte(`[1,2]`), nil })
 		}, deadletter.Payload, "dataref: data is an array"},
 		"no loader": {func(*bench) {}, deadletter.Payload, "not configured"},
-		"its place is forbidden now": {func(b *bench) {
+		"the place of the payload is forbidden now": {func(b *bench) {
 			cfg := b.Config
 			cfg.Payload.Allow = nil
 			b.deploy(&cfg)
 		}, deadletter.Contract, "were the source's settings changed?"},
-		"it belongs elsewhere now": {func(b *bench) {
+		"the event belongs to another collection now": {func(b *bench) {
 			cfg := b.Config
 			cfg.DefaultCollection = "elsewhere"
 			cfg.Sources = map[string]config.Source{"native": {Kind: "native", Collection: "elsewhere"}}
@@ -220,9 +221,9 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 			l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
 			b.Errorf("dead letters %+v, want one: %s, %s", l, c.reason, c.detail)
 		}
-		b.requests(0, "it is not a document")
+		b.requests(0, "no request for an event that is not a document")
 		if r := b.Row(doc("a")); r.Pending != "" || r.Owner != "" || r.Dead == "" {
-			b.Errorf("row %+v, want it settled with the version dead", r)
+			b.Errorf("row %+v, want the version dead, and nothing pending or leased", r)
 		}
 		b.Noted(journal.DeadLettered, 1)
 		b.inQueue(0)
@@ -239,7 +240,7 @@ func (b *bench) deploy(cfg *config.Config) {
 	b.Sources = set
 }
 
-// keyOf is the key of a body by the settings of the bench.
+// keyOf returns the key of an event, by the settings of the bench.
 func (b *bench) keyOf(body string) shard.OrderKey {
 	b.Helper()
 	set, err := source.New(&b.Config)
@@ -273,15 +274,15 @@ func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	})
 }
 
-// sinkMargin is what index keeps of an invocation for COMMIT and DeleteMessage, and maxParallel is
-// how much it loads at the same time.
+// sinkMargin is the time that index keeps for COMMIT and DeleteMessage. maxParallel is the number
+// of payloads that index loads at the same time.
 const (
 	sinkMargin  = 2 * time.Second
 	maxParallel = 32
 )
 
-// Slow payloads that use all the time do not keep other documents from being written, turn after
-// turn.
+// Slow payloads use all the time of a turn. They still do not keep other documents from being
+// written.
 func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		b.payloads = payload.New(func(ctx context.Context, _, _ string) ([]byte, error) {
@@ -300,7 +301,7 @@ func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 			}
 		}
 		b.holds("plain", "1")
-		// The others of a turn in which nothing can be loaded are not claimed.
+		// Documents for which a turn has no time are not claimed.
 		if n := len(b.Notes.Of(journal.Claimed)); n > 6*2*maxParallel {
 			b.Errorf("%d claims in 6 turns, want at most %d in each", n, 2*maxParallel)
 		}
@@ -308,7 +309,7 @@ func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 	})
 }
 
-// fullest is a sink that keeps the most bytes that it was given at once.
+// fullest is a sink that records the most bytes that one request contained.
 type fullest struct {
 	sink.Sink
 	most *int
@@ -323,8 +324,8 @@ func (f fullest) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return f.Sink.Write(ctx, ops)
 }
 
-// A flight may refer to more than a function has room for: it is loaded and written a bulk request
-// at a time.
+// The payloads of a flight may not all fit into the memory of a function. So they are loaded and
+// written one bulk request at a time.
 func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		const size, documents = 256 << 10, 200
@@ -342,8 +343,9 @@ func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
 	})
 }
 
-// A message may hold pointers to hundreds of bodies, and their objects may have grown since receive
-// loaded them: what a turn loads is bounded, and the others of the flight are written.
+// A message may hold pointers to hundreds of bodies, and these objects may have grown since receive
+// loaded them. So the bytes that a turn loads are bounded, and the other documents of the flight
+// are written.
 func TestPointersToBodiesThatHaveGrownAreLoadedWithinABound(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		loads, body := 0, ""
@@ -367,8 +369,8 @@ func TestPointersToBodiesThatHaveGrownAreLoadedWithinABound(t *testing.T) {
 	})
 }
 
-// A turn handles a bounded number of documents. Documents whose payload never arrives must not
-// take all places in every turn.
+// A turn handles a bounded number of documents. Documents whose payload never arrives must not take
+// all places in every turn.
 func TestDocumentsThatWaitDoNotKeepOthersOutOfTheTurn(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		openBucket(c)

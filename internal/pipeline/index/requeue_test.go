@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// throttled stores a health row of a sink that takes 7 documents a second, and whose time is handed
-// out for a while.
+// throttled stores a health row of a sink that accepts 7 documents a second. Other flights have
+// taken the time of that sink for the given duration.
 func (b *bench) throttled(ahead time.Duration, change func(*shard.Row)) {
 	row := shard.Row{
 		Doc: shard.HealthRow("search"), Rate: 7000, RateTop: 8000, RateAt: now(), PaidUntil: now().Add(ahead),
@@ -23,23 +23,24 @@ func (b *bench) throttled(ahead time.Duration, change func(*shard.Row)) {
 	b.Write(shardtest.Put(row))
 }
 
-// A flight that can get no slot would wait, read its rows and ask again, for minutes.
+// A flight that can get no slot would wait, read its rows and ask again, for minutes. Its messages
+// wait in the queue instead.
 func TestAMessageWaitsInTheQueueForASinkThatThrottles(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
 		b.throttled(30*time.Second, func(*shard.Row) {})
 		if s = b.turn(s); !s.Done {
-			b.Fatal("the flight waits for its slot")
+			b.Fatal("the flight waits for its slot, want it to end")
 		}
 		b.Noted(journal.Requeued, 1)
 		n := b.Notes.Of(journal.Requeued)[0]
 		if wait := time.Until(n.Until); n.Count != 2 || wait < 12*time.Second || wait > 18*time.Second {
 			b.Errorf("%d messages wait for %s, want 2 for 15 s, a fifth more or less", n.Count, wait)
 		}
-		b.Noted(journal.Waiting, 0) // its rows were not read
+		b.Noted(journal.Waiting, 0) // the rows of the flight were not read
 		b.queued(0, 2, "both wait in the queue")
 		if _, err := b.flights.Get(b.Context(), s.Flight); !errors.Is(err, flight.ErrNotFound) {
-			b.Errorf("its manifest: %v, want it deleted", err)
+			b.Errorf("manifest of the flight: %v, want it deleted", err)
 		}
 		time.Sleep(40 * time.Second)
 		b.fly(b.receive(flight.Live), 10)
@@ -48,8 +49,8 @@ func TestAMessageWaitsInTheQueueForASinkThatThrottles(t *testing.T) {
 	})
 }
 
-// What does not fit into the flight's slot waits in the queue, unless the next slot is in reach,
-// too.
+// Documents that do not fit into the flight's slot wait in the queue, unless the flight can also
+// get the next slot.
 func TestTheRestOfASlotWaitsInTheQueue(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(many(40, put, "d")...)
@@ -77,10 +78,10 @@ func TestAFlightKeepsItsMessagesWhile(t *testing.T) {
 		state func(*flight.State)
 	}{
 		"the sink starts slowly": {func(r *shard.Row) { r.RateTop = 0 }, func(*flight.State) {}},
-		"its slot begins later": {func(*shard.Row) {}, func(s *flight.State) {
+		"the slot begins later": {func(*shard.Row) {}, func(s *flight.State) {
 			s.Slot, s.SlotEnd = now().Add(20*time.Second), now().Add(22*time.Second)
 		}},
-		"its messages may be gone": {func(*shard.Row) {}, func(s *flight.State) {
+		"the messages may be gone": {func(*shard.Row) {}, func(s *flight.State) {
 			s.VisibleUntil = now().Add(queue.MaxHold)
 		}},
 	}, func(b *bench, keeps struct {
@@ -92,13 +93,13 @@ func TestAFlightKeepsItsMessagesWhile(t *testing.T) {
 		b.throttled(30*time.Second, keeps.row)
 		keeps.state(&s)
 		if s = b.turn(s); s.Done {
-			b.Error("it ended")
+			b.Error("the flight ended, want it to wait")
 		}
 		b.Noted(journal.Requeued, 0)
 	})
 }
 
-// Nothing brings the messages of a rescued flight back: they may be gone from the queue.
+// A rescued flight must wait, because SQS may not deliver its messages again.
 func TestARescuedFlightWaitsForItsSink(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]time.Duration{
 		"that is paused": 2 * time.Minute, "for more than twelve hours": 13 * time.Hour,
@@ -107,11 +108,11 @@ func TestARescuedFlightWaitsForItsSink(t *testing.T) {
 		s.VisibleUntil = now().Add(queue.MaxHold)
 		b.Write(shard.Pause("search", now(), "ann", ""))
 		for begun := time.Now(); time.Since(begun) < paused; {
-			if s = b.turn(s); s.Done { // it may continue in another execution
+			if s = b.turn(s); s.Done { // the flight may continue in another execution
 				s = b.launched.list[len(b.launched.list)-1]
 			}
 			if len(b.Notes.Of(journal.Ended)) > 0 {
-				b.Fatal("it ended, and its version may be lost")
+				b.Fatal("the flight ended, and its version may be lost")
 			}
 		}
 		b.Write(shard.Resume("search", b.Row(shard.HealthRow("search")), now(), b.Config.Retry.OpenFor))

@@ -23,8 +23,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// bench is index on the halves in memory, with virtual time. Flights are made by receive; their
-// turns are taken by the test.
+// bench runs index on the halves in memory, with virtual time. receive makes the flights, and the
+// test makes their turns.
 type bench struct {
 	*usecasetest.Rig
 	flights          *memory.Flights
@@ -36,17 +36,17 @@ type bench struct {
 	failure  error // the error of a failed call, nil for the default
 	payloads index.Payloads
 	fetcher  index.Fetcher
-	enricher enrich.Caller                 // of the collection content, nil for none
-	sources  index.Source                  // nil: the rig's sources
+	enricher enrich.Caller                 // enricher of the collection "content", nil for none
+	sources  index.Source                  // nil means the rig's sources
 	through  func(sink.Sink) sink.Sink     // wraps the sink for index
 	between  func(queue.Queue) queue.Queue // wraps the live queue for index; nil: no wrapper
-	clock    clock.Clock                   // of index
+	clock    clock.Clock                   // the clock of index
 	ids      int
 	tokens   int
-	mu       sync.Mutex // of tokens
+	mu       sync.Mutex // guards tokens
 }
 
-// launches keeps the executions that were started, for a test that takes their turns itself.
+// launches keeps the executions that were started, so that a test can make their turns itself.
 type launches struct {
 	mu   sync.Mutex
 	list []flight.State
@@ -71,7 +71,7 @@ var (
 	at    = usecasetest.At
 )
 
-// stage describes a bench.
+// stage describes the settings and the sink of a bench.
 type stage struct {
 	cfg    func(*config.Config)
 	sink   memorysink.Settings
@@ -84,7 +84,7 @@ func (st stage) play(t *testing.T, story func(b *bench)) {
 	usecasetest.Story(t, func(t *testing.T) { story(st.setup(t)) })
 }
 
-// setup must run inside a synctest bubble, so that every clock is the bubble's.
+// setup must run inside a synctest bubble, so that every clock is the clock of the bubble.
 func (st stage) setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
@@ -109,7 +109,7 @@ func (st stage) setup(t *testing.T) *bench {
 	return b
 }
 
-// hold sends bodies to the live queue and lets receive hold them: one flight.
+// hold sends bodies to the live queue and lets receive hold them in one flight.
 func (b *bench) hold(bodies ...string) flight.State {
 	b.Helper()
 	out := make([]queue.Outgoing, len(bodies))
@@ -131,8 +131,8 @@ func (b *bench) holdOn(lane flight.Lane, out ...queue.Outgoing) flight.State {
 	return b.receive(lane)
 }
 
-// receive lets receive judge what is visible in a lane: as an event source mapping would, and
-// returns the flight that it started.
+// receive lets receive judge the visible messages of a lane, as an event source mapping would. It
+// returns the flight that receive started.
 func (b *bench) receive(lane flight.Lane) flight.State {
 	b.Helper()
 	q := b.live
@@ -177,7 +177,7 @@ func (b *bench) invocation() invocation {
 	return invocation{clock: b.clock, sink: b.through(b.sink), inject: b.inject, queue: b.between}
 }
 
-// invoke is one invocation of index, at once.
+// invoke runs one invocation of index at once.
 func (b *bench) invoke(s flight.State) (flight.State, *fault.Invocation, error) {
 	i := b.invocation()
 	inv := fault.NewInvocation(i.inject, "index", 1)
@@ -206,7 +206,7 @@ func (b *bench) run(i invocation, inv *fault.Invocation, s flight.State) (flight
 		Clock:     i.clock,
 		Journal:   &b.Notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
 	}
-	s.Remaining = s.Remaining.Clone() // as JSON between two states would
+	s.Remaining = s.Remaining.Clone() // JSON between two states copies Remaining, too
 	return h.Turn(ctx, s)
 }
 
@@ -217,7 +217,7 @@ func (b *bench) token() shard.Token {
 	return shard.Token(fmt.Sprint("token-", b.tokens))
 }
 
-// turn waits until the flight wakes and takes one turn, which must not fail.
+// turn waits until the flight wakes and makes one turn, which must not fail.
 func (b *bench) turn(s flight.State) flight.State {
 	b.Helper()
 	time.Sleep(time.Until(s.Wake()))
@@ -226,13 +226,13 @@ func (b *bench) turn(s flight.State) flight.State {
 		b.Fatalf("turn: %v, killed: %v", err, inv.Killed())
 	}
 	if !next.Done && !next.Wake().After(time.Now()) {
-		b.Errorf("wakes at %s, which is past: it would spin", next.WakeAt)
+		b.Errorf("the flight wakes at %s, which is past: its turns would never stop", next.WakeAt)
 	}
 	return next
 }
 
-// fly takes turns until the flight is done, and returns how many it took. More than most fail
-// the test.
+// fly makes turns until the flight is done, and returns their number. The test fails if more turns
+// are needed than most.
 func (b *bench) fly(s flight.State, most int) (turns int) {
 	b.Helper()
 	for ; !s.Done; turns++ {
@@ -244,7 +244,7 @@ func (b *bench) fly(s flight.State, most int) (turns int) {
 	return turns
 }
 
-// many returns the bodies of the first versions of n documents.
+// many returns the events of the first versions of n documents.
 func many(n int, body func(id string, version int) string, named string) (bodies []string) {
 	for i := range n {
 		bodies = append(bodies, body(fmt.Sprint(named, i), 1))
@@ -252,7 +252,7 @@ func many(n int, body func(id string, version int) string, named string) (bodies
 	return bodies
 }
 
-// delivers takes turns until the flight is done, at most as many as given. Then it checks the
+// delivers makes turns until the flight is done, at most as many as given. Then it checks the
 // version of a document in the sink, "" for none.
 func (b *bench) delivers(s flight.State, most int, id, version string) {
 	b.Helper()

@@ -25,7 +25,7 @@ var (
 	docA = usecasetest.Doc("a")
 )
 
-// stage plays one stage on a flight of the given events.
+// stage runs one stage on a flight of the given events.
 func stage(t *testing.T, change func(*config.Config), bodies []string, story func(p *parts)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(flying(t, change, bodies...)) })
@@ -116,7 +116,7 @@ func TestPayTakesASlotOfABusySink(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		change func(*config.Config)
-		ahead  time.Duration // what other flights have taken
+		ahead  time.Duration // time that other flights have taken
 		want   int
 	}{
 		"no limit": {nil, 0, 2}, "free": {limit, 0, 2}, "taken": {limit, 30 * time.Second, 0},
@@ -139,13 +139,13 @@ func TestAFlightRequeuesOnlyForASinkThatThrottles(t *testing.T) {
 		requeues bool
 		must     bool
 	}{
-		"a healthy sink":          {func(b *budget) { b.sink.row = shard.Row{} }, false, false},
-		"it throttles":            {later, true, true},
-		"a slot is in reach":      {func(b *budget) { b.sink.row.PaidUntil = b.now().Add(3 * time.Second) }, true, false},
-		"the flight has a slot":   {func(b *budget) { later(b); b.state.Slot = b.now() }, true, false},
-		"the sink starts slowly":  {func(b *budget) { later(b); b.sink.row.RateTop = 0 }, false, false},
-		"its circuit is open":     {func(b *budget) { later(b); b.sink.circuit = shard.CircuitOpen }, false, false},
-		"this turn has opened it": {func(b *budget) { later(b); b.sink.tripped = true }, false, false},
+		"a healthy sink":                   {func(b *budget) { b.sink.row = shard.Row{} }, false, false},
+		"it throttles":                     {later, true, true},
+		"a slot is in reach":               {func(b *budget) { b.sink.row.PaidUntil = b.now().Add(3 * time.Second) }, true, false},
+		"the flight has a slot":            {func(b *budget) { later(b); b.state.Slot = b.now() }, true, false},
+		"the sink starts slowly":           {func(b *budget) { later(b); b.sink.row.RateTop = 0 }, false, false},
+		"the circuit is open":              {func(b *budget) { later(b); b.sink.circuit = shard.CircuitOpen }, false, false},
+		"this turn has opened the circuit": {func(b *budget) { later(b); b.sink.tripped = true }, false, false},
 		"the flight was rescued": {func(b *budget) {
 			later(b)
 			b.state.VisibleUntil = shard.MicrosOf(b.manifest.Received.Add(queue.MaxHold))
@@ -167,8 +167,8 @@ func TestAFlightRequeuesOnlyForASinkThatThrottles(t *testing.T) {
 	}
 }
 
-// Newer versions may replace the documents of all slots. Then the time is handed out, and the sink
-// is idle.
+// Newer versions may replace the documents of all slots. Then the time of the sink is taken, but
+// the sink is idle.
 func TestAFlightWritesToAnIdleSinkWithoutASlot(t *testing.T) {
 	rate := setting.Rate(2 * float64(setting.OncePerSecond))
 	stage(t, func(c *config.Config) {
@@ -179,10 +179,10 @@ func TestAFlightWritesToAnIdleSinkWithoutASlot(t *testing.T) {
 		b := p.budget()
 		b.sink.row = shard.Row{PaidUntil: b.now().Add(30 * time.Second), SentUntil: b.now().Add(-time.Second)}
 		if b.mustRequeue() {
-			p.Error("the message goes back to the queue")
+			p.Error("the message went back to the queue, want it written")
 		}
 		if b.sink.row.SentUntil = b.now(); !b.mustRequeue() {
-			p.Error("the flight waits for a sink that is busy")
+			p.Error("the flight waits for the sink, want it to write without a slot")
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestPrepareBuildsBodies(t *testing.T) {
 	})
 }
 
-// unchangedContent sets the setting under which unchanged documents are kept.
+// unchangedContent sets the setting with which lull does not write unchanged documents.
 func unchangedContent(c *config.Config) {
 	s := c.Sinks["search"]
 	s.Unchanged = sink.Keep
@@ -260,7 +260,7 @@ func TestEnrichableTakesOneServiceAtATime(t *testing.T) {
 		s := &enrichers{p.f, nil, map[shard.Collection]*enricher{}}
 		ready, later := enrichable(p.Context(), s, docs)
 		if !slices.Equal(ready, docs[:2]) || !slices.Equal(later, docs[2:]) {
-			p.Errorf("%d ready and %d later, want the first two now", len(ready), len(later))
+			p.Errorf("%d ready and %d later, want the first two ready", len(ready), len(later))
 		}
 	})
 }

@@ -36,12 +36,12 @@ func TestATurnWorksOnSoManyDocuments(t *testing.T) {
 		if !s.Done {
 			b.Error("not done after three turns")
 		}
-		b.Noted(journal.Superseded, 25) // older versions are in the same flight and do not count
+		b.Noted(journal.Superseded, 25) // older versions in the same flight do not count
 		b.inQueue(0)
 	})
 }
 
-// What receive and index decide about a message says which span of its sender's it comes from.
+// The notes of receive and index name the trace span of the message's sender.
 func TestNotesCarryTheTraceContextOfTheirMessage(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		const context = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -57,7 +57,7 @@ func TestNotesCarryTheTraceContextOfTheirMessage(t *testing.T) {
 	})
 }
 
-// writes records the sizes of the requests, and the first document of each.
+// writes is a sink that records the size of each request, and the first document in it.
 type writes struct {
 	sink.Sink
 	sizes *[]int
@@ -70,8 +70,8 @@ func (w writes) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return w.Sink.Write(ctx, ops)
 }
 
-// A document that kills requests is found: healthy documents are sent first and together, then
-// quarters, then each alone, with the fewest attempts first.
+// lull finds a document that kills requests. Healthy documents are sent first and together, then
+// quarters, then each suspected document alone, with the fewest attempts first.
 func TestSuspectsAreWrittenApart(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		attempts := map[string]int64{
@@ -95,7 +95,7 @@ func TestSuspectsAreWrittenApart(t *testing.T) {
 			b.Errorf("requests of %v documents, want %v", sizes, want)
 		}
 		if want := []string{"b", "c", "h", "d", "l", "a"}; !slices.Equal(first, want) {
-			b.Errorf("requests beginning with %v, want %v", first, want)
+			b.Errorf("first documents of the requests: %v, want %v", first, want)
 		}
 	})
 }
@@ -107,17 +107,20 @@ func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
 			b.Change(doc(i), func(r *shard.Row) { r.Attempts = 3 })
 		}
 		s = b.turn(s)
-		b.Noted(journal.Committed, 3) // the third at 7.5 s of 10: another one might not come to its commit
+		// the third write ends at 7.5 s of 10 s: the time is too short for another write and its
+		// commit
+		b.Noted(journal.Committed, 3)
 		b.Noted(journal.Claimed, 3)
 		if s.Done || s.Turn != 1 || !s.Remaining.Has(3) || !s.Remaining.Has(4) || s.Remaining.Has(0) {
-			b.Errorf("state %+v, want the last two left", s)
+			b.Errorf("state %+v, want the last two documents left", s)
 		}
 		b.fly(s, 1)
 		b.inQueue(0)
 	})
 }
 
-// After the sink has reported that it is unhealthy, the rest of the turn sends it nothing.
+// After the sink has reported that it is unhealthy, the rest of the turn sends no more requests to
+// it.
 func TestAnOpenCircuitBreakerEndsTheTurnsWriting(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1), put("c", 1))
@@ -145,26 +148,26 @@ func TestTheEarliestReasonWakesTheFlight(t *testing.T) {
 		}
 		s = b.turn(s)
 		if got := s.Wake().Sub(begin); got < 12*time.Second || got > 13*time.Second {
-			b.Errorf("wakes after %s, want the end of the first lease, 12s", got)
+			b.Errorf("the flight wakes after %s, want 12s, the end of the first lease", got)
 		}
 		b.fly(s, 3)
 		b.inQueue(0)
 	})
 }
 
-// An Express execution lives for five minutes. Before they are over the flight goes on in another
-// one, once, however many invocations see that it must.
+// An Express execution lives for five minutes. Before that time is over, the flight continues in
+// another execution, and only in one, however many invocations see that it must.
 func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.sink.SetDown(errors.New("connection refused"))
 		s := b.hold(put("a", 1))
 		begin := s.Started.Time()
 		var last flight.State
-		var health shard.Row // before the last turn
+		var health shard.Row // the health row before the last turn
 		for legs := 1; legs < 4; legs++ {
 			for !s.Done {
 				if s.Wake().Sub(begin) > emulation.ExpressLimit-b.Config.Index.Timeout {
-					b.Fatalf("wakes %s after its execution began", s.Wake().Sub(begin))
+					b.Fatalf("the flight wakes %s after its execution began, which is too late", s.Wake().Sub(begin))
 				}
 				health = b.Row(shard.HealthRow("search"))
 				last, s = s, b.turn(s)
@@ -174,15 +177,15 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 			}
 			s = b.launched.list[legs]
 			if s.Leg != legs || s.Flight != last.Flight || s.Turn != last.Turn+1 || s.Remaining.Empty() {
-				b.Errorf("goes on with %+v after %+v", s, last)
+				b.Errorf("the flight continues with %+v after %+v", s, last)
 			}
 			b.Change(health.Doc, func(r *shard.Row) { *r = health })
-			// the same turn once more: its answer was lost
+			// make the same turn once more, because its answer was lost
 			if again, _, err := b.invoke(last); err != nil || !again.Done {
-				b.Errorf("state %+v (%v), want the flight left to the new execution", again, err)
+				b.Errorf("state %+v (%v), want the old execution to end", again, err)
 			}
 			if len(b.launched.list) != legs+1 {
-				b.Fatal("continued twice")
+				b.Fatal("the flight was continued twice")
 			}
 			begin = s.Started.Time()
 		}
@@ -190,11 +193,11 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 		b.sink.SetDown(nil)
 		b.delivers(s, 3, "a", "1")
 		b.inQueue(0)
-		b.flightsLeft(0) // checkpoints neither
+		b.flightsLeft(0) // no checkpoints are left either
 	})
 }
 
-// A sink may ask for a longer wait than an execution lasts: the flight wakes in between and
+// A sink may ask for a longer wait than an execution lasts. The flight then wakes in between and
 // continues.
 func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 	for _, kind := range []config.FlightKind{config.FlightExpress, config.FlightStandard, config.FlightAuto} {
@@ -211,23 +214,23 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 					}
 					if s.Done {
 						if kind != config.FlightExpress && turns > 3 {
-							b.Errorf("%d turns, want a Standard flight to sleep through: its turns cost", turns)
+							b.Errorf("%d turns, want a Standard flight to sleep the whole time, because each turn costs money", turns)
 						}
 						if n := len(b.launched.list); kind == config.FlightAuto &&
 							(n != 2 || b.launched.list[0].Kind != "express" || b.launched.list[1].Kind != "standard") {
-							b.Errorf("executions %+v, want the half hour waited for in a Standard one", b.launched.list)
+							b.Errorf("executions %+v, want the flight to wait the half hour in a Standard execution", b.launched.list)
 						}
 						break
 					}
 					if began := s.Started.Time(); s.Kind == "express" &&
 						s.Wake().Sub(began) > emulation.ExpressLimit-b.Config.Index.Timeout {
-						b.Fatalf("wakes %s after its execution began: it will not be there", s.Wake().Sub(began))
+						b.Fatalf("the flight wakes %s after its execution began, when that execution has ended", s.Wake().Sub(began))
 					}
 					s = b.turn(s)
 				}
 				n := b.Notes.Of(journal.Committed)
 				if len(n) != 1 || n[0].At.Sub(tripped) < 30*time.Minute || n[0].At.Sub(tripped) > 31*time.Minute {
-					b.Errorf("commits %+v, want one half an hour after %s", n, tripped)
+					b.Errorf("commits %+v, want one commit half an hour after %s", n, tripped)
 				}
 				b.Noted(journal.Received, 1)
 			})
@@ -235,7 +238,8 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 	}
 }
 
-// The setting may have changed since the execution began. What runs it is what it says: REVIEW W3.
+// The setting may have changed since the execution began. The state says which kind of execution
+// runs the flight.
 func TestAFlightKnowsWhatRunsIt(t *testing.T) {
 	for kind, other := range map[config.FlightKind]config.FlightKind{
 		config.FlightExpress: config.FlightStandard, config.FlightStandard: config.FlightExpress,
@@ -250,7 +254,7 @@ func TestAFlightKnowsWhatRunsIt(t *testing.T) {
 				s = b.turn(s)
 				if kind == config.FlightStandard {
 					if wait := s.Wake().Sub(b.clock.Now()); s.Done || wait < 30*time.Minute {
-						b.Errorf("done %v, sleeps for %s: a Standard execution sleeps through", s.Done, wait)
+						b.Errorf("done %v, sleeps for %s: want a Standard execution to sleep the whole time", s.Done, wait)
 					}
 					return
 				}
@@ -263,18 +267,18 @@ func TestAFlightKnowsWhatRunsIt(t *testing.T) {
 	}
 }
 
-// A Standard execution has 25,000 events, about seven for each turn.
+// A Standard execution may have 25,000 events, and each turn uses about seven of them.
 func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
 		b.leased(doc("a"), time.Hour)
 		s.Turn = 1998
 		if s = b.turn(s); s.Done {
-			b.Fatal("continued too early")
+			b.Fatal("the flight was continued too early")
 		}
 		s, _, err := b.invoke(s)
 		if err != nil || !s.Done || len(b.launched.list) != 2 || b.launched.list[1].Turn != 2000 {
-			b.Errorf("state %+v (%v), executions %+v, want the flight to go on in a second one", s, err,
+			b.Errorf("state %+v (%v), executions %+v, want the flight to continue in a second execution", s, err,
 				b.launched.list)
 		}
 	})
@@ -287,37 +291,37 @@ func TestAContinuationThatFails(t *testing.T) {
 		s.Started = now().Add(10*time.Second - b.Config.Flight.ContinueAfter)
 		return s
 	}
-	t.Run("without its checkpoint is tried again", func(t *testing.T) {
+	t.Run("without a checkpoint is tried again", func(t *testing.T) {
 		stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}.play(t, func(b *bench) {
 			s := late(b)
-			// beyond what an execution has left
+			// later than the end of the execution
 			b.Change(doc("a"), func(r *shard.Row) { r.LeaseUntil = now().Add(2 * time.Minute) })
 			b.inject = fails("PutNext", fault.FailBefore, 4)
 			if s = b.turn(s); s.Done || len(b.launched.list) != 1 || time.Until(s.Wake()) > 6*time.Second {
-				b.Errorf("state %+v, want the execution to go on for another turn soon", s)
+				b.Errorf("state %+v, want another turn of this execution soon", s)
 			}
 			if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
-				b.Errorf("state %+v, want the flight to go on in a second execution", s)
+				b.Errorf("state %+v, want the flight to continue in a second execution", s)
 			}
 			b.delivers(b.launched.list[1], 2, "a", "1")
 		})
 	})
-	t.Run("whose checkpoint got no answer goes on", func(t *testing.T) {
+	t.Run("whose checkpoint got no answer continues", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := late(b)
 			b.inject = fails("PutNext", fault.FailAfter, 1)
 			if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
-				b.Errorf("state %+v, want the flight to go on in a second execution", s)
+				b.Errorf("state %+v, want the flight to continue in a second execution", s)
 			}
 			b.delivers(b.launched.list[1], 2, "a", "1")
 		})
 	})
-	t.Run("without its execution leaves the messages to redelivery", func(t *testing.T) {
+	t.Run("without an execution leaves the messages to redelivery", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := late(b)
 			b.inject = fails("StartExecution", fault.FailBefore, 10)
 			if s = b.turn(s); !s.Done || len(b.launched.list) != 1 {
-				b.Errorf("state %+v, want the flight dead", s)
+				b.Errorf("state %+v, want the flight ended", s)
 			}
 			b.Noted(journal.LaunchLost, 1)
 			b.inject = well
@@ -335,11 +339,11 @@ func TestAFlightWithoutManifestIsDone(t *testing.T) {
 			b.Fatal(err)
 		}
 		b.fly(s, 1)
-		b.inQueue(1) // left to redelivery
+		b.inQueue(1) // the message is left to redelivery
 	})
 }
 
-// Without the manifest the turn can do nothing: the state machine tries the same turn again.
+// Without the manifest the turn can do nothing, so the state machine tries the same turn again.
 func TestAManifestThatCannotBeReadFailsTheTurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -349,12 +353,12 @@ func TestAManifestThatCannotBeReadFailsTheTurn(t *testing.T) {
 		if !errors.Is(err, fault.ErrInjected) || next.Done || next.Turn != s.Turn {
 			b.Errorf("state %+v, error %v, want the same turn again", next, err)
 		}
-		b.inject = fails("GetManifest", fault.FailBefore, 3) // and one try less is not a reason to wait for a lease
+		b.inject = fails("GetManifest", fault.FailBefore, 3) // one failure less is not a reason to wait for a lease
 		b.delivers(s, 1, "a", "1")
 	})
 }
 
-// If deletions fail at the end, prune does them later. The flight is done all the same.
+// If deletions fail at the end, prune deletes the objects later. The flight is still done.
 func TestAManifestThatCannotBeDeletedIsLeftToPrune(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -365,7 +369,7 @@ func TestAManifestThatCannotBeDeletedIsLeftToPrune(t *testing.T) {
 	})
 }
 
-// Faults, line 54.
+// Faults, line 54: an unknown schema is left to redelivery.
 func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]func(s *flight.State, m *flight.Manifest){
 		"state":    func(s *flight.State, _ *flight.Manifest) { s.Schema = flight.SchemaVersion + 1 },
@@ -377,7 +381,7 @@ func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
 		if err := b.flights.Put(b.Context(), m); err != nil {
 			b.Fatal(err)
 		}
-		// The flight ends with an alarm and nothing else, and another one writes its message.
+		// The flight ends with an alarm and nothing else, and another flight writes its message.
 		before := b.Row(doc("a"))
 		b.fly(s, 1)
 		b.Noted(journal.Schema, 1)
@@ -385,15 +389,15 @@ func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
 		if r := b.Row(doc("a")); r != before || b.sink.Counts().Requests != 0 {
 			b.Errorf("row %+v, want it untouched and nothing written: %+v", r, before)
 		}
-		b.flightsLeft(1) // for the code that can read it
+		b.flightsLeft(1) // the manifest stays for the code that can read it
 		time.Sleep(b.Config.Queues.Visibility)
 		b.delivers(b.receive(flight.Live), 2, "a", "1")
 		b.inQueue(0)
 	})
 }
 
-// Faults, line 49: a newer build's row is believed in nothing, neither as read nor as the image of
-// a refused claim.
+// Faults, line 49: lull believes nothing in the row of a newer build, neither in the row as read
+// nor in the row that a refused claim returns.
 func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	newer := func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, b.key("a", 9) })
@@ -419,7 +423,9 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 	t.Run("the first time", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := b.hold(put("a", 1))
-			b.inject = fails("Read", fault.FailBefore, 1+4) // health, then the rows with their tries
+			// one failed read of the health row, then the reads of the document rows with all their
+			// tries
+			b.inject = fails("Read", fault.FailBefore, 1+4)
 			if s = b.turn(s); s.Done || b.sink.Counts().Requests != 0 {
 				b.Errorf("state %+v, want the flight to wait", s)
 			}
@@ -429,7 +435,7 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 	t.Run("once more consistently", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := b.hold(put("a", 1), put("b", 1))
-			// to be believed from a consistent read only
+			// This row is believed only from a consistent read.
 			b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.Dead = "", r.Pending })
 			reads := 0
 			b.inject = decide(func(op fault.Op) fault.Verdict {
@@ -442,7 +448,7 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 				return fault.OK
 			})
 			s = b.turn(s)
-			b.holds("b", "1") // that row is believed
+			b.holds("b", "1") // the row of document b is believed
 			if s.Done || len(b.Notes.Of(journal.AlreadyDead)) != 0 {
 				b.Errorf("state %+v, want the doubtful document to wait", s)
 			}
@@ -464,14 +470,14 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 		written bool
 	}
 	usecasetest.Table(t, stage{}.play, map[string]row{
-		"well again":                      {func(*bench) {}, 1, true},
-		"still down":                      {func(b *bench) { b.sink.SetDown(errors.New("refused")) }, 1, false},
-		"well again, and nobody may ping": {denyPings, 1, true},
-		"somebody else probes": {func(b *bench) {
+		"well again":                          {func(*bench) {}, 1, true},
+		"still down":                          {func(b *bench) { b.sink.SetDown(errors.New("refused")) }, 1, false},
+		"healthy again, but pings are denied": {denyPings, 1, true},
+		"another flight probes": {func(b *bench) {
 			b.inject = at("PROBE", func() { b.Write(shard.Probe("search", now(), now().Add(time.Second))) })
 		}, 0, false},
-		"tripped again while it pinged": {func(b *bench) { b.inject = at("CLOSE", func() { open(b) }) }, 1, false},
-		"its answer cannot be written": {
+		"tripped again during the ping": {func(b *bench) { b.inject = at("CLOSE", func() { open(b) }) }, 1, false},
+		"the result of the ping cannot be written": {
 			func(b *bench) { b.inject = fails("CLOSE", fault.FailBefore, 4) }, 1,
 			false,
 		},
@@ -497,8 +503,8 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 	})
 }
 
-// A paused sink gets no requests: nothing is claimed and no flight pings. Neither an open
-// circuit nor its probe ends the pause.
+// A paused sink gets no requests: no document is claimed and no flight pings. Neither an open
+// circuit nor a probe ends the pause.
 func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
 	type row struct {
 		before func(b *bench)
@@ -526,18 +532,17 @@ func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
 			b.Errorf("%d pings, want %d; health %+v, want it paused", n, c.pings, b.Row(shard.HealthRow("search")))
 		}
 		if wait := s.Wake().Sub(now().Time()); s.Done || wait > 20*time.Second {
-			b.Errorf("done %v, wakes in %s: want it to look again within seconds", s.Done, wait)
+			b.Errorf("done %v, wakes in %s: want the flight to look again within seconds", s.Done, wait)
 		}
 		b.Write(shard.Resume("search", b.Row(shard.HealthRow("search")), now(), b.Config.Retry.OpenFor))
 		b.delivers(s, 5, "a", "1")
 	})
 }
 
-// After a minute no flight waits for a sink that is paused, not even the one that opened its
-// circuit.
+// After a minute no flight waits for a paused sink, not even the flight that opened its circuit.
 func TestFlightsEndWhileTheirSinkIsPaused(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]bool{
-		"it opened the circuit": true, "another one": false,
+		"the flight opened the circuit": true, "another flight": false,
 	}, func(b *bench, opened bool) {
 		s := b.hold(put("a", 1))
 		if opened {
@@ -548,19 +553,19 @@ func TestFlightsEndWhileTheirSinkIsPaused(t *testing.T) {
 		b.Write(shard.Pause("search", now(), "ann", ""))
 		for turns := 0; !s.Done; turns++ {
 			if s = b.turn(s); turns > 10 {
-				b.Fatal("it does not end")
+				b.Fatal("the flight does not end")
 			}
 		}
 		b.Noted(journal.Away, 1)
 		if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") ||
 			time.Until(n.Until) < 15*time.Second || time.Until(n.Until) > 30*time.Second {
-			b.Errorf("%+v, want it to say why, and a wait of a third of the pause", n)
+			b.Errorf("notes %+v, want the reason, and a wait of a third of the pause", n)
 		}
 		b.Noted(journal.Committed, 0)
 	})
 }
 
-// denyPings makes the sink refuse pings, as with credentials that may only write.
+// denyPings makes the sink refuse pings, as a sink does for credentials that may only write.
 func denyPings(b *bench) { b.through = func(s sink.Sink) sink.Sink { return pingless{s} } }
 
 type pingless struct{ sink.Sink }
@@ -569,7 +574,8 @@ func (p pingless) Ping(ctx context.Context) error {
 	return errors.Join(p.Sink.Ping(ctx), sink.ErrDenied)
 }
 
-// If pings are denied, one document asks whether the sink is back, not all that wait.
+// If pings are denied, lull writes one document to find out whether the sink is back, and not all
+// waiting documents.
 func TestWhereNobodyMayPingADocumentAsks(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(many(20, put, "d")...)
@@ -578,20 +584,20 @@ func TestWhereNobodyMayPingADocumentAsks(t *testing.T) {
 		b.sink.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 403}})
 		s = b.turn(s)
 		b.Noted(journal.Claimed, 1)
-		b.requests(1, "it was refused, so nobody else asks")
+		b.requests(1, "one request was refused, so no other is sent")
 		if h := b.Row(shard.HealthRow("search")); h.OpenUntil == 0 || h.Level != 4 {
-			b.Errorf("health %+v, want it open, one level higher", h)
+			b.Errorf("health %+v, want the circuit open, one level higher", h)
 		}
 		s = b.turn(s)
 		if n := len(b.Notes.Of(journal.Committed)); n == 0 || n > 3 {
-			b.Errorf("%d documents written by the probe, want a few", n)
+			b.Errorf("the probe wrote %d documents, want a few", n)
 		}
 		b.fly(s, 30)
 		b.inQueue(0)
 	})
 }
 
-// While a sink is away its messages wait in the queue. One flight stays and probes.
+// While a sink is away, its messages wait in the queue. Only one flight stays and probes.
 func TestAFlightLeavesASinkThatIsAwayForLong(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		away := func(level int64, open time.Duration) {
@@ -601,27 +607,27 @@ func TestAFlightLeavesASinkThatIsAwayForLong(t *testing.T) {
 		prober, waits, leaves := b.hold(put("a", 1)), b.hold(put("b", 1)), b.hold(put("c", 1))
 		away(3, 10*time.Second)
 		if waits = b.turn(waits); waits.Done {
-			b.Error("it left a sink that is away for seconds")
+			b.Error("the flight ended although the sink was down only for seconds")
 		}
 		away(11, 5*time.Second)
 		time.Sleep(6 * time.Second)
 		if prober = b.turn(prober); prober.Done {
-			b.Fatal("the flight that probed left: nobody probes")
+			b.Fatal("the flight that must probe ended")
 		}
 		if leaves = b.turn(leaves); !leaves.Done {
-			b.Fatal("it waits in its execution for a sink that is away")
+			b.Fatal("the flight waits in its execution for a sink that is away, want it to end")
 		}
 		b.Noted(journal.Away, 1)
 		if d := time.Until(b.Notes.Of(journal.Away)[0].Until); d < 5*time.Second || d > 12*time.Second {
-			b.Errorf("away for %s, want until 2 to 4 s after the next ping", d)
+			b.Errorf("the messages wait for %s, want until 2 to 4 s after the next ping", d)
 		}
 		b.queued(0, 3, "three messages wait")
 		if _, err := b.flights.Get(b.Context(), leaves.Flight); !errors.Is(err, flight.ErrNotFound) {
-			b.Errorf("its manifest: %v, want it deleted", err)
+			b.Errorf("manifest of the flight: %v, want it deleted", err)
 		}
-		for range 2 { // minutes
+		for range 2 { // this takes minutes
 			if prober = b.turn(prober); prober.Done {
-				b.Fatal("the prober left")
+				b.Fatal("the flight that must probe ended")
 			}
 		}
 		b.sink.SetDown(nil)
@@ -635,8 +641,8 @@ func TestAFlightLeavesASinkThatIsAwayForLong(t *testing.T) {
 }
 
 // A failure of one document neither opens the circuit nor lowers the pace. A request without any
-// answer opens it. So does a request of which nothing was applied, if a lower pace would not
-// help.
+// answer opens the circuit. So does a request of which nothing was applied, if a lower pace would
+// not help.
 func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 	throttled := func(status int, after time.Duration) memorysink.Answer {
 		return memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: status, RetryAfter: after}}
@@ -660,7 +666,7 @@ func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 		"both throttled by a refusal of the credentials": {
 			script: func(b *bench) { b.sink.ScriptRequests(throttled(403, 0)) }, open: true,
 		},
-		"both throttled, nobody answered": {script: func(b *bench) { b.sink.ScriptRequests(throttled(0, 0)) }, open: true},
+		"both throttled without a status": {script: func(b *bench) { b.sink.ScriptRequests(throttled(0, 0)) }, open: true},
 		"all throttled at the slowest pace": {script: func(b *bench) {
 			b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), Rate: 500, RateAt: now()}))
 			b.sink.Script(doc("a"), throttled(429, 0))
@@ -672,11 +678,11 @@ func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 		"both refused": {script: func(b *bench) {
 			b.sink.ScriptRequests(memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused}})
 		}},
-		"a suspect alone, unknown": {script: func(b *bench) {
+		"a suspected document alone, unknown": {script: func(b *bench) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 })
 			b.sink.Script(doc("a"), unknown)
 		}},
-		"a newcomer alone, unknown": {script: func(b *bench) {
+		"a new document alone, unknown": {script: func(b *bench) {
 			b.Change(doc("b"), func(r *shard.Row) { r.Attempts = 3 })
 			b.sink.Script(doc("a"), unknown)
 		}, open: true},

@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// beside returns settings with a collection "slow" besides the usual one.
+// beside adds a collection "slow" with a long window to the settings.
 func beside(c *config.Config) {
 	quiet, most := 5*time.Minute, 20*time.Minute
 	c.Collections["slow"] = config.Collection{Quiet: &quiet, MaxWait: &most}
@@ -22,7 +22,7 @@ func beside(c *config.Config) {
 
 func slowly(body string) string { return body[:len(body)-1] + `,"collection":"slow"}` }
 
-// visibility counts the messages whose visibility is changed from now on.
+// visibility counts the messages whose visibility is changed after this call.
 func (b *bench) visibility() *int {
 	n := new(int)
 	b.inject = usecasetest.On("ChangeMessageVisibilityBatch", func(op fault.Op) {
@@ -31,40 +31,41 @@ func (b *bench) visibility() *int {
 	return n
 }
 
-// One batch with a short and a long window: the short one is written in its time by an Express
-// execution, and what is left waits in a Standard one. Its message was extended by receive, once.
+// One batch has a message with a short window and one with a long window. An Express execution
+// writes the short one in time. The other message waits in a Standard execution, and receive
+// extended it only once.
 func TestALongWindowBesideAShortOne(t *testing.T) {
 	stage{cfg: beside}.play(t, func(b *bench) {
 		asked := b.visibility()
 		begin := time.Now()
 		s := b.hold(put("a", 1), slowly(put("a", 1)))
 		if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
-			b.Fatalf("%+v after the short one, want the flight to go on in a second execution", s)
+			b.Fatalf("%+v after the short window, want the flight to continue in a second execution", s)
 		}
 		b.holds("a", "1")
 		if n := b.Notes.Of(journal.Committed); n[0].At.Sub(begin) > 6*time.Second {
-			b.Errorf("written after %s", n[0].At.Sub(begin))
+			b.Errorf("the document with the short window was written after %s, which is wrong", n[0].At.Sub(begin))
 		}
 		s = b.launched.list[1]
 		if b.launched.list[0].Kind != flight.Express || s.Kind != flight.Standard {
-			b.Errorf("executions %s and %s", b.launched.list[0].Kind, s.Kind)
+			b.Errorf("executions of kind %s and %s, want express and standard", b.launched.list[0].Kind, s.Kind)
 		}
 		if turns := b.fly(s, 1); turns != 1 {
-			b.Errorf("%d turns of the long one", turns)
+			b.Errorf("%d turns for the long window, want one", turns)
 		}
 		n := b.Notes.Of(journal.Committed)
 		if at := n[1].At.Sub(begin); at < 5*time.Minute || at > 5*time.Minute+time.Second {
-			b.Errorf("the long one is written after %s", at)
+			b.Errorf("the document with the long window was written after %s, which is wrong", at)
 		}
 		if *asked != 0 {
-			b.Errorf("index extended %d messages, and receive had done it", *asked)
+			b.Errorf("index extended %d messages, although receive had extended them", *asked)
 		}
 		b.inQueue(0)
 	})
 }
 
-// A flight that waits long continues in a Standard execution if that can be started. Otherwise
-// it waits in Express ones, each for its time.
+// A flight that waits long continues in a Standard execution if one can be started. Otherwise the
+// flight waits in several Express executions, one after the other.
 func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 	usecasetest.Table(t, stage{cfg: beside}.play, map[string]string{
 		"start": "StartExecution", "checkpoint": "PutNext",
@@ -78,7 +79,7 @@ func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 			if s = b.turn(s); !s.Done {
 				if s.Kind != flight.Express ||
 					s.Wake().Sub(s.Started.Time()) > 5*time.Minute-b.Config.Index.Timeout {
-					b.Fatalf("%s execution, wakes %s after it began", s.Kind, s.Wake().Sub(s.Started.Time()))
+					b.Fatalf("a %s execution wakes %s after it began, which is too late", s.Kind, s.Wake().Sub(s.Started.Time()))
 				}
 				continue
 			}
@@ -90,7 +91,7 @@ func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 		}
 		n := b.Notes.Of(journal.Committed)
 		if at := n[1].At.Sub(begin); len(n) != 2 || at < 5*time.Minute || at > 5*time.Minute+time.Second {
-			b.Errorf("%d commits, the long one after %s", len(n), at)
+			b.Errorf("%d commits, the long window's after %s", len(n), at)
 		}
 		b.Noted(journal.LaunchLost, 0)
 		b.Noted(journal.Received, 1)
@@ -98,8 +99,9 @@ func TestALongWaitStaysWhereTheOtherKindCannotBeStarted(t *testing.T) {
 	})
 }
 
-// A burst in a long window is one write. What came before its last event leaves its flight in its
-// first turn, and stays invisible until that one is written. It is acknowledged when it returns.
+// A burst in a long window is one write. An older message leaves its flight in the first turn, and
+// stays invisible until the last version of the burst is written. It is acknowledged when it
+// returns.
 func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute }
 	stage{cfg: cfg}.play(t, func(b *bench) {
@@ -114,7 +116,7 @@ func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 		}
 		n := b.Notes.Of(journal.Committed)
 		if at := n[0].At.Sub(begin); len(n) != 1 || at < 9*time.Minute || at > 9*time.Minute+time.Second {
-			b.Errorf("%d writes, the first after %s, want one 5m after the last event", len(n), at)
+			b.Errorf("%d writes, the first after %s, want one write 5m after the last event", len(n), at)
 		}
 		b.holds("a", "5")
 		b.Noted(journal.LeftSuperseded, 4)
@@ -124,7 +126,7 @@ func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 			}
 			back += b.live.Counts().Visible
 			if s := b.receive(flight.Live); !s.Done {
-				b.Errorf("held again after %s, want it acknowledged", time.Since(begin))
+				b.Errorf("the message is held again after %s, want it acknowledged", time.Since(begin))
 			}
 		}
 		b.inQueue(0)
@@ -132,7 +134,7 @@ func TestABurstInALongWindowIsOneWrite(t *testing.T) {
 	})
 }
 
-// If the newer version of a long window turns out to be poison, the older one is written when it
+// If the newer version of a long window is poison, the older version is written when its message
 // returns.
 func TestAVersionThatLeftALongWindowIsWrittenWhereTheNewerOneDies(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute }
@@ -147,13 +149,13 @@ func TestAVersionThatLeftALongWindowIsWrittenWhereTheNewerOneDies(t *testing.T) 
 		b.delivers(b.comeBack(1), 2, "a", "1")
 		b.inQueue(0)
 		if at := time.Since(begin); at > 11*time.Minute {
-			b.Errorf("written after %s", at)
+			b.Errorf("the older version was written after %s, which is wrong", at)
 		}
 	})
 }
 
-// A document that may be written once in ten minutes: its next version waits in its flight without
-// a lease, invisible, and the newest of those that wait is written.
+// A document may be written once in ten minutes. Its next version waits in a flight without a
+// lease, invisible, and then only the newest waiting version is written.
 func TestAPaceThatIsLongerThanTheLease(t *testing.T) {
 	cfg := func(c *config.Config) { c.Debounce.MinInterval = 10 * time.Minute }
 	stage{cfg: cfg}.play(t, func(b *bench) {
@@ -165,17 +167,17 @@ func TestAPaceThatIsLongerThanTheLease(t *testing.T) {
 		for _, s := range []flight.State{older, newer} {
 			late := s.Wake().Sub(wrote) - 10*time.Minute
 			if s.Kind != flight.Standard || late < 0 || late > 2*time.Second {
-				b.Errorf("a %s execution wakes %s after the pace", s.Kind, late)
+				b.Errorf("a %s execution wakes %s after the document may be written", s.Kind, late)
 			}
 		}
 		time.Sleep(time.Until(older.Wake()) - time.Second)
 		if c := b.live.Counts(); c.Visible != 0 {
-			b.Errorf("%+v: visible before its turn", c)
+			b.Errorf("queue %+v: a message is visible before its turn", c)
 		}
 		if b.Row(doc("a")).Leased(now()) {
-			b.Error("a lease is kept for the pace")
+			b.Error("a lease is held during the wait")
 		}
-		b.fly(older, 1) // the older one has its turn first, and leaves the write to the newer
+		b.fly(older, 1) // the older version has its turn first, and leaves the write to the newer version
 		b.holds("a", "1")
 		b.delivers(newer, 1, "a", "3")
 		b.comeBack(1)
@@ -184,8 +186,8 @@ func TestAPaceThatIsLongerThanTheLease(t *testing.T) {
 	})
 }
 
-// A sink is away during a long window: the message returns several times, and is written when
-// its window ends, not earlier.
+// A sink is away during a long window. The message returns several times, and is written when its
+// window ends, not earlier.
 func TestAnOutageDoesNotCutALongWindowShort(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait = 15*time.Minute, time.Hour
@@ -196,19 +198,19 @@ func TestAnOutageDoesNotCutALongWindowShort(t *testing.T) {
 		}
 		trip(4 * time.Minute)
 		if s := b.hold(put("a", 1)); !s.Done {
-			b.Fatal("held in a flight while the sink is away")
+			b.Fatal("the message is held in a flight while the sink is away")
 		}
 		time.Sleep(5 * time.Minute)
 		b.Change(shard.HealthRow("search"), func(r *shard.Row) { r.Level, r.OpenUntil = 0, 0 })
 		s := b.receive(flight.Live)
 		if in := s.Wake().Sub(begin); in < 15*time.Minute || in > 15*time.Minute+time.Second {
-			b.Errorf("wakes after %s, want its window: 15m", in)
+			b.Errorf("the flight wakes after %s, want 15m, the window", in)
 		}
 		b.delivers(s, 1, "a", "1")
 	})
 }
 
-// SQS's twelve hours hold for what waits in short sleeps and in one long one.
+// SQS's limit of twelve hours applies to many short waits as well as to one long wait.
 func TestTwelveHoursHoldForLongWindows(t *testing.T) {
 	stage{cfg: func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait = 15*time.Minute, time.Hour
@@ -225,7 +227,7 @@ func TestTwelveHoursHoldForLongWindows(t *testing.T) {
 		}
 		b.Noted(journal.TwelveHours, 1)
 		if at := b.Notes.Of(journal.TwelveHours)[0].At.Sub(begin); at > queue.MaxHold {
-			b.Errorf("given back after %s", at)
+			b.Errorf("the message is given back after %s, which is wrong", at)
 		}
 		s = b.comeBack(1)
 		b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "", 0, "" })

@@ -24,14 +24,14 @@ func poison() memorysink.Answer {
 	}}
 }
 
-// admit makes a version pending as another receive would, while this flight is in the air.
+// admit makes a version pending during the flight, as another receive would.
 func (b *bench) admit(body string) {
 	b.Helper()
 	b.Admit(b.EventOf(body))
 }
 
-// The form of COMMIT follows from the image in hand. Where the row has changed under it, the other
-// form is used, and the burst of the version that came meanwhile goes on.
+// The form of COMMIT follows from the image of the row that the turn has. If the row has changed
+// since, the other form is used, and the burst of the newer pending version continues.
 func TestAVersionThatComesDuringTheWriteStaysPending(t *testing.T) {
 	stage{sink: memorysink.Settings{Latency: time.Second}}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -61,15 +61,15 @@ func TestAVersionThatComesDuringARejectedWriteStaysPending(t *testing.T) {
 	})
 }
 
-// A write that got no answer from the table is under a lease still: the document is left alone
-// until it has run out.
+// If a write to the table got no answer, the document is still under its lease. No flight works on
+// the document until the lease has expired.
 func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 	for _, c := range []struct {
 		call    string
 		answer  memorysink.Answer
 		what    fault.Verdict
 		tries   int
-		waits   bool // for the end of the lease
+		waits   bool // the document waits for the end of the lease
 		letters int
 	}{
 		{"CLAIM", memorysink.Answer{}, fault.FailBefore, 4, true, 0},
@@ -93,7 +93,7 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 				s = b.turn(s)
 				lease := begin.Add(b.Config.Lease("search"))
 				if c.waits != (!s.Done && s.Wake().After(lease)) {
-					b.Errorf("done %v, wakes %s after the turn: want it to wait for the lease of %s: %v", s.Done,
+					b.Errorf("done %v, wakes %s after the turn: want the flight to wait for the lease of %s: %v", s.Done,
 						s.Wake().Sub(begin), b.Config.Lease("search"), c.waits)
 				}
 				if s.Done == (c.waits || c.call == "RELEASE") {
@@ -101,7 +101,7 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 				}
 				b.fly(s, 4)
 				if l := b.TakeLetters(b.dead); len(l) != c.letters || c.letters == 2 && l[0].ID != l[1].ID {
-					b.Errorf("dead letters %+v, want %d, the same one", l, c.letters)
+					b.Errorf("dead letters %+v, want %d copies of the same one", l, c.letters)
 				}
 				if c.letters == 0 {
 					b.holds("a", "1")
@@ -113,8 +113,8 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 	}
 }
 
-// A claim that another receive or flight has overtaken between the read and the write is decided
-// again by the row's image.
+// If another receive or flight changed the row between the read and the claim, index decides again
+// by the row that the refused claim returns.
 func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 	type row struct {
 		race func(b *bench)
@@ -129,7 +129,7 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 				Until: now().Add(13 * time.Second),
 			}))
 		}, true, journal.Waiting},
-		"by an earlier claim of its own": {func(b *bench) { // whose lease has run out: the other form of CLAIM
+		"by an earlier claim of the same flight": {func(b *bench) { // the lease has expired: the other form of CLAIM
 			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now() - 10,
 				Until: now() - 5,
@@ -140,11 +140,11 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 			b.Write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: now()}))
 			b.Write(shard.Commit(l, shard.Put, now(), 1, b.Row(doc("a"))))
 		}, false, journal.Duplicate},
-		"by its dead letter": {
+		"by the dead letter of the version": {
 			func(b *bench) { b.Write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.Row(doc("a")))) },
 			false, journal.AlreadyDead,
 		},
-		"by its row's end": {
+		"by the deletion of the row": {
 			func(b *bench) { b.Write(shard.Write{Transition: shard.COLLECT, Doc: doc("a"), Drop: true}) },
 			false, journal.LeftFlight,
 		},
@@ -153,23 +153,23 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 		b.inject = at("CLAIM", func() { c.race(b) })
 		s = b.turn(s)
 		if s.Done == c.left {
-			b.Errorf("done %v, want what is left in the flight: %v", s.Done, c.left)
+			b.Errorf("done %v, want a message left in the flight: %v", s.Done, c.left)
 		}
 		b.Noted(c.note, 1)
 		b.Noted(journal.LeaseLost, 0)
 		if c.note != journal.Committed && b.sink.Counts().Requests != 0 {
-			b.Error("written without a claim")
+			b.Error("the document was written without a claim")
 		}
 	})
 }
 
-// What was prepared for one version is never written as another.
+// A body that was prepared for one version is never written as another version.
 func TestAnOlderVersionIsNeverClaimedWithTheNewestsBody(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 2))
 		b.inject = at("CLAIM", func() {
 			b.Write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.Row(doc("a"))))
-			b.admit(put("a", 1)) // redelivered beside
+			b.admit(put("a", 1)) // version 1 is delivered again at the same time
 		})
 		s = b.turn(s)
 		b.Noted(journal.AlreadyDead, 1)
@@ -194,11 +194,12 @@ func TestTwoMessagesOfADeadVersionAreOneDeadLetter(t *testing.T) {
 	})
 }
 
-// A version that may be in the sink and is no dead letter keeps older ones out, aloud.
+// A version that may be in the sink and is not a dead letter blocks older versions, and a note says
+// so.
 func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 3))
-		// claimed by somebody, outcome unknown
+		// claimed by another flight, with an unknown outcome
 		b.Change(doc("a"), func(r *shard.Row) { r.Claimed, r.LeaseUntil = b.key("a", 2), now() })
 		b.sink.Script(doc("a"), poison())
 		s = b.turn(s)
@@ -209,17 +210,17 @@ func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 		}
 		b.holds("a", "")
 		if s.Done {
-			b.Error("version 1 left the flight: nobody else holds it")
+			b.Error("version 1 left the flight, and no other flight holds it")
 		}
 	})
 }
 
-// An unknown outcome that is answered after the lease has ended: whoever has the lease now wrote
-// something newer, as it should be.
+// An unknown outcome is answered with 409 after the lease has ended. This is expected: the present
+// owner of the lease has written a newer version.
 func TestA409AfterTheLeaseHasEndedIsNotAnAlarm(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]time.Duration{
 		"under a live lease": 5 * time.Second,
-		"after it":           14 * time.Second,
+		"after the lease":    14 * time.Second,
 	}, func(b *bench, after time.Duration) {
 		s := b.hold(put("a", 1))
 		b.sink.Script(doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
@@ -234,7 +235,7 @@ func TestA409AfterTheLeaseHasEndedIsNotAnAlarm(t *testing.T) {
 		b.Noted(journal.Committed, 0)
 		b.inQueue(1)
 		if s.Done {
-			b.Error("taken for success")
+			b.Error("the 409 was taken for success")
 		}
 		b.delivers(s, 2, "a", "1")
 	})
@@ -247,7 +248,7 @@ func TestADeadLetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
 		b.inject = fails("SendMessageBatch", fault.FailBefore, 1)
 		s = b.turn(s)
 		if r := b.Row(doc("a")); s.Done || r.Dead != "" || r.Owner != "" || r.Refusals != 0 {
-			b.Errorf("done %v, row %+v: want the lease given back, nothing dead or counted", s.Done, r)
+			b.Errorf("done %v, row %+v: want the lease released, no dead letter and no refusal counted", s.Done, r)
 		}
 		b.inQueue(1)
 		b.fly(s, 2)
@@ -267,20 +268,20 @@ func TestRefusalsAreInTheDeadLetter(t *testing.T) {
 		if len(l) != 1 || l[0].Reason != deadletter.Refusals || l[0].Refusals != 2 ||
 			!strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" ||
 			l[0].Lane != "live" || l[0].Sink != "search" {
-			b.Errorf("dead letters %+v, want one that tells of the refusal before", l)
+			b.Errorf("dead letters %+v, want one that contains the earlier refusal", l)
 		}
 	})
 }
 
-// Without a dead-letter queue what cannot be written is dropped aloud: counted once, and never as a
-// dead letter that nobody can find.
+// Without a dead-letter queue, a version that cannot be written is dropped and counted once. No
+// note says that there is a dead letter, because nobody could find it.
 func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(put("a", 1), put("b", 1)), 1)
 		b.Noted(journal.Dropped, 1)
 		b.Noted(journal.DeadLettered, 0)
-		b.InQueue(b.dead, 0, "nobody wants dead letters")
+		b.InQueue(b.dead, 0, "the settings want no dead letters")
 		if r := b.Row(doc("a")); r.Dead != b.key("a", 1) || r.Pending != "" {
 			b.Errorf("row %+v, want the version dead", r)
 		}
@@ -289,7 +290,7 @@ func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 	})
 }
 
-// miscounts is a sink that answers for another number of documents than it was asked for.
+// miscounts is a sink that returns another number of outcomes than it was asked for.
 type miscounts struct {
 	sink.Sink
 	answers int
@@ -297,10 +298,10 @@ type miscounts struct {
 
 func (m miscounts) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	m.Sink.Write(ctx, ops)
-	return make([]sink.Outcome, m.answers) // all of them "applied"
+	return make([]sink.Outcome, m.answers) // every outcome is Applied
 }
 
-// A sink that cannot count is believed in nothing.
+// If a sink returns a wrong number of outcomes, lull believes none of them.
 func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 	usecasetest.Table(t, stage{}.play, map[string]int{"none": 0, "too short": 1, "too long": 3}, func(b *bench, n int) {
 		s := b.hold(put("a", 1), put("b", 1))
@@ -312,12 +313,12 @@ func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 	})
 }
 
-// Documents that can never be made are rejected beside each other, as written ones are committed: a
-// batch of them fits into an invocation.
+// Documents that can never be built are rejected in parallel, just as written documents are
+// committed in parallel. So a whole batch of them fits into an invocation.
 func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		const documents = 1000
-		s := b.hold(many(documents, touched, "")...) // and no loader
+		s := b.hold(many(documents, touched, "")...) // the test has no loader for the references
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "REJECT" || op.Call == "SendMessageBatch" {
 				time.Sleep(8 * time.Millisecond)
@@ -328,15 +329,15 @@ func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 		begin := time.Now()
 		b.fly(s, 1)
 		if took := time.Since(begin); took > b.Config.Index.Timeout/2 {
-			b.Errorf("rejecting %d documents took %s", documents, took)
+			b.Errorf("rejecting %d documents took %s, want less", documents, took)
 		}
 		b.Noted(journal.Rejected, documents)
 		b.inQueue(0)
 	})
 }
 
-// A missing index is one collection's trouble: nobody else waits for it. A sink that refuses
-// everybody is everybody's.
+// A missing index affects only its own collection, and other collections do not wait for it. If a
+// sink refuses all documents, the circuit opens.
 func TestOneIndexInTroubleDoesNotOpenTheCircuit(t *testing.T) {
 	for apart, want := range map[bool]int{true: 0, false: 1} {
 		t.Run(fmt.Sprint("apart ", apart), func(t *testing.T) {
