@@ -21,7 +21,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// several lets messages of S3 notifications, which carry several events, in beside native ones.
+// several adds a source of S3 notifications, which carry several events per message, beside the
+// native source.
 func several(c *config.Config) {
 	c.Sources["s3"] = config.Source{Kind: "s3", Collection: "content"}
 	c.DefaultSource = "native"
@@ -44,13 +45,14 @@ func notBefore(body string, at time.Time) string {
 	return body[:len(body)-1] + fmt.Sprintf(`,"notbefore":%q}`, at.UTC().Format(time.RFC3339Nano))
 }
 
-// bubble is when every bubble begins.
+// bubble is the time at which every synctest bubble begins.
 var bubble = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// kept is as long as a queue keeps a message.
+// kept is how long a queue keeps a message.
 const kept = 6 * 24 * time.Hour
 
-// anyBatch draws messages of every kind that receive tells apart, some of them twice.
+// anyBatch makes a random batch with messages of every kind that receive distinguishes. Some
+// messages are in the batch twice.
 func anyBatch(t *rapid.T) []queue.Message {
 	var batch []queue.Message
 	for i := range rapid.IntRange(0, 8).Draw(t, "messages") {
@@ -81,7 +83,7 @@ func anyBatch(t *rapid.T) []queue.Message {
 			}).Draw(t, "ahead")
 			m.Body = notBefore(m.Body, bubble.Add(ahead))
 		}
-		if age > kept { // a copy of what was sent before
+		if age > kept { // a copy of a message that was sent earlier
 			first := queue.Attribute{Type: "Number", String: millis(bubble.Add(-age))}
 			m.Attributes = maps.Clone(m.Attributes)
 			if m.Attributes == nil {
@@ -98,7 +100,7 @@ func anyBatch(t *rapid.T) []queue.Message {
 	return batch
 }
 
-// rowState is what a document's row says of one version.
+// rowState is what the row of a document says about one version.
 type rowState struct{ version, state int }
 
 func anyRows(t *rapid.T) map[string]rowState {
@@ -109,7 +111,8 @@ func anyRows(t *rapid.T) map[string]rowState {
 	return rows
 }
 
-// prepare puts the documents into those states and says which versions are dead letters.
+// prepare puts the rows of the documents into the given states. It returns which versions are dead
+// letters.
 func (b *bench) prepare(rows map[string]rowState) (dead map[shard.DocID]shard.OrderKey) {
 	dead = map[shard.DocID]shard.OrderKey{}
 	for id, s := range rows {
@@ -135,7 +138,7 @@ func (b *bench) prepare(rows map[string]rowState) (dead map[shard.DocID]shard.Or
 	return dead
 }
 
-// troubles makes some I/O fail, by a seed.
+// troubles makes a percentage of the I/O fail. The seed decides which calls fail.
 func troubles(seed uint64, percent int) fault.Injector {
 	r := rand.New(rand.NewPCG(seed, 1))
 	return decide(func(fault.Op) fault.Verdict {
@@ -146,13 +149,14 @@ func troubles(seed uint64, percent int) fault.Injector {
 	})
 }
 
-// ends is where the events of messages have come to, by what the stores hold.
+// ends shows where the events of all messages have ended, according to the stores.
 type ends struct {
-	// whose dead letter was stored before: another version's mark may take its place
+	// The versions whose dead letter was stored before. Another version's mark may replace theirs
+	// in the row.
 	dead      map[shard.DocID]shard.OrderKey
 	letters   []deadletter.Letter
 	scheduled []schedule.Item
-	delayed   map[string]bool // bodies
+	delayed   map[string]bool // by body
 }
 
 func (b *bench) ends() ends {
@@ -163,7 +167,7 @@ func (b *bench) ends() ends {
 		b.Fatal(err)
 	}
 	if b.live.Counts().Delayed > 0 {
-		time.Sleep(queue.MaxDelay) // the copies that wait in the queue are visible then
+		time.Sleep(queue.MaxDelay) // then the copies that wait in the queue are visible
 	}
 	copies, err := b.live.Receive(b.Context(), 1000, 0)
 	if err != nil {
@@ -175,8 +179,8 @@ func (b *bench) ends() ends {
 	return e
 }
 
-// why says what keeps a message from being done, by the stores alone: nothing that receive says
-// about itself.
+// why returns the reason why a message is not done, "" if it is done. It looks only at the stores,
+// and not at the notes of receive.
 func (b *bench) why(m queue.Message, e ends) string {
 	b.Helper()
 	for i, r := range b.Sources.Decode(m) {
@@ -203,9 +207,9 @@ func (b *bench) why(m queue.Message, e ends) string {
 	return ""
 }
 
-// Faults, line 20. Whatever is in a batch and whatever fails: the answer is never nil, names
-// messages of the batch only, each once, and leaves none out of which an event is not done. What it
-// names is held by the flight, or noted as failed.
+// Faults, line 20. For every batch and every failure: the answer is never nil, names only messages
+// of the batch, each once, and names each message with an unfinished event. Each named message is
+// held by the flight, or noted as failed.
 func TestBatchResponseNamesOnlyHeldMessages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -219,7 +223,7 @@ func TestBatchResponseNamesOnlyHeldMessages(t *testing.T) {
 			dead := b.prepare(rows)
 			b.inject = troubles(seed, percent)
 			h, _ := b.handler()
-			h.Parallel = oneByOne // so that a seed decides which I/O fails
+			h.Parallel = oneByOne // the calls have a fixed order, so that the seed decides which I/O fails
 			wrong = b.judge(batch, h.Handle(b.Context(), batch), dead)
 		})
 		for _, w := range wrong {
@@ -228,14 +232,14 @@ func TestBatchResponseNamesOnlyHeldMessages(t *testing.T) {
 	})
 }
 
-// judge holds an answer against what the stores hold.
+// judge compares an answer with the contents of the stores.
 func (b *bench) judge(batch []queue.Message, answer []string, dead map[shard.DocID]shard.OrderKey) (wrong []string) {
 	b.Helper()
 	if answer == nil {
 		return []string{"the answer is nil"}
 	}
 	held := map[string]bool{}
-	// a flight that was not stored held its messages too
+	// A flight that could not be stored held its messages too.
 	for _, step := range []journal.Step{journal.Failed, journal.Held} {
 		for _, n := range b.Notes.Of(step) {
 			held[n.Message] = true
@@ -247,17 +251,17 @@ func (b *bench) judge(batch []queue.Message, answer []string, dead map[shard.Doc
 			wrong = append(wrong, id+" is named twice")
 		}
 		if !slices.ContainsFunc(batch, func(m queue.Message) bool { return m.ID == id }) {
-			wrong = append(wrong, id+" is named, and is not of the batch")
+			wrong = append(wrong, id+" is named, but is not in the batch")
 		}
 		if !held[id] {
-			wrong = append(wrong, id+" is named, and neither held nor failed")
+			wrong = append(wrong, id+" is named, but neither held nor failed")
 		}
 		named[id] = true
 	}
 	for _, m := range b.manifests() {
 		for _, r := range m.Records {
 			if !named[r.Message.ID] {
-				wrong = append(wrong, r.Message.ID+" is held, and the answer lets it go")
+				wrong = append(wrong, r.Message.ID+" is held, but the answer does not name it")
 			}
 		}
 	}
@@ -278,7 +282,7 @@ func TestAnEmptyBatchHasAnEmptyAnswer(t *testing.T) {
 			b.Errorf("answer %#v, want an empty slice that is not nil", got)
 		}
 		if m := b.manifests(); len(m) != 0 {
-			b.Errorf("%d flights of nothing", len(m))
+			b.Errorf("%d flights for an empty batch, want none", len(m))
 		}
 	})
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// archiveShare is the eighths of Tr after which the archive is given up. The rest is for the
-// answer.
+// archiveShare is the number of eighths of Tr after which lull stops archiving. The rest of the
+// time is for the answer.
 const archiveShare = 7
 
-// archiver stores the messages of the batch, once. It never fails a message: a batch that cannot be
-// archived is counted and processed like any other (ADR 0037).
+// archiver stores the messages of the batch, once. A failure of the archive never fails a message:
+// a batch that cannot be archived is counted and processed like any other (ADR 0037).
 type archiver struct {
 	*invocation
 	archive  archive.Writer
@@ -55,15 +55,15 @@ func (a *archiver) store(ctx context.Context, given []queue.Message) {
 	a.note(n)
 }
 
-// firstTime returns the messages that are received for the first time. A copy that lull sends
-// names the time of its original, which is already in the archive. If another sender sets that
-// attribute, its message is archived all the same.
+// firstTime returns the messages that are received for the first time. A copy that lull sends names
+// the time of its original, which is already in the archive. If another sender sets that attribute,
+// lull still archives the message.
 func firstTime(senders queue.Senders, msgs []queue.Message) []queue.Message {
 	var first []queue.Message
 	for _, m := range msgs {
 		_, copied := m.Attributes[queue.AttrFirstSent]
 		_, letter := m.Attributes[deadletter.AttrLetter]
-		_, line := queue.LineOf(m.Attributes) // a line of an object, which is not in the archive
+		_, line := queue.LineOf(m.Attributes) // a line of an object is not in the archive yet
 		again := (copied && !line || letter) && senders.Ours(m.Sender)
 		if m.ReceiveCount <= 1 && !again {
 			first = append(first, m)

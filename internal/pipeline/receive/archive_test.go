@@ -46,7 +46,7 @@ func (b *bench) objects() (all [][]queue.Message) {
 	return all
 }
 
-// bodies are those of the only object.
+// archivedBodies returns the bodies in the only object of the archive.
 func (b *bench) archivedBodies() (bodies []string) {
 	b.Helper()
 	all := b.objects()
@@ -76,10 +76,10 @@ func TestTheArchiveHasEveryMessageOnceByteForByte(t *testing.T) {
 		b.live.Send(b.Context(), []queue.Outgoing{copied})
 		b.poll()
 		if got := b.archivedBodies(); !slices.Equal(got, want) {
-			b.Errorf("got %q, want what was sent, stale and broken ones too, but no copy of lull's own: %q", got, want)
+			b.Errorf("got %q, want all messages that were sent, also stale and broken ones, but no copy from lull: %q", got, want)
 		}
 		if sent := b.objects()[0][0].Sent; !sent.Equal(time.Now().Truncate(time.Millisecond)) {
-			b.Errorf("sent at %s, want when the queue got it", sent)
+			b.Errorf("sent at %s, want the time at which the queue got the message", sent)
 		}
 		b.Noted(journal.Archived, 1)
 		time.Sleep(time.Hour)
@@ -101,7 +101,7 @@ func (silent) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) faul
 	return fault.FailBefore
 }
 
-// If the archive fails, the answer and the flight are the same.
+// If the archive fails, the answer and the flight are the same as without an archive.
 func TestALostArchiveIsCountedAndLosesNothingElse(t *testing.T) {
 	usecasetest.Table(t, stage(nil).play, map[string]fault.Injector{
 		"fails": usecasetest.Always("PutArchive", fault.FailBefore),
@@ -116,15 +116,16 @@ func TestALostArchiveIsCountedAndLosesNothingElse(t *testing.T) {
 		b.Noted(journal.DeadLettered, 1)
 		b.Noted(journal.ArchiveLost, 1)
 		if took := time.Since(began); took >= b.Config.Receive.Timeout {
-			b.Errorf("took %s, want less than the function may", took)
+			b.Errorf("the batch took %s, want less than the function's time-out", took)
 		}
 		if n := b.Notes.Of(journal.ArchiveLost)[0]; n.Count != 2 || n.Detail == "" {
-			b.Errorf("%+v, want both messages counted, and why", n)
+			b.Errorf("notes %+v, want both messages counted, with the reason", n)
 		}
 	})
 }
 
-// A message is received for the first time once, whatever the batch comes to.
+// A message is received for the first time only once, so it is archived whatever happens to its
+// batch.
 func TestTheArchiveHasWhatIsSentAwayOrFails(t *testing.T) {
 	usecasetest.Table(t, stage(nil).play, map[string]func(b *bench){
 		"away": func(b *bench) {
@@ -147,7 +148,7 @@ func TestTheArchiveHasWhatIsSentAwayOrFails(t *testing.T) {
 		b.send(put("a", 1))
 		func() {
 			defer func() { _ = recover() }()
-			b.keeps(1, "it is not done")
+			b.keeps(1, "the message is not done")
 		}()
 		if got := b.archivedBodies(); !slices.Equal(got, []string{put("a", 1)}) {
 			b.Errorf("got %q", got)

@@ -14,29 +14,29 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// readHealth reads the sink's health, once per batch. An eventual read is enough, because the
-// health only steers. If the read fails, the sink counts as healthy.
+// readHealth reads the sink's health row, once per batch. An eventual read is enough, because
+// safety does not depend on the health. If the read fails, the sink counts as healthy.
 func readHealth(ctx context.Context, in *invocation, store shard.Store) (health shard.Row, readable bool) {
 	ctx, cancel := in.until(ctx, healthShare)
 	defer cancel()
 	rows, err := store.Read(ctx, []shard.DocID{shard.HealthRow(in.sink)}, shard.Eventual)
-	in.lost("read the sink's health", err)
+	in.noteFailed("read the sink's health", err)
 	if err != nil {
 		return shard.Row{}, false
 	}
 	return rows[0], true
 }
 
-// sendAway leaves messages in the queue, undecoded, while their sink is away. A flight could
-// only wait, and would cost money. Messages past their dead deadline are judged, because
-// otherwise the queue could delete them first. sendAway returns the messages to judge, and those
-// that it left.
+// sendAway leaves messages in the queue, undecoded, while their sink is away. A flight could only
+// wait, and would cost money. Messages past their dead deadline are judged, because otherwise SQS
+// could delete them first. sendAway returns the messages to judge, and the messages that it left in
+// the queue.
 func sendAway(ctx context.Context, h hider, health shard.Row, msgs []queue.Message) (present, absent []queue.Message) {
 	if !h.config.Retry.Away(health, h.now()) {
 		return msgs, nil
 	}
 	now, draw, bulk := h.now(), draw(msgs), h.lane == flight.Bulk
-	// Receipts by wait: one call of Hold serves all messages with the same wait.
+	// The key of the map is the wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
 	for _, m := range msgs {
 		if h.start.Sub(m.Sent) > h.config.Retry.DeadDeadline {
@@ -57,7 +57,7 @@ func sendAway(ctx context.Context, h hider, health shard.Row, msgs []queue.Messa
 	return present, absent
 }
 
-// draw returns a number in [0, 1) that is computed from the batch.
+// draw returns a number in [0, 1) that is computed from the batch, for the jitter.
 func draw(msgs []queue.Message) float64 {
 	h := fnv.New32a()
 	for _, m := range msgs[:min(len(msgs), 1)] {

@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// A sink that has been paused for a minute is away, as in an outage. Before that, flights wait.
+// A sink that has been paused for a minute is away, as in an outage. During the first minute,
+// messages still wait in flights.
 func TestABatchGoesAwayUndecodedWhileItsSinkIsPaused(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.Write(shard.Pause("search", now(), "ann", "an index is moved"))
@@ -23,7 +24,7 @@ func TestABatchGoesAwayUndecodedWhileItsSinkIsPaused(t *testing.T) {
 		b.Noted(journal.Away, 1)
 		b.Noted(journal.DeadLettered, 0)
 		if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") {
-			b.Errorf("%+v, want it to say why", n)
+			b.Errorf("notes %+v, want the reason", n)
 		}
 		b.Write(shard.Resume("search", b.Row(shard.HealthRow("search")), now(), b.Config.Retry.OpenFor))
 		time.Sleep(5 * time.Minute)
@@ -32,9 +33,9 @@ func TestABatchGoesAwayUndecodedWhileItsSinkIsPaused(t *testing.T) {
 	})
 }
 
-// A batch that finds its sink away for long goes back to the queue for some minutes, undecoded: no
-// row is written and no flight starts. What is past its dead deadline is judged all the same, so
-// that no queue drops it unjudged. When nobody probes any more, a batch goes through.
+// If the sink is away for long, a batch waits in the queue for some minutes, undecoded: no row is
+// written and no flight starts. Messages past their dead deadline are still judged, so that SQS
+// does not delete them unjudged. When no flight probes the sink any more, a batch is processed.
 func TestABatchGoesAwayUndecodedWhileItsSinkIsAway(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(put("old", 1))
@@ -50,14 +51,14 @@ func TestABatchGoesAwayUndecodedWhileItsSinkIsAway(t *testing.T) {
 		b.Noted(journal.Launched, 0)
 		if n := b.Notes.Of(journal.Away)[0]; n.Count != 3 || time.Until(n.Until) < 62*time.Second ||
 			time.Until(n.Until) > 65*time.Second {
-			b.Errorf("%+v, want three messages away until 2 to 4 s after the next ping", n)
+			b.Errorf("notes %+v, want three messages away until 2 to 4 s after the next ping", n)
 		}
 		time.Sleep(10 * time.Minute)
 		away.OpenUntil = now().Add(time.Minute)
 		b.Write(shardtest.Put(away))
 		b.poll()
 		if n := b.Notes.Of(journal.DeadLettered); len(n) != 1 || n[0].Doc != doc("old") {
-			b.Errorf("dead letters %+v, want the one past its dead deadline", n)
+			b.Errorf("dead letters %+v, want one for the message past its dead deadline", n)
 		}
 		away.OpenUntil = now()
 		b.Write(shardtest.Put(away))

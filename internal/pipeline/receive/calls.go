@@ -14,29 +14,29 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// hider makes messages invisible, for the stages that keep messages from this queue's receivers.
+// hider makes messages invisible, so that no receiver of the queue gets them for some time.
 type hider struct {
 	*invocation
 	ingest queue.Queue
 }
 
-// hide makes messages invisible, grouped by how long. If a call is refused, its messages
-// only return earlier. In a backlog almost every message has another wait, so the calls run in
-// parallel. Otherwise they would take longer than the function's time.
+// hide makes messages invisible, grouped by the length of the wait. If SQS refuses a call, its
+// messages only return earlier. In a backlog almost every message has another wait, so the calls
+// run in parallel. Otherwise the calls would take longer than the function's time.
 func (h hider) hide(ctx context.Context, call string, waits map[time.Duration][]string) {
 	each := slices.Sorted(maps.Keys(waits))
 	errs := fanout.Map(h.parallel, maxParallel, each, func(wait time.Duration) error {
 		return queue.Failed(h.ingest.Hold(ctx, waits[wait], wait))
 	})
 	for _, err := range errs {
-		h.lost(call, err)
+		h.noteFailed(call, err)
 	}
 }
 
-// backOff hides messages that could not be held, longer at each receive. Something is broken and
-// must not be asked all the time, and each receive costs money.
+// backOff hides messages that could not be held, for a longer time at each receive. Something is
+// broken and must not be asked all the time, and each receive costs money.
 func (h hider) backOff(ctx context.Context, batch []message, which func(*message) bool) {
-	// Receipt handles by wait: one call of Hold serves all messages with the same wait.
+	// The key of the map is the wait: one call of Hold serves all messages with the same wait.
 	waits := map[time.Duration][]string{}
 	for i := range batch {
 		if m := &batch[i]; which(m) {
@@ -47,7 +47,7 @@ func (h hider) backOff(ctx context.Context, batch []message, which func(*message
 	h.hide(ctx, "keep messages away", waits)
 }
 
-// outageHold returns the wait of a message that was received so often: the queue's visibility,
+// outageHold returns the wait of a message that was received count times: the queue's visibility,
 // doubled at each receive.
 func (h hider) outageHold(count int) time.Duration {
 	// The bound keeps the shift small, so that the product cannot overflow.
@@ -64,8 +64,9 @@ type launcher struct {
 	launcher flight.Launcher
 }
 
-// start stores the manifest and then starts its execution. An execution without a manifest ends
-// at once. A manifest without an execution stays until prune finds all of its events done.
+// start stores the manifest and then starts the execution of the flight. An execution without a
+// manifest ends at once. A manifest without an execution stays until prune finds that all of its
+// events are done.
 func (l launcher) start(ctx context.Context, m *flight.Manifest, state flight.State, wake time.Time) (started bool) {
 	err := backoff.Do(ctx, l.clock, func() error { return l.flights.Put(ctx, m) })
 	if err == nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// By a clock that is a month ahead, every message is past its dead deadline. SQS's times show
-// the error.
+// By a clock that is a month ahead, every message would be past its dead deadline. SQS's times show
+// that the clock is wrong.
 func TestABatchIsNotJudgedByAClockThatIsOff(t *testing.T) {
 	type row struct {
 		by    time.Duration
-		again bool // every message was received before
+		again bool // every message was received once before
 		off   bool
 	}
 	usecasetest.Table(t, stage(nil).play, map[string]row{
@@ -41,7 +41,7 @@ func TestABatchIsNotJudgedByAClockThatIsOff(t *testing.T) {
 		h.Clock = clock.Skewed{Clock: clock.System{}, By: c.by}
 		kept := h.Handle(b.Context(), batch)
 		if len(kept) != 2 {
-			b.Errorf("kept %v, want both", kept)
+			b.Errorf("kept %v, want both messages", kept)
 		}
 		want := 0
 		if c.off {

@@ -9,8 +9,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// collapse is step 2: one ADMIT per document, for the highest order key. The other versions are
-// in the same flight. The documents are in the order in which they are admitted.
+// collapse is step 2: it groups the events by document, because there is one ADMIT per document,
+// for the highest order key. The other versions are in the same flight. The documents have the
+// order in which they are admitted.
 func collapse(in *invocation, events []pending) (docs []*document) {
 	index := make(map[shard.DocID]*document, len(events))
 	for _, p := range fair(events) {
@@ -24,7 +25,8 @@ func collapse(in *invocation, events []pending) (docs []*document) {
 		d.events = append(d.events, p)
 	}
 	for _, d := range docs {
-		// Newest first: ADMIT begins with the first event. Equal keys keep the fair order.
+		// The newest version is first, because ADMIT begins with the first event. Equal keys keep
+		// the fair order.
 		slices.SortStableFunc(d.events, func(x, y *pending) int { return cmp.Compare(y.Key, x.Key) })
 		for i := 1; i < len(d.events); i++ {
 			if shard.VersionConflict(d.events[i-1].Key, d.events[i].Key) {
@@ -35,9 +37,9 @@ func collapse(in *invocation, events []pending) (docs []*document) {
 	return docs
 }
 
-// fair returns the order in which the events are admitted: tenant by tenant in turns, and within
-// a tenant message by message in turns. If the time for the table ends early, every tenant had a
-// share of it.
+// fair returns the order in which the events are admitted: in turns over the tenants, and within a
+// tenant in turns over its messages. So each tenant gets a share of the time, even if the time for
+// the table ends early.
 func fair(events []pending) []*pending {
 	order := make([]*pending, len(events))
 	for i := range order {

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// maxLoads bounds the bodies that are loaded at once. Each may be as large as one bulk
-	// request.
+	// maxLoads bounds the number of bodies that are loaded in parallel. Each body may be as large
+	// as one bulk request.
 	maxLoads = 12
-	// maxLoadBytes bounds the bytes that are loaded: after so many no other body is. The
-	// remaining messages are received again.
+	// maxLoadBytes bounds the bytes that are loaded. After that many bytes, no other body is
+	// loaded, and the remaining messages are received again.
 	maxLoadBytes = 32 << 20
 )
 
-// decode decodes every message. Bodies that pointers name are loaded in parallel, for a part of
-// the invocation's time. A message whose body was not loaded by then is received again, and does
-// not stop the rest from being admitted. A message that the batch has no room for has no
-// results.
+// decode decodes every message. If a message is a pointer to a body, decode loads the body. Bodies
+// are loaded in parallel, for a part of the invocation's time. A message whose body was not loaded
+// in that time is received again, and does not stop the other messages from being admitted. A
+// message without room in the batch has no results.
 func decode(ctx context.Context, in *invocation, sources Decoder, batch []message) [][]event.Result {
 	ctx, cancel := in.until(source.LoadAtMost(ctx, maxLoadBytes), loadShare)
 	defer cancel()
@@ -38,8 +38,8 @@ func decode(ctx context.Context, in *invocation, sources Decoder, batch []messag
 		}
 		decoded := decodeOne(ctx, in, sources, &batch[i].Message)
 		for j := range decoded {
-			// These strings may be parts of a loaded body, and would keep all of it in memory.
-			// The order key is computed already; index decodes again.
+			// These strings may be parts of a loaded body, and would keep all of the body in
+			// memory. The order key is computed already, and index decodes again.
 			e := &decoded[j].Event
 			e.Data, e.DataRef, e.Version = "", "", ""
 		}
@@ -53,11 +53,11 @@ func decode(ctx context.Context, in *invocation, sources Decoder, batch []messag
 	return results
 }
 
-// panicTries is how often a message whose decoding panics is received before it becomes a dead
-// letter. Another build may decode it.
+// panicTries is the number of receives after which a message whose decoding panics becomes a dead
+// letter. Until then, another build of lull may be able to decode the message.
 const panicTries = 3
 
-// decodeOne decodes a message. A panic affects this message only.
+// decodeOne decodes one message. A panic affects only this message.
 func decodeOne(ctx context.Context, in *invocation, sources Decoder, m *queue.Message) (results []event.Result) {
 	p := fanout.Catch(func() { results = sources.DecodeContext(ctx, *m) })
 	if p == nil {
@@ -73,19 +73,20 @@ func decodeOne(ctx context.Context, in *invocation, sources Decoder, m *queue.Me
 	return []event.Result{{Invalid: bad}}
 }
 
-// maxEvents is how many events of one batch are judged, besides those of one largest message. An
-// invocation has no time to admit more, and their flight would not finish within its turns.
+// maxEvents is the number of events of one batch that are judged, besides the events of one largest
+// message. An invocation has no time to admit more events, and their flight would not finish within
+// its turns.
 const maxEvents = 4000
 
-// room counts the events that a batch still has room for. Each message has room for its share.
-// Larger messages share the remaining room, and the oldest of them always fits. The others are
+// room counts how many more events fit into a batch. Each message may use its share. Larger
+// messages share the remaining room, and the oldest of them always fits. Messages without room are
 // received again, and are older then.
 type room struct {
 	batch  []message
 	share  int
 	left   int
-	events []int // of each message
-	large  []int // the messages with more than the share that have room
+	events []int // number of events of each message
+	large  []int // the messages with more events than the share, if they have room
 }
 
 func newRoom(batch []message) *room {
@@ -94,8 +95,8 @@ func newRoom(batch []message) *room {
 	return &room{batch: batch, share: all / n, left: all + event.MaxEvents, events: make([]int, n)}
 }
 
-// take makes room for a message with so many events. It returns the messages that no longer have
-// room, which may include this one.
+// take gives room to a message with the given number of events. It returns the messages that no
+// longer have room, and the message itself may be among them.
 func (r *room) take(msg, events int) (over []int) {
 	r.events[msg] = events
 	if r.left -= events; events > r.share {
@@ -110,10 +111,11 @@ func (r *room) take(msg, events int) (over []int) {
 	return over
 }
 
-// last returns the large message that loses its room first: the youngest message of the tenant
-// that has the most events besides its oldest message.
+// last returns the large message that loses its room first. It belongs to the tenant with the most
+// events, not counting the oldest message of each tenant. It is the youngest message of that
+// tenant.
 func (r *room) last() int {
-	age := func(x, y int) int { // the older one is less
+	age := func(x, y int) int { // the older message is less
 		return cmp.Or(cmp.Compare(r.batch[y].ReceiveCount, r.batch[x].ReceiveCount),
 			cmp.Compare(r.events[x], r.events[y]), cmp.Compare(x, y))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// due returns when the first document of the only flight is due, from now.
+// due returns how long from now the first document of the only flight is due.
 func (b *bench) due() time.Duration {
 	b.Helper()
 	m := b.manifests()
@@ -26,7 +26,7 @@ func TestWhenAFlightIsDue(t *testing.T) {
 		setup func(b *bench)
 		want  time.Duration
 	}{
-		"quiet counts from when it was sent": {nil, func(b *bench) {
+		"quiet counts from the time when the event was sent": {nil, func(b *bench) {
 			b.send(put("a", 1))
 			time.Sleep(2 * time.Second)
 		}, 3 * time.Second},
@@ -43,18 +43,18 @@ func TestWhenAFlightIsDue(t *testing.T) {
 			time.Sleep(40 * time.Second)
 			b.Change(doc("a"), func(r *shard.Row) { r.LastWrite = now().Add(-time.Hour) })
 		}, 0},
-		"so does a backlog": {nil, func(b *bench) {
+		"a message of a backlog has waited enough": {nil, func(b *bench) {
 			b.send(put("a", 1))
 			time.Sleep(time.Hour)
 		}, -time.Hour + 5*time.Second},
-		"not within the least interval": {brief, func(b *bench) {
+		"not due within the shortest interval between writes": {brief, func(b *bench) {
 			b.Change(doc("a"), func(r *shard.Row) { r.LastWrite = now().Add(200 * time.Millisecond) })
 			b.send(put("a", 1))
 		}, 1200 * time.Millisecond},
-		"not before its own time": {brief, func(b *bench) {
+		"not due before its notbefore time": {brief, func(b *bench) {
 			b.send(notBefore(put("a", 1), time.Now().Add(3*time.Second)))
 		}, 3 * time.Second},
-		"at once with a leading edge": {func(c *config.Config) { c.Debounce.Leading = true }, func(b *bench) {
+		"due at once with a leading edge": {func(c *config.Config) { c.Debounce.Leading = true }, func(b *bench) {
 			b.send(put("a", 1))
 		}, 0},
 		"no leading edge inside a burst": {func(c *config.Config) { c.Debounce.Leading = true }, func(b *bench) {
@@ -68,7 +68,7 @@ func TestWhenAFlightIsDue(t *testing.T) {
 			}))
 			b.send(put("a", 1))
 		}, 10 * time.Second},
-		"up to max wait": {func(c *config.Config) { c.Debounce.MaxWait = 8 * time.Second }, func(b *bench) {
+		"a sink that throttles widens the window up to max wait": {func(c *config.Config) { c.Debounce.MaxWait = 8 * time.Second }, func(b *bench) {
 			b.Write(shardtest.Put(shard.Row{
 				Doc: shard.HealthRow("search"), OpenUntil: now().Add(10 * time.Second),
 				Level: 5,
@@ -81,7 +81,7 @@ func TestWhenAFlightIsDue(t *testing.T) {
 				c.setup(b)
 				b.poll()
 				if got := b.due(); got != c.want {
-					b.Errorf("due %s from now, want %s", got, c.want)
+					b.Errorf("the flight is due %s from now, want %s", got, c.want)
 				}
 			})
 		})

@@ -15,13 +15,13 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
 
-// SQS takes whole seconds. A message soon learns that its sink is back. Its later receives are for
-// longer, so that they last for days.
+// SQS takes only whole seconds. A message that was received only a few times soon returns to a sink
+// that is back. After many receives the waits are longer, so that the receives last for days.
 func TestAMessageGoesAwayForLongerTheOftenerItIsReceived(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		receives    int
-		least, most time.Duration // seconds
+		least, most time.Duration // in seconds
 		lane        flight.Lane
 	}
 	for name, tt := range map[string]row{
@@ -33,7 +33,7 @@ func TestAMessageGoesAwayForLongerTheOftenerItIsReceived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
-				b.Write(shardtest.Put(shard.Row{ // away for two minutes
+				b.Write(shardtest.Put(shard.Row{ // the sink has been away for two minutes
 					Doc: shard.HealthRow("search"), OpenUntil: now().Add(5 * time.Second), Level: 20,
 				}))
 				m := queue.Message{ID: "m", Receipt: "r", Body: put("a", 1), Sent: time.Now(), ReceiveCount: tt.receives}
@@ -45,7 +45,7 @@ func TestAMessageGoesAwayForLongerTheOftenerItIsReceived(t *testing.T) {
 				for _, n := range b.Notes.Of(journal.Away) {
 					wait := n.Until.Sub(n.At)
 					if wait < tt.least*time.Second || wait > tt.most*time.Second || wait%time.Second != 0 {
-						b.Errorf("receive %d: away for %s, want whole seconds from %d to %d", tt.receives, wait, tt.least, tt.most)
+						b.Errorf("receive %d: the message is away for %s, want whole seconds from %d to %d", tt.receives, wait, tt.least, tt.most)
 					}
 				}
 				b.Noted(journal.Away, 1)
@@ -54,7 +54,7 @@ func TestAMessageGoesAwayForLongerTheOftenerItIsReceived(t *testing.T) {
 	}
 }
 
-// A queue keeps a message for fifteen minutes at most; one second is for rounding up.
+// A queue keeps a message back for at most fifteen minutes. One second is for rounding up.
 func TestTheQueueKeepsAnEventUpToItsLongestDelay(t *testing.T) {
 	t.Parallel()
 	for ahead, inQueue := range map[time.Duration]bool{
@@ -89,7 +89,7 @@ func TestBatchesThatGoAwayComeBackAtDifferentTimes(t *testing.T) {
 			waits[n.Until.Sub(n.At)] = true
 		}
 		if len(waits) < 10 {
-			b.Errorf("20 batches are away for %v, want them spread", waits)
+			b.Errorf("20 batches return after %v, want different times", waits)
 		}
 	})
 }
@@ -100,28 +100,30 @@ func TestALeaseThatComesBeforePARKKeepsTheMessageAndIsNoted(t *testing.T) {
 		b.admit(put("a", 1))
 		b.overdue(put("a", 1))
 		b.inject = at("PARK", func() { b.Claim(b.EventOf(put("a", 1))) })
-		b.keeps(1, "its row is leased")
-		if n := b.Notes.Of(journal.Failed); len(n) != 1 || !strings.Contains(n[0].Detail, "PARK: leased") {
-			b.Errorf("notes %+v, want one that says why", n)
+		b.keeps(1, "the row is leased")
+		if n := b.Notes.Of(journal.Failed); len(n) != 1 || !strings.Contains(n[0].Detail, "PARK: the row is leased") {
+			b.Errorf("notes %+v, want one with the reason", n)
 		}
 	})
 }
 
-// The write that holds the lease may commit the version. The message returns after its visibility:
-// a flight could hold it for twelve hours more, until the queue's retention ends.
+// The write that holds the lease may commit the version. So the message stays in the queue and
+// returns after its visibility. A flight could hold it for twelve hours more, until the queue's
+// retention ends.
 func TestAnOverdueVersionThatIsBeingWrittenComesBack(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 1))
 		b.overdue(put("a", 1))
 		b.Claim(b.EventOf(put("a", 1)))
-		b.keeps(1, "its row is leased")
+		b.keeps(1, "the row is leased")
 		b.Noted(journal.Launched, 0)
 		b.Noted(journal.DeadLettered, 0)
 		b.Noted(journal.Failed, 1)
 	})
 }
 
-// The newest version is written at the end of the burst, so an older one waits until then at most.
+// The newest version is written at the end of its burst, so an older version waits until then at
+// most.
 func TestAVersionBehindANewerOneCountsFromTheEndOfItsBurst(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 2))
@@ -140,7 +142,8 @@ func TestAVersionBehindANewerOneCountsFromTheEndOfItsBurst(t *testing.T) {
 	})
 }
 
-// At its first receive the queue's visibility is as long: a call would change nothing.
+// At the first receive of a message, the queue's visibility is as long as the wait, so a call would
+// change nothing.
 func TestAFlightThatCannotStartCostsNoCallAtTheFirstReceive(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		held := 0
@@ -153,9 +156,9 @@ func TestAFlightThatCannotStartCostsNoCallAtTheFirstReceive(t *testing.T) {
 		})
 		b.send(put("a", 1))
 		for _, want := range []int{0, 1} {
-			b.keeps(1, "no flight holds it")
+			b.keeps(1, "no flight holds the message")
 			if held != want {
-				b.Errorf("its visibility was changed %d times, want %d", held, want)
+				b.Errorf("the visibility was changed %d times, want %d", held, want)
 			}
 			time.Sleep(b.Config.Queues.Visibility + time.Second)
 		}

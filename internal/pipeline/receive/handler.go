@@ -19,14 +19,13 @@ import (
 )
 
 // Decoder decodes a message into its events. It returns at least one result and never fails as a
-// whole. A Transient fault keeps the message: the body that a pointer names could not be loaded
-// now.
+// whole. After a Transient fault the message stays in the queue: its body could not be loaded now.
 type Decoder interface {
 	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
 
-// Handler is receive for one lane of one sink. All fields are required except those from
-// Archive on.
+// Handler is receive for one lane of one sink. All fields are required except Archive and the
+// fields after it.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -40,31 +39,32 @@ type Handler struct {
 	Lane     flight.Lane
 	Clock    clock.Clock
 	Journal  journal.Journal
-	NewID    func(now time.Time) flight.ID // a fresh ULID at each call
+	NewID    func(now time.Time) flight.ID // returns a fresh ULID at each call
 	Archive  archive.Writer                // stores messages that are received for the first time; nil: no archive
 	Objects  objects.Open                  // opens objects of many documents; nil if there are none
-	Bulk     queue.Queue                   // the queue for their lines; required with Objects
+	Bulk     queue.Queue                   // queue for the lines of the objects; required with Objects
 	Senders  queue.Senders                 // the roles that send for lull; nil within one process
-	Parallel fanout.Runner                 // nil: goroutines
+	Parallel fanout.Runner                 // nil means goroutines
 }
 
-// Eighths of Tr after which a step ends, finished or not, so that the next steps have their
-// time. A slow bucket or table must not stop the judged messages from being held.
+// Each of these shares is the number of eighths of Tr after which a step ends, finished or not, so
+// that the next steps have their time. Even if a bucket or the table is slow, the judged messages
+// must be held.
 const (
 	healthShare = 1
 	loadShare   = 3
 	tableShare  = 5
-	// For scheduled events, and for the dead letters of messages that are also held: they must
-	// be stored before hold. The other dead letters are sent after hold.
+	// storeShare is for scheduled events, and for the dead letters of messages that are also held:
+	// both must be stored before hold. The other dead letters are sent after hold.
 	storeShare = 6
-	// objectShare ends the reading of objects. After stopShare no new reading begins.
+	// objectShare ends the reading of objects. After stopShare, receive begins no new reading.
 	objectShare = 7
 	stopShare   = 5
 )
 
-// Handle judges the batch and returns the ids of the messages that SQS must keep, never nil,
-// each once. It does not fail as a whole: a failure keeps the messages it concerns. It lists the
-// stages in their order. Each stage takes what earlier stages returned.
+// Handle judges the batch and returns the ids of the messages that SQS must keep, each once, never
+// nil. Handle does not fail as a whole: a failure keeps only the messages that it affects. Handle
+// lists the stages in their order. Each stage takes what earlier stages returned.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	in := &invocation{h.Clock.Now(), h.Clock, h.Config, h.Sink, h.Lane, h.Journal, h.Parallel}
 	table, hide := rows.Table{Store: h.Shards, Clock: h.Clock}, hider{in, h.Ingest}
@@ -72,7 +72,8 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 
 	given := believe(in, h.Senders, msgs)
 	archive := archiver{in, h.Archive, h.Senders, h.NewID, false}
-	defer archive.store(ctx, given) // on every return: a later receive is no longer the first
+	// deferred for every return, because a later receive of these messages is not their first
+	defer archive.store(ctx, given)
 	in.note(journal.Note{Step: journal.Received, Count: len(given), Sent: queue.Oldest(given)})
 	if clockOff(in, given) {
 		return answer(given, nil)
@@ -82,8 +83,8 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	if len(present) == 0 {
 		return answer(absent, nil)
 	}
-	// The steps of design section 6. hold comes before most dead letters, which may be many and
-	// are not urgent.
+	// These are the steps of design section 6. hold comes before most dead letters, because there
+	// may be many of them and they are not urgent.
 	batch := unwrap(h.Senders, present)
 	results := decode(ctx, in, h.Sources, batch)
 	found := sortEvents(in, batch, results)
@@ -102,8 +103,8 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	return answer(absent, batch)
 }
 
-// answer returns the ids of the messages that are not done: those that are absent, and those of
-// the batch that have open events or have failed.
+// answer returns the ids of the messages that are not done: the absent messages, and the messages
+// of the batch that have open events or have failed.
 func answer(absent []queue.Message, batch []message) []string {
 	var kept []string
 	for i := range absent {

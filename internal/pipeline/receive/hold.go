@@ -12,11 +12,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// pollMargin is how much earlier than this invocation the visibility may have started, besides
-// the batch window.
+// The visibility of a message starts when it is polled. pollMargin is how long before the start of
+// this invocation that may have been, besides the batch window.
 const pollMargin = 5 * time.Second
 
-// holder is step 5: it stores the manifest, then starts one execution. If either fails, nothing
+// holder does step 5: it stores the manifest, then starts one execution. If either fails, nothing
 // has to be undone.
 type holder struct {
 	*invocation
@@ -24,7 +24,7 @@ type holder struct {
 	launch launcher
 }
 
-// hold holds the events that are to be held in one flight.
+// hold puts all events that must wait into one flight.
 func (h holder) hold(ctx context.Context, batch []message, events []pending, asked admitted) {
 	m := h.manifest(events, asked)
 	if len(m.Records) == 0 {
@@ -45,10 +45,10 @@ func (h holder) hold(ctx context.Context, batch []message, events []pending, ask
 	case config.FlightStandard:
 		wake = flight.Together(wake, turns, window) // each wake costs state transitions
 	case config.FlightExpress:
-		wake = min(wake, h.now().Add(c.Flight.ContinueAfter)) // the execution ends after this time
+		wake = min(wake, h.now().Add(c.Flight.ContinueAfter)) // an Express execution ends after this time
 	}
-	// VisibleUntil: the visibility started at the poll, before the batch window and the
-	// invocation (design section 7).
+	// VisibleUntil counts from the poll, because the visibility started then, before the batch
+	// window and the invocation (design section 7).
 	state := flight.State{
 		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()), Kind: kind,
 		WakeAt:       flight.WakeText(wake.Time()),
@@ -67,9 +67,9 @@ func (h holder) hold(ctx context.Context, batch []message, events []pending, ask
 	}
 }
 
-// extend extends the visibility, once, of messages that wait longer than the queue's visibility.
-// The queue's visibility is short, so that the messages of a lost flight return soon. If an
-// extension fails, the message returns too early, and a second flight holds it until the same
+// extend extends the visibility of messages that wait longer than the queue's visibility. It does
+// so once. The queue's visibility is short, so that the messages of a lost flight return soon. If
+// an extension fails, the message returns too early, and a second flight holds it until the same
 // time.
 func (h holder) extend(ctx context.Context, m *flight.Manifest, s flight.State, window time.Duration) {
 	longest := shard.MicrosOf(m.Received.Add(queue.MaxHold - time.Minute))
@@ -83,9 +83,9 @@ func (h holder) extend(ctx context.Context, m *flight.Manifest, s flight.State, 
 	h.hider.hide(ctx, "extend visibility", waits)
 }
 
-// admittedAt returns when the row accepted this version, or the newer one that it waits behind.
-// If this version is overtaken, the result is before the cap, so that it has cap grace and the
-// newest version goes first.
+// admittedAt returns when the row accepted this version, or the newer version that this one waits
+// for. If a newer version is pending, the result is before the cap. So this version has cap grace
+// and the newest version goes first.
 func (h holder) admittedAt(p *pending, asked admitted) shard.Micros {
 	at, row := shard.MicrosOf(asked.at), p.doc.after
 	if row.Pending > p.Key && row.BurstStart != 0 {
@@ -94,14 +94,15 @@ func (h holder) admittedAt(p *pending, asked admitted) shard.Micros {
 	return at
 }
 
-// manifest collects the held messages, each with its events that are not done.
+// manifest collects the held messages, each with its unfinished events.
 func (h holder) manifest(events []pending, asked admitted) *flight.Manifest {
 	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: asked.flight, Sink: h.sink, Lane: h.lane,
 		Received: h.start.Add(-pollMargin),
 	}
 	at := make(map[*message]int, min(len(events), 10))
-	entries := make([]flight.Entry, 0, len(events)) // the first entry of each record: most have one
+	// the first entry of each record, because most records have only one
+	entries := make([]flight.Entry, 0, len(events))
 	for i := range events {
 		p := &events[i]
 		// A message with a failed event is received again as a whole, so the flight takes none

@@ -22,8 +22,9 @@ func in(collection, body string) string {
 	return body[:len(body)-1] + `,"collection":"` + collection + `"}`
 }
 
-// Every transition of a Standard execution costs: it waits for what is due within a window of the
-// first, and not for what is due later. An Express one wakes for the first.
+// Every transition of a Standard execution costs money. So a Standard execution waits for all
+// documents that are due within a window after the first, and not for later ones. An Express
+// execution wakes for the first document.
 func TestAStandardFlightWakesOnceForAWindow(t *testing.T) {
 	soon, slow := 7*time.Second, 20*time.Second
 	for kind, want := range map[config.FlightKind]time.Duration{
@@ -46,15 +47,15 @@ func TestAStandardFlightWakesOnceForAWindow(t *testing.T) {
 					b.Fatalf("executions woke %+v, want one %s after the batch", b.woken, want)
 				}
 				if n := len(slices.Collect(left(b.woken[0], 4))); n != 3 {
-					b.Errorf("%d items left, want all", n)
+					b.Errorf("%d items are left, want all", n)
 				}
 			})
 		})
 	}
 }
 
-// The kind of a flight follows from how long it sleeps first, unless the setting names one. An
-// Express execution wakes before it is ended.
+// If the setting names no kind, the first sleep of a flight decides its kind. An Express execution
+// wakes before its time limit.
 func TestTheKindOfAFlightFollowsFromItsWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		set, want config.FlightKind
@@ -62,8 +63,8 @@ func TestTheKindOfAFlightFollowsFromItsWait(t *testing.T) {
 		wakes     time.Duration
 	}{
 		"a short wait":                     {config.FlightAuto, config.FlightExpress, 5 * time.Second, 5 * time.Second},
-		"just below what Standard costs":   {config.FlightAuto, config.FlightExpress, 94 * time.Second, 94 * time.Second},
-		"what Standard costs":              {config.FlightAuto, config.FlightStandard, 95 * time.Second, 95 * time.Second},
+		"just below the price of Standard": {config.FlightAuto, config.FlightExpress, 94 * time.Second, 94 * time.Second},
+		"the price of Standard":            {config.FlightAuto, config.FlightStandard, 95 * time.Second, 95 * time.Second},
 		"ten minutes":                      {config.FlightAuto, config.FlightStandard, 10 * time.Minute, 10 * time.Minute},
 		"ten minutes, and Express is set":  {config.FlightExpress, config.FlightExpress, 10 * time.Minute, 4 * time.Minute},
 		"a short wait and Standard is set": {config.FlightStandard, config.FlightStandard, 5 * time.Second, 5 * time.Second},
@@ -86,8 +87,8 @@ func TestTheKindOfAFlightFollowsFromItsWait(t *testing.T) {
 	}
 }
 
-// The queue's visibility stays short. What waits longer is extended, each message until its own
-// turn, and only that: a lost flight of the others comes back as soon as ever.
+// The queue's visibility stays short. A message that waits longer is extended to its own turn. The
+// other messages are not extended, so they return soon if their flight is lost.
 func TestOnlyWhatWaitsLongIsExtended(t *testing.T) {
 	slow, slower := 5*time.Minute, 15*time.Minute
 	play(t, func(c *config.Config) {
@@ -97,7 +98,7 @@ func TestOnlyWhatWaitsLongIsExtended(t *testing.T) {
 	}, func(b *bench) {
 		begin := time.Now()
 		b.send(put("a", 1), in("slow", put("a", 1)), in("slower", put("a", 1)))
-		b.poll() // the flight's only turn does nothing: it is lost
+		b.poll() // the flight's only turn does nothing, as if the flight were lost
 		for i, want := range []time.Duration{b.Config.Queues.Visibility, slow, slower} {
 			for b.live.Counts().Visible == 0 {
 				time.Sleep(time.Second)
@@ -105,18 +106,19 @@ func TestOnlyWhatWaitsLongIsExtended(t *testing.T) {
 			late := time.Since(begin) - want
 			reach := b.Config.Extended(b.Config.Queues.Live.Window)
 			if i > 0 && (late < reach || late > reach+2*time.Second) || i == 0 && late > time.Second {
-				b.Errorf("message %d comes back %s after its time", i, late)
+				b.Errorf("message %d is visible again %s after its time", i, late)
 			}
 			back, err := b.live.Receive(b.Context(), 10, 0)
 			if err != nil || len(back) != 1 {
-				b.Fatalf("%d messages come back (%v), want one at a time", len(back), err)
+				b.Fatalf("%d messages are visible again (%v), want one at a time", len(back), err)
 			}
 			b.live.Delete(b.Context(), []string{back[0].Receipt})
 		}
 	})
 }
 
-// A backlog has another turn for each message. All of them are extended in the function's time.
+// In a backlog each message has a different turn. All messages are extended within the function's
+// time.
 func TestABacklogOfALongWindowIsExtendedInTime(t *testing.T) {
 	play(t, func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait = 15*time.Minute, time.Hour
@@ -137,17 +139,17 @@ func TestABacklogOfALongWindowIsExtendedInTime(t *testing.T) {
 		h, _ := b.handler()
 		h.Handle(b.Context(), batch)
 		if took := time.Since(begin); took > b.Config.Receive.Timeout {
-			b.Errorf("took %s, the function has %s", took, b.Config.Receive.Timeout)
+			b.Errorf("the batch took %s, but the function has only %s", took, b.Config.Receive.Timeout)
 		}
 		time.Sleep(b.Config.Queues.Visibility + time.Second)
 		if c := b.live.Counts(); c.Visible != 0 || c.InFlight != messages {
-			b.Errorf("%+v, want all of them invisible until their turns", c)
+			b.Errorf("queue %+v, want all messages invisible until their turns", c)
 		}
 	})
 }
 
-// What comes back before its window is over is not written any earlier: a flight that could not
-// extend its messages, or a sink that was away.
+// A message that returns before its window is over is not written earlier. It returns early if its
+// flight could not extend its visibility, or if its sink was away.
 func TestARedeliveredMessageKeepsItsWindow(t *testing.T) {
 	play(t, func(c *config.Config) {
 		c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute
@@ -163,7 +165,7 @@ func TestARedeliveredMessageKeepsItsWindow(t *testing.T) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if len(b.woken) != 2 {
-			b.Fatalf("%d executions, want the second one to hold it, too", len(b.woken))
+			b.Fatalf("%d executions, want the second one to hold the message, too", len(b.woken))
 		}
 		for _, s := range b.woken {
 			if !s.Wake().Equal(begin.Add(5 * time.Minute)) {
@@ -173,8 +175,8 @@ func TestARedeliveredMessageKeepsItsWindow(t *testing.T) {
 	})
 }
 
-// A version that is overtaken when it comes, or comes back, after the cap is not the newest that
-// came after it: it waits for the grace, so that the newest is written.
+// A version may arrive or return after the cap, when a newer version is already pending. It then
+// waits for the cap grace, so that the newest version is written.
 func TestAnOvertakenVersionIsNotLate(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(put("a", 5))
@@ -186,7 +188,7 @@ func TestAnOvertakenVersionIsNotLate(t *testing.T) {
 		m := b.manifests()
 		for _, r := range m[len(m)-1].Records {
 			if e := r.Events[0]; (e.Admitted >= cap) != (e.Key == b.EventOf(put("a", 6)).Key) || e.Admitted == 0 {
-				b.Errorf("%s was admitted at %s, the cap is %s: only the newest came after it", e.Key, e.Admitted.Time(),
+				b.Errorf("%s was admitted at %s, but the cap is %s: only the newest version counts as after the cap", e.Key, e.Admitted.Time(),
 					cap.Time())
 			}
 		}
@@ -203,8 +205,8 @@ func left(s flight.State, n int) func(func(int) bool) {
 	}
 }
 
-// What the flight believes of visibility must never be later than what SQS does: the clock of the
-// first message of the batch started before the window.
+// A flight must never believe that its messages become visible later than they do in SQS. The
+// visibility of the first message of the batch started before the batch window.
 func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		t.Run(string(lane), func(t *testing.T) {
@@ -219,7 +221,7 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				time.Sleep(window + 5*time.Second) // a full window and the slowest start of the function
+				time.Sleep(window + 5*time.Second) // a full batch window and the slowest start of the function
 				h, _ := b.handler()
 				h.Lane = lane
 				h.Handle(b.Context(), batch)
@@ -229,7 +231,7 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 				visible := polled.Add(b.Config.Queues.Visibility)
 				if got := b.woken[0].VisibleUntil.Time(); got.After(visible) ||
 					got.Before(visible.Add(-2*time.Second)) {
-					b.Errorf("believes in visibility at %s, it is %s", got, visible)
+					b.Errorf("the flight expects visibility at %s, but it is %s", got, visible)
 				}
 				if m := b.manifests()[0]; m.Received.After(polled.Add(window)) || m.Lane != lane {
 					b.Errorf("twelve hours of the %s lane counted from %s, polled at %s", m.Lane, m.Received, polled)
@@ -252,7 +254,7 @@ func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 		if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
 			b.Fatal(errs)
 		}
-		b.keeps(1, "the notification until its last event is done")
+		b.keeps(1, "the notification is kept until its last event is done")
 		m := b.manifests()
 		if len(m) != 1 || len(m[0].Records) != 1 {
 			b.Fatalf("flights %+v, want one of one message", m)
@@ -261,7 +263,7 @@ func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 		for _, e := range m[0].Records[0].Events {
 			at = append(at, e.Index)
 			if e.Op != shard.Delete || e.Class != shard.ClassSeq || e.Admitted != now() {
-				b.Errorf("entry %+v, want a delete with a sequencer, admitted now", e)
+				b.Errorf("entry %+v, want a delete with a sequencer, admitted at this time", e)
 			}
 		}
 		if !slices.Equal(at, []int{1, 2}) {
@@ -274,8 +276,8 @@ func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 	})
 }
 
-// A message of which one event could not be judged stays out of the flight: nothing in it may count
-// the message as done.
+// If one event of a message could not be judged, the message stays out of the flight. Nothing in
+// the flight may count the message as done.
 func TestAFailedEventTakesItsMessageOutOfTheFlight(t *testing.T) {
 	play(t, several, func(b *bench) {
 		b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool {
@@ -313,7 +315,7 @@ func TestAFlightThatCannotBeStartedKeepsItsMessages(t *testing.T) {
 				b.Noted(journal.LaunchLost, 1)
 				b.Noted(journal.Launched, 0)
 				if tries < 2 {
-					b.Errorf("%d tries, want it tried again in this invocation", tries)
+					b.Errorf("%d tries, want the call repeated in this invocation", tries)
 				}
 				b.inject = decide(func(fault.Op) fault.Verdict { return fault.OK })
 				time.Sleep(41 * time.Second)
@@ -330,11 +332,11 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 		held, delayed, stored, dead int
 	}
 	usecasetest.Table(t, stage(nil).play, map[string]row{
-		"within quiet":              {5 * time.Second, 2, 0, 0, 0},
-		"within what a queue keeps": {10 * time.Minute, 1, 1, 0, 0},
-		"just beyond that":          {15 * time.Minute, 1, 0, 1, 0},
-		"later":                     {2 * time.Hour, 1, 0, 1, 0},
-		"too far":                   {28*24*time.Hour + time.Minute, 1, 0, 0, 1},
+		"within quiet":                    {5 * time.Second, 2, 0, 0, 0},
+		"within SQS's longest delay":      {10 * time.Minute, 1, 1, 0, 0},
+		"just beyond SQS's longest delay": {15 * time.Minute, 1, 0, 1, 0},
+		"later":                           {2 * time.Hour, 1, 0, 1, 0},
+		"too far":                         {28*24*time.Hour + time.Minute, 1, 0, 0, 1},
 	}, func(b *bench, c row) {
 		when := time.Now().Add(c.ahead)
 		later := notBefore(put("a", 2), when)
@@ -363,14 +365,14 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 	})
 }
 
-// wantCopy waits for the copy of a scheduled event and checks that it comes to the second and is
-// not newer than its original.
+// wantCopy waits for the copy of a scheduled event. It checks that the copy arrives exactly to the
+// second and is not newer than its original.
 func (b *bench) wantCopy(when time.Time) {
 	b.Helper()
 	sent := time.Now()
 	time.Sleep(time.Until(when) - time.Second)
 	if n := b.live.Counts().Delayed; n != 1 {
-		b.Error("the copy came more than a second early")
+		b.Error("the copy arrived more than a second early")
 	}
 	time.Sleep(2 * time.Second)
 	got, err := b.live.Receive(b.Context(), 10, 0)
@@ -400,15 +402,15 @@ func TestAScheduledEventThatCannotBeStoredKeepsItsMessage(t *testing.T) {
 	}
 }
 
-// A copy has to carry a mark of eight bytes and more. Where the queue has no room for it the event
-// is stored.
+// A copy needs an additional attribute of a few bytes. If the queue has no room for it, the event
+// is stored as an item.
 func TestAScheduledEventTooLargeToBeMarkedIsStored(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		when := time.Now().Add(5 * time.Minute)
 		body := notBefore(put("a", 1), when)
 		body += string(slices.Repeat([]byte{' '}, queue.MaxBytes-len(body)))
 		b.send(body)
-		b.keeps(0, "it is stored")
+		b.keeps(0, "the event is stored")
 		items, _, err := b.schedule.Due(b.Context(), when, "", 10)
 		if err != nil || len(items) != 1 || items[0].Body != body {
 			b.Errorf("%d items are stored (%v), want the message as it was", len(items), err)
@@ -416,8 +418,8 @@ func TestAScheduledEventTooLargeToBeMarkedIsStored(t *testing.T) {
 	})
 }
 
-// The table is away, or no flight can be stored or started. The messages wait, longer each
-// time, up to a quarter of an hour: receives are not burnt (REVIEW W7).
+// The table is unreachable, or no flight can be stored or started. The messages wait longer each
+// time, up to a quarter of an hour, so that they do not use up receives.
 func TestWhatCannotBeHeldWaitsLongerEachTime(t *testing.T) {
 	type row struct {
 		fails func(op fault.Op) bool
@@ -430,7 +432,7 @@ func TestWhatCannotBeHeldWaitsLongerEachTime(t *testing.T) {
 	}, func(b *bench, tt row) {
 		b.inject = usecasetest.Where(fault.FailBefore, func(op fault.Op) bool { return tt.fails(op) })
 		b.send(put("a", 1))
-		for i := range 70 { // as often as seconds can be doubled, and oftener
+		for i := range 70 { // more often than the wait can be doubled
 			want := 15 * time.Minute
 			if i < 5 {
 				want = 40 * time.Second << i
@@ -440,11 +442,11 @@ func TestWhatCannotBeHeldWaitsLongerEachTime(t *testing.T) {
 			}
 			time.Sleep(want - 2*time.Second) // the tries of this invocation took less than a second
 			if b.live.Counts().Visible != 0 {
-				b.Errorf("receive %d: back before %s have passed", i+1, want)
+				b.Errorf("receive %d: the message is visible before %s have passed", i+1, want)
 			}
 			time.Sleep(3 * time.Second)
 			if b.live.Counts().Visible != 1 {
-				b.Fatalf("receive %d: not back after %s", i+1, want)
+				b.Fatalf("receive %d: the message is not visible after %s", i+1, want)
 			}
 		}
 		b.Noted(tt.step, 70)

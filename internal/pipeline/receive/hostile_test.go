@@ -18,7 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// rabbits is a message that carries events: what RabbitMQ's envelope holds.
+// rabbits makes a message with several events, in the envelope of RabbitMQ.
 func rabbits(bodies ...string) string {
 	var all []string
 	for _, body := range bodies {
@@ -27,14 +27,15 @@ func rabbits(bodies ...string) string {
 	return `{"rmqMessagesByQueue":{"q::/":[` + strings.Join(all, ",") + `]}}`
 }
 
-// faulty is a message of n records of S3, of which none has an object, in about as many bytes.
+// faulty makes a message of about the given size with n records of S3. None of the records has an
+// object.
 func faulty(n, bytes int) string {
 	record := `{"eventSource":"aws:s3","eventName":"ObjectCreated:Put"}`
 	body := `{"Records":[` + strings.TrimSuffix(strings.Repeat(record+",", n), ",") + `]`
 	return body + strings.Repeat(" ", max(bytes-len(body)-1, 0)) + `}`
 }
 
-// puts are n events of documents whose names begin so.
+// puts makes n events of documents whose ids begin with name.
 func puts(name string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -43,7 +44,7 @@ func puts(name string, n int) []string {
 	return out
 }
 
-// sendWith sends bodies with an attribute.
+// sendWith sends bodies, each with the same attribute.
 func (b *bench) sendWith(name, value string, bodies ...string) {
 	b.Helper()
 	for _, body := range bodies {
@@ -54,7 +55,7 @@ func (b *bench) sendWith(name, value string, bodies ...string) {
 	}
 }
 
-// held are the ids of the messages in flights.
+// held returns the ids of the messages in flights.
 func (b *bench) held() (ids []string) {
 	b.Helper()
 	for _, m := range b.manifests() {
@@ -65,7 +66,8 @@ func (b *bench) held() (ids []string) {
 	return ids
 }
 
-// index does what index would: the messages that are held are written and deleted.
+// index stands in for the function index: it deletes the messages that are held, as if they were
+// written.
 func (b *bench) index() {
 	b.Helper()
 	for _, m := range b.manifests() {
@@ -78,7 +80,7 @@ func (b *bench) index() {
 	}
 }
 
-// calls keeps the calls to the queues and to the store of flights, in their order.
+// calls records the calls to the queues and to the store of flights, in their order.
 func (b *bench) calls() *[]string {
 	var calls []string
 	b.inject = decide(func(op fault.Op) fault.Verdict {
@@ -90,15 +92,15 @@ func (b *bench) calls() *[]string {
 	return &calls
 }
 
-// A message of 300 KB with hundreds of faulty records took 16 s of processor time, and nothing of
-// its batch was held.
+// Before the bounds, a message of 300 KB with hundreds of faulty records took 16 s of processor
+// time, and no message of its batch was held.
 func TestOneMessageOfFaultyEventsIsOneDeadLetter(t *testing.T) {
 	play(t, several, func(b *bench) {
 		b.sendWith(queue.AttrSource, "s3", faulty(500, 300<<10))
 		b.send(puts("good", 99)...)
 		calls := b.calls()
 		if kept := b.poll(); len(kept) != 99 || len(b.held()) != 99 {
-			b.Errorf("%d messages kept, %d held, want the 99 good ones", len(kept), len(b.held()))
+			b.Errorf("%d messages kept, %d held, want the 99 good messages", len(kept), len(b.held()))
 		}
 		l := b.TakeLetters(b.dead)
 		if len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc != "" || l[0].Key != "" ||
@@ -107,7 +109,7 @@ func TestOneMessageOfFaultyEventsIsOneDeadLetter(t *testing.T) {
 		}
 		b.Noted(journal.DeadLettered, 500) // each event is counted
 		if want := []string{"PutManifest", "SendMessageBatch"}; !slices.Equal(*calls, want) {
-			b.Errorf("calls %v, want the good ones held first", *calls)
+			b.Errorf("calls %v, want the good messages held first", *calls)
 		}
 	})
 }
@@ -116,7 +118,7 @@ func TestAMessageIsOneDeadLetterForEachReason(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(rabbits("not json", `{"type":"doc.changed","subject":"a","data":{}}`, "nor this",
 			`{"type":"doc.changed","subject":"b","data":{}}`))
-		b.keeps(0, "all of it is a dead letter")
+		b.keeps(0, "all events are dead letters")
 		var reasons []deadletter.Reason
 		for _, l := range b.TakeLetters(b.dead) {
 			reasons = append(reasons, l.Reason)
@@ -128,7 +130,7 @@ func TestAMessageIsOneDeadLetterForEachReason(t *testing.T) {
 	})
 }
 
-// Each version has a dead letter of its own, unless one message has too many of them.
+// Each version has its own dead letter, unless one message has too many dead letters.
 func TestManyVersionsOfOneMessageAreOneDeadLetter(t *testing.T) {
 	for n, want := range map[int]int{10: 10, 11: 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -137,7 +139,7 @@ func TestManyVersionsOfOneMessageAreOneDeadLetter(t *testing.T) {
 					b.Change(doc(fmt.Sprintf("x-%d", i)), func(r *shard.Row) { r.VersionClass = shard.ClassSeq })
 				}
 				b.send(rabbits(puts("x", n)...))
-				b.keeps(0, "all of it is a dead letter")
+				b.keeps(0, "all events are dead letters")
 				l := b.TakeLetters(b.dead)
 				if len(l) != want || (l[0].Key == "") != (want == 1) || (l[0].Doc == "") != (want == 1) {
 					b.Errorf("%d dead letters, want %d: %.300v", len(l), want, l)
@@ -148,8 +150,8 @@ func TestManyVersionsOfOneMessageAreOneDeadLetter(t *testing.T) {
 	}
 }
 
-// hold must not take in a message of which an event is neither done nor stored: index would delete
-// it after the others are written.
+// hold must not take a message with an event that is neither done nor stored: index would delete
+// the message after it has written the other events.
 func TestAMessageIsHeldOnlyAfterItsDeadLetterIsStored(t *testing.T) {
 	usecasetest.Table(t, stage(nil).play, map[string]bool{"lost": true, "stored": false}, func(b *bench, lost bool) {
 		b.send(rabbits(put("a", 1), "not json"), put("b", 1), "not json either")
@@ -160,7 +162,7 @@ func TestAMessageIsHeldOnlyAfterItsDeadLetterIsStored(t *testing.T) {
 		b.poll()
 		if lost {
 			if held := b.held(); len(held) != 1 {
-				b.Errorf("held %v, want the message without a fault only", held)
+				b.Errorf("held %v, want only the message without a fault", held)
 			}
 			return
 		}
@@ -173,8 +175,8 @@ func TestAMessageIsHeldOnlyAfterItsDeadLetterIsStored(t *testing.T) {
 	})
 }
 
-// 500 overdue events of a message of 900 KB would be 450 MB of dead letters. Each receive sends a
-// part of them, and PARK remembers which.
+// 500 overdue events of a message of 900 KB would be 450 MB of dead letters. So each receive sends
+// only a part of them, and PARK marks which are sent.
 func TestTheDeadLettersOfOneInvocationAreBounded(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		body := rabbits(puts("x", 40)...)
@@ -199,7 +201,7 @@ func TestTheDeadLettersOfOneInvocationAreBounded(t *testing.T) {
 	})
 }
 
-// A thousand documents of one message must not take the time that its batch has for the table.
+// A message with many documents must not use up the time that its batch has for the table.
 func TestTheTableIsAskedForOneMessageAfterTheOther(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(rabbits(puts("large", 400)...), rabbits(puts("another", 400)...))
@@ -210,7 +212,7 @@ func TestTheTableIsAskedForOneMessageAfterTheOther(t *testing.T) {
 			if op.Call != "ADMIT" {
 				return fault.OK
 			}
-			if n++; n > 150 { // the table takes no more in this time
+			if n++; n > 150 { // the table accepts no more writes in this time
 				return fault.Throttle
 			}
 			return fault.OK
@@ -222,7 +224,7 @@ func TestTheTableIsAskedForOneMessageAfterTheOther(t *testing.T) {
 	})
 }
 
-// The bulk of one group comes after the first messages of the others.
+// The many messages of one group are admitted after the first messages of the other groups.
 func TestGroupsShareTheTable(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.sendWith(queue.AttrGroup, "bulk", puts("bulk", 90)...)
@@ -248,8 +250,8 @@ func TestGroupsShareTheTable(t *testing.T) {
 	})
 }
 
-// A batch has room for every small message, and for the oldest of the large ones. What has no room
-// is received again and comes in as it ages.
+// A batch has room for every small message, and for the oldest of the large messages. A message
+// without room is received again, and gets room when it is older.
 func TestABatchIsBoundedAndNobodyStarves(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		const large = 20
@@ -263,7 +265,7 @@ func TestABatchIsBoundedAndNobodyStarves(t *testing.T) {
 			var held, of int
 			for _, m := range b.manifests() {
 				if m.Items() > 4500 {
-					b.Fatalf("a flight of %d events", m.Items())
+					b.Fatalf("a flight holds %d events, which is too many", m.Items())
 				}
 				for _, r := range m.Records {
 					if len(r.Events) > 1 {
@@ -275,10 +277,10 @@ func TestABatchIsBoundedAndNobodyStarves(t *testing.T) {
 			}
 			b.index()
 			if of != 80 {
-				b.Fatalf("round %d: %d of 80 small messages held in their first delivery", round, of)
+				b.Fatalf("round %d: %d of 80 small messages are held in their first delivery, want all", round, of)
 			}
 			if held < min(8, left) {
-				b.Fatalf("round %d: %d large messages held of %d", round, held, left)
+				b.Fatalf("round %d: %d of %d large messages are held, want at least one", round, held, left)
 			}
 			if left -= held; left == 0 {
 				break
@@ -293,8 +295,8 @@ func TestABatchIsBoundedAndNobodyStarves(t *testing.T) {
 	})
 }
 
-// A copy holds every event of its message. If it stood for all of them it would make copies of its
-// own: twice as many with each event.
+// A copy contains every event of its message, but stands only for one event. If it stood for all of
+// them, it would make copies of the others, and their number would double with each event.
 func TestEachScheduledEventIsOneCopyThatMakesNoOthers(t *testing.T) {
 	usecasetest.Table(t, stage(nil).play, map[string]time.Duration{
 		"in the queue": time.Minute, "as an item": time.Hour,
@@ -305,7 +307,7 @@ func TestEachScheduledEventIsOneCopyThatMakesNoOthers(t *testing.T) {
 				time.Now().Add(ahead+time.Duration(i)*time.Minute)))
 		}
 		b.send(rabbits(bodies...))
-		b.keeps(0, "it is stored")
+		b.keeps(0, "every event is stored")
 		if n := b.live.Counts().Total() + b.schedule.Len(); n != 8 {
 			b.Errorf("%d copies and items, want one for each event", n)
 		}
@@ -315,7 +317,7 @@ func TestEachScheduledEventIsOneCopyThatMakesNoOthers(t *testing.T) {
 		}
 		time.Sleep(ahead)
 		for i := range 8 {
-			for _, it := range items[min(i, len(items)):min(i+1, len(items))] { // prune sends it as it is
+			for _, it := range items[min(i, len(items)):min(i+1, len(items))] { // prune sends the item unchanged
 				b.live.Send(b.Context(), []queue.Outgoing{{Body: it.Body, Attributes: it.Attributes}})
 				if err := b.schedule.Delete(b.Context(), it.ID); err != nil {
 					b.Fatal(err)
@@ -340,15 +342,15 @@ func TestMoreScheduledEventsThanAMessageMayHaveAreADeadLetter(t *testing.T) {
 			bodies = append(bodies, notBefore(put(fmt.Sprintf("x-%d", i), 1), time.Now().Add(time.Hour)))
 		}
 		b.send(rabbits(bodies...))
-		b.keeps(0, "it is stored")
+		b.keeps(0, "every event is stored or in a dead letter")
 		l := b.TakeLetters(b.dead)
 		if b.schedule.Len() != 10 || len(l) != 1 || !strings.Contains(l[0].Detail, "290 events of the message") {
-			b.Errorf("%d items and dead letters %.300v, want 10, and one for the other 290 events", b.schedule.Len(), l)
+			b.Errorf("%d items and dead letters %.300v, want 10 items and one dead letter for the other 290 events", b.schedule.Len(), l)
 		}
 	})
 }
 
-// What cannot be sent now must not leave copies behind: they would be more with each try.
+// If a dead letter cannot be sent now, its message must make no copies: each try would make more.
 func TestNoCopyIsLeftBehindByADeadLetterThatIsNotSent(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(rabbits("not json", notBefore(put("b", 1), time.Now().Add(10*time.Minute))))
@@ -361,16 +363,16 @@ func TestNoCopyIsLeftBehindByADeadLetterThatIsNotSent(t *testing.T) {
 			}
 			return fault.OK
 		})
-		b.keeps(1, "only one of the two is sent")
+		b.keeps(1, "only one of the two events is sent")
 		time.Sleep(41 * time.Second)
-		b.keeps(0, "all of it is stored")
+		b.keeps(0, "all events are stored")
 		if n := b.live.Counts().Delayed; n != 1 {
 			b.Errorf("%d copies, want 1", n)
 		}
 	})
 }
 
-// Whatever the worst messages are, what is good beside them is held at once.
+// Even beside the worst messages, good messages are held at once.
 func TestGoodMessagesBesideTheWorstAreHeldInTheirFirstDelivery(t *testing.T) {
 	play(t, several, func(b *bench) {
 		worst := []func(i int){
@@ -401,7 +403,7 @@ func TestGoodMessagesBesideTheWorstAreHeldInTheirFirstDelivery(t *testing.T) {
 		b.parallel = oneByOne
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "ADMIT" {
-				if admits++; admits > 300 { // two of each message are all that the table takes
+				if admits++; admits > 300 { // the table accepts only two writes for each message
 					return fault.Throttle
 				}
 			}
@@ -420,28 +422,28 @@ func TestGoodMessagesBesideTheWorstAreHeldInTheirFirstDelivery(t *testing.T) {
 			letters += len(b.TakeLetters(b.dead))
 		}
 		if good != 100 || letters > 300 {
-			b.Errorf("%d of 100 good messages held, beside %d dead letters", good, letters)
+			b.Errorf("%d of 100 good messages are held, with %d dead letters", good, letters)
 		}
 	})
 }
 
-// A message that comes back would leave a copy behind each time.
+// A message that returns would make another copy each time.
 func TestAMessageThatFailsMakesNoCopy(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
 		b.send(rabbits(put("a", 1), notBefore(put("b", 1), time.Now().Add(10*time.Minute))))
 		for range 3 {
-			b.keeps(1, "its other event cannot be judged")
+			b.keeps(1, "the other event of the message cannot be judged")
 			time.Sleep(41 * time.Second)
 		}
 		if n := b.live.Counts().Total(); n != 1 {
-			b.Errorf("%d messages, want the one that came back", n)
+			b.Errorf("%d messages, want only the original message", n)
 		}
 	})
 }
 
-// Whatever a message is, the good one beside it is held, and what the message leaves behind is
-// bounded.
+// Beside any message, a good message is held, and the number of dead letters and copies of any
+// message is bounded.
 func FuzzBatch(f *testing.F) {
 	for _, body := range []string{
 		put("a", 1), "", "[", faulty(3, 0), faulty(501, 0), rabbits(put("a", 1), "x", put("a", 2)),
@@ -474,10 +476,10 @@ func FuzzBatch(f *testing.F) {
 				t.Errorf("the good message is not held: %v", kept)
 			}
 			if n := b.dead.Counts().Total(); n > event.MaxEvents || n*len(body) > 16<<20 {
-				t.Errorf("%d dead letters of a message of %d bytes", n, len(body))
+				t.Errorf("%d dead letters of a message of %d bytes, which is too many", n, len(body))
 			}
 			if copies := b.live.Counts().Total() + b.schedule.Len(); copies > 10 {
-				t.Errorf("%d copies of one message", copies)
+				t.Errorf("%d copies of one message, which is too many", copies)
 			}
 		})
 	})

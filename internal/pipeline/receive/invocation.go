@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// maxParallel bounds the conditional writes that one invocation makes at once.
+// maxParallel bounds the number of conditional writes that one invocation makes in parallel.
 const maxParallel = 32
 
 // invocation is what the stages of one call of Handle share.
@@ -27,10 +27,10 @@ type invocation struct {
 	parallel fanout.Runner
 }
 
-// until returns a context that ends when so many eighths of the function's time have passed.
+// until returns a context that ends after the given number of eighths of the function's time.
 func (in *invocation) until(ctx context.Context, eighths time.Duration) (context.Context, context.CancelFunc) {
-	// The eighths count from the start of the invocation. If a step ends early, the next one has
-	// its rest.
+	// The eighths count from the start of the invocation. If a step ends early, the next step may
+	// use its remaining time.
 	end := in.start.Add(in.config.Receive.Timeout * eighths / 8)
 	return in.clock.Deadline(ctx, end.Sub(in.clock.Now()))
 }
@@ -47,35 +47,37 @@ func (in *invocation) note(n journal.Note) {
 	in.journal.Note(n)
 }
 
-// done completes one event of a message. The message is acknowledged when it has no open events
+// complete completes one event of a message. The message is acknowledged when it has no open events
 // and none of its events failed.
-func (in *invocation) done(p *pending, n journal.Note) {
+func (in *invocation) complete(p *pending, n journal.Note) {
 	p.msg.open--
 	in.note(n)
 }
 
-// fail leaves the message to redelivery. It also keeps the message out of the flight: all of its
-// events are judged again together.
+// fail leaves the message to redelivery. It also keeps the message out of the flight, because all
+// events of the message must be judged again together.
 func (in *invocation) fail(p *pending, detail string) {
 	p.msg.failed = true
 	in.note(p.about(journal.Failed, detail))
 }
 
-// lost notes a failed call that concerns no single message, with the class of its failure.
-func (in *invocation) lost(call string, err error) {
+// noteFailed writes a note about a failed call that concerns more than one message, with the class
+// of the failure.
+func (in *invocation) noteFailed(call string, err error) {
 	if err != nil {
 		in.note(journal.Note{Step: journal.CallFailed, Detail: call + ": " + backoff.Class(err)})
 	}
 }
 
-// aged reports whether the message is older than rows are certainly kept (design sections 5 and
-// 6).
+// aged reports whether the message is so old that its row may have been deleted (design sections 5
+// and 6).
 func (in *invocation) aged(p *pending) bool {
 	return in.config.Lifecycle.Aged(p.msg.FirstSent(), in.start)
 }
 
-// overdue reports whether this message has been tried for longer than deadDeadline. The time
-// counts from its own SentTimestamp, or from NotBefore if the queue kept it back until then.
+// overdue reports whether this message has been tried for longer than deadDeadline. The time counts
+// from the message's SentTimestamp, or from NotBefore if the queue kept the message back until
+// then.
 func (in *invocation) overdue(p *pending) bool {
 	return in.config.Retry.Overdue(p.msg.Sent, p.NotBefore, in.start)
 }

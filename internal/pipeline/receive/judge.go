@@ -6,11 +6,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// judge is the rest of step 3, and step 4: it judges every event by its row, and computes when
-// the held ones are due.
+// judge does the rest of step 3, and step 4: it judges every event by its row, and computes when
+// each held event is due.
 type judge struct {
 	*invocation
-	health shard.Row // the sink's
+	health shard.Row // health row of the sink
 }
 
 // judge returns the events that become dead letters.
@@ -23,8 +23,8 @@ func (j judge) judge(docs []*document) (dead faults) {
 	return dead
 }
 
-// judgeOne judges one event by the newest image of its row: read, left by ADMIT, or returned by a
-// refusal.
+// judgeOne judges one event by the newest image of its row. That image was read, is the result of
+// ADMIT, or was returned by a refusal.
 func (j judge) judgeOne(p *pending, dead *faults) {
 	d := p.doc
 	if d.err != nil {
@@ -33,24 +33,24 @@ func (j judge) judgeOne(p *pending, dead *faults) {
 	}
 	switch shard.Judge(d.after, p.Key, p.Class, j.aged(p)) {
 	case shard.Stale:
-		j.done(p, p.about(journal.Stale, p.Key.Behind(d.after.Committed)))
+		j.complete(p, p.about(journal.Stale, p.Key.Behind(d.after.Committed)))
 	case shard.Duplicate:
-		j.done(p, p.about(journal.Duplicate, "this version is committed"))
+		j.complete(p, p.about(journal.Duplicate, "this version is committed"))
 	case shard.Parked:
 		if says := p.msg.letter; says != "" {
-			// This may be the dead letter that the row's mark is about, and it is not stored
-			// yet.
-			dead.add(p, says, "its row is marked dead: "+d.after.LastError)
+			// This message may be the dead letter that marked the row, and that dead letter is not
+			// stored yet.
+			dead.add(p, says, "the row marks the version dead: "+d.after.LastError)
 			return
 		}
-		j.done(p, p.about(journal.AlreadyDead, "its dead letter is stored"))
+		j.complete(p, p.about(journal.AlreadyDead, "its dead letter is stored"))
 	case shard.TakenBack:
-		j.done(p, p.about(journal.Stale, "an operator took it back"))
+		j.complete(p, p.about(journal.Stale, "an operator took the version back"))
 	case shard.ClassMismatch:
 		dead.add(p, deadletter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+
 			", this one is "+p.Class.String())
 	case shard.TooOld:
-		dead.add(p, deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by")
+		dead.add(p, deadletter.TooOld, "the message is older than rows are kept, and its row has no committed version")
 	case shard.Foreign:
 		// Code does not touch a row of a newer schema (design section 5). The message is
 		// received again.
@@ -63,15 +63,15 @@ func (j judge) judgeOne(p *pending, dead *faults) {
 		case !d.after.Leased(j.now()):
 			dead.add(p, overdueReason(d.after), "tried for longer than "+j.config.Retry.DeadDeadline.String())
 		default:
-			// A flight could hold it for another twelve hours, beyond the queue's retention. The
-			// visibility is about as long as the lease: at the next receive the version is
-			// committed, or becomes a dead letter.
-			j.fail(p, "overdue, and its row is leased")
+			// A flight could hold the message for another twelve hours, beyond the queue's
+			// retention. The visibility is about as long as the lease: at the next receive the
+			// version is committed, or becomes a dead letter.
+			j.fail(p, "the message is overdue, and its row is leased")
 		}
 	}
 }
 
-// overdueReason returns why a version is overdue. If its source shows an older state, index has
+// overdueReason returns why a version is overdue. If the source shows an older state, index has
 // written that into the row.
 func overdueReason(r shard.Row) deadletter.Reason {
 	if deadletter.StaleSource.Begins(r.LastError) {

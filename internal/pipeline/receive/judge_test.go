@@ -12,7 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Faults, line 33: the table deletes expired items within days, not at once.
+// Faults, line 33: DynamoDB deletes expired items within days, not at once. Until then they count
+// as rows.
 func TestRowPastItsTTLCountsInFull(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 2))
@@ -22,10 +23,10 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 			b.Fatalf("row %+v is not past its TTL", r)
 		}
 		b.send(put("a", 1), put("a", 2))
-		b.keeps(0, "both acknowledged by the row")
+		b.keeps(0, "both messages are acknowledged according to the row")
 		b.Noted(journal.Stale, 1)
 		b.Noted(journal.Duplicate, 1)
-		b.send(put("a", 3)) // and a newer one takes the time to expire away
+		b.send(put("a", 3)) // a newer version removes the time to expire from the row
 		b.poll()
 		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 3)).Key || r.ExpiresAt != 0 {
 			b.Errorf("row %+v, want version 3 pending and no time to expire", r)
@@ -33,31 +34,32 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 	})
 }
 
-// Faults, line 49.
+// Faults, line 49: receive does not touch a row of a newer schema.
 func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 1))
 		b.commit(b.EventOf(put("a", 1)))
 		b.Change(doc("a"), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
 		before := b.Row(doc("a"))
-		// not even a duplicate is believed: what committed means then is not known
+		// Not even a duplicate is believed, because the meaning of committed in a newer schema is
+		// unknown.
 		b.send(put("a", 1), put("a", 2), put("b", 1))
-		b.keeps(3, "all three")
+		b.keeps(3, "all three messages are kept")
 		b.Noted(journal.Schema, 2)
 		if r := b.Row(doc("a")); r != before {
 			b.Errorf("row %+v, want it untouched: %+v", r, before)
 		}
 		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("b") {
-			b.Errorf("flights %+v, want the other document's alone", m)
+			b.Errorf("flights %+v, want only the flight of the other document", m)
 		}
-		time.Sleep(73 * time.Hour) // long past the dead deadline: still nothing this code may decide
-		b.keeps(2, "both of the newer schema, still")
+		time.Sleep(73 * time.Hour) // long past the dead deadline, this code still must not decide about the row
+		b.keeps(2, "both messages of the newer schema are still kept")
 		for _, l := range b.TakeLetters(b.dead) {
 			if l.Doc == doc("a") {
 				b.Errorf("dead letter %+v of a row that this code cannot read", l.Facts)
 			}
 		}
-		b.Change(doc("a"), func(r *shard.Row) { r.Schema = shard.SchemaVersion }) // rolled back
+		b.Change(doc("a"), func(r *shard.Row) { r.Schema = shard.SchemaVersion }) // the newer lull was rolled back
 		time.Sleep(time.Minute)
 		b.poll()
 		b.Noted(journal.Duplicate, 1)
@@ -73,10 +75,10 @@ func TestAMessageTooOldToJudgeIsADeadLetterAndLeavesAMark(t *testing.T) {
 		b.poll()
 		l := b.TakeLetters(b.dead)
 		if len(l) != 2 || l[0].Reason != deadletter.TooOld && l[1].Reason != deadletter.TooOld {
-			b.Errorf("dead letters %+v, want the unknown document's too old to judge, the known one's overdue", l)
+			b.Errorf("dead letters %+v, want too old to judge for the unknown document, and overdue for the known document", l)
 		}
 		if r := b.Row(doc("a")); r.Dead != b.EventOf(put("a", 1)).Key || r.Committed != "" {
-			b.Errorf("row %+v, want the version dead, never new", r)
+			b.Errorf("row %+v, want the version dead, and nothing committed", r)
 		}
 	})
 }
@@ -116,13 +118,13 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 	})
 }
 
-// Nobody else would admit the older version: its own batch must, where the newest turns out to be a
-// dead letter.
+// If the newest version of a batch becomes a dead letter, the batch must admit the older version,
+// because no other batch would admit it.
 func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.EventOf(put("a", 2)).Key })
 		b.send(put("a", 2), put("a", 1))
-		b.keeps(1, "version 1 held")
+		b.keeps(1, "version 1 is held")
 		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 1)).Key {
 			b.Errorf("row %+v, want version 1 pending", r)
 		}
@@ -130,7 +132,7 @@ func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
 	})
 }
 
-// A redelivery reads its row first: a refused ADMIT would cost more than the read.
+// A redelivered message reads its row first, because a refused ADMIT would cost more than the read.
 func TestARedeliveryReadsBeforeItWrites(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		writes := 0
@@ -144,9 +146,9 @@ func TestARedeliveryReadsBeforeItWrites(t *testing.T) {
 		}
 		b.commit(b.EventOf(put("a", 1)))
 		time.Sleep(41 * time.Second)
-		b.keeps(1, "the one that is still pending")
+		b.keeps(1, "the message that is still pending")
 		if writes != 2 {
-			b.Errorf("%d row writes after a redelivery that changes nothing, want 2 still", writes)
+			b.Errorf("%d row writes after a redelivery that changes nothing, want still 2", writes)
 		}
 		b.Noted(journal.Duplicate, 1)
 	})
@@ -159,7 +161,7 @@ func TestAReadThatFailsLeavesTheJudgementToADMIT(t *testing.T) {
 		b.commit(b.EventOf(put("a", 1)))
 		b.inject = usecasetest.Always("Read", fault.FailBefore)
 		time.Sleep(41 * time.Second)
-		b.keeps(0, "a duplicate by the image of the refused ADMIT")
+		b.keeps(0, "the row that the refused ADMIT returned shows a duplicate")
 		b.Noted(journal.Duplicate, 1)
 		b.Noted(journal.RowRefused, 1)
 	})
@@ -180,7 +182,8 @@ func TestOneDocumentsTroubleIsItsOwn(t *testing.T) {
 	})
 }
 
-// A copy that lull sent carries when the first was sent. It can make a message older, never newer.
+// A copy from lull contains the time when its original was sent. That time can make a message
+// older, never newer.
 func TestFirstSentMakesOlderNeverNewer(t *testing.T) {
 	type row struct {
 		first   time.Duration

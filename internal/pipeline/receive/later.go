@@ -15,27 +15,28 @@ import (
 // laterEvent is an event that is not due within the quiet window.
 type laterEvent struct {
 	p   pending
-	err error // why it was not stored
+	err error // why the event was not stored
 }
 
-// scheduler stores events that are not due soon: as copies in the queue itself, all in one call,
-// or as items, in parallel.
+// scheduler stores events that are not due soon: as copies in the queue itself, all in one call, or
+// as scheduled items, in parallel.
 type scheduler struct {
 	*invocation
 	ingest   queue.Queue
 	schedule schedule.Store
 }
 
-// store stores the events before hold. It has a part of the invocation's time. An event is done
-// when its own copy or item was confirmed. A message that has failed makes no copies, because it
-// would make more at each receive. A dead letter is stored once, however often it is sent. A
-// scheduled copy is one more each time, so copies come after the dead letters.
+// store stores the events that are not due soon. It runs before hold, and has a part of the
+// invocation's time. An event is done when its own copy or item was confirmed. A message that has
+// failed makes no copies, because it would make more at each receive. A dead letter is stored once,
+// however often it is sent. But each scheduled copy is another message, so the copies are sent
+// after the dead letters.
 func (s scheduler) store(ctx context.Context, later []laterEvent) {
 	ctx, cancel := s.until(ctx, storeShare)
 	defer cancel()
 	later = slices.DeleteFunc(later, func(l laterEvent) bool { return l.p.msg.failed })
-	// First the events that the queue can keep. item handles those that delay marks
-	// queue.ErrTooLarge.
+	// First store the events that the queue can keep. Then item stores the events that delay marks
+	// with queue.ErrTooLarge.
 	s.delay(ctx, later)
 	s.item(ctx, later)
 	for i := range later {
@@ -46,18 +47,18 @@ func (s scheduler) store(ctx context.Context, later []laterEvent) {
 		}
 		n := l.p.about(journal.Scheduled, "")
 		n.Until = l.p.NotBefore
-		s.done(&l.p, n)
+		s.complete(&l.p, n)
 	}
 }
 
-// delay sends copies of events that the queue itself can keep for so long. SQS is exact to the
-// second, while prune runs only every few minutes. The other events get queue.ErrTooLarge: they
-// are too far ahead, or have no room for the attribute that makes a copy no newer than its
+// delay sends copies of the events that the queue itself can keep until they are due. SQS is exact
+// to the second, while prune runs only every few minutes. The other events get queue.ErrTooLarge:
+// they are due too late, or have no room for the attribute that makes a copy no newer than its
 // original.
 func (s scheduler) delay(ctx context.Context, later []laterEvent) {
 	var out []queue.Outgoing
 	var sent []*laterEvent
-	now := s.clock.Now() // loading may have taken a while
+	now := s.clock.Now() // loading of bodies may have taken a while
 	for i := range later {
 		l := &later[i]
 		ahead := l.p.NotBefore.Sub(now)
@@ -78,7 +79,7 @@ func (s scheduler) delay(ctx context.Context, later []laterEvent) {
 	}
 }
 
-// item stores the events that the queue cannot keep as items.
+// item stores the events that the queue cannot keep. Each becomes a scheduled item.
 func (s scheduler) item(ctx context.Context, later []laterEvent) {
 	var far []*laterEvent
 	for i := range later {

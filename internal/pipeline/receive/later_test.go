@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// slow makes every call of a name take as long, or until the caller has no more time.
+// slow makes every call with a name take the given time, or until the caller has no time left.
 type slow struct {
 	call string
 	d    time.Duration
@@ -28,8 +28,8 @@ func (s slow) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) faul
 	}
 }
 
-// One after the other, at 10 ms each, a thousand would take longer than the function may run. What
-// is due now would wait for them.
+// At 10 ms each, one after the other, a thousand stores would take longer than the function may
+// run. Events that are due now would wait for them.
 func TestAThousandScheduledEventsFitIntoOneInvocation(t *testing.T) {
 	for call, ahead := range map[string]time.Duration{
 		"PutScheduled":     2 * time.Hour,
@@ -45,7 +45,7 @@ func TestAThousandScheduledEventsFitIntoOneInvocation(t *testing.T) {
 				b.send(put("now", 1))
 				kept, took := b.invoke(1000)
 				if len(kept) != 1 || took > 2*time.Second {
-					b.Errorf("%d messages kept after %s, want only what is due now, within 2s", len(kept), took)
+					b.Errorf("%d messages kept after %s, want only the messages that are due now, within 2s", len(kept), took)
 				}
 				b.Noted(journal.Scheduled, 999)
 				b.Noted(journal.Launched, 1)
@@ -54,7 +54,8 @@ func TestAThousandScheduledEventsFitIntoOneInvocation(t *testing.T) {
 	}
 }
 
-// What cannot be put away within its time is received again: what is due now has its own time.
+// An event that cannot be stored in time is received again. Storing such events does not use the
+// time of events that are due now.
 func TestASlowScheduleDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.inject = slow{"PutScheduled", time.Second}
@@ -65,15 +66,15 @@ func TestASlowScheduleDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 		kept, took := b.invoke(301)
 		stored := len(b.Notes.Of(journal.Scheduled))
 		if took > 5*time.Second || stored == 0 || len(kept) != 301-stored || b.schedule.Len() != stored {
-			b.Errorf("%d kept after %s, %d acknowledged, %d stored: want what was stored acknowledged, the rest kept",
+			b.Errorf("%d messages kept after %s, %d acknowledged, %d stored: want the stored ones acknowledged, the others kept",
 				len(kept), took, stored, b.schedule.Len())
 		}
 		b.Noted(journal.Launched, 1)
 	})
 }
 
-// Each event is done by its own confirmation. One of SQS's batches of copies fails, and one
-// item.
+// Each event is done by its own confirmation. In this test, one batch of copies fails in SQS, and
+// one item.
 func TestEachScheduledEventStandsForItself(t *testing.T) {
 	for call, c := range map[string]struct {
 		ahead       time.Duration
@@ -94,12 +95,12 @@ func TestEachScheduledEventStandsForItself(t *testing.T) {
 					b.send(notBefore(put(fmt.Sprint("later ", i), 1), time.Now().Add(c.ahead)))
 				}
 				if kept := b.poll(); len(kept) != c.fails {
-					b.Errorf("%d messages kept, want the %d that were not confirmed", len(kept), c.fails)
+					b.Errorf("%d messages kept, want the %d without a confirmation", len(kept), c.fails)
 				}
 				b.Noted(journal.Scheduled, c.done)
 				b.Noted(journal.Failed, c.fails)
 				if n := b.schedule.Len() + b.live.Counts().Delayed; n != c.done {
-					b.Errorf("%d are stored, want %d", n, c.done)
+					b.Errorf("%d events are stored, want %d", n, c.done)
 				}
 			})
 		})

@@ -16,32 +16,33 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Bounds of the dead letters of one invocation. Each dead letter contains the body of its
+// These are bounds of the dead letters of one invocation. Each dead letter contains the body of its
 // message, so a small message with many invalid events could become hundreds of megabytes.
 const (
-	// maxAlike is how many events of one message may have their own dead letters for one reason.
-	// If there are more, they share one dead letter.
+	// maxAlike is the number of events of one message that may have their own dead letters for one
+	// reason. If there are more such events, they share one dead letter.
 	maxAlike = 10
-	// maxLetterBytes is how much is sent before hold, and again after it. A batch has 6 MB at
-	// most, so the first dead letter of each of its messages fits.
+	// maxLetterBytes is the number of bytes that are sent before hold, and again after hold. A
+	// batch has at most 6 MB, so the first dead letter of each message fits.
 	maxLetterBytes = 8 << 20
 )
 
-// outLetter is a dead letter to be sent: for one event, or for all events of a message with the
-// same fault.
+// outLetter is a dead letter to send: for one event, or for all events of a message with the same
+// fault.
 type outLetter struct {
 	faults []fault
 	id     string
 	begun  bool
-	mark   shard.Mark // the result of PARK, if one follows
+	mark   shard.Mark // the result of PARK, if PARK follows this dead letter
 	err    error
 }
 
 func (l *outLetter) first() *fault { return &l.faults[0] }
 
-// pack adds the dead letters of faults to those that are packed: one for each version, and one for
-// each message and reason if the versions are unknown or more than maxAlike. It orders them by
-// turns over the messages, so that a message with many faults does not block the others.
+// pack adds the dead letters of new faults to the dead letters that are already packed. Usually
+// each version has its own dead letter. If the versions are unknown or more than maxAlike, there is
+// one dead letter for each message and reason. pack orders the dead letters in turns over the
+// messages, so that a message with many faults does not block the others.
 func pack(letters []*outLetter, found faults) []*outLetter {
 	type alike struct {
 		msg    *message
@@ -54,10 +55,10 @@ func pack(letters []*outLetter, found faults) []*outLetter {
 	for _, f := range found {
 		a := alike{f.p.msg, f.reason}
 		l := together[a]
-		// PARK marks each version as dead, and only a dead letter that names the version can
-		// remove that mark. A marked version is not a fault at the next receive, so each receive
-		// gets further.
-		alone := parks(f.reason) || f.p.Key != "" && count[a] <= maxAlike
+		// PARK marks each version as dead, and only a dead letter that names the version can remove
+		// that mark. A marked version is not a fault at the next receive, so each receive completes
+		// more of the message.
+		alone := needsPark(f.reason) || f.p.Key != "" && count[a] <= maxAlike
 		if alone || l == nil {
 			l = &outLetter{}
 			letters = append(letters, l)
@@ -72,16 +73,18 @@ func pack(letters []*outLetter, found faults) []*outLetter {
 }
 
 // letterSender sends dead letters. An event is done when its dead letter is in the dead-letter
-// queue. If that fails, or the invocation has sent as much as it may, the message stays.
+// queue. If sending fails, or the invocation has sent as many bytes as it may, the message stays in
+// the queue.
 type letterSender struct {
 	*invocation
 	table rows.Table
 	dead  queue.Queue
 }
 
-// urgent sends what must be safe before hold: the dead letters of messages with other events that
-// are scheduled or held. It has a part of the invocation's time. hold leaves out the messages that
-// failed here. Otherwise index would delete a message with an event that is stored nowhere.
+// urgent sends the dead letters that must be stored before hold: those of messages with other
+// events that are scheduled or held. urgent has a part of the invocation's time. hold leaves out
+// the messages that failed here. Otherwise index would delete a message with an event that is
+// stored nowhere.
 func (s letterSender) urgent(ctx context.Context, letters []*outLetter) {
 	ctx, cancel := s.until(ctx, storeShare)
 	defer cancel()
@@ -93,7 +96,7 @@ func (s letterSender) rest(ctx context.Context, letters []*outLetter) {
 	s.send(ctx, letters, func(*message) bool { return true })
 }
 
-// send sends the dead letters of some messages, each once.
+// send sends the dead letters of the messages that the function which selects, each once.
 func (s letterSender) send(ctx context.Context, letters []*outLetter, which func(*message) bool) {
 	var mine []*outLetter
 	for _, l := range letters {
@@ -102,8 +105,8 @@ func (s letterSender) send(ctx context.Context, letters []*outLetter, which func
 			mine = append(mine, l)
 		}
 	}
-	// An operator chose this setting: the dead letter is logged, counted as Dropped, and deleted
-	// (design section 9).
+	// An operator chose this setting: lull logs the dead letter, counts it as Dropped, and deletes
+	// the message (design section 9).
 	if s.config.DeadLetters == config.DeadLettersNone {
 		s.end(ctx, mine, journal.Dropped)
 		return
@@ -114,7 +117,7 @@ func (s letterSender) send(ctx context.Context, letters []*outLetter, which func
 	for _, l := range mine {
 		m := l.first().p.msg
 		if bytes += queue.Bytes(m.Body, m.Attributes); bytes > maxLetterBytes {
-			s.fail(&l.first().p, "this invocation has sent as many dead letters as it may")
+			s.fail(&l.first().p, "this invocation has already sent as many dead letters as it may")
 			continue
 		}
 		o, err := s.message(l)
@@ -139,8 +142,8 @@ func (s letterSender) send(ctx context.Context, letters []*outLetter, which func
 	s.end(ctx, stored, journal.DeadLettered)
 }
 
-// message builds the dead letter. If it is for several events, it has no document and no key,
-// because it is about the whole message.
+// message builds the SQS message of a dead letter. A dead letter for several events has no document
+// and no key, because it is about the whole message.
 func (s letterSender) message(l *outLetter) (queue.Outgoing, error) {
 	f := l.first()
 	doc, key, detail := f.p.Doc, f.p.Key, f.detail
@@ -148,7 +151,7 @@ func (s letterSender) message(l *outLetter) (queue.Outgoing, error) {
 		doc, key, detail = "", "", fmt.Sprintf("%d events of the message, the first: %s", n, f.detail)
 	}
 	m := f.p.msg
-	if m.maker == nil { // shared by the message's dead letters, to hash the body once
+	if m.maker == nil { // the dead letters of a message share one maker, so that the body is hashed once
 		m.maker = deadletter.Of(m.Message)
 	}
 	dead := m.maker.New(f.reason, detail, doc, key, f.p.Index, s.start)
@@ -157,37 +160,37 @@ func (s letterSender) message(l *outLetter) (queue.Outgoing, error) {
 	return dead.Message()
 }
 
-// end completes the events whose dead letters were sent, or dropped by the settings.
+// end completes the events whose dead letters were sent, or were dropped because of the settings.
 func (s letterSender) end(ctx context.Context, letters []*outLetter, step journal.Step) {
-	// PARK comes after the dead letter is stored. After a crash in between, the message is
+	// PARK comes after the dead letter is stored. After a crash between the two, the message is
 	// judged again.
 	s.park(ctx, letters)
 	for _, l := range letters {
-		if parks(l.first().reason) && !s.parked(l) {
+		if needsPark(l.first().reason) && !s.parked(l) {
 			continue
 		}
 		for i := range l.faults {
 			f := &l.faults[i]
 			n := f.p.about(step, string(f.reason)+": "+f.detail)
 			n.Letter = l.id
-			s.done(&f.p, n)
+			s.complete(&f.p, n)
 		}
 	}
 }
 
-// parks reports whether PARK follows a dead letter of this reason. It does for versions that may
-// be pending, because nothing else would end them (docs/model.md, aged-while-pending).
-func parks(r deadletter.Reason) bool {
+// needsPark reports whether PARK follows a dead letter of this reason. It does for versions that
+// may be pending, because nothing else would end them (docs/model.md, aged-while-pending).
+func needsPark(r deadletter.Reason) bool {
 	return r == deadletter.DeadDeadline || r == deadletter.TooOld || r == deadletter.StaleSource
 }
 
 // park marks versions dead after their dead letters are stored, document by document. Each PARK
-// takes its form from the newest image of the row, which the one before it returned (design
+// takes its form from the newest image of the row, which the PARK before it returned (design
 // section 5).
 func (s letterSender) park(ctx context.Context, letters []*outLetter) {
 	byDoc := make(map[*document][]*outLetter)
 	for _, l := range letters {
-		if parks(l.first().reason) {
+		if needsPark(l.first().reason) {
 			byDoc[l.first().p.doc] = append(byDoc[l.first().p.doc], l)
 		}
 	}
@@ -202,8 +205,8 @@ func (s letterSender) park(ctx context.Context, letters []*outLetter) {
 	})
 }
 
-// parked reports whether PARK is done, so that the message may be deleted. If another flight
-// holds the lease, the message stays and is judged again later.
+// parked reports whether PARK is done, so that the message may be deleted. If another flight has
+// the lease, the message stays and is judged again later.
 func (s letterSender) parked(l *outLetter) bool {
 	p := &l.first().p
 	switch {
@@ -213,7 +216,7 @@ func (s letterSender) parked(l *outLetter) bool {
 		s.note(p.about(journal.Schema, "row"))
 		s.fail(p, "PARK: the row has a newer schema")
 	case l.mark == shard.MarkLeased:
-		s.fail(p, "PARK: leased")
+		s.fail(p, "PARK: the row is leased")
 	case l.mark == shard.MarkAgain:
 		s.fail(p, "PARK: the row keeps changing")
 	}

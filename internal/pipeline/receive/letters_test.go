@@ -35,7 +35,8 @@ func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 	}
 }
 
-// Only a newer build knows where the body of its dead letters is. A stranger's is an event.
+// Only a newer build of lull knows where the body of its dead letters is. A dead letter from
+// another sender is judged as an event.
 func TestADeadLetterOfANewerLullStaysInTheQueue(t *testing.T) {
 	t.Parallel()
 	usecasetest.Table(t, stage(nil).play, everySender, func(b *bench, by sentBy) {
@@ -43,12 +44,12 @@ func TestADeadLetterOfANewerLullStaysInTheQueue(t *testing.T) {
 		b.sendWith(queue.AttrLetter, `{"schema":3,"reason":"rejected"}`, put("a", 1), "packed, see an attribute")
 		letters, schema := 0, 2
 		if by.ours {
-			b.keeps(2, "nobody else can read them")
+			b.keeps(2, "only the newer build can read them")
 		} else {
 			b.poll()
 			letters, schema = 1, 0
 		}
-		b.InQueue(b.dead, letters, "by their bodies")
+		b.InQueue(b.dead, letters, "dead letters by their bodies")
 		b.Noted(journal.Schema, schema)
 		if got := b.Row(doc("a")).Pending != ""; got == by.ours {
 			b.Errorf("the body is pending: %t", got)
@@ -64,16 +65,17 @@ func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
 		b.inject = at("PARK", func() {
 			b.InQueue(b.dead, 1, "stored before PARK: a crash between the two must not lose it")
 		})
-		b.keeps(0, "it is acknowledged")
+		b.keeps(0, "the message is acknowledged")
 		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.Row(doc("a")); r.Dead != key || r.Pending != "" || r.BurstStart != 0 || r.ExpiresAt == 0 {
-			b.Errorf("row %+v, want it dead and settled", r)
+			b.Errorf("row %+v, want the version dead and nothing pending", r)
 		}
 		b.Noted(journal.DeadLettered, 1)
 	})
 }
 
-// index leaves the reason in the row: the message comes back to receive when its flight has ended.
+// index leaves the reason in the row, because the message returns to receive when its flight has
+// ended.
 func TestAnOverdueVersionOfAStaleSourceSaysSo(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 1))
@@ -107,16 +109,16 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now(), "somebody",
 				now().Add(30*time.Second)
 		})
-		b.keeps(1, "the message held while somebody has the lease")
+		b.keeps(1, "the message is kept while another flight has the lease")
 		b.InQueue(b.dead, 0, "the version is being written")
-		time.Sleep(41 * time.Second) // visible again, and the lease is over
-		b.keeps(0, "after the lease")
+		time.Sleep(41 * time.Second) // the message is visible again, and the lease is over
+		b.keeps(0, "the message is done after the lease")
 		b.wantLetter(deadletter.DeadDeadline, 1)
 	})
 }
 
-// The overdue version was not admitted, and never will be. A flight would leave it at once, and
-// it would be received all the time until the lease of the other version ends.
+// The overdue version was not admitted, and never will be. A flight would end for it at once, so
+// SQS would deliver it again and again until the lease of the other version ends.
 func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 2))
@@ -127,14 +129,14 @@ func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 		})
 		b.keeps(1, "the message")
 		if m, l := b.manifests(), b.TakeLetters(b.dead); len(m) != 0 || len(l) != 0 {
-			b.Errorf("%d flights and %d dead letters, want neither while somebody writes the document", len(m), len(l))
+			b.Errorf("%d flights and %d dead letters, want neither while another flight writes the document", len(m), len(l))
 		}
 		time.Sleep(39 * time.Second)
 		if n := b.live.Counts().Visible; n != 0 {
-			b.Errorf("%d messages are visible, want it left to its visibility", n)
+			b.Errorf("%d messages are visible, want the message hidden until its visibility ends", n)
 		}
 		time.Sleep(2 * time.Second)
-		b.keeps(0, "after the lease")
+		b.keeps(0, "the message is done after the lease")
 		b.wantLetter(deadletter.DeadDeadline, 2)
 	})
 }
@@ -144,21 +146,21 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 		b.overdue(put("a", 1))
 		key := b.EventOf(put("a", 1)).Key
 		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
-		b.inject = at("PARK", func() { // an old flight wakes between the judgement and PARK
+		b.inject = at("PARK", func() { // an old flight claims the version between the judgement and PARK
 			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: key, Token: "t", Now: now(),
 				Until: now().Add(13 * time.Second),
 			}))
 		})
-		b.keeps(1, "the message: its version may be in the sink in a moment")
+		b.keeps(1, "the message is kept, because its version may soon be in the sink")
 		if r := b.Row(doc("a")); r.Dead != "" || r.Owner != "t" {
 			b.Errorf("row %+v, want the lease untouched", r)
 		}
-		b.TakeLetters(b.dead) // it was stored already; dlq drops it once the version is committed
+		b.TakeLetters(b.dead) // the dead letter was stored already; dlq drops it once the version is committed
 		time.Sleep(41 * time.Second)
 		b.admit(put("a", 2))
 		b.commit(b.EventOf(put("a", 2)))
-		b.keeps(0, "after a newer commit")
+		b.keeps(0, "the message is done after a newer commit")
 		b.WantLetters(b.dead, 0)
 		b.Noted(journal.Stale, 1)
 	})
@@ -176,14 +178,14 @@ func TestPARKFollowsTheRow(t *testing.T) {
 			b.admit(put("a", 2))
 			b.commit(b.EventOf(put("a", 2)))
 		}, false, 0},
-		"it was committed itself": {func(b *bench, _ shard.OrderKey) { b.commit(b.EventOf(put("a", 1))) }, false, 0},
-		"it was parked by somebody else": {func(b *bench, k shard.OrderKey) {
+		"the version was committed itself": {func(b *bench, _ shard.OrderKey) { b.commit(b.EventOf(put("a", 1))) }, false, 0},
+		"another function parked the version": {func(b *bench, k shard.OrderKey) {
 			b.Write(shard.Park(doc("a"), k, now(), 1, b.Row(doc("a"))))
 		}, true, 0},
-		"its admission was undone": {func(b *bench, _ shard.OrderKey) {
+		"the admission of the version was undone": {func(b *bench, _ shard.OrderKey) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = "", 0 })
 		}, true, 0},
-		"a newer schema wrote it": {func(b *bench, k shard.OrderKey) {
+		"a newer schema wrote the row": {func(b *bench, k shard.OrderKey) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, k })
 		}, false, 1},
 	}, func(b *bench, c row) {
@@ -195,7 +197,7 @@ func TestPARKFollowsTheRow(t *testing.T) {
 		})
 		b.inject = at("PARK", func() { c.race(b, key) })
 		if kept := b.poll(); len(kept) != c.kept {
-			b.Errorf("kept %v, want %d: its dead letter is stored", kept, c.kept)
+			b.Errorf("kept %v, want %d: the dead letter is stored", kept, c.kept)
 		}
 		b.Noted(journal.Schema, c.kept)
 		if r := b.Row(doc("a")); (r.Dead == key) != c.dead || r.Committed > key && r.Pending != "" {
@@ -213,7 +215,7 @@ func TestAnOverdueVersionDoesNotStandInForANewerOne(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
 		b.send(put("a", 2))
-		b.keeps(1, "the newer version held and the old one acknowledged")
+		b.keeps(1, "the newer version is held and the old one acknowledged")
 		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 2)).Key {
 			b.Errorf("row %+v, want version 2 pending", r)
@@ -225,7 +227,7 @@ func TestADeadNewestVersionLetsAnOlderOneBeAdmitted(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 2))
 		b.send(put("a", 1)) // sent later, by a slower producer
-		b.keeps(1, "version 1 held")
+		b.keeps(1, "version 1 is held")
 		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 1)).Key || r.Dead != b.EventOf(put("a", 2)).Key {
 			b.Errorf("row %+v, want version 1 pending and version 2 dead", r)
 		}
@@ -234,7 +236,7 @@ func TestADeadNewestVersionLetsAnOlderOneBeAdmitted(t *testing.T) {
 
 func TestEachDeadLetterStandsForItself(t *testing.T) {
 	play(t, nil, func(b *bench) {
-		for i := range 11 { // two batches of the queue's
+		for i := range 11 { // eleven messages need two batches of the queue
 			b.send(fmt.Sprintf("broken %d", i))
 		}
 		down := true
@@ -249,7 +251,7 @@ func TestEachDeadLetterStandsForItself(t *testing.T) {
 			b.Errorf("%d messages kept, want the ten whose dead letters were not sent", len(kept))
 		}
 		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Body != "broken 10" {
-			b.Errorf("dead letters %+v, want the last message's", l)
+			b.Errorf("dead letters %+v, want one for the last message", l)
 		}
 	})
 }
@@ -260,7 +262,7 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 		key := b.EventOf(put("a", 1)).Key
 		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
 		b.send("not json", put("b", 1))
-		b.keeps(1, "the good message held and the others dropped")
+		b.keeps(1, "the good message is held and the others are dropped")
 		b.Noted(journal.Dropped, 2)
 		b.Noted(journal.DeadLettered, 0)
 		for _, n := range b.Notes.Of(journal.Dropped) {
@@ -268,9 +270,9 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 				b.Errorf("note %+v, want the message and the reason", n)
 			}
 		}
-		b.InQueue(b.dead, 0, "nobody wants dead letters")
+		b.InQueue(b.dead, 0, "the settings want no dead letters")
 		if r := b.Row(doc("a")); r.Dead != key || r.Pending != "" {
-			b.Errorf("row %+v, want it settled: nobody is left to write version 1", r)
+			b.Errorf("row %+v, want nothing pending, because no message of version 1 is left", r)
 		}
 	})
 }
@@ -286,12 +288,13 @@ func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
 				Until: now().Add(13 * time.Second),
 			}))
 		})
-		b.keeps(1, "the message: somebody is writing it")
+		b.keeps(1, "the message is kept, because another flight is writing it")
 		b.Noted(journal.Dropped, 0)
 	})
 }
 
-// A body behind a pointer may be loadable later: the message is neither done nor dead.
+// If a body cannot be loaded now, it may be loadable later. So its message is neither done nor a
+// dead letter.
 func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 	place := func(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}} }
 	pointer := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"large"}]`
@@ -319,7 +322,7 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 		broken = false
 		time.Sleep(41 * time.Second)
 		if b.poll(); c.kept == 1 && b.Row(doc("a")).Pending == "" {
-			b.Error("the message was not admitted once its body could be loaded")
+			b.Error("the message was not admitted after its body could be loaded")
 		}
 	})
 }
@@ -332,10 +335,10 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 	}, func(b *bench) {
 		body := put("a", 1)
 		b.send(body[:len(body)-1]+`,"collection":"elsewhere"}`, put("a", 1))
-		b.keeps(1, "the message of this sink")
+		b.keeps(1, "the message of this sink is kept")
 		l := b.TakeLetters(b.dead)
 		if len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
-			b.Errorf("dead letters %+v, want the stray one", l)
+			b.Errorf("dead letters %+v, want one for the message of the other sink", l)
 		}
 	})
 }
@@ -345,11 +348,11 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Committed = shard.ClassSeq, "\x01" })
 		before := b.Row(doc("a"))
 		b.send(put("a", 1), put("a", 2), put("b", 1))
-		b.keeps(1, "the other document's message")
+		b.keeps(1, "the message of the other document is kept")
 		l := b.TakeLetters(b.dead)
 		if len(l) != 2 || slices.ContainsFunc(l,
 			func(l deadletter.Letter) bool { return l.Reason != deadletter.ClassMismatch }) {
-			b.Errorf("dead letters %+v, want both versions, never guessed", l)
+			b.Errorf("dead letters %+v, want both versions", l)
 		}
 		if r := b.Row(doc("a")); r != before {
 			b.Errorf("row %+v, want it untouched: %+v", r, before)
@@ -357,11 +360,11 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 	})
 }
 
-// SQS's own redrive moves messages from the dead-letter queue to a queue of events, before dlq
-// has stored them. The row is marked dead, and this is the only copy.
+// SQS's own redrive moves messages from the dead-letter queue to a queue of events, before dlq has
+// stored them. The row marks the version dead, and the message is its only copy.
 func TestADeadLetterThatSQSMovesBackIsADeadLetterAgain(t *testing.T) {
 	t.Parallel()
-	many := map[string]queue.Attribute{} // more than a dead letter shows as such
+	many := map[string]queue.Attribute{} // more attributes than a dead letter can have unpacked
 	for i := range queue.MaxAttributes - 1 {
 		many[fmt.Sprint("trace-", i)] = queue.Text("x")
 	}
@@ -375,23 +378,23 @@ func TestADeadLetterThatSQSMovesBackIsADeadLetterAgain(t *testing.T) {
 		e := b.EventOf(put("a", 1))
 		b.SendLetter(b.live, m, e, deadletter.Refusals)
 		b.Change(doc("a"), func(r *shard.Row) { r.Dead, r.LastError = e.Key, "500 item failed" })
-		b.keeps(0, "it is stored elsewhere")
+		b.keeps(0, "the dead letter is stored elsewhere")
 		l := b.TakeLetters(b.dead)
 		if len(l) != 1 || l[0].Key != e.Key || l[0].Reason != deadletter.Refusals || l[0].Body != m.Body ||
 			len(l[0].Attributes) < len(m.Attributes) || !strings.Contains(l[0].Detail, "500 item failed") {
-			b.Errorf("dead letters %.300v, want the one that was moved", l)
+			b.Errorf("dead letters %.300v, want the dead letter that was moved", l)
 		}
-		// Without the mark it is an event as any other.
+		// Without the mark in the row, the dead letter is an event like any other.
 		b.Change(doc("a"), func(r *shard.Row) { r.Dead = "" })
 		b.SendLetter(b.live, m, e, deadletter.Refusals)
-		b.keeps(1, "it is held")
+		b.keeps(1, "the event is held")
 		if held := b.manifests()[0].Records[0].Message; held.Body != m.Body {
 			b.Errorf("the flight holds %.100q, want the original body", held.Body)
 		}
 	})
 }
 
-// A small message may unpack to a megabyte.
+// A small message may unpack to a megabyte, so a batch unpacks only some of them.
 func TestDeadLettersThatUnpackToTooMuchComeBack(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		long := strings.Replace(put("a", 1), "{", `{"note":"`+strings.Repeat("x", queue.MaxBytes-300)+`",`, 1)
@@ -399,7 +402,7 @@ func TestDeadLettersThatUnpackToTooMuchComeBack(t *testing.T) {
 			b.SendLetter(b.live, queue.Message{ID: fmt.Sprint(i), Body: long, Sent: time.Now()}, b.EventOf(put("a", 1)),
 				deadletter.Refusals)
 		}
-		b.keeps(20, "those of the flight, and those that there was no room for")
+		b.keeps(20, "the messages of the flight, and the messages without room")
 		b.Noted(journal.Held, 9)
 		b.Noted(journal.Failed, 11)
 	})

@@ -10,10 +10,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// If a call fails, its class is noted, and the messages it concerns are received again.
+// If a call fails, the class of the error is noted, and the messages of that call are received
+// again.
 func TestNoErrorOfACallIsLost(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string]bool{"one call fails": false, "the table is away besides": true} {
+	for name, lost := range map[string]bool{"one call fails": false, "one call fails, and the table is away": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {

@@ -14,26 +14,27 @@ import (
 // message is one message of the batch and its state.
 type message struct {
 	queue.Message
-	events int  // in the message
-	open   int  // events not done
-	later  int  // events to be scheduled
-	held   bool // the flight is to hold an event of it
+	events int  // number of events in the message
+	open   int  // number of events that are not done
+	later  int  // number of events to be scheduled
+	held   bool // the flight must hold an event of the message
 	failed bool // an event could not be judged: the message is received again, outside the flight
-	full   bool // the batch has no room for it
-	newer  bool // a dead letter that a newer lull sent: it stays in the queue
-	// the reason of a dead letter that SQS's own redrive brought here; empty for any other
-	// message
+	full   bool // the batch has no room for the message
+	newer  bool // the message is a dead letter that a newer lull sent: it stays in the queue
+	// Reason of the dead letter, if SQS's own redrive brought one here. It is empty for any other
+	// message.
 	letter deadletter.Reason
 	maker  *deadletter.Maker
 }
 
-// tenant is the owner of a message: its group, or the message itself if it has no group. One
-// tenant must not block another.
+// tenant is the owner of a message: the message's group, or the message itself if it has no group.
+// One tenant must not block another.
 type tenant struct {
 	group string
 	msg   *message
 }
 
+// tenant returns the owner of the message.
 func (m *message) tenant() tenant {
 	if g := cmp.Or(m.Group, queue.Group(m.Attributes)); g != "" {
 		return tenant{group: g}
@@ -45,7 +46,7 @@ func (m *message) tenant() tenant {
 type pending struct {
 	event.Event
 	msg  *message
-	doc  *document // nil until the events are collapsed
+	doc  *document // nil until collapse has grouped the events
 	hold bool
 	due  shard.Micros
 }
@@ -57,9 +58,9 @@ func (p *pending) about(step journal.Step, detail string) journal.Note {
 	}
 }
 
-// copied returns the attributes of a copy that stands for the event. If the message has several
-// events, the copy names its one. The other events are done or have their own copies. If each copy
-// stood for all events, each would make copies of the others.
+// copied returns the attributes for a copy of the message that carries only this event. If the
+// message has several events, the copy names this one. The other events are done or have their own
+// copies. If each copy carried all events, each would make copies of the others.
 func (p *pending) copied() map[string]queue.Attribute {
 	if p.msg.events == 1 {
 		return p.msg.Attributes
@@ -67,18 +68,18 @@ func (p *pending) copied() map[string]queue.Attribute {
 	return queue.With(p.msg.Attributes, queue.AttrEvent, queue.Text(strconv.Itoa(p.Index)))
 }
 
-// document is one document of the batch: its events and its row.
+// document is one document of the batch, with its events and its row.
 type document struct {
 	id       shard.DocID
-	place    int        // in the order of admission
+	place    int        // position in the order of admission
 	events   []*pending // newest first
-	read     bool       // the row was read before ADMIT, consistently
+	read     bool       // the row was read before ADMIT, with a consistent read
 	before   shard.Row
 	after    shard.Row
 	asked    *pending // the last event that ADMIT was tried for
 	answered bool     // an ADMIT was applied or refused
 	admitted bool
-	err      error // why the last ADMIT was neither
+	err      error // why the last ADMIT was neither applied nor refused
 }
 
 // fault is an event that becomes a dead letter.
@@ -88,8 +89,8 @@ type fault struct {
 	detail string
 }
 
-// faults are the events of a stage that become dead letters. They are sent together, after every
-// event is judged.
+// faults holds the events of a stage that become dead letters. Their dead letters are sent
+// together, after every event is judged.
 type faults []fault
 
 func (f *faults) add(p *pending, reason deadletter.Reason, detail string) {

@@ -20,15 +20,17 @@ import (
 )
 
 const (
-	// maxObjects is how many objects are read in parallel. Each takes a few megabytes.
+	// maxObjects is the number of objects that are read in parallel. Each takes a few megabytes of
+	// memory.
 	maxObjects = 4
-	// objectPace bounds one slice of an object: it has at most the lines for so many seconds.
+	// objectPace is a number of seconds. One slice of an object has at most the lines that
+	// PerSecond allows in that time.
 	objectPace = 20
-	// lineRoom is the room in a message besides its line: for attributes, one of which has the
-	// object's key.
+	// lineRoom is the number of bytes that a message needs besides its line. They are for
+	// attributes, one of which has the object's key.
 	lineRoom = 8 << 10
-	// partDelay is the shortest delay of the message that continues. Its part is counted by
-	// then.
+	// partDelay is the shortest delay of the message that continues the reading. After that delay,
+	// the row already counts the part before it.
 	partDelay = 2 * time.Second
 )
 
@@ -40,18 +42,18 @@ type object struct {
 
 func (o *object) url() string { return queue.ObjectURL(o.Bucket, o.Key) }
 
-// ended is the result for an object in this invocation.
-type ended struct {
-	step   journal.Step // if its event is done
+// readEnd is what this invocation did with an object.
+type readEnd struct {
+	step   journal.Step // step of the note, if the event of the object is done
 	detail string
 	count  int
-	letter string // why it becomes a dead letter
-	failed string // why it comes back
+	letter string // why the event becomes a dead letter
+	failed string // why the message must be received again
 }
 
 // objectReader continues to read the objects that the batch names (ADR 0053): one slice of each,
-// while there is time. The row of the object's place records how far it was read. The message
-// only triggers the next slice: it is replaced, slice by slice, by one that continues.
+// while there is time. The object's row records how far the object was read. The message only
+// triggers the next slice. After each slice, another message that continues replaces it.
 type objectReader struct {
 	*invocation
 	table        rows.Table
@@ -59,14 +61,14 @@ type objectReader struct {
 	bulk, ingest queue.Queue
 }
 
-// read returns the objects that become dead letters.
+// read reads a slice of each object. It returns the objects that become dead letters.
 func (r objectReader) read(ctx context.Context, found []object) (dead faults) {
 	if len(found) == 0 {
 		return nil
 	}
 	ctx, cancel := r.until(ctx, objectShare)
 	defer cancel()
-	became := fanout.Map(r.parallel, maxObjects, found, func(o object) ended { return r.readObject(ctx, &o) })
+	became := fanout.Map(r.parallel, maxObjects, found, func(o object) readEnd { return r.readObject(ctx, &o) })
 	for i := range found {
 		o, e := &found[i], became[i]
 		switch {
@@ -77,22 +79,22 @@ func (r objectReader) read(ctx context.Context, found []object) (dead faults) {
 		default:
 			n := o.about(e.step, e.detail+": "+o.url())
 			n.Count = e.count
-			r.done(&o.pending, n)
+			r.complete(&o.pending, n)
 		}
 	}
 	return dead
 }
 
-func (r objectReader) readObject(ctx context.Context, o *object) ended {
+func (r objectReader) readObject(ctx context.Context, o *object) readEnd {
 	if r.open == nil {
-		return ended{failed: "this program reads no objects"}
+		return readEnd{failed: "this program reads no objects"}
 	}
 	if r.late() {
-		return ended{failed: "no time is left to read the object"}
+		return readEnd{failed: "no time is left to read the object"}
 	}
 	at, err := r.table.One(ctx, shard.ObjectRow(r.sink, o.Bucket, o.Key), shard.Consistent)
 	if err != nil {
-		return ended{failed: "read how far the object was read: " + err.Error()}
+		return readEnd{failed: "read how far the object was read: " + err.Error()}
 	}
 	p, over := r.begin(o, at)
 	if over != nil && over.step == journal.Stale {
@@ -104,33 +106,33 @@ func (r objectReader) readObject(ctx context.Context, o *object) ended {
 	next, err := r.slice(ctx, o, p)
 	switch {
 	case errors.Is(err, objects.ErrReplaced):
-		return ended{step: journal.Skipped, detail: "a newer object has taken its place"}
+		return readEnd{step: journal.Skipped, detail: "a newer object has replaced it"}
 	case objects.Final(err) && next.Text == p.Text:
 		letter := fmt.Sprintf("%v, behind %d lines", err, p.Lines)
 		if bad := p.Problem(); bad != "" {
 			letter += "; " + bad
 		}
-		return ended{letter: letter}
+		return readEnd{letter: letter}
 	case err != nil && next.Text == p.Text && next.At.From == p.At.From:
-		return ended{failed: "read the object: " + backoff.Class(err)}
+		return readEnd{failed: "read the object: " + backoff.Class(err)}
 	}
 	return r.advance(ctx, o, at, p.Sent, next)
 }
 
-// begin returns how far the object was read, or how its message ends without reading.
-func (r objectReader) begin(o *object, row shard.Row) (objects.Progress, *ended) {
+// begin returns how far the object was read, or how the message ends without reading.
+func (r objectReader) begin(o *object, row shard.Row) (objects.Progress, *readEnd) {
 	if row.Foreign() {
 		r.note(o.about(journal.Schema, "object row"))
-		return objects.Progress{}, &ended{failed: "the object's row has a newer schema"}
+		return objects.Progress{}, &readEnd{failed: "the object's row has a newer schema"}
 	}
 	p, err := objects.Parse(row.Cursor)
 	if err != nil {
-		return p, &ended{failed: err.Error()}
+		return p, &readEnd{failed: err.Error()}
 	}
 	m := o.msg
 	next, err := objects.Decide(p, o.Version, queue.PartOf(m.Attributes), row.RanAt, r.now())
 	if err != nil {
-		return p, &ended{letter: err.Error()}
+		return p, &readEnd{letter: err.Error()}
 	}
 	if next == objects.Begin {
 		return objects.Progress{
@@ -138,11 +140,11 @@ func (r objectReader) begin(o *object, row shard.Row) (objects.Progress, *ended)
 			Written: shard.MicrosOf(cmp.Or(o.Written, m.FirstSent())),
 		}, nil
 	}
-	became, ends := map[objects.Next]ended{
-		objects.Passed:     {step: journal.Duplicate, detail: "another message reads on"},
-		objects.Superseded: {step: journal.Stale, detail: "a newer object has taken its place"},
+	became, ends := map[objects.Next]readEnd{
+		objects.Passed:     {step: journal.Duplicate, detail: "another message continues the reading"},
+		objects.Superseded: {step: journal.Stale, detail: "a newer object has replaced it"},
 		objects.WasAborted: {step: journal.Skipped, detail: "aborted by " + p.Aborted},
-		objects.WasReset:   {step: journal.Skipped, detail: "an operator took its sequencer back"},
+		objects.WasReset:   {step: journal.Skipped, detail: "an operator reset the object's sequencer"},
 		objects.ReadBefore: {step: journal.Duplicate, detail: "read before", letter: p.Problem()},
 	}[next]
 	if ends {
@@ -151,27 +153,27 @@ func (r objectReader) begin(o *object, row shard.Row) (objects.Progress, *ended)
 	return p, nil
 }
 
-// stale handles an object whose sequencer is older than the row's. S3 has one object at a place.
-// If the bucket has this object, and another one was read, the row's sequencer is wrong and may
-// be forged. Without a dead letter no operator would see that objects are skipped.
-func (r objectReader) stale(ctx context.Context, o *object, p objects.Progress, over ended) ended {
+// stale handles an object whose sequencer is older than the sequencer in the row. S3 has one object
+// at a place. If the bucket has this object, and another object was read, the row's sequencer is
+// wrong and may be forged. Without a dead letter, operators would not see that objects are skipped.
+func (r objectReader) stale(ctx context.Context, o *object, p objects.Progress, over readEnd) readEnd {
 	if o.ETag == "" || o.ETag == p.ETag {
 		return over
 	}
 	in, err := r.open(ctx, o.Bucket, o.Key, o.ETag, 0)
 	switch {
 	case err == nil:
-		_ = in.Close() // only its existence matters
-		return ended{letter: "a later sequencer was read at this place, but the bucket has this object: " +
+		_ = in.Close() // it only matters that the object exists
+		return readEnd{letter: "a later sequencer was read at this place, but the bucket has this object: " +
 			"use `lull object --reset`, then redrive"}
 	case errors.Is(err, objects.ErrReplaced), objects.Final(err):
 		return over
 	}
-	return ended{failed: "compare the object with the bucket: " + backoff.Class(err)}
+	return readEnd{failed: "compare the object with the bucket: " + backoff.Class(err)}
 }
 
-// slice reads the next part of the object, for a part of the invocation's time, and sends the
-// lines.
+// slice reads the next part of the object, for a part of the invocation's time, and sends the lines
+// of that part.
 func (r objectReader) slice(ctx context.Context, o *object, p objects.Progress) (objects.Progress, error) {
 	in, err := r.open(ctx, o.Bucket, o.Key, p.ETag, p.At.From)
 	if err != nil {
@@ -183,15 +185,15 @@ func (r objectReader) slice(ctx context.Context, o *object, p objects.Progress) 
 	}, func(lines []objects.Line) (map[int]string, error) { return r.sendLines(ctx, o, p, lines) })
 }
 
-// sendLines sends lines as messages of their source. After a crash they may be sent twice, with
+// sendLines sends lines as messages of their source. After a crash a line may be sent twice, with
 // the same order keys.
 func (r objectReader) sendLines(ctx context.Context, o *object, p objects.Progress, lines []objects.Line,
 ) (map[int]string, error) {
 	m := o.msg
 	keep := map[string]queue.Attribute{
 		queue.AttrSource: queue.Text(o.Source),
-		// A line is as old as its object: a late line must not outlive the row that may refuse
-		// it.
+		// A line is as old as its object, because a late line must not arrive after the row that
+		// may refuse it was deleted.
 		queue.AttrFirstSent: queue.FirstSent(m.FirstSent()),
 	}
 	for _, name := range []string{queue.AttrGroup, queue.AttrTrace} {
@@ -218,12 +220,12 @@ func (r objectReader) sendLines(ctx context.Context, o *object, p objects.Progre
 	return bad, nil
 }
 
-// advance records in the row how far the object was read. Before that it sends the message that
-// continues. So each part that the row counts has a message.
-func (r objectReader) advance(ctx context.Context, o *object, was shard.Row, sent int64, p objects.Progress) ended {
+// advance records in the row how far the object was read. Before that, it sends the message that
+// continues the reading. So each part that the row counts has a message.
+func (r objectReader) advance(ctx context.Context, o *object, was shard.Row, sent int64, p objects.Progress) readEnd {
 	p.Part++
 	if !p.Done {
-		if failed := r.goOn(ctx, o, p.Part, p.Sent-sent); failed != nil {
+		if failed := r.sendNext(ctx, o, p.Part, p.Sent-sent); failed != nil {
 			return *failed
 		}
 	}
@@ -232,11 +234,11 @@ func (r objectReader) advance(ctx context.Context, o *object, was shard.Row, sen
 	_, err := r.table.Write(ctx, w)
 	if row, refused := shard.AsRefused(err); refused && (row.Row.RanAt != now || row.Row.Cursor != p.String()) {
 		r.note(o.about(journal.RowRefused, w.Transition.String()))
-		return ended{failed: "somebody else has read on in the object"}
+		return readEnd{failed: "another invocation has read more of the object"}
 	} else if err != nil && !refused {
-		return ended{failed: "ADVANCE: " + err.Error()}
+		return readEnd{failed: "ADVANCE: " + err.Error()}
 	}
-	e := ended{
+	e := readEnd{
 		step: journal.ObjectRead, count: int(p.Sent - sent),
 		detail: fmt.Sprintf("%d lines, %d bytes of text", p.Lines, p.Text),
 	}
@@ -246,21 +248,22 @@ func (r objectReader) advance(ctx context.Context, o *object, was shard.Row, sen
 	return e
 }
 
-// goOn sends the message that continues to read: a copy of this one.
-func (r objectReader) goOn(ctx context.Context, o *object, part int, sent int64) *ended {
+// sendNext sends the message that continues the reading. It is a copy of the present message.
+func (r objectReader) sendNext(ctx context.Context, o *object, part int, sent int64) *readEnd {
 	m := o.msg
 	attrs := queue.With(o.copied(), queue.AttrPart, queue.Text(strconv.Itoa(part)))
 	out, err := deadletter.Copy(m.Body, attrs, m.FirstSent(), r.pause(o, sent))
 	if err != nil {
-		return &ended{letter: "a message that reads on has no room: " + err.Error()}
+		return &readEnd{letter: "a message that continues the reading has no room: " + err.Error()}
 	}
 	if err := queue.ErrorAt(r.ingest.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
-		return &ended{failed: "send the message that reads on: " + err.Error()}
+		return &readEnd{failed: "send the message that continues the reading: " + err.Error()}
 	}
 	return nil
 }
 
-// pause returns the delay of the next message that keeps the pace of PerSecond lines.
+// pause returns the delay of the next message. With this delay, reading keeps the pace of PerSecond
+// lines.
 func (r objectReader) pause(o *object, sent int64) time.Duration {
 	due := r.start.Add(time.Duration(sent) * time.Second / time.Duration(o.PerSecond))
 	return min(max(due.Sub(r.clock.Now()), partDelay), objectPace*time.Second)

@@ -28,8 +28,8 @@ import (
 	"github.com/lullhq/lull/source/s3"
 )
 
-// lines has notifications name objects of which every line is a native event: ten a second, 200 at
-// once.
+// lines configures notifications of objects in which every line is a native event. The pace is ten
+// lines a second, at most 200 in one slice.
 func lines(c *config.Config) {
 	c.Sources["exports"] = config.Source{
 		Kind: "s3", Options: s3.Options{S3: s3.Key{Lines: "native", LinesPerSecond: 10, MaxText: 1 << 20}},
@@ -38,14 +38,14 @@ func lines(c *config.Config) {
 	c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}}
 }
 
-// created is a notification.
+// created makes the notification of a new object.
 func created(key, sequencer, etag string) string {
 	return fmt.Sprintf(`{"Records":[{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","eventTime":`+
 		`"2000-01-01T00:00:00Z","s3":{"bucket":{"name":"b"},"object":{"key":%q,"size":9,"eTag":%q,"sequencer":%q}}}]}`,
 		key, etag, sequencer)
 }
 
-// bucket is what there is, by its key. A value that is empty is gone.
+// bucket is the content of a bucket, by key. An empty value means that the object was deleted.
 type bucket map[string]string
 
 func (o bucket) open(_ context.Context, _, key, etag string, from int64) (io.ReadCloser, error) {
@@ -59,15 +59,14 @@ func (o bucket) open(_ context.Context, _, key, etag string, from int64) (io.Rea
 	return io.NopCloser(strings.NewReader(text[from:])), nil
 }
 
-// reading is a bench that reads objects.
+// reading makes the bench read objects from a bucket.
 func reading(t *testing.T, b *bench, o bucket) *bench {
 	t.Helper()
 	b.open = o.open
 	return b
 }
 
-// until polls until nothing is left of the notifications, and takes what became of the lines: how
-// often each was sent.
+// until polls until nothing is left of the notifications. It returns how often each line was sent.
 func (b *bench) until(quiet time.Duration) (sent map[string]int) {
 	b.Helper()
 	sent = map[string]int{}
@@ -86,7 +85,7 @@ func (b *bench) until(quiet time.Duration) (sent map[string]int) {
 			}
 			for _, m := range batch {
 				if age := time.Since(m.FirstSent()); age < time.Since(b.begun)-time.Second {
-					b.Errorf("a line is %s old, and its object %s", age, time.Since(b.begun))
+					b.Errorf("a line is %s old, but its object is %s old", age, time.Since(b.begun))
 				}
 				sent[b.Event(m).Version+" "+string(b.Event(m).Doc)]++
 				b.bulk.Delete(b.Context(), []string{m.Receipt})
@@ -100,7 +99,7 @@ func (b *bench) until(quiet time.Duration) (sent map[string]int) {
 	return sent
 }
 
-// events are so many lines.
+// events makes the text of an object with n lines.
 func events(n int) (text string, want []string) {
 	var b strings.Builder
 	for i := range n {
@@ -138,21 +137,21 @@ func TestEveryLineOfAnObjectBecomesAMessageOnce(t *testing.T) {
 		}
 		for line, n := range sent {
 			if n != 1 {
-				b.Errorf("%s was sent %d times", line, n)
+				b.Errorf("%s was sent %d times, want once", line, n)
 			}
 		}
 		if took := time.Since(begun) - time.Minute; took < 80*time.Second || took > 110*time.Second {
-			b.Errorf("it took %s, want ten lines a second", took)
+			b.Errorf("reading took %s, want ten lines a second", took)
 		}
 		p, err := objects.Parse(b.Row(shard.ObjectRow("search", "b", "k")).Cursor)
 		if err != nil || !p.Done || p.Sent != 1000 || p.Part != 6 {
-			b.Errorf("the row says %+v, %v", p, err)
+			b.Errorf("the row has progress %+v, %v", p, err)
 		}
 	})
 }
 
-// The function is killed at each of its calls in turn, before it and after it. Nothing is lost, and
-// what is sent twice is the slice in which it was killed.
+// The function is killed at each of its calls in turn, before and after the call. No line is lost,
+// and only the lines of the slice in which it was killed are sent twice.
 func TestACrashAtAnyStepLosesNoLine(t *testing.T) {
 	t.Parallel()
 	for _, what := range []fault.Verdict{fault.CrashBefore, fault.CrashAfter, fault.FailBefore, fault.FailAfter} {
@@ -178,14 +177,14 @@ func TestACrashAtAnyStepLosesNoLine(t *testing.T) {
 						total += n
 					}
 					if total > 450+200 {
-						t.Errorf("%s at call %d: %d messages for 450 lines", what, at, total)
+						t.Errorf("%s at call %d: %d messages for 450 lines, which is too many", what, at, total)
 					}
 					l := b.TakeLetters(b.dead)
 					if len(l) == 0 || l[0].ID != l[len(l)-1].ID || !strings.Contains(l[0].Detail, "line 451 ") {
-						t.Errorf("%s at call %d: dead letters %+v, want one, for the line that is bad", what, at, l)
+						t.Errorf("%s at call %d: dead letters %+v, want one for the bad line", what, at, l)
 					}
 					if n <= at {
-						t.Errorf("there are only %d calls", n)
+						t.Errorf("there are only %d calls: the test must try more", n)
 					}
 				})
 			})
@@ -207,12 +206,12 @@ func TestTwoNotificationsOfAnObjectReadItOnce(t *testing.T) {
 		}
 		b.send(created("k", "01", "1"))
 		if sent := b.until(time.Minute); len(sent) > 0 {
-			t.Errorf("what was read before is read again: %d lines", len(sent))
+			t.Errorf("the object was read again: %d lines", len(sent))
 		}
 	})
 }
 
-// Each of them is read further by a separate message.
+// Each object of the notification is read further by a separate message.
 func TestOneNotificationMayNameSeveralObjects(t *testing.T) {
 	play(t, lines, func(b *bench) {
 		text, want := events(900)
@@ -239,7 +238,7 @@ func TestOneNotificationMayNameSeveralObjects(t *testing.T) {
 func TestWhatAnObjectCannotGiveIsADeadLetterThatSaysWhere(t *testing.T) {
 	t.Parallel()
 	good, _ := events(3)
-	var noise strings.Builder // does not compress, and its last line never ends
+	var noise strings.Builder // this text does not compress, and its last line never ends
 	for dice := rand.New(rand.NewPCG(1, 1)); noise.Len() < 200_000; {
 		noise.WriteByte('0' + byte(dice.IntN(64)))
 	}
@@ -305,21 +304,22 @@ func TestANewerObjectTakesThePlaceOfAnOlderOne(t *testing.T) {
 		if len(sent) != 201 || sent["1 content#new"] != 1 {
 			t.Errorf("%d lines were sent, want the first slice of the old object, and the new one", len(sent))
 		}
-		// The tag says so before the notification of the newer one does.
+		// The ETag shows that the object was replaced before the notification of the newer object
+		// arrives.
 		b.send(created("other", "01", "old"))
 		o["other"] = put("other", 1)
 		if sent := b.until(time.Minute); len(sent) != 0 || len(b.TakeLetters(b.dead)) != 0 {
 			t.Errorf("another object was read: %v", sent)
 		}
 		b.send(strings.Replace(created("k", "03", ""), "ObjectCreated:Put", "ObjectRemoved:Delete", 1))
-		b.keeps(0, "a removal concerns no document")
+		b.keeps(0, "a notification of a removal is done at once")
 		if n := len(b.Notes.Of(journal.Skipped)); n != 2 {
-			t.Errorf("%d notes of what was skipped, want 2", n)
+			t.Errorf("%d notes about skipped objects, want 2", n)
 		}
 	})
 }
 
-// Lines without a version have the object's time and their position in it.
+// Lines without a version get the time of the object, and then their position in the object.
 func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
 	play(t, func(c *config.Config) {
 		lines(c)
@@ -351,7 +351,7 @@ func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
 			for _, m := range batch {
 				e := b.Event(m)
 				if again := b.Event(m); again.Key != e.Key {
-					t.Errorf("two order keys of one line")
+					t.Errorf("one line has two order keys")
 				}
 				got = append(got, e)
 			}
@@ -359,14 +359,14 @@ func TestLaterLinesAndLaterObjectsWin(t *testing.T) {
 		slices.SortFunc(got, func(a, b event.Event) int { return cmp.Compare(a.Key, b.Key) })
 		for i, title := range append(titles, "last") {
 			if len(got) <= i || !strings.Contains(got[i].Data, `"`+title+`"`) {
-				t.Fatalf("in the order of their keys %s is not number %d: %+v", title, i, got)
+				t.Fatalf("in the order of the keys, %s is not number %d: %+v", title, i, got)
 			}
 		}
 	})
 }
 
-// A sender of notifications may write a sequencer above all others. S3 has the object that the
-// later notification names, so the row is wrong.
+// A sender of notifications may forge a sequencer above all others. S3 then has the object that the
+// later notification names, so the sequencer in the row is wrong.
 func TestAForgedSequencerSilencesNoObject(t *testing.T) {
 	play(t, lines, func(b *bench) {
 		o := bucket{"k": put("old", 1)}
@@ -380,14 +380,14 @@ func TestAForgedSequencerSilencesNoObject(t *testing.T) {
 		b.send(created("k", "01", "1"), forged)
 		b.until(time.Minute)
 		o["k"] = put("new", 1)
-		b.send(created("k", "02", "new"), created("k", "01", "old")) // the second one is late
+		b.send(created("k", "02", "new"), created("k", "01", "old")) // the second notification is late
 		if sent := b.until(time.Minute); len(sent) != 0 {
-			t.Errorf("%v was sent, want it to wait for an operator", sent)
+			t.Errorf("%v was sent, want the object to wait for an operator", sent)
 		}
 		l := b.TakeLetters(b.dead)
 		if len(l) != 1 || l[0].Body != created("k", "02", "new") || l[0].Reason != deadletter.Payload ||
 			!strings.Contains(l[0].Detail, "lull object --reset") || !strings.Contains(l[0].Detail, "s3://b/k") {
-			t.Fatalf("dead letters %+v, want one for the object that is there", l)
+			t.Fatalf("dead letters %+v, want one for the object in the bucket", l)
 		}
 		reset := func() {
 			row := b.Row(shard.ObjectRow("search", "b", "k"))
@@ -402,7 +402,7 @@ func TestAForgedSequencerSilencesNoObject(t *testing.T) {
 			b.begun = time.Time{}
 		}
 		reset()
-		b.send(forged, l[0].Body, forged) // the redrive, between notifications of the forger
+		b.send(forged, l[0].Body, forged) // the redrive, between two forged notifications
 		sent := b.until(time.Minute)
 		if len(sent) != 1 || sent["1 content#new"] != 1 || len(b.TakeLetters(b.dead)) != 0 {
 			t.Errorf("%v was sent, want the new object once", sent)
@@ -412,7 +412,8 @@ func TestAForgedSequencerSilencesNoObject(t *testing.T) {
 		if sent := b.until(time.Minute); len(sent) != 1 || sent["1 content#newest"] != 1 {
 			t.Errorf("%v was sent, want the newest object once", sent)
 		}
-		// Another forged one, and another reset: both stay away.
+		// Another forged notification and another reset: neither of the two forged sequencers is
+		// read again.
 		second := created("k", strings.Repeat("E", 18), "")
 		b.begun = time.Time{}
 		b.send(second)
@@ -426,7 +427,7 @@ func TestAForgedSequencerSilencesNoObject(t *testing.T) {
 	})
 }
 
-// The row may be right, or the content is the same: no operator needs to look.
+// Either the row is right, or the content is the same. So no operator needs to look.
 func TestAnObjectThatWasReadUnderALaterSequencerIsStaleQuietly(t *testing.T) {
 	play(t, lines, func(b *bench) {
 		reading(t, b, bucket{"k": put("a", 1)})
@@ -434,7 +435,7 @@ func TestAnObjectThatWasReadUnderALaterSequencerIsStaleQuietly(t *testing.T) {
 		b.until(time.Minute)
 		b.send(created("k", "01", "1"), created("k", "01", ""), created("k", "01", "other"))
 		if sent := b.until(time.Minute); len(sent) != 0 || len(b.TakeLetters(b.dead)) != 0 {
-			t.Errorf("sent %v, or dead letters", sent)
+			t.Errorf("sent %v or dead letters, want neither", sent)
 		}
 		b.Noted(journal.Stale, 3)
 	})

@@ -11,10 +11,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// outage handles a table that cannot be reached. Closed: the messages wait, longer at each
-// receive, up to 15 minutes. Open (an operator's choice that suspends promise 1): a separate
-// flight also writes them to the sink at once. In both modes no message is acknowledged. When
-// the table is back, they are judged as if nothing had been written.
+// outage handles a table that cannot be reached. With the setting closed, the messages wait, longer
+// at each receive, up to 15 minutes. With open (an operator's choice that suspends promise 1), a
+// separate flight also writes the messages to the sink at once. In both modes no message is
+// acknowledged. When the table is back, all messages are judged as if nothing had been written.
 type outage struct {
 	*invocation
 	hider  hider
@@ -22,7 +22,7 @@ type outage struct {
 	newID  func(time.Time) flight.ID
 }
 
-// handle hides the messages whose documents the table did not answer for.
+// handle hides the messages of documents for which the table did not answer.
 func (o outage) handle(ctx context.Context, batch []message, events []pending, docs []*document, readable bool) {
 	lost := make(map[*message]bool, len(batch))
 	var cause error
@@ -45,10 +45,10 @@ func (o outage) handle(ctx context.Context, batch []message, events []pending, d
 	o.hider.backOff(ctx, batch, func(m *message) bool { return lost[m] })
 }
 
-// writeOpen starts a flight that writes versions without asking their rows: for each document,
-// the version that could not be admitted. It need not be the newest, because a newer one may be
-// known to be a dead letter. Only messages of a first receive are written: a redelivery brings
-// nothing new.
+// writeOpen starts a flight that writes versions without asking their rows: for each document, the
+// version that could not be admitted. This need not be the newest version, because a newer one may
+// already be a dead letter. writeOpen takes only messages of a first receive, because a redelivery
+// brings no new version.
 func (o outage) writeOpen(ctx context.Context, docs []*document) {
 	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: o.newID(o.start), Sink: o.sink, Lane: o.lane,
@@ -60,7 +60,7 @@ func (o outage) writeOpen(ctx context.Context, docs []*document) {
 			continue
 		}
 		m.Records = append(m.Records, flight.Record{Message: p.msg.Message, Events: []flight.Entry{{
-			// No row admitted it: see flight.Entry.
+			// No row admitted this version: see flight.Entry.
 			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: shard.MicrosOf(o.start),
 		}}})
 	}

@@ -25,7 +25,7 @@ var away = decide(func(op fault.Op) fault.Verdict {
 	return fault.OK
 })
 
-// written are the documents of flights that ask no row, once each has woken.
+// written returns the documents of flights that make outage writes, once each flight has woken.
 func (b *bench) written() (docs []shard.DocID) {
 	b.Helper()
 	time.Sleep(time.Second)
@@ -42,8 +42,8 @@ func (b *bench) written() (docs []shard.DocID) {
 		for _, r := range m.Records {
 			for _, e := range r.Events {
 				docs = append(docs, e.Doc)
-				if !e.Open() { // by which prune knows such a manifest
-					b.Errorf("%s is written open as admitted at %d", e.Doc, e.Admitted)
+				if !e.Open() { // prune recognises such a manifest by this
+					b.Errorf("entry %s has an admitted time %d, want none for an outage write", e.Doc, e.Admitted)
 				}
 			}
 		}
@@ -52,7 +52,7 @@ func (b *bench) written() (docs []shard.DocID) {
 	return docs
 }
 
-// A refusal and a throttle are answers: with such a table the promise must not be suspended. The
+// A refusal and a throttle are answers, so promise 1 must not be suspended for such a table. The
 // same holds for a table that can be read.
 func TestATableThatAnswersIsNotAway(t *testing.T) {
 	fail := func(verdicts map[string]fault.Verdict) fault.Injector {
@@ -81,7 +81,7 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 			"Read": lost,
 		}, 0, nil},
 		"nothing can be written": {map[string]fault.Verdict{"a": lost, "b": lost, "c": lost}, 1, nil},
-		"nor can anything be read": {
+		"nothing can be written or read": {
 			map[string]fault.Verdict{"a": lost, "b": lost, "c": lost, "Read": lost},
 			1,
 			[]shard.DocID{doc("a"), doc("b"), doc("c")},
@@ -94,12 +94,12 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 		b.keeps(3, "all three")
 		b.Noted(journal.Unreachable, c.unreachable)
 		if got := b.written(); !slices.Equal(got, c.open) {
-			b.Errorf("%v are written open, want %v", got, c.open)
+			b.Errorf("outage writes of %v, want %v", got, c.open)
 		}
 	})
 }
 
-// An invocation whose own time is over knows nothing about the table.
+// An invocation whose own time is over cannot tell whether the table is unreachable.
 func TestAnInvocationWithoutTimeCallsNoTableUnreachable(t *testing.T) {
 	play(t, openly, func(b *bench) {
 		b.send(put("a", 1))
@@ -118,12 +118,12 @@ func TestAnInvocationWithoutTimeCallsNoTableUnreachable(t *testing.T) {
 	})
 }
 
-// A table that hangs uses up no more than its part of the invocation: the messages still get to
-// wait for it.
+// A table that hangs uses only its part of the invocation's time. After that, the messages are
+// hidden, so that they wait for the table.
 func TestATableThatHangsIsWaitedOut(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(put("a", 1), put("b", 1))
-		if _, err := b.live.Receive(b.Context(), 1, 0); err != nil { // the first has been received before
+		if _, err := b.live.Receive(b.Context(), 1, 0); err != nil { // the first message has been received before
 			b.Fatal(err)
 		}
 		time.Sleep(41 * time.Second)
@@ -140,23 +140,23 @@ func TestATableThatHangsIsWaitedOut(t *testing.T) {
 		if len(n) != 1 || n[0].Count != 2 {
 			b.Fatalf("notes %+v, want one of two messages", n)
 		}
-		// of the new one, and of the redelivered one
+		// The waits are those of the new message and of the redelivered message.
 		for _, want := range []time.Duration{40 * time.Second, 80 * time.Second} {
 			time.Sleep(40*time.Second - time.Millisecond)
 			back, err := b.live.Receive(b.Context(), 2, 0)
 			if err != nil || len(back) != 0 {
-				b.Errorf("%d messages are back before %s (%v)", len(back), want, err)
+				b.Errorf("%d messages are visible before %s (%v)", len(back), want, err)
 			}
 			time.Sleep(time.Millisecond)
 			if back, err = b.live.Receive(b.Context(), 2, 0); err != nil || len(back) != 1 {
-				b.Fatalf("%d messages are back after %s (%v), want one", len(back), want, err)
+				b.Fatalf("%d messages are visible after %s (%v), want one", len(back), want, err)
 			}
 			b.live.Delete(b.Context(), []string{back[0].Receipt})
 		}
 	})
 }
 
-// Once is enough, for each message: what comes while others wait is written too.
+// Each message is written once. A message that arrives while others wait is written, too.
 func TestANewMessageBesideARedeliveredOneIsWrittenOpen(t *testing.T) {
 	play(t, openly, func(b *bench) {
 		b.inject = away
@@ -166,13 +166,13 @@ func TestANewMessageBesideARedeliveredOneIsWrittenOpen(t *testing.T) {
 		b.send(put("b", 1))
 		b.poll()
 		if got := b.written(); !slices.Equal(got, []shard.DocID{doc("a"), doc("b")}) {
-			b.Errorf("%v are written open, want both, each once", got)
+			b.Errorf("outage writes of %v, want both documents, each once", got)
 		}
 	})
 }
 
-// A table that goes away between two answers leaves a document half judged: the version that its
-// row calls dead is written by nobody.
+// If the table becomes unreachable between two answers, a document is only half judged. A version
+// that its row marks dead is still never written.
 func TestADeadVersionIsNotWrittenOpen(t *testing.T) {
 	play(t, openly, func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.EventOf(put("a", 2)).Key })
@@ -191,14 +191,14 @@ func TestADeadVersionIsNotWrittenOpen(t *testing.T) {
 		for _, m := range b.manifests() {
 			for _, r := range m.Records {
 				if r.Message.Body == put("a", 2) {
-					b.Error("the version that is a dead letter is held, to be written")
+					b.Error("the version that is a dead letter is held, want it not written")
 				}
 			}
 		}
 	})
 }
 
-// table is a table that answers nothing.
+// table is a table whose calls all return the error of err.
 type table struct {
 	shard.Store
 	err func(ctx context.Context) error
@@ -212,7 +212,7 @@ func (s table) Write(ctx context.Context, _ shard.Write) (shard.Row, error) {
 	return shard.Row{}, s.err(ctx)
 }
 
-// coded is an error as AWS's services give it.
+// coded is an error with a code, as AWS's services return it.
 type coded struct{ error }
 
 func (coded) ErrorCode() string { return "AccessDeniedException" }
@@ -236,7 +236,7 @@ func TestAnUnreachableTableIsNotedWithTheKindOfError(t *testing.T) {
 				}
 				h.Handle(b.Context(), batch)
 				if n := b.Notes.Of(journal.Unreachable); len(n) != 1 || n[0].Detail != want {
-					b.Errorf("notes %+v, want one that says %q", n, want)
+					b.Errorf("notes %+v, want one with %q", n, want)
 				}
 			})
 		})

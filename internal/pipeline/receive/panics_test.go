@@ -23,7 +23,8 @@ func (p panicky) DecodeContext(ctx context.Context, m queue.Message) []event.Res
 	return p.Decoder.DecodeContext(ctx, m)
 }
 
-// A decoder that panicked on one message used to make a thousand be received again.
+// In an earlier version, a decoder that panicked on one message made a thousand messages be
+// received again.
 func TestADecoderThatPanicsCostsItsMessageAlone(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.sources = panicky{b.Sources}
@@ -33,26 +34,26 @@ func TestADecoderThatPanicsCostsItsMessageAlone(t *testing.T) {
 			b.poll()
 			b.index()
 			if n := b.dead.Counts().Total(); n != try/2 {
-				b.Errorf("%d dead letters after try %d", n, try+1)
+				b.Errorf("%d dead letters after try %d, want one only after the last try", n, try+1)
 			}
 			b.Noted(journal.Admitted, 50) // all good messages were held by the first try
 			time.Sleep(41 * time.Second)
 		}
 		if n := b.live.Counts().Total(); n != 0 {
-			b.Errorf("%d messages are left", n)
+			b.Errorf("%d messages are left, want none", n)
 		}
 		l := b.TakeLetters(b.dead)
 		if len(l) != 1 || l[0].Reason != deadletter.Panic || l[0].Detail != "decode: panic: string" ||
 			l[0].Body != "hunter2" {
-			b.Errorf("dead letters %+v, want the message, with the class of the panic only", l)
+			b.Errorf("dead letters %+v, want one with only the class of the panic", l)
 		}
 		b.Noted(journal.Panicked, 3)
 		for _, n := range b.Notes.All() {
 			if strings.Contains(n.Detail+n.Stack, "hunter2") {
-				b.Errorf("the note %s holds content", n.Step)
+				b.Errorf("the note %s contains content of the message", n.Step)
 			}
 			if n.Step == journal.Panicked && (n.Message == "" || !strings.Contains(n.Stack, "panicky")) {
-				b.Errorf("note %+v, want the message and where it panicked", n)
+				b.Errorf("note %+v, want the message and the place of the panic", n)
 			}
 		}
 	})

@@ -24,8 +24,8 @@ func (b *bench) sendPointers(n int) {
 	}
 }
 
-// invoke gives n messages to the handler for as long as a function with the default settings has,
-// and returns how long it took.
+// invoke gives n messages to the handler, with the time that a function with the default settings
+// has. It returns how long the handler took.
 func (b *bench) invoke(n int) (kept []string, took time.Duration) {
 	b.Helper()
 	batch, err := b.live.Receive(b.Context(), n, 0)
@@ -39,8 +39,8 @@ func (b *bench) invoke(n int) (kept []string, took time.Duration) {
 	return h.Handle(ctx, batch), time.Since(begin)
 }
 
-// A bucket answers within some 20 ms: one after the other a thousand bodies would take longer than
-// the function may run.
+// A bucket answers within about 20 ms. One after the other, a thousand bodies would take longer
+// than the function may run.
 func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 	play(t, pointers, func(b *bench) {
 		b.Sources = b.Sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
@@ -57,8 +57,8 @@ func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 	})
 }
 
-// A body that a slow bucket does not return in time is received again. It affects no other
-// message, and says nothing about the table.
+// If a slow bucket does not return a body in time, the message is received again. This affects no
+// other message, and does not mean that the table is unreachable.
 func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	play(t, pointers, func(b *bench) {
 		b.Sources = b.Sources.WithLoader(func(ctx context.Context, _, key string) ([]byte, error) {
@@ -77,7 +77,7 @@ func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 		}
 		loaded, failed := len(b.Notes.Of(journal.Admitted)), len(b.Notes.Of(journal.Failed))
 		if loaded < 2 || failed == 0 || loaded+failed != 301 {
-			b.Errorf("%d admitted and %d failed, want what was loaded, and the rest failed", loaded, failed)
+			b.Errorf("%d admitted and %d failed, want every loaded message admitted and the others failed", loaded, failed)
 		}
 		if b.Row(doc("plain")).Pending == "" {
 			b.Error("the message that needs no bucket was not admitted")
@@ -89,8 +89,8 @@ func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	})
 }
 
-// Many bodies of a megabyte would fill a small function. It is not
-// parallel: it looks at the memory of the whole process.
+// Many bodies of a megabyte would fill a small function. This test is not parallel, because it
+// measures the memory of the whole process.
 func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see above
 	const size, n = 1 << 20, 24
 	synctest.Test(t, func(t *testing.T) {
@@ -112,12 +112,13 @@ func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see abo
 		b.poll()
 		b.Noted(journal.Admitted, n)
 		if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > n*size/4 {
-			t.Errorf("%d MB are kept after %d MB were decoded", grown>>20, n*size>>20)
+			t.Errorf("%d MB are still in memory after %d MB were decoded", grown>>20, n*size>>20)
 		}
 	})
 }
 
-// A batch loads a bounded amount, and the rest later, however large the bodies are.
+// A batch loads a bounded number of bytes, and the other bodies later, however large the bodies
+// are.
 func TestABatchLoadsABoundedAmount(t *testing.T) {
 	play(t, pointers, func(b *bench) {
 		body := strings.Repeat(" ", 1<<20)

@@ -12,7 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// sentBy is a kind of sender, and whether it sends in lull's name.
+// sentBy is a kind of sender, and says whether this sender sends in lull's name.
 type sentBy struct {
 	sender string
 	ours   bool
@@ -23,12 +23,12 @@ var everySender = map[string]sentBy{
 	"publisher": {"AROAPUBLISHER:ann", false}, "service": {"AIDASERVICE", false}, "none": {"", false},
 }
 
-// by has the bench receive everything from that sender.
+// by makes the bench receive all messages from that sender.
 func (b *bench) by(s sentBy) {
 	b.senders, b.sender = queue.Senders{"AROARECEIVE", "AROAOPERATOR"}, s.sender
 }
 
-// saying are all attributes of lull.
+// saying returns all attributes that only lull may set.
 func saying() map[string]queue.Attribute {
 	return map[string]queue.Attribute{
 		queue.AttrSource: queue.Text("native"), queue.AttrGroup: queue.Text("tenant"),
@@ -38,8 +38,8 @@ func saying() map[string]queue.Attribute {
 	}
 }
 
-// Attributes that another sender sets in lull's name are neither in the flight nor in a copy
-// from lull. A copy has lull's own role as its sender, and would be believed.
+// Attributes that another sender sets in lull's name are neither in the flight nor in a copy from
+// lull. A copy has lull's own role as its sender, so receive would believe them.
 func TestAFlightAndACopyHoldNothingThatAStrangerSaysInLullsName(t *testing.T) {
 	t.Parallel()
 	usecasetest.Table(t, stage(nil).play, everySender, func(b *bench, by sentBy) {
@@ -84,7 +84,7 @@ func TestAFlightAndACopyHoldNothingThatAStrangerSaysInLullsName(t *testing.T) {
 			}
 		}
 		if err != nil || len(found) != 5 {
-			b.Fatalf("found %v, %v", slices.Sorted(maps.Keys(found)), err)
+			b.Fatalf("found messages %v (%v), want five", slices.Sorted(maps.Keys(found)), err)
 		}
 		for where, attributes := range found {
 			if got := slices.Sorted(maps.Keys(attributes)); !slices.Equal(got, want) {
@@ -95,7 +95,7 @@ func TestAFlightAndACopyHoldNothingThatAStrangerSaysInLullsName(t *testing.T) {
 }
 
 // A copy from lull is not archived, because its original is. An event from another sender is
-// archived.
+// archived, even if it looks like a copy.
 func TestAStrangerCannotKeepItsEventOutOfTheArchive(t *testing.T) {
 	t.Parallel()
 	usecasetest.Table(t, stage(nil).play, everySender, func(b *bench, by sentBy) {

@@ -21,22 +21,22 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// bench is receive on the halves in memory, with virtual time.
+// bench runs receive on the halves in memory, with virtual time.
 type bench struct {
-	senders queue.Senders // believed; nil for everybody
-	sender  string        // of every message
+	senders queue.Senders // senders that are believed; nil believes all senders
+	sender  string        // sender of every message
 	*usecasetest.Rig
 	flights    *memory.Flights
 	schedule   *memory.Schedule
 	live, dead *memory.Queue
 	machine    *memory.Machine
 	inject     fault.Injector
-	failure    error // what a failed call looks like, nil for the usual
+	failure    error // the error of a failed call, nil for the default
 	ids        int
-	sources    receive.Decoder // nil for the rig's
+	sources    receive.Decoder // nil means the rig's sources
 	parallel   fanout.Runner
-	archive    *memory.Archive // nil for none
-	open       objects.Open    // opens objects of many documents; nil for none
+	archive    *memory.Archive // nil means no archive
+	open       objects.Open    // opens objects of many documents; nil if there are none
 	bulk       *memory.Queue
 	begun      time.Time // when the first message was sent
 
@@ -53,10 +53,10 @@ var (
 	at  = usecasetest.At
 )
 
-// stage changes the settings of a bench, nil for none.
+// stage changes the settings of a bench; nil changes nothing.
 type stage func(*config.Config)
 
-// play runs a story in a bubble.
+// play runs a story in a synctest bubble.
 func play(t *testing.T, change func(*config.Config), story func(b *bench)) {
 	t.Helper()
 	stage(change).play(t, story)
@@ -71,8 +71,8 @@ func (change stage) play(t *testing.T, story func(b *bench)) {
 	})
 }
 
-// setup must run inside a synctest bubble, so that every clock is the bubble's. The caller closes
-// the machine.
+// setup must run inside a synctest bubble, so that every clock is the clock of the bubble. The
+// caller closes the machine.
 func setup(t *testing.T, change func(*config.Config)) *bench {
 	t.Helper()
 	clk := clock.System{}
@@ -93,7 +93,7 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 	return b
 }
 
-// handler is receive whose I/O goes through the injector.
+// handler returns receive, with all of its I/O going through the injector.
 func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 	inv := fault.NewInvocation(b.inject, "receive", 1)
 	inv.Failure = b.failure
@@ -135,8 +135,8 @@ func (b *bench) send(bodies ...string) {
 	}
 }
 
-// poll receives what is visible and gives it to the handler, as an event source mapping does: what
-// is not in the answer is deleted.
+// poll receives the visible messages and gives them to the handler, as an event source mapping
+// does. It then deletes the messages that are not in the answer.
 func (b *bench) poll() (kept []string) {
 	b.Helper()
 	batch, err := b.live.Receive(b.Context(), 100, 0)
@@ -152,7 +152,7 @@ func (b *bench) poll() (kept []string) {
 	kept = h.Handle(b.Context(), batch)
 	for _, n := range b.Notes.All()[before:] {
 		if n.At.IsZero() || n.Sink != h.Sink || n.Lane != string(h.Lane) {
-			b.Errorf("the note %+v does not say when, for which sink, or from which lane", n)
+			b.Errorf("the note %+v lacks its time, sink or lane", n)
 		}
 	}
 	if inv.Killed() {
@@ -174,13 +174,13 @@ func (b *bench) keeps(want int, why string) {
 	}
 }
 
-// commit writes a version as index would.
+// commit claims and commits a version, as index would.
 func (b *bench) commit(e event.Event) {
 	b.Helper()
 	b.Commit(b.Claim(e), e.Op)
 }
 
-// manifests are the flights in the store.
+// manifests returns the manifests of all flights in the store.
 func (b *bench) manifests() []*flight.Manifest {
 	b.Helper()
 	list, _, err := b.flights.List(b.Context(), "", 1000)
@@ -198,7 +198,7 @@ func (b *bench) manifests() []*flight.Manifest {
 	return out
 }
 
-// oneByOne runs the parts of an invocation in their order.
+// oneByOne runs the parts of an invocation one after the other, in their order.
 func oneByOne(_, n int, f func(int)) {
 	for i := range n {
 		f(i)

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// sorted are the events of a batch by what happens to them next.
+// sorted holds the events of a batch, sorted by what receive does with them next.
 type sorted struct {
 	events  []pending // to be judged
 	later   []laterEvent
@@ -19,8 +19,8 @@ type sorted struct {
 	faults  faults
 }
 
-// sortEvents is step 1: it sorts what every message was decoded to. A skipped event is done, an
-// invalid one becomes a dead letter, and one that is not due soon is scheduled.
+// sortEvents does step 1: it sorts the decoded events of every message. A skipped event is done, an
+// invalid event becomes a dead letter, and an event that is not due soon is scheduled.
 func sortEvents(in *invocation, batch []message, decoded [][]event.Result) sorted {
 	s := sorted{events: make([]pending, 0, len(batch))}
 	for i, results := range decoded {
@@ -30,7 +30,7 @@ func sortEvents(in *invocation, batch []message, decoded [][]event.Result) sorte
 			in.note(journal.Note{Step: journal.Schema, Message: m.ID, Sent: m.Sent, Detail: "dead letter"})
 			in.fail(&pending{msg: m}, "the dead letter has a newer schema")
 		case results == nil:
-			in.fail(&pending{msg: m}, "the batch holds more than is judged at once")
+			in.fail(&pending{msg: m}, "the batch holds more events than receive judges at once")
 		}
 		for j, r := range results {
 			m.open++
@@ -47,7 +47,7 @@ func sortEvents(in *invocation, batch []message, decoded [][]event.Result) sorte
 				s.objects = append(s.objects, object{pending{msg: m, Event: event.Event{Index: j}}, r.Object})
 			case r.Skip != "":
 				p := &pending{msg: m, Event: event.Event{Index: j, Doc: r.Event.Doc}}
-				in.done(p, p.about(journal.Skipped, r.Skip))
+				in.complete(p, p.about(journal.Skipped, r.Skip))
 			default:
 				s.place(in, pending{msg: m, Event: r.Event})
 			}
@@ -60,19 +60,19 @@ func sortEvents(in *invocation, batch []message, decoded [][]event.Result) sorte
 func (s *sorted) place(in *invocation, p pending) {
 	cfg := in.config
 	// Each sink has its own queues (design section 8). An event in the wrong queue breaks the
-	// contract, unless the settings say that the right queue has it too.
+	// contract, unless the settings say that the right queue has the event too.
 	if cfg.SinkOf(p.Doc) != in.sink {
 		detail := fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(),
 			strings.Join(cfg.SinksFor(string(p.Doc.Collection())), ", "), in.sink)
 		if cfg.Queues.Elsewhere == config.ElsewhereSkip {
-			in.done(&p, p.about(journal.Skipped, detail))
+			in.complete(&p, p.about(journal.Skipped, detail))
 		} else {
 			s.faults.add(&p, deadletter.Contract, detail)
 		}
 		return
 	}
-	// A version that is not due within quiet must not become pending: it would hide versions
-	// that are due before it.
+	// A version that is not due within quiet must not become pending: it would hide versions that
+	// are due earlier.
 	ahead := p.NotBefore.Sub(in.start)
 	if p.NotBefore.IsZero() || ahead <= max(cfg.For(string(p.Doc.Collection())).Quiet, cfg.Index.Guard) {
 		s.events = append(s.events, p)
@@ -86,15 +86,15 @@ func (s *sorted) place(in *invocation, p pending) {
 	s.putAside(&p)
 }
 
-// maxLater is how many events of one message may be scheduled, because each needs a copy of the
-// message.
+// maxLater is the number of events of one message that may be scheduled, because each needs a copy
+// of the message.
 const maxLater = 10
 
-// putAside marks the event to be scheduled.
+// putAside marks an event that must be scheduled.
 func (s *sorted) putAside(p *pending) {
 	if p.msg.later == maxLater {
 		s.faults.add(p, deadletter.Contract, fmt.Sprintf(
-			"notbefore: at most %d events of one message may wait until later: send the others in messages of their own",
+			"notbefore: at most %d events of one message may wait until later: send each other event in a separate message",
 			maxLater))
 		return
 	}

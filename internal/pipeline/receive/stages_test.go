@@ -22,7 +22,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// stand is what a stage is tested on: an invocation, and stores in memory.
+// stand is what a test of a stage needs: an invocation, and stores in memory.
 type stand struct {
 	*usecasetest.Rig
 	in         *invocation
@@ -31,7 +31,7 @@ type stand struct {
 	flights    *memory.Flights
 }
 
-// alone runs a story of one stage in a bubble.
+// alone runs the story of one stage in a synctest bubble.
 func alone(t *testing.T, story func(s *stand)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) {
@@ -44,12 +44,12 @@ func alone(t *testing.T, story func(s *stand)) {
 	})
 }
 
-// received is a message that is received for the first time.
+// received makes a message that is received for the first time.
 func received(id string) queue.Message {
 	return queue.Message{ID: id, Receipt: "receipt " + id, Body: "{}", Sent: time.Now(), ReceiveCount: 1}
 }
 
-// hidden sends a message and receives it, so that its receipt is valid.
+// hidden sends a message and receives it, so that its receipt handle is valid.
 func (s *stand) hidden(count int) message {
 	s.Helper()
 	s.live.Send(s.Context(), []queue.Outgoing{{Body: "{}"}})
@@ -61,28 +61,28 @@ func (s *stand) hidden(count int) message {
 	return message{Message: got[0], events: 1, open: 1}
 }
 
-// invisible checks for how long the live queue hides its only message, to the second.
+// invisible checks, to the second, how long the live queue hides its only message.
 func (s *stand) invisible(want time.Duration) {
 	s.Helper()
 	time.Sleep(want - time.Second)
 	if n := s.live.Counts().Visible; n != 0 {
-		s.Errorf("visible before %s", want)
+		s.Errorf("the message is visible before %s", want)
 	}
 	time.Sleep(2 * time.Second)
 	if n := s.live.Counts().Visible; n != 1 {
-		s.Errorf("not visible after %s", want)
+		s.Errorf("the message is not visible after %s", want)
 	}
 }
 
-// version is an event of a message.
+// version makes an event of a message.
 func (s *stand) version(m *message, id string, version int) pending {
 	s.Helper()
 	return pending{Event: s.EventOf(usecasetest.Put(id, version)), msg: m}
 }
 
-// noID is for stages that must not start a flight.
+// noID is the newID of stages that must not start a flight.
 func (s *stand) noID(time.Time) flight.ID {
-	s.Error("a flight was named")
+	s.Error("the stage asked for the id of a flight")
 	return ""
 }
 
@@ -126,7 +126,7 @@ func TestReadHealthOfASinkWithoutARow(t *testing.T) {
 		ended, cancel := context.WithCancel(s.Context())
 		cancel()
 		if _, readable := readHealth(ended, s.in, s.Shards); readable {
-			s.Error("readable after a read that failed")
+			s.Error("the health is readable after a failed read")
 		}
 		s.Noted(journal.CallFailed, 1)
 	})
@@ -162,12 +162,12 @@ func TestUnwrapOpensDeadLetters(t *testing.T) {
 			s.Errorf("plain message %+v, want it unchanged", got[0])
 		}
 		if got[1].Body != inner.Body || got[1].ID != "letter" || got[1].full || got[1].newer {
-			s.Errorf("letter %+v, want the body inside it", got[1])
+			s.Errorf("dead letter %+v, want the body inside it", got[1])
 		}
 	})
 }
 
-// panicking panics on one body and decodes no other.
+// panicking panics on the body "panic" and decodes any other body.
 type panicking struct{}
 
 func (panicking) DecodeContext(_ context.Context, m queue.Message) []event.Result {
@@ -237,7 +237,7 @@ func TestCollapseOrdersDocumentsByTurnsAndVersionsNewestFirst(t *testing.T) {
 		var got []string
 		for i, d := range docs {
 			if got = append(got, string(d.id)); d.place != i {
-				s.Errorf("%s has place %d, want %d", d.id, d.place, i)
+				s.Errorf("document %s has place %d, want %d", d.id, d.place, i)
 			}
 		}
 		if want := []string{"content#a", "content#c", "content#b"}; !slices.Equal(got, want) {
@@ -261,7 +261,7 @@ func TestAdmitPassesOverWhatTheRowDecided(t *testing.T) {
 		}
 		for _, d := range docs {
 			if d.asked.Version != "1" || !d.admitted || d.after.Pending != d.asked.Key {
-				s.Errorf("%s: asked for %+v, row %+v, want version 1 pending", d.id, d.asked, d.after)
+				s.Errorf("document %s: ADMIT was tried for %+v, row %+v; want version 1 pending", d.id, d.asked, d.after)
 			}
 		}
 		s.Noted(journal.RowRefused, 1)
@@ -273,7 +273,7 @@ func TestAdmitNoticesThatTheTableIsAway(t *testing.T) {
 	alone(t, func(s *stand) {
 		events := []pending{s.version(&message{Message: received("1")}, "a", 1)}
 		docs := collapse(s.in, events)
-		s.in.start = s.in.start.Add(-time.Hour) // the time for the table is over, the caller's is not
+		s.in.start = s.in.start.Add(-time.Hour) // the time for the table is over, but the caller still has time
 		got := (&admitter{invocation: s.in, table: s.table, newID: flightOne}).admit(s.Context(), docs)
 		if !got.unreachable || docs[0].err == nil || docs[0].asked != &events[0] {
 			s.Errorf("admitted %+v, document %+v, want the table unreachable", got, docs[0])
@@ -311,7 +311,7 @@ func TestJudgeByTheRow(t *testing.T) {
 					s.Errorf("held %t, want %t", events[0].hold, c.hold)
 				}
 				if c.hold && events[0].due != shard.MicrosOf(m.Sent.Add(s.in.config.Debounce.Quiet)) {
-					s.Errorf("due %s, want one quiet window after it was sent", events[0].due.Time())
+					s.Errorf("the event is due at %s, want one quiet window after it was sent", events[0].due.Time())
 				}
 				if c.step != "" {
 					s.Noted(c.step, 1)
@@ -355,12 +355,12 @@ func TestLettersAreSentOnceAndTheUrgentFirst(t *testing.T) {
 		letters, send := pack(nil, found), letterSender{s.in, s.table, s.dead}
 		send.urgent(s.Context(), letters)
 		if held.open != 1 || other.open != 1 {
-			s.Errorf("%d and %d open, want only the held message's sent", held.open, other.open)
+			s.Errorf("%d and %d events are open, want only the dead letters of the held message sent", held.open, other.open)
 		}
 		send.rest(s.Context(), letters)
 		s.WantLetters(s.dead, 2)
 		if held.open != 1 || other.open != 0 {
-			s.Errorf("%d and %d open, want each sent once", held.open, other.open)
+			s.Errorf("%d and %d events are open, want each dead letter sent once", held.open, other.open)
 		}
 		if r := s.Row(usecasetest.Doc("2")); r.Dead != found[1].p.Key {
 			s.Errorf("row %+v, want the version marked dead", r)
@@ -415,7 +415,7 @@ func TestHoldStartsOneFlightOfWhatIsHeld(t *testing.T) {
 		holder{s.in, hider{s.in, s.live}, launcher{s.in, s.flights, machine}}.hold(s.Context(), batch, events, asked)
 		m := usecasetest.Must(s.flights.Get(s.Context(), "flight-1"))(s)
 		if len(m.Records) != 1 || m.Records[0].Message.ID != "1" || m.Records[0].Events[0].Admitted != usecasetest.Now() {
-			s.Errorf("manifest %+v, want the first message alone", m)
+			s.Errorf("manifest %+v, want only the first message", m)
 		}
 		time.Sleep(6 * time.Second)
 		if st := woken.Load(); st == nil || st.Flight != "flight-1" {

@@ -12,8 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// believe removes lull's own attributes from the messages of other senders (ADR 0057). So these
-// attributes are neither in the flight nor in a copy that lull sends in its own name.
+// believe removes lull's own attributes from the messages of other senders (ADR 0057). So neither
+// the flight nor a copy that lull sends in its own name contains an attribute that another sender
+// set.
 func believe(in *invocation, senders queue.Senders, msgs []queue.Message) []queue.Message {
 	copied := false // the slice belongs to the caller
 	for i := range msgs {
@@ -33,10 +34,10 @@ func believe(in *invocation, senders queue.Senders, msgs []queue.Message) []queu
 	return msgs
 }
 
-// clockOff reports whether this clock differs from SQS's. By such a clock messages would seem too
-// old or too new, and rows would keep its times. Every message was sent and received before now,
-// and was sent within the queue's retention. A message that is delivered for the first time was
-// received at most one visibility ago.
+// clockOff reports whether this clock differs from SQS's clock. By a wrong clock, messages would
+// seem too old or too new, and rows would keep wrong times. Every message was sent and received
+// before now, and was sent within the queue's retention. A message that is delivered for the first
+// time was received at most one visibility ago.
 func clockOff(in *invocation, msgs []queue.Message) bool {
 	var happened, first time.Time
 	for i := range msgs {
@@ -55,8 +56,8 @@ func clockOff(in *invocation, msgs []queue.Message) bool {
 }
 
 // unwrap returns the state of each message. It unpacks the messages inside dead letters that were
-// redriven. If unpacking makes the batch too large, the message is received again. So is a dead
-// letter from a newer lull, because only the newer lull knows where its body is.
+// redriven. If unpacking makes the batch too large, the message is received again. A dead letter
+// from a newer lull is also received again, because only the newer lull knows where its body is.
 func unwrap(senders queue.Senders, msgs []queue.Message) []message {
 	batch, bytes := make([]message, len(msgs)), 0
 	for i := range msgs {
