@@ -8,10 +8,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// marks reports whether PARK follows. It does not if the message could not be read, was in the
-// wrong queue, or has keys that do not compare with the row's. Such a message says nothing about
-// the version that the row waits for. It does not if SQS did not move the message either: a
-// sender must not be able to end a version.
+// marks reports whether PARK follows. It does not follow if the message could not be read, was in
+// the wrong queue, or has keys that cannot be compared with the row's keys. Such a message says
+// nothing about the version that the row waits for. It does not follow either if SQS did not move
+// the message: a sender must not be able to end a version.
 func (j *job) marks(v *verdict) bool {
 	return j.m.MovedFrom != "" && v.row.Doc == v.Doc && v.Key != "" &&
 		(v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)

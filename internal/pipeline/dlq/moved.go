@@ -18,11 +18,12 @@ import (
 type fate byte
 
 const (
-	isDone   fate = iota // committed, skipped, or its dead letter is stored; noted already
-	isDead               // park it
-	isLeased             // a flight may be writing it: try later
-	neverRan             // it was never claimed: give it back to its queue
-	isUnsure             // it cannot be judged now: try later
+	// the event is committed or skipped, or its dead letter is stored; the note is written already
+	isDone   fate = iota
+	isDead        // the event must be parked
+	isLeased      // a flight may be writing the version: try later
+	neverRan      // the version was never claimed: give the message back to its queue
+	isUnsure      // the event cannot be judged now: try later
 )
 
 // verdict is one event with its fate and the facts for it.
@@ -31,18 +32,19 @@ type verdict struct {
 	fate   fate
 	reason deadletter.Reason
 	detail string
-	row    shard.Row    // read consistently
-	until  shard.Micros // isLeased: the end of the lease
+	row    shard.Row    // the row, from a consistent read
+	until  shard.Micros // for isLeased: the end of the lease
 }
 
-// dies marks the event to be parked.
+// dies marks the event as one to park.
 func (v *verdict) dies(reason deadletter.Reason, detail string) {
 	v.fate, v.reason, v.detail = isDead, reason, detail
 }
 
 // judge judges the events of a message that SQS moved here, or that was sent here without a run.
-// The message is handled as a whole: if one of its events is leased, all wait. If one never ran,
-// all are given back, to be judged again. For the dead events it makes the message's tasks.
+// The message is handled as a whole: if one of its events is leased, all events wait. If one event
+// never ran, all are given back, to be judged again. For the dead events, judge makes the tasks of
+// the message.
 func (j *job) judge(ctx context.Context) {
 	if j.results == nil {
 		return
@@ -71,17 +73,17 @@ func (j *job) judge(ctx context.Context) {
 		}
 		// A message without room for a copy's attribute is parked below instead.
 		if !errors.Is(err, queue.ErrTooLarge) {
-			j.note(&event.Event{}, journal.Failed, "give it back: "+err.Error())
+			j.note(&event.Event{}, journal.Failed, "give the message back: "+err.Error())
 			j.kept = true
 			return
 		}
 	}
-	j.bound(verdicts)
+	j.makeTasks(verdicts)
 }
 
-// bound makes the tasks of the dead events: one for each dead letter. Events without an order
-// key share one, and so do events with the same version.
-func (j *job) bound(verdicts []verdict) {
+// makeTasks makes the tasks for the dead events, one for each dead letter. Events without an order
+// key share a dead letter, and so do events with the same version.
+func (j *job) makeTasks(verdicts []verdict) {
 	maker := deadletter.Of(j.m)
 	now := j.h.Clock.Now()
 	letter := func(v *verdict, detail string) deadletter.Letter {
@@ -93,7 +95,7 @@ func (j *job) bound(verdicts []verdict) {
 	for i := range verdicts {
 		v := &verdicts[i]
 		if v.fate == neverRan {
-			v.dies(deadletter.ReceiveCount, "never ran, and has no room to be sent again")
+			v.dies(deadletter.ReceiveCount, "the version never ran, and the message has no room for a copy's attribute")
 		}
 		if v.fate != isDead {
 			continue
@@ -117,7 +119,7 @@ func (j *job) bound(verdicts []verdict) {
 	}
 }
 
-// verdicts decides about every event by its row. It reports false if the message must stay
+// verdicts decides about every event by its row. It returns false if the message must stay
 // unchanged.
 func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 	h := j.h
@@ -147,8 +149,8 @@ func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 	if len(docs) == 0 {
 		return verdicts, true
 	}
-	// One read for the whole message. It is consistent, because dead = k is believed from it
-	// (design section 5).
+	// One read serves the whole message. The read is consistent, because lull relies on dead = k
+	// only from a consistent read (design section 5).
 	rows, err := h.rows().Read(ctx, docs, shard.Consistent)
 	if err != nil {
 		j.note(&verdicts[rowOf[0]].Event, journal.Failed, "read the rows: "+err.Error())
@@ -176,16 +178,17 @@ func (j *job) byRow(v *verdict) {
 		j.note(&v.Event, journal.Duplicate, "this version is committed")
 		return
 	case shard.TakenBack:
-		j.note(&v.Event, journal.Superseded, "an operator took it back")
+		j.note(&v.Event, journal.Superseded, "an operator took the version back")
 		return
 	case shard.Foreign:
 		j.note(&v.Event, journal.Schema, "row")
 		v.fate = isUnsure
 		return
 	}
-	// A sender to this queue must not end another sink's version, or replace its dead letter.
+	// Someone who can send to this queue must not be able to end a version of another sink, or
+	// replace its dead letter.
 	if sink, astray := h.astray(v.Doc); astray && h.Config.Queues.Elsewhere == config.ElsewhereSkip {
-		j.note(&v.Event, journal.Skipped, "its collection belongs to sink "+sink)
+		j.note(&v.Event, journal.Skipped, "the collection belongs to sink "+sink)
 		return
 	} else if astray {
 		v.dies(deadletter.Contract, fmt.Sprintf(
@@ -195,9 +198,8 @@ func (j *job) byRow(v *verdict) {
 	switch judgement {
 	case shard.Parked:
 		if j.claimed != "" {
-			// This may be the dead letter that the row's mark is about, and it is not stored
-			// yet.
-			v.dies(j.claimed, "its row is marked dead: "+r.LastError)
+			// This may be the dead letter that marked the row, and it is not stored yet.
+			v.dies(j.claimed, "the row marks the version dead: "+r.LastError)
 			return
 		}
 		n := j.about(&v.Event, journal.AlreadyDead, "its dead letter is stored")
@@ -210,10 +212,10 @@ func (j *job) byRow(v *verdict) {
 		return
 	case shard.TooOld:
 		if j.m.MovedFrom == "" {
-			v.fate = neverRan // receive judges it
+			v.fate = neverRan // receive judges it again
 			break
 		}
-		v.dies(deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by")
+		v.dies(deadletter.TooOld, "the message is older than rows are kept, and its row has no committed version")
 	case shard.Held:
 		j.held(v)
 	}
@@ -225,15 +227,15 @@ func (j *job) byRow(v *verdict) {
 // held decides about a version that the row has not decided yet.
 func (j *job) held(v *verdict) {
 	switch {
-	// A message that SQS did not move has not run, even if the row knows other copies: receive
-	// judges it.
+	// A message that SQS did not move has not run, even if the row has versions from other copies.
+	// receive judges such a message.
 	case j.m.MovedFrom == "", v.row.Claimed < v.Key && !j.h.overdue(j.m):
 		v.fate = neverRan
 	case v.row.Claimed > v.Key:
 		j.note(&v.Event, journal.Blocked, "a newer version was claimed and may be in the sink")
 		v.dies(deadletter.ReceiveCount, "a newer version was claimed without an answer")
 	case v.row.Claimed < v.Key:
-		v.dies(deadletter.ReceiveCount, "never ran, for longer than "+j.h.Config.Retry.DeadDeadline.String())
+		v.dies(deadletter.ReceiveCount, "the version never ran, for longer than "+j.h.Config.Retry.DeadDeadline.String())
 	default:
 		v.dies(deadletter.ReceiveCount, fmt.Sprintf("claimed %d times without an answer", v.row.Attempts))
 	}
@@ -241,9 +243,10 @@ func (j *job) held(v *verdict) {
 
 // wait hides the message until the lease has ended.
 func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) {
-	// A microsecond after the lease, in whole seconds, and at most the twelve hours of SQS.
+	// Wait until a microsecond after the lease, in whole seconds, and at most the twelve hours of
+	// SQS.
 	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
-	// if refused, the message returns when its visibility ends, and is judged again
+	// If SQS refuses, the message returns when its visibility ends, and is judged again.
 	if err := queue.Failed(h.Dead.Hold(ctx, []string{m.Receipt}, d)); err != nil {
 		h.note(journal.Note{
 			Step: journal.CallFailed, Message: m.ID, Detail: "change visibility: " + backoff.Class(err),
@@ -251,12 +254,12 @@ func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros)
 	}
 	h.note(journal.Note{
 		Step: journal.Waiting, Message: m.ID, Sent: m.Sent, Until: until.Time(),
-		Detail: "leased: not parked before the lease ends",
+		Detail: "the row is leased: the message is not parked before the lease ends",
 	})
 }
 
-// giveBack sends the message to its lane again, as old as it is. A crash after it sends the
-// message twice, which does no harm to the rows.
+// giveBack sends the message to its lane again, with the age of the original. After a crash the
+// message may be sent twice, which does no harm to the rows.
 func (j *job) giveBack(ctx context.Context) error {
 	h := j.h
 	out, err := deadletter.Copy(j.m.Body, j.m.Attributes, j.m.FirstSent(), h.Config.Retry.BackoffMax)
@@ -268,26 +271,26 @@ func (j *job) giveBack(ctx context.Context) error {
 	if err := queue.ErrorAt(h.queue(j.ln).Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return err
 	}
-	n := j.about(&event.Event{}, journal.Returned, "it never ran")
+	n := j.about(&event.Event{}, journal.Returned, "the version never ran")
 	n.Until = h.Clock.Now().Add(out.Delay)
 	h.note(n)
 	return nil
 }
 
-// overdue reports whether the message, or the original that it is a copy of, is older than the
-// dead deadline. Then it is not given back again.
+// overdue reports whether the message, or the original of which it is a copy, is older than the
+// dead deadline. An overdue message is not given back again.
 func (h *Handler) overdue(m queue.Message) bool {
 	return h.Clock.Now().Sub(m.FirstSent()) > h.Config.Retry.DeadDeadline
 }
 
-// aged reports whether the message is older than rows are certainly kept (design sections 5 and
-// 6).
+// aged reports whether the message is so old that its row may have been deleted (design sections 5
+// and 6).
 func (h *Handler) aged(m queue.Message) bool {
 	return h.Config.Lifecycle.Aged(m.FirstSent(), h.Clock.Now())
 }
 
-// bury parks a dead letter, marks its row and notes its events.
-func (j *job) bury(ctx context.Context, t *task) bool {
+// parkTask parks a dead letter, marks its row and writes notes about its events.
+func (j *job) parkTask(ctx context.Context, t *task) bool {
 	h, v := j.h, t.events[0]
 	t.letter = h.named(t.letter)
 	step := journal.DeadLettered
@@ -296,7 +299,7 @@ func (j *job) bury(ctx context.Context, t *task) bool {
 	} else if !h.store(ctx, t.letter) {
 		return false
 	}
-	// PARK only after the dead letter is stored (design section 10).
+	// PARK follows only after the dead letter is stored (design section 10).
 	if j.marks(v) && !j.mark(ctx, v) {
 		return false
 	}

@@ -1,9 +1,9 @@
 // Package prune keeps the state of a sink tidy: it deletes old rows, and sends events that have
 // become due (design section 9). A run takes place every few minutes.
 //
-// A run has four segments: scheduled events, dead letters, orphaned flights, rows. A segment first
-// only reads, with a cursor and within budgets of reads and time. Then it writes, with conditions.
-// It promises:
+// A run has five segments: scheduled events, dead letters, orphaned flights, rows, and a random
+// sample of rows. A segment first only reads, with a cursor and within budgets of reads and time.
+// Then it writes, with conditions. The package promises:
 //
 //   - At most one run takes place at a time and in an interval, even if several rules fire. A
 //     conditional write of the run row decides this. If two runs overlap nevertheless, or if a run

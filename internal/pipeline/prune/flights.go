@@ -20,11 +20,11 @@ import (
 type FlightsReport struct {
 	Seen    int
 	Old     int
-	Deleted int // deleted, because all their events are done
-	// not done, but the sink or the table were not healthy for long enough, or the rows show recent
-	// work
+	Deleted int // flights that were deleted, because all their events are done
+	// flights that are not done, because the sink or the table was not healthy for long enough, or
+	// because the rows show recent work
 	Waiting int
-	Stuck   []flight.ID // not done for no known reason: an alarm
+	Stuck   []flight.ID // flights that are not done for no known reason: each raises an alarm
 	Foreign int         // manifests of a newer schema
 	Failed  int
 }
@@ -58,7 +58,7 @@ func (r *run) orphans(ctx context.Context) error {
 			if young = r.young(s.ID); young {
 				break // ids sort by time, so all further flights are younger
 			}
-			// A younger checkpoint shows that an execution continued the flight.
+			// A younger checkpoint shows that another execution continued the flight.
 			if r.Clock.Now().Sub(s.Newest) <= r.orphanAge() {
 				continue
 			}
@@ -67,7 +67,7 @@ func (r *run) orphans(ctx context.Context) error {
 				failed.add(fmt.Errorf("flight %s: %w", s.ID, err))
 			}
 			// The next run continues after this flight. Otherwise a flight that uses up the time
-			// would be the first of every run. Judging the suspects takes time, too.
+			// would be the first flight of every run. Judging the suspects takes time, too.
 			if err := ctx.Err(); err != nil || len(r.suspects) > 0 && r.Clock.Now().After(half) {
 				r.state.Flights = string(s.ID)
 				return err
@@ -78,7 +78,7 @@ func (r *run) orphans(ctx context.Context) error {
 			break
 		}
 	}
-	return failed.of(rep.Old)
+	return failed.segmentError(rep.Old)
 }
 
 // young reports whether the flight itself is younger than orphanAge. It is false for an id that is
@@ -95,10 +95,10 @@ func (p *Pruner) orphanAge() time.Duration {
 	return executionLimit + p.Config.LongestHold(p.Sink) + p.Config.Lease(p.Sink) + p.Config.Queues.Visibility
 }
 
-// executionLimit is how long one execution of a flight lasts at most.
+// executionLimit is the longest time that one execution of a flight lasts.
 const executionLimit = 5 * time.Minute
 
-// flight deletes an old flight that is done, and counts any other.
+// flight deletes an old flight that is done, and only counts any other flight.
 func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	rep := &r.report.Flights
 	m, err := r.manifest(ctx, s.ID)
@@ -107,15 +107,15 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 		// Code does not change an object of a newer schema.
 		rep.Foreign++
 		return nil
-	case errors.Is(err, flight.ErrNotFound): // checkpoints that an interrupted deletion left
+	case errors.Is(err, flight.ErrNotFound): // an interrupted deletion left only checkpoints
 		return r.deleteFlight(ctx, s.ID)
 	case err != nil:
 		return fmt.Errorf("get the manifest: %w", err)
 	}
-	// If the flight's sink is no longer configured, every pruner may handle the flight.
+	// If the flight's sink is not in the settings any more, every pruner may handle the flight.
 	if m.Sink != r.Sink {
 		if _, known := r.Config.Sinks[m.Sink]; known {
-			return nil // the pruner of that sink handles it
+			return nil // the pruner of that sink handles the flight
 		}
 	}
 	u, err := r.undone(ctx, m)
@@ -127,13 +127,13 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 			r.note(journal.Note{
 				Step: journal.OutageResync, Doc: e.Doc, Key: e.Key, Op: e.Op,
 				Lane: string(m.Lane), Flight: string(s.ID),
-				Detail: "its open flight was lost, and the row knows a newer version",
+				Detail: "the flight of an outage write was lost, and the row has a newer version",
 			})
 		}
 		return r.deleteFlight(ctx, s.ID)
 	case len(u.idle) == 0, !r.healthySince(r.orphanAge()):
-		// Stuck means that an event's row shows no sign of life while the sink was healthy (design
-		// section 9).
+		// Stuck means that the row of an event shows no sign of life while the sink was healthy
+		// (design section 9).
 		rep.Waiting++
 		return nil
 	}
@@ -142,11 +142,11 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 }
 
 // worked reports whether a row explains why a version waits. One explanation is that a newer
-// version was claimed, and so may be in the sink. The other is a recent sign of life.
+// version was claimed, and so may be in the sink. Another explanation is a recent sign of life.
 //
-// Recent means less than the sum of three times. The first is the longest flight. The second is an
-// outage of the table between two runs of prune. The third is how long receive may hold back a
-// message that it received at the end of the outage.
+// Recent means less than the sum of three times: the longest flight, an outage of the table between
+// two runs of prune, and the time that receive may hold back a message that it received at the end
+// of the outage.
 //
 // The time at which the flight received its messages is a sign of life, too. If the newest version
 // of a row became a dead letter, the row has no other sign.
@@ -154,20 +154,20 @@ func (p *Pruner) worked(r shard.Row, e flight.Entry, received time.Time) bool {
 	if r.Foreign() {
 		return true // only newer code can judge a row of a newer schema
 	}
-	// The version itself may have been admitted earlier, before a newer one.
+	// The version of this flight may have been admitted earlier, before a newer version.
 	admitted := max(e.Admitted, shard.MicrosOf(received))
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, admitted)
 	if e.Open() {
-		sign = max(sign, e.Due) // then receive found the table unreachable
+		sign = max(sign, e.Due) // at this time receive found the table unreachable
 	}
 	if now := shard.MicrosOf(p.Clock.Now()); r.Ahead(now) > 0 {
-		sign = max(r.BurstStart, admitted, e.Due) // ignores times of a clock that was ahead
+		sign = max(r.BurstStart, admitted, e.Due) // ignore times from a clock that was ahead
 	}
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 
-// healthySince reports whether the sink and the table have been healthy for at least d. Before
-// that, flights could not end. Messages that waited for the sink or the table return some minutes
+// healthySince reports whether the sink and the table have been healthy for at least d. Flights
+// cannot end while the sink or the table is unhealthy, and their messages return some minutes
 // later.
 func (r *run) healthySince(d time.Duration) bool {
 	now := shard.MicrosOf(r.Clock.Now())
@@ -200,18 +200,19 @@ func plural(n int, what string) string {
 // deleteFlight deletes the manifest and its checkpoints. It deletes no message.
 func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	if err := r.try(ctx, func() error { return r.Flights.Delete(ctx, id) }); err != nil {
-		return fmt.Errorf("delete it: %w", err)
+		return fmt.Errorf("delete the flight: %w", err)
 	}
 	r.report.Flights.Deleted++
 	return nil
 }
 
-// undone is the state of an unfinished manifest, by its rows.
+// undone says which events of a manifest are not done, according to their rows.
 type undone struct {
-	left []flight.Entry // neither committed nor dead letters
+	left []flight.Entry // events that are neither committed nor dead letters
 	idle []flight.Entry // entries of left whose row shows no sign of life
-	// Written without asking the row, which knows a newer version. The sink may hold the older
-	// version, because the flight that would have compared them is lost.
+	// overwritten has events that were written without asking the row, although the row has a newer
+	// version. The sink may hold the older version, because the flight that would have compared the
+	// two is lost.
 	overwritten []flight.Entry
 }
 
@@ -227,7 +228,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 	var open []undecided
 	for _, e := range m.Entries() {
 		switch row := rows[e.Doc]; {
-		case row.Took(e.Key): // done, but an outage write may be in the sink
+		case row.Took(e.Key): // the event is done, but an outage write may have put it into the sink
 			if e.Open() {
 				u.overwritten = append(u.overwritten, *e)
 			}
@@ -238,7 +239,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 		}
 	}
 	// A redrive removes `dead` from the row, but the parked dead letter stays (design section 10).
-	// So the row alone does not show that there is no dead letter.
+	// So the row alone does not prove that there is no dead letter.
 	stored := make([]bool, len(open))
 	err = p.Parallel.Try(maxParallel, len(open), func(i int) (err error) {
 		stored[i], err = p.parked(ctx, open[i].letter)
@@ -258,9 +259,10 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 	return u, nil
 }
 
-// undecided is an event that is not done by its row. There may still be a dead letter of it.
+// undecided is an event that is not done according to its row. A dead letter of the event may still
+// exist.
 type undecided struct {
 	flight.Entry
 	row    shard.Row
-	letter string // its id
+	letter string // id of the event's dead letter, if one exists
 }

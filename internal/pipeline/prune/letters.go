@@ -15,21 +15,21 @@ import (
 // LettersReport counts parked dead letters.
 type LettersReport struct {
 	Seen       int
-	Superseded int // their version or a newer one is committed: deleted
-	Redriven   int // automatically
-	Parked     int // parked again, because a redrive had no result
-	Blocking   int // may be in the sink and block older versions: for an operator
+	Superseded int // dead letters that were deleted, because their version or a newer one is committed
+	Redriven   int // dead letters that prune sent again
+	Parked     int // dead letters that were parked again, because a redrive had no result
+	Blocking   int // dead letters that may be in the sink and block older versions: an operator must act
 	Failed     int
 }
 
 const (
 	letterPage = 100
-	// autoAfter is how long after its death a dead letter is redriven for the first time. Each
-	// further wait is four times as long.
+	// autoAfter is the time between the death of a dead letter and its first automatic redrive.
+	// Each further wait is four times as long.
 	autoAfter = 15 * time.Minute
 )
 
-// letters handles the parked dead letters, from where the last run stopped.
+// letters handles the parked dead letters. It continues where the last run stopped.
 func (r *run) letters(ctx context.Context) error {
 	rep := &r.report.Letters
 	failed := failures{count: &rep.Failed}
@@ -43,7 +43,8 @@ func (r *run) letters(ctx context.Context) error {
 		}
 		rep.Seen += len(list)
 		r.letterPage(ctx, list, &failed)
-		// The cursor stays before this page, so the next run reads the page again.
+		// If the time is over, the cursor stays before this page, so the next run reads the page
+		// again.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -51,11 +52,11 @@ func (r *run) letters(ctx context.Context) error {
 			break
 		}
 	}
-	return failed.of(rep.Seen)
+	return failed.segmentError(rep.Seen)
 }
 
-// letterPage reads the rows of a page of dead letters and then handles the page: first the dead
-// letters that block older versions of their documents.
+// letterPage reads the rows of a page of dead letters and then handles these dead letters. Dead
+// letters that block older versions of their documents go first.
 func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *failures) {
 	facts := slices.DeleteFunc(slices.Clone(list), func(f deadletter.Facts) bool { return !r.mine(f.Sink, f.Doc) })
 	docs := make([]shard.DocID, len(facts))
@@ -63,8 +64,8 @@ func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *f
 		docs[i] = f.Doc
 	}
 	// One read for the whole page needs fewer calls than a read for each dead letter. The rows may
-	// be slightly old. Only the fact that a version is committed is taken from them. All other
-	// decisions read the row again.
+	// be slightly out of date. prune only relies on them to know that a version is committed. All
+	// other decisions read the row again.
 	rows, err := r.table().Of(ctx, docs, shard.Eventual)
 	if err != nil {
 		*failed.count += len(facts)
@@ -80,8 +81,9 @@ func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *f
 	}
 }
 
-// blocking reports whether the dead letter's version was claimed and its result is unknown. It may
-// be in the sink, so no older version of the document may be written until this one is committed.
+// blocking reports whether the dead letter's version was claimed and the result of its write is
+// unknown. The version may be in the sink, so no older version of the document may be written until
+// this version is committed.
 func blocking(row shard.Row, f deadletter.Facts) bool {
 	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
 }
@@ -98,14 +100,14 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 			rep.Superseded++
 			r.note(journal.Note{
 				Step: journal.Dropped, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Letter: f.ID,
-				Detail: "superseded: its version or a newer one is committed, or an operator took it back",
+				Detail: "superseded: its version or a newer one is committed, or an operator took the version back",
 			})
 			return nil
 		}
 	}
 	now := r.Clock.Now()
-	// Redriven, but not committed within the retention of dead letters: parked again (design
-	// section 10).
+	// A dead letter that was redriven, but not committed within the retention of dead letters, is
+	// parked again (design section 10).
 	if f.State == deadletter.Redriven && f.Shown(now, r.Config.Queues.DeadLetterRetention) == deadletter.Parked {
 		there, err := r.parkAgain(ctx, f)
 		if err != nil || !there {
@@ -114,19 +116,19 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		rep.Parked++
 		f.State = deadletter.Parked
 	}
-	// A copy of the message is in the queue, and its result decides.
+	// A copy of the message is in the queue, and the result of that copy decides.
 	if f.State != deadletter.Parked || r.sent[f.ID] {
 		return nil
 	}
 	urgent := blocking(row, f)
-	// An operator has to act, because the reason does not pass by itself, or because the automatic
-	// redrives are used up.
+	// An operator must act, because the reason does not go away by itself, or because no automatic
+	// redrive is left.
 	if !r.auto(f) {
 		if urgent {
 			rep.Blocking++
 			r.note(journal.Note{
 				Step: journal.Blocked, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Sent: f.Sent, Letter: f.ID,
-				Detail: "a dead letter may be in the sink and keeps older versions out: redrive it",
+				Detail: "a dead letter may be in the sink and blocks older versions: redrive it",
 			})
 		}
 		return nil
@@ -134,8 +136,8 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 	if shard.Unavailable(r.health) || !urgent && !due(f, now) {
 		return nil // the sink is unhealthy, or the redrive is not due
 	}
-	// The rules are those of an operator's redrive: With reads the rows again, consistently. A
-	// message is sent only once for all of its dead letters that are due.
+	// The rules are the same as for an operator's redrive: With reads the rows again, consistently.
+	// A message is sent only once for all of its dead letters that are due.
 	outcome, with, err := r.service().With(ctx, f.ID, redrive.How{Auto: true}, func(f deadletter.Facts) bool {
 		return f.State == deadletter.Parked && r.mine(f.Sink, f.Doc) && r.auto(f) && due(f, now)
 	})
@@ -148,7 +150,7 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 	return err
 }
 
-// due reports whether it is time for the dead letter's automatic redrive.
+// due reports whether the dead letter is due for its next automatic redrive.
 func due(f deadletter.Facts, now time.Time) bool { return !now.Before(f.Died.Add(autoWait(f.Auto))) }
 
 // auto reports whether the dead letter may still be redriven automatically.
@@ -156,16 +158,16 @@ func (r *run) auto(f deadletter.Facts) bool {
 	return f.Reason.Transient() && f.Auto < r.Config.Retry.AutoRedrives
 }
 
-// autoWait is how long after its death a dead letter is redriven: 15 minutes, then 1 hour, then 4
-// hours. n is the number of automatic redrives so far.
+// autoWait returns how long after its death a dead letter is redriven: 15 minutes, then 1 hour,
+// then 4 hours. n is the number of automatic redrives so far.
 func autoWait(n int) time.Duration {
 	// The bound keeps the product from overflowing: eight steps are about two years.
 	return autoAfter << (2 * min(max(n, 0), 8))
 }
 
-// parkAgain parks a dead letter again that was redriven, but was neither committed nor parked
-// since. It returns false if the dead letter no longer exists, because an operator dropped it since
-// it was listed.
+// parkAgain parks a dead letter again that was redriven, but neither committed nor parked since. It
+// returns false if the dead letter no longer exists, because an operator dropped it after prune
+// listed it.
 func (r *run) parkAgain(ctx context.Context, f deadletter.Facts) (there bool, err error) {
 	err = r.try(ctx, func() error {
 		l, ok, err := r.Letters.Get(ctx, f.ID)

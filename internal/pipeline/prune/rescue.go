@@ -13,14 +13,14 @@ import (
 )
 
 // ErrNothingToRescue says that all events of the flight are done, or that no row accepts the
-// remaining ones.
+// remaining events.
 var ErrNothingToRescue = errors.New("nothing in the flight is left to write")
 
-// Rescue starts a new flight from the manifest of a stuck one, and returns the new flight. It
-// admits again the events that are neither committed nor dead letters. The new flight writes them
-// without their messages: its deletes of messages have no effect. If such a message still is in the
-// queue, the row decides, as for any duplicate. prune deletes the old manifest when its events are
-// done. A second rescue does no harm.
+// Rescue starts a new flight from the manifest of a stuck flight, and returns the id of the new
+// flight. It admits again the events that are neither committed nor dead letters. The new flight
+// writes these events without their messages, so its deletes of messages have no effect. If such a
+// message is still in the queue, the row decides, as for any duplicate. prune deletes the old
+// manifest when its events are done. A second rescue does no harm.
 func (p *Pruner) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	next, err := p.rescue(ctx, id)
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		Schema: flight.SchemaVersion, Flight: p.NewID(p.Clock.Now()), Sink: old.Sink, Lane: old.Lane,
 		Received: p.Clock.Now(),
 	}
-	// ADMIT comes before the manifest, as in receive. After a crash between them, the old flight
+	// ADMIT comes before the manifest, as in receive. After a crash between the two, the old flight
 	// can be rescued again.
 	accepted, err := p.admitAgain(ctx, old, u.left, m.Flight)
 	if err != nil {
@@ -70,14 +70,14 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
 		WakeAt:       flight.WakeText(now.Time()),
 		Kind:         p.Config.Flight.KindFor(0),
-		VisibleUntil: shard.MicrosOf(m.Received.Add(queue.MaxHold)), // no visibility to extend
+		VisibleUntil: shard.MicrosOf(m.Received.Add(queue.MaxHold)), // the flight has no visibility to extend
 	}
 	if err := p.try(ctx, func() error { return p.Flights.Put(ctx, m) }); err != nil {
 		return "", fmt.Errorf("write the new manifest: %w", err)
 	}
 	// A second execution does no harm.
 	if err := p.try(ctx, func() error { return p.Launcher.Start(ctx, state) }); err != nil {
-		// if it runs nevertheless, it ends at once, because the manifest is deleted
+		// If the execution runs nevertheless, it ends at once, because the manifest is deleted.
 		return "", errors.Join(fmt.Errorf("start the new flight: %w", err), p.Flights.Delete(ctx, m.Flight))
 	}
 	p.note(journal.Note{
@@ -87,9 +87,9 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	return m.Flight, nil
 }
 
-// admitAgain admits the newest of the remaining versions of every document. Its row may have been
-// deleted, or may not be pending. It returns the documents whose row accepts it. A version that is
-// still pending counts as accepted.
+// admitAgain admits the newest of the remaining versions of every document. The row of a document
+// may have been deleted, or may not be pending. admitAgain returns the documents whose row accepts
+// the version. A version that is still pending counts as accepted.
 func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []flight.Entry,
 	to flight.ID,
 ) (map[shard.DocID]bool, error) {
@@ -111,8 +111,8 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	accepted := map[shard.DocID]bool{}
 	for _, doc := range docs {
 		a := newest[doc]
-		// One document after the other, because rescues are rare. An error stops before a flight
-		// starts.
+		// Handle one document after the other, because rescues are rare. After an error no flight
+		// is started.
 		_, err := p.table().Write(ctx, shard.Admit(a))
 		refused, ok := shard.AsRefused(err)
 		switch {

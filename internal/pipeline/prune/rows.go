@@ -14,42 +14,45 @@ import (
 // RowsReport counts the rows of this run.
 type RowsReport struct {
 	Read      int
-	Collected int // deleted, including Stuck
-	Stuck     int // deleted although pending: no version came for longer than rows are kept
-	Changed   int // changed between the read and the write: not deleted
-	Left      int // to be deleted, but the time was over: the next run reads them again
-	Foreign   int // of a newer schema: not deleted
+	Collected int // rows that were deleted, including Stuck
+	Stuck     int // rows that were deleted although pending: no version came for longer than rows are kept
+	Changed   int // rows that changed between the read and the write, so they were not deleted
+	Left      int // rows that must be deleted, but the time was over: the next run reads them again
+	Foreign   int // rows of a newer schema, which were not deleted
 	PassEnded bool
 }
 
 const (
 	passEvery = 24 * time.Hour
-	// passAim is how much of a day a pass should take. The rest is a reserve for runs that fail.
+	// passAim is how much of a day a pass should take. The remaining time is a reserve for runs
+	// that fail.
 	passAim = passEvery * 3 / 4
-	// scanSegments are scanned independently, so that one that fails does not stop the others.
+	// scanSegments is the number of parts of the table. They are scanned independently, so that a
+	// part that fails does not stop the others.
 	scanSegments = 4
 	rowPage      = 1000
-	minRows      = 2000 // at least this many rows a run, also in a small table
-	maxVictims   = 5000 // deletions in a run and scan segment; then the segment reads no more rows
+	minRows      = 2000 // lowest number of rows that a run reads, also of a small table
+	maxVictims   = 5000 // largest number of deletions in a run and scan segment; after them the segment stops reading
 	maxBoost     = 1 << 10
-	maxFailed    = 12 // runs, which is an hour by default; then a scan segment starts again
+	maxFailed    = 12 // after this many failed runs, an hour by default, a scan segment starts again
 )
 
-// pass is one full pass over the table. A run row stores it. All sinks share it, because they share
-// the table.
+// pass is one full pass over the table. A run row stores the pass. All sinks share one pass,
+// because they share the table.
 type pass struct {
-	Began   int64                   `json:"began"` // seconds; 0 before the first
+	Began   int64                   `json:"began"` // start in seconds; 0 before the first pass
 	Cursors [scanSegments]scanPoint `json:"at"`
-	Rows    int                     `json:"rows"`           // read in this pass
-	Last    int                     `json:"last,omitempty"` // read in the last pass, as an estimate of the table's size
-	Days    int                     `json:"days,omitempty"` // full days since the pass began
-	Boost   int                     `json:"boost,omitempty"`
+	Rows    int                     `json:"rows"` // rows read in this pass
+	// rows read in the last pass, as an estimate of the table's size
+	Last  int `json:"last,omitempty"`
+	Days  int `json:"days,omitempty"` // full days since the pass began
+	Boost int `json:"boost,omitempty"`
 }
 
 type scanPoint struct {
 	Cursor string `json:"c,omitempty"`
 	Done   bool   `json:"done,omitempty"`
-	Failed int    `json:"f,omitempty"` // consecutive runs that could not continue from here
+	Failed int    `json:"f,omitempty"` // consecutive runs that could not continue from this cursor
 }
 
 // open lists the scan segments that have not reached their end.
@@ -64,8 +67,8 @@ func (p *pass) open() (segments []int) {
 
 func (p *pass) ended() bool { return len(p.open()) == 0 }
 
-// begin starts the next pass if a day has passed. If a pass takes more than a day, runs read more
-// rows.
+// begin reports whether this run must scan. It starts the next pass if a day has passed since the
+// last one began. If a pass takes more than a day, its runs read more rows.
 func (p *pass) begin(now time.Time) (mine bool) {
 	switch {
 	case p.Began == 0:
@@ -82,28 +85,28 @@ func (p *pass) begin(now time.Time) (mine bool) {
 	return true
 }
 
-// quota is how many rows this run reads, so that the pass ends within its day. It spreads the
-// estimated remaining rows over the remaining runs.
+// quota returns how many rows this run reads, so that the pass ends within its day. It divides the
+// estimated remaining rows by the number of remaining runs.
 func (p *pass) quota(now time.Time, every time.Duration, budget int) int {
 	limit := budget * max(p.Boost, 1)
 	runs := int((passAim - now.Sub(time.Unix(p.Began, 0))) / every)
 	if p.Last == 0 || runs < 1 {
 		return limit
 	}
-	// A quarter more than in the last pass, because the table may have grown.
+	// Estimate a quarter more rows than in the last pass, because the table may have grown.
 	left := p.Last + p.Last/4 - p.Rows
 	return min(max(left/runs, minRows), limit)
 }
 
-// rows does this run's part of the daily pass. If there are pruners of several sinks, one of them
-// does it.
+// rows does this run's part of the daily pass. If several sinks have pruners, only one of them does
+// this part.
 func (r *run) rows(ctx context.Context) error {
 	var p pass
 	// The pass has its own run row, because all sinks share the table.
 	return inTurn(ctx, r, "rows", &p, func() (err error) {
 		if p.begin(r.Clock.Now()) {
 			if err = r.scan(ctx, &p); errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-				err = nil // out of time: the next run continues from here
+				err = nil // the time is over: the next run continues from here
 			}
 			r.report.Rows.PassEnded = p.ended()
 		}
@@ -118,7 +121,7 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 	open := p.open()
 	for n, i := range open {
 		at := &p.Cursors[i]
-		// The scan segments that have not ended share the quota equally.
+		// Divide the quota equally among the scan segments that have not ended.
 		share := quota / (len(open) - n)
 		quota -= share
 		from := *at
@@ -127,11 +130,12 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 			err = r.collect(ctx, victims)
 		}
 		if err != nil {
-			*at = from // not all rows were deleted: read them again
+			*at = from // not all rows were deleted, so the next run reads these rows again
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			// Twelve runs are an hour by default. In a shorter outage the segment keeps its cursor.
+			// Twelve runs are an hour by default. If an outage is shorter, the segment keeps its
+			// cursor.
 			if at.Failed++; at.Failed >= maxFailed {
 				*at = scanPoint{} // the table may refuse the cursor itself
 			}
@@ -144,13 +148,13 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 	return errors.Join(failures...)
 }
 
-// victim is a row that look found and collect deletes if it did not change.
+// victim is a row that look found. collect deletes the row if it did not change.
 type victim struct {
 	row   shard.Row
 	stuck bool
 }
 
-// look only reads, and returns the rows to delete.
+// look only reads. It returns the rows to delete.
 func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (victims []victim, read int, err error) {
 	lc := r.Config.Lifecycle
 	for read < share && len(victims) < maxVictims {
@@ -180,7 +184,7 @@ func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (
 	return victims, read, nil
 }
 
-// collect deletes the rows with COLLECT, which the table refuses for a row that changed.
+// collect deletes rows with COLLECT. The table refuses COLLECT for a row that changed.
 func (r *run) collect(ctx context.Context, victims []victim) error {
 	var mu sync.Mutex
 	rep := &r.report.Rows
@@ -191,7 +195,7 @@ func (r *run) collect(ctx context.Context, victims []victim) error {
 			return err
 		}
 		_, err := r.table().Write(ctx, shard.Collect(v.row, shard.MicrosOf(r.Clock.Now())))
-		// A refusal is not a failure: the row was used after it was read.
+		// A refusal is not a failure: the row was used after look read it.
 		_, refused := shard.AsRefused(err)
 		if err != nil && !refused {
 			return fmt.Errorf("collect %s: %w", v.row.Doc, err)
@@ -206,15 +210,15 @@ func (r *run) collect(ctx context.Context, victims []victim) error {
 			return nil
 		}
 		rep.Collected++
-		r.told(v, rep)
+		r.noteCollected(v, rep)
 		return nil
 	})
 	rep.Left += len(victims) - done
 	return err
 }
 
-// told counts and logs a deletion.
-func (r *run) told(v victim, rep *RowsReport) {
+// noteCollected counts a deletion and writes a note about it.
+func (r *run) noteCollected(v victim, rep *RowsReport) {
 	if v.stuck {
 		rep.Stuck++
 		r.note(journal.Note{

@@ -10,8 +10,8 @@ import (
 )
 
 // sample picks a few rows of this sink at random. It starts an execution in which index compares
-// them with the sink, because only index can reach the sink. A lost sample does not matter: the
-// next run takes another one.
+// these rows with the sink, because only index can reach the sink. A lost sample does not matter:
+// the next run takes another sample.
 func (r *run) sample(ctx context.Context) error {
 	n := r.Config.Lifecycle.DriftSample
 	if n == 0 || r.Launcher == nil || shard.Unavailable(r.health) {

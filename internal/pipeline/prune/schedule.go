@@ -17,13 +17,13 @@ import (
 
 // ScheduleReport counts scheduled events.
 type ScheduleReport struct {
-	Due    int // due within SQS's longest delay
+	Due    int // events that are due within SQS's longest delay
 	Sent   int
-	Parked int // could never be sent: parked as dead letters
-	Failed int // remain until the next run
+	Parked int // events that could never be sent, so they were parked as dead letters
+	Failed int // events that remain until the next run
 }
 
-// schedulePage is how many events are loaded at a time, with their bodies.
+// schedulePage is the number of events, with their bodies, that are loaded at a time.
 const schedulePage = 50
 
 // schedule enqueues the events that are due within SQS's longest delay.
@@ -43,18 +43,18 @@ func (r *run) schedule(ctx context.Context) error {
 			break
 		}
 	}
-	return failed.of(rep.Due)
+	return failed.segmentError(rep.Due)
 }
 
-// enqueue sends a page of events, each to its lane, and deletes those that were sent. After a crash
-// in between, the events are sent again, and their rows recognise the duplicates.
+// enqueue sends a page of events, each to its lane, and deletes the events that were sent. After a
+// crash in between, the events are sent again, and their rows recognise the duplicates.
 func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failures) {
 	rep := &r.report.Schedule
 	var done []schedule.Item
 	out := map[flight.Lane][]queue.Outgoing{}
 	sent := map[flight.Lane][]schedule.Item{}
 	for _, it := range items {
-		// Each sink has a pruner, which handles its items.
+		// Each sink has a pruner, which handles the scheduled events of that sink.
 		if !r.mine(it.Sink, it.Doc) {
 			continue
 		}
@@ -64,8 +64,8 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 			continue
 		}
 		o, err := deadletter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
-		// The body leaves too little room for lull-first-sent, which every copy must carry (design
-		// section 13).
+		// The body leaves too little room for the attribute lull-first-sent, which every copy must
+		// have (design section 13).
 		if errors.Is(err, queue.ErrTooLarge) {
 			if err = r.parkItem(ctx, it, err); err == nil {
 				rep.Parked++
@@ -77,7 +77,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 			failed.add(err)
 			continue
 		}
-		// The queue delays the event until its time, because prune runs only every few minutes.
+		// SQS delays the event until it is due, because prune runs only every few minutes.
 		o.Delay = r.delay(it)
 		lane := flight.Live
 		if it.Lane == flight.Bulk {
@@ -85,7 +85,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 		}
 		out[lane], sent[lane] = append(out[lane], o), append(sent[lane], it)
 	}
-	// Live goes first (design section 1).
+	// The live lane goes first (design section 1).
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		if len(out[lane]) == 0 {
 			continue
@@ -104,13 +104,13 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 			})
 		}
 	}
-	// The deletion comes after the sends. If it fails, the event is sent again and judged by
-	// version.
+	// The deletion comes after the sends. If the deletion fails, the event is sent again and judged
+	// by its version.
 	failed.keep(r.forget(ctx, done))
 }
 
-// delay is how long SQS delays the event, in whole seconds. It is rounded up, so the event is never
-// early, and less than a second late.
+// delay returns how long SQS delays the event, in whole seconds. The delay is rounded up, so the
+// event is never early, and less than a second late.
 func (r *run) delay(it schedule.Item) time.Duration {
 	return min(max(queue.WholeSeconds(it.NotBefore.Sub(r.Clock.Now())), 0), queue.MaxDelay)
 }
@@ -129,7 +129,7 @@ func (r *run) forget(ctx context.Context, items []schedule.Item) error {
 
 // parkItem makes a dead letter of an event that no queue can ever accept.
 func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
-	// Body and attributes are unchanged, so that the dead letter can be redriven.
+	// The body and the attributes are unchanged, so that the dead letter can be redriven.
 	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
 	l := deadletter.New(m, deadletter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
 	l.Sink, l.Lane = r.Sink, string(it.Lane)

@@ -12,13 +12,13 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// suspect is an old flight that may be stuck: the rows show no sign of life of its events, although
-// sink and table were healthy for long enough.
+// suspect is an old flight that may be stuck. The rows show no sign of life of its events, although
+// the sink and the table were healthy for long enough.
 type suspect struct {
 	id   flight.ID
 	lane flight.Lane
 	left []flight.Entry
-	idle []flight.Entry // entries of left that no younger flight holds
+	idle []flight.Entry // entries of left that are in no younger flight
 }
 
 // version is one version of one document.
@@ -29,16 +29,17 @@ type version struct {
 
 func versionOf(e flight.Entry) version { return version{e.Doc, e.Key} }
 
-// maxYounger is how many younger flights a run reads. If there are more, many flights fail, and
-// prune calls none of them stuck.
+// maxYounger is the number of younger flights that a run reads. If there are more, many flights
+// fail, and prune calls none of them stuck.
 const maxYounger = 2000
 
-// youngerAtOnce bounds the manifests in memory, because each may have 32 MB.
+// youngerAtOnce bounds the number of manifests in memory, because each may have 32 MB.
 const youngerAtOnce = 4
 
 // judgeSuspects calls a flight stuck if no younger flight holds its events. A younger flight with
-// the same event shows that SQS delivered the message again. receive stores a manifest at each
-// delivery, even while no execution can be started. No row shows this.
+// the same event shows that SQS delivered the message again. Only the manifests show this, and not
+// the rows, because receive stores a manifest at each delivery, even while no execution can be
+// started.
 func (r *run) judgeSuspects(ctx context.Context) error {
 	if len(r.suspects) == 0 {
 		return nil
@@ -56,17 +57,17 @@ func (r *run) judgeSuspects(ctx context.Context) error {
 			Step: journal.Stuck, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(s.lane), Flight: string(s.id),
 			Count: len(s.left),
 			Detail: "flight: " + plural(len(s.left), "event") +
-				" neither committed nor parked, and no message brings them back",
+				" neither committed nor parked, and no message delivers them again",
 		})
 	}
 	return err
 }
 
-// findYounger reads the flights that are younger than the suspects, and removes the events that
-// they hold from the suspects. It returns false if it did not read all of them.
+// findYounger reads the flights that are younger than the suspects, and removes their events from
+// the suspects. It returns false if it did not read all of these flights.
 func (r *run) findYounger(ctx context.Context) (all bool, err error) {
 	var younger []flight.Stored
-	for cursor := string(r.suspects[0].id); ; { // the oldest suspect: flights are listed by age
+	for cursor := string(r.suspects[0].id); ; { // begin with the oldest suspect, because flights are listed by age
 		list, next, err := page(ctx, r.Pruner, func() ([]flight.Stored, string, error) {
 			return r.Flights.List(ctx, cursor, flightPage)
 		})
@@ -81,7 +82,7 @@ func (r *run) findYounger(ctx context.Context) (all bool, err error) {
 			break
 		}
 	}
-	newest := map[version]flight.ID{} // the flight that holds it
+	newest := map[version]flight.ID{} // the newest flight that holds each version
 	for _, s := range r.suspects {
 		for _, e := range s.idle {
 			newest[versionOf(e)] = ""

@@ -10,26 +10,26 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Burial is the order to write a tombstone, or to write a document that another sink of its
-// collection holds.
+// Burial describes a write that an operator orders: a tombstone, or a document that another sink of
+// the collection holds.
 type Burial struct {
 	Doc shard.DocID
-	// Put is the document, with its version as text. Nil for a tombstone.
+	// Put is the document, with its version as text. It is nil for a tombstone.
 	Put *sink.Stored
 	// Key returns the order key to commit, or an error if nothing may be committed.
 	Key func(row shard.Row, c shard.InSink) (shard.OrderKey, error)
 	By  string // the operator, for the audit
-	Why string // for the audit
-	// DryRun only returns the error that would prevent the write now. It reads, and does not check
-	// whether the sink accepts writes.
+	Why string // the reason, for the audit
+	// DryRun only returns the error that would prevent the write now. A dry run reads, but does not
+	// check whether the sink accepts writes.
 	DryRun bool
 }
 
-// ErrMoving says that the document is being written, or that its sink accepts no writes now: try
-// later.
-var ErrMoving = errors.New("it is not done yet")
+// ErrMoving says that the document is being written, or that its sink accepts no writes now, so the
+// caller must try later.
+var ErrMoving = errors.New("not done yet")
 
-// ErrRefused says that the sink refused this document, and perhaps no other one.
+// ErrRefused says that the sink refused this document. The sink may accept other documents.
 var ErrRefused = errors.New("the sink refuses this document")
 
 // refusal is the error of a request that the sink refused for its document.
@@ -37,10 +37,10 @@ type refusal struct{ error }
 
 func (refusal) Is(target error) bool { return target == ErrRefused }
 
-// Bury deletes a document from the sink, or writes it. It takes a lease for this and commits the
-// result. It takes the steps of receive and index for an event with that key: ADMIT, CLAIM, the
-// request, COMMIT. So the row refuses it whenever it would refuse such an event, and a newer
-// version overwrites it. It can be repeated at any time, and then continues.
+// Bury deletes a document from the sink, or writes it, under a lease, and commits the result. It
+// takes the steps of receive and index for an event with that key: ADMIT, CLAIM, the request,
+// COMMIT. So the row refuses the write whenever it would refuse such an event, and a newer version
+// overwrites it. A caller may repeat Bury at any time. Bury then continues.
 func (s *Service) Bury(ctx context.Context, b Burial) error {
 	if b.DryRun {
 		_, _, err := s.judged(ctx, b)
@@ -57,8 +57,7 @@ func (s *Service) Bury(ctx context.Context, b Burial) error {
 	return why
 }
 
-// judged reads the document, and returns the key to commit, or an error if nothing may be
-// committed.
+// judged reads the document. It returns the key to commit, or an error if nothing may be committed.
 func (s *Service) judged(ctx context.Context, b Burial) (f Finding, k shard.OrderKey, err error) {
 	whole := s.Looker
 	whole.Whole = true
@@ -74,24 +73,25 @@ func (s *Service) judged(ctx context.Context, b Burial) (f Finding, k shard.Orde
 	switch pace := s.Config.Timing(b.Doc.Collection()).MinInterval; {
 	case row.Foreign():
 		err = errors.New("the row has a newer schema: update lull")
-	case f.buried(b, k): // an earlier try did it
+	case f.buried(b, k): // an earlier try has already done the write
 	case row.Owner != "" && row.LeaseUntil >= at.Add(-s.Off):
-		err = fmt.Errorf("it is being written until %s: %w", row.LeaseUntil.Time().Format("15:04:05"), ErrMoving)
+		err = fmt.Errorf("the document is being written until %s: %w", row.LeaseUntil.Time().Format("15:04:05"), ErrMoving)
 	case row.Committed > k, row.Pending > k, row.Claimed > k:
-		err = fmt.Errorf("a newer version is there or waits: %w", ErrMoving)
-	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ignores the time of a clock that was ahead
-		err = fmt.Errorf("its collection allows one write in %s: %w", pace, ErrMoving)
+		err = fmt.Errorf("a newer version is written or waits: %w", ErrMoving)
+	case row.LastWrite <= at && row.LastWrite.Add(pace) > at: // ignore the time of a clock that was ahead
+		err = fmt.Errorf("the collection allows one write in %s: %w", pace, ErrMoving)
 	}
 	return f, k, err
 }
 
-// buried reports whether nothing is left to do.
+// buried reports whether the write is already done.
 func (f Finding) buried(b Burial, k shard.OrderKey) bool {
 	return f.Row.Committed == k && f.Row.Owner == "" &&
 		(b.Put != nil || f.Document == nil && f.Copy == (shard.InSink{}))
 }
 
-// bury tries once. again says that the row changed in the meantime, or that the sink throttles.
+// bury tries the write once. The result again says that the row changed in the meantime, or that
+// the sink throttles.
 func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 	if err := s.Takes(ctx, b.Doc.Collection()); err != nil {
 		return false, err
@@ -101,7 +101,8 @@ func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 	switch {
 	case err != nil, f.buried(b, k):
 		return false, err
-	case row.Committed == k && b.Put == nil: // a committed delete whose document still is, or is again, in the sink
+	// a committed delete, but the document is still in the sink, or is there again
+	case row.Committed == k && b.Put == nil:
 		r := &run{Service: s, Order: Order{By: b.By}}
 		outcome, err := r.reassert(ctx, f)
 		if err == nil && outcome != Reasserted {
@@ -114,7 +115,7 @@ func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 		}))
 		switch refused, ok := shard.AsRefused(err); {
 		case ok && refused.Row.Pending != k:
-			return true, fmt.Errorf("the row takes no %s now: %w", b.op(), ErrMoving)
+			return true, fmt.Errorf("the row accepts no %s now: %w", b.op(), ErrMoving)
 		case err == nil:
 			row = old
 		case !ok:
@@ -124,8 +125,9 @@ func (s *Service) bury(ctx context.Context, b Burial) (again bool, err error) {
 	return s.claimAndWrite(ctx, b, row, k)
 }
 
-// The name of the flight in a row whose pending version an operator admitted. It has no message. A
-// later repair completes a tombstone that was not finished, so a copy needs another name.
+// These are the names of the flight in a row whose pending version an operator admitted. No message
+// exists for such a version. A later repair completes an unfinished tombstone, but not a copy, so
+// the two names differ.
 const (
 	operatorFlight = "operator"
 	copyFlight     = "operator-copy"
@@ -145,14 +147,15 @@ func (b Burial) op() shard.Operation {
 	return shard.Delete
 }
 
-// begun reports whether a tombstone stopped after its ADMIT: the pending version has no message.
+// begun reports whether a tombstone stopped after its ADMIT. Its version is pending, but no message
+// will bring it.
 func begun(row shard.Row) bool { return row.Flight == operatorFlight && row.Pending > row.Committed }
 
-// Copying reports whether a copy from another sink stopped after its ADMIT. No flight continues it,
-// and it keeps out older versions.
+// Copying reports whether a copy from another sink stopped after its ADMIT. No flight continues the
+// copy, and its pending version blocks older versions.
 func Copying(row shard.Row) bool { return row.Flight == copyFlight && row.Pending > row.Committed }
 
-// complete continues a tombstone that stopped, and reports whether it is done.
+// complete continues a tombstone that stopped, and reports whether the tombstone is done now.
 func (r *run) complete(ctx context.Context, row shard.Row) bool {
 	return r.Bury(ctx, Burial{
 		Doc: row.Doc, By: r.By, Why: "an operator began it, and stopped",
@@ -165,21 +168,22 @@ func (r *run) complete(ctx context.Context, row shard.Row) bool {
 	}) == nil
 }
 
-// Takes refuses whenever a function would not write either: if the sink is paused or away, or if
-// the collection is being rebuilt into another index. It asks a sink that was away long enough.
+// Takes returns an error whenever a function would not write either: if the sink is paused or away,
+// or if the collection is being rebuilt into another index. If the sink has been away long enough,
+// Takes pings it.
 func (s *Service) Takes(ctx context.Context, c shard.Collection) error {
 	h, err := s.health(ctx)
 	switch {
 	case err != nil:
 		return err
 	case h.OpenUntil != 0 && !s.answers(ctx, h):
-		return fmt.Errorf("sink %s does not take writes: %w", s.SinkName, ErrMoving)
+		return fmt.Errorf("sink %s does not accept writes: %w", s.SinkName, ErrMoving)
 	}
 	return s.lets(h, c)
 }
 
 // answers pings a sink whose circuit has been open long enough, and closes the circuit, as a flight
-// does. Perhaps no flight is left that would do it: all documents that waited may be done.
+// does. Perhaps no flight is left to do it, because all waiting documents may be done.
 func (s *Service) answers(ctx context.Context, h shard.Row) bool {
 	now := shard.MicrosOf(s.Clock.Now())
 	circuit, _ := shard.Health(h, now.Add(-s.Off))
@@ -188,7 +192,7 @@ func (s *Service) answers(ctx context.Context, h shard.Row) bool {
 		return false
 	}
 	if _, err := s.table().Write(ctx, shard.Probe(s.SinkName, now.Add(-s.Off), until)); err != nil {
-		return false // a flight asks
+		return false // a flight is already probing the sink
 	}
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	err := s.Sink.Ping(call)
@@ -208,7 +212,8 @@ func (s *Service) answers(ctx context.Context, h shard.Row) bool {
 	return true
 }
 
-// lets refuses if the sink is paused, or if the collection is being rebuilt into another index.
+// lets returns an error if the sink is paused, or if the collection is being rebuilt into another
+// index.
 func (s *Service) lets(h shard.Row, c shard.Collection) error {
 	switch {
 	case h.PausedAt != 0:
@@ -228,8 +233,8 @@ func (s *Service) health(ctx context.Context) (shard.Row, error) {
 	return h, nil
 }
 
-// claimAndWrite takes the lease of the pending version, deletes or writes the document, and
-// commits.
+// claimAndWrite takes the lease of the pending version, deletes or writes the document, and commits
+// the result.
 func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k shard.OrderKey) (again bool,
 	err error,
 ) {
@@ -239,8 +244,8 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 	if s.Off > 0 {
 		fence = shard.FenceAfter(row, at)
 	}
-	// The clock may be ahead, so the bid uses an earlier time. Otherwise a lease that is still in
-	// use would look expired.
+	// The clock of this machine may be ahead, so the bid uses an earlier time. Otherwise a lease
+	// that is still in use would look expired.
 	bid := shard.Bid{
 		Doc: b.Doc, Key: k, Token: s.NewToken(), Now: at.Add(-s.Off), Fence: fence,
 		Until: shard.MicrosOf(until), Again: row.Claimed == k,
@@ -249,12 +254,12 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 	l, w := bid.Lease(), shard.Claim(bid)
 	old, err := s.table().Ensure(ctx, w, func(row shard.Row) bool { return shard.OwnClaim(row, bid) })
 	if _, refused := shard.AsRefused(err); refused {
-		return true, fmt.Errorf("somebody else writes it: %w", ErrMoving)
+		return true, fmt.Errorf("another writer has the document: %w", ErrMoving)
 	}
 	if err != nil {
 		return false, fmt.Errorf("CLAIM: %w", err)
 	}
-	// By the wall clock, because a timer does not run while the machine sleeps.
+	// Measure the delay by the wall clock, because a timer does not run while the machine sleeps.
 	if late := shard.MicrosOf(s.Clock.Now()).Sub(at); late > margin {
 		return false, fmt.Errorf("CLAIM took %s, which leaves no time for a request: %w", late, ErrMoving)
 	}
@@ -275,7 +280,7 @@ func (s *Service) claimAndWrite(ctx context.Context, b Burial, row shard.Row, k 
 	return out.Kind == sink.Throttled && s.Clock.Sleep(ctx, max(out.RetryAfter, margin)) == nil, err
 }
 
-// commit writes COMMIT. If the row changed, it retries with the newest row.
+// commit does COMMIT. If the row changed, commit retries with the newest row.
 func (s *Service) commit(ctx context.Context, b Burial, l shard.Lease, image shard.Row) error {
 	for range tries {
 		now := s.Clock.Now()

@@ -118,7 +118,7 @@ func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
 		}, "is paused"},
 		"the circuit is open": {func(b *bench) {
 			b.Write(shard.Trip("search", usecasetest.Now(), usecasetest.Now().Add(time.Hour), 1))
-		}, "does not take writes"},
+		}, "does not accept writes"},
 		"a rebuild": {func(b *bench) {
 			b.Write(shard.Rebuild("search", "content", "new", usecasetest.Now()))
 		}, "being rebuilt"},

@@ -8,12 +8,12 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// wholePart is how many whole documents are read in one request.
+// wholePart is the number of whole documents that are read in one request.
 const wholePart = 16
 
-// bytes compares copies with the digest of the content in their rows. After KEEP the sink's copy
-// has an older key than the row, and is still right. A document with the right key may have been
-// changed without lull.
+// bytes compares copies in the sink with the digest of the content in their rows. After KEEP the
+// sink's copy has an older key than the row, and is still right. A document with the right key may
+// have been changed without lull.
 func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) error {
 	generations := map[shard.Collection]string{}
 	var whole []int
@@ -42,7 +42,7 @@ func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) er
 		for _, i := range part {
 			r, c := rows[i], &copies[i]
 			switch {
-			case c.document == nil: // deleted since
+			case c.document == nil: // the document was deleted in the meantime
 			case shard.ContentOf(generations[r.Doc.Collection()], r.Committed, c.document) == r.Content:
 				c.Bytes = shard.BytesSame
 			default:
@@ -54,7 +54,7 @@ func (l Looker) bytes(ctx context.Context, rows []shard.Row, copies []stored) er
 }
 
 // Bytes compares a document that was read from the sink with the digest of the content in its row.
-// If they cannot be compared, a copy of the last write counts as the same.
+// If the two cannot be compared, a copy of the last write counts as the same.
 func (l Looker) Bytes(ctx context.Context, row shard.Row, s sink.Stored) (shard.Bytes, error) {
 	copies := []stored{storedOf(s, true)}
 	err := l.bytes(ctx, []shard.Row{row}, copies)
@@ -64,17 +64,18 @@ func (l Looker) Bytes(ctx context.Context, row shard.Row, s sink.Stored) (shard.
 	return copies[0].Bytes, err
 }
 
-// lastWrite reports whether a copy is of the row's last write, by its fence. That fence is before
-// the commit by less than a lease. Two writes may be as close together, so this is not a proof. But
-// it is the only sign if the bytes cannot be compared.
+// lastWrite reports whether a copy is from the row's last write, judged by the copy's fence. The
+// fence of a write is less than a lease before its commit. Two writes may be as close together, so
+// the fence is not a proof. But it is the only sign if the bytes cannot be compared.
 func (l Looker) lastWrite(r shard.Row, c shard.InSink) bool {
 	at := shard.Micros(c.Fence)
 	return at <= r.LastWrite && r.LastWrite.Sub(at) <= l.Config.Lease(l.SinkName)
 }
 
-// generation says which index holds the collection's documents, in the form that index uses for the
-// digest in the row. It is empty if it is unknown here, and for a collection with an enricher. The
-// row's digest is of the bytes before enrichment, and the sink has the bytes after it.
+// generation returns which index holds the documents of a collection, in the form that the row's
+// digest uses. It is empty if the index is unknown, and for a collection with an enricher. For such
+// a collection the row's digest is of the bytes before enrichment, and the sink has the bytes after
+// it.
 func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, err error) {
 	asks, ok := l.Reader.(sink.Generator)
 	if !ok || l.Config.EnrichFor(c) != nil {
@@ -90,7 +91,7 @@ func (l Looker) generation(ctx context.Context, c shard.Collection) (g string, e
 	return l.Config.Generation(string(c), l.SinkName) + "\n" + g, nil
 }
 
-// whole reads the whole documents of which only the marks were read.
+// whole reads whole documents of which only the marks were read before.
 func (l Looker) whole(ctx context.Context, rows []shard.Row, copies []stored, part []int) error {
 	part = slices.DeleteFunc(slices.Clone(part), func(i int) bool { return copies[i].document != nil })
 	docs := make([]shard.DocID, len(part))
@@ -100,7 +101,8 @@ func (l Looker) whole(ctx context.Context, rows []shard.Row, copies []stored, pa
 	l.Whole = true
 	found, err := l.copies(ctx, docs)
 	for n, c := range found {
-		// Only if the mark did not change. Otherwise the document is being written.
+		// Take the document only if its mark did not change. Otherwise the document is being
+		// written.
 		if i := part[n]; c.Key == copies[i].Key && c.Fence == copies[i].Fence {
 			copies[i].document = c.document
 		}

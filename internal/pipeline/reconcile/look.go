@@ -15,47 +15,48 @@ import (
 )
 
 // Looker compares documents with their rows. It only reads. All fields are required, except
-// Parallel and Off. It is safe for concurrent use.
+// Parallel and Off. A Looker is safe for concurrent use.
 type Looker struct {
 	Shards   shard.Store
-	Reader   sink.Reader // nil if the sink cannot be read: for a tombstone it then counts as empty
+	Reader   sink.Reader // nil if the sink cannot be read: before a tombstone the sink then counts as empty
 	SinkName string
 	Config   *config.Config
 	Clock    clock.Clock
 	Off      time.Duration // how far Clock may differ from the functions' clocks, beyond the guard
-	Parallel fanout.Runner // nil for goroutines
-	Whole    bool          // include documents that lull did not write, if Reader is a sink.Auditor
+	Parallel fanout.Runner // nil means goroutines
+	Whole    bool          // also finds documents that lull did not write, if Reader is a sink.Auditor
 }
 
 // Finding is a document with its row and its copy in the sink.
 type Finding struct {
-	Row        shard.Row // read before the copy
+	Row        shard.Row // the row, read before the copy
 	Copy       shard.InSink
 	Difference shard.Difference
-	Unsure     bool   // Older, but perhaps after KEEP: by its fence the copy is of the last write
-	Document   []byte // the sink's document, JSON; nil if it has none or only marks were read
+	Unsure     bool   // the difference is Older, but perhaps after KEEP: by its fence the copy is from the last write
+	Document   []byte // the document in the sink as JSON; nil if the sink has none or only marks were read
 
 	quiet shard.Micros // see shard.Raise
 }
 
 const (
-	// atLeast is the least time that lull assumes for two things. One is how long a search engine
-	// may still apply a request after lull hung up. The other is how long it may take until a
-	// search sees a write that was committed.
+	// atLeast is the shortest time that lull assumes for two delays. The first is how long a search
+	// engine may still apply a request after lull hung up. The second is how long a committed write
+	// may be invisible to a search.
 	atLeast = 30 * time.Second
-	// maxParallel bounds the concurrent requests to the sink.
+	// maxParallel bounds the number of parallel requests to the sink.
 	maxParallel = 16
 )
 
 func (l Looker) table() rows.Table { return rows.Table{Store: l.Shards, Clock: l.Clock} }
 
-// settled is how long after the end of a lease a write under that lease may still change the sink.
+// settled returns how long after the end of a lease a write under that lease may still change the
+// sink.
 func (l Looker) settled() time.Duration {
 	return max(l.Config.ApplyDelay(l.SinkName), atLeast) + l.Config.Index.Guard
 }
 
-// Look reads the rows, consistently, and then the sink's documents. It returns one finding for each
-// document, in the order of docs.
+// Look reads the rows, consistently, and then the documents in the sink. It returns one finding for
+// each document, in the order of docs.
 func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error) {
 	quiet := l.quiet()
 	read, err := l.table().Read(ctx, docs, shard.Consistent)
@@ -76,7 +77,8 @@ func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error)
 	return out, nil
 }
 
-// quiet is the time before which a lease must have ended. Callers take it before they read.
+// quiet returns the time before which a lease must have ended. Callers compute this time before
+// they read.
 func (l Looker) quiet() shard.Micros { return shard.MicrosOf(l.Clock.Now().Add(-l.settled())) }
 
 func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
@@ -90,24 +92,24 @@ func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
 	if !c.unread || f.Difference == shard.Busy || f.Difference == shard.Waiting {
 		return f
 	}
-	f.Difference = shard.OtherClass // in any case it is not what the row committed
+	f.Difference = shard.OtherClass // the sink's document is not what the row committed
 	switch {
 	case !c.stranger || !l.Whole:
 	case row.Pending > row.Committed:
-		f.Difference = shard.Waiting // it will be overwritten or deleted
+		f.Difference = shard.Waiting // the document will be overwritten or deleted
 	case row.Committed == "" || row.CommittedOp == shard.Delete:
 		f.Difference = shard.Stranger
 	}
 	return f
 }
 
-// stored is a copy in the sink whose mark may be unreadable.
+// stored is a copy in the sink. The mark of the copy may be unreadable.
 type stored struct {
 	shard.InSink
 	unread   bool
-	stranger bool   // it has no mark
-	last     bool   // by its fence it is of the row's last write
-	document []byte // only if whole documents were read
+	stranger bool   // the copy has no mark
+	last     bool   // by its fence, the copy is from the row's last write
+	document []byte // set only if whole documents were read
 }
 
 func (s stored) absent() bool { return s.InSink == (shard.InSink{}) && !s.unread }
@@ -122,8 +124,8 @@ func storedOf(s sink.Stored, found bool) stored {
 	}
 }
 
-// together returns the method that reads many documents in one request, or nil if the sink has
-// none.
+// together returns the method of the sink that reads many documents in one request, or nil if the
+// sink has no such method.
 func (l Looker) together() func(context.Context, []shard.DocID) ([]sink.Stored, error) {
 	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
 		return a.Documents
@@ -148,13 +150,14 @@ func (l Looker) ours(row shard.DocID, c shard.Collection) bool {
 	return row.IsDocument() && row.Collection() == c && l.row(row) == row
 }
 
-// row is the key of the document's row for this sink. The sink's documents do not contain it.
+// row returns the key of the document's row for this sink. The documents in the sink do not contain
+// this key.
 func (l Looker) row(doc shard.DocID) shard.DocID {
 	row, _ := l.Config.RowAt(doc, l.SinkName)
 	return row
 }
 
-// copies returns the sink's copies of some documents, in one request if the sink can do that.
+// copies returns the sink's copies of some documents, with one request if the sink can do that.
 func (l Looker) copies(ctx context.Context, rows []shard.DocID) ([]stored, error) {
 	docs, out := make([]shard.DocID, len(rows)), make([]stored, len(rows))
 	for i, row := range rows {

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// sample compares random rows.
+// sample compares random rows with the sink.
 func (r *run) sample(ctx context.Context) error {
 	docs, err := r.table().
 		Sample(ctx, r.Scanner, r.Seed, r.Sample, 1+r.Sample/sampleYield, func(row shard.Row) bool {
@@ -21,11 +21,11 @@ func (r *run) sample(ctx context.Context) error {
 	return r.named(ctx, docs)
 }
 
-// sampleYield is how many rows of the collection a page of the table should contain. With a small
-// number, a sample comes from many parts of the table.
+// sampleYield is the number of rows of the collection that a page of the table should contain. With
+// a small number, a sample comes from many parts of the table.
 const sampleYield = 20
 
-// named compares documents whose keys are known.
+// named compares documents whose keys are given.
 func (r *run) named(ctx context.Context, docs []shard.DocID) error {
 	for part := range slices.Chunk(docs, together) {
 		found, err := r.Look(ctx, part)
@@ -50,7 +50,7 @@ func (r *run) named(ctx context.Context, docs []shard.DocID) error {
 var errPast = errors.New("the collection has ended")
 
 // Documents calls f for the documents of a collection in the sink whose id is greater than after,
-// in the order of ids. With Whole it may also call f for documents that lull did not write.
+// in the order of their ids. With Whole it may also call f for documents that lull did not write.
 func (l Looker) Documents(ctx context.Context, of shard.Collection, after string, f func(sink.Stored) error) error {
 	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
 		return a.Range(ctx, of, after, f)

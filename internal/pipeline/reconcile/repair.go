@@ -10,10 +10,10 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// tries is how often a document is read again that changed between read and write.
+// tries is how often lull tries again with a document that changed between read and write.
 const tries = 3
 
-// raise writes RAISE. If the row refuses it, raise reads the document again.
+// raise does RAISE. If the row refuses RAISE, raise reads the document again.
 func (r *run) raise(ctx context.Context, f Finding) (Outcome, error) {
 	for range tries {
 		if r.DryRun {
@@ -39,8 +39,8 @@ func (r *run) raise(ctx context.Context, f Finding) (Outcome, error) {
 	return Later, nil
 }
 
-// reassert writes a committed delete again, under a lease. If the sink throttles, it waits and
-// retries.
+// reassert writes a committed delete again, under a lease. If the sink throttles, reassert waits
+// and retries.
 func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 	if r.DryRun {
 		return Reasserted, nil
@@ -67,7 +67,8 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 		if err != nil {
 			return Failed, fmt.Errorf("REASSERT: %w", err)
 		}
-		// By the wall clock, because a timer does not run while the machine sleeps.
+		// Measure the delay by the wall clock, because a timer does not run while the machine
+		// sleeps.
 		if late := shard.MicrosOf(r.Clock.Now()).Sub(b.Now); late > margin {
 			return Failed, fmt.Errorf("REASSERT took %s: the lease is too short for a request now", late)
 		}
@@ -89,24 +90,24 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 	return Failed, fmt.Errorf("delete: %s: %s", out.Kind, out.Reason)
 }
 
-// margin is how long a REASSERT may take before its delete is sent.
+// margin is the longest time that a REASSERT may take before its delete is sent.
 const margin = 5 * time.Second
 
-// leaseEnd is the end of a lease that begins now. It includes the time until the request is sent
-// (margin), the request itself, and the time in which the sink may still apply it.
+// leaseEnd returns the end of a lease that begins now. The lease covers the time until the request
+// is sent (margin), the request itself, and the time in which the sink may still apply the request.
 func (s *Service) leaseEnd(now time.Time) time.Time {
 	c := s.Config
 	return now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + s.Off + c.ApplyDelay(s.SinkName))
 }
 
-// end releases a lease. If the lease is already released, only the answer was lost.
+// end releases a lease. If the lease is already released, only the answer of the release was lost.
 func (s *Service) end(ctx context.Context, l shard.Lease, w shard.Write) error {
 	_, err := s.table().Ensure(ctx, w, func(row shard.Row) bool { return shard.Ended(row, l, w) })
 	return err
 }
 
-// request sends one request to the sink: it writes the document put, or deletes it if put is nil.
-// present says that a put was committed.
+// request sends one request to the sink: it writes the document put, or deletes the document if put
+// is nil. present says that a put was committed before.
 func (s *Service) request(ctx context.Context, l shard.Lease, put *sink.Stored, present bool) sink.Outcome {
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	defer cancel()
@@ -123,7 +124,7 @@ func (s *Service) request(ctx context.Context, l shard.Lease, put *sink.Stored, 
 	return out[0]
 }
 
-// note writes the audit of a change.
+// note writes the audit note of a change.
 func (r *run) note(step journal.Step, f Finding, k shard.OrderKey) {
 	r.Journal.Note(journal.Note{
 		Step: step, At: r.Clock.Now(), Sink: r.SinkName, Doc: f.Row.Doc, Key: k, Old: f.Row,

@@ -15,27 +15,27 @@ import (
 )
 
 // Service compares collections of one sink with their rows, and repairs them. All fields are
-// required, apart from the exceptions of Looker. It is safe for concurrent use.
+// required, apart from the exceptions of Looker. A Service is safe for concurrent use.
 type Service struct {
 	Looker
 	Scanner  shard.Scanner
 	Sink     sink.Sink
 	Journal  journal.Journal
-	NewToken func() shard.Token // random, new at each call
+	NewToken func() shard.Token // returns a random, new token at each call
 }
 
-// Outcome is the result for a document that differs. In a dry run it is the expected result.
+// Outcome is what was done with a document that differs. In a dry run it is the expected result.
 type Outcome string
 
 // The outcomes.
 const (
 	Raised     Outcome = "raised"     // the row now has the sink's version
 	Reasserted Outcome = "reasserted" // the delete was written again
-	Resync     Outcome = "resync"     // only the source can send it again
-	Later      Outcome = "later"      // it is being written, or keeps changing: compare again
-	Moving     Outcome = "in_motion"  // it is being written, or will be: compare it again
-	Left       Outcome = "left"       // lull did not write it: an operator decides whether to remove it
-	Failed     Outcome = "failed"     // with an error
+	Resync     Outcome = "resync"     // only the source can send the document again
+	Later      Outcome = "later"      // the document is being written, or keeps changing: compare it again
+	Moving     Outcome = "in_motion"  // the document is being written, or will be: compare it again
+	Left       Outcome = "left"       // lull did not write the document: an operator decides whether to remove it
+	Failed     Outcome = "failed"     // the repair failed, with an error
 )
 
 // Order says what to compare.
@@ -43,63 +43,64 @@ type Order struct {
 	Collection shard.Collection
 	DryRun     bool
 	By         string        // the operator, for the audit
-	From       Place         // where the page before ended
-	Limit      int           // documents and rows of a page, 1 to 10,000; 0 is 5,000
-	Keys       []shard.DocID // compares only these, in one page; overrides Sample
+	From       Place         // where the last page ended
+	Limit      int           // number of documents and rows of a page, 1 to 10,000; 0 means 5,000
+	Keys       []shard.DocID // compares only these documents, in one page; overrides Sample
 	Sample     int           // compares this many random committed rows, in one page; 0 for all documents
-	Seed       string        // random, for Sample
+	Seed       string        // random text that selects the rows of Sample
 }
 
-// Place is where a page of a comparison begins. The zero Place is the beginning.
+// Place is where a page of a comparison begins. The zero Place is the beginning of the comparison.
 type Place struct {
-	Rows  bool   `json:"rows,omitempty"`  // the documents of the sink are done
+	Rows  bool   `json:"rows,omitempty"`  // all documents of the sink are compared
 	After string `json:"after,omitempty"` // the last document's id, or the table's cursor
 }
 
-// Page is what a page of a comparison found.
+// Page is the result of one page of a comparison.
 type Page struct {
 	Report
-	Lines []Line // documents that differ or are in motion
-	Seen  []Copy // documents of the sink, with those that lull did not write
+	Lines []Line // documents that differ or are being written
+	Seen  []Copy // documents in the sink, also those that lull did not write
 	Next  *Place // where the next page begins, nil at the end
 }
 
-// Copy is a document in the sink. InSink is zero if its mark cannot be read.
+// Copy is a document in the sink. InSink is zero if the mark of the document cannot be read.
 type Copy struct {
 	Doc shard.DocID
 	shard.InSink
 }
 
-// Line is a document that differs.
+// Line is a document that differs, and what was done about it.
 type Line struct {
 	Finding
 	Outcome Outcome
-	Err     error // Failed
+	Err     error // set for the outcome Failed
 }
 
 // Report has the counts of a comparison.
 type Report struct {
-	Rows      int             `json:"rows"`      // of the collection
-	Documents int             `json:"documents"` // in the sink
-	Waiting   int             `json:"waiting"`   // differ, and are being written or will be
-	Outcomes  map[Outcome]int `json:"outcomes"`  // of the documents that differ
+	Rows      int             `json:"rows"`      // rows of the collection
+	Documents int             `json:"documents"` // documents in the sink
+	Waiting   int             `json:"waiting"`   // documents that differ, and are being written or will be
+	Outcomes  map[Outcome]int `json:"outcomes"`  // number of documents that differ, by outcome
 }
 
 const (
-	// MaxPage is how many documents and rows a page may have.
+	// MaxPage is the largest number of documents and rows of a page.
 	MaxPage     = 10_000
 	defaultPage = MaxPage / 2
-	// together is how many documents are compared with one request.
+	// together is the number of documents that are compared with one request.
 	together = 100
-	// maxLines ends a page, so that its answer stays small.
+	// maxLines is the number of lines that ends a page, so that the answer stays small.
 	maxLines = 200
-	// maxTime ends a page, so that it stays short.
+	// maxTime is the time that ends a page, so that a call stays short.
 	maxTime = 20 * time.Second
 )
 
-// Compare compares a page of a collection. The pages read the documents of the sink first, which
-// may be newer than their rows or deleted in them. Then they read the rows, whose documents may be
-// missing. A page may be compared again: what an earlier call repaired does not differ any more.
+// Compare compares a page of a collection. The first pages read the documents of the sink. These
+// may be newer than their rows, or deleted according to their rows. The later pages read the rows,
+// whose documents may be missing. A caller may compare a page again: a difference that an earlier
+// call repaired does not appear again.
 func (s *Service) Compare(ctx context.Context, o Order) (Page, error) {
 	whole := *s
 	whole.Whole = true
@@ -108,10 +109,10 @@ func (s *Service) Compare(ctx context.Context, o Order) (Page, error) {
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	err := s.Sink.Ping(call)
 	cancel()
-	if err != nil && !errors.Is(err, sink.ErrDenied) { // the caller may lack this right, and still may read
+	if err != nil && !errors.Is(err, sink.ErrDenied) { // the caller may lack the right to ping, and still may read
 		return r.page, fmt.Errorf("sink %s does not answer, nothing was changed: %w", s.SinkName, err)
 	}
-	// The table is asked before the sink is read, so that an unreachable table is reported at once.
+	// The table is read before the sink, so that an unreachable table is reported at once.
 	health, err := s.health(ctx)
 	if err != nil {
 		return r.page, fmt.Errorf("the table does not answer, nothing was changed: %w", err)
@@ -128,7 +129,7 @@ func (s *Service) Compare(ctx context.Context, o Order) (Page, error) {
 		err = r.both(ctx)
 	}
 	if errors.Is(err, errFull) || err != nil && r.at != o.From && ctx.Err() == nil {
-		err = nil // the next page meets an error again, and this one says what was repaired
+		err = nil // the next page meets the error again, and this page says what was repaired
 		r.page.Next = &r.at
 	}
 	return r.page, err
@@ -147,8 +148,8 @@ type run struct {
 	page   Page
 	began  time.Time
 	done   int   // documents and rows that were read
-	at     Place // how far it is
-	second bool  // the sink's documents are done
+	at     Place // how far the comparison is
+	second bool  // all documents of the sink are compared
 }
 
 // both compares the sink with the rows, and then the rows with the sink.
@@ -166,10 +167,11 @@ func (r *run) both(ctx context.Context) error {
 
 var errFull = errors.New("the page is full")
 
-// limit is how many documents and rows the page may have.
+// limit returns how many documents and rows the page may have.
 func (r *run) limit() int { return cmp.Or(r.Limit, defaultPage) }
 
-// reached notes how far the page is after n more documents or rows, and returns errFull at its end.
+// reached records how far the page is after n more documents or rows. It returns errFull at the end
+// of the page.
 func (r *run) reached(p Place, n int) error {
 	r.at, r.done = p, r.done+n
 	if r.done >= r.limit() || len(r.page.Lines) >= maxLines || r.Clock.Now().Sub(r.began) >= maxTime {
@@ -213,7 +215,7 @@ func (r *run) sinkFirst(ctx context.Context) error {
 	return err
 }
 
-// rowsThen finds rows whose documents are missing in the sink. The other rows are already compared.
+// rowsThen finds rows whose documents are missing in the sink. All other rows are already compared.
 func (r *run) rowsThen(ctx context.Context) error {
 	r.second = true
 	cursor := ""
@@ -276,8 +278,8 @@ func (r *run) missing(ctx context.Context, docs []shard.DocID) error {
 	return r.compare(ctx, gone, make([]stored, len(gone)))
 }
 
-// compare compares some documents with copies that were read a moment ago. If a document differs,
-// it reads it again, the row first, and handles the difference.
+// compare compares documents with copies that were read a moment ago. If a document differs,
+// compare reads it again, the row first, and handles the difference.
 func (r *run) compare(ctx context.Context, docs []shard.DocID, copies []stored) error {
 	if len(docs) == 0 {
 		return nil
@@ -308,7 +310,7 @@ func (r *run) compare(ctx context.Context, docs []shard.DocID, copies []stored) 
 	return ctx.Err()
 }
 
-// deal repairs one document, or lists it.
+// deal repairs one document that differs, or lists it.
 func (r *run) deal(ctx context.Context, f Finding) error {
 	line := Line{Finding: f}
 	switch f.Difference {
@@ -316,7 +318,7 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 		return nil
 	case shard.OtherClass:
 		if r.second && f.Document != nil {
-			return nil // without a mark: sinkFirst reported it
+			return nil // the document has no mark: sinkFirst reported it
 		}
 		line.Outcome = Resync
 	case shard.Busy, shard.Waiting:
@@ -340,6 +342,7 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 	}
 	r.page.Outcomes[line.Outcome]++
 	r.page.Lines = append(r.page.Lines, line)
-	// After a failed call the next document may succeed. After the end of the context it cannot.
+	// After a failed call the next document may succeed. After the end of the context no document
+	// can.
 	return ctx.Err()
 }
