@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// BenchmarkWorstBatch measures the largest batch of dlq. Lambda passes 6 MB: here five messages
-// with the largest number of events, and five small ones.
+// BenchmarkWorstBatch measures the most expensive batch of dlq. Lambda passes at most 6 MB: here
+// five messages with the largest number of events, and five small messages.
 func BenchmarkWorstBatch(b *testing.B) {
 	cfg := config.Default()
 	cfg.Sources["s3"] = config.Source{Kind: "s3"}

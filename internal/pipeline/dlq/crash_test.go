@@ -21,7 +21,7 @@ func (b *bench) faulty(inj fault.Injector) {
 	b.h.Shards, b.h.Letters = v.Shards(b.Shards), v.DeadLetters(b.Letters)
 }
 
-// old sends a message, moved by SQS, that dlq must park.
+// old sends a message that SQS has moved and that dlq must park.
 func (b *bench) old() queue.Message {
 	b.Helper()
 	m := b.send(b.live, put("1", 1), nil)
@@ -46,20 +46,20 @@ func TestCrashBetweenStoringAndParkIsHarmless(t *testing.T) {
 			b.handle()
 			b.want(1, 0, 0)
 			if r := b.Row("content#1"); r.Dead != b.Event(m).Key || r.Pending != "" {
-				t.Errorf("row %+v: want it dead", r)
+				t.Errorf("row %+v, want the version dead", r)
 			}
 		})
 	}
 }
 
-// Faults, line 25.
+// Faults, line 25: if a dead letter cannot be parked, its message stays.
 func TestFailedParkingKeepsTheMessage(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.old()
 		b.faulty(usecasetest.Fails("PutLetter", fault.FailBefore, 100))
-		b.keeps(1, "the message")
+		b.keeps(1, "the message is kept")
 		if r := b.Row("content#1"); r.Dead != "" {
-			b.Errorf("row %+v is dead, and no dead letter is stored", r)
+			b.Errorf("row %+v marks the version dead, but no dead letter is stored", r)
 		}
 		b.faulty(usecasetest.Healthy)
 		time.Sleep(time.Minute)
@@ -76,18 +76,18 @@ func TestParkGivesWayToWhatHappensMeanwhile(t *testing.T) {
 		dead bool
 	}
 	usecasetest.Table(t, stage(nil).play, map[string]row{
-		"somebody claims it": {func(b *bench, m queue.Message) { b.Claim(b.Event(m)) }, true, false},
-		"somebody commits it": {
+		"a flight claims the version": {func(b *bench, m queue.Message) { b.Claim(b.Event(m)) }, true, false},
+		"a flight commits the version": {
 			func(b *bench, m queue.Message) { b.Commit(b.Claim(b.Event(m)), shard.Put) }, false, false,
 		},
 		"a newer version is admitted": {func(b *bench, m queue.Message) {
 			b.Admit(b.EventOf(put("1", 2)))
 		}, false, false},
-		"another invocation parks it": {func(b *bench, m queue.Message) {
+		"another invocation parks the version": {func(b *bench, m queue.Message) {
 			e := b.Event(m)
 			b.Write(shard.Park(e.Doc, e.Key, now(), 1, b.Row(e.Doc)))
 		}, false, true},
-		"its burst is settled: the other form": {func(b *bench, m queue.Message) {
+		"the burst has ended, so PARK has its other form": {func(b *bench, m queue.Message) {
 			older := b.EventOf(put("1", 0))
 			b.Write(shard.Write{Doc: older.Doc, Drop: true})
 			b.Admit(older)
@@ -99,10 +99,10 @@ func TestParkGivesWayToWhatHappensMeanwhile(t *testing.T) {
 			b.Errorf("kept %v, want kept %t", kept, tt.kept)
 		}
 		if got := b.Row("content#1").Dead != ""; got != tt.dead {
-			b.Errorf("dead: %t, want %t", got, tt.dead)
+			b.Errorf("marked dead: %t, want %t", got, tt.dead)
 		}
 		if got := len(b.parked()); got != 1 {
-			b.Errorf("%d dead letters, want the one that was stored before PARK", got)
+			b.Errorf("%d dead letters, want one, which was stored before PARK", got)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestDeadLetterDeliveredTwiceIsParkedOnce(t *testing.T) {
 		b.handle()
 		b.want(1, 0, 0)
 		if r := b.Row(e.Doc); r.Dead != "" || r.Pending != e.Key {
-			b.Errorf("row %+v was touched: index's REJECT follows its own dead letter", r)
+			b.Errorf("row %+v was changed, although the REJECT of index follows a dead letter of index", r)
 		}
 	})
 }
@@ -144,13 +144,14 @@ func TestDeadLetterOfANewerLullIsLeftAlone(t *testing.T) {
 		b.dead.Send(b.Context(), []queue.Outgoing{
 			{Body: "y", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`forged`)}},
 		})
-		b.keeps(1, "the one with a newer schema")
+		b.keeps(1, "the dead letter with a newer schema is kept")
 		b.want(1, 0, 1)
 		b.Noted(journal.Schema, 1)
 	})
 }
 
-// SQS's own redrive gave it to receive, which left it alone, and SQS moved it back by its receives.
+// SQS's own redrive gave the dead letter to receive, which did not touch it. Then SQS moved it back
+// by its receive count.
 func TestADeadLetterOfANewerLullThatSQSMovedIsLeftAlone(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		m := queue.Message{
@@ -200,7 +201,7 @@ func TestAnswerNamesEachMessageOnceAndIsNeverNil(t *testing.T) {
 	})
 }
 
-// Faults, line 53.
+// Faults, line 53: a refusal that is expected is neither an error nor an alarm.
 func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 	t.Parallel()
 	races := map[string]func(b *bench, m queue.Message){
@@ -214,11 +215,11 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 		"superseded": func(b *bench, m queue.Message) { b.Admit(b.EventOf(put("1", 2))) },
 	}
 	for name, race := range races {
-		for _, when := range []string{"before it is judged", "between judging and PARK"} {
+		for _, when := range []string{"before the judgement", "between the judgement and PARK"} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				play(t, nil, func(b *bench) {
 					m := b.old()
-					if when == "before it is judged" {
+					if when == "before the judgement" {
 						race(b, m)
 					} else {
 						b.faulty(usecasetest.At("PARK", func() { race(b, m) }))
@@ -227,14 +228,14 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 					time.Sleep(time.Minute)
 					b.handle()
 					if b.dead.Counts().Total() != 0 {
-						b.Error("the message is still there")
+						b.Error("the message is still in the queue")
 					}
 					for _, step := range []journal.Step{
 						journal.Failed, journal.Stuck, journal.Schema, journal.Blocked, journal.LeaseLost,
 						journal.SinkNewer, journal.Conflict,
 					} {
 						if n := len(b.Notes.Of(step)); n != 0 {
-							b.Errorf("%d notes %s, want none: it was to be expected", n, step)
+							b.Errorf("%d notes %s, want none, because the refusal was expected", n, step)
 						}
 					}
 				})

@@ -18,8 +18,8 @@ const (
 	stranger = "AROASTRANGER:session"
 )
 
-// from gives all visible messages of the dead-letter queue to dlq, as sent by that sender. It
-// deletes the messages that dlq does not keep.
+// from gives all visible messages of the dead-letter queue to dlq, as if the given sender had sent
+// them. It deletes the messages that dlq does not keep.
 func (b *bench) from(sender string) (kept int) {
 	b.Helper()
 	b.h.Senders = []string{"AROARECEIVE", index}
@@ -40,7 +40,8 @@ func (b *bench) from(sender string) (kept int) {
 	return len(failed)
 }
 
-// forge sends a message that looks like index's dead letter of an event, with the forger's body.
+// forge sends a message that looks like a dead letter from index about an event, with the forger's
+// body.
 func (b *bench) forge(body, of string, reason deadletter.Reason) deadletter.Letter {
 	b.Helper()
 	return b.SendLetter(b.dead, queue.Message{ID: "m", Body: body, Sent: time.Now()}, b.EventOf(of), reason)
@@ -58,23 +59,24 @@ func TestOnlyAFunctionsDeadLetterIsBelieved(t *testing.T) {
 				b.forge(put("1", 1), put("2", 7), deadletter.RejectedBySink)
 				kept := b.from(sender)
 				if kept == 1 == believed {
-					t.Fatalf("kept %d", kept)
+					t.Fatalf("kept %d messages, which is wrong for this sender", kept)
 				}
 				if believed {
 					b.want(1, 0, 0)
 					b.Noted(journal.Untrusted, 0)
 					return
 				}
-				// Nothing is parked in the name of document 2. The body is an event that never ran.
+				// Nothing is parked in the name of document 2. The body inside is an event that
+				// never ran.
 				if kept := b.from(sender); kept != 0 {
-					t.Fatalf("kept %d, want it judged by what it carries", kept)
+					t.Fatalf("kept %d messages, want them judged by the message inside", kept)
 				}
 				b.want(0, 1, 0)
 				b.Noted(journal.Untrusted, 2)
 				time.Sleep(b.Config.Retry.BackoffMax)
 				back := b.receive(b.live)
 				if _, forged := back.Attributes[deadletter.AttrLetter]; forged || back.Body != put("1", 1) {
-					t.Errorf("given back as %q %v", back.Body, back.Attributes)
+					t.Errorf("the message was given back as %q %v, want the original", back.Body, back.Attributes)
 				}
 			})
 		})
@@ -102,16 +104,16 @@ func TestAForgedDeadLetterReplacesNoBodyAndEndsNoVersion(t *testing.T) {
 		}
 		b.want(1, 3, 0)
 		if got, _, _ := b.Letters.Get(b.Context(), real.ID); got.Body != put("1", 1) {
-			b.Errorf("the parked body is %q now", got.Body)
+			b.Errorf("the parked body is now %q, want it unchanged", got.Body)
 		}
 		if r := b.Row(pending.Doc); r.Pending != pending.Key || r.Dead != "" {
-			b.Errorf("row %+v: want the version still pending", r)
+			b.Errorf("row %+v, want the version still pending", r)
 		}
 	})
 }
 
-// A role that is created again has another id, and the queue may keep its dead letters for
-// fourteen days.
+// A role that is created again has another id, and the queue may still have dead letters that were
+// sent under the old id for fourteen days.
 func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 	t.Parallel()
 	big := put("1", 1)
@@ -127,18 +129,18 @@ func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 					m := queue.Message{ID: "m", Body: body, Sent: first}
 					l := b.SendLetter(b.dead, m, e, deadletter.RejectedBySink)
 					if b.from("AROAEARLIER:lull-search-index") != 1 {
-						t.Fatal("it is judged at once: REJECT may not have been written")
+						t.Fatal("the dead letter was judged at once, although REJECT may not have been written")
 					}
 					if marked {
 						b.Write(shard.Reject(lease, "mapper_parsing_exception", b.Config.Expires(time.Now()), b.Row(e.Doc)))
 					}
 					time.Sleep(time.Minute)
 					b.from("AROAEARLIER:lull-search-index")
-					if !marked { // index died before REJECT: the version runs again
+					if !marked { // index died before REJECT, so the version runs again
 						b.want(0, 1, 0)
 						time.Sleep(b.Config.Retry.BackoffMax)
 						if m := b.receive(b.live); m.Body != body || !m.FirstSent().Equal(first) {
-							t.Errorf("given back with %d bytes, first sent %s; want %d, %s", len(m.Body), m.FirstSent(),
+							t.Errorf("the message was given back with %d bytes, first sent %s; want %d, %s", len(m.Body), m.FirstSent(),
 								len(body), first)
 						}
 						return
@@ -147,7 +149,7 @@ func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 					got, _, _ := b.Letters.Get(b.Context(), l.ID)
 					if got.Body != body || got.Reason != deadletter.RejectedBySink ||
 						!strings.Contains(got.Detail, "mapper_parsing_exception") {
-						t.Errorf("parked %+v with %d bytes", got.Facts, len(got.Body))
+						t.Errorf("parked %+v with %d bytes, want the original message", got.Facts, len(got.Body))
 					}
 				})
 			})
@@ -156,7 +158,7 @@ func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 }
 
 // SNS and EventBridge send messages that they cannot deliver. Such a message never ran, whatever
-// age it claims and whatever its row says about other copies.
+// age it claims and whatever its row says about other copies of it.
 func TestWhatSQSDidNotMoveNeverRan(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		e := b.EventOf(put("1", 1))
@@ -173,45 +175,45 @@ func TestWhatSQSDidNotMoveNeverRan(t *testing.T) {
 			b.Fatal(err)
 		}
 		b.dead.Send(b.Context(), []queue.Outgoing{out})
-		b.keeps(0, "both go back")
+		b.keeps(0, "both messages are given back")
 		b.want(0, 2, 0)
 		if r := b.Row(e.Doc); r.Pending != e.Key || r.Dead != "" {
-			b.Errorf("row %+v: want the version still pending", r)
+			b.Errorf("row %+v, want the version still pending", r)
 		}
 	})
 }
 
-// EventBridge Pipes sends the positions of records that it could not deliver. They cannot be
-// written, but an operator must see them.
+// EventBridge Pipes sends the positions of records that it could not deliver. lull cannot write
+// these records, but an operator must see them.
 func TestWhatAPipeGaveUpOnIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.dead.Send(b.Context(), []queue.Outgoing{{Body: `{"context":{"condition":"RetryAttemptsExhausted"},"version":"1.0",` +
 			`"DDBStreamBatchInfo":{"shardId":"s-1","startSequenceNumber":"1","endSequenceNumber":"9","streamArn":"arn:x"}}`}})
-		b.keeps(0, "it is judged")
+		b.keeps(0, "the message is judged")
 		b.want(1, 0, 0)
 		const want = `stopped retrying the records of "arn:x", shard "s-1"`
 		if l := b.one(deadletter.Contract); !strings.Contains(l.Detail, want) {
-			b.Errorf("parked %+v, want the records' places", l)
+			b.Errorf("parked %+v, want the positions of the records", l)
 		}
 	})
 }
 
-// A8: a later message for the same version does not replace the parked one.
+// A later message for the same version does not replace the parked message.
 func TestAnotherMessageOfTheSameVersionReplacesNothing(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		e := b.EventOf(put("1", 1))
 		m := queue.Message{ID: "m1", Body: put("1", 1), Sent: time.Now()}
 		first := b.SendLetter(b.dead, m, e, deadletter.Refusals)
-		b.keeps(0, "it is parked")
+		b.keeps(0, "the dead letter is parked")
 		again := queue.Message{ID: "m2", Body: put("1", 1), Sent: time.Now()}
-		again.Attributes = map[string]queue.Attribute{queue.AttrFirstSent: queue.Text("1")} // a copy of it
+		again.Attributes = map[string]queue.Attribute{queue.AttrFirstSent: queue.Text("1")} // a copy of the message
 		b.SendLetter(b.dead, again, e, deadletter.Refusals)
-		b.keeps(0, "it is parked")
+		b.keeps(0, "the dead letter is parked")
 		b.Noted(journal.Conflict, 0)
 		for range 2 {
 			b.SendLetter(b.dead, queue.Message{ID: "m3", Body: "[" + put("1", 1) + "]", Sent: time.Now()}, e,
 				deadletter.RejectedBySink)
-			b.keeps(0, "its death is noted")
+			b.keeps(0, "the dead letter is noted")
 		}
 		b.Noted(journal.Conflict, 2)
 		b.want(1, 0, 0)
@@ -222,14 +224,14 @@ func TestAnotherMessageOfTheSameVersionReplacesNothing(t *testing.T) {
 	})
 }
 
-// twoSinks gives the collection payroll to another sink than the handler's.
+// twoSinks gives the collection "payroll" to another sink than the handler's.
 func twoSinks(c *config.Config) {
 	c.Sinks["other"] = config.Sink{Kind: "memory", Index: "o"}
 	c.Collections = map[string]config.Collection{"content": {}, "payroll": {Sink: "other"}}
 }
 
-// A version in the queue of another sink becomes a dead letter there. It is not the version's
-// own dead letter, which is redriven to its own sink, whichever is first.
+// A version in the queue of another sink becomes a dead letter of that sink. It does not replace
+// the version's own dead letter, which is redriven to its own sink, whichever arrives first.
 func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 	t.Parallel()
 	body := `{"type":"doc.changed","subject":"1","sequence":"1","collection":"payroll","data":{}}`
@@ -243,11 +245,11 @@ func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 					m := queue.Message{ID: sink, Body: body, Sent: now}
 					b.sends(sink, deadletter.New(m, letters[sink], "", e.Doc, e.Key, 0, now))
 					b.h.Sink = sink
-					b.keeps(0, "it is stored")
+					b.keeps(0, "the dead letter is stored")
 				}
 				f, ok := b.Facts(deadletter.ID(e.Doc, e.Key, ""))
 				if !ok || f.Sink != "other" || f.Reason != deadletter.RejectedBySink {
-					b.Errorf("%v: the version's dead letter is of sink %q for %q, want the other's", order, f.Sink, f.Reason)
+					b.Errorf("%v: the version's dead letter is from sink %q for %q, want the one of the other sink", order, f.Sink, f.Reason)
 				}
 				b.want(2, 0, 0)
 			})
@@ -255,14 +257,14 @@ func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 	}
 }
 
-// The age that a sender claims must not end a version of another sink's document, which this
-// sender cannot write.
+// The age that a sender claims must not end a version of another sink's document, because the
+// sender cannot write to that sink.
 func TestAMovedMessageEndsNoVersionOfAnotherSink(t *testing.T) {
 	play(t, twoSinks, func(b *bench) {
 		b.move(b.live, b.send(b.live,
 			`{"type":"doc.changed","subject":"1","sequence":"1","collection":"payroll","data":{}}`,
 			map[string]queue.Attribute{queue.AttrFirstSent: queue.Text("1")}))
-		b.keeps(0, "it is parked")
+		b.keeps(0, "the message is parked")
 		if r := b.Row("payroll#1"); r.Dead != "" {
 			b.Errorf("row %+v, want nothing marked", r)
 		}
@@ -270,8 +272,8 @@ func TestAMovedMessageEndsNoVersionOfAnotherSink(t *testing.T) {
 	})
 }
 
-// SQS's own redrive moves a dead letter to the live queue, and its redrive policy moves it back
-// here. It may be the dead letter that the row's mark is about.
+// SQS's own redrive moves a dead letter to the live queue, and the redrive policy moves it back
+// here. It may be the dead letter that marked the row, so dlq parks it.
 func TestADeadLetterThatWentRoundIsParked(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		e := b.EventOf(put("1", 1))
@@ -286,8 +288,8 @@ func TestADeadLetterThatWentRoundIsParked(t *testing.T) {
 	})
 }
 
-// A topic sends a message to the queues of several sinks. If none can decode it, each sink has
-// its own dead letter, because each must receive it again.
+// A topic sends a message to the queues of several sinks. If no sink can decode it, each sink has
+// its own dead letter, because each sink must receive the message again.
 func TestAMessageThatNothingDecodesIsADeadLetterOfEachSink(t *testing.T) {
 	play(t, twoSinks, func(b *bench) {
 		for _, sink := range []string{"search", "other", "other"} {
@@ -295,15 +297,16 @@ func TestAMessageThatNothingDecodesIsADeadLetterOfEachSink(t *testing.T) {
 			m := queue.Message{ID: sink, Body: `{"torn`, Sent: now}
 			b.sends(sink, deadletter.New(m, deadletter.Undecodable, "", "", "", 0, now))
 			b.h.Sink = sink
-			b.keeps(0, "it is stored")
+			b.keeps(0, "the dead letter is stored")
 		}
 		if all := b.parked(); len(all) != 2 || all[0].Sink == all[1].Sink || all[0].Hash != all[1].Hash {
-			b.Errorf("dead letters %+v: want one of each sink, of one message", all)
+			b.Errorf("dead letters %+v, want one for each sink, all of one message", all)
 		}
 	})
 }
 
-// A message that dlq gives back has lull's own role as its sender, so receive would believe it.
+// A message that dlq gives back has lull's own role as its sender, so receive would believe its
+// attributes.
 func TestAStrangersAttributesAreNotGivenBackInLullsName(t *testing.T) {
 	t.Parallel()
 	line := queue.Line{Number: 1, Written: time.Unix(9, 0), Object: "s3://b/k"}
@@ -311,7 +314,7 @@ func TestAStrangersAttributesAreNotGivenBackInLullsName(t *testing.T) {
 		sender string
 		kept   bool
 	}{
-		"index's": {index + ":lull-search-index", true}, "a stranger's": {stranger, false},
+		"a dead letter from index": {index + ":lull-search-index", true}, "from another sender": {stranger, false},
 	}, func(b *bench, by struct {
 		sender string
 		kept   bool
@@ -326,7 +329,7 @@ func TestAStrangersAttributesAreNotGivenBackInLullsName(t *testing.T) {
 		time.Sleep(b.Config.Retry.BackoffMax)
 		back := b.receive(b.live).Attributes
 		if _, kept := back[queue.AttrLine]; kept != by.kept || back[queue.AttrGroup].String != "g" {
-			b.Errorf("given back with %v", back)
+			b.Errorf("the message was given back with %v, which is wrong", back)
 		}
 	})
 }

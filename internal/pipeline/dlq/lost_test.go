@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// If a call fails, its class is noted, and its message is received again.
+// If a call fails, the class of the error is noted, and the message is received again.
 func TestNoErrorOfACallIsLost(t *testing.T) {
 	t.Parallel()
 	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Faults, line 24.
+// Faults, line 24: the receive count does not count the tries of a version.
 func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 	t.Parallel()
 	for _, lane := range []string{"live", "bulk"} {
@@ -29,13 +29,13 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 				}
 				first := time.Now()
 				m := b.send(q, put("1", 1), map[string]queue.Attribute{"x": queue.Text("y")})
-				b.Admit(b.Event(m)) // receive ran, index never did
+				b.Admit(b.Event(m)) // receive ran for this version, but index never did
 				time.Sleep(time.Hour)
 				b.move(q, m)
 
-				b.keeps(0, "the message goes back")
+				b.keeps(0, "the message is given back")
 				if got := len(b.parked()); got != 0 {
-					b.Errorf("%d dead letters parked, want none: it never ran", got)
+					b.Errorf("%d dead letters are parked, want none, because the version never ran", got)
 				}
 				if got := q.Counts(); got.Delayed != 1 || got.Total() != 1 {
 					b.Fatalf("%s queue: %+v, want one delayed message", lane, got)
@@ -43,13 +43,14 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 				time.Sleep(b.Config.Retry.BackoffMax)
 				back := b.receive(q)
 				if back.Body != m.Body || back.Attributes["x"].String != "y" {
-					b.Errorf("came back as %q %v", back.Body, back.Attributes)
+					b.Errorf("the message was given back as %q %v, want the original", back.Body, back.Attributes)
 				}
 				if got := back.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
 					b.Errorf("first sent %s, want %s: a copy is not newer", got, first)
 				}
 
-				// If it is moved again too early, it is given back again, as old as it is.
+				// If SQS moves the message again too early, dlq gives it back again, with the age
+				// of the original.
 				time.Sleep(time.Hour)
 				b.move(q, back)
 				b.handle()
@@ -58,24 +59,24 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 					b.Errorf("first sent %s, want %s: a copy of a copy is not newer", back.FirstSent(), first)
 				}
 
-				// It is not given back without end: the age of the first copy counts.
+				// The message is not given back for ever, because the age of the first copy counts.
 				time.Sleep(b.Config.Retry.DeadDeadline)
 				b.move(q, back)
-				b.keeps(0, "it is parked")
+				b.keeps(0, "the message is parked")
 				b.Noted(journal.Returned, 2)
 				parked := b.one(deadletter.ReceiveCount)
 				if parked.Lane != lane || parked.Sink != "search" {
-					b.Errorf("parked %+v, want it in lane %s", parked, lane)
+					b.Errorf("parked %+v, want a dead letter of lane %s", parked, lane)
 				}
 				if r := b.Row("content#1"); r.Dead != parked.Key || r.Pending != "" || r.ExpiresAt == 0 {
-					b.Errorf("row %+v: want it dead, settled and expiring", r)
+					b.Errorf("row %+v, want the version dead, nothing pending, and a time to expire", r)
 				}
 			})
 		})
 	}
 }
 
-// Faults, line 26.
+// Faults, line 26: a message whose row is leased is not parked.
 func TestDeadLetterOfALeasedRowIsNotParked(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		m := b.send(b.live, put("1", 1), nil)
@@ -83,18 +84,18 @@ func TestDeadLetterOfALeasedRowIsNotParked(t *testing.T) {
 		b.Admit(e)
 		l := b.Claim(e) // the last permitted attempt is running
 		b.move(b.live, m)
-		b.keeps(1, "the message")
+		b.keeps(1, "the message is kept")
 		b.want(0, 0, 1)
 		if r := b.Row(e.Doc); r.Dead != "" || r.Pending != e.Key {
-			b.Errorf("row %+v was touched", r)
+			b.Errorf("row %+v was changed", r)
 		}
 		time.Sleep(12 * time.Second)
 		if got := b.dead.Counts().Visible; got != 0 {
-			b.Errorf("%d messages visible before the lease ends, want none", got)
+			b.Errorf("%d messages are visible before the lease ends, want none", got)
 		}
 		b.Commit(l, shard.Put)
 		time.Sleep(3 * time.Second)
-		b.keeps(0, "it is done")
+		b.keeps(0, "the message is done")
 		b.want(0, 0, 0)
 	})
 }
@@ -108,12 +109,12 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 		b.move(b.live, m)
 		b.handle()
 		time.Sleep(15 * time.Second)
-		b.keeps(0, "it is parked")
+		b.keeps(0, "the message is parked")
 		b.want(1, 0, 0)
 		if got := b.one(deadletter.ReceiveCount); got.Key != e.Key || got.MessageID != m.ID {
-			b.Errorf("parked %+v", got)
+			b.Errorf("parked %+v, which is wrong", got)
 		}
-		// A version that may be in the sink keeps older versions out, and this is noted.
+		// A version that may be in the sink blocks older versions, and a note says so.
 		older := b.send(b.live, put("1", 0), nil)
 		b.Admit(b.Event(older))
 		b.move(b.live, older)
@@ -128,11 +129,11 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 	mismatched := `{"type":"doc.changed","subject":"1","sequence":"01ARZ3NDEKTSV4RRFFQ69G5FAV","sequencetype":"lex","data":{}}`
 	type row struct {
 		body   string
-		row    func(b *bench, m queue.Message) // what happened to the document
-		reason deadletter.Reason               // parked with it; empty for not parked
+		row    func(b *bench, m queue.Message) // changes the row before dlq judges the message
+		reason deadletter.Reason               // reason of the parked dead letter; empty if nothing is parked
 		kept   bool
 		step   journal.Step
-		pend   bool // something waits in the row afterwards
+		pend   bool // a version is still pending in the row afterwards
 	}
 	usecasetest.Table(t, stage(nil).play, map[string]row{
 		"this version was committed": {put("1", 5), func(b *bench, m queue.Message) {
@@ -144,7 +145,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			b.Admit(e)
 			b.Commit(b.Claim(e), shard.Put)
 		}, "", false, journal.Superseded, false},
-		"its dead letter is stored": {put("1", 5), func(b *bench, m queue.Message) {
+		"the dead letter is stored": {put("1", 5), func(b *bench, m queue.Message) {
 			e := b.Event(m)
 			b.Admit(e)
 			b.Write(shard.Park(e.Doc, e.Key, now(), b.Config.Expires(time.Now()), b.Row(e.Doc)))
@@ -157,11 +158,11 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 				},
 			}})
 		}, "", true, journal.Schema, false},
-		"a newer version waits, this one never ran and is old": {put("1", 5), func(b *bench, m queue.Message) {
+		"a newer version waits, and this version never ran and is old": {put("1", 5), func(b *bench, m queue.Message) {
 			time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
 			b.Admit(b.EventOf(put("1", 6)))
 		}, deadletter.ReceiveCount, false, journal.DeadLettered, true},
-		"nobody knows it any more": {put("1", 5), func(b *bench, m queue.Message) {
+		"the row no longer knows the version": {put("1", 5), func(b *bench, m queue.Message) {
 			time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
 		}, deadletter.ReceiveCount, false, journal.DeadLettered, false},
 		"not JSON": {"hello", nil, deadletter.Undecodable, false, journal.DeadLettered, false},
@@ -182,17 +183,17 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			parked := b.one(tt.reason)
 			l, _, err := b.Letters.Get(b.Context(), parked.ID)
 			if err != nil || l.Body != tt.body {
-				b.Errorf("dead letter holds %q, error %v; want the body byte for byte", l.Body, err)
+				b.Errorf("dead letter has the body %q, error %v; want the original byte for byte", l.Body, err)
 			}
 			if r := b.Row("content#1"); parked.Key != "" && !tt.pend && r.Dead != parked.Key {
-				b.Errorf("row %+v: want dead = %s", r, parked.Key)
+				b.Errorf("row %+v, want dead = %s", r, parked.Key)
 			}
 		} else if parked := b.parked(); len(parked) != 0 {
 			b.Errorf("parked %+v, want none", parked)
 		}
 		b.Noted(tt.step, 1)
 		if got := b.Row("content#1").Pending != ""; got != tt.pend {
-			b.Errorf("pending afterwards: %t, want %t", got, tt.pend)
+			b.Errorf("a version is pending afterwards: %t, want %t", got, tt.pend)
 		}
 	})
 	t.Run("versions of another class", func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			b.handle()
 			b.one(deadletter.ClassMismatch)
 			if got := b.Row(e.Doc); got != before {
-				b.Errorf("row became %+v, want it untouched", got)
+				b.Errorf("the row is now %+v, want it unchanged", got)
 			}
 		})
 	})
@@ -237,19 +238,19 @@ func TestMessageWithSeveralEventsGoesAsOnePiece(t *testing.T) {
 		b.Claim(one)
 		b.move(b.live, m)
 		if kept := b.handle(); len(kept) != 1 {
-			t.Fatalf("kept %v, want all of it to wait for the lease", kept)
+			t.Fatalf("kept %v, want the whole message to wait for the lease", kept)
 		}
 		b.want(0, 0, 1)
 		time.Sleep(15 * time.Second)
 		b.handle()
-		b.want(0, 1, 0) // two never ran: the whole message goes back
+		b.want(0, 1, 0) // two of its events never ran, so the whole message is given back
 		time.Sleep(b.Config.Retry.DeadDeadline)
 		b.move(b.live, b.receive(b.live))
 		b.handle()
 		b.want(2, 0, 0)
 		for _, e := range []shard.DocID{one.Doc, two.Doc} {
 			if r := b.Row(e); r.Dead == "" || r.Pending != "" {
-				t.Errorf("row %+v: want it dead", r)
+				t.Errorf("row %+v, want the version dead", r)
 			}
 		}
 	})
@@ -262,7 +263,7 @@ func TestMessageThatHasNoRoomToBeSentAgainIsParked(t *testing.T) {
 			attrs[fmt.Sprint("a", i)] = queue.Text("x")
 		}
 		b.move(b.live, b.send(b.live, put("1", 1), attrs))
-		b.keeps(0, "it is parked, attributes and all")
+		b.keeps(0, "the message is parked with all attributes")
 		b.want(1, 0, 0)
 		l, _, _ := b.Letters.Get(b.Context(), b.parked()[0].ID)
 		if len(l.Attributes) != queue.MaxAttributes {
@@ -293,12 +294,12 @@ func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
 		b.want(0, 0, 0)
 		b.Noted(journal.Dropped, 2)
 		if r := b.Row(e.Doc); r.Pending != "" {
-			b.Errorf("row %+v still waits", r)
+			b.Errorf("row %+v still has a pending version", r)
 		}
 	})
 }
 
-// Faults, line 33.
+// Faults, line 33: a row past its TTL counts until DynamoDB deletes it.
 func TestRowPastItsTTLCountsInFull(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		newer := b.EventOf(put("1", 6))
@@ -314,21 +315,21 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 		b.handle()
 		b.want(0, 0, 0)
 		if got := len(b.Notes.Of(journal.Superseded)) + len(b.Notes.Of(journal.Dropped)); got != 2 {
-			b.Errorf("%d were found superseded, want both", got)
+			b.Errorf("%d messages were found superseded, want both", got)
 		}
 	})
 }
 
-// A decoder that panics on one message must not keep it in the queue until its retention ends.
+// A message on which the decoder panics must not stay in the queue until its retention ends.
 func TestADecoderThatPanicsLeavesADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.h.Sources = panicky{}
 		b.move(b.live, b.send(b.live, "hunter2", nil))
 		if kept := b.h.Handle(b.Context(), []queue.Message{b.receive(b.dead)}); len(kept) != 0 {
-			b.Errorf("kept %v", kept)
+			b.Errorf("kept %v, want none", kept)
 		}
 		if l := b.one(deadletter.Panic); l.Detail != "decode: panic: string" {
-			b.Errorf("parked %+v, want the message, with the class of the panic only", l)
+			b.Errorf("parked %+v, want only the class of the panic in the detail", l)
 		}
 		b.Noted(journal.Panicked, 1)
 	})

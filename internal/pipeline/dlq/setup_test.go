@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// bench is dlq on the halves in memory, with virtual time.
+// bench runs dlq on the halves in memory, with virtual time.
 type bench struct {
 	*usecasetest.Rig
 	h                *dlq.Handler
@@ -26,10 +26,10 @@ var (
 	now = usecasetest.Now
 )
 
-// stage changes the settings of a bench, nil for none.
+// stage changes the settings of a bench; nil changes nothing.
 type stage func(*config.Config)
 
-// play plays a story on a bench.
+// play runs a story on a bench, in a synctest bubble.
 func play(t *testing.T, change func(*config.Config), story func(b *bench)) {
 	t.Helper()
 	stage(change).play(t, story)
@@ -40,7 +40,7 @@ func (change stage) play(t *testing.T, story func(b *bench)) {
 	usecasetest.Story(t, func(t *testing.T) { story(setup(t, change)) })
 }
 
-// setup must run inside a synctest bubble, so that every clock is the bubble's.
+// setup must run inside a synctest bubble, so that every clock is the clock of the bubble.
 func setup(t *testing.T, change func(*config.Config)) *bench {
 	t.Helper()
 	b := &bench{Rig: usecasetest.Open(t, func(c *config.Config) {
@@ -67,7 +67,7 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 	return b
 }
 
-// send sends a message to the lane and gives it back as received, once.
+// send sends a message to a lane and returns the message as received once.
 func (b *bench) send(q *memory.Queue, text string, attrs map[string]queue.Attribute) queue.Message {
 	b.Helper()
 	if err := queue.ErrorAt(q.Send(b.Context(), []queue.Outgoing{{Body: text, Attributes: attrs}}), 0); err != nil {
@@ -85,17 +85,17 @@ func (b *bench) receive(q *memory.Queue) queue.Message {
 	return ms[0]
 }
 
-// move lets SQS move a message to the dead-letter queue by its receive count.
+// move makes SQS move a message to the dead-letter queue by its receive count.
 func (b *bench) move(q *memory.Queue, m queue.Message) {
 	b.Helper()
 	q.Hold(b.Context(), []string{m.Receipt}, 0)
 	if ms, err := q.Receive(b.Context(), 1, 0); err != nil || len(ms) != 0 {
-		b.Fatalf("received %d messages, error %v; want it to be moved", len(ms), err)
+		b.Fatalf("received %d messages, error %v; want the message moved", len(ms), err)
 	}
 }
 
-// handle gives everything visible in the dead-letter queue to the handler and deletes what it does
-// not keep.
+// handle gives all visible messages of the dead-letter queue to the handler. It deletes the
+// messages that the handler does not keep.
 func (b *bench) handle() (kept []string) {
 	b.Helper()
 	ms, err := b.dead.Receive(b.Context(), 100, 0)
@@ -104,7 +104,7 @@ func (b *bench) handle() (kept []string) {
 	}
 	kept = b.h.Handle(b.Context(), ms)
 	if kept == nil {
-		b.Error("answer is nil, want never")
+		b.Error("the answer is nil, want a list")
 	}
 	for _, m := range ms {
 		if !slices.Contains(kept, m.ID) {
@@ -114,7 +114,7 @@ func (b *bench) handle() (kept []string) {
 	return kept
 }
 
-// keeps handles what is visible and checks how many messages the answer keeps.
+// keeps handles the visible messages and checks how many of them the answer keeps.
 func (b *bench) keeps(want int, why string) {
 	b.Helper()
 	if kept := b.handle(); len(kept) != want {
@@ -131,7 +131,7 @@ func (b *bench) parked() []deadletter.Facts {
 	return all
 }
 
-// one is the only dead letter that is parked, which must have this reason.
+// one returns the only parked dead letter, which must have this reason.
 func (b *bench) one(reason deadletter.Reason) deadletter.Facts {
 	b.Helper()
 	all := b.parked()
@@ -141,7 +141,7 @@ func (b *bench) one(reason deadletter.Reason) deadletter.Facts {
 	return all[0]
 }
 
-// sends puts a sink's dead letter into the queue.
+// sends puts a dead letter of a sink into the queue.
 func (b *bench) sends(sink string, l deadletter.Letter) {
 	b.Helper()
 	l.Sink, l.Lane = sink, "live"

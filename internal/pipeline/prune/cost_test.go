@@ -22,7 +22,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-var update = flag.Bool("update", false, "write what a pass costs into docs/lifecycles.md (make lifecycles)")
+var update = flag.Bool("update", false, "write the cost of a pass into docs/lifecycles.md (make lifecycles)")
 
 // bill counts prune's requests to the table in a day, in the units that DynamoDB bills.
 type bill struct {
@@ -32,16 +32,16 @@ type bill struct {
 	scanned               float64 // read units of the scan
 	fixed                 float64 // write units of the runs' turns
 	deleted               float64 // write units of the collected rows
-	// other requests: the health row, the queries of the two indexes, the list of flights
+	// number of other requests: the health row, the queries of the two indexes, the list of flights
 	other   int
 	longest int // the most rows that one run read
 }
 
-// readUnit is how many bytes half a read unit, an eventually consistent read, returns. A page of a
-// scan is rounded up as a whole.
+// readUnit is the number of bytes that half a read unit, an eventually consistent read, returns.
+// DynamoDB rounds up the sum of a whole page of a scan.
 const readUnit = 4 << 10
 
-// tally counts as DynamoDB would.
+// tally counts requests and units as DynamoDB would.
 type tally struct {
 	scanner shard.Scanner
 	shard.Store
@@ -74,14 +74,14 @@ func (t tally) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return old, err
 }
 
-// id is as long as a UUID.
+// id makes the id of a document that is as long as a UUID.
 func id(i int) shard.DocID {
 	return shard.DocID(fmt.Sprintf("content#%08x-7a86-4ce0-aa36-7a63f0bc1bd5", i))
 }
 
-// aDay runs prune for a day over a table of committed rows, a hundredth of which is past its
-// retention. It is the table's second day, because on the first day prune does not know the table's
-// size.
+// aDay runs prune for a day over a table of committed rows. A hundredth of the rows is past its
+// retention. The day is the second day of the table, because on the first day prune does not know
+// the size of the table.
 func aDay(t *testing.T, rows int) (b *bill) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
@@ -132,7 +132,7 @@ func (b *bench) settle(e event.Event, d shard.DocID) {
 	b.Commit(b.Claim(e), shard.Put)
 }
 
-// rowBytes is the size of the rows above.
+// rowBytes returns the size of the rows that aDay makes.
 func rowBytes(t *testing.T) (bytes int) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
@@ -142,9 +142,9 @@ func rowBytes(t *testing.T) (bytes int) {
 	return bytes
 }
 
-// Issue 6, point 1: the cost of a day of prune grows in proportion to the table, apart from
-// DynamoDB's rounding. Every row is read once, every page is rounded up once, and every deleted row
-// is one write. The cost of the runs themselves does not depend on the table.
+// The cost of a day of prune must grow in proportion to the table, apart from DynamoDB's rounding.
+// Every row is read once, every page is rounded up once, and every deleted row is one write. The
+// cost of the runs themselves does not depend on the table.
 func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1_000, 10_000, 100_000}
@@ -158,7 +158,7 @@ func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 		t.Logf("%d rows of %d bytes: %d pages, %.1f read units, %d requests of other kinds, %d rows in a run at most",
 			n, bytes, b.pages, b.scanned, b.other, b.longest)
 		if b.rows < n || b.rows > n+housekeeping {
-			t.Errorf("%d rows read of %d in a day, want each once", b.rows, n)
+			t.Errorf("%d rows were read of %d in a day, want each once", b.rows, n)
 		}
 		least := float64(n*bytes) / readUnit / 2
 		if most := least + float64(b.pages)/2 + 1; b.scanned < least || b.scanned > most {
@@ -180,10 +180,10 @@ func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	}
 }
 
-// housekeeping is how many rows are not documents: the run rows.
+// housekeeping is the number of rows that are not documents: the run rows.
 const housekeeping = 2
 
-// extrapolated computes the day of a table that was not measured.
+// extrapolated computes the counts for a day of a table with n rows that was not measured.
 func extrapolated(n, bytes int, like *bill) *bill {
 	b := bill{
 		rows: n, collected: n / 100, deleted: float64(n / 100), runs: like.runs, fixed: like.fixed,
@@ -194,15 +194,16 @@ func extrapolated(n, bytes int, like *bill) *bill {
 	return &b
 }
 
-// readsOfRun is what a run reads besides rows: the health row, and the eight partitions of each of
-// the two indexes, half a unit each. The list of flights is billed like a write to the bucket.
+// readsOfRun is the number of read units of a run besides rows: the health row, and the eight
+// partitions of each of the two indexes, half a unit each. The list of flights is billed like a
+// write to the bucket.
 const readsOfRun = 0.5 + 2*8*0.5
 
-// quota is how many rows a run reads of a table with n rows: a quarter more than n, spread over
-// three quarters of the day's runs.
+// quota returns the number of rows that a run reads of a table with n rows: a quarter more than n,
+// divided among three quarters of the day's runs.
 func quota(n int) int { return max((n+n/4)/216, 2000) }
 
-// TestWriteCost writes the table of docs/lifecycles.md.
+// TestWriteCost writes the cost table in docs/lifecycles.md.
 func TestWriteCost(t *testing.T) {
 	if !*update {
 		t.Skip("make lifecycles runs it with -update")
@@ -229,7 +230,7 @@ func TestWriteCost(t *testing.T) {
 		line(n, "", last)
 		if want := extrapolated(n, bytes, last); n == 1_000_000 &&
 			(math.Abs(want.scanned-last.scanned) > 0.1*last.scanned || want.deleted != last.deleted) {
-			t.Errorf("by the formula %.1f read units and %.0f writes, measured %.1f and %.0f", want.scanned,
+			t.Errorf("the formula gives %.1f read units and %.0f writes, but measured were %.1f and %.0f", want.scanned,
 				want.deleted, last.scanned, last.deleted)
 		}
 	}
@@ -245,7 +246,7 @@ func commas(n int) string {
 	return s
 }
 
-// insert puts text between the two marks of a page that carry its name.
+// insert puts text between the two marks of a page that have this name.
 func insert(t *testing.T, path, name, text string) {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// After a claim without an answer, older versions wait, so their flights are not stuck. An old
-// claim does not explain why its own version waits.
+// After a claim without an answer, older versions wait, so their flights are not stuck. But an old
+// claim does not explain why the claimed version itself waits.
 func TestAnOldClaimExplainsOnlyOlderVersions(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -22,8 +22,8 @@ func TestAnOldClaimExplainsOnlyOlderVersions(t *testing.T) {
 		stuck   bool
 	}
 	usecasetest.Table(t, play, map[string]row{
-		"a newer version was claimed": {3, false},
-		"it was claimed itself":       {2, true},
+		"a newer version was claimed":    {3, false},
+		"the version itself was claimed": {2, true},
 	}, func(b *bench, tt row) {
 		b.flight(entry{doc(1), 2})
 		if tt.claimed > 2 {
@@ -38,7 +38,7 @@ func TestAnOldClaimExplainsOnlyOlderVersions(t *testing.T) {
 	})
 }
 
-// The bulk lane has its own windows and its own queue.
+// A rescued flight keeps its lane, because the bulk lane has other windows and another queue.
 func TestARescuedFlightStaysInItsLane(t *testing.T) {
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		t.Run(string(lane), func(t *testing.T) {
@@ -54,20 +54,20 @@ func TestARescuedFlightStaysInItsLane(t *testing.T) {
 					b.Fatal(err)
 				}
 				if got := b.manifest(to).Lane; got != lane {
-					b.Errorf("the new flight is of lane %s, want %s", got, lane)
+					b.Errorf("the new flight is in lane %s, want %s", got, lane)
 				}
 			})
 		})
 	}
 }
 
-// nobody starts no execution.
+// nobody is a launcher that starts no execution.
 type nobody struct{}
 
 func (nobody) Start(context.Context, flight.State) error { return nil }
 
-// After twelve failed runs a scan segment drops its cursor and starts from the beginning. One run
-// that succeeds resets the count.
+// After twelve failed runs in a row, a scan segment drops its cursor and starts from the beginning.
+// One run that succeeds resets the count.
 func TestAScanBeginsAgainAfterTwelveFailedRuns(t *testing.T) {
 	for name, tt := range map[string]struct {
 		failing []int // numbers of consecutive failed runs, with one successful run between them
@@ -99,14 +99,14 @@ func TestAScanBeginsAgainAfterTwelveFailedRuns(t *testing.T) {
 					run()
 				}
 				if len(seen) == 0 || (seen[0] == "") != tt.begins {
-					b.Errorf("read from %q, want from the beginning: %t", seen, tt.begins)
+					b.Errorf("the scan read from %q, want a read from the beginning: %t", seen, tt.begins)
 				}
 			})
 		})
 	}
 }
 
-// cursors records where scan segment 0 is read from.
+// cursors records from which cursors scan segment 0 is read.
 type cursors struct {
 	shard.Scanner
 	seen *[]string
@@ -121,8 +121,8 @@ func (c cursors) Scan(ctx context.Context, segment, segments int, cursor string,
 	return c.Scanner.Scan(ctx, segment, segments, cursor, limit)
 }
 
-// With more younger flights than prune reads, it cannot know whether one of them holds the old
-// flight's event.
+// If there are more younger flights than prune reads, prune cannot know whether one of them holds
+// the event of the old flight.
 func TestAFlightIsStuckBesideAsManyYoungerOnesAsAreRead(t *testing.T) {
 	for younger, stuck := range map[int]bool{2000: true, 2001: false} {
 		t.Run(fmt.Sprint(younger), func(t *testing.T) {

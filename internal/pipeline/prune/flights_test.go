@@ -24,12 +24,12 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// orphan is how old a flight's newest object must be before prune examines the flight: 5 minutes +
-// cap + lease + visibility.
+// orphan is the shortest age of a flight's newest object at which prune examines the flight: 5
+// minutes + cap + lease + visibility.
 const orphan = 5*time.Minute + 40*time.Second + 13*time.Second + 40*time.Second
 
 // silent is how long after the last sign of life in its row an event counts as stuck. Besides
-// orphan it contains a short outage of the table, and the time for which receive holds messages
+// orphan, it contains a short outage of the table, and the time for which receive holds messages
 // back.
 const silent = orphan + 30*time.Minute
 
@@ -50,7 +50,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			false, false,
 		},
 		"dead": {func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
-		"its dead letter is parked, another version is dead": {func(b *bench, id flight.ID) {
+		"the dead letter is parked, but the row marks another version dead": {func(b *bench, id flight.ID) {
 			m := b.manifest(id).Records[0].Message
 			l := deadletter.New(m, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
 			l.Sink = "search"
@@ -61,12 +61,12 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			b.admit(doc(1), 3)
 			b.park(doc(1), 3)
 		}, orphan + 1, true, false, false},
-		"an operator took it back, and another version died since": {func(b *bench, id flight.ID) {
+		"an operator took the version back, and another version died since": {func(b *bench, id flight.ID) {
 			b.commit(doc(1), 2, shard.Put)
 			b.Change(doc(1), func(r *shard.Row) { r.Committed, r.TakenBack = b.key(1), shard.KeySetOf(r.Committed) })
 			b.park(doc(1), 3)
 		}, silent + 1, true, false, false},
-		"only its checkpoint is left": {func(b *bench, id flight.ID) {
+		"only a checkpoint of the flight is left": {func(b *bench, id flight.ID) {
 			if err := b.flights.Delete(b.Context(), id); err != nil {
 				b.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			func(b *bench, _ flight.ID) { b.Write(shard.Write{Doc: doc(1), Drop: true}) }, silent - 1, false, false,
 			true,
 		},
-		"pending, and nobody works on it": {func(*bench, flight.ID) {}, silent + 1, false, true, false},
+		"pending, and no flight works on it": {func(*bench, flight.ID) {}, silent + 1, false, true, false},
 		"pending, in a row of newer code": {func(b *bench, _ flight.ID) {
 			b.Change(doc(1), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
 		}, silent + 1, false, false, true},
@@ -123,11 +123,11 @@ func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
 		b.Write(shard.Probe("search", now(), probe))
 		b.Write(shard.Close("search", probe, now(), shard.RestartPace))
 		if rep := b.run(); len(rep.Flights.Stuck) != 0 {
-			b.Errorf("report %+v: stuck, though the sink has just come back", rep.Flights)
+			b.Errorf("report %+v: the flight is stuck, although the sink has just come back", rep.Flights)
 		}
 		time.Sleep(orphan)
 		if rep := b.run(); len(rep.Flights.Stuck) != 0 {
-			b.Errorf("report %+v: stuck, though its message may still be away", rep.Flights)
+			b.Errorf("report %+v: the flight is stuck, although its message may still be hidden", rep.Flights)
 		}
 		stuck := 0
 		for range config.AwayMost / b.Config.Lifecycle.PruneEvery {
@@ -135,13 +135,13 @@ func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
 			stuck = len(b.run().Flights.Stuck)
 		}
 		if stuck != 1 {
-			b.Error("want it stuck by now")
+			b.Error("the flight is not stuck, want it stuck by now")
 		}
 	})
 }
 
 // While no execution can be started, receive stores a manifest at each delivery, and no row shows
-// it.
+// this.
 func TestAFlightWhoseEventsAYoungerFlightHoldsIsNotStuck(t *testing.T) {
 	play(t, func(b *bench) {
 		judge := func(when string, waiting int, stuck ...flight.ID) {
@@ -154,15 +154,15 @@ func TestAFlightWhoseEventsAYoungerFlightHoldsIsNotStuck(t *testing.T) {
 		time.Sleep(silent + 1)
 		again := b.flight(entry{doc(1), 1})
 		other := b.flight(entry{doc(2), 1})
-		judge("its messages came back", 1)
-		for end := time.Now().Add(silent); time.Now().Before(end); { // so that prune misses no run
+		judge("after the messages were delivered again", 1)
+		for end := time.Now().Add(silent); time.Now().Before(end); { // run prune often enough that it misses no run
 			b.next()
 		}
-		judge("they did not come back once more", 1, again, other)
+		judge("after no further delivery", 1, again, other)
 		for range 2001 {
 			b.flight()
 		}
-		judge("flights die at large", 3)
+		judge("while many flights fail", 3)
 	})
 }
 
@@ -182,12 +182,12 @@ func TestFlightThatContinuesIsNotAnOrphan(t *testing.T) {
 		b.commit(doc(1), 1, shard.Put)
 		time.Sleep(orphan)
 		if rep := b.run(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
-			b.Errorf("report %+v, want it deleted with its checkpoints", rep.Flights)
+			b.Errorf("report %+v, want the flight deleted with its checkpoints", rep.Flights)
 		}
 	})
 }
 
-// indexing is index with the bench's stores.
+// indexing returns the function index with the bench's stores.
 func (b *bench) indexing(s *memorysink.Sink) *index.Handler {
 	b.Helper()
 	clk := clock.System{}
@@ -201,7 +201,7 @@ func (b *bench) indexing(s *memorysink.Sink) *index.Handler {
 	}
 }
 
-// rescuer returns a pruner whose flights are indexed, and the sink that they write to.
+// rescuer returns a pruner whose flights index runs, and the sink to which they write.
 func (b *bench) rescuer() (*memorysink.Sink, *prune.Pruner) {
 	b.Helper()
 	clk := clock.System{}
@@ -239,7 +239,7 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 		time.Sleep(silent)
 		tt.row(b)
 		if rep := b.next(); len(rep.Flights.Stuck) != 1 {
-			b.Fatalf("report %+v, want it stuck", rep.Flights)
+			b.Fatalf("report %+v, want the flight stuck", rep.Flights)
 		}
 		s, p := b.rescuer()
 		to, err := p.Rescue(b.Context(), fixed)
@@ -253,23 +253,23 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 			b.Errorf("the sink holds %+v, there %t, error %v; want version 3", got, ok, err)
 		}
 		if n := s.Counts().Ops; n != 1 {
-			b.Errorf("%d documents were written, want 1: the other was done", n)
+			b.Errorf("%d documents were written, want 1, because the other was done", n)
 		}
 		if r := b.Row(doc(1)); r.Committed == "" || r.Pending != "" {
-			b.Errorf("row %+v, want it committed", r)
+			b.Errorf("row %+v, want the version committed", r)
 		}
 		if _, err := p.Rescue(b.Context(), fixed); !errors.Is(err, prune.ErrNothingToRescue) {
 			b.Errorf("rescue again: %v, want ErrNothingToRescue", err)
 		}
 		if rep := b.next(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
-			b.Errorf("report %+v, %d flights left; want none", rep.Flights, len(b.stored()))
+			b.Errorf("report %+v, %d flights are left; want none", rep.Flights, len(b.stored()))
 		}
 	})
 }
 
-// A flight may hold several versions of a document, in any order. The rescue admits the newest. If
-// the row were pending on an older version, the newer one would leave the new flight as superseded.
-// No message would admit it again.
+// A flight may hold several versions of a document, in any order. A rescue admits the newest
+// version. If the row were pending on an older version, the newer version would leave the new
+// flight as superseded, and no message would admit it again.
 func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 	t.Parallel()
 	for _, versions := range [][]int{{2, 3}, {3, 2}, {2, 3, 1}} {
@@ -300,13 +300,13 @@ func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 }
 
 // SQS does not deliver the messages of a rescued flight again. So a version stays in the flight
-// even if a newer one is pending, because the newer one may turn out to be poison.
+// even if a newer version is pending, because the newer version may be poison.
 func TestARescuedVersionDoesNotLeaveItsFlight(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.flight(entry{doc(1), 1})
 		time.Sleep(silent)
-		b.Write(shard.Write{Doc: doc(1), Drop: true}) // collected: the newer version begins a burst
-		b.admit(doc(1), 2)                            // and no flight writes it
+		b.Write(shard.Write{Doc: doc(1), Drop: true}) // the row was deleted, so the newer version begins a burst
+		b.admit(doc(1), 2)                            // no flight writes the newer version
 		s, p := b.rescuer()
 		if _, err := p.Rescue(b.Context(), id); err != nil {
 			b.Fatal(err)
@@ -329,7 +329,7 @@ func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 			b.Errorf("got %v, want the launcher's error", err)
 		}
 		if got := b.stored(); len(got) != 1 || got[0] != id {
-			b.Errorf("flights %v, want %s alone", got, id)
+			b.Errorf("flights %v, want only %s", got, id)
 		}
 		if _, err := p.Rescue(b.Context(), "01ARZ3NDEKTSV4RRFFQ69G5FAV"); !errors.Is(err, flight.ErrNotFound) {
 			b.Errorf("unknown flight: got %v, want ErrNotFound", err)
@@ -342,7 +342,7 @@ func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 	})
 }
 
-// A flight that made outage writes and was lost compares nothing. If a row knows a newer version,
+// A lost flight of outage writes compares nothing with the rows. If a row has a newer version,
 // prune lists the document for a resync before it deletes the manifest.
 func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 	t.Parallel()
@@ -355,8 +355,8 @@ func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 		"a newer delete is committed":     {true, func(b *bench) { b.commit(doc(1), 3, shard.Delete) }, 1},
 		"a newer put is committed":        {true, func(b *bench) { b.commit(doc(1), 3, shard.Put) }, 1},
 		"the version itself is committed": {true, func(b *bench) { b.commit(doc(1), 2, shard.Put) }, 0},
-		"it is a dead letter":             {true, func(b *bench) { b.park(doc(1), 2) }, 0},
-		"an operator took it back": {true, func(b *bench) {
+		"the version is a dead letter":    {true, func(b *bench) { b.park(doc(1), 2) }, 0},
+		"an operator took the version back": {true, func(b *bench) {
 			b.commit(doc(1), 2, shard.Put)
 			b.Change(doc(1), func(r *shard.Row) { r.Committed, r.TakenBack = b.key(1), shard.KeySetOf(r.Committed) })
 		}, 1},
@@ -375,7 +375,7 @@ func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 		b.run()
 		b.Noted(journal.OutageResync, c.listed)
 		if n := len(b.stored()); n != 0 {
-			b.Errorf("%d manifests left, want none", n)
+			b.Errorf("%d manifests are left, want none", n)
 		}
 	})
 }

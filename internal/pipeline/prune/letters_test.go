@@ -24,7 +24,7 @@ func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 		"a newer version pending":    {func(b *bench, d shard.DocID) { b.admit(d, 6) }, false},
 		"this version committed":     {func(b *bench, d shard.DocID) { b.commit(d, 5, shard.Put) }, true},
 		"a newer version committed":  {func(b *bench, d shard.DocID) { b.commit(d, 6, shard.Delete) }, true},
-		"an operator took it back, and another version died since": {func(b *bench, d shard.DocID) {
+		"an operator took the version back, and another version died since": {func(b *bench, d shard.DocID) {
 			b.commit(d, 4, shard.Put)
 			b.Change(d, func(r *shard.Row) { r.TakenBack = shard.KeySetOf(b.version(d, 5).Key) })
 			b.park(d, 6)
@@ -46,10 +46,10 @@ func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 		undecodable := b.letter("", 5, deadletter.Undecodable)
 		rep := b.run()
 		if _, ok := b.Facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
-			b.Errorf("dead letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
+			b.Errorf("dead letter exists: %t, report %+v; want it deleted: %t", ok, rep.Letters, tt.gone)
 		}
 		if _, ok := b.Facts(undecodable); !ok {
-			b.Error("a dead letter without a version went")
+			b.Error("a dead letter without a version was deleted")
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestTransientDeadLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 	play(t, func(b *bench) {
 		d := doc(1)
 		var waits []time.Duration
-		b.letter(doc(2), 1, deadletter.RejectedBySink) // for an operator
+		b.letter(doc(2), 1, deadletter.RejectedBySink) // only an operator may redrive this dead letter
 		b.admit(d, 1)
 		b.park(d, 1)
 		id := b.letter(d, 1, deadletter.Refusals)
@@ -70,14 +70,14 @@ func TestTransientDeadLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 			}
 			waits = append(waits, time.Since(died))
 			if r := b.Row(d); r.Dead != "" {
-				b.Errorf("row %+v still says that it is stored", r)
+				b.Errorf("row %+v still marks the version dead", r)
 			}
 			ms, err := b.live.Receive(b.Context(), 10, 0)
 			if err != nil || len(ms) != 1 {
 				b.Fatalf("%d copies, error %v; want 1", len(ms), err)
 			}
 			b.live.Delete(b.Context(), []string{ms[0].Receipt})
-			b.admit(d, 1) // and the sink refuses it again
+			b.admit(d, 1) // the sink refuses the copy again
 			b.park(d, 1)
 			b.letter(d, 1, deadletter.Refusals)
 			died = time.Now()
@@ -87,7 +87,7 @@ func TestTransientDeadLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 		}
 		for i, want := range []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour} {
 			if waits[i] < want || waits[i] > want+2*b.Config.Lifecycle.PruneEvery {
-				b.Errorf("redrive %d after %s, want about %s", i, waits[i], want)
+				b.Errorf("redrive %d was after %s, want about %s", i, waits[i], want)
 			}
 		}
 		if f, ok := b.Facts(id); !ok || f.Auto != 3 || f.Redrives != 3 || f.State != deadletter.Parked {
@@ -119,22 +119,22 @@ func TestWhatMayBeInTheSinkIsRedrivenFirst(t *testing.T) {
 		d := doc(1)
 		b.letter(doc(2), 1, deadletter.ReceiveCount)
 		b.admit(d, 2)
-		b.claim(d, 2) // no answer, and SQS moves its message
+		b.claim(d, 2) // the claim got no answer, and SQS moves the message
 		time.Sleep(14 * time.Second)
 		b.park(d, 2)
 		id := b.letter(d, 2, deadletter.ReceiveCount)
-		b.admit(d, 1) // waits for it
+		b.admit(d, 1) // version 1 waits for version 2
 		if rep := b.run(); rep.Letters.Redriven != 1 || rep.Letters.Blocking != 0 {
-			b.Errorf("report %+v, want it redriven at once", rep.Letters)
+			b.Errorf("report %+v, want the dead letter redriven at once", rep.Letters)
 		}
 		if f, _ := b.Facts(id); f.State != deadletter.Redriven {
 			b.Errorf("dead letter %+v, want it redriven", f)
 		}
 		b.admit(d, 2)
 		b.park(d, 2)
-		b.letter(d, 2, deadletter.ReceiveCount) // dies again
+		b.letter(d, 2, deadletter.ReceiveCount) // the copy becomes a dead letter again
 		if rep := b.next(); rep.Letters.Redriven != 0 || rep.Letters.Blocking != 1 {
-			b.Errorf("report %+v, want it to be an operator's", rep.Letters)
+			b.Errorf("report %+v, want no automatic redrive and an alarm", rep.Letters)
 		}
 		if n := b.Notes.Of(journal.Blocked); len(n) != 1 || n[0].Doc != d {
 			b.Errorf("alarms %+v, want one", n)
@@ -150,19 +150,20 @@ func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
 		}
 		time.Sleep(b.Config.Queues.DeadLetterRetention - time.Minute)
 		if rep := b.run(); rep.Letters.Parked != 0 {
-			b.Errorf("report %+v: too early", rep.Letters)
+			b.Errorf("report %+v: the dead letter was parked again too early", rep.Letters)
 		}
 		rep := b.next()
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
-			b.Errorf("dead letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
+			b.Errorf("dead letter %+v, exists %t, report %+v; want it parked, with the time of its redrive", f, ok, rep.Letters)
 		}
 	})
 }
 
-// A6: each dead letter of a message sent the whole message again.
+// A message is sent once for all of its dead letters. An earlier version sent the whole message for
+// each dead letter.
 func TestAMessageIsSentOnceByItselfForAllOfItsDeadLetters(t *testing.T) {
 	play(t, func(b *bench) {
-		const n = 150 // more than a page
+		const n = 150 // more dead letters than a page has
 		m := queue.Message{ID: "m", Body: "a message of many events", Sent: time.Now()}
 		park := func(i int, reason deadletter.Reason) string {
 			l := deadletter.New(m, reason, "", doc(i), b.key(1), i, time.Now())
@@ -178,13 +179,13 @@ func TestAMessageIsSentOnceByItselfForAllOfItsDeadLetters(t *testing.T) {
 		lasting := park(n, deadletter.RejectedBySink)
 		time.Sleep(20 * time.Minute)
 		if rep := b.run(); rep.Letters.Redriven != n {
-			b.Errorf("report %+v, want all that may be sent by themselves", rep.Letters)
+			b.Errorf("report %+v, want all dead letters that may be redriven automatically", rep.Letters)
 		}
 		if got := b.live.Counts().Total(); got != 1 {
 			b.Errorf("the message was sent %d times, want once", got)
 		}
 		if f, _ := b.Facts(lasting); f.State != deadletter.Parked {
-			b.Errorf("%+v, want it parked: an operator decides", f)
+			b.Errorf("dead letter %+v, want it parked, because an operator decides", f)
 		}
 		if rep := b.next(); rep.Letters.Redriven != 0 {
 			b.Errorf("report %+v, want nothing sent twice", rep.Letters)

@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// If a call fails, its error class is in the run's error, and the next runs do what remains.
+// If a call fails, the class of the error is in the error of the run, and the next runs do the
+// remaining work.
 func TestNoErrorOfARunIsLost(t *testing.T) {
 	t.Parallel()
 	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
@@ -38,10 +39,10 @@ func TestNoErrorOfARescueIsLost(t *testing.T) {
 		v.Failure = usecasetest.Denied
 		machine := memory.NewMachine(p.Clock, memory.MachineSettings{}, nil)
 		machine.Close()
-		p.Launcher = v.Launcher(machine) // it is closed, so the new manifest is deleted again
+		p.Launcher = v.Launcher(machine) // the machine is closed, so the new manifest is deleted again
 		_, err := p.Rescue(t.Context(), id)
 		if n := len(b.stored()); n == 0 {
-			t.Error("the old flight is gone")
+			t.Error("the old flight was deleted, want it kept")
 		}
 		return nil, err
 	})

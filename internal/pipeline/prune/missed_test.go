@@ -15,13 +15,13 @@ func TestRunsThatWereMissedAreNoted(t *testing.T) {
 	for _, step := range []struct {
 		name  string
 		at    time.Duration
-		since time.Duration // after start; negative for never
+		since time.Duration // Since after the start of the test; negative for never
 	}{
 		{"the first run", 0, -1},
-		{"the next", every, -1},
-		{"one was missed: a rule that fired late", 3 * every, -1},
-		{"two were missed: the table was away", 6 * every, 6 * every},
-		{"the next run keeps since when", 7 * every, 6 * every},
+		{"the next run", every, -1},
+		{"one run was missed, because the rule fired late", 3 * every, -1},
+		{"two runs were missed, because the table was away", 6 * every, 6 * every},
+		{"the next run keeps Since", 7 * every, 6 * every},
 		{"away again", 20 * every, 20 * every},
 	} {
 		now := start.Add(step.at)

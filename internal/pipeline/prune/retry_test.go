@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// once makes the first call of every name fail, and lets all others pass. Queues are left out,
+// once makes the first call of every name fail, and no other call. Calls to queues never fail,
 // because the next run sends what was not sent.
 func once(v fault.Verdict, called map[string]int) fault.Injector {
 	var mu sync.Mutex
@@ -28,7 +28,7 @@ func once(v fault.Verdict, called map[string]int) fault.Injector {
 	})
 }
 
-// One lost answer or one throttled call is not an alarm: the same run repeats the call.
+// One lost answer or one throttled call is not an alarm, because the same run repeats the call.
 func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	t.Parallel()
 	for _, v := range []fault.Verdict{fault.FailBefore, fault.FailAfter, fault.Throttle} {
@@ -56,7 +56,7 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 					"ListFlights", "ListScheduled", "Scan",
 				} {
 					if called[call] < 2 {
-						b.Errorf("%s was called %d times, want it tried again", call, called[call])
+						b.Errorf("%s was called %d times, want a second try", call, called[call])
 					}
 				}
 			})
@@ -64,7 +64,7 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	}
 }
 
-// A dead letter that was dropped after it was listed is neither parked again nor logged.
+// A dead letter that was dropped after prune listed it is neither parked again nor logged.
 func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.letter(doc(1), 1, deadletter.Refusals)
@@ -88,8 +88,8 @@ func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	})
 }
 
-// A flight that uses up a run's time does not block the flights after it: the next run continues
-// after it.
+// A flight that uses up the time of a run does not block later flights: the next run continues
+// after that flight.
 func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 	play(t, func(b *bench) {
 		var large []entry
@@ -104,16 +104,16 @@ func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 		p, _ := b.faulty(usecasetest.On("GetLetter", func(fault.Op) {
 			time.Sleep(50 * time.Millisecond)
 		}))
-		// About a third of the time is for flights. 2,000 reads, 16 at a time, take six seconds.
+		// About a third of the time is for flights. 2,000 reads, 16 in parallel, take six seconds.
 		p.Budget = prune.Budget{Time: 10 * time.Second}
 		for range 2 {
 			if _, err := p.Run(b.Context()); err != nil {
-				b.Errorf("run: %v, want time that is up to be no failure", err)
+				b.Errorf("run: %v, want no failure because the time is over", err)
 			}
 			time.Sleep(b.Config.Lifecycle.PruneEvery)
 		}
 		if got := b.stored(); len(got) != 1 || got[0] != stuck {
-			b.Errorf("flights %v are left, want the large one %s alone, without %s, which is done", got, stuck, done)
+			b.Errorf("flights %v are left, want only the large one %s, without %s, which is done", got, stuck, done)
 		}
 	})
 }

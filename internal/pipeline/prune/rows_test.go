@@ -15,7 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Faults, line 47.
+// Faults, line 47: prune deletes neither a leased row nor a pending one.
 func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 	t.Parallel()
 	const retention = 30 * day
@@ -27,7 +27,7 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 		stuck bool
 	}
 	usecasetest.Table(t, play, map[string]row{
-		"settled, younger than rows are kept": {
+		"committed, younger than rows are kept": {
 			func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
 			retention - time.Minute, nil, false, false,
 		},
@@ -42,11 +42,11 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 			false,
 		},
 		"marked dead, never admitted": {func(b *bench, d shard.DocID) { b.park(d, 1) }, retention, nil, true, false},
-		"settled long ago, and something new waits": {
+		"committed long ago, and a new version waits": {
 			func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
 			retention, func(b *bench, d shard.DocID) { b.admit(d, 2) }, false, false,
 		},
-		"settled long ago, and being written": {
+		"committed long ago, and a new version is being written": {
 			func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention,
 			func(b *bench, d shard.DocID) {
 				b.admit(d, 2)
@@ -85,21 +85,21 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 		before := b.Row(d)
 		rep := b.run()
 		if got := b.Row(d); tt.gone == got.Exists() || !tt.gone && got != before {
-			b.Errorf("row %+v, want gone %t", got, tt.gone)
+			b.Errorf("row %+v, want it deleted: %t", got, tt.gone)
 		}
 		if got := rep.Rows.Stuck == 1; got != tt.stuck {
-			b.Errorf("counted stuck: %t, want %t", got, tt.stuck)
+			b.Errorf("the row counts as stuck: %t, want %t", got, tt.stuck)
 		}
 		if got := len(b.Notes.Of(journal.Stuck)) == 1; got != tt.stuck {
 			b.Errorf("alarm: %t, want %t", got, tt.stuck)
 		}
 		if got := rep.Rows.Collected == 1; got != tt.gone {
-			b.Errorf("counted collected: %t, want %t", got, tt.gone)
+			b.Errorf("the row counts as collected: %t, want %t", got, tt.gone)
 		}
 	})
 }
 
-// Faults, line 48.
+// Faults, line 48: prune skips a row that changed after it was read.
 func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 	play(t, func(b *bench) {
 		changes := map[shard.DocID]func(d shard.DocID){
@@ -114,7 +114,7 @@ func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 		}
 		time.Sleep(30 * day)
 		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
-			if op.Call == "COLLECT" { // between look and collect
+			if op.Call == "COLLECT" { // the row changes between look and collect
 				changes[op.Doc](op.Doc)
 			}
 			return fault.OK
@@ -128,7 +128,7 @@ func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 		}
 		for d := range changes {
 			if got, want := b.Row(d).Exists(), d != doc("untouched"); got != want {
-				b.Errorf("%s is there: %t, want %t", d, got, want)
+				b.Errorf("the row of %s exists: %t, want %t", d, got, want)
 			}
 		}
 	})
@@ -137,7 +137,7 @@ func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 func TestOneFullPassADayAtAnySize(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		rows, budget int // rows of the table; the first budget of a run
+		rows, budget int // number of rows of the table; first budget of a run
 	}{{0, 100}, {10, 100}, {3_000, 100_000}, {4_000, 20}, {4_000, 5}} {
 		t.Run(fmt.Sprintf("%d rows, %d at a time", tt.rows, tt.budget), func(t *testing.T) {
 			play(t, func(b *bench) {
@@ -162,7 +162,7 @@ func TestOneFullPassADayAtAnySize(t *testing.T) {
 						time.Sleep(b.Config.Lifecycle.PruneEvery)
 					}
 				}
-				runs(9) // until it knows how large the table is
+				runs(9) // after this, prune knows how large the table is
 				runs(10)
 				if ended < 9 || ended > 11 {
 					b.Errorf("%d passes in ten days, want one a day", ended)
@@ -171,12 +171,12 @@ func TestOneFullPassADayAtAnySize(t *testing.T) {
 					b.Errorf("%d rows read in ten days, want about %d", read, 10*tt.rows)
 				}
 				if fair := tt.rows/200 + 2000; most > fair {
-					b.Errorf("one run read %d rows, want at most %d: spread over the day", most, fair)
+					b.Errorf("one run read %d rows, want at most %d, because the reads are spread over the day", most, fair)
 				}
-				// They are collected within a day after their retention.
+				// The rows are collected within a day after their retention.
 				runs(12)
 				if got := b.Shards.Len(); got > 3 {
-					b.Errorf("%d rows are left, want none but prune's own", got)
+					b.Errorf("%d rows are left, want only the run rows", got)
 				}
 			})
 		})
@@ -194,7 +194,7 @@ func TestFailingScanSegmentDoesNotKeepTheOthersFromEnding(t *testing.T) {
 		p.Scanner = broken
 		rep, err := p.Run(b.Context())
 		if !errors.Is(err, errScan) || !rep.Ran {
-			b.Errorf("error %v, want the segment's", err)
+			b.Errorf("error %v, want the error of the segment", err)
 		}
 		if rep.Rows.Collected < 200 || rep.Rows.Collected == 400 || rep.Rows.PassEnded {
 			b.Errorf("report %+v, want three quarters of the rows collected", rep.Rows)
@@ -204,7 +204,7 @@ func TestFailingScanSegmentDoesNotKeepTheOthersFromEnding(t *testing.T) {
 		if _, err = p.Run(b.Context()); err != nil {
 			b.Error(err)
 		}
-		if got := b.Shards.Len(); got != 2 { // the run rows
+		if got := b.Shards.Len(); got != 2 { // the run rows of prune
 			b.Errorf("%d rows are left, want 2", got)
 		}
 	})
@@ -221,11 +221,11 @@ func TestRowWhoseDeletionFailedIsTriedByTheNextRun(t *testing.T) {
 		}))
 		rep, err := p.Run(b.Context())
 		if !errors.Is(err, shard.ErrThrottled) || rep.Rows.Left == 0 {
-			b.Errorf("report %+v, error %v; want what is left counted, and why", rep.Rows, err)
+			b.Errorf("report %+v, error %v; want the remaining rows counted, and the reason", rep.Rows, err)
 		}
 		b.next()
 		if b.Row(doc(7)).Exists() {
-			b.Error("the row is still there: it would wait a day for the next pass")
+			b.Error("the row still exists: it would wait a day for the next pass")
 		}
 	})
 }
@@ -247,11 +247,11 @@ func TestCursorThatTheTableDoesNotTakeIsGivenUp(t *testing.T) {
 			}
 		}
 		if failed == 0 || b.Row(doc(1)).Exists() {
-			b.Errorf("%d runs failed, row there: %t; want some to be reported, and then the row gone", failed,
+			b.Errorf("%d runs failed, row exists: %t; want some failures, and then the row deleted", failed,
 				b.Row(doc(1)).Exists())
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // another version saved it
+	synctest.Test(t, func(t *testing.T) { // another version of lull saved the cursor
 		b := setup(t)
 		for _, name := range []string{"rows", "prune-search"} {
 			b.Write(shard.StartRun(name, "t", now(), now()+1, 0))
@@ -279,7 +279,7 @@ func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor str
 	return s.Scanner.Scan(ctx, segment, segments, cursor, limit)
 }
 
-// For a clock that is two months ahead, every tombstone is past its retention.
+// By a clock that is two months ahead, every tombstone would be past its retention.
 func TestAPruneWhoseClockIsOffCollectsNothing(t *testing.T) {
 	type row struct {
 		by  time.Duration
@@ -302,7 +302,7 @@ func TestAPruneWhoseClockIsOffCollectsNothing(t *testing.T) {
 		}
 		b.Noted(journal.ClockOff, want)
 		if !b.Row(doc(1)).Exists() {
-			b.Error("the tombstone is gone")
+			b.Error("the tombstone was deleted")
 		}
 	})
 }

@@ -29,7 +29,7 @@ func TestManyRulesThatFireAreOneRun(t *testing.T) {
 				wg.Go(func() {
 					rep, err := b.pruner().Run(b.Context())
 					if err != nil {
-						b.Errorf("not my turn is not a failure: %v", err)
+						b.Errorf("error %v, want none when it is another run's turn", err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -49,7 +49,7 @@ func TestManyRulesThatFireAreOneRun(t *testing.T) {
 			if got := fire(); got != 0 {
 				b.Errorf("a minute later: %d runs, want none", got)
 			}
-			// the rule does not fire to the second
+			// the rule does not fire exactly to the second
 			time.Sleep(b.Config.Lifecycle.PruneEvery - time.Minute - 5*time.Second)
 		}
 	})
@@ -68,12 +68,12 @@ func TestLostAnswerOfTheTurnIsRecognisedAsOwn(t *testing.T) {
 		}))
 		rep, err := p.Run(b.Context())
 		if err != nil || !rep.Ran || rep.Rows.Collected != 20 || len(lost) != 4 {
-			b.Errorf("report %+v, error %v, lost %v; want a whole run", rep, err, lost)
+			b.Errorf("report %+v, error %v, lost %v; want a complete run", rep, err, lost)
 		}
 	})
 }
 
-// world gives every segment something to do.
+// world makes work for every segment.
 func (b *bench) world() {
 	b.Helper()
 	for i := range 20 {
@@ -97,7 +97,8 @@ func (b *bench) world() {
 	b.schedules("later", time.Now().Add(2*time.Hour), flight.Live)
 }
 
-// end describes what is left. It ignores copies, because a message may be sent twice.
+// end describes what is left after the runs. It ignores copies, because a message may be sent
+// twice.
 func (b *bench) end() string {
 	b.Helper()
 	var s strings.Builder
@@ -137,14 +138,14 @@ func (b *bench) end() string {
 const wantEnd = "young true; superseded true; transient true; kept false; waits true; dead letter content#transient redriven; dead letter content#kept parked; " +
 	"1 flights; 1 scheduled; 6 different messages"
 
-// Faults, line 47.
+// Faults, line 47: four pruners that run at the same time leave the same result as one.
 func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 	play(t, func(b *bench) {
 		b.world()
 		var wg sync.WaitGroup
 		ran := make([]bool, 4)
 		for i := range ran {
-			// Every call takes a while, and by its own clock each pruner has the turn.
+			// Every call takes a while, and each pruner has the turn by its own clock.
 			p, _ := b.faulty(decide(func(fault.Op) fault.Verdict {
 				time.Sleep(time.Duration(90+7*i) * time.Millisecond)
 				return fault.OK
@@ -161,7 +162,7 @@ func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 		}
 		wg.Wait()
 		if !ran[0] || !ran[1] || !ran[2] || !ran[3] {
-			b.Errorf("ran: %v, want all of them beside each other", ran)
+			b.Errorf("ran: %v, want all of them at the same time", ran)
 		}
 		if got := b.end(); got != wantEnd {
 			b.Errorf("got  %s\nwant %s", got, wantEnd)
@@ -169,7 +170,7 @@ func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 	})
 }
 
-// Faults, line 47: a run is killed at any of its calls, before or after the call was applied, and
+// Faults, line 47: a run is killed at any of its calls, before or after the call is applied, and
 // the next run continues.
 func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
 	t.Parallel()
@@ -188,9 +189,9 @@ func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
 					}
 					return fault.OK
 				}))
-				_, _ = p.Run(t.Context()) // its answer is lost, because it was killed
+				_, _ = p.Run(t.Context()) // the answer is lost, because the run was killed
 				if killed = v.Killed(); !killed && at < 50 {
-					t.Fatalf("the run made %d calls only: the world is too small", at)
+					t.Fatalf("the run made only %d calls: the test needs more work", at)
 				}
 				for range 3 {
 					b.next()
@@ -220,7 +221,7 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 				p, _ := b.faulty(usecasetest.Always(tt.call, fault.FailBefore))
 				rep, err := p.Run(b.Context())
 				if !errors.Is(err, fault.ErrInjected) || !strings.Contains(err.Error(), tt.segment) {
-					b.Errorf("error %v, want it named %s", err, tt.segment)
+					b.Errorf("error %v, want it to name %s", err, tt.segment)
 				}
 				done := map[string]bool{
 					"scheduled events": rep.Schedule.Sent == 5, "dead letters": rep.Letters.Superseded == 1,
@@ -228,7 +229,7 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 				}
 				for segment, ok := range done {
 					if ok == (segment == tt.segment) {
-						b.Errorf("%s did its work: %t (%+v)", segment, ok, rep)
+						b.Errorf("segment %s did its work: %t (%+v)", segment, ok, rep)
 					}
 				}
 			})
@@ -252,7 +253,7 @@ func TestARunEndsWhereItsTurnCannotBeGivenBack(t *testing.T) {
 		defer cancel()
 		p, _ := b.faulty(endless{})
 		if rep, err := p.Run(ctx); !errors.Is(err, context.DeadlineExceeded) || !rep.Ran {
-			b.Errorf("report %+v, error %v, want the run to end, and to say what it could not do", rep, err)
+			b.Errorf("report %+v, error %v, want the run to end with an error", rep, err)
 		}
 	})
 }
@@ -272,16 +273,16 @@ func TestRunStaysWithinItsBudgets(t *testing.T) {
 				b.Errorf("run: %+v, error %v; want about 150 dead letters seen", rep.Letters, err)
 			}
 			if d := time.Since(start); d > p.Budget.Time {
-				b.Errorf("a run took %s", d)
+				b.Errorf("a run took %s, longer than its budget", d)
 			}
 			seen += rep.Letters.Seen
 			time.Sleep(b.Config.Lifecycle.PruneEvery)
 		}
 		if seen != 600 {
-			b.Errorf("three runs saw %d dead letters, want all 600: each goes on where the last one ended", seen)
+			b.Errorf("three runs saw %d dead letters, want all 600, because each continues where the last one ended", seen)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // a table that hangs uses the time of one segment only
+	synctest.Test(t, func(t *testing.T) { // a table that hangs uses only the time of one segment
 		b := setup(t)
 		b.world()
 		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
@@ -294,7 +295,7 @@ func TestRunStaysWithinItsBudgets(t *testing.T) {
 		start := time.Now()
 		rep, err := p.Run(t.Context())
 		if d := time.Since(start); d > 40*time.Second {
-			t.Errorf("the run took %s", d)
+			t.Errorf("the run took %s, longer than its budget", d)
 		}
 		if rep.Rows.Collected != 20 || rep.Schedule.Sent != 5 {
 			t.Errorf("report %+v, error %v; want the other segments done", rep, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// started records the executions that were started.
+// started is a launcher that records the executions.
 type started struct {
 	states []flight.State
 	err    error
@@ -30,7 +30,7 @@ func (s *started) Start(_ context.Context, state flight.State) error {
 	return s.err
 }
 
-// sampled does a run, and returns the documents that it wanted compared.
+// sampled does a run, and returns the documents that the run samples.
 func (b *bench) sampled() []shard.DocID {
 	b.Helper()
 	p, l := b.pruner(), &started{}
@@ -44,7 +44,7 @@ func (b *bench) sampled() []shard.DocID {
 	}
 	s := l.states[0]
 	if len(l.states) > 1 || s.Flight == "" || s.Wake().IsZero() || !s.Remaining.Empty() {
-		b.Errorf("started %+v", l.states)
+		b.Errorf("the run started %+v, want one execution at most", l.states)
 	}
 	return s.Sample
 }
@@ -67,20 +67,20 @@ func TestASampleIsAFewCommittedRowsOfThisSinkAtRandom(t *testing.T) {
 			}
 			for _, d := range got {
 				if d.Collection() != "content" || d == doc("waiting") {
-					t.Errorf("%s is sampled", d)
+					t.Errorf("%s is sampled, want no other sink's document and no uncommitted one", d)
 				}
 				seen[d] = true
 			}
 		}
 		if len(seen) < 150 {
-			t.Errorf("20 samples are of %d documents: they are not at random", len(seen))
+			t.Errorf("20 samples contain %d documents: they are not random", len(seen))
 		}
 	})
 }
 
 func TestNoSampleIsTakenWhereItCannotBeCompared(t *testing.T) {
 	usecasetest.Table(t, play, map[string]func(b *bench){
-		"it is turned off":        func(b *bench) { b.Config.Lifecycle.DriftSample = 0 },
+		"the setting is off":      func(b *bench) { b.Config.Lifecycle.DriftSample = 0 },
 		"the table is empty":      func(b *bench) { b.Write(shard.Write{Doc: doc(1), Drop: true}) },
 		"the sink is paused":      func(b *bench) { b.Write(shard.Pause("search", now(), "ann", "")) },
 		"the sink is not healthy": func(b *bench) { b.Write(shard.Trip("search", now(), now().Add(time.Hour), 1)) },
@@ -88,12 +88,12 @@ func TestNoSampleIsTakenWhereItCannotBeCompared(t *testing.T) {
 			b.Write(shard.Write{Doc: doc(1), Drop: true})
 			b.admit(doc(1), 1)
 		},
-		"the row is another sink's": func(b *bench) { b.Config.Sinks["x"] = config.Sink{}; b.Config.DefaultSink = "x" },
+		"the row belongs to another sink": func(b *bench) { b.Config.Sinks["x"] = config.Sink{}; b.Config.DefaultSink = "x" },
 	}, func(b *bench, change func(b *bench)) {
 		b.commit(doc(1), 1, shard.Put)
 		change(b)
 		if got := b.sampled(); len(got) > 0 {
-			b.Errorf("got %v, want none", got)
+			b.Errorf("got the sample %v, want none", got)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestASampleThatCannotBeStartedFailsItsSegmentOnly(t *testing.T) {
 	})
 }
 
-// unreadable is a sink that cannot be read.
+// unreadable is a sink from which no document can be read.
 type unreadable struct{ *memorysink.Sink }
 
 func (unreadable) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
@@ -121,8 +121,8 @@ func (unreadable) Marks(context.Context, []shard.DocID) ([]sink.Stored, error) {
 	return nil, errors.New("403: secret")
 }
 
-// index counts a difference only if a second comparison still finds it, because most differences
-// are writes in progress.
+// index counts a difference as drift only if a second comparison still finds it, because most
+// differences are writes in progress.
 func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 	write := func(b *bench, s *memorysink.Sink, version int) {
 		b.Helper()
@@ -143,10 +143,10 @@ func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 		want    string
 		fails   int
 	}{
-		{name: "the sink has it", before: func(b *bench, s *memorysink.Sink) { write(b, s, 3) }},
-		{name: "the sink lost it", want: "missing: the sink has nothing, the row e010,i013,-"},
+		{name: "the sink has the version", before: func(b *bench, s *memorysink.Sink) { write(b, s, 3) }},
+		{name: "the sink lost the document", want: "missing: the sink has nothing, the row e010,i013,-"},
 		{
-			name: "the sink has an older one", before: func(b *bench, s *memorysink.Sink) { write(b, s, 2) },
+			name: "the sink has an older version", before: func(b *bench, s *memorysink.Sink) { write(b, s, 2) },
 			want: "older: the sink has e010,i012,-",
 		},
 		{
@@ -154,15 +154,15 @@ func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 			want: "behind: the sink has e010,i014,-",
 		},
 		{
-			name:    "somebody repaired it in between",
+			name:    "another program repaired the document in between",
 			between: func(b *bench, s *memorysink.Sink) { write(b, s, 3) },
 		},
 		{
-			name:   "it is being written",
+			name:   "the document is being written",
 			before: func(b *bench, _ *memorysink.Sink) { b.admit(doc(1), 4); b.claim(doc(1), 4) },
 		},
 		{
-			name: "its answer was lost, and a newer version was claimed since",
+			name: "the answer of a write was lost, and a newer version was claimed since",
 			before: func(b *bench, s *memorysink.Sink) {
 				b.admit(doc(1), 4)
 				b.claim(doc(1), 4)
@@ -174,7 +174,7 @@ func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 			},
 		},
 		{
-			name: "it was written, its answer was lost, and it waits for its next try",
+			name: "the document was written, the answer was lost, and the version waits for its next try",
 			before: func(b *bench, s *memorysink.Sink) {
 				b.admit(doc(1), 4)
 				b.claim(doc(1), 4)
@@ -209,7 +209,7 @@ func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 				state := flight.State{Schema: 1, Flight: "sample", Sample: []shard.DocID{doc(1), doc("unknown")}}
 				for turns := 0; !state.Done; turns++ {
 					if turns == 3 {
-						t.Fatal("it never ends")
+						t.Fatal("the comparison never ends")
 					}
 					var err error
 					if state, err = h.Turn(b.Context(), state); err != nil {
@@ -228,7 +228,7 @@ func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 					got = append(got, n.Detail)
 				}
 				if want := tt.want != ""; want != (len(got) == 1) || want && !strings.HasPrefix(got[0], tt.want) {
-					t.Errorf("noted %q, want %q", got, tt.want)
+					t.Errorf("got the note %q, want %q", got, tt.want)
 				}
 				b.Noted(journal.CallFailed, tt.fails)
 				if n := s.Counts().Ops; n != ops {

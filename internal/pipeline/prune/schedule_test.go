@@ -39,7 +39,7 @@ func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
 				}
 				m := ms[0]
 				if late := time.Since(due); ahead > 0 && (late < 0 || late >= time.Second) {
-					b.Errorf("it came %s after its time, want less than a second", late)
+					b.Errorf("the event arrived %s after its time, want less than a second", late)
 				}
 				if m.Body != "body of 1" || m.Attributes["x"].String != "y" {
 					b.Errorf("message %q %v is not the original", m.Body, m.Attributes)
@@ -59,8 +59,8 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		verdict func(op fault.Op) fault.Verdict
-		left    int // items after the run
-		sent    int // messages after the run
+		left    int // number of items after the run
+		sent    int // number of messages after the run
 	}
 	usecasetest.Table(t, play, map[string]row{
 		"send fails": {func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.FailBefore) }, 1, 0},
@@ -70,8 +70,8 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 		"killed between send and delete": {func(op fault.Op) fault.Verdict {
 			return at(op, "SendMessageBatch", fault.CrashAfter)
 		}, 1, 1},
-		"delete fails": {func(op fault.Op) fault.Verdict { return at(op, "DeleteScheduled", fault.FailBefore) }, 1, 1},
-		"all is well":  {func(fault.Op) fault.Verdict { return fault.OK }, 0, 1},
+		"delete fails":  {func(op fault.Op) fault.Verdict { return at(op, "DeleteScheduled", fault.FailBefore) }, 1, 1},
+		"nothing fails": {func(fault.Op) fault.Verdict { return fault.OK }, 0, 1},
 	}, func(b *bench, tt row) {
 		b.schedules("1", time.Now(), flight.Live)
 		met := false
@@ -82,10 +82,10 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 		}))
 		_, err := p.Run(b.Context())
 		if want := tt.left > 0; (err != nil) != want || met != want {
-			b.Errorf("error %v, fault met %t; want both %t", err, met, want)
+			b.Errorf("error %v, call failed %t; want both %t", err, met, want)
 		}
 		if got := b.schedule.Len(); got != tt.left {
-			b.Errorf("%d items left, want %d", got, tt.left)
+			b.Errorf("%d items are left, want %d", got, tt.left)
 		}
 		if got := b.live.Counts().Total(); got != tt.sent {
 			b.Errorf("%d messages, want %d", got, tt.sent)
@@ -93,7 +93,7 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.next()
 		if b.schedule.Len() != 0 || b.live.Counts().Total() == 0 {
-			b.Error("the next run did not recover it")
+			b.Error("the next run did not recover the event")
 		}
 	})
 }
@@ -124,11 +124,11 @@ func TestScheduledEventsGoToTheirOwnQueues(t *testing.T) {
 		rep := b.run()
 		if live, bulk := b.live.Counts().Total(), b.bulk.Counts().Total(); live != 2 || bulk != 120 ||
 			rep.Schedule.Sent != 122 {
-			b.Errorf("%d live, %d bulk, %+v; want 2 (one whose sink is configured no more) and 120", live, bulk,
+			b.Errorf("%d live, %d bulk, %+v; want 2 (one of a sink that is no longer configured) and 120", live, bulk,
 				rep.Schedule)
 		}
 		if got := b.schedule.Len(); got != 1 {
-			b.Errorf("%d items left, want the other sink's", got)
+			b.Errorf("%d items are left, want the item of the other sink", got)
 		}
 	})
 }
@@ -152,12 +152,12 @@ func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
 			}
 			rep := b.run()
 			if rep.Schedule.Parked != 1 || b.schedule.Len() != 0 || b.live.Counts().Total() != 0 {
-				t.Errorf("report %+v, %d items left", rep.Schedule, b.schedule.Len())
+				t.Errorf("report %+v, %d items are left, want none", rep.Schedule, b.schedule.Len())
 			}
 			kept, dropped := len(b.Notes.Of(journal.Parked)), len(b.Notes.Of(journal.Dropped))
 			if policy == config.DeadLettersQueue && (kept != 1 || dropped != 0) || policy == config.DeadLettersNone &&
 				(kept != 0 || dropped != 1) {
-				t.Errorf("deadLetters %s: %d parked, %d dropped", policy, kept, dropped)
+				t.Errorf("deadLetters %s: %d are parked and %d dropped, which is wrong", policy, kept, dropped)
 			}
 		})
 	}
@@ -197,7 +197,7 @@ func TestAScheduledEventThatCannotBeReadHoldsNoOtherBack(t *testing.T) {
 			b.Errorf("error %v, want one that names %s", err, items[0].Doc)
 		}
 		if s := rep.Schedule; s.Sent != 2 || s.Failed != 1 || b.schedule.Len() != 1 {
-			b.Errorf("report %+v, %d items left; want two sent and one left", s, b.schedule.Len())
+			b.Errorf("report %+v, %d items are left; want two sent and one left", s, b.schedule.Len())
 		}
 	})
 }

@@ -23,7 +23,7 @@ import (
 
 const day = 24 * time.Hour
 
-// bench is prune on stores in memory, with virtual time.
+// bench runs prune on stores in memory, with virtual time.
 type bench struct {
 	*usecasetest.Rig
 	flights    *memory.Flights
@@ -75,12 +75,12 @@ var (
 	now = usecasetest.Now
 )
 
-// run does a run that must have the turn and must not fail.
+// run does a run that must get the turn and must not fail.
 func (b *bench) run() prune.Report {
 	b.Helper()
 	rep, err := b.pruner().Run(b.Context())
 	if err != nil || !rep.Ran {
-		b.Fatalf("run: %+v, error %v; want one without failures", rep, err)
+		b.Fatalf("run: %+v, error %v; want a run without failures", rep, err)
 	}
 	return rep
 }
@@ -92,7 +92,7 @@ func (b *bench) next() prune.Report {
 	return b.run()
 }
 
-// version returns an event with a version of a document.
+// version returns the event of a version of a document.
 func (b *bench) version(d shard.DocID, version int) event.Event {
 	return b.EventOf(put(d.ID(), version))
 }
@@ -118,7 +118,7 @@ func (b *bench) park(d shard.DocID, version int) {
 	b.Write(shard.Park(d, b.key(version), now(), b.Config.Expires(time.Now()), b.Row(d)))
 }
 
-// letter parks a dead letter.
+// letter parks a dead letter and returns its id.
 func (b *bench) letter(d shard.DocID, version int, reason deadletter.Reason) string {
 	b.Helper()
 	m := queue.Message{ID: fmt.Sprint("m-", d, "-", version), Body: fmt.Sprint(d, version), Sent: time.Now()}
@@ -142,13 +142,13 @@ func (b *bench) schedules(id string, notBefore time.Time, lane flight.Lane) {
 	}
 }
 
-// entry is one held version.
+// entry is one version that a flight holds.
 type entry struct {
 	doc     shard.DocID
 	version int
 }
 
-// flight stores a manifest, with one message for each entry, and admits the entries.
+// flight stores a manifest with one message for each entry, and admits the entries.
 func (b *bench) flight(entries ...entry) flight.ID {
 	b.Helper()
 	b.id++
@@ -178,7 +178,7 @@ func (b *bench) flight(entries ...entry) flight.ID {
 	return id
 }
 
-// constant replaces random bytes, so that ids are known.
+// constant replaces random bytes, so that the ids are known.
 type constant uint64
 
 func (c constant) Read(p []byte) (int, error) {

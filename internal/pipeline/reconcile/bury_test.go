@@ -39,10 +39,10 @@ func (b *bench) buried(id string) {
 	row := b.Row(usecasetest.Doc(id))
 	if !row.Committed.IsFinal() || row.CommittedOp != shard.Delete || row.Owner != "" || row.Pending != "" ||
 		row.ExpiresAt == 0 || row.Content != "" {
-		b.Errorf("row %+v, want a settled tombstone", row)
+		b.Errorf("row %+v, want a committed tombstone without a lease", row)
 	}
 	if got := b.held(id); got != "" {
-		b.Errorf("the sink holds version %s", got)
+		b.Errorf("the sink still has version %s", got)
 	}
 	for _, version := range []string{"6", strings.Repeat("9", 40)} {
 		late := b.EventOf(fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%q,"data":{}}`, id, version))
@@ -54,17 +54,17 @@ func (b *bench) buried(id string) {
 
 func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
 	for name, make := range map[string]func(b *bench){
-		"a document":                  func(b *bench) { b.row("a", 5, shard.Put); b.stored("a", 5, 10*time.Minute) },
-		"one that nobody knows":       func(*bench) {},
-		"one without a row":           func(b *bench) { b.stored("a", 5, 10*time.Minute) },
-		"one that lull did not write": func(b *bench) { b.stranger("a") },
-		"one that is deleted":         func(b *bench) { b.row("a", 5, shard.Delete) },
-		"one with a version waiting": func(b *bench) {
+		"a document":                         func(b *bench) { b.row("a", 5, shard.Put); b.stored("a", 5, 10*time.Minute) },
+		"an unknown document":                func(*bench) {},
+		"a document without a row":           func(b *bench) { b.stored("a", 5, 10*time.Minute) },
+		"a document that lull did not write": func(b *bench) { b.stranger("a") },
+		"a deleted document":                 func(b *bench) { b.row("a", 5, shard.Delete) },
+		"a document with a waiting version": func(b *bench) {
 			b.row("a", 5, shard.Put)
 			b.stored("a", 5, 10*time.Minute)
 			b.Admit(b.EventOf(usecasetest.Put("a", 6)))
 		},
-		"one whose claim got no answer": func(b *bench) {
+		"a document whose claim got no answer": func(b *bench) {
 			b.row("a", 5, shard.Put)
 			b.stored("a", 5, 10*time.Minute)
 			e := b.EventOf(usecasetest.Put("a", 6))
@@ -87,10 +87,10 @@ func TestABurialDeletesAndRefusesEveryVersion(t *testing.T) {
 					b.Noted(journal.Removed, 1)
 					before := b.Row(usecasetest.Doc("a"))
 					if err := b.bury("a"); err != nil || b.Row(usecasetest.Doc("a")) != before {
-						b.Errorf("again: %v, row %+v", err, b.Row(usecasetest.Doc("a")))
+						b.Errorf("the second try returned %v, and changed the row to %+v", err, b.Row(usecasetest.Doc("a")))
 					}
 					time.Sleep(time.Hour)
-					b.stranger("a") // written again by another program
+					b.stranger("a") // another program wrote the document again
 					time.Sleep(time.Second)
 					if err := b.bury("a"); err != nil {
 						b.Error(err)
@@ -130,15 +130,15 @@ func TestABurialWaitsForWhoeverWorksOnTheDocument(t *testing.T) {
 		err := b.bury("a")
 		if !errors.Is(err, reconcile.ErrMoving) || !strings.Contains(err.Error(), tt.says) ||
 			b.Row(usecasetest.Doc("a")) != before || b.held("a") != "5" {
-			b.Errorf("got %v, row %+v; want it left alone: %s", err, b.Row(usecasetest.Doc("a")), tt.says)
+			b.Errorf("got %v, row %+v; want the row unchanged: %s", err, b.Row(usecasetest.Doc("a")), tt.says)
 		}
 	})
 }
 
-// All documents that waited may be done before any flight probes: then the circuit would stay open
-// until an event comes.
+// All waiting documents may be done before any flight probes the sink. The circuit would then stay
+// open until an event arrives. So Bury pings the sink.
 func TestABurialAsksASinkWhoseCircuitWasOpenLongEnough(t *testing.T) {
-	for name, answers := range map[string]bool{"it answers": true, "it does not": false} {
+	for name, answers := range map[string]bool{"the sink answers": true, "the sink does not answer": false} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(b *bench) {
 				b.row("a", 5, shard.Put)
@@ -152,20 +152,20 @@ func TestABurialAsksASinkWhoseCircuitWasOpenLongEnough(t *testing.T) {
 				health := b.Row(shard.HealthRow("search"))
 				switch {
 				case answers && (err != nil || health.OpenUntil != 0 || health.Rate == 0):
-					b.Errorf("%v, health %+v; want the circuit closed to a pace", err, health)
+					b.Errorf("error %v, health %+v; want the circuit closed to a pace", err, health)
 				case answers:
 					b.buried("a")
 				case !errors.Is(err, reconcile.ErrMoving) || health.OpenUntil == 0 || b.held("a") != "5":
-					b.Errorf("%v, health %+v; want the document left alone", err, health)
+					b.Errorf("error %v, health %+v; want the document unchanged", err, health)
 				}
 				if answers {
 					return
 				}
 				b.inject = usecasetest.Healthy
 				if err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
-					b.Errorf("during another probe: %v", err)
+					b.Errorf("error during another probe: %v", err)
 				}
-				time.Sleep(time.Minute) // the time of that probe is over
+				time.Sleep(time.Minute) // the time of the other probe is over
 				usecasetest.OK(b, b.bury("a"))
 				b.buried("a")
 			})
@@ -173,8 +173,8 @@ func TestABurialAsksASinkWhoseCircuitWasOpenLongEnough(t *testing.T) {
 	}
 }
 
-// If a call fails, before or after it was applied, the next try completes the work. In between, no
-// older version can be written.
+// If a call fails, before or after it was applied, the next try completes the work. Between the two
+// tries, no older version can be written.
 func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 	for _, call := range []string{"ADMIT", "CLAIM", "_bulk", "COMMIT", "Read"} {
 		for what, verdict := range map[string]fault.Verdict{"before": fault.FailBefore, "after": fault.FailAfter} {
@@ -185,7 +185,7 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 					b.inject = usecasetest.Fails(call, verdict, 100)
 					err := b.bury("a")
 					if err == nil && call != "_bulk" {
-						b.Errorf("%s failed, and nobody was told", call)
+						b.Errorf("%s failed, but bury returned no error", call)
 					}
 					b.inject = usecasetest.Healthy
 					time.Sleep(time.Minute)
@@ -197,7 +197,7 @@ func TestABurialGoesOnAfterAnyFailure(t *testing.T) {
 	}
 }
 
-// The operator may not try again. Then the next repair completes the tombstone.
+// If the operator does not try again, the next repair completes the tombstone.
 func TestARepairCompletesABurialThatStopped(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("known %t", known), func(t *testing.T) {
@@ -208,14 +208,14 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 				b.stored("a", 5, 10*time.Minute)
 				b.inject = usecasetest.Fails("COMMIT", fault.FailBefore, 100) // the row does not record the delete
 				if err := b.bury("a"); err == nil || b.held("a") != "" {
-					b.Fatalf("buried: %v", err)
+					b.Fatalf("bury returned %v, want an error, and the document deleted", err)
 				}
 				b.inject = usecasetest.Healthy
 				time.Sleep(time.Hour)
 				for _, dry := range []bool{true, false, false} {
 					r, err := b.run(func(o *reconcile.Order) { o.DryRun = dry })
 					if err != nil || b.remaining() != 0 || dry != (r.Waiting == 1) {
-						b.Errorf("dry run %t: %+v, %v", dry, r, err)
+						b.Errorf("dry run %t: report %+v, error %v", dry, r, err)
 					}
 				}
 				b.buried("a")
@@ -224,8 +224,8 @@ func TestARepairCompletesABurialThatStopped(t *testing.T) {
 	}
 }
 
-// If the clock is ahead, no lease that is in use looks expired. If it is behind, the fence is
-// greater than the fence of the existing document.
+// If the operator's clock is ahead, a lease that is in use must not look expired. If the clock is
+// behind, the tombstone still gets a greater fence than the existing document.
 func TestABurialByAClockThatIsOff(t *testing.T) {
 	playIn(t, false, func(b *bench) {
 		b.skew = 4 * time.Minute
@@ -236,9 +236,10 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 		time.Sleep(time.Second)
 		b.Claim(e)
 		if err := b.bury("a"); !errors.Is(err, reconcile.ErrMoving) {
-			b.Errorf("ahead of a lease: %v", err)
+			b.Errorf("with a clock that is ahead, under another lease: %v", err)
 		}
-		// The same holds if the claim comes between its read and its own claim.
+		// The same holds if another flight claims the document after bury's read and before bury's
+		// claim.
 		b.row("b", 5, shard.Put)
 		b.stored("b", 5, 10*time.Minute)
 		other := b.EventOf(usecasetest.Put("b", 6))
@@ -248,14 +249,14 @@ func TestABurialByAClockThatIsOff(t *testing.T) {
 		})
 		err := b.bury("b")
 		if !errors.Is(err, reconcile.ErrMoving) || !b.Row(usecasetest.Doc("b")).Leased(usecasetest.Now()) {
-			b.Errorf("ahead of a lease that came: %v, %+v", err, b.Row(usecasetest.Doc("b")))
+			b.Errorf("with a clock that is ahead, and a new lease of another flight: %v, %+v", err, b.Row(usecasetest.Doc("b")))
 		}
 		b.inject = usecasetest.Healthy
 		b.skew = -4 * time.Minute
 		b.row("c", 5, shard.Put, func(r *shard.Row) { r.LastWrite = usecasetest.Now() })
 		b.stored("c", 5, 0)
 		if err := b.bury("c"); err != nil {
-			b.Errorf("behind: %v", err)
+			b.Errorf("with a clock that is behind: %v", err)
 		}
 		b.buried("c")
 	})
@@ -265,12 +266,12 @@ func TestABurialThatTheSinkRefusesGivesItsLeaseBack(t *testing.T) {
 	play(t, func(b *bench) {
 		b.row("a", 5, shard.Put)
 		b.stored("a", 5, 10*time.Minute)
-		b.sink.Script(usecasetest.Doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "told so"}})
-		if err := b.bury("a"); err == nil || !strings.Contains(err.Error(), "refused: told so") {
-			b.Errorf("got %v", err)
+		b.sink.Script(usecasetest.Doc("a"), memorysink.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "not allowed"}})
+		if err := b.bury("a"); err == nil || !strings.Contains(err.Error(), "refused: not allowed") {
+			b.Errorf("got error %v, want the reason of the refusal", err)
 		}
 		if row := b.Row(usecasetest.Doc("a")); row.Owner != "" || row.Committed != b.key("a", 5) {
-			b.Errorf("row %+v", row)
+			b.Errorf("row %+v, want no lease, and version 5 committed", row)
 		}
 		time.Sleep(time.Second)
 		if err := b.bury("a"); err != nil {

@@ -12,15 +12,16 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// content is the digest in a row for a document that was put with that version and the bytes of
-// [bench.stored].
+// content returns the digest that a row has for a document, if the document was put with that
+// version and these bytes.
 func (b *bench) content(id string, version int, document string) shard.Content {
 	b.Helper()
 	made := usecasetest.Must(b.sink.Generation(b.Context(), collection))(b)
 	return shard.ContentOf(b.Config.Generation(collection, "search")+"\n"+made, b.key(id, version), []byte(document))
 }
 
-// After KEEP the row has a newer version than the sink's copy. Then the bytes decide.
+// After KEEP the row has a newer version than the sink's copy. If the row has a digest, the bytes
+// decide.
 func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 	const same, other = `{"title":"x"}`, `{"title":"y"}`
 	raise := func(b *bench) {
@@ -29,27 +30,27 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 		b.Config.Sinks["search"] = s
 	}
 	type row struct {
-		version int    // in the sink, with the bytes x; the row is at 5
-		bytes   string // the bytes of the row's digest; empty for no digest
+		version int    // version in the sink, with the bytes x; the row has version 5
+		bytes   string // the bytes of the digest in the row; empty for no digest
 		op      shard.Operation
-		ago     time.Duration // since the copy was written; the row's last write is ten minutes ago
+		ago     time.Duration // time since the copy was written; the row's last write is ten minutes ago
 		change  func(b *bench)
 		want    string
 	}
 	usecasetest.Table(t, play, map[string]row{
-		"kept":                                {version: 3, bytes: same, want: ""},
-		"kept long after it was written":      {version: 3, bytes: same, ago: time.Hour, want: ""},
-		"an older copy with other bytes":      {version: 3, bytes: other, ago: time.Hour, want: "a older resync"},
-		"other bytes, by the last write":      {version: 3, bytes: other, want: "a older resync"},
-		"a row without bytes":                 {version: 3, want: "a older resync"},
-		"the version, and its bytes":          {version: 5, bytes: same, want: ""},
-		"the version, and other bytes":        {version: 5, bytes: other, want: "a changed resync"},
-		"the version of a row without bytes":  {version: 5, want: ""},
-		"another generation, the last write":  {version: 3, bytes: same, change: raise, want: "a older resync"},
-		"another generation, a write before":  {version: 3, bytes: same, ago: time.Hour, change: raise, want: "a older resync"},
-		"another generation, and the version": {version: 5, bytes: other, change: raise, want: ""},
-		"a delete, with bytes of before":      {version: 3, bytes: same, op: shard.Delete, want: "a undone reasserted"},
-		"an index made anew": {version: 3, bytes: same, want: "a missing resync", change: func(b *bench) {
+		"kept":                                   {version: 3, bytes: same, want: ""},
+		"kept long after it was written":         {version: 3, bytes: same, ago: time.Hour, want: ""},
+		"an older copy with other bytes":         {version: 3, bytes: other, ago: time.Hour, want: "a older resync"},
+		"the last write, with other bytes":       {version: 3, bytes: other, want: "a older resync"},
+		"a row without bytes":                    {version: 3, want: "a older resync"},
+		"the same version, the same bytes":       {version: 5, bytes: same, want: ""},
+		"the same version, other bytes":          {version: 5, bytes: other, want: "a changed resync"},
+		"the same version, no digest in the row": {version: 5, want: ""},
+		"another generation, the last write":     {version: 3, bytes: same, change: raise, want: "a older resync"},
+		"another generation, an earlier write":   {version: 3, bytes: same, ago: time.Hour, change: raise, want: "a older resync"},
+		"another generation, the same version":   {version: 5, bytes: other, change: raise, want: ""},
+		"a delete, with an older digest":         {version: 3, bytes: same, op: shard.Delete, want: "a undone reasserted"},
+		"an index created again": {version: 3, bytes: same, want: "a missing resync", change: func(b *bench) {
 			b.sink.Recreate()
 		}},
 	}, func(b *bench, tt row) {
@@ -68,13 +69,13 @@ func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
 		if tt.change != nil {
 			tt.change(b)
 		}
-		if _, err := b.run(); err != nil || strings.Join(b.told(), "; ") != tt.want {
-			b.Errorf("got %q (%v), want %q", b.told(), err, tt.want)
+		if _, err := b.run(); err != nil || strings.Join(b.reported(), "; ") != tt.want {
+			b.Errorf("got %q (%v), want %q", b.reported(), err, tt.want)
 		}
 	})
 }
 
-// A change in the sink that leaves lull's mark unchanged is found in every document.
+// A change in the sink that does not change lull's mark is found in every document.
 func TestDocumentsThatWereChangedBehindLullAreFound(t *testing.T) {
 	play(t, func(b *bench) {
 		var want []string
@@ -91,8 +92,8 @@ func TestDocumentsThatWereChangedBehindLullAreFound(t *testing.T) {
 				want = append(want, id+" changed resync")
 			}
 		}
-		if _, err := b.run(); err != nil || !slices.Equal(b.told(), want) {
-			b.Errorf("got %v (%v), want %v", b.told(), err, want)
+		if _, err := b.run(); err != nil || !slices.Equal(b.reported(), want) {
+			b.Errorf("got %v (%v), want %v", b.reported(), err, want)
 		}
 	})
 }

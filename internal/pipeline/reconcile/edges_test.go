@@ -19,18 +19,18 @@ func TestARebuildKeepsNoOtherCollectionFromBeingComparedOrBuried(t *testing.T) {
 	play(t, func(b *bench) {
 		b.Write(shard.Rebuild("search", "other", "new", usecasetest.Now()))
 		if _, err := b.run(); err != nil {
-			b.Errorf("compare: %v", err)
+			b.Errorf("compare returned %v", err)
 		}
 		b.row("a", 5, shard.Put)
 		b.stored("a", 5, 10*time.Minute)
 		if err := b.bury("a"); err != nil {
-			b.Errorf("bury: %v", err)
+			b.Errorf("bury returned %v", err)
 		}
 		b.buried("a")
 	})
 }
 
-// Only its documents are left of it.
+// Only the documents of this collection are left, and only in the sink.
 func TestACollectionThatOnlyTheSinkKnowsIsCompared(t *testing.T) {
 	play(t, func(b *bench) {
 		b.sink.Write(b.Context(), []sink.Op{{
@@ -43,15 +43,15 @@ func TestACollectionThatOnlyTheSinkKnowsIsCompared(t *testing.T) {
 	})
 }
 
-// The lease covers only the request, so a REASSERT of more than five seconds leaves too little of
-// it.
+// The lease covers only the request. If REASSERT takes more than five seconds, too little of the
+// lease is left.
 func TestADeleteIsNotSentLateUnderItsLease(t *testing.T) {
 	play(t, func(b *bench) {
 		b.row("a", 5, shard.Delete)
 		b.stored("a", 4, 20*time.Minute)
 		b.inject = usecasetest.On("REASSERT", func(fault.Op) { time.Sleep(6 * time.Second) })
-		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a undone failed"}) {
-			b.Errorf("got %v, %v, want it failed", b.told(), err)
+		if _, err := b.run(); err != nil || !slices.Equal(b.reported(), []string{"a undone failed"}) {
+			b.Errorf("got %v, %v, want a failed outcome", b.reported(), err)
 		}
 		if got := b.held("a"); got != "4" {
 			b.Errorf("the sink holds version %q, want nothing sent", got)
@@ -59,7 +59,7 @@ func TestADeleteIsNotSentLateUnderItsLease(t *testing.T) {
 	})
 }
 
-// A version that was claimed without an answer may be in the sink.
+// A version that was claimed without an answer may be in the sink, so the tombstone waits.
 func TestABurialWaitsForANewerVersionThatWasClaimed(t *testing.T) {
 	play(t, func(b *bench) {
 		b.row("a", 4, shard.Put, func(r *shard.Row) { r.Claimed = b.key("a", 6) })
@@ -70,12 +70,12 @@ func TestABurialWaitsForANewerVersionThatWasClaimed(t *testing.T) {
 			Key: func(shard.Row, shard.InSink) (shard.OrderKey, error) { return b.key("a", 5), nil },
 		})
 		if after := b.Row(usecasetest.Doc("a")); !errors.Is(err, reconcile.ErrMoving) || after != before {
-			b.Errorf("got %v, row %+v; want ErrMoving and the row as it was", err, after)
+			b.Errorf("got %v, row %+v; want ErrMoving and the row unchanged", err, after)
 		}
 	})
 }
 
-// A fence after the row's last write is of another write.
+// A copy whose fence is after the row's last write is from another write.
 func TestACopyOfALaterWriteIsNotTheLastOne(t *testing.T) {
 	play(t, func(b *bench) {
 		for id, ago := range map[string]time.Duration{"last": 10*time.Minute + time.Second, "later": 9 * time.Minute} {
@@ -86,11 +86,11 @@ func TestACopyOfALaterWriteIsNotTheLastOne(t *testing.T) {
 		s.Generation = "2" // the bytes cannot be compared
 		b.Config.Sinks["search"] = s
 		if _, err := b.run(); err != nil || len(b.lines) != 2 {
-			b.Fatalf("got %v, %v, want both to differ", b.told(), err)
+			b.Fatalf("got %v, %v, want both to differ", b.reported(), err)
 		}
 		for _, l := range b.lines {
 			if want := l.Row.Doc.ID() == "last"; l.Unsure != want {
-				b.Errorf("%s: unsure %t, want %t", l.Row.Doc, l.Unsure, want)
+				b.Errorf("document %s: unsure %t, want %t", l.Row.Doc, l.Unsure, want)
 			}
 		}
 	})
@@ -107,12 +107,12 @@ func TestDocumentsAreReadOnBehindTheLastOne(t *testing.T) {
 			return nil
 		})
 		if err != nil || !slices.Equal(got, []string{"b", "c"}) {
-			b.Errorf("got %v, %v, want those behind a", got, err)
+			b.Errorf("got %v, %v, want the documents after a", got, err)
 		}
 	})
 }
 
-// rewritten is a sink that writes a document between two reads of it.
+// rewritten is a sink in which a document is written between two reads of it.
 type rewritten struct {
 	*memorysink.Sink
 	write func()
@@ -123,7 +123,7 @@ func (r rewritten) Documents(ctx context.Context, docs []shard.DocID) ([]sink.St
 	return r.Sink.Documents(ctx, docs)
 }
 
-// The bytes only count if the mark did not change between the reads.
+// The bytes count only if the mark did not change between the two reads.
 func TestADocumentThatIsBeingWrittenIsNotTakenForAChangedOne(t *testing.T) {
 	play(t, func(b *bench) {
 		b.stored("a", 5, 10*time.Minute+time.Second)

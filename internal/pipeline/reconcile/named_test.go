@@ -17,7 +17,7 @@ import (
 
 func dry(o *reconcile.Order) { o.DryRun = true }
 
-// stranger writes a document into the sink without a mark, as another program would.
+// stranger writes a document without a mark into the sink, as another program would.
 func (b *bench) stranger(id string) {
 	b.Helper()
 	out := b.sink.Write(b.Context(), []sink.Op{{
@@ -44,16 +44,17 @@ func TestAComparisonNamesWhatLullDidNotWriteAndWhatIsInMotion(t *testing.T) {
 			"by-hand stranger left", "coming waiting in_motion", "instead other_class resync", "over stranger left",
 			"waiting waiting in_motion", "writing busy in_motion")
 		slices.Sort(want)
-		if got := b.lined(func(reconcile.Line) bool { return true }); err != nil || !slices.Equal(got, want) {
+		if got := b.linesAsText(func(reconcile.Line) bool { return true }); err != nil || !slices.Equal(got, want) {
 			b.Errorf("got\n%s\nwant\n%s (%v)", strings.Join(got, "\n"), strings.Join(want, "\n"), err)
 		}
 		if r.Waiting != 3 || r.Documents != 11 || len(b.seen) != 11 {
-			b.Errorf("got %+v, %d copies seen", r, len(b.seen))
+			b.Errorf("got report %+v, and %d copies seen", r, len(b.seen))
 		}
 	})
 }
 
-// many makes documents. Every third one is missing in the sink, and every fifth one is older there.
+// many makes n documents. Every third document is missing in the sink, and every fifth row is
+// behind the sink.
 func (b *bench) many(n int) {
 	for i := range n {
 		id := fmt.Sprintf("d%03d", i)
@@ -67,26 +68,26 @@ func (b *bench) many(n int) {
 	}
 }
 
-// A comparison can stop after each page. The next page continues, and together they leave nothing
-// out.
+// A comparison can stop after each page. The next page continues, and together the pages leave
+// nothing out.
 func TestAComparisonContinuesWhereItsPageEnded(t *testing.T) {
 	play(t, func(b *bench) {
 		b.many(450)
 		usecasetest.Must(b.run(dry))(b)
-		want := b.told()
+		want := b.reported()
 		if len(want) != 90+120 {
 			b.Fatalf("%d differences", len(want))
 		}
 		for _, limit := range []int{1, 7, 100, 449} {
 			r, err := b.run(dry, func(o *reconcile.Order) { o.Limit = limit })
-			if got := b.told(); err != nil || !slices.Equal(got, want) || r.Rows != 450 || len(b.places) < 450/limit {
-				b.Errorf("limit %d: %d differences in %d pages, %+v, %v", limit, len(got), len(b.places), r, err)
+			if got := b.reported(); err != nil || !slices.Equal(got, want) || r.Rows != 450 || len(b.places) < 450/limit {
+				b.Errorf("limit %d: got %d differences in %d pages, report %+v, error %v", limit, len(got), len(b.places), r, err)
 			}
 		}
 	})
 }
 
-// A call that fails in the middle of a page does not hide what the page has repaired.
+// If a call fails in the middle of a page, the answer still says what the page has repaired.
 func TestAPageThatFailsSaysWhatItRepaired(t *testing.T) {
 	play(t, func(b *bench) {
 		b.many(450)
@@ -116,7 +117,7 @@ func TestAComparisonOfSomeDocumentsLooksAtThese(t *testing.T) {
 		b.many(450)
 		keys := []shard.DocID{"content#d003", "content#d004", "content#d005", "content#x"}
 		r, err := b.run(dry, func(o *reconcile.Order) { o.Keys = keys })
-		if got := b.told(); err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
+		if got := b.reported(); err != nil || !slices.Equal(got, []string{"d003 missing resync", "d005 behind raised"}) ||
 			r.Rows != 3 || r.Documents != 2 {
 			b.Errorf("got %v, %+v, %v", got, r, err)
 		}
@@ -126,12 +127,12 @@ func TestAComparisonOfSomeDocumentsLooksAtThese(t *testing.T) {
 			if err != nil || r.Rows != 50 {
 				b.Fatalf("got %+v, %v", r, err)
 			}
-			for _, l := range b.told() {
+			for _, l := range b.reported() {
 				seen[l] = true
 			}
 		}
 		if len(seen) < 60 {
-			b.Errorf("20 samples of 50 found %d of 210 differences: they are not at random", len(seen))
+			b.Errorf("20 samples of 50 found %d of 210 differences: the samples are not random", len(seen))
 		}
 	})
 }

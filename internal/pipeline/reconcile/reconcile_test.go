@@ -25,20 +25,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a table and a sink that may differ.
+// bench has a table and a sink whose contents may differ.
 type bench struct {
 	*usecasetest.Rig
 	sink   *memorysink.Sink
 	inject fault.Injector
 	lines  []reconcile.Line
 	seen   []reconcile.Copy
-	places []reconcile.Place // where the pages began, but the first one
-	skew   time.Duration     // of the operator's clock
+	places []reconcile.Place // where the pages began, except the first page
+	skew   time.Duration     // how wrong the operator's clock is
 }
 
 const collection = "content"
 
-// playIn plays a story with a sink that has versions or not.
+// playIn runs a story with a sink that has versions or has none.
 func playIn(t *testing.T, versions bool, story func(b *bench)) {
 	t.Helper()
 	usecasetest.Story(t, func(t *testing.T) { story(open(t, versions)) })
@@ -59,7 +59,7 @@ func open(t *testing.T, versions bool) *bench {
 		sink:   memorysink.New(clock.System{}, memorysink.Settings{Versions: versions}),
 		inject: usecasetest.Healthy,
 	}
-	time.Sleep(time.Hour) // in the bubble, so that earlier times exist
+	time.Sleep(time.Hour) // virtual time, so that earlier times exist
 	return b
 }
 
@@ -101,7 +101,7 @@ func (b *bench) run(change ...func(*reconcile.Order)) (reconcile.Report, error) 
 	}
 }
 
-// remaining is how many documents still differ.
+// remaining returns how many documents still differ.
 func (b *bench) remaining() (n int) {
 	for _, l := range b.lines {
 		switch l.Outcome {
@@ -113,7 +113,7 @@ func (b *bench) remaining() (n int) {
 	return n
 }
 
-// key is the order key of a version; empty for version 0.
+// key returns the order key of a version; empty for version 0.
 func (b *bench) key(id string, version int) shard.OrderKey {
 	if version == 0 {
 		return ""
@@ -121,7 +121,7 @@ func (b *bench) key(id string, version int) shard.OrderKey {
 	return b.EventOf(usecasetest.Put(id, version)).Key
 }
 
-// stored writes a version into the sink, as if it was written that long ago.
+// stored writes a version into the sink, as if it had been written the given time ago.
 func (b *bench) stored(id string, version int, ago time.Duration) {
 	b.Helper()
 	at := time.Now().Add(-ago)
@@ -134,7 +134,7 @@ func (b *bench) stored(id string, version int, ago time.Duration) {
 	}
 }
 
-// row makes the row of a version that was committed ten minutes ago.
+// row makes the row of a document whose version was committed ten minutes ago.
 func (b *bench) row(id string, version int, op shard.Operation, change ...func(*shard.Row)) {
 	b.Helper()
 	b.Change(usecasetest.Doc(id), func(r *shard.Row) {
@@ -147,7 +147,7 @@ func (b *bench) row(id string, version int, op shard.Operation, change ...func(*
 	})
 }
 
-// held is the version that the sink holds; empty for none.
+// held returns the version that the sink has; empty for none.
 func (b *bench) held(id string) string {
 	b.Helper()
 	s, _, err := b.sink.Get(b.Context(), usecasetest.Doc(id))
@@ -157,12 +157,12 @@ func (b *bench) held(id string) string {
 	return s.Version
 }
 
-// told returns the reported lines as text, without the documents in motion.
-func (b *bench) told() []string {
-	return b.lined(func(l reconcile.Line) bool { return l.Outcome != reconcile.Moving })
+// reported returns the reported lines as text, without documents that are being written.
+func (b *bench) reported() []string {
+	return b.linesAsText(func(l reconcile.Line) bool { return l.Outcome != reconcile.Moving })
 }
 
-func (b *bench) lined(wanted func(reconcile.Line) bool) []string {
+func (b *bench) linesAsText(wanted func(reconcile.Line) bool) []string {
 	var out []string
 	for _, l := range b.lines {
 		if wanted(l) {
@@ -205,7 +205,7 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 			playIn(t, versions, func(b *bench) {
 				b.drifted()
 				r := usecasetest.Must(b.run())(b)
-				if got := b.told(); !slices.Equal(got, everyKind) {
+				if got := b.reported(); !slices.Equal(got, everyKind) {
 					b.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(everyKind, "\n"))
 				}
 				want := map[reconcile.Outcome]int{reconcile.Raised: 2, reconcile.Reasserted: 1, reconcile.Resync: 2}
@@ -220,47 +220,48 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 					b.Errorf("raised: %+v", row)
 				}
 				if got := b.held("came-back"); got != "" {
-					b.Errorf("the deleted document is at version %s still", got)
+					b.Errorf("the deleted document still has version %s", got)
 				}
 				if row := b.Row(usecasetest.Doc("came-back")); row.Owner != "" || row.LeaseUntil != 0 {
 					b.Errorf("a lease remains: %+v", row)
 				}
 				b.Noted(journal.Raised, 2)
 				b.Noted(journal.Reasserted, 1)
-				// The second time there is nothing to repair. Documents that only the source can
+				// The second comparison finds nothing to repair. Documents that only the source can
 				// send remain.
-				if _, err := b.run(); err != nil || !slices.Equal(b.told(), everyKind[2:4]) {
-					b.Errorf("again: %v, %v", b.told(), err)
+				if _, err := b.run(); err != nil || !slices.Equal(b.reported(), everyKind[2:4]) {
+					b.Errorf("the second comparison found %v, error %v", b.reported(), err)
 				}
 			})
 		})
 	}
 }
 
-// The operator's machine has its own clock. If it is ahead, a lease that is in use must not look
-// expired. Otherwise an older version could be written after the row was raised.
+// The operator's machine has its own clock. If this clock is ahead, a lease that is in use must not
+// look expired. Otherwise an older version could be written after the row was raised.
 func TestAClockThatIsAheadRaisesNoRowUnderALease(t *testing.T) {
 	play(t, func(b *bench) {
 		b.stored("a", 5, 20*time.Minute)
-		b.row("a", 3, shard.Put, func(r *shard.Row) { // restored; then the event of version 4 came again
+		// the row was restored; then the event of version 4 arrived again
+		b.row("a", 3, shard.Put, func(r *shard.Row) {
 			r.Pending, r.Claimed, r.Owner = b.key("a", 4), b.key("a", 4), "index"
 			r.BurstStart, r.LeaseUntil = usecasetest.Now(), usecasetest.Now().Add(b.Config.Lease("search"))
 		})
 		before := b.Row(usecasetest.Doc("a"))
 		b.skew = 4 * time.Minute
 		r, err := b.run()
-		if err != nil || b.remaining() != 1 || !slices.Equal(b.told(), []string{"a behind later"}) ||
+		if err != nil || b.remaining() != 1 || !slices.Equal(b.reported(), []string{"a behind later"}) ||
 			b.Row(usecasetest.Doc("a")) != before {
-			b.Errorf("got %+v, %v, row %+v: want it left for later", r, err, b.Row(usecasetest.Doc("a")))
+			b.Errorf("got %+v, %v, row %+v: want the document left for later", r, err, b.Row(usecasetest.Doc("a")))
 		}
 		time.Sleep(10 * time.Minute)
-		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a behind raised"}) {
-			b.Errorf("later: got %v, %v", b.told(), err)
+		if _, err := b.run(); err != nil || !slices.Equal(b.reported(), []string{"a behind raised"}) {
+			b.Errorf("the later comparison found %v, error %v", b.reported(), err)
 		}
 	})
 }
 
-// If the clock is behind, the lease of a delete does not end before its request.
+// If the operator's clock is behind, the lease of a delete must not end before its request.
 func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
 	playIn(t, false, func(b *bench) {
 		b.stored("a", 3, time.Hour)
@@ -270,7 +271,7 @@ func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
 		b.inject = usecasetest.At("_bulk", func() {
 			asked++
 			if r := b.Row(usecasetest.Doc("a")); !r.Leased(usecasetest.Now().Add(b.Config.Index.SinkDeadline)) {
-				b.Errorf("row %+v, want it leased for as long as the request may take", r)
+				b.Errorf("row %+v, want a lease for as long as the request may take", r)
 			}
 		})
 		if _, err := b.run(); err != nil || asked != 1 || b.held("a") != "" {
@@ -288,8 +289,8 @@ func TestACopyThatCannotBeReadIsListed(t *testing.T) {
 				out := b.sink.Write(b.Context(), []sink.Op{{
 					Doc: usecasetest.Doc("a"), Kind: shard.Put, Fence: 1, Key: "\xff hunter2", Document: []byte(`{}`),
 				}})
-				if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a other_class resync"}) {
-					b.Errorf("got %v, %v (%v)", b.told(), err, out)
+				if _, err := b.run(); err != nil || !slices.Equal(b.reported(), []string{"a other_class resync"}) {
+					b.Errorf("got %v, %v (%v)", b.reported(), err, out)
 				}
 			})
 		})
@@ -307,8 +308,8 @@ func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
 			return fault.OK
 		})
 		r, err := b.run(func(o *reconcile.Order) { o.DryRun = true })
-		if err != nil || !slices.Equal(b.told(), everyKind) {
-			b.Errorf("got %v, %+v, %v", b.told(), r, err)
+		if err != nil || !slices.Equal(b.reported(), everyKind) {
+			b.Errorf("got %v, %+v, %v", b.reported(), r, err)
 		}
 		if len(b.Notes.All()) > 0 {
 			b.Errorf("noted %+v", b.Notes.All())
@@ -316,12 +317,12 @@ func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
 	})
 }
 
-// The restored row would have accepted a late older version. After RAISE that version is stale: the
-// row refuses receive's ADMIT and index's CLAIM. A claim of a newer version gets a greater fence.
+// A restored row would accept a late older version. After RAISE that version is stale: the row
+// refuses receive's ADMIT and index's CLAIM. A claim of a newer version gets a greater fence.
 func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
 	play(t, func(b *bench) {
 		b.row("a", 3, shard.Put)
-		b.stored("a", 5, -2*time.Second) // written by a clock that runs ahead
+		b.stored("a", 5, -2*time.Second) // written by a clock that is ahead
 		usecasetest.Must(b.run())(b)
 		late := b.EventOf(usecasetest.Put("a", 4))
 		_, err := b.Shards.Write(b.Context(), shard.Admit(shard.Admission{
@@ -329,7 +330,7 @@ func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
 		}))
 		refused, ok := shard.AsRefused(err)
 		if !ok || shard.Judge(refused.Row, late.Key, late.Class, false) != shard.Stale {
-			b.Errorf("version 4: %v, want it stale", err)
+			b.Errorf("version 4: %v, want a stale version", err)
 		}
 		next := b.EventOf(usecasetest.Put("a", 6))
 		b.Admit(next)
@@ -348,18 +349,18 @@ func TestRaiseIsTriedAnewWhereTheRowChanged(t *testing.T) {
 	type row struct {
 		change func(b *bench)
 		want   string
-		row    int // the version committed in the end
+		row    int // the committed version in the end
 	}
 	usecasetest.Table(t, play, map[string]row{
 		"a newer version became pending": {func(b *bench) {
 			b.Admit(b.EventOf(usecasetest.Put("a", 7)))
 		}, "a behind raised", 5},
-		"somebody claimed it": {func(b *bench) {
+		"a flight claimed the version": {func(b *bench) {
 			e := b.EventOf(usecasetest.Put("a", 7))
 			b.Admit(e)
 			b.Claim(e)
 		}, "a behind later", 3},
-		"somebody wrote and committed a newer one": {func(b *bench) {
+		"a flight wrote and committed a newer version": {func(b *bench) {
 			e := b.EventOf(usecasetest.Put("a", 7))
 			b.Admit(e)
 			l := b.Claim(e)
@@ -370,8 +371,8 @@ func TestRaiseIsTriedAnewWhereTheRowChanged(t *testing.T) {
 		b.row("a", 3, shard.Put)
 		b.stored("a", 5, 5*time.Minute)
 		b.inject = usecasetest.At("RAISE", func() { tt.change(b) })
-		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
-			b.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
+		if _, err := b.run(); err != nil || !slices.Equal(b.reported(), []string{tt.want}) {
+			b.Errorf("got %v, %v, want %s", b.reported(), err, tt.want)
 		}
 		if got, want := b.Row(usecasetest.Doc("a")).Committed, b.key("a", tt.row); got != want {
 			b.Errorf("committed %s, want %s", got, want)
@@ -385,8 +386,8 @@ func TestLostAnswersAreNotFailures(t *testing.T) {
 			play(t, func(b *bench) {
 				b.drifted()
 				b.inject = usecasetest.Fails(call, fault.FailAfter, 1)
-				if _, err := b.run(); err != nil || !slices.Equal(b.told(), everyKind) {
-					b.Errorf("got %v, %v", b.told(), err)
+				if _, err := b.run(); err != nil || !slices.Equal(b.reported(), everyKind) {
+					b.Errorf("got %v, %v", b.reported(), err)
 				}
 			})
 		})
@@ -403,17 +404,17 @@ func TestADeleteThatTheSinkDoesNotTakeRemains(t *testing.T) {
 		leased  bool
 	}
 	usecasetest.Table(t, play, map[string]row{
-		"throttled once":       {[]memorysink.Answer{answer(sink.Throttled)}, "a undone reasserted", false},
-		"throttled for good":   {slices.Repeat([]memorysink.Answer{answer(sink.Throttled)}, 3), "a undone failed", false},
-		"refused":              {[]memorysink.Answer{answer(sink.Refused)}, "a undone failed", false},
-		"without an answer":    {[]memorysink.Answer{answer(sink.Unknown)}, "a undone failed", true},
-		"a newer one is there": {[]memorysink.Answer{answer(sink.Newer)}, "a undone failed", true},
+		"throttled once":      {[]memorysink.Answer{answer(sink.Throttled)}, "a undone reasserted", false},
+		"throttled for good":  {slices.Repeat([]memorysink.Answer{answer(sink.Throttled)}, 3), "a undone failed", false},
+		"refused":             {[]memorysink.Answer{answer(sink.Refused)}, "a undone failed", false},
+		"without an answer":   {[]memorysink.Answer{answer(sink.Unknown)}, "a undone failed", true},
+		"a newer copy exists": {[]memorysink.Answer{answer(sink.Newer)}, "a undone failed", true},
 	}, func(b *bench, tt row) {
 		b.row("a", 5, shard.Delete)
 		b.stored("a", 3, 20*time.Minute)
 		b.sink.Script(usecasetest.Doc("a"), tt.answers...)
-		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
-			b.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
+		if _, err := b.run(); err != nil || !slices.Equal(b.reported(), []string{tt.want}) {
+			b.Errorf("got %v, %v, want %s", b.reported(), err, tt.want)
 		}
 		if got := b.Row(usecasetest.Doc("a")).Leased(usecasetest.Now()); got != tt.leased {
 			b.Errorf("leased: %t, want %t", got, tt.leased)
@@ -450,7 +451,7 @@ func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
 	})
 }
 
-// A large collection is read page by page, without other collections.
+// A large collection is read page by page. Other collections are not read.
 func TestALargeCollectionIsPaged(t *testing.T) {
 	play(t, func(b *bench) {
 		const n = 350
@@ -471,7 +472,7 @@ func TestALargeCollectionIsPaged(t *testing.T) {
 			if err != nil || r.Rows != n || r.Documents != n-7 || r.Outcomes[reconcile.Resync] != 7 ||
 				len(b.lines) != 7 ||
 				len(b.places) >= pages || len(b.places) < pages/2 {
-				b.Errorf("limit %d: got %+v in %d pages, %v", limit, r, len(b.places)+1, err)
+				b.Errorf("limit %d: got report %+v in %d pages, error %v", limit, r, len(b.places)+1, err)
 			}
 		}
 	})
@@ -484,12 +485,12 @@ func TestReconcileEndsWithItsContext(t *testing.T) {
 		cancel()
 		_, err := b.service("reconcile-").Compare(ctx, reconcile.Order{Collection: collection})
 		if !errors.Is(err, context.Canceled) {
-			b.Errorf("got %v, want the context's end", err)
+			b.Errorf("got %v, want the error of the context", err)
 		}
 	})
 }
 
-// A rebuild or a pause may begin during a comparison.
+// If a rebuild or a pause begins during a comparison, no delete is written again.
 func TestADeleteIsNotAssertedBesideARebuildOrAPause(t *testing.T) {
 	usecasetest.Table(t, play, map[string]func() shard.Write{
 		"a rebuild": func() shard.Write { return shard.Rebuild("search", collection, "new", usecasetest.Now()) },
@@ -506,11 +507,11 @@ func TestADeleteIsNotAssertedBesideARebuildOrAPause(t *testing.T) {
 			first = false
 		})
 		before := b.Row(usecasetest.Doc("a"))
-		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a undone later"}) {
-			b.Errorf("got %v, %v, want it later", b.told(), err)
+		if _, err := b.run(); err != nil || !slices.Equal(b.reported(), []string{"a undone later"}) {
+			b.Errorf("got %v, %v, want the outcome later", b.reported(), err)
 		}
 		if after := b.Row(usecasetest.Doc("a")); after != before || b.held("a") != "3" {
-			b.Errorf("the row is %+v, the sink holds %q: want both left alone", after, b.held("a"))
+			b.Errorf("the row is %+v, the sink has %q: want both unchanged", after, b.held("a"))
 		}
 	})
 }
@@ -520,11 +521,11 @@ func TestAPausedSinkIsComparedInADryRunOnly(t *testing.T) {
 		b.drifted()
 		b.Write(shard.Pause("search", usecasetest.Now(), "ann", ""))
 		if _, err := b.run(); err == nil || !strings.Contains(err.Error(), "lull resume") || len(b.lines) > 0 {
-			b.Errorf("%v, %v; want a refusal that names `lull resume`", b.told(), err)
+			b.Errorf("%v, %v; want a refusal that names `lull resume`", b.reported(), err)
 		}
 		if _, err := b.run(func(o *reconcile.Order) { o.DryRun = true }); err != nil ||
-			!slices.Equal(b.told(), everyKind) {
-			b.Errorf("a dry run: %v, %v; want %v", b.told(), err, everyKind)
+			!slices.Equal(b.reported(), everyKind) {
+			b.Errorf("a dry run: %v, %v; want %v", b.reported(), err, everyKind)
 		}
 	})
 }
