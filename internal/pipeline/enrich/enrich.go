@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// MaxRequest is the size, in bytes of inputs, from which no further document joins a request. A
-	// Lambda function accepts 6 MB. A document with more inputs is sent alone.
+	// MaxRequest is the size, in bytes of inputs, at which a request is full. A Lambda function
+	// accepts 6 MB. A document with more inputs is sent alone.
 	MaxRequest = 4 << 20
-	// MaxAnswer is how many bytes of an answer are read, after decompression.
+	// MaxAnswer is the largest number of bytes of an answer that are read, after decompression.
 	MaxAnswer = 8 << 20
-	// MaxFields is the size of the fields of one document, in bytes.
+	// MaxFields is the largest size of the fields of one document, in bytes.
 	MaxFields = 1 << 20
-	// maxItems is how many documents an answer may list, including unknown ones.
+	// maxItems is the largest number of documents that an answer may list, including unknown
+	// documents.
 	maxItems = 10_000
-	// maxReason is how much of a service's text about a document is kept, in bytes.
+	// maxReason is the number of bytes that lull keeps of a service's text about a document.
 	maxReason = 120
 )
 
@@ -32,8 +33,8 @@ const (
 type Document struct {
 	ID         string          `json:"id"`
 	Collection string          `json:"collection"`
-	Version    string          `json:"version"` // the upstream's text
-	Inputs     json.RawMessage `json:"inputs"`  // an object: see [Inputs.Of]
+	Version    string          `json:"version"` // the version as the upstream wrote it
+	Inputs     json.RawMessage `json:"inputs"`  // an object with the inputs: see [Inputs.Of]
 }
 
 // Kind is the kind of outcome for one document.
@@ -41,34 +42,37 @@ type Kind byte
 
 // The kinds of outcomes.
 const (
-	Enriched  Kind = iota // Fields are to be merged into the document
-	Throttled             // not now; the document is not the reason
+	Enriched  Kind = iota // the Fields must be merged into the document
+	Throttled             // try again later; the document is not the reason
 	Failed                // this document could not be enriched; a retry may help
-	Rejected              // it can never be enriched
+	Rejected              // this document can never be enriched
 )
 
-// String is the word used in logs and metrics.
+// String returns the word for the kind in logs and metrics.
 func (k Kind) String() string { return [...]string{"enriched", "throttled", "failed", "rejected"}[k] }
 
 // Outcome is the result for one document.
 type Outcome struct {
 	Kind   Kind
-	Fields json.RawMessage // Enriched: an object, at most MaxFields
-	Reason string          // why not, on one line; for Failed and Rejected it contains the service's text
+	Fields json.RawMessage // set for Enriched: an object of at most MaxFields bytes
+	// why the document was not enriched, on one line; for Failed and Rejected it contains the
+	// service's text
+	Reason string
 }
 
-// Failure is a request without a usable answer. As far as is known, no document is the reason.
+// Failure is the error of a request without a usable answer. As far as lull knows, no document is
+// the reason.
 type Failure struct {
-	// Throttled: the service is overloaded.
+	// Throttled says that the service is overloaded.
 	Throttled bool
-	// Smaller: a request with fewer documents may succeed, because the service may fail on one of
-	// them.
+	// Smaller says that a request with fewer documents may succeed, because the service may have
+	// failed on only one of the documents.
 	Smaller bool
-	// Late: the service did not answer in time, and may still be working.
+	// Late says that the service did not answer in time, and may still be working.
 	Late bool
 	// RetryAfter is the wait that the service asked for; 0 for none.
 	RetryAfter time.Duration
-	// Reason contains no content and no secret.
+	// Reason is a text without content and secrets.
 	Reason string
 }
 
@@ -76,8 +80,8 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Reason }
 
 // Caller sends one request to a service and returns the answer. It is safe for concurrent use. It
-// never retries, and returns when ctx ends. Its errors are *[Failure]; any other error counts as
-// one with Smaller.
+// never retries, and returns when ctx ends. Its errors are of type *[Failure]. Any other error
+// counts as a Failure with Smaller.
 type Caller interface {
 	Call(ctx context.Context, request []byte) (answer []byte, err error)
 }
@@ -85,10 +89,11 @@ type Caller interface {
 // Answer is the result of a request.
 type Answer struct {
 	Outcomes []Outcome // one for each document, in their order
-	Strange  int       // documents in the answer that were not requested
+	Strange  int       // number of documents in the answer that were not requested
 }
 
-// HealthName is the name of the health row of a collection's service. No sink can have that name.
+// HealthName returns the name of the health row of a collection's service. No sink can have that
+// name.
 func HealthName(c shard.Collection) string { return "enrich/" + string(c) }
 
 type request struct {
@@ -99,8 +104,8 @@ type answer struct {
 	Documents items `json:"documents"`
 }
 
-// items are decoded one by one. An answer may list millions of items within [MaxAnswer] bytes, and
-// each item takes many times the memory of its text.
+// items are decoded one by one, because an answer may list millions of items within [MaxAnswer]
+// bytes. Each decoded item takes many times the memory of its text.
 type items []item
 
 func (all *items) UnmarshalJSON(text []byte) error {
@@ -138,11 +143,11 @@ type item struct {
 	} `json:"error"`
 }
 
-// Ask sends one request for documents with distinct ids. The second result is nil, or says why
-// there is no usable answer.
+// Ask sends one request for documents with distinct ids. The second result is nil if there is a
+// usable answer. Otherwise it says why there is none.
 func Ask(ctx context.Context, c Caller, docs []Document) (Answer, *Failure) {
 	body, err := json.Marshal(request{docs})
-	if err != nil { // nested too deeply for the encoder: the inputs were JSON
+	if err != nil { // the inputs are JSON, but nested too deeply for the encoder
 		return Answer{}, &Failure{Smaller: true, Reason: "the request cannot be written"}
 	}
 	text, err := c.Call(ctx, body)
@@ -160,14 +165,14 @@ func Ask(ctx context.Context, c Caller, docs []Document) (Answer, *Failure) {
 	return match(docs, text)
 }
 
-// TooLarge is the failure of an answer with more than [MaxAnswer] bytes.
+// TooLarge returns the failure of an answer with more than [MaxAnswer] bytes.
 func TooLarge() *Failure {
 	return &Failure{Smaller: true, Reason: fmt.Sprintf("the answer has more than %d bytes", MaxAnswer)}
 }
 
 // match finds the outcome of each document by its id. An answer that names none of the documents is
-// a failure, because a wrong service must not cause dead letters. With one document, an empty list
-// is an answer.
+// a failure, because a wrong service must not cause dead letters. If only one document was
+// requested, an empty list is an answer.
 func match(docs []Document, text []byte) (Answer, *Failure) {
 	var got answer
 	switch err := json.Unmarshal(text, &got); {
@@ -228,7 +233,7 @@ func (it item) outcome() Outcome {
 	return Outcome{Kind: Enriched, Fields: it.Fields}
 }
 
-// oneLine makes a service's text fit for logs: printable, on one line, and cut.
+// oneLine prepares a service's text for logs: printable, on one line, and cut to a length.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

@@ -27,7 +27,8 @@ func docs(ids ...string) (all []Document) {
 	return all
 }
 
-// Outcomes are matched by id: the answer may have any order, and may omit, repeat or add documents.
+// Outcomes are matched by id, so the answer may have any order, and may omit, repeat or add
+// documents.
 func TestAnAnswerIsReadByItsIDs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -71,8 +72,9 @@ func TestAnAnswerIsReadByItsIDs(t *testing.T) {
 	}
 }
 
-// Within the limit of bytes, an answer may list millions of documents. Reading it must take about
-// as much memory as its bytes. A function that runs out of memory would leave its leases behind.
+// Within the limit of bytes, an answer may list millions of documents. Reading the answer must take
+// about as much memory as its bytes. A function that runs out of memory would leave its leases
+// unreleased.
 func TestAnAnswerThatListsMillionsIsNotRead(t *testing.T) {
 	text := `{"documents":[` + strings.Repeat(`{},`, MaxAnswer/3-10) + `{}]}`
 	var before, after runtime.MemStats
@@ -80,10 +82,10 @@ func TestAnAnswerThatListsMillionsIsNotRead(t *testing.T) {
 	_, failure := Ask(t.Context(), says(text), docs("a"))
 	runtime.ReadMemStats(&after)
 	if failure == nil || failure.Reason != "the answer lists more than 10000 documents" {
-		t.Errorf("got %v, want the list refused", failure)
+		t.Errorf("got %v, want an error about the number of documents", failure)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 8*MaxAnswer {
-		t.Errorf("%d bytes of answer took %d bytes of memory", len(text), took)
+		t.Errorf("an answer of %d bytes took %d bytes of memory", len(text), took)
 	}
 }
 
@@ -124,7 +126,7 @@ func TestFieldsAreMergedAtTheTop(t *testing.T) {
 	}
 	for _, fields := range []string{`{"_lull":{}}`, `{"\u005flull":null}`} {
 		if got, err := Merge([]byte(`{"a":1}`), json.RawMessage(fields)); err == nil {
-			t.Errorf("%s: got %s, want it refused", fields, got)
+			t.Errorf("%s: got %s, want an error", fields, got)
 		}
 	}
 }
@@ -140,7 +142,7 @@ func TestInputsAreWhatTheDocumentHas(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := in.Of([]byte(`{"b":1}`)); got != nil {
-		t.Errorf("got %s, want nothing to ask about", got)
+		t.Errorf("got %s, want no inputs", got)
 	}
 	whole, _ := ParseInputs([]string{""})
 	if got := whole.Of([]byte(`{"b":1}`)); string(got) != `{"":{"b":1}}` {
@@ -148,7 +150,7 @@ func TestInputsAreWhatTheDocumentHas(t *testing.T) {
 	}
 }
 
-// For any document and fields, the result is a document that a sink can hold, or an error.
+// For any document and fields, Merge returns a document that a sink can hold, or an error.
 func FuzzMerge(f *testing.F) {
 	f.Add(`{"a":1,"b":[{"c":"\ud800"}]}`, `{"a":null,"_lull ":1,"":{}}`)
 	f.Fuzz(func(t *testing.T, document, fields string) {
@@ -161,7 +163,7 @@ func FuzzMerge(f *testing.F) {
 			return
 		}
 		if _, fault := sink.Plain(got); fault != nil && fault.Class != sink.NotUTF8 {
-			t.Errorf("%s and %s make %s: %v", plain, fields, got, fault)
+			t.Errorf("Merge of %s and %s returned %s: %v", plain, fields, got, fault)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Inputs are the parts of a document that are sent to the service.
+// Inputs are pointers to the parts of a document that are sent to the service.
 type Inputs []source.Pointer
 
 // ParseInputs reads JSON pointers.
@@ -26,9 +26,9 @@ func ParseInputs(texts []string) (Inputs, error) {
 	return in, nil
 }
 
-// Of returns the inputs of a document that is valid JSON: an object with the value at each pointer,
-// under the pointer's text. It leaves out values that the document lacks, and returns nil if it
-// lacks all.
+// Of returns the inputs of a document that is valid JSON. The result is an object that has the
+// value at each pointer, under the text of the pointer. Of leaves out values that the document
+// lacks. It returns nil if the document lacks all of them.
 func (in Inputs) Of(plain []byte) json.RawMessage {
 	var out []byte
 	all := gjson.ParseBytes(plain)
@@ -54,9 +54,10 @@ func (in Inputs) Of(plain []byte) json.RawMessage {
 
 var errReserved = errors.New("its fields have the member " + sink.MetaField + ", which is lull's")
 
-// Merge merges fields, an object, into a document, an object without insignificant space. Each
-// member replaces the whole member of that name, or is added at the end. A null member removes the
-// document's member (as in RFC 7396, but at the top level only). All other bytes are unchanged.
+// Merge merges the object fields into the object plain, a document without insignificant space.
+// Each member of fields replaces the whole member with that name, or is added at the end. A null
+// member removes the document's member (as in RFC 7396, but only at the top level). All other bytes
+// are unchanged.
 func Merge(plain []byte, fields json.RawMessage) ([]byte, error) {
 	values, order := map[string]string{}, []string(nil)
 	reserved := false

@@ -20,21 +20,24 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Answer says whether a message contains a document. A greater answer is worse.
+// Answer says whether a message contains a document. The values are ordered: a greater answer needs
+// more care before the message is deleted.
 type Answer byte
 
 // The answers.
 const (
 	Nothing Answer = iota
-	Unclear        // a part of it cannot be decoded, and the id is not in it
-	Named          // a part of it cannot be decoded, and the id is or may be in it
-	Holds          // one of its events is about the document
+	Unclear        // a part of the message cannot be decoded, and the id is not in that part
+	Named          // a part of the message cannot be decoded, and the id is or may be in that part
+	Holds          // one of the events in the message is about the document
 )
 
-// In says whether a message in the queues of a sink contains a document, in any sink.
+// In says whether a message in the queues of a sink contains a document. The document may belong to
+// any sink.
 func In(sources *source.Set, sink string, m queue.Message, doc shard.DocID) Answer {
 	m, _, unknown := deadletter.Inside(m)
-	if _, copied := m.Attributes[queue.AttrEvent]; copied { // the body has the other events, too
+	// the body of the copy has the other events of the message, too
+	if _, copied := m.Attributes[queue.AttrEvent]; copied {
 		m.Attributes = maps.Clone(m.Attributes)
 		delete(m.Attributes, queue.AttrEvent)
 	}
@@ -47,7 +50,7 @@ func In(sources *source.Set, sink string, m queue.Message, doc shard.DocID) Answ
 		switch {
 		case r.Invalid != nil:
 			key = r.Invalid.Doc
-		case r.Object != nil: // it names an object, and has no content
+		case r.Object != nil: // a notification only names an object, and has no content
 			continue
 		}
 		if key != "" && key.Plain() == doc.Plain() {
@@ -57,7 +60,7 @@ func In(sources *source.Set, sink string, m queue.Message, doc shard.DocID) Answ
 			answer = Unclear
 		}
 	}
-	// A newer lull may pack a dead letter in a way that this one does not know.
+	// A newer lull may pack a dead letter in a way that this build does not know.
 	_, newer := m.Attributes[queue.AttrLetter]
 	if unread && newer || (unread || newer) && names(m, doc.ID()) {
 		return Named
@@ -65,12 +68,12 @@ func In(sources *source.Set, sink string, m queue.Message, doc shard.DocID) Answ
 	return answer
 }
 
-// Bounds of the search for an id in a part that cannot be decoded.
+// These are bounds of the search for an id in a part that cannot be decoded.
 const (
 	maxDepth = 6              // how many encodings may surround the id
 	minRun   = 16             // the shortest text that is tried as base64
 	maxWork  = 16 * (1 << 20) // how many bytes are searched in total
-	gzipWork = 1 << 10        // the work that starting to unzip counts as, in bytes
+	gzipWork = 1 << 10        // how many bytes of work the start of a decompression counts as
 )
 
 // names reports whether the id is in a message, as text or encoded by JSON, URLs, base64 or
@@ -114,7 +117,7 @@ func (s *search) in(text string, depth int) bool {
 		if n >= minRun {
 			run = standard.Replace(run)
 		}
-		for from := 0; from < 4 && len(run)-from >= minRun; from++ { // other text may directly precede it
+		for from := 0; from < 4 && len(run)-from >= minRun; from++ { // other text may directly precede the base64
 			if s.in(unpacked(run[from:]), depth-1) {
 				return true
 			}
@@ -135,7 +138,7 @@ var inBase64 = func() (in [256]bool) {
 // standard converts base64 to one line in the standard alphabet.
 var standard = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "")
 
-// unpacked decodes base64 without padding, whose last character may be excess.
+// unpacked decodes base64 without padding. The last character may be one too many.
 func unpacked(run string) string {
 	if len(run)%4 == 1 {
 		run = run[:len(run)-1]
@@ -157,7 +160,7 @@ func (s *search) unzipped(text string) string {
 	if err != nil || s.left < 0 {
 		return text
 	}
-	plain, _ := io.ReadAll(io.LimitReader(r, int64(s.left)+1)) // use the part before an error
+	plain, _ := io.ReadAll(io.LimitReader(r, int64(s.left)+1)) // if the data is broken, use the part before the error
 	return string(plain)
 }
 

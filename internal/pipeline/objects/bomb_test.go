@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// again repeats a text a number of times, without keeping it in memory.
+// again repeats a text a number of times, without keeping the result in memory.
 func again(text []byte, times int) io.Reader {
 	one := bytes.Repeat(text, 1000)
 	all := make([]io.Reader, times/1000)
@@ -18,11 +18,11 @@ func again(text []byte, times int) io.Reader {
 	return io.MultiReader(all...)
 }
 
-// Empty parts must not keep a slice from ending in the middle of a line either.
+// Even within a line, empty blocks or members must not keep a slice from ending.
 func TestALineThatNeverGoesOnEndsTheSlice(t *testing.T) {
 	t.Parallel()
-	more := pack(t, gzip.NoCompression, "{}\n{")[:10+5+4] // a block of four bytes
-	more[10] = 0                                          // and not the last one
+	more := pack(t, gzip.NoCompression, "{}\n{")[:10+5+4] // one block of four bytes
+	more[10] = 0                                          // the block is not the last one
 	for name, tt := range map[string]struct{ begins, hollow []byte }{
 		"empty members": {pack(t, gzip.BestSpeed, "{}\n{"), pack(t, gzip.BestSpeed, "")},
 		"empty blocks":  {more, []byte{0, 0, 0, 0xff, 0xff}},
@@ -38,7 +38,7 @@ func TestALineThatNeverGoesOnEndsTheSlice(t *testing.T) {
 			}, func([]Line) (map[int]string, error) { return nil, nil })
 		}
 		if !errors.Is(err, errCorrupt) || asked > maxHollow+10 || p.Sent != 1 || p.Lines != 1 {
-			t.Errorf("%s: %v after %d chunks, %+v; want one line, and soon that the rest cannot be read", name, err, asked, p)
+			t.Errorf("%s: error %v after %d chunks, %+v; want one line, and soon an error about the rest", name, err, asked, p)
 		}
 	}
 }

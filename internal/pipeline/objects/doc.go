@@ -1,5 +1,5 @@
-// Package objects reads S3 objects that contain many documents: one per line, perhaps compressed
-// with gzip (docs/objects.md, ADR 0053).
+// Package objects reads S3 objects that contain many documents, one document per line. The object
+// may be compressed with gzip (docs/objects.md, ADR 0053).
 //
 // What it promises:
 //

@@ -16,15 +16,15 @@ var errCorrupt = errors.New("the gzip data is broken")
 
 func corrupt(what string) error { return fmt.Errorf("%w: %s", errCorrupt, what) }
 
-// bits reads a stream bit by bit, and knows its position.
+// bits reads a stream bit by bit, and knows its position in the stream.
 type bits struct {
 	in   *bufio.Reader
-	acc  uint64 // bits that were read and not taken; the next one is the lowest
+	acc  uint64 // bits that were read and not yet taken; the lowest bit is the next one
 	have uint
-	read int64 // bytes read from in
-	err  error // why there are no more bytes
-	// bad is the first error of the stream. Bits that are taken after it are 0 and mean nothing,
-	// so a caller checks bad after it has taken bits.
+	read int64 // number of bytes read from in
+	err  error // why no more bytes can be read
+	// bad is the first error of the stream. Bits that are taken after this error are 0 and mean
+	// nothing, so a caller must check bad after it has taken bits.
 	bad error
 }
 
@@ -43,13 +43,13 @@ func (b *bits) fill() {
 	}
 }
 
-// fail records an error, unless there was one before, and returns the first.
+// fail records an error, unless there was an earlier one, and returns the first error.
 func (b *bits) fail(err error) error {
 	b.bad = cmp.Or(b.bad, err)
 	return b.bad
 }
 
-// short records that there are fewer bits than needed.
+// short records that the stream has fewer bits than needed.
 func (b *bits) short() error {
 	if errors.Is(b.err, io.EOF) {
 		return b.fail(corrupt("it ends too early"))
@@ -57,7 +57,7 @@ func (b *bits) short() error {
 	return b.fail(b.err)
 }
 
-// take returns up to 32 bits and consumes them.
+// take returns up to 32 bits and removes them from the stream.
 func (b *bits) take(count uint) uint32 {
 	if b.have < count {
 		if b.fill(); b.have < count {
@@ -71,32 +71,32 @@ func (b *bits) take(count uint) uint32 {
 	return v
 }
 
-// align skips the rest of a byte.
+// align skips the remaining bits of a byte.
 func (b *bits) align() {
 	b.acc >>= b.have % 8
 	b.have -= b.have % 8
 }
 
-// RFC 1951, section 3.2: the longest codes, and how many codes there are.
+// Limits of RFC 1951, section 3.2: the longest code, and the numbers of codes.
 const (
 	longest   = 15
 	maxLits   = 286
 	maxDists  = 30
 	endOf     = 256
 	window    = 32 << 10
-	lookup    = 10 // bits of an index into code.fast
+	lookup    = 10 // number of bits of an index into code.fast
 	maxLength = 258
 )
 
 // code is a Huffman code.
 type code struct {
-	fast   [1 << lookup]uint16 // symbol<<4 | length, 0 for a longer one
+	fast   [1 << lookup]uint16 // symbol<<4 | length; 0 for a code of more bits than lookup
 	count  [longest + 1]uint16
 	symbol [maxLits + 2]uint16
 }
 
-// build makes the code with these lengths by symbol. An incomplete code is accepted only if it
-// has a single symbol.
+// build makes the code with the given length for each symbol. An incomplete code is accepted only
+// if it has a single symbol.
 func (c *code) build(lengths []byte) error {
 	*c = code{}
 	for _, l := range lengths {
@@ -133,7 +133,7 @@ func (c *code) build(lengths []byte) error {
 	return nil
 }
 
-// next reads a symbol.
+// next reads one symbol of the code from b.
 func (c *code) next(b *bits) int {
 	if b.have < longest {
 		b.fill()
@@ -164,7 +164,7 @@ func (c *code) next(b *bits) int {
 	return 0
 }
 
-// Lengths and distances: RFC 1951, section 3.2.5.
+// These tables of lengths and distances are those of RFC 1951, section 3.2.5.
 var (
 	lengthBase = [...]uint16{
 		3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227,
@@ -183,24 +183,24 @@ var (
 	lengthOrder = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 )
 
-// block is the state of the block that is being read. It is enough to continue in the middle of
-// it.
+// block is the state of the block that is being read. With this state, reading can continue in the
+// middle of the block.
 type block struct {
 	Last    bool   `json:"last,omitempty"`
-	Stored  int    `json:"stored,omitempty"`  // bytes left of a block that is not compressed
-	Lits    int    `json:"lits,omitempty"`    // how many of Lengths are of literals and lengths
-	Lengths []byte `json:"lengths,omitempty"` // of the codes; none outside a compressed block
+	Stored  int    `json:"stored,omitempty"`  // remaining bytes of a block that is not compressed
+	Lits    int    `json:"lits,omitempty"`    // how many of Lengths are code lengths of literals and lengths
+	Lengths []byte `json:"lengths,omitempty"` // code lengths; empty outside a compressed block
 }
 
 func (k *block) inside() bool { return k.Stored > 0 || k.Lengths != nil }
 
-// inflater decompresses DEFLATE (RFC 1951) chunk by chunk. It can continue where another
-// inflater ended, even within a block. Libraries cannot (ADR 0068).
+// inflater decompresses DEFLATE (RFC 1951) chunk by chunk. It can continue where another inflater
+// ended, even within a block. Other libraries cannot do that (ADR 0068).
 type inflater struct {
 	*bits
 	block
 	lits, dists code
-	out         []byte // the text that distances may refer to, then the chunk
+	out         []byte // the text that distances may refer to, and after it the chunk
 }
 
 // begin reads the head of a block.
@@ -228,8 +228,8 @@ func (f *inflater) begin() error {
 	return corrupt("a block is of no known kind")
 }
 
-// fixed has the code lengths of a block without its own codes: of literals and lengths, then of
-// distances.
+// fixed has the code lengths of a block without its own codes: first the code lengths of literals
+// and lengths, then those of distances.
 var fixed = slices.Concat(bytes.Repeat([]byte{8}, 144), bytes.Repeat([]byte{9}, 112), bytes.Repeat([]byte{7}, 24),
 	bytes.Repeat([]byte{8}, 8), bytes.Repeat([]byte{5}, maxDists+2))
 
@@ -244,7 +244,7 @@ func (f *inflater) dynamic() error {
 	for _, sym := range lengthOrder[:n] {
 		own[sym] = byte(f.take(3))
 	}
-	if err := f.lits.build(own[:]); err != nil { // for now the code of the lengths
+	if err := f.lits.build(own[:]); err != nil { // at this point lits is the code of the code lengths
 		return f.fail(err)
 	}
 	lengths := make([]byte, 0, lits+dists)
@@ -278,11 +278,11 @@ func (f *inflater) dynamic() error {
 	return f.bad
 }
 
-// codes builds the codes from the block's lengths.
+// codes builds the two codes from the code lengths of the block.
 func (f *inflater) codes() error {
 	if f.Lits < 1 || f.Lits > maxLits+2 || f.Lits > len(f.Lengths) || len(f.Lengths)-f.Lits > maxDists+2 ||
 		slices.Max(f.Lengths) > longest {
-		return corrupt("its lengths are out of range")
+		return corrupt("the code lengths are out of range")
 	}
 	if err := f.lits.build(f.Lengths[:f.Lits]); err != nil {
 		return err
@@ -290,8 +290,8 @@ func (f *inflater) codes() error {
 	return f.dists.build(f.Lengths[f.Lits:])
 }
 
-// inflate appends to out until out has room bytes, or until the compressed stream is past until.
-// It reports whether the last block has ended.
+// inflate appends text to out until out has room bytes, or until the compressed stream is past the
+// position until. It reports whether the last block has ended.
 func (f *inflater) inflate(room int, until int64) (ended bool, err error) {
 	for len(f.out) < room && f.at() < until {
 		switch {
@@ -347,7 +347,7 @@ func (f *inflater) symbols(room int, until int64) error {
 		if f.bad != nil || from < 0 {
 			return f.fail(corrupt("a distance reaches too far back"))
 		}
-		for i := range length { // byte by byte: the source may overlap its own copy
+		for i := range length { // copy byte by byte, because the source may overlap the copy
 			f.out = append(f.out, f.out[from+i])
 		}
 	}

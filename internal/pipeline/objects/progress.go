@@ -13,16 +13,17 @@ import (
 // Schema is the newest form of a Progress that this build understands.
 const Schema = 1
 
-// Progress records how far an object was read. The row of the object's place keeps it.
+// Progress records how far an object was read. The row of the object's place (bucket and key) keeps
+// the Progress.
 type Progress struct {
 	Schema int `json:"schema"`
-	// Version is S3's sequencer, which orders the objects of one key. ETag is the object's
-	// entity tag, if the notification has one: no other object is read in its place.
+	// Version is S3's sequencer, which orders the objects of one key. ETag is the object's entity
+	// tag, if the notification has one. With an ETag, lull reads no other object in its place.
 	Version string `json:"version"`
 	ETag    string `json:"etag,omitempty"`
-	Bytes   int64  `json:"bytes"` // of the object, as the notification says
-	// Written is when the object was written, microseconds since 1970. It is the version of
-	// lines without one.
+	Bytes   int64  `json:"bytes"` // size of the object, according to the notification
+	// Written is when the object was written, in microseconds since 1970. It is the version of
+	// lines that have no version.
 	Written shard.Micros `json:"written"`
 	Begun   shard.Micros `json:"begun"`
 	// Part counts the slices that were read. A message of an earlier part has nothing to do,
@@ -30,25 +31,26 @@ type Progress struct {
 	Part int `json:"part"`
 
 	At      Position `json:"at,omitzero"`
-	Text    int64    `json:"text"`             // bytes of text so far, decompressed
-	Lines   int64    `json:"lines"`            // so far, blank ones too
+	Text    int64    `json:"text"`             // bytes of decompressed text so far
+	Lines   int64    `json:"lines"`            // number of lines so far, including blank lines
 	Sent    int64    `json:"sent"`             // lines that became messages
-	Blank   int64    `json:"blank,omitempty"`  // empty lines, or with white space only
+	Blank   int64    `json:"blank,omitempty"`  // number of lines that are empty or contain only white space
 	Faults  int64    `json:"faults,omitempty"` // lines that cannot be messages
 	First   []Fault  `json:"first,omitempty"`  // the first faults
 	Long    *Fault   `json:"long,omitempty"`   // the line that is being skipped
 	Done    bool     `json:"done,omitempty"`
-	Aborted string   `json:"aborted,omitempty"` // which operator ended it, and why
-	// TakenBack lists the Versions that an operator took back. An object with one of them is not
-	// read.
+	Aborted string   `json:"aborted,omitempty"` // which operator ended the reading, and why
+	// TakenBack lists the Versions that an operator took back. lull does not read an object with
+	// one of these Versions.
 	TakenBack TakenBack `json:"takenBack,omitempty"`
 }
 
-// MaxTakenBack is how many sequencers of a place are remembered as taken back. It bounds the row.
+// MaxTakenBack is the number of sequencers that a place remembers as taken back. It bounds the size
+// of the row.
 const MaxTakenBack = 8
 
-// TakenBack is a list of sequencers, the newest last. A single one is written as a text, which
-// older builds read. Older builds do not touch a row with a list.
+// TakenBack is a list of sequencers, the newest last. A single sequencer is written as a text,
+// which older builds can read. Older builds do not touch a row with a list.
 type TakenBack []string
 
 // MarshalJSON writes one sequencer as a text, and several as a list.
@@ -59,7 +61,7 @@ func (t TakenBack) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(t))
 }
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON reads a text or a list.
 func (t *TakenBack) UnmarshalJSON(text []byte) error {
 	if len(text) > 0 && text[0] == '"' {
 		*t = make(TakenBack, 1)
@@ -78,14 +80,14 @@ func (t TakenBack) has(v shard.Version) bool {
 
 // Fault is a line that cannot be a message.
 type Fault struct {
-	Line   int64  `json:"line"`   // from 1
-	Offset int64  `json:"offset"` // of its first byte in the text
+	Line   int64  `json:"line"`   // number of the line, from 1
+	Offset int64  `json:"offset"` // offset of the line's first byte in the text
 	Why    string `json:"why"`
 }
 
 func (f Fault) String() string { return fmt.Sprintf("line %d at byte %d %s", f.Line, f.Offset, f.Why) }
 
-// maxFirst is how many faults are listed. The others are only counted.
+// maxFirst is the number of faults that are listed. Further faults are only counted.
 const maxFirst = 5
 
 // Parse reads the text in a row. The empty text is a Progress without a version.
@@ -108,12 +110,12 @@ func (p Progress) String() string {
 	p.Schema = Schema
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // numbers and texts: cannot happen
+		panic(err) // a Progress has only numbers and texts, so this cannot happen
 	}
 	return string(text)
 }
 
-// Next is what to do with a message about an object.
+// Next is what to do with a message about an object of many documents.
 type Next byte
 
 // The values of Next.
@@ -121,15 +123,15 @@ const (
 	Begin      Next = iota // read the object from its start
 	GoOn                   // continue to read
 	Passed                 // another message continues with a later part
-	Superseded             // a newer object has taken its place
+	Superseded             // a newer object has replaced this object
 	ReadBefore             // the object was read to its end
-	WasAborted             // an operator has ended it
-	WasReset               // an operator has taken its version back
+	WasAborted             // an operator has ended the reading of the object
+	WasReset               // an operator has taken the object's version back
 )
 
-// idle is how long a row must be unchanged before a message of an earlier part continues to
-// read. The message that should have continued is then lost, perhaps with its queue. If two
-// messages continue, lines are sent twice, which is harmless.
+// idle is how long a row must be unchanged before a message of an earlier part continues the
+// reading. The message that should have continued is then lost, perhaps with its queue. If two
+// messages continue, some lines are sent twice, which is harmless.
 const idle = time.Hour
 
 // Decide returns what to do with a message about a part of an object, by the row of the object's
@@ -169,7 +171,7 @@ func Decide(p Progress, version string, part int, moved, now shard.Micros) (Next
 // remembers MaxTakenBack versions already, because a forgotten one could be read again at once.
 func (p Progress) Reset() (Progress, error) {
 	if len(p.TakenBack) >= MaxTakenBack {
-		return p, fmt.Errorf("%d sequencers of this place were taken back already (%s), and its row remembers no more: set "+
+		return p, fmt.Errorf("%d sequencers of this place were taken back already (%s), and the row cannot remember another one: set "+
 			"maxVersion of the source, and upload the object under another key", len(p.TakenBack),
 			strings.Join(p.TakenBack, ", "))
 	}
@@ -183,7 +185,8 @@ func (p *Progress) fault(f Fault) {
 	}
 }
 
-// Problem returns a text about the lines that could not be messages, empty if all could.
+// Problem returns a text about the lines that could not be messages. The text is empty if all lines
+// could.
 func (p Progress) Problem() string {
 	if p.Faults == 0 {
 		return ""

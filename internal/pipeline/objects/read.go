@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Open opens an object from a byte on. If etag is given, only the object with that entity tag is
-// opened. It fails with [ErrGone], [ErrReplaced] or [ErrRefused], or with an error that may
-// pass.
+// Open opens an object, from the byte from on. If etag is given, Open opens only an object with
+// that entity tag. It fails with [ErrGone], [ErrReplaced] or [ErrRefused], or with an error that
+// may be temporary.
 type Open func(ctx context.Context, bucket, key, etag string, from int64) (io.ReadCloser, error)
 
 // ErrRefused says that an object can never be opened.
@@ -20,11 +20,11 @@ var ErrRefused = errors.New("the object cannot be opened")
 // ErrGone says that the object does not exist.
 var ErrGone = errors.New("the object is not there")
 
-// ErrReplaced says that another object is in its place.
+// ErrReplaced says that another object has replaced the object.
 var ErrReplaced = errors.New("another object is in its place")
 
 // errTooMuch says that an object has more text than the settings allow.
-var errTooMuch = errors.New("its text is longer than allowed")
+var errTooMuch = errors.New("the text of the object is longer than allowed")
 
 // Final reports whether the next try of [Open] or [Read] will fail with the same error.
 func Final(err error) bool {
@@ -32,16 +32,16 @@ func Final(err error) bool {
 		errors.Is(err, ErrRefused)
 }
 
-// Line is a line that becomes a message, if the queue accepts it.
+// Line is a line of an object that becomes a message, if the queue accepts the line.
 type Line struct {
-	Number int64 // from 1
-	Offset int64 // of its first byte in the text
+	Number int64 // number of the line, from 1
+	Offset int64 // offset of the line's first byte in the text
 	Text   string
 }
 
 // Limits bound what one call of Read does.
 type Limits struct {
-	// Lines is the number of messages after which it stops.
+	// Lines is the number of messages after which Read stops.
 	Lines int64
 	// Stop is called every few kilobytes. If it returns true, the slice ends.
 	Stop func() bool
@@ -51,7 +51,7 @@ type Limits struct {
 	MaxText int64
 }
 
-// Lines are sent in batches of at most so many lines and bytes, but of at least one line.
+// Lines are sent in batches. A batch has at most this many lines and bytes, but at least one line.
 const (
 	batchLines = 320
 	batchBytes = 1 << 20
@@ -61,10 +61,10 @@ const (
 // reason. After an error the result of all lines is unknown.
 type Send func([]Line) (bad map[int]string, err error)
 
-// Read continues to read an object: in is the object from p.At.From on. Every line becomes a
-// message, or a fault that is counted. Read returns how far it got: to the end of a line, or
-// into a line that is too long. Everything before that was sent. Even with an error the result
-// may be further than p.
+// Read continues to read an object. The reader in gives the object from the byte p.At.From on.
+// Every line becomes a message, or a fault that is counted. Read returns how far it read: to the
+// end of a line, or into a line that is too long. Everything before that place was sent. Even if
+// there is an error, the result may be further than p.
 func Read(in io.Reader, p Progress, l Limits, send Send) (Progress, error) {
 	r := reader{Limits: l, send: send, p: p, safe: p}
 	if p.Text > l.MaxText {
@@ -87,23 +87,23 @@ func Read(in io.Reader, p Progress, l Limits, send Send) (Progress, error) {
 	return r.safe, err
 }
 
-// reader is one call of Read.
+// reader is the state of one call of Read.
 type reader struct {
 	Limits
 	send     Send
 	p        Progress // Text is the offset of the current line
-	safe     Progress // the last place to continue from
-	taken    int64    // lines for messages in this call
-	moved    bool     // safe is further than where this call began
+	safe     Progress // the last place from which reading can continue
+	taken    int64    // number of lines for messages in this call
+	moved    bool     // safe is further than the place where this call began
 	stopping bool
 	part     []byte // the start of a line without its end
-	hollow   int    // chunks without text since that start
+	hollow   int    // number of chunks without text since the start of that line
 	batch    []Line
-	failed   error // of send: the result of its lines is unknown
+	failed   error // error of send, after which the result of the lines is unknown
 	bytes    int
 }
 
-// maxHollow bounds the empty blocks and members of gzip within one line.
+// maxHollow bounds the number of empty gzip blocks and members within one line.
 const maxHollow = 1000
 
 // chunk reads the lines of a chunk and reports whether the slice is complete.
@@ -112,7 +112,7 @@ func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 	switch {
 	case r.part == nil:
 		if r.hollow = 0; len(text) == 0 {
-			place = 0 // a part of the object without text
+			place = 0 // this part of the object has no text
 		}
 	case len(text) == 0:
 		if r.hollow++; r.hollow > maxHollow {
@@ -149,10 +149,10 @@ func (r *reader) chunk(s stream, text []byte) (enough bool, err error) {
 	return enough, err
 }
 
-// bom may precede a line: the first one, or any line if files were joined.
+// bom is the byte order mark. It may precede the first line, or any line if files were joined.
 var bom = []byte("\ufeff")
 
-// keep stores the start of a line, unless the line is too long for a message anyway.
+// keep stores the start of a line, unless the line is already too long for a message.
 func (r *reader) keep(text []byte) {
 	if r.p.Long == nil {
 		if len(text) > 0 {
@@ -171,7 +171,7 @@ func (r *reader) tooLong() string {
 	return fmt.Sprintf("has more than %d bytes, the most that a message may have", r.MaxLine)
 }
 
-// line handles a line, given its rest. behind is how many bytes of line end follow it.
+// line handles a line, given its rest. behind is the number of bytes of the line end after it.
 func (r *reader) line(rest []byte, behind int64) error {
 	whole := rest
 	if r.part != nil {

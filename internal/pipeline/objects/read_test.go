@@ -24,10 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var wide = Limits{Lines: 1 << 40, Stop: func() bool { return false }, MaxLine: 1000, MaxText: 1 << 40}
 
-// after ends a slice after a number of calls.
+// after returns a Stop that ends a slice after a number of calls.
 func after(asked int) func() bool { return func() bool { asked--; return asked < 0 } }
 
-// collect stores the lines that are sent.
+// collect returns a Send that stores the lines.
 func collect(to *[]Line) Send {
 	return func(lines []Line) (map[int]string, error) {
 		*to = append(*to, lines...)
@@ -42,7 +42,7 @@ func TestEachLineIsAMessageOrAFault(t *testing.T) {
 		name, text string
 		lines      []Line
 		blank, all int64
-		faults     []string // parts of the texts
+		faults     []string // parts of the faults' texts
 	}{
 		{name: "nothing"},
 		{name: "one line", text: `{"a":1}`, all: 1, lines: []Line{{1, 0, `{"a":1}`}}},
@@ -53,14 +53,14 @@ func TestEachLineIsAMessageOrAFault(t *testing.T) {
 		{name: "a byte order mark", text: "\ufeff{\"a\":1}\n{}", all: 2, lines: []Line{{1, 3, `{"a":1}`}, {2, 11, `{}`}}},
 		{name: "files that were joined", text: "\ufeff{}\n\ufeff{}", all: 2, lines: []Line{{1, 3, `{}`}, {2, 9, `{}`}}},
 		{
-			name: "what is not an object", text: "[\n{\"a\":1},\n]\n{\"a\":1}\n\"x\"\n", all: 5,
+			name: "lines that are not JSON objects", text: "[\n{\"a\":1},\n]\n{\"a\":1}\n\"x\"\n", all: 5,
 			lines: []Line{{4, 13, `{"a":1}`}},
 			faults: []string{
 				"line 1 at byte 0 is not", "line 2 at byte 2 is not", "line 3 at byte 11 is not", "line 5 at byte 21 is not",
 			},
 		},
 		{
-			name: "not text", text: "{\"a\":\"\xff\"}\n{}\n", all: 2, lines: []Line{{2, 10, `{}`}},
+			name: "not UTF-8", text: "{\"a\":\"\xff\"}\n{}\n", all: 2, lines: []Line{{2, 10, `{}`}},
 			faults: []string{"line 1 at byte 0 is not valid UTF-8"},
 		},
 		{
@@ -88,8 +88,8 @@ func TestEachLineIsAMessageOrAFault(t *testing.T) {
 	}
 }
 
-// inParts reads an object in slices that end wherever the dice say, or where the connection breaks.
-// It keeps what a row keeps between them.
+// inParts reads an object in slices. A slice ends at a random place, or when the connection breaks.
+// Between the slices, inParts keeps only the text that a row would keep.
 func inParts(t *testing.T, data []byte, l Limits, dice *rand.Rand) (lines []Line, p Progress) {
 	t.Helper()
 	for kept := ""; !p.Done; kept = p.String() {
@@ -136,7 +136,7 @@ func TestAnObjectIsReadInParts(t *testing.T) {
 		var want []Line
 		whole, err := Read(bytes.NewReader(data), Progress{}, wide, collect(&want))
 		if err != nil || len(want) < 1500 {
-			t.Fatalf("%s: %d lines, %v", name, len(want), err)
+			t.Fatalf("%s: got %d lines, error %v", name, len(want), err)
 		}
 		for range 2 {
 			got, p := inParts(t, data, wide, dice)
@@ -147,7 +147,7 @@ func TestAnObjectIsReadInParts(t *testing.T) {
 	}
 }
 
-// A hostile object costs neither memory nor an endless slice.
+// A hostile object neither fills the memory nor makes a slice endless.
 func TestAHostileObjectIsBounded(t *testing.T) {
 	t.Parallel()
 	bomb := pack(t, gzip.BestCompression, strings.Repeat("\x00", 16<<20))
@@ -193,7 +193,7 @@ func TestWhatCannotBeSentIsReadAgain(t *testing.T) {
 	p, err := Read(strings.NewReader("{}\n{}\n"), Progress{Version: "A"}, wide,
 		func([]Line) (map[int]string, error) { return nil, away })
 	if !errors.Is(err, away) || p.Lines != 0 || p.Done {
-		t.Errorf("got %+v, %v; want to be where it was", p, err)
+		t.Errorf("got %+v, %v; want the progress unchanged", p, err)
 	}
 	p, err = Read(strings.NewReader("{}\n{\"a\":1}\n{}\n"), Progress{}, wide,
 		func([]Line) (map[int]string, error) {
@@ -218,12 +218,12 @@ func TestARowDecidesWhatAMessageOfAnObjectMeans(t *testing.T) {
 	}{
 		{"nothing was read", Progress{}, "0055AED6DCD90281E5", 0, 0, Begin},
 		{"a newer object", there, "0055AED6DCD90281E6", 0, now, Begin},
-		{"a newer object, told by a shorter sequencer", there, "0056", 0, now, Begin},
+		{"a newer object with a shorter sequencer", there, "0056", 0, now, Begin},
 		{"an older object", there, "0055AED6DCD90281E4", 9, 0, Superseded},
-		{"the part that is next", there, there.Version, 3, now, GoOn},
+		{"the next part", there, there.Version, 3, now, GoOn},
 		{"a part whose message was stored before it was counted", there, there.Version, 4, now, GoOn},
 		{"an earlier part, which was sent twice", there, there.Version, 2, now, Passed},
-		{"an earlier part, and nothing has moved", there, there.Version, 0, now.Add(-idle), GoOn},
+		{"an earlier part, and the row has not changed for long", there, there.Version, 0, now.Add(-idle), GoOn},
 		{"read to its end", Progress{Version: "00", Done: true}, "00", 0, now, ReadBefore},
 		{"aborted", Progress{Version: "00", Aborted: "ann"}, "00", 0, now, WasAborted},
 	} {
@@ -232,7 +232,7 @@ func TestARowDecidesWhatAMessageOfAnObjectMeans(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]TakenBack{
-		`{"schema":1,"takenBack":"0A"}`:        {"0A"}, // of earlier builds, and of one sequencer
+		`{"schema":1,"takenBack":"0A"}`:        {"0A"}, // written by earlier builds, and for one sequencer
 		`{"schema":1,"takenBack":["0B","0A"]}`: {"0B", "0A"},
 	} {
 		p, err := Parse(text)
@@ -251,8 +251,8 @@ func TestARowDecidesWhatAMessageOfAnObjectMeans(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads a gigabyte in slices as receive does, with the text of a row between them.
-// It reports the largest memory of the process.
+// BenchmarkRead reads a gigabyte in slices, as receive does, and stores the progress as text
+// between the slices. It reports the largest memory of the process.
 func BenchmarkRead(b *testing.B) {
 	const lines, part = 1 << 20, 1 << 10
 	row := fmt.Sprintf(`{"id":"%%08d","text":"%s"}`+"\n", strings.Repeat("lorem ipsum ", 82))

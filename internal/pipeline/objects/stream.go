@@ -9,13 +9,13 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// chunk is how many bytes of text are handled at once.
+// chunk is the number of bytes of text that are handled at once.
 const chunk = 32 << 10
 
-// stream is an object as text, chunk by chunk.
+// stream reads the text of an object, chunk by chunk.
 type stream interface {
-	// next returns the next chunk, which is valid until the following call. It may be empty.
-	// After the last chunk the error is io.EOF.
+	// next returns the next chunk, which is valid until the following call of next. The chunk may
+	// be empty. After the last chunk the error is io.EOF.
 	next() ([]byte, error)
 	// mark returns the position after n bytes of the last chunk.
 	mark(n int) Position
@@ -23,9 +23,9 @@ type stream interface {
 
 // Position is a place in an object where reading can continue.
 type Position struct {
-	// From is the first byte of the object that is needed.
+	// From is the first byte of the object that is needed to continue.
 	From int64 `json:"from,omitempty"`
-	// Pass is how much of the text after From was read already.
+	// Pass is the number of bytes of text after From that were already read.
 	Pass int `json:"pass,omitempty"`
 	// Gzip is set within a compressed object.
 	Gzip *Gzip `json:"gzip,omitempty"`
@@ -34,19 +34,20 @@ type Position struct {
 // Gzip is a place within a gzip object.
 type Gzip struct {
 	block
-	Bit    uint   `json:"bit,omitempty"`    // bit within the byte Position.From
-	Body   bool   `json:"body,omitempty"`   // after the header of a member
-	Member int64  `json:"member,omitempty"` // members that were read to their end
+	Bit    uint   `json:"bit,omitempty"`    // number of the bit within the byte Position.From
+	Body   bool   `json:"body,omitempty"`   // the position is after the header of a member
+	Member int64  `json:"member,omitempty"` // number of members that were read to their end
 	CRC    uint32 `json:"crc,omitempty"`
-	Size   uint32 `json:"size,omitempty"`   // of the member's text so far
-	Before []byte `json:"before,omitempty"` // the text that distances may still refer to, packed
+	Size   uint32 `json:"size,omitempty"`   // size of the member's text so far
+	Before []byte `json:"before,omitempty"` // the text that distances may still refer to, compressed
 }
 
 // magic starts every member of gzip (RFC 1952).
 const magic = "\x1f\x8b"
 
-// open continues at a position. in is the object from Position.From on. The first bytes decide
-// whether an object is compressed, because names and headers are often wrong.
+// open continues to read at a position. The reader in gives the object from the byte Position.From
+// on. The first bytes decide whether an object is compressed, because names and headers are often
+// wrong.
 func open(in io.Reader, p Position) (stream, error) {
 	if p.Gzip != nil {
 		return resume(in, p)
@@ -61,21 +62,21 @@ func open(in io.Reader, p Position) (stream, error) {
 			return resume(whole, Position{Gzip: &Gzip{}})
 		}
 	}
-	return &plain{in: whole, at: p.From}, nil
+	return &plainText{in: whole, at: p.From}, nil
 }
 
-// ahead is how many bytes of an object are read at once.
+// ahead is the number of bytes of an object that are read at once.
 const ahead = 16 << 10
 
-// plain is an object that is not compressed.
-type plain struct {
+// plainText reads an object that is not compressed.
+type plainText struct {
 	in    io.Reader
 	buf   [chunk]byte
 	at    int64
 	begun int64
 }
 
-func (s *plain) next() ([]byte, error) {
+func (s *plainText) next() ([]byte, error) {
 	s.begun = s.at
 	n, err := io.ReadFull(s.in, s.buf[:])
 	s.at += int64(n)
@@ -85,24 +86,24 @@ func (s *plain) next() ([]byte, error) {
 	return s.buf[:n], err
 }
 
-func (s *plain) mark(n int) Position { return Position{From: s.begun + int64(n)} }
+func (s *plainText) mark(n int) Position { return Position{From: s.begun + int64(n)} }
 
-// packed is a gzip object: one member after the other.
-type packed struct {
+// gzipped reads a gzip object: one member after the other.
+type gzipped struct {
 	inflater
-	base   int64  // offset in the object of the first bit
-	other  []byte // the buffer that out is not in
-	now    Gzip   // without Before
-	begun  Gzip   // now at the start of the chunk
+	base   int64  // offset of the first bit of in, in bytes of the object
+	other  []byte // the second buffer, which out does not use
+	now    Gzip   // the state without Before
+	begun  Gzip   // the state at the start of the chunk
 	from   int64  // the bit in the object where the chunk starts
 	start  int    // index in out where the chunk starts
-	pass   int    // text still to skip, because it was read before
-	passed int    // how much of the chunk was skipped
+	pass   int    // number of bytes of text still to skip, because they were read before
+	passed int    // number of bytes of the chunk that were skipped
 	failed error  // the error after the chunk
 }
 
 func resume(in io.Reader, p Position) (stream, error) {
-	s := &packed{base: p.From, now: *p.Gzip, pass: p.Pass}
+	s := &gzipped{base: p.From, now: *p.Gzip, pass: p.Pass}
 	s.bits = &bits{in: bufio.NewReaderSize(in, ahead)}
 	s.block = p.Gzip.block
 	s.out, s.other = make([]byte, 0, window+chunk+maxLength), make([]byte, 0, window+chunk+maxLength)
@@ -123,16 +124,16 @@ func resume(in io.Reader, p Position) (stream, error) {
 	return s, s.bad
 }
 
-func (s *packed) next() ([]byte, error) {
+func (s *gzipped) next() ([]byte, error) {
 	text, err := s.chunk()
 	s.passed = min(s.pass, len(text))
 	s.pass -= s.passed
 	return text[s.passed:], err
 }
 
-// chunk decompresses the next chunk, or as many bytes of the object if they have no text. A
-// chunk belongs to one member.
-func (s *packed) chunk() ([]byte, error) {
+// chunk decompresses the next chunk. If the object has no text there, chunk reads at most as many
+// compressed bytes as a chunk has. A chunk belongs to one member.
+func (s *gzipped) chunk() ([]byte, error) {
 	if s.failed != nil {
 		return nil, s.failed
 	}
@@ -155,14 +156,14 @@ func (s *packed) chunk() ([]byte, error) {
 		err = s.tail()
 	}
 	if s.failed = err; len(text) > 0 {
-		err = nil // the next call returns it
+		err = nil // the next call returns the error
 	}
 	return text, err
 }
 
 // head reads the header of a member (RFC 1952, section 2.3). If there is no other member, the
 // error is io.EOF.
-func (s *packed) head() error {
+func (s *gzipped) head() error {
 	if s.fill(); s.have == 0 && errors.Is(s.err, io.EOF) {
 		return io.EOF
 	}
@@ -173,9 +174,9 @@ func (s *packed) head() error {
 	flags := head[3]
 	switch {
 	case string(head[:2]) != magic:
-		return s.fail(corrupt("behind a member comes what is not one"))
+		return s.fail(corrupt("the data after a member is not a member"))
 	case head[2] != 8 || flags&0xe0 != 0:
-		return s.fail(corrupt("a member is of no known kind"))
+		return s.fail(corrupt("a member is of an unknown kind"))
 	}
 	if flags&4 != 0 {
 		for range s.take(16) {
@@ -195,7 +196,7 @@ func (s *packed) head() error {
 	if s.bad != nil {
 		return s.bad
 	}
-	s.block, s.out, s.start = block{}, s.out[:0], 0 // a member cannot refer to text before it
+	s.block, s.out, s.start = block{}, s.out[:0], 0 // a member cannot refer to text of an earlier member
 	s.now = Gzip{Body: true, Member: s.now.Member}
 	return nil
 }
@@ -205,7 +206,7 @@ func (s *packed) head() error {
 const maxName = 32 << 10
 
 // tail reads the end of a member and compares its checksum and size with the text.
-func (s *packed) tail() error {
+func (s *gzipped) tail() error {
 	s.align()
 	sum, size := s.take(32), s.take(32)
 	if s.bad != nil || sum != s.now.CRC || size != s.now.Size {
@@ -216,11 +217,11 @@ func (s *packed) tail() error {
 	return nil
 }
 
-func (s *packed) mark(n int) Position {
+func (s *gzipped) mark(n int) Position {
 	g, from, before := s.begun, s.from, s.out[:s.start]
 	p := Position{Pass: s.passed + n}
 	if s.start+p.Pass == len(s.out) && s.failed == nil {
-		// Continue after the chunk. Otherwise a part of the object without text would be read
+		// Continue after the chunk. Otherwise lull would read a part of the object without text
 		// again and again.
 		g, from, before, p.Pass = s.now, s.base*8+s.at(), s.out[max(len(s.out)-window, 0):], 0
 		g.block = s.block

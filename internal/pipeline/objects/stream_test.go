@@ -36,7 +36,7 @@ func pack(t testing.TB, level int, parts ...string) []byte {
 	return b.Bytes()
 }
 
-// sample is text as exports have it, and some that does not compress.
+// sample returns text like that of exports, with some parts that do not compress.
 func sample(seed uint64, lines int) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
@@ -51,8 +51,8 @@ func sample(seed uint64, lines int) string {
 	return b.String()
 }
 
-// whole reads a stream to its end. Where again is not 0 it ends every so many chunks. Another one
-// then goes on at a place in the last chunk that the dice choose.
+// whole reads a stream to its end. If again is not 0, the reader ends every again chunks, and
+// another reader continues at a random place in the last chunk.
 func whole(data []byte, again int, dice *rand.Rand) (string, error) {
 	var p Position
 	var text strings.Builder
@@ -71,7 +71,7 @@ func whole(data []byte, again int, dice *rand.Rand) (string, error) {
 			}
 			if n == again {
 				part = part[:dice.IntN(len(part)+1)]
-				kept, err := Parse(Progress{At: s.mark(len(part))}.String()) // as a row keeps it
+				kept, err := Parse(Progress{At: s.mark(len(part))}.String()) // as a row keeps the progress
 				if err != nil {
 					return "", err
 				}
@@ -100,7 +100,7 @@ func TestAnObjectIsReadOnFromAnyPlace(t *testing.T) {
 		for _, again := range []int{0, 1, 2, 7} {
 			dice := rand.New(rand.NewPCG(uint64(again), 2))
 			if got, err := whole(tt.data, again, dice); err != nil || got != tt.want {
-				t.Errorf("%s, another reader every %d chunks: %d bytes, %v; want the %d that were written", name, again,
+				t.Errorf("%s, another reader every %d chunks: got %d bytes, error %v; want the %d bytes that were written", name, again,
 					len(got), err, len(tt.want))
 			}
 		}
@@ -112,20 +112,20 @@ func TestABrokenObjectIsReadAsFarAsItGoes(t *testing.T) {
 	text := sample(2, 5000)
 	data := pack(t, gzip.BestSpeed, text)
 	for name, broken := range map[string][]byte{
-		"cut":          data[:len(data)*3/4],
-		"checksum":     append(bytes.Clone(data[:len(data)-8]), 0, 0, 0, 0, 0, 0, 0, 0),
-		"what follows": append(bytes.Clone(data), "and more"...),
-		"no end":       data[:len(data)-3],
+		"cut":                        data[:len(data)*3/4],
+		"checksum":                   append(bytes.Clone(data[:len(data)-8]), 0, 0, 0, 0, 0, 0, 0, 0),
+		"text after the last member": append(bytes.Clone(data), "and more"...),
+		"no end":                     data[:len(data)-3],
 	} {
 		got, err := whole(broken, 3, rand.New(rand.NewPCG(1, 1)))
 		if !errors.Is(err, errCorrupt) || !strings.HasPrefix(text, got) || len(got) < len(text)/2 {
-			t.Errorf("%s: %d bytes of %d, %v; want most of the text, and that the rest is broken", name, len(got), len(text),
+			t.Errorf("%s: got %d bytes of %d, error %v; want most of the text, and an error about the rest", name, len(got), len(text),
 				err)
 		}
 	}
 }
 
-// An object is not reported as broken because of bytes that were not read.
+// If the connection breaks, the object is not reported as broken.
 func TestAConnectionThatEndsAnywhereMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, data := range [][]byte{
@@ -139,14 +139,14 @@ func TestAConnectionThatEndsAnywhereMayBeTriedAgain(t *testing.T) {
 				_, err = s.next()
 			}
 			if errors.Is(err, errCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("after %d bytes of %d: %v; want the connection's error, which may pass", n, len(data), err)
+				t.Errorf("after %d bytes of %d: error %v; want the error of the connection, which a retry can fix", n, len(data), err)
 			}
 		}
 	}
 }
 
-// FuzzInflate compares the decompression with compress/flate: the same text, or an error from
-// both.
+// FuzzInflate compares the decompression with compress/flate: both return the same text, or both an
+// error.
 func FuzzInflate(f *testing.F) {
 	for level := flate.HuffmanOnly; level <= flate.BestCompression; level++ {
 		var b bytes.Buffer
@@ -169,7 +169,7 @@ func FuzzInflate(f *testing.F) {
 			return
 		}
 		if (bad == nil) != (err == nil && ended) {
-			t.Fatalf("compress/flate says %v, this %v (ended: %v)", bad, err, ended)
+			t.Fatalf("compress/flate returns %v, but inflate returns %v (ended: %v)", bad, err, ended)
 		}
 		if bad == nil && !bytes.Equal(i.out, want) {
 			t.Fatalf("got %d bytes, want %d", len(i.out), len(want))

@@ -11,13 +11,13 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Connect opens a connection to the host that documents are fetched from, as Fetch does, and closes
-// it. It sends no request, because a source would log a request for a missing document, and its
-// operators would search for the reason.
+// Connect opens a connection to the host of a source with the setting fetch, as Fetch does, and
+// closes the connection. It sends no request, because the source would log a request for a missing
+// document, and its operators would search for the reason.
 func Connect(ctx context.Context, f source.Fetch) error {
 	u, err := url.Parse(f.URL)
 	if err != nil {
-		return invalidFetch("its address is not one")
+		return invalidFetch("fetch.url is not an address")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*outbound.DialTimeout)
 	defer cancel()
@@ -30,7 +30,7 @@ func Connect(ctx context.Context, f source.Fetch) error {
 	if err != nil {
 		return unanswered(err)
 	}
-	defer func() { _ = conn.Close() }() // nothing was sent
+	defer func() { _ = conn.Close() }() // nothing was sent, so an error of Close does not matter
 	if u.Scheme == "http" {
 		return nil
 	}

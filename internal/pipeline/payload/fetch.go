@@ -19,22 +19,23 @@ import (
 )
 
 // HeadersOf returns the headers of requests for a source, by name; nil for none. It is called for
-// every request, and should cache. Its errors quote no value.
+// every request, so it should cache the headers. Its errors quote no value.
 type HeadersOf func(context.Context) (map[string]string, error)
 
-// maxFetches is how many requests of this process may run at a source at the same time.
+// maxFetches is the number of requests that this process may send to one source in parallel.
 const maxFetches = 32
 
-// puller fetches from one source.
+// puller fetches documents from one source.
 type puller struct {
 	settings source.Fetch
 	headers  HeadersOf
 	client   *http.Client
-	turns    chan struct{} // one for each running request
+	turns    chan struct{} // has one element for each running request
 }
 
-// Pulling returns a loader that also fetches documents of these sources. headers returns the
-// function for a source's headers, by its settings; it may be nil if no source has headers.
+// Pulling returns a loader that also fetches documents from the given sources. headers returns the
+// function for the headers of a source, by the settings of the source. It may be nil if no source
+// has headers.
 func (l *Loader) Pulling(sources map[string]source.Settings, headers func(source.Headers) (HeadersOf, error)) (
 	*Loader, error,
 ) {
@@ -58,9 +59,9 @@ func (l *Loader) Pulling(sources map[string]source.Settings, headers func(source
 	return &with, errors.Join(errs...)
 }
 
-// Fetch loads the newest state of a document from a source that has the setting fetch. An error is
-// one of three. An *[source.Unavailable] is about the source. An *event.Invalid is about this
-// document, and permanent or Missing. Any other error may be temporary.
+// Fetch loads the newest state of a document from a source that has the setting fetch. Fetch
+// returns three kinds of errors. An *[source.Unavailable] is about the source. An *event.Invalid is
+// about this document, and is permanent or Missing. Any other error may be temporary.
 func (l *Loader) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
 	p := l.pullers[from]
 	if p == nil {
@@ -80,11 +81,11 @@ func (l *Loader) Fetch(ctx context.Context, from, ref string) ([]byte, error) {
 	return p.get(ctx, ref)
 }
 
-// object loads an object of the bucket that the settings name.
+// object loads an object from the bucket that the settings name.
 func (p *puller) object(ctx context.Context, objects Objects, bucket, ref string) ([]byte, error) {
 	key, ok := strings.CutPrefix(ref, "s3://"+bucket+"/")
 	if !ok {
-		return nil, invalidFetch("its object is not in the bucket of the settings")
+		return nil, invalidFetch("the object is not in the bucket of fetch.url")
 	}
 	body, err := objects(ctx, bucket, key)
 	var bad *event.Invalid
@@ -103,11 +104,11 @@ func (p *puller) object(ctx context.Context, objects Objects, bucket, ref string
 func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
 	u, err := url.Parse(ref)
 	if err != nil || !strings.EqualFold(u.Hostname(), p.settings.Host()) || u.User != nil {
-		return nil, invalidFetch("its address is not one of the settings")
+		return nil, invalidFetch("the address is not on the host of fetch.url")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ref, nil)
 	if err != nil {
-		return nil, invalidFetch("its address is not one")
+		return nil, invalidFetch("the address of the document is not valid")
 	}
 	if p.headers != nil {
 		headers, err := p.headers(ctx)
@@ -121,7 +122,7 @@ func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
 	req.Header.Set("Accept", "application/json")
 	of := outbound.Rules{Unanswered: unanswered, Judge: judge, Most: int64(p.settings.MaxBytes), TooLarge: p.tooLarge()}
 	body, err := of.Ask(p.client, req)
-	if err == nil && !json.Valid(body) { // empty, a page for people, or cut off
+	if err == nil && !json.Valid(body) { // the answer is empty, a page for people, or cut off
 		return nil, &source.Unavailable{Problem: notJSON}
 	}
 	return body, err
@@ -129,11 +130,12 @@ func (p *puller) get(ctx context.Context, ref string) ([]byte, error) {
 
 const notJSON = "the source answered 200 with something other than JSON"
 
-// unanswered is the error of a request without an answer.
+// unanswered returns the error of a request without an answer.
 func unanswered(err error) error {
 	return &source.Unavailable{Problem: silences[outbound.WhySilent(err)]}
 }
 
+// silences says why a request got no answer.
 var silences = map[outbound.Silence]string{
 	outbound.Broken:      "the connection to the source broke",
 	outbound.Forbidden:   "the source's host has a private address: name the host under fetch.allowPrivate",
@@ -144,8 +146,8 @@ var silences = map[outbound.Silence]string{
 }
 
 // judge returns the error of an answer without a document. It decides whether the error is about
-// this document or about the source. A status that the whole source may return for a while must not
-// cause dead letters.
+// this document or about the source. If the whole source may return a status for a while, that
+// status must not cause dead letters.
 func judge(res *http.Response) error {
 	status := res.StatusCode
 	says := fmt.Sprintf("the source answered %d", status)
@@ -163,7 +165,7 @@ func judge(res *http.Response) error {
 	case status < 400:
 		return &source.Unavailable{Problem: says + ": redirects are not followed, and 200 is the only success"}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired:
-		return &source.Unavailable{Problem: says + ": correct fetch.headers, or what they may read"}
+		return &source.Unavailable{Problem: says + ": correct fetch.headers, or the rights of that user"}
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusMisdirectedRequest,
 		status == http.StatusTooEarly, status == http.StatusTooManyRequests:
 		return &source.Unavailable{Problem: says, RetryAfter: backoff.After(res.Header, time.Now())}
@@ -172,7 +174,7 @@ func judge(res *http.Response) error {
 }
 
 func (p *puller) tooLarge() error {
-	return invalidFetch("it has more than the " + p.settings.MaxBytes.String() + " of fetch.maxBytes")
+	return invalidFetch("the document has more than the " + p.settings.MaxBytes.String() + " of fetch.maxBytes")
 }
 
 func invalidFetch(problem string) *event.Invalid {

@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// cms returns a loader of a source "cms" on this machine, and the base of its addresses.
+// cms returns a loader with a source "cms" on this machine, and the base of the source's addresses.
 func cms(t *testing.T, h http.HandlerFunc, change func(*source.Fetch)) (*Loader, string) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -40,8 +40,8 @@ func TestWhatASourceAnswers(t *testing.T) {
 	t.Parallel()
 	const (
 		good   = iota
-		fault  // about the document, permanent
-		absent // it does not exist
+		fault  // permanent, about the document
+		absent // the document does not exist
 		away   // the source cannot be reached now
 	)
 	tests := []struct {
@@ -80,7 +80,7 @@ func TestWhatASourceAnswers(t *testing.T) {
 	}
 	l, base := cms(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept") != "application/json" || len(r.Cookies()) > 0 {
-			t.Error("the request does not ask for JSON, or carries more than it should")
+			t.Error("the request does not ask for JSON, or has cookies")
 		}
 		header, status := w.Header(), 200
 		header.Set("Content-Type", "application/json")
@@ -98,7 +98,7 @@ func TestWhatASourceAnswers(t *testing.T) {
 			body = "<html>We are back soon</html>"
 		case "/empty":
 			body = ""
-		case "/half": // an answer that is cut off with the connection
+		case "/half": // the answer is cut off with the connection
 			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
 				_, _ = fmt.Fprint(c, "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{\"a\":\"b")
 				_ = c.Close()
@@ -108,7 +108,7 @@ func TestWhatASourceAnswers(t *testing.T) {
 			header["Content-Type"] = nil
 		case "/packed", "/bomb":
 			if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-				t.Error("no gzip asked for")
+				t.Error("the request does not accept gzip")
 			}
 			header.Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
@@ -138,7 +138,7 @@ func TestWhatASourceAnswers(t *testing.T) {
 			t.Error("a redirect was followed")
 		default:
 			if _, err := fmt.Sscanf(r.URL.Path, "/%d", &status); err != nil {
-				t.Errorf("path %s", r.URL.Path)
+				t.Errorf("unknown path %s", r.URL.Path)
 			}
 			header.Set("Location", "/followed")
 			header.Set("Set-Cookie", "a=b")
@@ -194,11 +194,11 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// A host that the settings do not name as private must be public when it is connected to, whatever
-// its name resolved to before.
+// If the settings do not name a host as private, its address must be public at the time of the
+// connection, whatever the name resolved to before.
 func TestAPrivateHostMustBeNamed(t *testing.T) {
 	t.Parallel()
-	l, base := cms(t, func(http.ResponseWriter, *http.Request) { t.Error("it was connected to") },
+	l, base := cms(t, func(http.ResponseWriter, *http.Request) { t.Error("the private host was connected to") },
 		func(f *source.Fetch) { f.AllowPrivate = []string{"cms.internal"} })
 	_, err := l.Fetch(t.Context(), "cms", base+"/a")
 	if err == nil || !strings.Contains(err.Error(), "fetch.allowPrivate") {
@@ -206,7 +206,7 @@ func TestAPrivateHostMustBeNamed(t *testing.T) {
 	}
 }
 
-// Even a host that is named as private must not lead to a machine's own credentials.
+// Even a host that the settings name as private must not lead to a machine's own credentials.
 func TestNoHostMayBeLinkLocal(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"169.254.169.254", "[fe80::1]", "0.0.0.0", "224.0.0.1", "[::ffff:169.254.169.254]"} {
@@ -219,18 +219,18 @@ func TestNoHostMayBeLinkLocal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !f.Private() {
-			t.Errorf("%s is not named", host)
+			t.Errorf("%s is not named as private", host)
 		}
 		_, err = l.Fetch(t.Context(), "cms", "http://"+host+"/latest")
 		if err == nil || !strings.Contains(err.Error(), "private address") {
-			t.Errorf("%s: got %v, want it refused", host, err)
+			t.Errorf("%s: got %v, want the address refused", host, err)
 		}
 	}
 }
 
 func TestOnlyTheAddressOfTheSettingsIsAsked(t *testing.T) {
 	t.Parallel()
-	l, base := cms(t, func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }, nil)
+	l, base := cms(t, func(http.ResponseWriter, *http.Request) { t.Error("the source got a request") }, nil)
 	for _, ref := range []string{
 		"", "http://other.example.org/a", "s3://bucket/key", strings.Replace(base, "http://", "http://me:pw@", 1) + "/a", "::",
 	} {
@@ -259,7 +259,7 @@ func TestASlowSourceIsNotWaitedFor(t *testing.T) {
 	defer close(release)
 	_, err := l.Fetch(t.Context(), "cms", base+"/a")
 	if err == nil || !strings.Contains(err.Error(), "in time") {
-		t.Errorf("got %v, want that there was no answer in time", err)
+		t.Errorf("got %v, want an error about an answer that did not come in time", err)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestASourceGetsABoundedNumberOfRequestsAtATime(t *testing.T) {
 		}
 	}
 	if most.Load() > maxFetches {
-		t.Errorf("%d requests at a time, want at most %d", most.Load(), maxFetches)
+		t.Errorf("%d requests in parallel, want at most %d", most.Load(), maxFetches)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestHeadersAreThoseOfTheSettings(t *testing.T) {
 	l, err := New(nil, nil, limit).Pulling(map[string]source.Settings{"cms": {Fetch: &f}},
 		func(h source.Headers) (HeadersOf, error) {
 			if h.Env != "CMS" {
-				t.Errorf("asked for %+v", h)
+				t.Errorf("the headers were read for %+v, want the settings of the source", h)
 			}
 			return func(context.Context) (map[string]string, error) {
 				return map[string]string{"Authorization": "Bearer secret"}, failure
@@ -328,7 +328,7 @@ func TestHeadersAreThoseOfTheSettings(t *testing.T) {
 	_, err = l.Fetch(t.Context(), "cms", s.URL+"/a")
 	var away *source.Unavailable
 	if !errors.As(err, &away) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got %v, want the source unavailable, and nothing secret", err)
+		t.Errorf("got %v, want the source unavailable, and no secret in the error", err)
 	}
 	if _, err := New(nil, nil, limit).Pulling(map[string]source.Settings{"cms": {Fetch: &f}},
 		func(source.Headers) (HeadersOf, error) { return nil, failure }); err == nil ||

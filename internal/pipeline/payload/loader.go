@@ -16,27 +16,27 @@ import (
 	"github.com/lullhq/lull/internal/seam/outbound"
 )
 
-// MaxObject is how many bytes of an object are read at most: the size of a bulk request.
+// MaxObject is the largest number of bytes of an object that is read: the size of a bulk request.
 const MaxObject = 5 << 20
 
 // Objects loads an object of at most [MaxObject] bytes from S3. An *event.Invalid is a permanent
 // error: see [Missing], [TooLarge] and [Refused]. Any other error may be temporary.
 type Objects func(ctx context.Context, bucket, key string) ([]byte, error)
 
-// Loader loads references. It is safe for concurrent use.
+// Loader loads the data that references name. It is safe for concurrent use.
 type Loader struct {
 	objects Objects
 	hosts   []string
 	limit   int64
 	client  *http.Client
-	pullers map[string]*puller // by source; nil if no source has fetch
+	pullers map[string]*puller // by name of the source; nil if no source has the setting fetch
 }
 
-// timeout bounds one HTTP request, including connecting.
+// timeout bounds one HTTP request, including the time to connect.
 const timeout = 3 * time.Second
 
-// New returns a loader. It reads at most limit bytes over HTTP from these hosts, and reads objects
-// with the given function.
+// New returns a loader. It reads at most limit bytes over HTTP, and only from the given hosts. It
+// reads objects with the given function.
 func New(objects Objects, hosts []string, limit int64) *Loader {
 	return newLoader(objects, hosts, limit, outbound.Public)
 }
@@ -61,7 +61,7 @@ func (l *Loader) Load(ctx context.Context, ref string) ([]byte, error) {
 		return nil, invalid("the reference is neither s3 nor https")
 	}
 	if !slices.Contains(l.hosts, strings.ToLower(u.Hostname())) {
-		return nil, invalid("its host may not be referred to: list it under payload.httpHosts")
+		return nil, invalid("the host of the reference is not allowed: list it under payload.httpHosts")
 	}
 	return l.get(ctx, u)
 }
@@ -74,11 +74,11 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	req.Header.Set("Accept", "application/json")
 	return outbound.Rules{
 		Unanswered: unloaded, Judge: judgeReference, Most: l.limit,
-		TooLarge: invalid(fmt.Sprintf("it has more than %d bytes", l.limit)),
+		TooLarge: invalid(fmt.Sprintf("the data has more than %d bytes", l.limit)),
 	}.Ask(l.client, req)
 }
 
-// judgeReference returns the error of an answer to the request for a reference.
+// judgeReference returns the error of an HTTP answer to the request for a reference.
 func judgeReference(res *http.Response) error {
 	status := res.StatusCode
 	says := fmt.Sprintf("the host answered %d", status)
@@ -96,26 +96,26 @@ func judgeReference(res *http.Response) error {
 	return invalid(says)
 }
 
-// unloaded is the error of a reference without an answer. It omits the address, because the query
-// of a signed address is a secret.
+// unloaded returns the error of a reference that got no answer. It omits the address, because the
+// query of a signed address is a secret.
 func unloaded(err error) error {
 	var with *url.Error
 	switch {
 	case errors.Is(err, outbound.ErrForbidden):
-		return invalid("its host has an address that is not public")
+		return invalid("the host of the reference has an address that is not public")
 	case errors.As(err, &with):
 		err = with.Err
 	}
 	return fmt.Errorf("load reference: %w", err)
 }
 
-// Missing says that an object does not exist. A delete of the document may follow.
+// Missing returns the error of an object that does not exist. A delete of the document may follow.
 func Missing() error { return missing("the object is not there") }
 
-// TooLarge says that an object has more than [MaxObject] bytes.
+// TooLarge returns the error of an object with more than [MaxObject] bytes.
 func TooLarge() error { return invalid(fmt.Sprintf("the object has more than %d bytes", MaxObject)) }
 
-// Refused says why an object can never be loaded.
+// Refused returns the error of an object that can never be loaded, with the reason.
 func Refused(problem string) error { return invalid(problem) }
 
 func missing(problem string) *event.Invalid {

@@ -24,7 +24,7 @@ const limit = 100
 
 func anywhere(netip.Addr) bool { return true }
 
-// loader returns a loader that trusts only this server's certificate.
+// loader returns a loader that trusts only the certificate of this server.
 func loader(t *testing.T, h http.HandlerFunc, allowed func(netip.Addr) bool) (*Loader, string) {
 	t.Helper()
 	s := httptest.NewTLSServer(h)
@@ -70,7 +70,7 @@ func TestWhatAHostAnswers(t *testing.T) {
 	}
 	l, base := loader(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" || len(r.Cookies()) > 0 {
-			t.Error("the request carries more than it should")
+			t.Error("the request has credentials or cookies")
 		}
 		var status int
 		switch r.URL.Path {
@@ -87,7 +87,7 @@ func TestWhatAHostAnswers(t *testing.T) {
 			t.Error("a redirect was followed")
 		default:
 			if _, err := fmt.Sscanf(r.URL.Path, "/%d", &status); err != nil {
-				t.Errorf("path %s", r.URL.Path)
+				t.Errorf("unknown path %s", r.URL.Path)
 			}
 			w.Header().Set("Location", "/followed")
 			w.Header().Set("Set-Cookie", "a=b")
@@ -113,7 +113,7 @@ func TestWhatAHostAnswers(t *testing.T) {
 
 func TestAnAddressThatIsNotPublicIsNotConnectedTo(t *testing.T) {
 	t.Parallel()
-	l, base := loader(t, func(http.ResponseWriter, *http.Request) { t.Error("it was connected to") }, outbound.Public)
+	l, base := loader(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was connected to") }, outbound.Public)
 	_, err := l.Load(t.Context(), base+"/x")
 	var f *event.Invalid
 	if !errors.As(err, &f) || !strings.Contains(f.Problem, "not public") {
@@ -121,7 +121,7 @@ func TestAnAddressThatIsNotPublicIsNotConnectedTo(t *testing.T) {
 	}
 }
 
-// The query of a signed address is a secret, and the HTTP client's errors quote it.
+// The query of a signed address is a secret, and the errors of the HTTP client quote the query.
 func TestAnErrorDoesNotQuoteTheAddress(t *testing.T) {
 	t.Parallel()
 	l, base := loader(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -130,12 +130,12 @@ func TestAnErrorDoesNotQuoteTheAddress(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_ = c.Close() // no answer
+		_ = c.Close() // the server gives no answer
 	}, anywhere)
 	_, err := l.Load(t.Context(), base+"/x?X-Amz-Signature=secret")
 	var f *event.Invalid
 	if err == nil || errors.As(err, &f) {
-		t.Fatalf("got %v, want an error that may pass", err)
+		t.Fatalf("got %v, want a temporary error", err)
 	}
 	if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), base) {
 		t.Errorf("got %q, which quotes the address", err)
@@ -146,7 +146,7 @@ func TestTheConnectionHasNoProxy(t *testing.T) {
 	t.Parallel()
 	transport, ok := New(nil, nil, limit).client.Transport.(*http.Transport)
 	if !ok || transport.Proxy != nil {
-		t.Error("a proxy would connect for us, to wherever it likes")
+		t.Error("the transport has a proxy, which could connect to any address")
 	}
 }
 

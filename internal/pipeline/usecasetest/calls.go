@@ -13,18 +13,19 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// Decide is an injector by function.
+// Decide is an injector that asks a function.
 type Decide func(op fault.Op) fault.Verdict
 
-// Decide asks the function.
+// Decide returns the verdict of the function.
 func (d Decide) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
 	return d(op)
 }
 
-// Healthy lets every call through.
+// Healthy makes no call fail.
 var Healthy = Decide(func(fault.Op) fault.Verdict { return fault.OK })
 
-// Where fails the calls that are meant, and lets the others through.
+// Where gives the verdict what to the calls that the function meant selects, and lets all other
+// calls pass.
 func Where(what fault.Verdict, meant func(op fault.Op) bool) fault.Injector {
 	return Decide(func(op fault.Op) fault.Verdict {
 		if meant(op) {
@@ -34,17 +35,17 @@ func Where(what fault.Verdict, meant func(op fault.Op) bool) fault.Injector {
 	})
 }
 
-// Always makes every call of that name fail as told.
+// Always gives the same verdict to every call of that name.
 func Always(call string, what fault.Verdict) fault.Injector {
 	return Where(what, func(op fault.Op) bool { return op.Call == call })
 }
 
-// Away makes every call of a service fail as told.
+// Away gives the same verdict to every call of a service.
 func Away(from fault.Service, what fault.Verdict) fault.Injector {
 	return Where(what, func(op fault.Op) bool { return op.Service == from })
 }
 
-// On runs f before every call of that name and lets all calls through.
+// On runs f before every call of that name and lets all calls pass.
 func On(call string, f func(op fault.Op)) fault.Injector {
 	return Decide(func(op fault.Op) fault.Verdict {
 		if op.Call == call {
@@ -54,7 +55,7 @@ func On(call string, f func(op fault.Op)) fault.Injector {
 	})
 }
 
-// Fails makes the next n calls of that name fail as told, all of them where n is below 0.
+// Fails gives the verdict to the next n calls of that name, or to all of them if n is negative.
 func Fails(call string, what fault.Verdict, n int) fault.Injector {
 	var mu sync.Mutex
 	return Where(what, func(op fault.Op) bool {
@@ -68,16 +69,16 @@ func Fails(call string, what fault.Verdict, n int) fault.Injector {
 	})
 }
 
-// At runs f before the first call of that name and lets all calls through.
+// At runs f before the first call of that name and lets all calls pass.
 func At(call string, f func()) fault.Injector {
 	var once sync.Once
 	return On(call, func(fault.Op) { once.Do(f) })
 }
 
-// class is the class of the error Denied.
+// class is the error code of the error Denied.
 const class = "AccessDeniedException"
 
-// Denied is an error as an AWS service gives it, for good.
+// Denied is a permanent error as an AWS service returns it.
 var Denied = backoff.Permanent(denied{})
 
 type denied struct{}
@@ -85,14 +86,14 @@ type denied struct{}
 func (denied) Error() string     { return class + ": the role may not do this" }
 func (denied) ErrorCode() string { return class }
 
-// FailingCall makes one call of a story fail for good: the n-th.
+// FailingCall makes exactly one call of a story fail: the n-th.
 type FailingCall struct {
 	mu   sync.Mutex
 	n    int
 	seen []fault.Op
 }
 
-// Decide counts the call.
+// Decide counts the call, and makes the n-th call fail.
 func (f *FailingCall) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,9 +103,9 @@ func (f *FailingCall) Decide(_ context.Context, _ *fault.Invocation, op fault.Op
 	return fault.OK
 }
 
-// NoErrorIsLost plays a story once for every call that it makes, with that call failing. The class
-// of the failure must be in a note or in the error that the story returns. The story itself checks
-// that nothing is lost.
+// NoErrorIsLost runs a story once for every call that the story makes, with that call failing. The
+// class of the failure must be in a note or in the error that the story returns. The story itself
+// checks that no message is lost.
 func NoErrorIsLost(t *testing.T, story func(t *testing.T, f *FailingCall) ([]journal.Note, error)) {
 	t.Helper()
 	calls := map[string]int{}
@@ -119,14 +120,14 @@ func NoErrorIsLost(t *testing.T, story func(t *testing.T, f *FailingCall) ([]jou
 			calls[op.Call]++
 			want := class
 			if op.Writes() {
-				want = "injected" // outcomes tell their own reason
+				want = "injected" // outcomes of the sink have their own reason
 			}
 			told := fmt.Sprint(err)
 			for _, x := range notes {
 				told += "\n" + string(x.Step) + " " + x.Detail
 			}
 			if !strings.Contains(told, want) {
-				t.Errorf("call %d, %s %s, failed, and nobody was told:%s", n, op.Service, op.Call, told)
+				t.Errorf("call %d, %s %s, failed, but neither a note nor the error says so:%s", n, op.Service, op.Call, told)
 			}
 		})
 	}

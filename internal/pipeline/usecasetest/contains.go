@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Bounds of what Contains unpacks.
+// These are bounds of what Contains unpacks.
 const (
-	containsDepth = 5        // how many encodings may lie around the text
-	containsMost  = 64 << 20 // bytes of one gzip stream
+	containsDepth = 5        // how many encodings may surround the text
+	containsMost  = 64 << 20 // bytes that are read of one gzip stream
 )
 
 var (
@@ -20,7 +20,8 @@ var (
 	gzips  = []byte{0x1f, 0x8b, 8}
 )
 
-// Contains reports whether a text is in data: as it is, or inside of base64 and gzip, in any order.
+// Contains reports whether a text is in data: as plain text, or inside base64 and gzip, in any
+// order.
 func Contains(data []byte, text string) bool { return contains(data, []byte(text), containsDepth) }
 
 func contains(data, text []byte, depth int) bool {
@@ -37,7 +38,8 @@ func contains(data, text []byte, depth int) bool {
 		}
 		rest = rest[at:]
 		if r, err := gzip.NewReader(bytes.NewReader(rest)); err == nil {
-			plain, _ := io.ReadAll(io.LimitReader(r, containsMost)) // what comes before an error counts
+			// if the data is broken, use the part before the error
+			plain, _ := io.ReadAll(io.LimitReader(r, containsMost))
 			if contains(plain, text, depth-1) {
 				return true
 			}
@@ -45,7 +47,7 @@ func contains(data, text []byte, depth int) bool {
 	}
 	standard := strings.NewReplacer("-", "+", "_", "/")
 	for _, run := range packed.FindAll(data, -1) {
-		for from := range 4 { // other text may stand right before it
+		for from := range 4 { // other text may directly precede the base64
 			part := standard.Replace(string(run[from:]))
 			if len(part)%4 == 1 {
 				part = part[:len(part)-1]

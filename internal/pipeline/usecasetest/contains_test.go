@@ -29,10 +29,10 @@ func TestContainsUnpacks(t *testing.T) {
 		"gzip cut off": gz(body)[:len(gz(body))-8],
 	} {
 		if !usecasetest.Contains([]byte(data), text) {
-			t.Errorf("%s: it is not found", name)
+			t.Errorf("%s: the text was not found", name)
 		}
 		if usecasetest.Contains([]byte(data), "another-content") {
-			t.Errorf("%s: something else is found", name)
+			t.Errorf("%s: another text was found", name)
 		}
 	}
 }

@@ -1,3 +1,3 @@
-// Package usecasetest is what the tests of the use cases share: the rig that their benches stand
-// on, notes kept, calls that fail.
+// Package usecasetest has what the tests of all use cases share: a rig with rows and queues in
+// memory, a journal that keeps its notes, and calls that fail.
 package usecasetest

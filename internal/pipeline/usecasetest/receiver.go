@@ -8,27 +8,28 @@ import (
 	"sync"
 )
 
-// Receiver is behind a sink of the kind webhook: it compares fences, and keeps documents by their
-// keys. It verifies no signature. It is safe for concurrent use.
+// Receiver is the HTTP server behind a sink of the kind webhook. It compares fences, and keeps
+// documents by their keys. It verifies no signature. A Receiver is safe for concurrent use.
 type Receiver struct {
 	mu        sync.Mutex
 	fences    map[string]int64
 	documents map[string]string
 }
 
-// NewReceiver returns one without documents.
+// NewReceiver returns a receiver without documents.
 func NewReceiver() *Receiver {
 	return &Receiver{fences: map[string]int64{}, documents: map[string]string{}}
 }
 
-// Documents are those that it has.
+// Documents returns the documents that the receiver has, by key.
 func (r *Receiver) Documents() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.documents)
 }
 
-// ServeHTTP takes the documents of a request, up to one whose fence is older.
+// ServeHTTP accepts the documents of a request in their order. It stops at a document whose fence
+// is older than the stored fence.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var body struct {
 		Data struct {

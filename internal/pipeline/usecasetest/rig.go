@@ -19,8 +19,8 @@ import (
 	_ "github.com/lullhq/lull/source/builtin" // the kinds that configurations name
 )
 
-// Rig is what the bench of every use case stands on: rows and dead letters in memory, the sources,
-// and the steps by which a story brings a row where it wants it.
+// Rig is the base of the bench of every use case. It has rows and dead letters in memory, the
+// sources, and methods that bring a row into a wanted state.
 type Rig struct {
 	*testing.T
 	Config  config.Config
@@ -30,15 +30,15 @@ type Rig struct {
 	Notes   Notes
 }
 
-// Story plays a story in a bubble of its own, beside other tests.
+// Story runs a story in a synctest bubble, in parallel to other tests.
 func Story(t *testing.T, story func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, story)
 }
 
-// Table plays a story for every row of a table, each on a bench and in a bubble of its own, beside
-// the others. play opens the bench.
+// Table runs a story for every row of a table, in parallel. Each row has its own bench in its own
+// synctest bubble. play opens the bench.
 func Table[Bench, Row any](t *testing.T, play func(t *testing.T, story func(b Bench)), rows map[string]Row,
 	story func(b Bench, row Row),
 ) {
@@ -48,8 +48,8 @@ func Table[Bench, Row any](t *testing.T, play func(t *testing.T, story func(b Be
 	}
 }
 
-// Open completes the default configuration as change leaves it, which may be nil. Call it inside a
-// synctest bubble, so that every clock is the bubble's.
+// Open completes the default configuration after change has changed it; change may be nil. Call
+// Open inside a synctest bubble, so that every clock is the clock of the bubble.
 func Open(t *testing.T, change func(*config.Config)) *Rig {
 	t.Helper()
 	r := &Rig{T: t, Config: config.Default(), Shards: memory.NewShards(), Letters: memory.NewDeadLetters()}
@@ -61,7 +61,7 @@ func Open(t *testing.T, change func(*config.Config)) *Rig {
 		r.Config.Sources[name] = s
 	}
 	if _, ok := r.Config.Collections["content"]; !ok && len(r.Config.Collections) > 0 {
-		r.Config.Collections["content"] = config.Collection{} // the events of a test may name it
+		r.Config.Collections["content"] = config.Collection{} // the events of a test may name this collection
 	}
 	r.Config.Complete()
 	var err error
@@ -71,7 +71,7 @@ func Open(t *testing.T, change func(*config.Config)) *Rig {
 	return r
 }
 
-// OK ends a test where a step fails that it stands on.
+// OK ends the test if a step has failed that the test needs.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -79,7 +79,7 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Must is OK for a step with a result: v := Must(step())(t).
+// Must is like OK, for a step with a result: v := Must(step())(t).
 func Must[V any](v V, err error) func(t testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
@@ -88,26 +88,26 @@ func Must[V any](v V, err error) func(t testing.TB) V {
 	}
 }
 
-// Queue is a queue in memory with the configuration's visibility.
+// Queue makes a queue in memory with the configuration's visibility.
 func (r *Rig) Queue(name string, retention time.Duration) *memory.Queue {
 	return memory.NewQueue(clock.System{}, memory.QueueSettings{
 		Name: name, Visibility: r.Config.Queues.Visibility, Retention: retention,
 	})
 }
 
-// Put is the body of a native event: a version of a document of the collection content.
+// Put returns the body of a native event: one version of a document in the collection "content".
 func Put(id string, version int) string {
 	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
 		version)
 }
 
-// Doc is a document of the collection content.
+// Doc returns the id of a document in the collection "content".
 func Doc(id any) shard.DocID { return shard.DocID(fmt.Sprint("content#", id)) }
 
-// Now is the bubble's time.
+// Now returns the time of the synctest bubble.
 func Now() shard.Micros { return shard.MicrosOf(time.Now()) }
 
-// Event decodes a message's only event.
+// Event decodes a message that has only one event.
 func (r *Rig) Event(m queue.Message) event.Event {
 	r.Helper()
 	got := r.Sources.Decode(m)
@@ -117,13 +117,13 @@ func (r *Rig) Event(m queue.Message) event.Event {
 	return got[0].Event
 }
 
-// EventOf decodes a body's only event.
+// EventOf decodes a body that has only one event.
 func (r *Rig) EventOf(body string) event.Event {
 	r.Helper()
 	return r.Event(queue.Message{Body: body})
 }
 
-// Row is a document's row, read consistently.
+// Row returns the row of a document, read consistently.
 func (r *Rig) Row(doc shard.DocID) shard.Row {
 	r.Helper()
 	rows, err := r.Shards.Read(r.Context(), []shard.DocID{doc}, shard.Consistent)
@@ -133,7 +133,7 @@ func (r *Rig) Row(doc shard.DocID) shard.Row {
 	return rows[0]
 }
 
-// Write applies a write that must be accepted.
+// Write applies a write, which the row must accept.
 func (r *Rig) Write(w shard.Write) {
 	r.Helper()
 	if _, err := r.Shards.Write(r.Context(), w); err != nil {
@@ -141,7 +141,7 @@ func (r *Rig) Write(w shard.Write) {
 	}
 }
 
-// Change puts a document's row as f leaves it.
+// Change changes the row of a document with f.
 func (r *Rig) Change(doc shard.DocID, f func(row *shard.Row)) {
 	r.Helper()
 	row := r.Row(doc)
@@ -155,7 +155,7 @@ func (r *Rig) Admit(e event.Event) {
 	r.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "f", Now: Now()}))
 }
 
-// Claim takes the lease for 13 s.
+// Claim takes the lease of an event's version for 13 s.
 func (r *Rig) Claim(e event.Event) shard.Lease {
 	r.Helper()
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: shard.Token(fmt.Sprint("token-", time.Now().UnixNano())), At: Now()}
@@ -166,13 +166,13 @@ func (r *Rig) Claim(e event.Event) shard.Lease {
 	return l
 }
 
-// Commit ends a lease as index does once the sink has the version.
+// Commit ends a lease, as index does after the sink has the version.
 func (r *Rig) Commit(l shard.Lease, op shard.Operation) {
 	r.Helper()
 	r.Write(shard.Commit(l, op, Now(), r.Config.Expires(time.Now()), r.Row(l.Doc)))
 }
 
-// Take takes everything that is visible out of a queue.
+// Take receives and deletes all visible messages of a queue.
 func (r *Rig) Take(q *memory.Queue) []queue.Message {
 	r.Helper()
 	ms, err := q.Receive(r.Context(), 1000, 0)
@@ -185,7 +185,7 @@ func (r *Rig) Take(q *memory.Queue) []queue.Message {
 	return ms
 }
 
-// TakeLetters takes the dead letters that are visible out of their queue.
+// TakeLetters receives and deletes all visible dead letters of a queue.
 func (r *Rig) TakeLetters(dead *memory.Queue) []deadletter.Letter {
 	r.Helper()
 	var out []deadletter.Letter
@@ -199,7 +199,7 @@ func (r *Rig) TakeLetters(dead *memory.Queue) []deadletter.Letter {
 	return out
 }
 
-// WantLetters takes the dead letters that are visible and checks how many they are.
+// WantLetters takes the visible dead letters and checks their number.
 func (r *Rig) WantLetters(dead *memory.Queue, want int) {
 	r.Helper()
 	if l := r.TakeLetters(dead); len(l) != want {
@@ -215,7 +215,7 @@ func (r *Rig) InQueue(q *memory.Queue, want int, why string) {
 	}
 }
 
-// SendLetter sends what index sends for an event that it gave up.
+// SendLetter sends the dead letter that index sends for an event that it rejects.
 func (r *Rig) SendLetter(dead *memory.Queue, m queue.Message, e event.Event, why deadletter.Reason) deadletter.Letter {
 	r.Helper()
 	l := deadletter.New(m, why, "mapper_parsing_exception: field title", e.Doc, e.Key, e.Index, time.Now())
@@ -230,7 +230,7 @@ func (r *Rig) SendLetter(dead *memory.Queue, m queue.Message, e event.Event, why
 	return l
 }
 
-// Facts are what is kept of a dead letter; ok says whether it is.
+// Facts returns what is stored of a dead letter; ok says whether the dead letter is stored.
 func (r *Rig) Facts(id string) (facts deadletter.Facts, ok bool) {
 	r.Helper()
 	l, ok, err := r.Letters.Get(r.Context(), id)

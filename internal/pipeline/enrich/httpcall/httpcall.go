@@ -1,8 +1,8 @@
 // Package httpcall calls an enricher over HTTP: one POST, without proxy, redirects or retries.
 //
-// It connects only to addresses of the public internet, unless the settings name the host as
-// private. It checks the address after the name was resolved, so that a name cannot lead to another
-// place later. Neither errors nor logs contain the address, a header or a body.
+// Package httpcall connects only to addresses of the public internet, unless the settings name the
+// host as private. It checks the address after the name was resolved, so that a name cannot lead to
+// another place later. Neither errors nor logs contain the address, a header or a body.
 package httpcall
 
 import (
@@ -28,8 +28,9 @@ type Caller struct {
 	client *http.Client
 }
 
-// New returns a caller. header returns the headers of each request, and should cache them; nil for
-// no headers. private are the hosts that may have addresses outside of the public internet.
+// New returns a caller. header returns the headers of each request, and should cache them; it is
+// nil if there are no headers. private lists the hosts that may have addresses outside of the
+// public internet.
 func New(address string, private []string, header func(context.Context) (map[string]string, error)) *Caller {
 	host := ""
 	if u, err := url.Parse(address); err == nil {
@@ -59,7 +60,7 @@ func (c *Caller) Call(ctx context.Context, request []byte) ([]byte, error) {
 	return Do(c.client, req)
 }
 
-// Do sends a request and judges the answer. Only Do knows what a status means.
+// Do sends a request and judges the answer. Only this function knows the meaning of a status.
 func Do(client interface {
 	Do(r *http.Request) (*http.Response, error)
 }, req *http.Request,
@@ -68,7 +69,7 @@ func Do(client interface {
 	return of.Ask(client, req)
 }
 
-// unsent judges a request without an answer.
+// unsent returns the failure of a request without an answer.
 func unsent(err error) error {
 	var failure *enrich.Failure
 	if errors.As(err, &failure) {
@@ -78,8 +79,8 @@ func unsent(err error) error {
 	return &of
 }
 
-// silences are the failures of requests without an answer. A failed connect has no Smaller, because
-// a request with fewer documents would not reach the service either.
+// silences has the failure for each reason why a request got no answer. A failed connect is not
+// marked Smaller, because a request with fewer documents would not reach the service either.
 var silences = map[outbound.Silence]enrich.Failure{
 	outbound.Broken:      {Smaller: true, Reason: "the connection broke"},
 	outbound.Forbidden:   {Reason: "its host has an address that is not public: name it under allowPrivate"},

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// asked posts to a server that answers with h. The settings name the server as private.
+// asked posts a request to a server that answers with h. The settings name the server as private.
 func asked(t *testing.T, h http.HandlerFunc) (string, *enrich.Failure) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -33,10 +33,10 @@ func asked(t *testing.T, h http.HandlerFunc) (string, *enrich.Failure) {
 	text, err := c.Call(ctx, []byte(`{"documents":[]}`))
 	var f *enrich.Failure
 	if err != nil && !errors.As(err, &f) {
-		f = &enrich.Failure{Reason: "?", Smaller: true} // enrich.Ask does the same
+		f = &enrich.Failure{Reason: "?", Smaller: true} // enrich.Ask does the same with any other error
 	}
 	if f != nil && strings.Contains(f.Reason, "hunter2") {
-		t.Errorf("%s says a header", f.Reason)
+		t.Errorf("the reason %s contains a header", f.Reason)
 	}
 	return string(text), f
 }
@@ -55,13 +55,14 @@ func TestAnAnswerIsRead(t *testing.T) {
 	}
 }
 
-// A request with fewer documents meets the same certificate.
+// A certificate that is not trusted does not count as Smaller, because a request with fewer
+// documents meets the same certificate.
 func TestACertificateThatIsNotTrustedIsNamed(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("it was sent")
+		t.Error("the request was sent")
 	}))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // the server logs the broken handshake
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // do not log the broken handshake
 	s.StartTLS()
 	defer s.Close()
 	c := New(s.URL, []string{"127.0.0.1"}, func(context.Context) (map[string]string, error) { return nil, nil })
@@ -123,11 +124,11 @@ func TestWhatIsNotAnAnswer(t *testing.T) {
 	}
 }
 
-// A host in a private network is only called if the settings name it, whatever its name resolves
+// A host in a private network is called only if the settings name it, whatever its name resolves
 // to.
 func TestPrivateAddressesAreAskedOnlyWhereNamed(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") }))
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the private host got a request") }))
 	defer s.Close()
 	named := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 	for _, address := range []string{s.URL, named, "http://169.254.169.254/"} {
@@ -135,14 +136,14 @@ func TestPrivateAddressesAreAskedOnlyWhereNamed(t *testing.T) {
 		_, err := c.Call(t.Context(), nil)
 		var f *enrich.Failure
 		if !errors.As(err, &f) || f.Smaller || !strings.Contains(f.Reason, "allowPrivate") {
-			t.Errorf("%s: got %v, want it refused", address, err)
+			t.Errorf("%s: got %v, want the address refused", address, err)
 		}
 	}
 	c := New("http://127.0.0.1:1/", []string{"127.0.0.1"}, nil)
 	_, err := c.Call(t.Context(), nil)
 	var f *enrich.Failure
 	if !errors.As(err, &f) || f.Smaller || f.Reason != "it cannot be connected to" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a failed connection", err)
 	}
 	c = New(
 		"http://127.0.0.1:1/",
@@ -150,6 +151,6 @@ func TestPrivateAddressesAreAskedOnlyWhereNamed(t *testing.T) {
 		func(context.Context) (map[string]string, error) { return nil, errors.New("x") },
 	)
 	if _, err = c.Call(t.Context(), nil); !errors.As(err, &f) || f.Reason != "its headers cannot be read" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error about the headers", err)
 	}
 }
