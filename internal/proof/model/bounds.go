@@ -8,9 +8,10 @@ import (
 // SinkKind says what a sink promises about versions.
 type SinkKind uint8
 
-// The sinks. A lease outlives every request only where applyDelay is set: for plain sinks. With
-// versions it may end at any time, and requests may arrive at any time. A forgetful sink has
-// versions, but forgets those of deletes, after every older request has arrived.
+// The kinds of sinks. A lease outlives every request only if applyDelay is set, which is the case
+// for plain sinks. With versions, the lease may end at any time, and requests may arrive at any
+// time. A forgetful sink has versions, but forgets the version of a delete after every older
+// request has arrived.
 const (
 	Versioned SinkKind = iota
 	Plain
@@ -20,40 +21,40 @@ const (
 // Message is one message of the source queue.
 type Message struct {
 	Keys  KeySet
-	Spare bool // not sent at first: a duplicate, or the copy of a redrive
+	Spare bool // not sent at first: a duplicate, or the copy that a redrive sends
 	Other bool // carries an event of another document as well
 }
 
-// Bounds say what is explored: which messages, how many processes, how much may go wrong.
+// Bounds say what is explored: which messages, how many processes, and how many faults.
 type Bounds struct {
-	Messages    []Message // at most 6; all but the spares are sent, early or late, in any order
+	Messages    []Message // at most 6; all messages but the spares are sent, early or late, in any order
 	Execs       int       // executions at the same time, at most 3
-	Receivers   int       // 0: receive is one step; up to 2: ADMIT and answer are two
+	Receivers   int       // 0: receive is one step; 1 or 2: ADMIT and the answer are separate steps
 	Batch       int       // messages received together
 	Sink        SinkKind
 	Deletes     KeySet
-	Poison      KeySet // refused for good
-	Stubborn    KeySet // always an item error
-	Same        KeySet // versions with the same bytes; where there are any, index keeps what it recognises
-	Older       KeySet // written by a build without KEEP: its CLAIM and COMMIT leave content as it is
-	Fickle      KeySet // accepted, or refused for good: it may change between two tries
+	Poison      KeySet // versions that the sink refuses for good
+	Stubborn    KeySet // versions that always get an item error
+	Same        KeySet // versions with the same bytes; if the set is not empty, index uses KEEP
+	Older       KeySet // versions that a build without KEEP writes: its CLAIM and COMMIT do not change content
+	Fickle      KeySet // versions that the sink accepts or refuses for good, differently on each try
 	LateAdmits  bool   // an ADMIT without an answer may arrive at any later time
-	Latecomers  bool   // messages that are older than rows are kept may still be in the queue
-	Orphans     bool   // a version that stays pending without a message counts as settled: prune reports it
-	NoCap       bool   // max wait is never over: only the pending version is claimed
-	Clocks      bool   // clocks differ by any amount: times are not forgotten
-	Stopped     bool   // the functions are stopped from the restore of the table until rows are raised
-	Ahead       bool   // the row's fences lie ahead of every clock: each claim takes the next one; with Clocks
-	References  bool   // payloads are references to what the source has now, which changes
-	Gone        KeySet // states of the source in which it has nothing, as before its first; with References
-	Absurd      KeySet // versions far above all good ones: an operator resets each once it is committed
-	Floors      bool   // an operator resets to just above any older version, and a reset document again
-	MaxRefusals uint8  // item errors until the dead letter
+	Latecomers  bool   // messages that are older than the retention of rows may still be in the queue
+	Orphans     bool   // a version that stays pending without a message counts as settled, because prune reports it
+	NoCap       bool   // max wait never ends: only the pending version is claimed
+	Clocks      bool   // clocks differ by any amount, so the state keeps all times
+	Stopped     bool   // the functions are stopped after the restore of the table until the rows are raised
+	Ahead       bool   // the row's fences are ahead of every clock: each claim takes the next fence; needs Clocks
+	References  bool   // payloads are references to the source's current state, which changes
+	Gone        KeySet // states of the source in which the document does not exist; needs References
+	Absurd      KeySet // versions far above all good ones; an operator resets each after its commit
+	Floors      bool   // an operator may reset to just above any older version, and may reset a document again
+	MaxRefusals uint8  // item errors before the dead letter
 	Budget      Budget
-	Names       [MaxKey + 1]string // of versions, where v1, v2, v3 would not say it
+	Names       [MaxKey + 1]string // names of the versions, if v1, v2 and v3 are not clear enough
 }
 
-// String tells the bounds in words.
+// String describes the bounds in words.
 func (b Bounds) String() string {
 	m := Model{Bounds: b}
 	var sent, spare Set
@@ -124,7 +125,7 @@ func (b Bounds) String() string {
 	return strings.Join(out, "; ")
 }
 
-// budgetText says what a budget allows: once, and several times.
+// budgetText describes each kind of a budget, in the singular and in the plural.
 var budgetText = [kinds][2]string{
 	Crashes:    {"one crash, lost call or unknown outcome", "crashes, lost calls or unknown outcomes"},
 	Duplicates: {"one duplicate", "duplicates"},
@@ -143,7 +144,7 @@ var budgetText = [kinds][2]string{
 	Lags:       {"one load from a replica that lags", "loads from a replica that lags"},
 }
 
-// One makes messages with one version each.
+// One returns messages with one version each.
 func One(keys ...Key) []Message {
 	var out []Message
 	for _, k := range keys {
@@ -152,7 +153,7 @@ func One(keys ...Key) []Message {
 	return out
 }
 
-// Spares makes messages that are not sent at first.
+// Spares returns messages that are not sent at first.
 func Spares(keys ...Key) []Message {
 	out := One(keys...)
 	for i := range out {
@@ -161,7 +162,7 @@ func Spares(keys ...Key) []Message {
 	return out
 }
 
-// Model is the protocol under rules and bounds: a Machine.
+// Model is the protocol with its rules and bounds. It implements Machine.
 type Model struct {
 	Rules  Rules
 	Bounds Bounds
@@ -169,7 +170,7 @@ type Model struct {
 
 var _ Machine[State] = Model{}
 
-// Initial has every message in the queue and nothing else.
+// Initial returns the first state: every message is in the queue, and nothing else exists.
 func (m Model) Initial() State {
 	s := State{Left: m.Bounds.Budget}
 	for i, msg := range m.Bounds.Messages {
@@ -180,8 +181,8 @@ func (m Model) Initial() State {
 	return s
 }
 
-// same reports whether two versions have the same bytes. None has none.
-func (m *Model) same(a, b Key) bool {
+// sameBytes reports whether two versions have the same bytes. No version has the bytes of None.
+func (m *Model) sameBytes(a, b Key) bool {
 	return a != None && (a == b || m.Bounds.Same.Has(a) && m.Bounds.Same.Has(b))
 }
 
@@ -191,7 +192,7 @@ func (m *Model) holds(s Sink, k Key) bool {
 	if m.Bounds.References {
 		bytes = s.Body
 	}
-	return m.same(bytes, k) && !m.gone(s)
+	return m.sameBytes(bytes, k) && !m.gone(s)
 }
 
 // gone reports whether the sink has deleted the document.
@@ -199,7 +200,7 @@ func (m *Model) gone(s Sink) bool {
 	return m.Bounds.Deletes.Has(s.Content) || m.Bounds.References && m.Bounds.Gone.Has(s.Body)
 }
 
-// rowKey is what the row calls version k.
+// rowKey returns the order key that the row stores for version k.
 func (m *Model) rowKey(k Key) Key {
 	if m.Rules.KeyWithoutDigest && k == MaxKey {
 		return MaxKey - 1
@@ -207,7 +208,7 @@ func (m *Model) rowKey(k Key) Key {
 	return k
 }
 
-// keys are the versions in some messages.
+// keys returns the versions that the messages carry.
 func (m *Model) keys(set Set) (out KeySet) {
 	for i := range set.All() {
 		out |= m.Bounds.Messages[i].Keys
@@ -215,8 +216,8 @@ func (m *Model) keys(set Set) (out KeySet) {
 	return out
 }
 
-// which are those of the messages that have a property.
-func (m *Model) which(set Set, has func(Message) bool) (out Set) {
+// messagesThat returns those messages of the set that have a property.
+func (m *Model) messagesThat(set Set, has func(Message) bool) (out Set) {
 	for i := range set.All() {
 		if has(m.Bounds.Messages[i]) {
 			out |= 1 << i
@@ -225,15 +226,15 @@ func (m *Model) which(set Set, has func(Message) bool) (out Set) {
 	return out
 }
 
-// with are those of the messages that carry k.
-func (m *Model) with(set Set, k Key) Set {
-	return m.which(set, func(msg Message) bool { return msg.Keys.Has(k) })
+// carrying returns those messages of the set that carry k.
+func (m *Model) carrying(set Set, k Key) Set {
+	return m.messagesThat(set, func(msg Message) bool { return msg.Keys.Has(k) })
 }
 
-// alone are those of the messages that carry k and nothing else.
-func (m *Model) alone(set Set, k Key) Set {
-	return m.which(set, func(msg Message) bool { return msg.Keys == Keys(k) && !msg.Other })
+// carryingOnly returns those messages of the set that carry k and nothing else.
+func (m *Model) carryingOnly(set Set, k Key) Set {
+	return m.messagesThat(set, func(msg Message) bool { return msg.Keys == Keys(k) && !msg.Other })
 }
 
-// aged reports whether message i is older than rows are kept.
+// aged reports whether message i is older than the retention of rows.
 func (m *Model) aged(s *State, i int, k Key) bool { return k <= s.Aged && !s.Young.Has(i) }

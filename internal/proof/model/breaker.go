@@ -5,71 +5,72 @@ import (
 	"slices"
 )
 
-// Breaker is the sink's shared health row (design section 8) with flights that look at it: TRIP,
-// PROBE, CLOSE, and the operator's PAUSE and RESUME. Each flight has one document. The sink may be
-// ill at any time, within the budget, and gets well by itself. An operator resumes in the end.
+// Breaker is the shared health row of a sink (design section 8), with three flights that read the
+// row. Its writes are TRIP, PROBE, CLOSE, and the operator's PAUSE and RESUME. Each flight has one
+// document. The sink may become unhealthy at any time, within the budget, and recovers by itself.
+// An operator resumes in the end.
 type Breaker struct {
 	Rules  BreakerRules
-	Denied bool // the sink answers no ping, ill or well: the probe proves nothing
+	Denied bool // the sink never answers a ping, healthy or not, so that the probe proves nothing
 	Budget BreakerBudget
 }
 
-// BreakerRules are changes to the design, which is the zero value.
+// BreakerRules are changes to the design. The zero value is the design.
 type BreakerRules struct {
-	ProbeForever    bool // probe_until never runs out
+	ProbeForever    bool // probe_until never ends
 	ProbeByAnyone   bool // PROBE has no condition
-	ProbeDocument   bool // the probe is a document
+	ProbeDocument   bool // the probe sends a document instead of a ping
 	WaitForSuccess  bool // an open circuit breaker waits for a request that succeeds instead of a probe
-	CloseRefusedYes bool // a prober whose CLOSE was refused goes on as if the circuit breaker were closed
-	DeniedTrips     bool // a ping that is denied counts as a sink that is ill
-	PauseUnread     bool // index does not look for a pause
-	CloseUnread     bool // a prober whose CLOSE was applied does not look for a pause in its image
-	CloseResumes    bool // CLOSE ends a pause, as where both are one attribute
+	CloseRefusedYes bool // a flight whose CLOSE was refused continues as if the circuit breaker were closed
+	DeniedTrips     bool // a denied ping counts as an unhealthy sink
+	PauseUnread     bool // index does not check for a pause
+	CloseUnread     bool // a flight whose CLOSE was applied does not check the returned image for a pause
+	CloseResumes    bool // CLOSE ends a pause, as if both were one attribute
 	TripResumes     bool // TRIP ends a pause
 }
 
-// BreakerBudget is what may still go wrong.
+// BreakerBudget says how many faults may still happen.
 type BreakerBudget struct {
 	Crashes uint8
-	Ills    uint8 // times that the sink falls ill
-	Pauses  uint8 // times that an operator pauses the sink
+	Ills    uint8 // how often the sink may become unhealthy
+	Pauses  uint8 // how often an operator may pause the sink
 }
 
-// Work is what a flight is doing.
+// Work is the current step of a flight.
 type Work uint8
 
-// The phases of a flight.
+// The steps of a flight.
 const (
 	Idle     Work = iota
-	Admitted      // it read the circuit breaker: closed
-	Asking        // its request is at the sink
-	Probing       // its ping is at the sink
-	Pinged        // its ping was answered: well
+	Admitted      // the flight read the circuit breaker: closed
+	Asking        // the document's request is at the sink
+	Probing       // the flight's ping is at the sink
+	Pinged        // the sink answered the ping: healthy
 	Done
 )
 
-// Prober is a flight in a BreakerState: its work, and whether the last probe is its own.
+// Prober is a flight in a BreakerState: its step, and whether it owns the last probe.
 type Prober struct {
 	Work Work
 	Mine bool
 }
 
-// BreakerState is everything at one moment.
+// BreakerState is the state of all processes at one moment.
 type BreakerState struct {
 	Open   bool // open_until is set
-	Until  bool // ... and lies ahead
+	Until  bool // open_until is in the future
 	Probed bool // probe_until is set
-	Probe  bool // ... and lies ahead
+	Probe  bool // probe_until is in the future
 	Ill    bool
 	Paused bool // paused_at is set
-	Halted bool // the operator has paused, and not resumed
+	Halted bool // the operator has paused the sink, and has not resumed it
 	Flight [3]Prober
 	Left   BreakerBudget
 }
 
 var _ Machine[BreakerState] = Breaker{}
 
-// Initial is a well sink with a closed circuit breaker.
+// Initial returns a healthy sink with a closed circuit breaker.
 func (b Breaker) Initial() BreakerState {
 	return BreakerState{Left: b.Budget}
 }
@@ -88,7 +89,7 @@ func (p Prober) rank() int {
 	return n
 }
 
-// Check finds two that probe under a live probe_until.
+// Check finds two flights that probe under the same live probe_until.
 func (b Breaker) Check(s BreakerState) Broken {
 	n := 0
 	for _, f := range s.Flight {
@@ -102,46 +103,46 @@ func (b Breaker) Check(s BreakerState) Broken {
 	return 0
 }
 
-// Settled wants every document written.
+// Settled reports whether every document is written.
 func (b Breaker) Settled(s BreakerState) bool {
 	return !slices.ContainsFunc(s.Flight[:], func(p Prober) bool { return p.Work != Done })
 }
 
-// Next appends what can happen: times that pass, the sink, the flights.
+// Next appends the edges of time, of the sink, of the operator and of the flights.
 func (b Breaker) Next(s BreakerState, edges []Edge[BreakerState]) []Edge[BreakerState] {
 	x := leaving[BreakerState]{edges: edges}
 	if s.Ill {
-		x.free(s, Label{Text: "the sink gets well"}).To.Ill = false
+		x.addFree(s, Label{Text: "the sink gets well"}).To.Ill = false
 	} else if s.Left.Ills > 0 {
-		t := &x.edge(s, false, Label{Text: "the sink falls ill: it throttles"}).To
+		t := &x.addEdge(s, false, Label{Text: "the sink falls ill: it throttles"}).To
 		t.Left.Ills--
 		t.Ill = true
 	}
 	if s.Until {
-		x.free(s, Label{Text: "open_until is past"}).To.Until = false
+		x.addFree(s, Label{Text: "open_until is past"}).To.Until = false
 	}
 	if s.Probe && !b.Rules.ProbeForever {
-		x.free(s, Label{Text: "probe_until is past"}).To.Probe = false
+		x.addFree(s, Label{Text: "probe_until is past"}).To.Probe = false
 	}
 	if s.Halted {
-		t := &x.free(s, Label{Text: "an operator: RESUME"}).To
+		t := &x.addFree(s, Label{Text: "an operator: RESUME"}).To
 		t.Halted, t.Paused = false, false
 	} else if s.Left.Pauses > 0 {
-		t := &x.edge(s, false, Label{Text: "an operator: PAUSE"}).To
+		t := &x.addEdge(s, false, Label{Text: "an operator: PAUSE"}).To
 		t.Left.Pauses--
 		t.Halted, t.Paused = true, true
 	}
 	for i, f := range s.Flight {
 		if f.Work != Idle && f.Work != Done && s.Left.Crashes > 0 {
-			t := &x.edge(s, false, Label{Text: "index crashes: " + workText[f.Work]}).To
+			t := &x.addEdge(s, false, Label{Text: "index crashes: " + workText[f.Work]}).To
 			t.Left.Crashes--
 			t.Flight[i] = Prober{}
 		}
 		switch {
 		case f.Work == Idle:
-			b.look(&x, s, i)
+			b.readHealthRow(&x, s, i)
 		case f.Work != Done:
-			b.work(x.free(s, Label{}), i)
+			b.act(x.addFree(s, Label{}), i)
 		}
 	}
 	return x.edges
@@ -152,8 +153,8 @@ var workText = [...]string{
 	Pinged: "before CLOSE",
 }
 
-// work is what a flight does once it has looked.
-func (b Breaker) work(e *Edge[BreakerState], i int) {
+// act appends the next step of a flight that has read the health row.
+func (b Breaker) act(e *Edge[BreakerState], i int) {
 	t, f, text := &e.To, &e.To.Flight[i], &e.Label.Text
 	switch f.Work {
 	case Admitted:
@@ -182,12 +183,12 @@ func (b Breaker) work(e *Edge[BreakerState], i int) {
 			*text = "the sink answers the ping"
 		}
 	case Pinged:
-		b.shut(e, f)
+		b.closeBreaker(e, f)
 	}
 }
 
-// shut is CLOSE: probe_until is ours.
-func (b Breaker) shut(e *Edge[BreakerState], f *Prober) {
+// closeBreaker is CLOSE. Its condition is that the flight still owns probe_until.
+func (b Breaker) closeBreaker(e *Edge[BreakerState], f *Prober) {
 	t, text, own := &e.To, &e.Label.Text, f.Mine && e.To.Probed
 	paused := t.Paused
 	*f = Prober{}
@@ -209,40 +210,40 @@ func (b Breaker) shut(e *Edge[BreakerState], f *Prober) {
 		return
 	}
 	f.Work, *text = Admitted, "CLOSE: applied"
-	e.Broken = t.admitted()
+	e.Broken = t.brokenByClaim()
 }
 
-// look is a flight that reads the health row at the beginning of its turn.
-func (b Breaker) look(x *leaving[BreakerState], s BreakerState, i int) {
+// readHealthRow is a flight that reads the health row at the beginning of its turn.
+func (b Breaker) readHealthRow(x *leaving[BreakerState], s BreakerState, i int) {
 	switch {
-	case s.Paused && !b.Rules.PauseUnread: // it waits
+	case s.Paused && !b.Rules.PauseUnread: // the flight waits for RESUME
 	case !s.Open:
-		e := x.free(s, Label{Text: "index reads the health row: closed"})
-		e.To.Flight[i].Work, e.Broken = Admitted, s.admitted()
+		e := x.addFree(s, Label{Text: "index reads the health row: closed"})
+		e.To.Flight[i].Work, e.Broken = Admitted, s.brokenByClaim()
 	case s.Until && !b.Rules.ProbeDocument, b.Rules.WaitForSuccess:
 	case b.Rules.ProbeDocument:
-		e := x.free(s, Label{Text: "the circuit breaker is open: index probes with its document"})
+		e := x.addFree(s, Label{Text: "the circuit breaker is open: index probes with its document"})
 		e.To.Flight[i].Work, e.Broken = Asking, ClaimedOpen
 	case !s.Probe || b.Rules.ProbeByAnyone:
-		t := &x.free(s, Label{Text: "open_until is past: PROBE: applied, the ping goes to the sink"}).To
+		t := &x.addFree(s, Label{Text: "open_until is past: PROBE: applied, the ping goes to the sink"}).To
 		if !b.Rules.ProbeByAnyone {
-			t.unprobed() // another probe_until
+			t.endProbes() // every PROBE sets another probe_until
 		}
 		t.Probed, t.Probe = true, true
 		t.Flight[i] = Prober{Work: Probing, Mine: true}
 	}
 }
 
-// admitted is what is broken where a flight may claim from now on.
-func (s BreakerState) admitted() Broken {
+// brokenByClaim returns the rule that a flight breaks if it may claim now.
+func (s BreakerState) brokenByClaim() Broken {
 	if s.Halted {
 		return ClaimedPaused
 	}
 	return 0
 }
 
-// trip opens the circuit breaker unless it was just opened, and takes the probe away. The flight
-// waits.
+// trip opens the circuit breaker and ends the probe, unless the circuit breaker was just opened.
+// The flight waits.
 func (b Breaker) trip(t *BreakerState, f *Prober) {
 	*f = Prober{}
 	if t.Until {
@@ -250,11 +251,11 @@ func (b Breaker) trip(t *BreakerState, f *Prober) {
 	}
 	t.Open, t.Until, t.Probed, t.Probe = true, true, false, false
 	t.Paused = t.Paused && !b.Rules.TripResumes
-	t.unprobed()
+	t.endProbes()
 }
 
-// unprobed takes the probe away from whoever has it.
-func (s *BreakerState) unprobed() {
+// endProbes makes every flight lose its probe.
+func (s *BreakerState) endProbes() {
 	for i := range s.Flight {
 		s.Flight[i].Mine = false
 	}

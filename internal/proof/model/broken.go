@@ -5,47 +5,47 @@ import (
 	"strings"
 )
 
-// What can be broken. The first group are the damages that the promises of design section 3
-// exclude, the second are the rules that keep them away: a rule breaks earlier, a damage says why
-// it matters.
+// What can be broken. The first group are damages that the promises of design section 3 exclude.
+// The second group are rules that prevent damages. A rule breaks earlier than a damage, and a
+// damage shows why the rule matters.
 const (
-	WentBack    Broken = 1 << iota // the sink's content was replaced by an older version
-	Resurrected                    // ... which put a deleted document back
-	Lost                           // the newest version that is no dead letter is neither in the sink nor anywhere else
-	OldStays                       // all is settled, and the sink holds less than what was committed
-	Hidden                         // as Lost, but a dead letter says that it was redriven
+	WentBack    Broken = 1 << iota // an older version replaced the sink's content
+	Resurrected                    // an older version brought a deleted document back
+	Lost                           // the newest version that is not a dead letter is neither in the sink nor anywhere else
+	OldStays                       // all is settled, and the sink holds a version older than the committed one
+	Hidden                         // like Lost, but the dead letter is marked as redriven
 
-	TwoWriters  // a sink without versions applied a request outside of its lease
+	TwoWriters  // a sink without versions applied a request outside of the request's lease
 	Unjustified // a message was deleted although an event in it was neither committed nor stored
-	Untrue      // a version was committed that the sink does not have
-	SinkNewer   // the sink refused the holder of the lease: its fence was not the highest
-	EarlyDeath  // a dead letter for refusals of another version
+	Untrue      // a version was committed that is not in the sink
+	SinkNewer   // the sink refused the holder of the lease, because its fence was not the highest
+	EarlyDeath  // a dead letter was caused by the refusals of another version
 	BodyBack    // an older state of the source replaced a newer one in the sink
 
-	TooSoon     // Pace: two committed writes closer than minInterval
-	ClaimedOpen // Breaker: a document was claimed by somebody who knew that the circuit breaker is open
-	ProbedByTwo // Breaker: two probe at the same time
+	TooSoon     // Pace: two committed writes are closer than minInterval
+	ClaimedOpen // Breaker: a flight claimed a document although it knew that the circuit breaker was open
+	ProbedByTwo // Breaker: two flights probe at the same time
 
 	FalseRaise // a row was raised to a version that the sink does not hold any more
 
-	ClaimedPaused // Breaker: a flight that looked after an operator had paused the sink may claim
+	ClaimedPaused // Breaker: a flight that read the row after an operator's pause may claim
 
-	OldContent // all is settled, and the sink holds a content that is older than the committed version
+	OldContent // all is settled, and the sink's content is older than the committed version
 
-	TakenBack // a version that an operator took back is in the sink or committed again
+	TakenBack // a version that a reset withdrew is in the sink or committed again
 
 	Skipped    // Jobs: the cursor follows a step that was not done
-	Miscounted // Jobs: a job is done, and its counts are not those of its steps
+	Miscounted // Jobs: a job is done, and its counts are not the counts of its steps
 	Leaseless  // Jobs: a program without the lease stored something
-	Undone     // Jobs: a job that was done is not done any more, and no command began it
-	Revived    // Jobs: a program whose job was stopped stored something
+	Undone     // Jobs: a finished job is no longer finished, and no command started it again
+	Revived    // Jobs: a program stored something after its job was stopped
 )
 
-// Damage is what a user would see.
+// Damage is the set of damages that a user would see.
 const Damage = WentBack | Resurrected | Lost | OldStays | OldContent | TakenBack
 
-// All are the damages and the rules, but the two that the design does not promise: see
-// docs/model.md.
+// All is the set of damages and rules that the design promises to prevent. docs/model.md explains
+// the two that the design does not promise.
 const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer | FalseRaise | BodyBack
 
 var brokenText = []string{
@@ -74,7 +74,7 @@ var brokenText = []string{
 	"a program whose job was stopped stored its progress",
 }
 
-// String says what is broken.
+// String names what is broken.
 func (b Broken) String() string {
 	var out []string
 	for i, t := range brokenText {
@@ -85,7 +85,7 @@ func (b Broken) String() string {
 	return strings.Join(out, "; ")
 }
 
-// Check finds what a state violates.
+// Check returns what a state violates.
 func (m Model) Check(s State) Broken {
 	b := m.lost(&s)
 	if m.Settled(s) && s.Sink.shows() < s.Row.version() && !s.Listed {
@@ -100,8 +100,8 @@ func (m Model) Check(s State) Broken {
 	return b
 }
 
-// lost looks for the newest version that is no dead letter: it must be in the sink, or something
-// must still carry it or a newer one.
+// lost looks for the newest version that is not a dead letter. The sink must hold this version, or
+// some process must still carry this version or a newer one.
 func (m *Model) lost(s *State) Broken {
 	carried := m.live(s) | 1<<s.Redrive
 	for _, e := range s.Execs {
@@ -124,18 +124,18 @@ func (m *Model) lost(s *State) Broken {
 	return b
 }
 
-// live are the versions that a message or a manifest carries.
+// live returns the versions that a message or a manifest carries.
 func (m *Model) live(s *State) KeySet {
 	return m.keys(s.held() | s.notGone())
 }
 
-// sent reports whether somebody ever sent k.
+// sent reports whether the upstream sends k.
 func (m *Model) sent(k Key) bool {
 	return slices.ContainsFunc(m.Bounds.Messages, func(msg Message) bool { return !msg.Spare && msg.Keys.Has(k) })
 }
 
-// Settled reports that nothing is under way: no message, no flight, no lease, nothing pending, a
-// row that will expire. Dead letters may be parked.
+// Settled reports whether nothing is under way: no message, no flight, no lease, no pending
+// version, and a row that will expire. Parked dead letters are allowed.
 func (m Model) Settled(s State) bool {
 	if s.notGone()|s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Restored ||
 		s.Opens != [maxOpens]Open{} {
@@ -147,7 +147,7 @@ func (m Model) Settled(s State) bool {
 	return s.calm() && (!s.Row.Exists || s.Row.Pending == None && !s.Row.Lease && s.Row.Expires)
 }
 
-// calm reports that no invocation of index is under way, nor a request or a write of one.
+// calm reports whether index has no invocation, no request and no row write under way.
 func (s *State) calm() bool {
 	return !slices.ContainsFunc(s.Execs[:], func(f Exec) bool { return f.Phase != Waiting }) &&
 		s.Requests == [maxRequests]Request{} && s.Writes == [maxWrites]RowWrite{}

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Canon picks one of the states that differ in nothing that matters: the names of tokens, the order
-// of executions and of late requests, times that are not compared any more.
+// Canon returns one representative of the states that differ only in details without effect. Such
+// details are the names of tokens, the order of executions and of late requests, and times that are
+// no longer compared.
 func (m Model) Canon(s State) State {
 	m.tidy(&s)
 	sortExecs(&s)
@@ -25,9 +26,9 @@ func (m Model) Canon(s State) State {
 	return s
 }
 
-// tidy forgets what makes no difference.
+// tidy removes values that have no effect.
 func (m *Model) tidy(s *State) {
-	for i := range (s.at(HeldPlace) &^ s.held()).All() {
+	for i := range (s.messagesAt(HeldPlace) &^ s.held()).All() {
 		s.Messages[i] = Queued
 	}
 	for i := range s.Execs {
@@ -53,17 +54,17 @@ func (m *Model) tidy(s *State) {
 	}
 }
 
-// several are the versions that share a message with another event.
+// several returns the versions whose message carries another event as well.
 func (m *Model) several(set Set) KeySet {
-	return m.keys(m.which(set, func(msg Message) bool { return msg.Other || bits.OnesCount8(uint8(msg.Keys)) > 1 }))
+	return m.keys(m.messagesThat(set, func(msg Message) bool { return msg.Other || bits.OnesCount8(uint8(msg.Keys)) > 1 }))
 }
 
 func sortExecs(s *State) {
 	slices.SortStableFunc(s.Execs[:], func(a, b Exec) int { return cmp.Compare(rank(b), rank(a)) })
 }
 
-// rank orders executions by what does not depend on names, so that the order stays the same when
-// those change; the rest breaks ties well enough.
+// rank orders executions by values that do not depend on the names of tokens and times. The order
+// therefore stays the same when names change. The other values break ties well enough.
 func rank(f Exec) uint64 {
 	return uint64(f.Image)<<56 | uint64(f.Messages)<<48 | uint64(f.Phase)<<40 | uint64(f.Key)<<36 |
 		uint64(f.Done)<<28 | uint64(f.Hand)<<24 | uint64(f.Body)<<16 | uint64(f.Fence)<<8 | uint64(f.Token)
@@ -74,7 +75,7 @@ func later(a, b Request) bool {
 		(a.Key > b.Key || a.Key == b.Key && (a.Fence > b.Fence || a.Fence == b.Fence && a.Body > b.Body))
 }
 
-// renameTokens numbers tokens by where they first occur.
+// renameTokens numbers the tokens in the order in which they first occur.
 func renameTokens(s *State) {
 	var names [16]Token
 	last := Token(0)
@@ -87,7 +88,7 @@ func renameTokens(s *State) {
 	})
 }
 
-// renameTimes keeps the order of times and nothing else.
+// renameTimes replaces times by ranks: only their order stays.
 func renameTimes(s *State) {
 	used := uint64(1)
 	s.times(func(c *Clock) { used |= 1 << *c })

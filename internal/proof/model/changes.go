@@ -2,18 +2,18 @@ package model
 
 import "slices"
 
-// Change is one change to the design, with the smallest bounds in which it falls. The design itself
-// holds in the same bounds: a test checks both.
+// Change is one change to the design, with the smallest bounds in which it breaks something. The
+// design itself holds in the same bounds. A test checks both.
 type Change struct {
-	Name   string // also of the file with its story
+	Name   string // also the name of the file with its story
 	What   string
 	Rules  Rules
 	Bounds Bounds
-	Watch  Broken // the damage that the story ends with
-	Stuck  bool   // ... or that nothing can settle any more
+	Watch  Broken // the damage at the end of the story
+	Stuck  bool   // the story ends in a state that cannot settle any more
 
-	Against Rules  // what holds in the same bounds: the design, where it is zero
-	Held    Broken // what it is held to: All and Watch, where it is zero
+	Against Rules  // the rules that hold in the same bounds; the zero value is the design
+	Held    Broken // what Against is checked for; zero means All and Watch
 }
 
 func (c Change) held() Broken {
@@ -23,13 +23,13 @@ func (c Change) held() Broken {
 	return All | c.Watch
 }
 
-// Changes are the rows of the table in docs/model.md, in its order.
+// Changes returns the rows of the table in docs/model.md, in the same order.
 func Changes() []Change {
 	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(),
 		resetting(), keeping(), beyond())
 }
 
-// All sinks that need the lease are plain here unless the row says otherwise.
+// All sinks that need the lease are plain in these changes, unless the change says otherwise.
 
 func acknowledging() []Change {
 	return []Change{
@@ -292,7 +292,7 @@ func writing() []Change {
 	}
 }
 
-// beyond are changes that no earlier check had.
+// beyond returns the changes that no earlier check of the protocol had.
 func beyond() []Change {
 	return []Change{
 		{

@@ -14,8 +14,8 @@ var (
 	large   = flag.Bool("large", false, "explore the large bounds as well: minutes, and some gigabytes")
 )
 
-// TestEveryChangeFallsWithItsStory explores each change in its bounds, and compares the shortest
-// counterexample with the story that is kept for readers.
+// TestEveryChangeFallsWithItsStory explores each change in its bounds. It compares the shortest
+// counterexample with the story in testdata.
 func TestEveryChangeFallsWithItsStory(t *testing.T) {
 	t.Parallel()
 	for _, c := range append(Changes(), Findings()...) {
@@ -33,8 +33,8 @@ func TestEveryChangeFallsWithItsStory(t *testing.T) {
 	}
 }
 
-// TestDesignHoldsWhereChangesFall shows that the bounds alone break nothing, and that what the
-// findings propose helps.
+// TestDesignHoldsWhereChangesFall checks that the bounds alone break nothing, and that the
+// proposals of the findings help.
 func TestDesignHoldsWhereChangesFall(t *testing.T) {
 	t.Parallel()
 	for _, c := range append(Changes(), Findings()...) {
@@ -66,7 +66,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// story is the text of a change's file.
+// story returns the text of a change's story file.
 func (c Change) story(r Result[State]) string {
 	m := c.model()
 	lines := m.Story(r.Path)

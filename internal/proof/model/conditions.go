@@ -1,42 +1,43 @@
 package model
 
-// This file is the model's own statement of design section 5: every condition and every update, as
-// pure functions over a row. conditions_test.go compares it with the writes of internal/shard on
-// every small row. A change from the table in docs/model.md is a switch in Rules, and stands here
-// where it concerns a row.
+// This file states every condition and every update of design section 5 a second time, as pure
+// functions over a row. conditions_test.go compares them with the writes of internal/shard on every
+// small row. Changes of docs/model.md that concern a row are switches of Rules, and this file
+// implements them.
 
-// Row is the shard row of the document. None and 0 are absent attributes. Lease says that
-// lease_until still lies ahead on every clock; LeaseUntil is its rank among the times, which
-// matters only where clocks are modelled.
+// Row is the shard row of the document. None and 0 mean absent attributes. Lease says that
+// lease_until is in the future on every clock. LeaseUntil is the rank of lease_until among the
+// times. It matters only if clocks are modelled.
 type Row struct {
 	Exists     bool
 	Pending    Key
 	Committed  Key
-	Floor      bool // a reset set Committed: all above it is new again, and nothing was committed since
+	Floor      bool // a reset set Committed: all versions above it are new again, and no later commit happened
 	Claimed    Key
 	ClaimedWas Key
 	Dead       Key
-	Taken      KeySet // versions that an operator took back
+	Taken      KeySet // versions that resets withdrew
 	Owner      Token
 	Lease      bool
 	LeaseUntil Clock
 	LastWrite  Clock
 	Refusals   uint8
 	Expires    bool
-	Content    Key // the committed version whose bytes `content` has the digest of
-	Bytes      Key // ... and what they are: that version, or the state of the source that was loaded for it
+	Content    Key // the committed version whose bytes the digest in `content` belongs to
+	Bytes      Key // the bytes of Content: the version itself, or the state of the source that was loaded for it
 }
 
-// admits is ADMIT's condition for k. aged: older than retention - producerLateness.
+// admits is ADMIT's condition for k. aged means older than retention - producerLateness.
 func (r Row) admits(rl Rules, k Key, aged bool) bool {
-	if aged && !r.judges(rl) {
+	if aged && !r.canJudgeAge(rl) {
 		return false
 	}
 	return r.Pending < k && r.Committed < k && r.Dead != k && (!r.Taken.Has(k) || rl.AdmitIgnoresTaken)
 }
 
-// judges says whether the row can tell an aged message's place: only a commit can.
-func (r Row) judges(rl Rules) bool {
+// canJudgeAge reports whether the row can tell if an old message is superseded. Only a commit can
+// tell that.
+func (r Row) canJudgeAge(rl Rules) bool {
 	switch {
 	case rl.NoAgeGuard:
 		return true
@@ -54,10 +55,10 @@ func (r Row) admit(k Key) Row {
 	return r
 }
 
-// claims is CLAIM's condition, or CLAIM again's. capPast: burst_start <= :cap.
+// claims is the condition of CLAIM, or of CLAIM again. capPast means burst_start <= :cap.
 func (r Row) claims(rl Rules, k Key, again, capPast bool, now Clock) bool {
 	switch {
-	case r.Committed >= k, r.Dead == k, r.took(rl, k):
+	case r.Committed >= k, r.Dead == k, r.withdrawn(rl, k):
 		return false
 	case again && r.Claimed != k:
 		return false
@@ -71,8 +72,8 @@ func (r Row) claims(rl Rules, k Key, again, capPast bool, now Clock) bool {
 	return !r.Lease && r.LeaseUntil < now && r.LastWrite < now
 }
 
-// took reports whether index knows that an operator took k back.
-func (r Row) took(rl Rules, k Key) bool { return r.Taken.Has(k) && !rl.IndexIgnoresTaken }
+// withdrawn reports whether index knows that a reset withdrew k.
+func (r Row) withdrawn(rl Rules, k Key) bool { return r.Taken.Has(k) && !rl.IndexIgnoresTaken }
 
 func (r Row) claim(rl Rules, k Key, again bool, t Token, now Clock) Row {
 	unanswered := r.Owner != 0
@@ -103,7 +104,7 @@ func (r Row) commits(rl Rules, k Key, t Token) bool {
 	return (r.Owner == t || rl.CommitWithoutOwner) && r.Committed < k
 }
 
-// commit is COMMIT. bytes are what is to be recognised as k, None for nothing.
+// commit is COMMIT. bytes are the bytes that content will identify; None stores no content.
 func (r Row) commit(rl Rules, k Key, claimed Clock, bytes Key) Row {
 	r.Committed, r.Floor = k, false
 	r.Content, r.Bytes = None, None
@@ -120,13 +121,13 @@ func (r Row) commit(rl Rules, k Key, claimed Clock, bytes Key) Row {
 	return r
 }
 
-// settled is a row for which nothing is pending any more: it may expire.
+// settled returns the row without a pending version. Such a row may expire.
 func (r Row) settled() Row {
 	r.Pending, r.Expires = None, true
 	return r
 }
 
-// unclaimed is a row whose `claimed` is again what it was before the claim, or absent.
+// unclaimed returns the row with `claimed` as it was before the claim, or without `claimed`.
 func (r Row) unclaimed() Row {
 	if r.Claimed = r.ClaimedWas; r.Claimed == Lowest {
 		r.Claimed = None
@@ -135,28 +136,28 @@ func (r Row) unclaimed() Row {
 	return r
 }
 
-// keeps is KEEP's condition for k: the sink shows k's bytes already, under the version was. same
-// says that two versions have the same bytes.
+// keeps is KEEP's condition for k: the sink already shows the bytes of k, under the version was.
+// same reports whether two versions have the same bytes.
 func (r Row) keeps(rl Rules, k, was Key, capPast bool, same func(a, b Key) bool) bool {
-	bytes := r.shown(rl)
+	bytes := r.shownBytes(rl)
 	return r.Committed == was && was < k && bytes != None && same(bytes, k) &&
-		(r.Claimed == None || rl.KeepIgnoresClaimed) && !r.Lease && r.Dead != k && !r.took(rl, k) &&
+		(r.Claimed == None || rl.KeepIgnoresClaimed) && !r.Lease && r.Dead != k && !r.withdrawn(rl, k) &&
 		(r.Pending == k || r.Pending > k && capPast)
 }
 
-// shown are the bytes that the row says the sink shows, None for none.
-func (r Row) shown(rl Rules) Key {
+// shownBytes returns the bytes that the sink shows according to the row, or None.
+func (r Row) shownBytes(rl Rules) Key {
 	if r.Content == r.Committed || rl.ContentUnbound {
 		return r.Bytes
 	}
 	return None
 }
 
-// before are the bytes that the sink shows by the image of the row before CLAIM: nothing was under
-// way.
-func (r Row) before(rl Rules) Key {
+// bytesBeforeClaim returns the bytes that the sink shows according to the row before CLAIM, or
+// None. The row says so only if no write was under way.
+func (r Row) bytesBeforeClaim(rl Rules) Key {
 	if r.Claimed == None || rl.ImageIgnoresClaimed {
-		return r.shown(rl)
+		return r.shownBytes(rl)
 	}
 	return None
 }
@@ -189,8 +190,8 @@ func (r Row) release(rl Rules, claimed Clock, refused, first bool) Row {
 	return r
 }
 
-// rejects is REJECT's condition. An update that copies an attribute which is not there fails like a
-// refused condition.
+// rejects is REJECT's condition. An update that copies an absent attribute fails like a refused
+// condition.
 func (r Row) rejects(rl Rules, t Token) bool {
 	if rl.ClaimedWasOnlyAtFirst && r.ClaimedWas == None {
 		return false
@@ -209,7 +210,8 @@ func (r Row) reject(rl Rules, k Key, claimed Clock) Row {
 	return r
 }
 
-// parks is PARK's condition, in its first form (k is pending) or its second.
+// parks is PARK's condition, in its first form (k is pending) or in its second form (k is newer
+// than pending).
 func (r Row) parks(k Key, second bool) bool {
 	if r.Committed >= k || r.Lease {
 		return false
@@ -220,7 +222,8 @@ func (r Row) parks(k Key, second bool) bool {
 	return r.Pending == k
 }
 
-// park sets dead. A row that form two creates or finds without pending has a time to expire.
+// park sets dead. If the second form creates the row, or finds the row without pending, the row
+// expires.
 func (r Row) park(rl Rules, k Key, second bool) Row {
 	r.Exists = true
 	r.Dead = k
@@ -233,7 +236,7 @@ func (r Row) park(rl Rules, k Key, second bool) Row {
 	return r
 }
 
-// redrives says that nobody is working on k any more.
+// redrives is the condition of REDRIVE: k is not pending, and the row has no lease.
 func (r Row) redrives(rl Rules, k Key) bool {
 	return rl.RedriveAtAnyTime || r.Pending != k && !r.Lease
 }
@@ -245,7 +248,7 @@ func (r Row) redrive(k Key) Row {
 	return r
 }
 
-// raises is RAISE's condition for the copy that was read after the row was.
+// raises is RAISE's condition for a copy in the sink that was read after the row was read.
 func (r Row) raises(rl Rules, read Row, c Sink) bool {
 	if r.Committed >= c.Content || r.Lease || r.Taken.Has(c.Content) {
 		return false
@@ -269,7 +272,7 @@ func (r Row) raise(read Row, c Sink) Row {
 	return r
 }
 
-// resets is RESET's condition where the operator saw this version committed.
+// resets is RESET's condition if the operator saw version seen committed.
 func (r Row) resets(rl Rules, seen Key) bool {
 	switch {
 	case r.Committed == None, r.Committed != seen && !rl.ResetBlindly:
@@ -280,8 +283,8 @@ func (r Row) resets(rl Rules, seen Key) bool {
 	return r.Pending == None && r.Claimed == None && !r.Lease
 }
 
-// reset makes every version above to new again, but for those that were taken back. The last write
-// stays: the next fence is greater.
+// reset makes every version above to new again, except the versions that resets withdrew. The time
+// of the last write stays, so that the next fence is greater.
 func (r Row) reset(rl Rules, to Key) Row {
 	if rl.ResetDeletes {
 		return Row{}
@@ -306,7 +309,7 @@ func (r Row) reset(rl Rules, to Key) Row {
 	return r
 }
 
-// version is the committed version: None where a reset took it back.
+// version returns the committed version, or None if a reset set it.
 func (r Row) version() Key {
 	if r.Floor {
 		return None
@@ -314,7 +317,7 @@ func (r Row) version() Key {
 	return r.Committed
 }
 
-// collectable is prune's view of a row, apart from its age.
+// collectable is the part of prune's condition that does not concern the row's age.
 func (r Row) collectable() bool {
 	return r.Exists && (r.Pending == None || r.Pending <= r.Committed) && !r.Lease
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// This file closes the gap between model and code. The writes of internal/shard, whose conditions
-// both stores take from there, are evaluated and applied beside the model's, on any row.
+// This file compares the model with the code. Every write of internal/shard has a twin in the
+// model. The tests evaluate and apply both on any row. Both stores take their conditions from
+// internal/shard.
 
-// The times of the comparison. A model row's ranks are the same in order: 0 absent, 1 before, 2
-// now.
+// The times of the comparison. The ranks in a model row have the same order: 0 is absent, 1 is
+// before, 2 is now.
 const (
 	theDoc              = shard.DocID("page#1")
 	before              = shard.Micros(1_000_000_000)
@@ -24,13 +25,14 @@ const (
 	class   shard.Class = shard.ClassInt
 )
 
-// twin is one row as both sides see it.
+// twin is one row in both forms: the model's and the code's.
 type twin struct {
 	model Row
 	real  shard.Row
 }
 
-// orderKeys are those of the model's keys, which are the versions 9, 11 and 300 here.
+// orderKeys are the order keys of the versions 9, 11 and 300, which stand for the model's keys 1, 2
+// and 3.
 var orderKeys = func() (keys [MaxKey + 1]shard.OrderKey) {
 	for i, text := range []string{"9", "11", "300"} {
 		v, err := shard.ParseVersion(class, text)
@@ -44,7 +46,8 @@ var orderKeys = func() (keys [MaxKey + 1]shard.OrderKey) {
 	return keys
 }()
 
-// onAnyRows draws rows, most of which the model never reaches, each with a version.
+// onAnyRows calls look with n random rows, each with a random version. The model never reaches most
+// of these rows.
 func onAnyRows(seed uint64, n int, look func(random *rand.Rand, w twin, k Key)) {
 	random := rand.New(rand.NewPCG(seed, 8))
 	for range n {
@@ -68,7 +71,7 @@ func anyRow(random *rand.Rand) Row {
 	if random.IntN(3) == 0 {
 		r.Taken = Keys(key(), key()) &^ Keys(None)
 	}
-	if random.IntN(2) == 0 { // or KEEP would hardly ever be granted
+	if random.IntN(2) == 0 { // otherwise the row would hardly ever grant KEEP
 		r.Content, r.Claimed, r.Lease = r.Committed, None, false
 	}
 	if r.Committed != None && random.IntN(4) == 0 {
@@ -85,7 +88,7 @@ func (w *twin) key(k Key) shard.OrderKey {
 	return orderKeys[k]
 }
 
-// floors are what a reset to just above each of the model's keys commits.
+// floors are the keys that a reset to just above each of the model's keys commits.
 var floors = func() (keys [MaxKey + 1]shard.OrderKey) {
 	for i, text := range []string{"10", "12", "301"} {
 		v, err := shard.ParseVersion(class, text)
@@ -107,7 +110,7 @@ func (w *twin) set(s KeySet) shard.KeySet {
 	return shard.KeySetOf(keys...)
 }
 
-// newTwin makes the real row of a model row.
+// newTwin makes the code's row of a model row.
 func newTwin(r Row) twin {
 	w := twin{model: r, real: shard.Row{Doc: theDoc}}
 	if !r.Exists {
@@ -142,7 +145,7 @@ func newTwin(r Row) twin {
 	return w
 }
 
-// All versions have the same bytes here: what tells contents apart is the version that they are of.
+// All versions have the same bytes in these tests. Two contents differ only by their version.
 const generation = "here"
 
 var document = []byte("{}")
@@ -156,10 +159,10 @@ func contentKey(c shard.Content) Key {
 	return None
 }
 
-var tokens = []shard.Token{"", "mine", "other"} // by the model's token
+var tokens = []shard.Token{"", "mine", "other"} // indexed by the model's token
 
-// back reads a real row as the model would.
-func (w *twin) back(r shard.Row) Row {
+// modelRow converts a row of the code to a row of the model.
+func (w *twin) modelRow(r shard.Row) Row {
 	if !r.Exists() {
 		return Row{}
 	}
@@ -186,7 +189,7 @@ func (w *twin) back(r shard.Row) Row {
 	}
 }
 
-// move is one write on both sides.
+// move is one write in both forms: the model's result, and the write of the code.
 type move struct {
 	name  string
 	want  bool
@@ -194,7 +197,7 @@ type move struct {
 	write shard.Write
 }
 
-// moves are all the writes for version k.
+// moves returns all writes for version k.
 func (w *twin) moves(k Key) []move {
 	rl, r, key := Rules{}, w.model, w.key(k)
 	lease := shard.Lease{Doc: theDoc, Key: key, Token: "mine", At: now}
@@ -236,13 +239,13 @@ func (w *twin) moves(k Key) []move {
 		case ok && (r.LeaseUntil < 2 || r.Lease):
 			add("KEEP", want, r.keep(k), write)
 		case !ok && want:
-			add("KEEP", want, r.keep(k), shard.Write{Cond: []shard.Clause{{}}}) // never allowed: they differ
+			add("KEEP", want, r.keep(k), shard.Write{Cond: []shard.Clause{{}}}) // never allowed: the bytes differ
 		}
 	}
 	add("RELEASE", r.releases(mine), r.release(rl, 2, false, false), shard.Release(lease, "throttled", false))
 	add("RELEASE, refused", r.releases(mine), r.release(rl, 2, true, false), shard.Release(lease, "refused", true))
 	add("REJECT", r.rejects(rl, mine), r.reject(rl, k, 2), shard.Reject(lease, "rejected", expires, w.real))
-	// a lease that ends this very moment is live for PARK; the model has no such moment
+	// A lease that ends exactly now is live for PARK. The model has no such moment.
 	if r.LeaseUntil < 2 || r.Lease {
 		second := r.Pending != k
 		add("PARK", r.parks(k, second), r.park(rl, k, second), shard.Park(theDoc, key, now, expires, w.real))
@@ -265,9 +268,9 @@ func (w *twin) moves(k Key) []move {
 	return out
 }
 
-// settle takes away what only one side tells apart: the end of a live lease, and the rank that goes
-// with it.
-func settle(r Row) Row {
+// withoutLeaseEnd removes what only one of the two forms stores: the end of a live lease, and its
+// rank.
+func withoutLeaseEnd(r Row) Row {
 	if r.Lease {
 		r.LeaseUntil = 0
 	}
@@ -284,13 +287,14 @@ func (w *twin) compare(t *testing.T, k Key) {
 		if !got {
 			continue
 		}
-		if got, want := settle(w.back(m.write.Apply(w.real))), settle(m.after); got != want {
+		if got, want := withoutLeaseEnd(w.modelRow(m.write.Apply(w.real))), withoutLeaseEnd(m.after); got != want {
 			t.Fatalf("%s of %d (%s) on %+v:\ncode  %+v\nmodel %+v", m.name, k, m.write.Transition, w.model, got, want)
 		}
 	}
 }
 
-// TestConditionsOfTheCodeAreTheModels compares them on any row.
+// TestConditionsOfTheCodeAreTheModels compares the conditions of the code and of the model on any
+// row.
 func TestConditionsOfTheCodeAreTheModels(t *testing.T) {
 	t.Parallel()
 	n := 30_000
@@ -300,7 +304,7 @@ func TestConditionsOfTheCodeAreTheModels(t *testing.T) {
 	onAnyRows(5, n, func(_ *rand.Rand, w twin, k Key) { w.compare(t, k) })
 }
 
-// TestEveryClauseOfTheCodeMatters takes each clause away in turn: the comparison must notice.
+// TestEveryClauseOfTheCodeMatters removes each clause in turn. The comparison must then fail.
 func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 	t.Parallel()
 	type clause struct {
@@ -318,8 +322,8 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 			}
 		}
 	})
-	// What the model has no row for: newer schemas, other classes, minInterval (see pace), and what
-	// is there by the form itself.
+	// The model's rows lack newer schemas, other version classes and minInterval (see Pace).
+	// Clauses about them cannot make a difference here.
 	blind := map[shard.Attr]bool{shard.AttrSchema: true, shard.AttrVersionClass: true}
 	w := newTwin(Row{Exists: true, Pending: 2})
 	for _, m := range w.moves(2) {
@@ -333,26 +337,28 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 	}
 }
 
-// formClause says that a clause only tells two forms apart: with the newest image in hand it always
-// holds. What it guards is compared by TestAStaleImageNeverChangesTheOutcome.
+// formClause reports whether a clause only separates two forms of a write. With the newest image of
+// the row, such a clause always holds. TestAStaleImageNeverChangesTheOutcome covers what the clause
+// protects.
 func formClause(write shard.Transition, c shard.Clause) bool {
 	switch write {
 	case shard.COMMIT, shard.COMMITNewerWaiting, shard.KEEP, shard.KEEPNewerWaiting, shard.REJECT,
 		shard.REJECTNotPending, shard.PARK:
 		return c[0].Attr == shard.AttrPending
 	case shard.COLLECT:
-		return true // "unchanged since read": the image is the row here
+		return true // the clause says "unchanged since read", and here the image is the row itself
 	case shard.RAISE:
-		return len(c) == 1 // the same
+		return len(c) == 1 // the clause says "unchanged since read", as for COLLECT
 	case shard.RESET:
-		// The floor is below what was committed, and the image is the row: see the suite of the stores.
+		// The floor is below the committed version, and the image is the row. The stores' suite
+		// tests these clauses.
 		return c[0].Op == shard.Greater || c[0].Attr == shard.AttrTakenBack
 	}
 	return false
 }
 
-// TestAStaleImageNeverChangesTheOutcome drives the forms of COMMIT, REJECT and PARK with an image
-// whose pending is out of date: the write is refused, or does what the model does.
+// TestAStaleImageNeverChangesTheOutcome chooses the form of COMMIT, REJECT and PARK by an image
+// whose pending is out of date. The write must be refused, or do what the model does.
 func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
 	t.Parallel()
 	refused := 0
@@ -373,10 +379,9 @@ func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
 				refused++
 				continue
 			}
-			want := settle(fresh[i].after)
-			got := settle(w.back(m.write.Apply(w.real)))
-			// A PARK by an image without pending may not know that there is a time to expire
-			// already.
+			want := withoutLeaseEnd(fresh[i].after)
+			got := withoutLeaseEnd(w.modelRow(m.write.Apply(w.real)))
+			// A PARK that sees an image without pending may not know that the row already expires.
 			if m.name == "PARK" {
 				got.Expires, want.Expires = false, false
 			}
@@ -391,8 +396,8 @@ func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfTheCodeAreTheModels compares the judgements and decisions with the model's: what
-// is done, what leaves the flight, and that index claims exactly where CLAIM would be granted.
+// TestDecisionsOfTheCodeAreTheModels compares judgements and decisions with the model: which events
+// are done, which leave the flight, and that index claims exactly if CLAIM would be granted.
 func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 	t.Parallel()
 	timing := shard.Timing{Quiet: time.Millisecond, MaxWait: 100 * time.Microsecond, CapGrace: 10 * time.Microsecond}
@@ -403,7 +408,7 @@ func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 		if got, want := judged.Done(), m.done(w.model, k); got != want {
 			t.Fatalf("Judge %d on %+v: done %t, model %t", k, w.model, got, want)
 		}
-		if got, want := judged == shard.TooOld, aged && !w.model.judges(Rules{}) && !m.done(w.model, k); got != want {
+		if got, want := judged == shard.TooOld, aged && !w.model.canJudgeAge(Rules{}) && !m.done(w.model, k); got != want {
 			t.Fatalf("Judge %d on %+v: too old %t, model %t", k, w.model, got, want)
 		}
 		if w.model.LeaseUntil < 2 || w.model.Lease {
@@ -432,7 +437,8 @@ func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 		if step.Act != want || want == shard.ActClaim && step.Again != again {
 			t.Fatalf("Decide %d on %+v: got %+v, want act %d, again %t", k, w.model, step, want, again)
 		}
-		// An image from before may show anything about pending and dead; only a commit is believed.
+		// An older image may show anything about pending and dead. Decide may believe only a
+		// commit.
 		stale := shard.Decide(w.real, shard.Hold{Key: w.key(k), Admitted: before}, shard.View{Now: now}, timing)
 		if stale.Act == shard.ActStored || stale.Act == shard.ActAdmit || stale.Act == shard.ActLeave {
 			t.Fatalf("Decide %d on %+v: an eventually consistent image is believed: %+v", k, w.model, stale)
@@ -440,7 +446,8 @@ func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 	})
 }
 
-// TestMinIntervalOfTheCodeIsTheModels compares CLAIM's last clause with the small machine's.
+// TestMinIntervalOfTheCodeIsTheModels compares the last clause of CLAIM with the condition of the
+// machine Pace.
 func TestMinIntervalOfTheCodeIsTheModels(t *testing.T) {
 	t.Parallel()
 	for last := int8(longAgo); last <= 2; last++ {
@@ -464,8 +471,8 @@ func TestMinIntervalOfTheCodeIsTheModels(t *testing.T) {
 	}
 }
 
-// TestCollectOnlyTakesWhatTheModelCollects compares prune's view of settled rows, whatever their
-// age.
+// TestCollectOnlyTakesWhatTheModelCollects compares which settled rows prune may delete, whatever
+// their age.
 func TestCollectOnlyTakesWhatTheModelCollects(t *testing.T) {
 	t.Parallel()
 	onAnyRows(11, 20_000, func(_ *rand.Rand, w twin, _ Key) {

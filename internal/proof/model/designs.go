@@ -2,16 +2,16 @@ package model
 
 import "slices"
 
-// Holding is a bound in which the design holds: nothing breaks, nothing is stuck.
+// Holding is a set of bounds in which the design holds: nothing breaks, and nothing is stuck.
 type Holding struct {
 	Name   string
-	Rules  Rules // the design, but for proposals
+	Rules  Rules // the design, except in holdings for proposals
 	Bounds Bounds
 	Watch  Broken
-	Large  bool // minutes rather than milliseconds
+	Large  bool // the exploration takes minutes, not milliseconds
 }
 
-// Holdings are the bounds in which the design was explored to the end.
+// Holdings returns the bounds in which the design was explored to the end.
 func Holdings() []Holding {
 	faults := Budget{Crashes: 1, Duplicates: 1}
 	h := []Holding{
@@ -122,7 +122,8 @@ func Holdings() []Holding {
 			Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: Keys(2),
 			Budget: Budget{Resets: 1, Crashes: 1},
 		}},
-		// Whatever came while v3 was committed was stale: the upstream has to send it again.
+		// Versions that arrived while v3 was committed were stale: the upstream has to send them
+		// again.
 		{Name: "an absurd version reset, and poison versions beside its copy", Watch: All &^ Lost, Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Absurd: Keys(3), Poison: Keys(2),
 			Budget: Budget{Resets: 1, Duplicates: 1, Redrives: 1},

@@ -1,32 +1,32 @@
 package model
 
-// dead is the dead-letter function: design section 10.
-func (x *step) dead() {
+// deadLetters is the dead-letter function (design section 10).
+func (x *step) deadLetters() {
 	s := x.s
 	if s.Parker.Message != 0 {
 		x.park()
 		return
 	}
-	for i := range s.at(DeadQueue).All() {
+	for i := range s.messagesAt(DeadQueue).All() {
 		only := Set(1) << i
 		k := x.keys(only).Newest()
 		rk := x.rowKey(k)
 		l := Label{Key: k, Messages: only}
 		switch {
 		case s.Row.Committed >= rk || s.Row.Taken.Has(rk):
-			x.remove(x.free(*s, l.says("dlq: {m} is superseded: dropped")), only)
+			x.remove(x.addFree(*s, l.withText("dlq: {m} is superseded: dropped")), only)
 		case s.Row.Lease:
 		case s.Row.Claimed < rk:
-			x.free(*s, l.says("dlq: {m} never ran: returned")).To.Messages[i] = Queued
+			x.addFree(*s, l.withText("dlq: {m} never ran: returned")).To.Messages[i] = Queued
 		default:
-			t := x.free(*s, l.says("dlq: the dead letter of {m} is stored"))
+			t := x.addFree(*s, l.withText("dlq: the dead letter of {m} is stored"))
 			t.To.DeadLetters[k] = Parked
 			t.To.Parker.Message = only
 		}
 	}
 }
 
-// park is PARK after a dead letter was stored, by dlq or by receive.
+// park is PARK after dlq or receive stored a dead letter.
 func (x *step) park() {
 	s := x.s
 	only := s.Parker.Message
@@ -38,8 +38,8 @@ func (x *step) park() {
 	}
 	rest := *s
 	rest.Parker = Parker{}
-	x.fault(Crashes, rest, Label{Key: k, Messages: only, By: by, Text: ": crash before PARK {k}"})
-	t := x.free(rest, Label{Key: k, Messages: only, By: by, Then: goes})
+	x.addFault(Crashes, rest, Label{Key: k, Messages: only, By: by, Text: ": crash before PARK {k}"})
+	t := x.addFree(rest, Label{Key: k, Messages: only, By: by, Then: goes})
 	row, l := &t.To.Row, &t.Label
 	switch {
 	case s.Row.parks(rk, false):
@@ -50,7 +50,7 @@ func (x *step) park() {
 		l.Text = ": PARK {k}, form two: applied"
 	case s.Row.Committed >= rk || s.Row.Taken.Has(rk):
 		l.Text = ": PARK {k}: refused, committed >= {k}"
-	case s.Row.Pending > rk: // whoever has the lease: nothing waits for this version, and its dead letter is stored
+	case s.Row.Pending > rk: // whoever has the lease, nothing waits for this version, and its dead letter is stored
 		l.Text = ": PARK {k}: refused, a newer version is pending"
 	case s.Row.Lease && x.Rules.ParkIgnoresLease:
 		l.Text, l.Then = ": PARK {k}: refused by a live lease", goes+" all the same"
@@ -63,19 +63,19 @@ func (x *step) park() {
 	}
 	x.remove(t, only)
 	if row.Dead == rk {
-		x.stale(t)
+		x.rememberDead(t)
 	}
 }
 
-// stale remembers what an eventually consistent read may still show after dead changed.
-func (x *step) stale(t *Edge[State]) {
+// rememberDead keeps the old value of dead, which an eventually consistent read may still show.
+func (x *step) rememberDead(t *Edge[State]) {
 	if x.s.Left[Stale] > 0 && x.s.Row.Dead != None {
 		t.To.StaleDead = x.s.Row.Dead
 	}
 }
 
-// operator is `lull dead redrive`, by hand within the budget, and by itself where a version that
-// may be in the sink keeps an older one out.
+// operator is `lull dead redrive`. An operator runs it within the budget. If a version that may be
+// in the sink keeps an older version out, its redrive costs no budget.
 func (x *step) operator() {
 	s := x.s
 	if s.Redrive != None {
@@ -93,10 +93,10 @@ func (x *step) operator() {
 		if blocked {
 			l.Text = "{k} may be in the sink and keeps older ones out: it is redriven: takes `dead` away"
 		}
-		t := x.unless(blocked, Redrives, *s, l)
+		t := x.addFreeIf(blocked, Redrives, *s, l)
 		t.To.Row, t.To.Redrive = s.Row.redrive(rk), k
 		if t.To.Row.Dead != s.Row.Dead {
-			x.stale(t)
+			x.rememberDead(t)
 		}
 	}
 }
@@ -105,12 +105,12 @@ func (x *step) redriveSend() {
 	t := *x.s
 	k, only := t.Redrive, x.unseen(t.Redrive)
 	t.Redrive = None
-	x.fault(Crashes, t, Label{Key: k, Text: "redrive {k}: crash before sending"})
+	x.addFault(Crashes, t, Label{Key: k, Text: "redrive {k}: crash before sending"})
 	if only == 0 {
-		x.free(t, Label{Key: k, Text: "redrive {k}: stops, the dead letter stays parked"})
+		x.addFree(t, Label{Key: k, Text: "redrive {k}: stops, the dead letter stays parked"})
 		return
 	}
-	t.put(only, Queued)
+	t.move(only, Queued)
 	t.Young &^= only
 	if x.Rules.RedriveHidesAge {
 		t.Young |= only
@@ -121,44 +121,45 @@ func (x *step) redriveSend() {
 		t.DeadLetters[k] = NoDeadLetter
 		l.Text = "redrive {k}: sends {m}; the dead letter is deleted"
 	}
-	x.free(t, l)
+	x.addFree(t, l)
 }
 
-// unseen is the first message that carries k alone and that nobody knows.
+// unseen returns the first message that carries only k and that no process knows.
 func (x *step) unseen(k Key) Set {
-	set := x.alone(Set(1<<len(x.Bounds.Messages)-1)&x.s.at(Gone)&^x.s.held(), k)
+	set := x.carryingOnly(Set(1<<len(x.Bounds.Messages)-1)&x.s.messagesAt(Gone)&^x.s.held(), k)
 	return set & -set
 }
 
-// prune collects the row. Age is not modelled as time. When a row is older than rows are kept, so
-// is every version that it has heard of, wherever its messages and dead letters are.
+// prune deletes the row. Age is not modelled as time. If a row is older than its retention, all
+// versions that the row knew are too old as well. Their messages and dead letters may still exist
+// anywhere.
 func (x *step) prune() {
 	s := x.s
 	if s.Collect {
-		x.free(*s, Label{Text: "prune deletes the row without a condition"}).To.collect()
+		x.addFree(*s, Label{Text: "prune deletes the row without a condition"}).To.collect()
 	}
 	for k := s.Aged + 1; k <= MaxKey; k++ {
-		x.fault(Ages, *s, Label{Key: k, Text: "{k} is now older than rows are kept"}).To.Aged = k
+		x.addFault(Ages, *s, Label{Key: k, Text: "{k} is now older than rows are kept"}).To.Aged = k
 	}
 	t := *s
 	t.Aged = max(s.Aged, s.Row.Committed, s.Row.Claimed, s.Row.Dead)
 	switch {
 	case !s.Row.collectable():
 	case x.Rules.PruneByState:
-		x.fault(Prunes, *s, Label{Text: "prune: the row is settled: deleted, whatever its age"}).To.collect()
+		x.addFault(Prunes, *s, Label{Text: "prune: the row is settled: deleted, whatever its age"}).To.collect()
 	case !x.quiet(t.Aged):
 	case x.Rules.PruneUnguarded:
-		x.fault(Prunes, t, Label{Text: "row retention passes: prune reads the row"}).To.Collect = true
+		x.addFault(Prunes, t, Label{Text: "row retention passes: prune reads the row"}).To.Collect = true
 	default:
-		x.fault(Prunes, t, Label{Text: "row retention passes: prune deletes the row"}).To.collect()
+		x.addFault(Prunes, t, Label{Text: "row retention passes: prune deletes the row"}).To.collect()
 	}
 }
 
-// collect deletes the row.
+// collect deletes the row of the document.
 func (s *State) collect() { s.Row, s.StaleDead, s.Collect = Row{}, None, false }
 
-// quiet reports that nothing short-lived is under way: rows are kept for weeks, a flight lives for
-// twelve hours at most and the queue keeps a message for a week.
+// quiet reports whether nothing short-lived is under way. Rows are kept for weeks. A flight lives
+// for twelve hours at most, and the queue keeps a message for a week.
 func (x *step) quiet(aged Key) bool {
 	s := x.s
 	for i := range s.notGone().All() {

@@ -1,55 +1,60 @@
-// Package model checks lull's protocol by exploring every state that it can reach, breadth first,
-// so that the first violation found has the shortest story.
+// Package model checks lull's protocol by exploring every state that the protocol can reach. The
+// search is breadth first, so that the first violation found has the shortest story.
 //
-// The protocol is that of docs/design.md, sections 5 to 10, for one document: receive, index, the
-// sink, dlq, redrive and prune as processes whose every step may interleave with every other one.
-// [Rules] holds one switch for each change to it. [Bounds] says how many messages, executions and
-// faults there are. [Model] makes a [Machine] of both, and [Explore] walks it. [Changes] are the
-// rows of the table in docs/model.md, each with the bounds in which it falls; testdata holds their
-// stories. [Holdings] are the bounds in which the design holds. Nothing is violated there, and from
-// every state a settled one can be reached without another fault or anybody's help. [Findings] are
-// what the design does not promise, with what would help.
+// The model is the protocol of docs/design.md, sections 5 to 10, for one document. receive, index,
+// the sink, dlq, redrive and prune are processes, and their steps may interleave in any order.
+// [Rules] holds one switch for each change to the protocol. [Bounds] says how many messages,
+// executions and faults there are. [Model] combines rules and bounds to a [Machine], and [Explore]
+// visits every state of the machine.
 //
-// The conditions here (conditions.go) are stated a second time on purpose. They are derived from
-// the design, not from internal/shard: a mistake in the code's conditions must not be a mistake in
-// the model's, too. A test evaluates both on any row.
+// [Changes] are the rows of the table in docs/model.md. Each change breaks the protocol within its
+// bounds, and testdata holds the story of each. [Holdings] are the bounds in which the design
+// holds. Within them no rule is violated, and every state leads to a settled state without another
+// fault and without help from an operator. [Findings] are properties that the design does not
+// promise. Most findings name a change that would add the property.
+//
+// The conditions in conditions.go are stated a second time on purpose. They are derived from the
+// design, not from internal/shard. Otherwise a mistake in the code's conditions would also be in
+// the model's conditions. A test evaluates both on any row.
 //
 // # What is modelled
 //
-//   - One document with up to three versions in any order of arrival, or missing; some of them
-//     deletes, poison, or refused item by item; up to six messages, with one event or several, of
+//   - One document with up to three versions, which arrive in any order or never. Some versions are
+//     deletes, poison, or refused item by item. Up to six messages carry one event or several, of
 //     this document or of another one.
-//   - SQS: duplicates, redelivery while held, visibility that lapses, receive counts that run out,
-//     stale handles.
-//   - Receive: batches, ADMIT of the newest that is not done, verdicts by the row; its crash
-//     between any two writes, lost and double StartExecution. Two receivers with ADMIT and answer
-//     as steps of their own.
-//   - Up to three executions; the same flight may run in several; each turn takes any version that
-//     it holds, because due times differ; the cap may be past at any time; a superseded version may
-//     leave its flight any number of times.
-//   - CLAIM, CLAIM again, COMMIT, RELEASE, REJECT, PARK in both forms: applied, refused, lost with
-//     their sender, applied without an answer, and arriving after their sender gave up, once or
-//     twice.
-//   - Leases that end at any time; for a sink without versions, once every request made under them
-//     is done: that is what the settings promise.
-//   - Requests that are lost, time out, arrive late; throttled, refused for good, item errors.
-//   - Sinks with versions, without, and such that forget the versions of deletes.
-//   - Clocks that differ by any amount, as ranks: the claim's time is the external version.
-//   - The dead-letter queue, parked dead letters, redrives by hand and by themselves, dead
+//   - SQS: duplicates, redelivery while a flight holds the message, visibility that ends, receive
+//     counts that are used up, stale handles.
+//   - Receive: batches, ADMIT of the newest version that is not done, decisions by the row. Receive
+//     may crash between any two writes, and StartExecution may be lost or doubled. Two receivers
+//     may run, with ADMIT and the answer as separate steps.
+//   - Up to three executions. Several executions may run the same flight. Each turn takes any
+//     version that the flight holds, because due times differ. The cap may be past at any time. A
+//     superseded version may leave its flight any number of times.
+//   - CLAIM, CLAIM again, COMMIT, RELEASE, REJECT and PARK in both forms. Each may be applied,
+//     refused, lost with its sender, or applied without an answer. Each may also arrive after its
+//     sender stopped waiting, once or twice.
+//   - Leases that end at any time. For a sink without versions, a lease ends only when all requests
+//     made under the lease are done. The settings promise that.
+//   - Requests that are lost, time out or arrive late, and requests that the sink throttles,
+//     refuses for good, or answers with an item error.
+//   - Sinks with versions, sinks without versions, and sinks that forget the versions of deletes.
+//   - Clocks that differ by any amount, as ranks. The time of a claim is the external version.
+//   - The dead-letter queue, parked dead letters, redrives by operators and by lull, dead
 //     deadlines.
-//   - Prune, with rows that outlive every message or not; the table down and written open.
-//   - The table restored to an earlier image, and `lull index check` that raises its row, with
-//     everything stopped or beside live traffic.
+//   - Prune, with rows that may be deleted before or after the last message. An outage of the table
+//     with `tableOutage: open`.
+//   - A table restored to an earlier image, and `lull index check` that raises the row. The
+//     functions are stopped in the meantime, or they run.
 //
 // # What is not
 //
-// Debounce: quiet and max wait only decide when a turn happens, and here it may happen at any time.
-// Fairness: "settles" means that it can, not that it must. Health rows, minInterval and group sizes
-// need little of the rest and have machines of their own: [Breaker], [Pace], [Groups]. Schema
-// versions and version classes are compared with the code clause by clause, and have no behaviour
-// here.
+// Debounce is left out: quiet and max wait only decide when a turn happens, and in the model a turn
+// may happen at any time. Fairness is left out: "settles" means that a settled state can be
+// reached, not that it must be. Health rows, minInterval and group sizes depend on little else and
+// have their own machines: [Breaker], [Pace], [Groups]. Schema versions and version classes are
+// compared with the code clause by clause, and have no behaviour in the model.
 //
-// States that differ only in the names of tokens or in the order of executions are one. Dead-letter
-// retention and row retention are not time but an order: a row that is collected makes every
-// version it has heard of too old to judge.
+// States that differ only in the names of tokens or in the order of executions count as one state.
+// Dead-letter retention and row retention are an order and not a time. When prune deletes a row,
+// every version that the row knew becomes too old to judge.
 package model

@@ -8,80 +8,82 @@ import (
 	"time"
 )
 
-// Broken is a set of broken promises: what an edge or a state violates.
+// Broken is a set of violations: the promises that an edge or a state breaks.
 type Broken uint32
 
-// Edge leads from a state to a next one.
+// Edge leads from one state to the next state.
 type Edge[S comparable] struct {
 	To S
 	// Label says what happened, in the words of the design.
 	Label Label
-	// Free marks what happens by itself. Faults, operators and everything else that takes from a
-	// budget are not free: the search for stuck states goes without them.
+	// Free is set if the step happens without a fault and without an operator. All other steps use
+	// up a budget. The search for stuck states follows only free edges.
 	Free bool
-	// Broken is what this step violates, beyond what the state it leads to does.
+	// Broken is what the step itself violates, in addition to what the state To violates.
 	Broken Broken
 }
 
 // leaving collects the edges that leave a state.
 type leaving[S comparable] struct {
 	edges []Edge[S]
-	waste Edge[S] // what the budget does not allow
+	waste Edge[S] // takes the edges that the budget does not allow
 }
 
-// edge adds an edge to t and returns it: t is changed there, until the next edge is added.
-func (x *leaving[S]) edge(t S, free bool, l Label) *Edge[S] {
+// addEdge adds an edge to t and returns it. The caller may change the edge until the next one is
+// added.
+func (x *leaving[S]) addEdge(t S, free bool, l Label) *Edge[S] {
 	x.edges = append(x.edges, Edge[S]{To: t, Label: l, Free: free})
 	return &x.edges[len(x.edges)-1]
 }
 
-// free adds what happens by itself.
-func (x *leaving[S]) free(t S, l Label) *Edge[S] { return x.edge(t, true, l) }
+// addFree adds a free edge: a step without a fault and without an operator.
+func (x *leaving[S]) addFree(t S, l Label) *Edge[S] { return x.addEdge(t, true, l) }
 
-// none is an edge that nobody follows.
-func (x *leaving[S]) none() *Edge[S] {
+// unused returns an edge that the exploration ignores.
+func (x *leaving[S]) unused() *Edge[S] {
 	x.waste = Edge[S]{}
 	return &x.waste
 }
 
-// Label is an action: a text with placeholders, filled in when a story is told. The explorer never
-// formats one.
+// Label describes an action. Its text has placeholders, which a story fills in. The explorer itself
+// never formats a label.
 type Label struct {
-	By       string // what stands before the text: who acts
+	By       string // the beginning of the text: the process that acts
 	Text     string
-	Then     string // and behind it
-	Exec     uint8  // {f}: the flight's execution, by its place in the state
+	Then     string // the end of the text
+	Exec     uint8  // {f}: the flight's execution, as its index in the state
 	Key      Key    // {k}: a version
 	Messages Set    // {m}: messages
 }
 
-// tell is the label's text with the names of an execution, a version and messages.
-func (l Label) tell(exec, key, messages string) string {
+// render returns the label's text with the names of an execution, a version and messages.
+func (l Label) render(exec, key, messages string) string {
 	return strings.NewReplacer("{f}", exec, "{k}", key, "{m}", messages).Replace(l.By + l.Text + l.Then)
 }
 
-// says is the label with another text.
-func (l Label) says(text string) Label {
+// withText returns the label with another text.
+func (l Label) withText(text string) Label {
 	l.Text = text
 	return l
 }
 
-// Machine is something to explore. Next appends the edges that leave a state; Canon picks one of
-// the states that differ only in names (tokens, the order of executions); both are pure.
+// Machine is a state machine to explore. Next appends the edges that leave a state. Canon returns
+// one of the states that differ only in names or in the order of executions. Both are pure
+// functions.
 type Machine[S comparable] interface {
 	Initial() S
 	Next(s S, edges []Edge[S]) []Edge[S]
 	Canon(s S) S
-	// Check says what a state violates.
+	// Check returns what a state violates.
 	Check(s S) Broken
-	// Settled reports that nothing is under way and nothing is left behind.
+	// Settled reports whether nothing is under way and nothing is left behind.
 	Settled(s S) bool
 }
 
-// Options of one exploration.
+// Options configure one exploration.
 type Options struct {
-	Watch  Broken // stop at the first of these
-	Stuck  bool   // look for states from which no settled one can be reached by free edges
+	Watch  Broken // the exploration stops at the first of these violations
+	Stuck  bool   // look for states from which free edges reach no settled state
 	Report func(states, depth int, elapsed time.Duration)
 }
 
@@ -93,33 +95,33 @@ type Step[S comparable] struct {
 	Label Label
 }
 
-// Result of one exploration.
+// Result is the outcome of one exploration.
 type Result[S comparable] struct {
 	States  int
 	Edges   int
-	Depth   int // the longest shortest path
-	Settled int // settled states
+	Depth   int // the largest number of steps from the first state to any state
+	Settled int // the number of settled states
 	Broken  Broken
 	Stuck   bool
-	Round   int       // where Stuck goes round for ever: the last step leads back to before this line (from 1)
-	Path    []Step[S] // the shortest counterexample; empty where nothing broke
-	Full    bool      // every reachable state was seen
+	Round   int       // if a stuck story repeats for ever: the line (from 1) to which its last step returns
+	Path    []Step[S] // the shortest counterexample; empty if nothing broke
+	Full    bool      // the exploration visited every reachable state
 	Elapsed time.Duration
 }
 
-// Rate is states per second.
+// Rate returns the number of states per second.
 func (r Result[S]) Rate() float64 { return float64(r.States) / max(r.Elapsed.Seconds(), 1e-9) }
 
-// String sums the exploration up.
+// String summarizes the exploration.
 func (r Result[S]) String() string {
 	return fmt.Sprintf("%d states, %d edges, depth %d, %d settled, %s, %.0f states/s",
 		r.States, r.Edges, r.Depth, r.Settled, r.Elapsed.Round(time.Millisecond), r.Rate())
 }
 
-// ways are the free edges of a state.
-func (x *explorer[S]) ways(at uint32) []uint32 { return x.free[x.starts[at]:x.starts[at+1]] }
+// freeEdges returns the targets of the free edges of a state.
+func (x *explorer[S]) freeEdges(at uint32) []uint32 { return x.free[x.starts[at]:x.starts[at+1]] }
 
-// explorer is a breadth-first search: states are numbered in the order in which they were found, so
+// explorer is a breadth-first search. States are numbered in the order in which they were found, so
 // that the first violation has the shortest story.
 type explorer[S comparable] struct {
 	m       Machine[S]
@@ -127,9 +129,9 @@ type explorer[S comparable] struct {
 	states  list[S]
 	parents []uint32
 	hash    func(S) uint64
-	numbers map[uint64]uint32 // of states, by hash: so a state is there once, in the list
-	free    []uint32          // free edges, one state after the other
-	starts  []uint64          // where the edges of a state begin
+	numbers map[uint64]uint32 // the number of each state, by its hash; the list holds each state once
+	free    []uint32          // targets of free edges, one state after the other
+	starts  []uint64          // where the edges of each state begin in free
 	result  Result[S]
 }
 
@@ -156,8 +158,8 @@ func newExplorer[S comparable](m Machine[S], o Options) *explorer[S] {
 	}
 }
 
-// add returns the number of a state, and whether it is new. A state whose hash belongs to another
-// one has the next hash that is free.
+// add returns the number of a state, and whether the state is new. If another state has the same
+// hash, the next free hash is taken.
 func (x *explorer[S]) add(s S, parent uint32) (n uint32, fresh bool) {
 	hash := x.hash(s)
 	for n, taken := x.numbers[hash]; taken; n, taken = x.numbers[hash] {
@@ -177,8 +179,8 @@ func (x *explorer[S]) append(s S, parent uint32) uint32 {
 	return uint32(len(x.parents) - 1)
 }
 
-// search returns the first state that breaks something watched. The violation of an edge counts for
-// the state it leads to, which is reported even if it was known before.
+// search returns the first state that violates something watched. A violation of an edge counts for
+// the edge's target, even if that state was found before.
 func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 	root := x.m.Canon(x.m.Initial())
 	x.add(root, 0)
@@ -214,7 +216,7 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 			}
 			if broken &= x.o.Watch; broken != 0 {
 				x.result.Broken = broken
-				if !fresh { // tell the story through this edge
+				if !fresh { // the story must end with this edge
 					n = x.append(to, uint32(at))
 				}
 				return n, true
@@ -228,8 +230,8 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 	return 0, false
 }
 
-// path tells how a state was reached. Labels are not kept: they are found again by taking the steps
-// once more. The last step is the one that breaks something, where anything broke.
+// path returns the steps that lead to a state. Labels are not stored, so path takes the steps again
+// to find them. If anything broke, the last step is the one that breaks it.
 func (x *explorer[S]) path(n uint32) []Step[S] {
 	chain := []uint32{n}
 	for at := n; at != 0; chain = append(chain, at) {
@@ -241,7 +243,8 @@ func (x *explorer[S]) path(n uint32) []Step[S] {
 	})
 }
 
-// steps turns a chain of states into steps, each with the label of the first edge that may be it.
+// steps turns a chain of states into steps. Each step gets the label of the first edge that may
+// returns true for.
 func (x *explorer[S]) steps(chain []uint32, may func(e Edge[S], last bool) bool) []Step[S] {
 	var steps []Step[S]
 	for i := range len(chain) - 1 {

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// graph is a machine with given edges: state 0 is the first, odd edges are not free.
+// graph is a machine with given edges. State 0 is the first state.
 type graph struct {
-	edges   map[int][]int // to; a negative number is an edge that is not free
+	edges   map[int][]int // from each state; a negative number is an edge that is not free
 	settled int
 	bad     int
 }
@@ -42,7 +42,8 @@ func walk(r Result[int]) []int {
 	return at
 }
 
-// TestCounterexamplesAreShortest compares the story's length with a search that keeps distances.
+// TestCounterexamplesAreShortest compares the length of a story with the distance that a second
+// search computes.
 func TestCounterexamplesAreShortest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,7 +53,7 @@ func TestCounterexamplesAreShortest(t *testing.T) {
 			g.edges[from] = rapid.SliceOfN(rapid.IntRange(1, n-1), 0, 3).Draw(t, "edges")
 		}
 		distance := map[int]int{0: 0}
-		for round := 0; round < n; round++ { // slow and obvious
+		for round := 0; round < n; round++ { // slow, but obviously right
 			for from, d := range distance {
 				for _, to := range g.edges[from] {
 					if old, seen := distance[to]; !seen || d+1 < old {
@@ -123,7 +124,8 @@ func TestStuckStatesAreFoundWithWhereTheyEnd(t *testing.T) {
 	}
 }
 
-// TestStatesAreNumberedLikeAMap gives many states one hash, and numbers them all the same.
+// TestStatesAreNumberedLikeAMap gives many states the same hash. The explorer must still number
+// them like a map does.
 func TestStatesAreNumberedLikeAMap(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
@@ -146,8 +148,8 @@ func TestStatesAreNumberedLikeAMap(t *testing.T) {
 	}
 }
 
-// TestCanonicalStatesAreCanonical draws long walks: making a canonical state canonical changes
-// nothing, and neither does the order in which executions and late requests stand.
+// TestCanonicalStatesAreCanonical takes long random walks. Canon must not change a canonical state.
+// The order of executions and of late requests must not matter.
 func TestCanonicalStatesAreCanonical(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 2))

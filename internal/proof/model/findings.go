@@ -2,8 +2,9 @@ package model
 
 import "slices"
 
-// Findings are what the design, as it stands, does not promise, found by asking for more than it
-// does. Each has its story; where something helps, Against holds in the same bounds.
+// Findings returns properties that the design does not promise. They were found by asking for more
+// than the design promises. Each finding has its story. If a change to the design helps, Against
+// holds that change in the same bounds.
 func Findings() []Change {
 	return []Change{
 		{

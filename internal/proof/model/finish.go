@@ -2,8 +2,8 @@ package model
 
 import "cmp"
 
-// rest ends the claim of an invocation: the flight waits for its next turn.
-func (x *step) rest(t *Edge[State], e int) {
+// endClaim ends the claim of an invocation. The flight waits for its next turn.
+func (x *step) endClaim(t *Edge[State], e int) {
 	f := &t.To.Execs[e]
 	*f = Exec{Messages: f.Messages, Done: f.Done, Token: f.Token}
 	if !x.Rules.TokenOfFlight && !x.Rules.TokenOfInvocation {
@@ -11,31 +11,31 @@ func (x *step) rest(t *Edge[State], e int) {
 	}
 }
 
-// crashed ends an invocation by a crash: the flight's next turn has a token of its own.
-func (x *step) crashed(t *Edge[State], e int) {
-	x.rest(t, e)
+// crash ends an invocation by a crash. The flight's next turn has another token.
+func (x *step) crash(t *Edge[State], e int) {
+	x.endClaim(t, e)
 	if !x.Rules.TokenOfFlight {
 		t.To.Execs[e].Token = 0
 	}
 }
 
-// finish carries out COMMIT, RELEASE or REJECT: applied or refused, lost with the invocation, or
-// still on its way.
+// finish carries out COMMIT, RELEASE or REJECT. The write is applied, refused, lost with the
+// invocation, or still on its way.
 func (x *step) finish(e int, kind WriteKind) {
 	f := x.s.Execs[e]
 	w := RowWrite{Kind: kind, Key: f.Key, Token: f.Token, Fence: f.Fence}
 	if kind == CommitWrite {
-		w.Bytes = x.recognised(f)
+		w.Bytes = x.committedBytes(f)
 	}
 	l := Label{Exec: uint8(e), Key: f.Key, By: "index ({f}): crash before ", Text: writeNames[kind]}
-	x.crashed(x.fault(Crashes, *x.s, l), e)
+	x.crash(x.addFault(Crashes, *x.s, l), e)
 	l.By, l.Then = "index ({f}): ", " gets no answer and is still on its way"
 	if !x.Rules.ClaimedInHand || kind != RejectWrite {
-		x.crashed(x.late(*x.s, w, l), e)
+		x.crash(x.addLateWrite(*x.s, w, l), e)
 	}
 	l.Then = ": applied"
-	t := x.free(*x.s, l)
-	x.rest(t, e)
+	t := x.addFree(*x.s, l)
+	x.endClaim(t, e)
 	if !x.apply(t, w, f) {
 		t.Label.Then = ": refused, the lease is lost"
 		if kind == RejectWrite {
@@ -44,7 +44,7 @@ func (x *step) finish(e int, kind WriteKind) {
 		return
 	}
 	if kind == RejectWrite && !x.Rules.DoneForgotten {
-		done, own := x.alone(f.Messages, f.Key), &t.To.Execs[e]
+		done, own := x.carryingOnly(f.Messages, f.Key), &t.To.Execs[e]
 		own.Done |= 1 << f.Key
 		own.Messages &^= done
 		x.remove(t, done)
@@ -53,17 +53,17 @@ func (x *step) finish(e int, kind WriteKind) {
 		}
 	}
 	if !x.Rules.ClaimedInHand {
-		x.copied(*t, w)
+		x.appliedTwice(*t, w)
 	}
 }
 
-// copied is a write that was applied and of which a copy is still on its way.
-func (x *step) copied(applied Edge[State], w RowWrite) {
+// appliedTwice is a write that was applied while a second copy of it is still on its way.
+func (x *step) appliedTwice(applied Edge[State], w RowWrite) {
 	applied.Label.Then = ": applied; a copy of it is still on its way"
-	x.late(applied.To, w, applied.Label).Broken = applied.Broken
+	x.addLateWrite(applied.To, w, applied.Label).Broken = applied.Broken
 }
 
-// apply carries out a write of the row that w says, where its condition holds.
+// apply carries out a row write if the write's condition holds.
 func (x *step) apply(t *Edge[State], w RowWrite, f Exec) (applied bool) {
 	r, rk := t.To.Row, x.rowKey(w.Key)
 	after, has := r, true
@@ -72,7 +72,7 @@ func (x *step) apply(t *Edge[State], w RowWrite, f Exec) (applied bool) {
 		applied, after = r.commits(x.Rules, rk, w.Token), r.commit(x.Rules, rk, w.Fence, w.Bytes)
 		has = t.To.Sink.shows() >= rk
 	case KeepWrite:
-		applied, after = r.keeps(x.Rules, rk, w.Was, x.capPast(), x.same), r.keep(rk)
+		applied, after = r.keeps(x.Rules, rk, w.Was, x.capPast(), x.sameBytes), r.keep(rk)
 		has = x.holds(t.To.Sink, rk)
 	case ReleaseWrite:
 		applied, after = r.releases(w.Token), r.release(x.Rules, w.Fence, f.Phase == Refused, f.First)
@@ -82,7 +82,8 @@ func (x *step) apply(t *Edge[State], w RowWrite, f Exec) (applied bool) {
 		again := w.Kind == ClaimAgainWrite
 		applied = r.claims(x.Rules, rk, again, x.capPast(), w.Fence)
 		after = r.claim(x.Rules, rk, again, w.Token, w.Fence)
-		// Fences that are not times: lease_until says nothing of them, so last_write remembers them.
+		// These fences are not times. lease_until says nothing about them, so last_write remembers
+		// them.
 		if x.Bounds.Ahead && !x.Rules.AheadForgotten {
 			after.LastWrite = w.Fence
 		}
@@ -99,7 +100,7 @@ func (x *step) apply(t *Edge[State], w RowWrite, f Exec) (applied bool) {
 	if x.Bounds.Ahead {
 		after.LeaseUntil = 0
 	}
-	// A build without KEEP leaves content as it was.
+	// A build without KEEP does not change content.
 	if x.Bounds.Older.Has(w.Key) && (w.Kind == CommitWrite || w.Kind == ClaimWrite || w.Kind == ClaimAgainWrite) {
 		after.Content, after.Bytes = r.Content, r.Bytes
 	}
@@ -110,7 +111,7 @@ func (x *step) apply(t *Edge[State], w RowWrite, f Exec) (applied bool) {
 	case w.Kind == KeepWrite:
 		t.To.Sink.Kept = w.Key
 	case w.Kind == RejectWrite:
-		x.stale(t)
+		x.rememberDead(t)
 	}
 	return true
 }
@@ -120,20 +121,20 @@ var writeNames = [...]string{
 	ClaimWrite: "CLAIM {k}", ClaimAgainWrite: "CLAIM again {k}", KeepWrite: "KEEP {k}",
 }
 
-// writesLater lets the writes arrive whose sender no longer waits.
-func (x *step) writesLater() {
+// lateWrites lets row writes arrive whose sender no longer waits.
+func (x *step) lateWrites() {
 	for i, w := range x.s.Writes {
 		if w == (RowWrite{}) {
 			continue
 		}
-		t := x.free(*x.s, Label{Key: w.Key, By: "the late ", Text: writeNames[w.Kind], Then: " arrives"})
+		t := x.addFree(*x.s, Label{Key: w.Key, By: "the late ", Text: writeNames[w.Kind], Then: " arrives"})
 		t.To.Writes[i] = RowWrite{}
 		x.apply(t, w, Exec{})
 	}
 }
 
-// recognised are the bytes of which COMMIT leaves a digest, None for none.
-func (m *Model) recognised(f Exec) Key {
+// committedBytes returns the bytes whose digest COMMIT stores, or None.
+func (m *Model) committedBytes(f Exec) Key {
 	switch {
 	case m.Bounds.Same == 0 || m.Bounds.Deletes.Has(f.Key) && !m.Rules.KeepOverDelete:
 		return None
@@ -145,7 +146,7 @@ func (m *Model) recognised(f Exec) Key {
 	return f.Key
 }
 
-// mayGo reports whether message i may be deleted: every event in it is done.
+// mayGo reports whether message i may be deleted, because every event in the message is done.
 func (x *step) mayGo(i int, done func(Key) bool) bool {
 	msg := x.Bounds.Messages[i]
 	all, one := !msg.Other || x.s.Other, false
@@ -157,7 +158,7 @@ func (x *step) mayGo(i int, done func(Key) bool) bool {
 	return all || one && x.Rules.DeleteByOneEvent
 }
 
-// deleteCommitted deletes the messages whose every event is committed or known to be done.
+// deleteCommitted deletes the messages in which every event is committed or known to be done.
 func (x *step) deleteCommitted(e int) {
 	f := x.s.Execs[e]
 	var set Set
@@ -182,25 +183,25 @@ func (x *step) deleteCommitted(e int) {
 	}
 }
 
-// deleteDead marks k as done where its dead letter is stored, and deletes the messages that carry
-// nothing else.
+// deleteDead marks k as done after its dead letter is stored. It deletes the messages that carry
+// only k.
 func (x *step) deleteDead(e int, k Key, text string) {
 	f := x.s.Execs[e]
-	set := x.alone(f.Messages, k)
+	set := x.carryingOnly(f.Messages, k)
 	if set != 0 {
 		x.deleteHeld(e, set, Label{Exec: uint8(e), Key: k, Messages: set, Text: text})
 	} else if !x.Rules.DoneForgotten {
 		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): dead = {k}: this event is done"}
-		x.free(*x.s, l).To.Execs[e].Done |= 1 << k
+		x.addFree(*x.s, l).To.Execs[e].Done |= 1 << k
 	}
 }
 
-// deleteHeld deletes by the handles of the manifest. A handle that SQS replaced since may be
-// refused.
+// deleteHeld deletes messages by the handles of the manifest. SQS may refuse a handle that a newer
+// delivery replaced.
 func (x *step) deleteHeld(e int, set Set, l Label) {
 	t := *x.s
 	t.Execs[e].Messages &^= set
-	x.remove(x.free(t, l), set)
-	stale := (t.at(Queued)|t.held())&set != 0
-	x.unless(stale, Crashes, t, l.says("index ({f}): done, but deleting {m} fails"))
+	x.remove(x.addFree(t, l), set)
+	stale := (t.messagesAt(Queued)|t.held())&set != 0
+	x.addFreeIf(stale, Crashes, t, l.withText("index ({f}): done, but deleting {m} fails"))
 }

@@ -2,54 +2,54 @@ package model
 
 import "slices"
 
-// Groups is `attempts` (design section 8): eight documents of one flight, the first of which kills
-// every request that carries it, or the whole invocation. The good ones must get through all the
-// same. The flight's next turn comes when the leases of a killed one have ended. Nothing here is
-// left to chance: what a fixed order does, it does for ever.
+// Groups is the use of `attempts` (design section 8). One flight has eight documents, and the first
+// document kills every request that carries it, or the whole invocation. The good documents must be
+// written nevertheless. After a killed invocation, the next turn begins when the leases have ended.
+// No step is random: a fixed order that fails would fail for ever.
 type Groups struct {
 	Rules GroupRules
-	// Kills says that the bad document kills the invocation, not only its request.
+	// Kills says that the bad document kills the invocation, not only the request.
 	Kills bool
 }
 
-// GroupRules are changes to the design, which is the zero value.
+// GroupRules are changes to the design. The zero value is the design.
 type GroupRules struct {
-	OneGroup bool // attempts are not looked at
-	InOrder  bool // documents that go alone go in the flight's order, however often they were tried
+	OneGroup bool // index does not read `attempts`
+	InOrder  bool // documents that are sent alone keep the order of the flight, however often they were tried
 }
 
 const (
 	groupDocs   = 8
 	groupBad    = 0 // the first document is the bad one
-	maxAttempts = 5 // more are not told apart
+	maxAttempts = 5 // higher numbers of attempts count as this one
 )
 
-// GroupState is everything between two requests.
+// GroupState is the state between two requests.
 type GroupState struct {
 	Done     Set
 	Attempts [groupDocs]uint8
-	Turn     [groupDocs]Set // the groups of this turn that are left, in order
+	Turn     [groupDocs]Set // the remaining groups of this turn, in order
 }
 
 var _ Machine[GroupState] = Groups{}
 
-// Initial has nothing tried.
+// Initial returns the state in which no document was tried.
 func (g Groups) Initial() GroupState { return GroupState{} }
 
-// Canon changes nothing.
+// Canon returns the state unchanged.
 func (g Groups) Canon(s GroupState) GroupState { return s }
 
-// Check finds nothing: what can go wrong here is that it never ends.
+// Check returns nothing. The only possible fault of this machine is that it never ends.
 func (g Groups) Check(GroupState) Broken { return 0 }
 
-// Settled wants the good documents committed.
+// Settled reports whether all good documents are committed.
 func (g Groups) Settled(s GroupState) bool { return s.Done|1<<groupBad == 1<<groupDocs-1 }
 
-// Next appends the next group, or the next turn.
+// Next appends the next group, or the next turn of the flight.
 func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] {
 	x := leaving[GroupState]{edges: edges}
 	group := s.Turn[0]
-	e := x.free(s, Label{Messages: group})
+	e := x.addFree(s, Label{Messages: group})
 	t, text := &e.To, &e.Label.Text
 	if group == 0 {
 		t.Turn, *text = g.rounds(s), "the leases have ended: index begins a turn"
@@ -76,8 +76,8 @@ func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] 
 	return x.edges
 }
 
-// rounds are the groups of a turn: all that were tried less than twice, then quarters, then one by
-// one, those tried less often first.
+// rounds returns the groups of a turn. The first group has all documents that were tried less than
+// twice. Then come quarters, then single documents, the least tried first.
 func (g Groups) rounds(s GroupState) [groupDocs]Set {
 	var out [groupDocs]Set
 	tried := func(from, to uint8) (set Set) {

@@ -1,34 +1,34 @@
 package model
 
-// Jobs is the runner of jobs (ADR 0069): one row, two programs that run the same command, and an
-// operator who stops it. Requests may arrive late, after their own retries.
+// Jobs is the runner of jobs (ADR 0069). The model has one row, two programs that run the same
+// command, and an operator who stops the job. Requests may arrive late, after their own retries.
 type Jobs struct {
 	Rules  JobRules
 	Budget JobBudget
 }
 
-// JobRules are changes to the design, which is the zero value.
+// JobRules are changes to the design. The zero value is the design.
 type JobRules struct {
 	CursorFirst bool // the cursor is stored before its step is done
-	Apart       bool // counts are stored before the cursor, in a write of their own
+	Apart       bool // counts are stored before the cursor, in a separate write
 	AnySaves    bool // SAVE RUN does not ask for the owner
 	AnyEnds     bool // END RUN does not ask for the owner
-	KeepsOwner  bool // a stop leaves the owner
-	StopsDone   bool // a stop marks the job as stopped, also if it was done and has not begun again yet
-	StartsTwice bool // START RUN does not ask whether another one was applied since it was sent
+	KeepsOwner  bool // a stop does not remove the owner
+	StopsDone   bool // a stop marks the job as stopped, even if the job is done and was not started again
+	StartsTwice bool // START RUN does not check whether another START RUN was applied after it was sent
 }
 
-// JobBudget bounds the faults and what people do.
+// JobBudget bounds the faults and the actions of operators.
 type JobBudget struct {
 	Kills uint8 // programs that are killed, or whose step fails for good
-	Lates uint8 // requests that arrive after a retry, or not at all
+	Lates uint8 // requests that arrive after a retry, or never
 	Stops uint8
-	Again uint8 // commands that begin a job that is done
+	Again uint8 // commands that start a finished job again
 }
 
 const (
 	jobSteps = 2
-	jobRuns  = 2 // a job that is done begins again once
+	jobRuns  = 2 // a finished job is started again once
 )
 
 // JobPhase is the phase of a job, or of a program.
@@ -38,44 +38,44 @@ type JobPhase uint8
 const (
 	JobNew JobPhase = iota
 	JobRuns
-	JobStopped // or failed
+	JobStopped // the operator stopped the job, or it failed
 	JobDone
 )
 
 // The phases of a program.
 const (
 	ProgramIdle    JobPhase = iota
-	ProgramStarts           // sends START RUN
-	ProgramBegins           // has the lease; stores where it begins
-	ProgramReady            // does the next step
-	ProgramActed            // did it; stores the cursor that follows
-	ProgramCounted          // the same, after it has stored the counts (Apart)
+	ProgramStarts           // the program sends START RUN
+	ProgramBegins           // the program has the lease, and stores its first state
+	ProgramReady            // the program does the next step
+	ProgramActed            // the program did the step, and stores the cursor that follows
+	ProgramCounted          // the program has stored the counts, and not yet the cursor (Apart)
 )
 
-// JobState is how far a job is.
+// JobState is the progress of a job.
 type JobState struct {
 	Phase  JobPhase
-	Run    uint8 // how often the job was begun before
-	Cursor uint8 // steps that are done
+	Run    uint8 // how often the job was started before
+	Cursor uint8 // the number of finished steps
 	Count  uint8
 }
 
-// JobKind is a write of the row.
+// JobKind is the kind of a write to the row of a job.
 type JobKind uint8
 
-// The writes of the row.
+// The kinds of writes to the row.
 const (
 	JobStart JobKind = 1 + iota
 	JobSave
 	JobEnd
 )
 
-// JobWrite is a request.
+// JobWrite is a request to write the row of a job.
 type JobWrite struct {
 	Kind  JobKind
 	Token Token
-	Fresh bool // no other START RUN was applied since this one was sent
-	Stop  bool // by the operator
+	Fresh bool // no other START RUN was applied after this one was sent
+	Stop  bool // the operator sent the write
 	State JobState
 }
 
@@ -83,29 +83,29 @@ type JobWrite struct {
 type JobProgram struct {
 	Phase   JobPhase
 	Token   Token
-	Fresh   bool // as in JobWrite
-	Stopped bool // the operator took its lease away
+	Fresh   bool // no other START RUN was applied after this program's one was sent
+	Stopped bool // the operator has stopped the job and removed the lease
 	State   JobState
 }
 
-// JobsState is everything at one moment.
+// JobsState is the state of all processes at one moment.
 type JobsState struct {
 	Row      JobState
 	Owner    Token
-	Lease    bool // it has not run out
+	Lease    bool // the lease has not ended
 	Did      [jobRuns]Set
 	Programs [2]JobProgram
-	Stop     JobWrite // what the operator is about to write
+	Stop     JobWrite // the write that the operator is about to send
 	Late     [2]JobWrite
 	Budget   JobBudget
 }
 
 var _ Machine[JobsState] = Jobs{}
 
-// Initial has no row.
+// Initial returns the state without a row.
 func (m Jobs) Initial() JobsState { return JobsState{Budget: m.Budget} }
 
-// Canon names tokens in the order of their places. It forgets requests that will be refused.
+// Canon renames tokens in the order of their places, and removes requests that will be refused.
 func (m Jobs) Canon(s JobsState) JobsState {
 	var names [16]Token
 	next := Token(0)
@@ -130,7 +130,7 @@ func (m Jobs) Canon(s JobsState) JobsState {
 	return s
 }
 
-// Check compares the row with what was done.
+// Check compares the row with the steps that were done.
 func (m Jobs) Check(s JobsState) (b Broken) {
 	if s.Row.Cursor > 0 && !s.Did[s.Row.Run].Has(int(s.Row.Cursor)-1) {
 		b |= Skipped
@@ -141,34 +141,34 @@ func (m Jobs) Check(s JobsState) (b Broken) {
 	return b
 }
 
-// Settled wants the job done, and nothing on its way.
+// Settled reports whether the job is done and no request is on its way.
 func (m Jobs) Settled(s JobsState) bool {
 	return s.Row.Phase == JobDone && s.Programs == [2]JobProgram{} && s.Late == [2]JobWrite{} && s.Stop == JobWrite{}
 }
 
-// Next appends what the programs, the operator and late requests can do.
+// Next appends the next steps of the programs, of the operator and of late requests.
 func (m Jobs) Next(s JobsState, edges []Edge[JobsState]) []Edge[JobsState] {
 	x := &leaving[JobsState]{edges: edges}
 	for i := range s.Programs {
 		m.program(x, s, i)
 	}
 	if s.Lease {
-		x.free(s, Label{Text: "the lease runs out"}).To.Lease = false
+		x.addFree(s, Label{Text: "the lease runs out"}).To.Lease = false
 	}
 	for i, w := range s.Late {
 		if w.Kind != 0 {
-			e := x.free(s, Label{})
+			e := x.addFree(s, Label{})
 			e.To.Late[i] = JobWrite{}
 			e.Label.Text = "a late " + m.store(e, w)
 		}
 	}
 	switch {
 	case s.Stop.Kind != 0:
-		e := x.free(s, Label{})
+		e := x.addFree(s, Label{})
 		e.To.Stop = JobWrite{}
 		e.Label.Text = "the operator stops the job: " + m.store(e, s.Stop)
 	case s.Budget.Stops > 0 && s.Owner != 0:
-		t := &x.edge(s, false, Label{Text: "the operator reads the row"}).To
+		t := &x.addEdge(s, false, Label{Text: "the operator reads the row"}).To
 		t.Budget.Stops--
 		t.Stop = JobWrite{Kind: JobEnd, Token: s.Owner, Stop: true, State: s.Row}
 		if s.Row.Phase != JobDone || m.Rules.StopsDone {
@@ -178,33 +178,33 @@ func (m Jobs) Next(s JobsState, edges []Edge[JobsState]) []Edge[JobsState] {
 	return x.edges
 }
 
-// over reports whether the job may not begin again within the bounds.
-func (s *JobsState) over() bool { return s.Row.Phase == JobDone && s.Row.Run == jobRuns-1 }
+// finished reports whether the job is done, and the bounds do not allow another start.
+func (s *JobsState) finished() bool { return s.Row.Phase == JobDone && s.Row.Run == jobRuns-1 }
 
-// program appends what one program can do.
+// program appends the next steps of one program.
 func (m Jobs) program(x *leaving[JobsState], s JobsState, i int) {
 	me := s.Programs[i]
 	l := Label{Exec: uint8(i), Key: Key(me.State.Cursor + 1)}
 	if me.Phase == ProgramIdle {
 		again := s.Row.Phase == JobDone
-		if s.over() || again && s.Budget.Again == 0 {
+		if s.finished() || again && s.Budget.Again == 0 {
 			return
 		}
-		t := &x.edge(s, !again, l.says("program {f} begins")).To
+		t := &x.addEdge(s, !again, l.withText("program {f} begins")).To
 		if again {
 			t.Budget.Again--
 		}
-		t.Programs[i] = JobProgram{Phase: ProgramStarts, Token: s.token(), Fresh: true}
+		t.Programs[i] = JobProgram{Phase: ProgramStarts, Token: s.unusedToken(), Fresh: true}
 		return
 	}
 	if s.Budget.Kills > 0 {
-		t := &x.edge(s, false, l.says("program {f} is killed")).To
+		t := &x.addEdge(s, false, l.withText("program {f} is killed")).To
 		t.Budget.Kills--
 		t.Programs[i] = JobProgram{}
 		if me.Phase == ProgramReady {
 			failed := me.State
 			failed.Phase = JobStopped
-			e := x.edge(s, false, l)
+			e := x.addEdge(s, false, l)
 			e.To.Budget.Kills--
 			e.To.Programs[i] = JobProgram{}
 			e.Label.Text = "program {f}: step {k} fails: " +
@@ -213,26 +213,26 @@ func (m Jobs) program(x *leaving[JobsState], s JobsState, i int) {
 	}
 	switch {
 	case me.Phase == ProgramStarts:
-		m.starts(x, s, i)
+		m.startRun(x, s, i)
 	case me.Phase == ProgramReady && !m.Rules.CursorFirst:
-		t := &x.free(s, l.says("program {f} does step {k}")).To
+		t := &x.addFree(s, l.withText("program {f} does step {k}")).To
 		t.Did[me.State.Run] |= 1 << me.State.Cursor
 		t.Programs[i].Phase = ProgramActed
 	case me.Phase == ProgramActed && m.Rules.CursorFirst:
 		step := me.State.Cursor - 1
 		l.Key = Key(step + 1)
-		t := &x.free(s, l.says("program {f} does step {k}")).To
+		t := &x.addFree(s, l.withText("program {f} does step {k}")).To
 		t.Did[me.State.Run] |= 1 << step
 		if t.Programs[i].Phase = ProgramReady; me.State.Cursor == jobSteps {
 			t.Programs[i] = JobProgram{}
 		}
 	default:
-		m.saves(x, s, i, l)
+		m.saveRun(x, s, i, l)
 	}
 }
 
-// token is one that nothing has.
-func (s *JobsState) token() Token {
+// unusedToken returns a token that no process has.
+func (s *JobsState) unusedToken() Token {
 	used := Keys(Key(s.Owner), Key(s.Stop.Token), Key(s.Programs[0].Token), Key(s.Programs[1].Token),
 		Key(s.Late[0].Token), Key(s.Late[1].Token))
 	t := Token(1)
@@ -242,15 +242,15 @@ func (s *JobsState) token() Token {
 	return t
 }
 
-// starts appends START RUN of a program.
-func (m Jobs) starts(x *leaving[JobsState], s JobsState, i int) {
+// startRun appends START RUN of a program.
+func (m Jobs) startRun(x *leaving[JobsState], s JobsState, i int) {
 	me, l := s.Programs[i], Label{Exec: uint8(i)}
 	w := JobWrite{Kind: JobStart, Token: me.Token, Fresh: me.Fresh}
-	m.late(x, s, w, l)
-	e := x.free(s, l)
+	m.addLate(x, s, w, l)
+	e := x.addFree(s, l)
 	t := &e.To
 	switch took := s.Owner == me.Token; {
-	case s.over():
+	case s.finished():
 		e.Label.Text = "program {f} ends: enough was begun"
 		t.Programs[i] = JobProgram{}
 		return
@@ -270,20 +270,20 @@ func (m Jobs) starts(x *leaving[JobsState], s JobsState, i int) {
 	p.State.Phase = JobRuns
 }
 
-// late appends a request without an answer: the program tries again.
-func (m Jobs) late(x *leaving[JobsState], s JobsState, w JobWrite, l Label) {
+// addLate appends a request without an answer. The program tries again.
+func (m Jobs) addLate(x *leaving[JobsState], s JobsState, w JobWrite, l Label) {
 	if s.Budget.Lates == 0 {
 		return
 	}
 	t := s
 	t.Budget.Lates--
 	if add(t.Late[:], w) {
-		x.edge(t, false, l.says("a "+nameOfJob(w)+" of program {f} has no answer"))
+		x.addEdge(t, false, l.withText("a "+nameOfJob(w)+" of program {f} has no answer"))
 	}
 }
 
-// saves appends what a program stores next.
-func (m Jobs) saves(x *leaving[JobsState], s JobsState, i int, l Label) {
+// saveRun appends the write that a program sends next.
+func (m Jobs) saveRun(x *leaving[JobsState], s JobsState, i int, l Label) {
 	me := s.Programs[i]
 	w, phase := JobWrite{Kind: JobSave, Token: me.Token, State: me.State}, ProgramReady
 	switch {
@@ -303,20 +303,20 @@ func (m Jobs) saves(x *leaving[JobsState], s JobsState, i int, l Label) {
 			phase = ProgramActed
 		}
 	}
-	m.late(x, s, w, l)
-	e := x.free(s, l)
+	m.addLate(x, s, w, l)
+	e := x.addFree(s, l)
 	text := m.store(e, w)
 	e.Label.Text = "program {f}: " + text
 	p := &e.To.Programs[i]
-	// A program whose END RUN was applied before sees its own state.
+	// If the END RUN of a program was applied before, the program recognises its own state.
 	ended := w.Kind == JobEnd && s.Owner == 0 && s.Row == w.State
-	if p.Phase, p.State = phase, w.State; !m.takes(s, w) && !ended || phase == ProgramIdle {
+	if p.Phase, p.State = phase, w.State; !m.accepts(s, w) && !ended || phase == ProgramIdle {
 		*p = JobProgram{}
 	}
 }
 
-// takes reports whether the row takes a write.
-func (m Jobs) takes(s JobsState, w JobWrite) bool {
+// accepts reports whether the condition of a write holds.
+func (m Jobs) accepts(s JobsState, w JobWrite) bool {
 	switch {
 	case w.Kind == JobStart:
 		return !s.Lease && (w.Fresh || m.Rules.StartsTwice)
@@ -338,10 +338,10 @@ func nameOfJob(w JobWrite) string {
 	return "END RUN"
 }
 
-// store writes the row, and says what became of it.
+// store applies a write to the row, and returns its outcome as a text.
 func (m Jobs) store(e *Edge[JobsState], w JobWrite) string {
 	t, name := &e.To, nameOfJob(w)
-	if !m.takes(*t, w) {
+	if !m.accepts(*t, w) {
 		return name + ": refused"
 	}
 	if w.Kind == JobStart {

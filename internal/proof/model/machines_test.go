@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSmallMachinesHoldAndTheirChangesFall explores breaker, minInterval, group sizes,
+// TestSmallMachinesHoldAndTheirChangesFall explores the circuit breaker, minInterval, group sizes,
 // a rebuild and the runner of jobs.
 func TestSmallMachinesHoldAndTheirChangesFall(t *testing.T) {
 	t.Parallel()

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Several tests look at the same explorations: each is made once.
+// Several tests use the same explorations. Each exploration runs only once.
 var (
-	designs = map[string]func() Result[State]{} // Holdings, but the large ones
-	broken  = map[string]func() Result[State]{} // Changes and Findings
+	designs = map[string]func() Result[State]{} // the Holdings, except the large ones
+	broken  = map[string]func() Result[State]{} // the Changes and the Findings
 )
 
 func init() {
@@ -36,8 +36,8 @@ func (h Holding) watch() Broken {
 	return All
 }
 
-// TestDesignHolds explores the design to the end in every small bound. `make model` runs the large
-// bounds too, one after the other: they take minutes and gigabytes.
+// TestDesignHolds explores the design to the end in every small set of bounds. `make model` also
+// explores the large ones, one after the other. They take minutes and gigabytes.
 func TestDesignHolds(t *testing.T) {
 	t.Parallel()
 	for _, h := range Holdings() {
@@ -55,7 +55,7 @@ func TestDesignHolds(t *testing.T) {
 	}
 }
 
-// holds fails where the exploration found anything, or was not complete.
+// holds fails the test if the exploration found a violation, or was not complete.
 func holds(t *testing.T, m Model, r Result[State]) {
 	t.Helper()
 	if len(r.Path) > 0 {

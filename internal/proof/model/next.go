@@ -19,7 +19,7 @@ func (m Model) Next(s State, edges []Edge[State]) []Edge[State] {
 	x.restore()
 	if s.Restored && m.Bounds.Stopped {
 		x.sinkLater()
-		x.lease()
+		x.endLease()
 		return x.edges
 	}
 	x.queue()
@@ -30,68 +30,68 @@ func (m Model) Next(s State, edges []Edge[State]) []Edge[State] {
 	}
 	x.sinkLater()
 	x.source()
-	x.writesLater()
-	x.lease()
-	x.dead()
+	x.lateWrites()
+	x.endLease()
+	x.deadLetters()
 	x.operator()
 	x.reset()
 	x.prune()
 	if m.hasOther() && !s.Other {
-		x.free(s, Label{Text: "the other document's event is committed"}).To.Other = true
+		x.addFree(s, Label{Text: "the other document's event is committed"}).To.Other = true
 	}
 	return x.edges
 }
 
-// fault adds what happens at the cost of one more of the budget, if it still allows that.
-func (x *step) fault(what int, t State, l Label) *Edge[State] {
+// addFault adds an edge that uses up one unit of a budget. Without budget the edge is ignored.
+func (x *step) addFault(what int, t State, l Label) *Edge[State] {
 	if x.s.Left[what] == 0 {
-		return x.none()
+		return x.unused()
 	}
 	t.Left[what]--
-	return x.edge(t, false, l)
+	return x.addEdge(t, false, l)
 }
 
-// unless adds what happens by itself where it must, and otherwise as a fault.
-func (x *step) unless(must bool, what int, t State, l Label) *Edge[State] {
-	if must {
-		return x.free(t, l)
+// addFreeIf adds a free edge if free is set, and otherwise a fault.
+func (x *step) addFreeIf(free bool, what int, t State, l Label) *Edge[State] {
+	if free {
+		return x.addFree(t, l)
 	}
-	return x.fault(what, t, l)
+	return x.addFault(what, t, l)
 }
 
-// late adds a row write whose sender got no answer, and that is still on its way.
-func (x *step) late(t State, w RowWrite, l Label) *Edge[State] {
+// addLateWrite adds a row write whose sender got no answer and that is still on its way.
+func (x *step) addLateWrite(t State, w RowWrite, l Label) *Edge[State] {
 	if !add(t.Writes[:], w) {
-		return x.none()
+		return x.unused()
 	}
-	return x.fault(Crashes, t, l)
+	return x.addFault(Crashes, t, l)
 }
 
-// lateRequest adds a request to the sink that nobody waits for.
-func (x *step) lateRequest(what int, r Request, l Label) *Edge[State] {
+// addLateRequest adds a request to the sink whose sender no longer waits.
+func (x *step) addLateRequest(what int, r Request, l Label) *Edge[State] {
 	t := *x.s
 	if !add(t.Requests[:], r) {
-		return x.none()
+		return x.unused()
 	}
-	return x.fault(what, t, l)
+	return x.addFault(what, t, l)
 }
 
 func (m *Model) hasOther() bool {
 	return slices.ContainsFunc(m.Bounds.Messages, func(msg Message) bool { return msg.Other })
 }
 
-// remove deletes messages. It is unjustified where an event is neither committed nor dead, has no
-// dead letter that shows, and no other message carries it.
+// remove deletes messages. This is unjustified for an event that is neither committed nor dead, has
+// no parked dead letter, and is in no other message.
 func (x *step) remove(e *Edge[State], set Set) {
 	t := &e.To
-	t.put(set, Gone)
+	t.move(set, Gone)
 	carried := x.keys(t.notGone()) | 1<<t.Redrive
 	for k := range (x.keys(set) &^ carried).All() {
 		if !x.done(t.Row, k) && t.DeadLetters[k] != Parked {
 			e.Broken |= Unjustified
 		}
 	}
-	if !t.Other && x.which(set, func(msg Message) bool { return msg.Other }) != 0 {
+	if !t.Other && x.messagesThat(set, func(msg Message) bool { return msg.Other }) != 0 {
 		e.Broken |= Unjustified
 	}
 }

@@ -2,12 +2,13 @@ package model
 
 import "slices"
 
-// outage is the table unreachable with the setting `open`, an opt-in that suspends the first
-// promise while it lasts: written at once by a flight of its own, never acknowledged, audited.
+// outage is an outage of the table with `tableOutage: open`, which suspends the first promise until
+// the outage ends. A flight of its own writes the document at once. receive does not acknowledge
+// the message, and lull checks the write after the outage.
 func (x *step) outage() {
 	s := x.s
 	if !s.Down {
-		x.fault(Outages, *s, Label{Text: "the table is unreachable"}).To.Down = true
+		x.addFault(Outages, *s, Label{Text: "the table is unreachable"}).To.Down = true
 	}
 	for i, o := range s.Opens {
 		if o != (Open{}) {
@@ -17,15 +18,15 @@ func (x *step) outage() {
 	if !s.Down {
 		return
 	}
-	x.free(*s, Label{Text: "the table is back"}).To.Down = false
-	for i := range s.at(Queued).All() {
+	x.addFree(*s, Label{Text: "the table is back"}).To.Down = false
+	for i := range s.messagesAt(Queued).All() {
 		only := Set(1) << i
 		t := *s
 		l := Label{Key: x.keys(only).Newest(), Messages: only}
 		if !add(t.Opens[:], Open{Key: l.Key, Phase: OpenStarted}) {
 			continue
 		}
-		started := x.free(t, l.says("receive {m}: starts an open flight, and keeps the message"))
+		started := x.addFree(t, l.withText("receive {m}: starts an open flight, and keeps the message"))
 		if x.Rules.OpenAcknowledges {
 			started.Label.Text = "receive {m}: starts an open flight, and acknowledges"
 			x.remove(started, only)
@@ -33,14 +34,14 @@ func (x *step) outage() {
 	}
 }
 
-// openFlight is the next turn of a flight that was started while the table was away. Its state is
-// known only from a turn that answered. A turn that wrote and then died is tried again as the
-// first.
+// openFlight is the next turn of a flight that was started during an outage of the table. Only a
+// turn that answered says whether it wrote. If a turn wrote and died, the next turn is tried like a
+// first one.
 func (x *step) openFlight(i int) {
 	s, o := x.s, x.s.Opens[i]
 	l := Label{Key: o.Key}
 	if o.Phase != OpenLost {
-		x.fault(Crashes, *s, l.says("the open flight of {k} is lost")).To.Opens[i].Phase = OpenLost
+		x.addFault(Crashes, *s, l.withText("the open flight of {k} is lost")).To.Opens[i].Phase = OpenLost
 	}
 	switch {
 	case s.Down && o.Phase == OpenStarted:
@@ -48,8 +49,9 @@ func (x *step) openFlight(i int) {
 	case s.Down:
 	case o.Phase == OpenStarted && x.Rules.OpenTurnForgets:
 		l.Text = "the open flight of {k}: its first turn finds the table back, takes nothing for written, and ends"
-		x.free(*s, l).To.Opens[i] = Open{}
-	// Whoever found the table away may still be writing. Index waits for a lease, prune for longer.
+		x.addFree(*s, l).To.Opens[i] = Open{}
+	// An invocation that began during the outage may still write. index waits for the length of a
+	// lease, and prune waits longer.
 	case !s.calm() && !x.Rules.ReassertAtOnce:
 	case o.Phase == OpenLost:
 		x.openLost(i)
@@ -58,17 +60,18 @@ func (x *step) openFlight(i int) {
 	}
 }
 
-// openWrite is the one turn that writes, with a fence of its own, its answer lost or not.
+// openWrite is the one turn that writes during an outage. The write has its own fence, and the
+// answer may be lost.
 func (x *step) openWrite(i int) {
 	t := *x.s
 	l := Label{Key: t.Opens[i].Key, Text: "index, open: crash, or time-out; the request for {k} is still on its way"}
-	x.lateRequest(Crashes, Request{Key: l.Key, Fence: t.latest() + 1}, l)
+	x.addLateRequest(Crashes, Request{Key: l.Key, Fence: t.latest() + 1}, l)
 	x.writeOpen(&t, l.Key)
-	x.fault(Crashes, t, l.says("index, open: the sink applies {k}; crash before the turn answers"))
-	x.free(t, l.says("index, open: the sink applies {k}")).To.Opens[i].Phase = OpenWritten
+	x.addFault(Crashes, t, l.withText("index, open: the sink applies {k}; crash before the turn answers"))
+	x.addFree(t, l.withText("index, open: the sink applies {k}")).To.Opens[i].Phase = OpenWritten
 }
 
-// writeOpen is a write that no row stands for, with the highest fence.
+// writeOpen is a write with the highest fence and without a row.
 func (x *step) writeOpen(t *State, k Key) {
 	t.Sink.Content = k
 	if x.Bounds.Sink != Plain {
@@ -76,9 +79,9 @@ func (x *step) writeOpen(t *State, k Key) {
 	}
 }
 
-// reassert compares what may have been written open with the row: a newer delete is written again
-// from its row, a newer version of another kind is listed for resync. The rest is judged when its
-// message is received again.
+// reassert compares an outage write with the row. If the row has a newer delete, the delete is
+// written again. If the row has another newer version, the document is listed for resync. Otherwise
+// the next delivery of the message decides.
 func (x *step) reassert(i int) {
 	t := *x.s
 	k, row := x.s.Opens[i].Key, &t.Row
@@ -95,11 +98,12 @@ func (x *step) reassert(i int) {
 		t.Listed = true
 		l.Text = "after the outage: the document is listed for resync"
 	}
-	x.free(t, l)
+	x.addFree(t, l)
 }
 
-// openLost is prune with the manifest of an open flight that nobody finishes, once its event is
-// done: lull has no lease there to write under, so it lists the document.
+// openLost is prune with the manifest of a lost open flight whose event is done. prune has no
+// lease, so it cannot write the document. If the row has a newer version, prune lists the document
+// for resync.
 func (x *step) openLost(i int) {
 	t := *x.s
 	k := x.s.Opens[i].Key
@@ -112,10 +116,10 @@ func (x *step) openLost(i int) {
 		t.Listed = true
 		l.Text = "prune: the open flight of {k} was lost: the document is listed for resync"
 	}
-	x.free(t, l)
+	x.addFree(t, l)
 }
 
-// sortOpens gives the open flights an order that does not depend on when they began.
+// sortOpens orders the open flights independently of the time at which they began.
 func sortOpens(s *State) {
 	slices.SortFunc(s.Opens[:], func(a, b Open) int { return (int(b.Key)-int(a.Key))*8 + int(b.Phase) - int(a.Phase) })
 }

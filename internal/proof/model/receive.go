@@ -2,8 +2,8 @@ package model
 
 import "math/bits"
 
-// queue is what SQS does on its own account: it delivers twice, and moves messages whose receive
-// count is used up.
+// queue appends the steps of SQS itself: SQS delivers twice, and moves messages whose receive count
+// is used up.
 func (x *step) queue() {
 	s := *x.s
 	held := s.held()
@@ -12,21 +12,21 @@ func (x *step) queue() {
 		switch place := s.Messages[i]; {
 		case place == HeldPlace && s.Parker.Message != l.Messages:
 			l.Text = "SQS: {m} is delivered a second time while it is held"
-			x.fault(Duplicates, s, l).To.Messages[i] = Queued
+			x.addFault(Duplicates, s, l).To.Messages[i] = Queued
 		case place == Gone && held&l.Messages == 0 && msg.Spare:
-			t := x.fault(Duplicates, s, l.says("upstream sends {m} a second time"))
+			t := x.addFault(Duplicates, s, l.withText("upstream sends {m} a second time"))
 			t.To.Messages[i] = Queued
 			t.To.Young &^= l.Messages
 		case place == Queued:
 			l.Text = "SQS: the receive count of {m} is used up, it moves to the dead-letter queue"
-			x.fault(Moves, s, l).To.Messages[i] = DeadQueue
+			x.addFault(Moves, s, l).To.Messages[i] = DeadQueue
 		}
 	}
 }
 
-// receive is one invocation for each choice of visible messages.
+// receive appends one invocation for each possible batch of visible messages.
 func (x *step) receive() {
-	visible := x.s.at(Queued)
+	visible := x.s.messagesAt(Queued)
 	for sub := visible; sub > 0; sub = (sub - 1) & visible {
 		if bits.OnesCount8(uint8(sub)) <= max(1, x.Bounds.Batch) {
 			x.batch(sub)
@@ -39,18 +39,19 @@ func (x *step) receive() {
 	}
 }
 
-// batch is design section 6, steps 1 to 3. What is too old to judge becomes a dead letter, and
-// ADMIT takes the newest version that is not done. The row after it decides on each message.
+// batch is design section 6, steps 1 to 3. A message that is too old to judge becomes a dead
+// letter. ADMIT takes the newest version that is not done. The resulting row decides on each
+// message.
 func (x *step) batch(batch Set) {
 	t := *x.s
 	var old Set
 	judged := batch
 	if x.Rules.RidersUnjudged {
-		judged = x.with(batch, x.keys(batch).Newest())
+		judged = x.carrying(batch, x.keys(batch).Newest())
 	}
 	for i := range judged.All() {
 		for k := range x.Bounds.Messages[i].Keys.Down() {
-			if x.aged(&t, i, k) && !t.Row.judges(x.Rules) && !x.done(t.Row, k) {
+			if x.aged(&t, i, k) && !t.Row.canJudgeAge(x.Rules) && !x.done(t.Row, k) {
 				old |= 1 << i
 				t.DeadLetters[k] = Parked
 			}
@@ -94,18 +95,18 @@ func (x *step) batch(batch Set) {
 	x.admitted(t, batch, v, admitted, old)
 }
 
-// admitLater is an ADMIT without an answer, whose invocation is gone when it is applied.
+// admitLater is an ADMIT that is applied after its invocation has crashed.
 func (x *step) admitLater(keys KeySet) {
 	for k := range keys.Down() {
 		if x.Bounds.LateAdmits && x.s.Row.admits(x.Rules, x.rowKey(k), false) {
-			x.late(*x.s, RowWrite{Kind: AdmitWrite, Key: k},
+			x.addLateWrite(*x.s, RowWrite{Kind: AdmitWrite, Key: k},
 				Label{Key: k, Text: "receive: crash; ADMIT {k} is still on its way"})
 			return
 		}
 	}
 }
 
-// parkNow applies whichever form of PARK the row allows.
+// parkNow applies the form of PARK that the row allows.
 func (m *Model) parkNow(r Row, k Key) Row {
 	for _, second := range []bool{false, true} {
 		if r.Exists && r.parks(k, second) {
@@ -116,7 +117,7 @@ func (m *Model) parkNow(r Row, k Key) Row {
 }
 
 func (x *step) admitted(t State, batch Set, v Receiver, admitted Key, old Set) {
-	t.put(batch, HeldPlace)
+	t.move(batch, HeldPlace)
 	l := Label{By: "receive {m}: nothing to ADMIT", Key: admitted, Messages: batch}
 	switch {
 	case admitted != None:
@@ -131,11 +132,11 @@ func (x *step) admitted(t State, batch Set, v Receiver, admitted Key, old Set) {
 			"; then a crash, or StartExecution is lost", "; acknowledged", "; flight {f} starts",
 		})
 	} else if add(t.Receivers[:x.Bounds.Receivers], v) {
-		x.free(t, l)
+		x.addFree(t, l)
 	}
 }
 
-// answers end the receive invocations that have admitted.
+// answers ends the receive invocations that have done their ADMIT.
 func (x *step) answers() {
 	for i, v := range x.s.Receivers {
 		if v != (Receiver{}) {
@@ -149,15 +150,15 @@ func (x *step) answers() {
 	}
 }
 
-// endings say how an invocation of receive ends.
+// endings are the texts for the possible ends of a receive invocation.
 type endings struct{ lost, acknowledged, started string }
 
-// answer starts the flight and answers the event source mapping, which deletes what is
-// acknowledged.
+// answer starts the flight and answers the event source mapping. The mapping deletes the
+// acknowledged messages.
 func (x *step) answer(t State, v Receiver, l Label, how endings) {
-	x.fault(Crashes, t, l.says(how.lost))
+	x.addFault(Crashes, t, l.withText(how.lost))
 	if v.Hold == 0 {
-		x.remove(x.free(t, l.says(how.acknowledged)), v.Ack)
+		x.remove(x.addFree(t, l.withText(how.acknowledged)), v.Ack)
 		return
 	}
 	e := t.freeExec()
@@ -165,7 +166,7 @@ func (x *step) answer(t State, v Receiver, l Label, how endings) {
 		return
 	}
 	l.Exec = uint8(e)
-	started := x.free(t, l.says(how.started))
+	started := x.addFree(t, l.withText(how.started))
 	x.remove(started, v.Ack)
 	f := &started.To.Execs[e]
 	f.Messages, f.Done = v.Hold, v.Done
@@ -174,30 +175,30 @@ func (x *step) answer(t State, v Receiver, l Label, how endings) {
 	}
 }
 
-// deadline is receive's other dead letter: dead_deadline, then PARK.
+// deadline is the dead letter that receive stores after a dead deadline. PARK follows.
 func (x *step) deadline(only Set) {
 	k := x.keys(only).Newest()
-	if x.alone(only, k) == 0 {
+	if x.carryingOnly(only, k) == 0 {
 		x.deadlines(only)
 		return
 	}
 	if x.done(x.s.Row, k) {
 		return
 	}
-	// A version that a dead one keeps out, because that one may be in the sink, gets there in the
-	// end; others by budget.
-	t := &x.unless(x.blocked(1<<k), Deadlines, *x.s, Label{
+	// If a dead version that may be in the sink keeps this version out, the deadline is reached in
+	// the end. Otherwise it costs budget.
+	t := &x.addFreeIf(x.blocked(1<<k), Deadlines, *x.s, Label{
 		Text:     "receive {m}: its dead deadline is over: the dead letter is stored",
 		Messages: only,
 	}).To
 	t.DeadLetters[k] = Parked
 	t.Parker = Parker{Message: only, Receive: true}
-	t.put(only, HeldPlace)
+	t.move(only, HeldPlace)
 }
 
-// deadlines is the same for a message with several events, in one step and only where a dead
-// version keeps one of them out: those that are not done become dead letters, and PARK follows
-// each.
+// deadlines is deadline for a message with several events, in one step. It applies only if a dead
+// version keeps one of the events out. Each event that is not done becomes a dead letter, and PARK
+// follows.
 func (x *step) deadlines(only Set) {
 	t := *x.s
 	keys := x.keys(only)
@@ -210,7 +211,7 @@ func (x *step) deadlines(only Set) {
 			t.Row = x.parkNow(t.Row, k)
 		}
 	}
-	x.remove(x.free(t, Label{
+	x.remove(x.addFree(t, Label{
 		Text:     "receive {m}: its dead deadline is over: dead letters and PARK for what is not done; acknowledged",
 		Messages: only,
 	}), only)

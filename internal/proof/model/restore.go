@@ -2,18 +2,18 @@ package model
 
 import "slices"
 
-// restore is the table restored to an earlier image of the row, and `lull index check` after it.
-// Requests to the sink stay on their way.
+// restore restores the table to an earlier image of the row, and runs `lull index check`
+// afterwards. Requests to the sink stay on their way.
 func (x *step) restore() {
 	s := x.s
 	if s.Left[Restores] > 0 && !s.Row.Lease && s.Row.Exists && s.Row != s.Backup {
-		x.edge(*s, false, Label{Text: "a backup of the table is taken"}).To.Backup = s.Row
+		x.addEdge(*s, false, Label{Text: "a backup of the table is taken"}).To.Backup = s.Row
 	}
 	t := *s
 	if t.Row = s.Backup; !x.Rules.ContentRestored {
 		t.Row.Content, t.Row.Bytes = None, None // the runbook raises the generation first
 	}
-	t.Writes = [maxWrites]RowWrite{} // the table that they were sent to is gone
+	t.Writes = [maxWrites]RowWrite{} // the table that the writes were sent to is gone
 	t.Restored = true
 	l := Label{Text: "the table is restored from the backup"}
 	if x.Bounds.Stopped {
@@ -26,17 +26,17 @@ func (x *step) restore() {
 		}
 		t.Receivers, t.Parker, t.Redrive = [maxReceivers]Receiver{}, Parker{}, None
 	}
-	x.fault(Restores, t, l)
+	x.addFault(Restores, t, l)
 	if s.Restored {
 		x.reconcile()
 	}
 }
 
-// reconcile reads the row, then the sink's copy, then decides.
+// reconcile reads the row, then the copy in the sink, and then decides.
 func (x *step) reconcile() {
 	s := x.s
 	look := s.Look
-	t := x.free(*s, Label{Key: s.Sink.Content})
+	t := x.addFree(*s, Label{Key: s.Sink.Content})
 	next, text := &t.To, &t.Label.Text
 	next.Look = Look{}
 	switch {
@@ -73,21 +73,21 @@ func (x *step) reconcile() {
 	}
 }
 
-// republish sends the newest version once more, as the runbook's page asks for: while the table was
-// behind, an older one may have gone over it.
+// republish sends the newest version once more, as the runbook says. While the restored table was
+// behind, an older version may have replaced the newest one.
 func (x *step) republish(t *Edge[State]) {
 	newest := MaxKey
 	for newest > None && (!x.sent(newest) || x.Bounds.Absurd.Has(newest)) {
 		newest--
 	}
-	t.To.put(x.unseen(newest), Queued)
+	t.To.move(x.unseen(newest), Queued)
 	t.Label.Then = "; upstream sends the newest version again"
 }
 
 // reset is `lull reset` of a document whose committed version is absurd, or that was reset to too
-// high a version. The promises begin anew with what was committed before it: the sink's content
-// counts as nothing, whatever its fence. As the command asks for, the newest good version is sent
-// again.
+// high a version. The promises then start again from the committed version before it. The content
+// of the sink no longer counts, whatever its fence. The newest good version is sent again, as the
+// command asks for.
 func (x *step) reset() {
 	s := x.s
 	if s.Seen == None {
@@ -100,7 +100,7 @@ func (x *step) reset() {
 		default:
 			return
 		}
-		x.fault(Resets, *s, l).To.Seen = l.Key
+		x.addFault(Resets, *s, l).To.Seen = l.Key
 		return
 	}
 	x.resetTo(None)
@@ -109,10 +109,10 @@ func (x *step) reset() {
 	}
 }
 
-// resetTo resets the document: what is above to is new again.
+// resetTo resets the document, so that all versions above to are new again.
 func (x *step) resetTo(to Key) {
 	s := x.s
-	t := x.free(*s, Label{Key: s.Seen, Text: "RESET: refused"})
+	t := x.addFree(*s, Label{Key: s.Seen, Text: "RESET: refused"})
 	t.To.Seen = None
 	if !s.Row.resets(x.Rules, s.Seen) {
 		return
@@ -131,8 +131,9 @@ func (x *step) resetTo(to Key) {
 	x.republish(t)
 }
 
-// writing reports whether a request may still be applied that was made under a lease which had
-// ended when the row was read. Waiting for quiet excludes that; a later claim changes the row.
+// writing reports whether a request may still be applied that was made under a lease which ended
+// before the row was read. Waiting for the quiet time excludes such a request. A later claim would
+// change the row.
 func (x *step) writing() bool {
 	return x.s.Requests != [maxRequests]Request{} || slices.ContainsFunc(x.s.Execs[:], func(f Exec) bool {
 		return f.Phase == Sent && (f.Token != x.s.Row.Owner || f.Token == x.s.Look.Row.Owner)

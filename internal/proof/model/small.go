@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Case is one exploration of a small machine: of its design, or of a change that falls.
+// Case is one exploration of a small machine, of the design or of a change that breaks it.
 type Case struct {
-	Name    string // of the file with its story, empty where the design holds
+	Name    string // the name of the file with the story, empty if the design holds
 	Machine string
 	What    string
 	Run     func() Told
@@ -21,7 +21,7 @@ type Told struct {
 	Full    bool
 	Broken  Broken
 	Stuck   bool
-	Steps   int // of the story
+	Steps   int // the number of steps in the story
 	Lines   []string
 }
 
@@ -39,7 +39,7 @@ func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func
 	})
 }
 
-// Cases are the explorations of the small machines.
+// Cases returns the explorations of the small machines.
 func Cases() []Case {
 	breaker := func(name, what string, b Breaker) Case {
 		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo|ClaimedPaused, sayPlain)}
@@ -136,7 +136,7 @@ func Cases() []Case {
 	}
 }
 
-// JobCases are the explorations of the runner of jobs.
+// JobCases returns the explorations of the runner of jobs.
 func JobCases() []Case {
 	jobs := func(name, what string, m Jobs) Case {
 		watch := Skipped | Miscounted | Leaseless | Undone | Revived
@@ -163,11 +163,11 @@ func JobCases() []Case {
 }
 
 func sayPlain(l Label) string {
-	return l.tell(string(rune('A'+l.Exec)), fmt.Sprintf("v%d", l.Key), "")
+	return l.render(string(rune('A'+l.Exec)), fmt.Sprintf("v%d", l.Key), "")
 }
 
 func sayJobs(l Label) string {
-	return l.tell(string(rune('A'+l.Exec)), fmt.Sprint(l.Key), "")
+	return l.render(string(rune('A'+l.Exec)), fmt.Sprint(l.Key), "")
 }
 
 func sayGroups(l Label) string {
@@ -179,7 +179,7 @@ func sayGroups(l Label) string {
 		}
 		docs = append(docs, name)
 	}
-	text := l.tell("", "", strings.Join(docs, ", "))
+	text := l.render("", "", strings.Join(docs, ", "))
 	if len(docs) == 1 {
 		text = strings.Replace(text, "documents", "document", 1)
 	}

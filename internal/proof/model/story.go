@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Story tells a counterexample, numbered, in the words of the design. Flights keep their name
-// from line to line, although states are told apart without regard to the order of executions.
+// Story returns a counterexample as numbered lines in the words of the design. A flight keeps its
+// name from line to line, although the order of executions changes between states.
 func (m Model) Story(path []Step[State]) []string {
 	var names [maxExecs]string
 	next := 'A'
@@ -21,14 +21,14 @@ func (m Model) Story(path []Step[State]) []string {
 			}
 		}
 		l := step.Label
-		text := l.tell(names[min(l.Exec, maxExecs-1)], m.version(l.Key), m.messages(l.Messages))
+		text := l.render(names[min(l.Exec, maxExecs-1)], m.version(l.Key), m.messages(l.Messages))
 		lines = append(lines, fmt.Sprintf("%2d. %s", n+1, text))
 		names = m.follow(step.Raw, names)
 	}
 	return lines
 }
 
-// follow carries the names over to where the executions stand in the canonical state.
+// follow moves the names to the places that the executions have in the canonical state.
 func (m Model) follow(raw State, names [maxExecs]string) (out [maxExecs]string) {
 	m.tidy(&raw)
 	order := []int{0, 1, 2}
@@ -52,7 +52,7 @@ func (m Model) version(k Key) string {
 	return name
 }
 
-// messages names messages by their versions; copies of the same version are primed.
+// messages names messages by their versions. Copies of the same version get a prime.
 func (m Model) messages(set Set) string {
 	var out []string
 	seen := map[Message]int{}
@@ -80,7 +80,7 @@ func (m Model) messages(set Set) string {
 	return strings.Join(out, ", ")
 }
 
-// content says what was loaded for the version in the sink, where that is not its own content.
+// content names the state of the source in the sink, if the state differs from the sink's version.
 func (m Model) content(s Sink) string {
 	switch {
 	case !m.Bounds.References || s.Body == s.Content || m.Bounds.Deletes.Has(s.Content):
@@ -91,7 +91,7 @@ func (m Model) content(s Sink) string {
 	return " with the content of " + m.version(s.Body)
 }
 
-// Describe says what a state holds: how a story ends.
+// Describe describes a state in words, for the end of a story.
 func (m Model) Describe(s State) string {
 	var out []string
 	add := func(f string, args ...any) { out = append(out, fmt.Sprintf(f, args...)) }
@@ -105,7 +105,7 @@ func (m Model) Describe(s State) string {
 		place Place
 		name  string
 	}{{Queued, "in the queue: "}, {HeldPlace, "held: "}, {DeadQueue, "in the dead-letter queue: "}} {
-		if set := s.at(p.place); set != 0 {
+		if set := s.messagesAt(p.place); set != 0 {
 			add("%s%s", p.name, m.messages(set))
 		}
 	}

@@ -2,12 +2,12 @@ package model
 
 import "slices"
 
-// A stuck state is one from which no settled state can be reached by free edges: without another
-// fault, and without anybody's help. Whatever follows is stuck as well. The story that shows most
-// leads to where it ends: the states that free edges never leave, be it one state where nothing
-// moves any more or a circle.
+// A stuck state is one from which free edges reach no settled state. Reaching one would need
+// another fault or an operator. All states that follow a stuck state are stuck as well. The story
+// that shows most leads to the end of a stuck path: states that free edges never leave. This is a
+// single state without free edges, or a circle.
 
-// stuck looks for such an end and tells the story of the first one.
+// stuck looks for such an end and tells the story of the first one that it finds.
 func (x *explorer[S]) stuck() {
 	x.starts = append(x.starts, uint64(len(x.free)))
 	fine := make([]bool, x.states.size())
@@ -27,25 +27,26 @@ func (x *explorer[S]) stuck() {
 	}
 }
 
-// leadTo marks the states as well from which free edges lead to a marked one. Most edges lead to
-// higher numbers. Going from the last state to the first therefore marks nearly all of them at
-// once.
+// leadTo also marks the states from which free edges lead to a marked state. Most edges lead to
+// higher numbers. Going from the last state to the first therefore marks nearly all of them in one
+// pass.
 func (x *explorer[S]) leadTo(marked []bool) {
 	for changed := true; changed; {
 		changed = false
 		for i := len(marked) - 1; i >= 0; i-- {
-			if !marked[i] && slices.ContainsFunc(x.ways(uint32(i)), func(to uint32) bool { return marked[to] }) {
+			if !marked[i] && slices.ContainsFunc(x.freeEdges(uint32(i)), func(to uint32) bool { return marked[to] }) {
 				marked[i], changed = true, true
 			}
 		}
 	}
 }
 
-// reach is what free edges lead to from a state, and by which state on a shortest way.
+// reach returns the states that free edges reach from a state. Each has its predecessor on a
+// shortest way.
 func (x *explorer[S]) reach(from uint32) map[uint32]uint32 {
 	by := map[uint32]uint32{}
 	for queue := []uint32{from}; len(queue) > 0; queue = queue[1:] {
-		for _, to := range x.ways(queue[0]) {
+		for _, to := range x.freeEdges(queue[0]) {
 			if _, seen := by[to]; !seen {
 				by[to] = queue[0]
 				queue = append(queue, to)
@@ -55,8 +56,8 @@ func (x *explorer[S]) reach(from uint32) map[uint32]uint32 {
 	return by
 }
 
-// firstEnd is the lowest state that everything leads back to that it leads to, among those that are
-// not fine. Whatever leads to an end is fine from then on.
+// firstEnd returns the lowest state of an end: every state that it leads to also leads back. It
+// ignores states that are fine. A state that leads to a known end counts as fine.
 func (x *explorer[S]) firstEnd(fine []bool) (first uint32, found bool) {
 	for n := range fine {
 		for at := uint32(n); !fine[at]; {
@@ -82,7 +83,8 @@ func (x *explorer[S]) firstEnd(fine []bool) (first uint32, found bool) {
 	return first, found
 }
 
-// circle is the shortest way by free edges from a state back to itself; nil where there is none.
+// circle returns the shortest way by free edges from a state back to itself, or nil if there is
+// none.
 func (x *explorer[S]) circle(start uint32) []Step[S] {
 	by := x.reach(start)
 	if _, round := by[start]; !round {

@@ -1,7 +1,7 @@
 package model
 
-// list grows without moving what it holds: a slice of gigabytes would need twice its size while it
-// is copied.
+// list is a slice that grows without moving its elements. Growing a normal slice of gigabytes needs
+// twice its size during the copy.
 type list[T any] struct {
 	chunks [][]T
 }

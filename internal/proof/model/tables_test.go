@@ -8,8 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-// TestTablesOfTheDocsAreUpToDate explores everything once more and compares the tables of
-// docs/model.md.
+// TestTablesOfTheDocsAreUpToDate explores everything again and compares the results with the tables
+// of docs/model.md.
 func TestTablesOfTheDocsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	for name, table := range map[string]string{
