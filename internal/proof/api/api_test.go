@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the lists of exported names in testdata")
 
-// public are the packages that another module may import, and folders of such packages.
+// public are the folders of the packages that another module may import.
 var public = []string{"command", "event", "setting", "sink", "source"}
 
 // TestThePublicPackagesAreAsListed fails if an exported name, type or field differs from the list.
@@ -55,7 +55,7 @@ func TestThePublicPackagesAreAsListed(t *testing.T) {
 	}
 }
 
-// TestADifferenceIsFound shows that a name that is gone and a name that is new are each found.
+// TestADifferenceIsFound shows that a removed name and a new name are both found.
 func TestADifferenceIsFound(t *testing.T) {
 	t.Parallel()
 	got := differences("func A()\nfunc B()\n", "func A()\nfunc C()\n")
@@ -64,7 +64,8 @@ func TestADifferenceIsFound(t *testing.T) {
 	}
 }
 
-// exported writes the exported declarations of the package in dir, without comments and bodies.
+// exported writes the exported declarations of the package in dir, without comments and function
+// bodies.
 func exported(t *testing.T, to *bytes.Buffer, root, dir string) {
 	t.Helper()
 	files := token.NewFileSet()

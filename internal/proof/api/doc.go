@@ -1,3 +1,3 @@
-// Package api holds no code, only a test: it compares the exported names of the public packages
-// with the lists in testdata, so that no change of them goes unseen (docs/versions.md).
+// Package api contains only a test. The test compares the exported names of the public packages
+// with the lists in testdata. No change of a public name then goes unnoticed (docs/versions.md).
 package api

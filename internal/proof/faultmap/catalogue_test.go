@@ -13,15 +13,15 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-// catalogue is what a source tree offers to be named: its test functions, and
-// the names that subtests can have.
+// catalogue lists the tests that a page can name: the test functions of the repository, and the
+// possible names of subtests.
 type catalogue struct {
-	tests map[string]string // name to what is wrong with it, mostly nothing
-	parts map[string]bool   // string literals and scenario files, folded
+	tests map[string]string // the name of a test, and what is wrong with it; mostly empty
+	parts map[string]bool   // string literals and names of scenario files, as fold returns them
 }
 
-// survey reads every Go file and every testdata folder, whatever the build tags: the end-to-end
-// tests count too.
+// survey reads every Go file and the names in every testdata folder. It ignores build tags, because
+// the end-to-end tests count too.
 func survey(t *testing.T, files []string) catalogue {
 	t.Helper()
 	c := catalogue{tests: make(map[string]string), parts: make(map[string]bool)}
@@ -37,7 +37,7 @@ func survey(t *testing.T, files []string) catalogue {
 	return c
 }
 
-// add takes in one Go file.
+// add adds the tests and strings of one Go file.
 func (c *catalogue) add(t *testing.T, path, source string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)
@@ -72,7 +72,7 @@ func takesT(f *ast.FuncDecl) bool {
 	return len(params) == 1 && len(params[0].Names) == 1 && types.ExprString(params[0].Type) == "*testing.T"
 }
 
-// flaw says why a test function proves nothing, as far as its first statements show it.
+// flaw says why a test function proves nothing, as far as its first statements show.
 func flaw(f *ast.FuncDecl) string {
 	if f.Body == nil || len(f.Body.List) == 0 {
 		return "is empty"
@@ -94,7 +94,7 @@ func flaw(f *ast.FuncDecl) string {
 	return "does nothing"
 }
 
-// known says what is wrong with the name of a test, or nothing.
+// known returns what is wrong with the name of a test, or "".
 func (c *catalogue) known(test string) string {
 	name, part, sub := strings.Cut(test, "/")
 	why, ok := c.tests[name]
@@ -109,8 +109,8 @@ func (c *catalogue) known(test string) string {
 	return ""
 }
 
-// fold makes the ways to write a subtest's name alike: the testing package
-// prints spaces as underscores, and scenario files are often named with dashes.
+// fold unifies the ways to write the name of a subtest. The testing package prints spaces as
+// underscores, and scenario files often have dashes in their names.
 func fold(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", " ", "-", " ").Replace(s))
 }

@@ -1,12 +1,12 @@
-// Package faultmap holds no code, only tests: they keep docs/faults.md honest.
+// Package faultmap contains only tests, which check docs/faults.md.
 //
-// That document lists the faults and races that lull is built for. Each numbered line says the
-// outcome that the fault must have, and names the tests that show it.
+// That page lists the faults and races that lull is built for. Each numbered line gives the outcome
+// that the fault must have, and names the tests that show the outcome.
 //
-// The check (build tag faults, run by make faults) fails when a line is missing or names no test.
-// It also fails when a test that any page names does not exist, is empty or begins by skipping
-// itself. What a test proves, only its reader can judge.
+// The check (build tag faults, run by make faults) fails if a line is missing or names no test. It
+// also fails if a page names a test that does not exist, that is empty or that begins by skipping
+// itself. Only a reader can judge what a test proves.
 //
-// A page names a test in backquotes: TestName, or TestName/part of a suite. The part is the name of
-// a subtest, written as a string in Go source, or of a scenario file in a testdata folder.
+// A page names a test in backquotes: TestName, or TestName/part of a suite. The part is a subtest's
+// name, which is a string in Go source, or the name of a scenario file in testdata.
 package faultmap

@@ -10,11 +10,11 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-// security says what a sender can do, and names a test in each line of its tables.
+// security is the page that lists what a sender can do. Each line of its tables names a test.
 const security = "SECURITY.md"
 
-// TestPagesNameTestsThatExist finds tests on any page that are gone, empty or skip themselves, and
-// lines of the faults that name none.
+// TestPagesNameTestsThatExist fails if a page names a test that does not exist, is empty or skips
+// itself. It also fails if a line of the faults names no test.
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	files := tree.Files(t)
@@ -25,7 +25,7 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 		}
 		text := tree.Text(t, page)
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
-			if why := c.known(m[1]); why != "" && m[1] != "TestName/part" { // how a test is named
+			if why := c.known(m[1]); why != "" && m[1] != "TestName/part" { // the placeholder for the name of a test
 				t.Errorf("%s: %s %s", page, m[1], why)
 			}
 		}

@@ -12,11 +12,11 @@ import (
 // lines is how many faults the document lists, numbered from 1.
 const lines = 106
 
-// named matches a test on a page.
+// named matches the name of a test on a page.
 var named = regexp.MustCompile("`(Test[A-Z0-9][A-Za-z0-9_]*(?:/[^`]+)?)`")
 
-// missing says what keeps every line from 1 to last from having its tests. A line is a row of a
-// table whose first cell is a number, and whose last cell names the tests.
+// missing returns what is wrong with the lines 1 to last of the page. A line is a row of a table.
+// Its first cell is a number, and its last cell names the tests.
 func missing(document []string, last int) (found []string) {
 	seen := map[int]bool{}
 	for _, row := range document {

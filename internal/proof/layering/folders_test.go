@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// folders are the folders of the tree, from the bottom to the top, each with the folders that it
-// imports. A folder may import only folders above it in this list. That keeps the imports free of
-// circles.
+// folders lists the folders of the repository from the bottom to the top, each with the folders
+// that it imports. A folder may import only folders above it in this list, so that no imports form
+// a circle.
 var folders = []struct{ name, imports string }{
 	{"internal/shard", ""},
 	{"setting", ""},
@@ -64,7 +64,7 @@ var folders = []struct{ name, imports string }{
 	},
 }
 
-// examples are programs to copy from. They are outside the list, and may import any folder.
+// examples is the folder of example programs. It is not in the list, and may import any folder.
 const examples = "examples"
 
 func TestFoldersImportWhatIsListed(t *testing.T) {
@@ -119,7 +119,8 @@ func TestFoldersImportWhatIsListed(t *testing.T) {
 	}
 }
 
-// The conformance suites import the package testing. Only tests and other suites may link them.
+// The conformance suites import the package testing. Only tests and other suites may import the
+// suites.
 func TestOnlyTestsLinkSuites(t *testing.T) {
 	t.Parallel()
 	linked, suites := list(t), 0
@@ -139,12 +140,12 @@ func TestOnlyTestsLinkSuites(t *testing.T) {
 	}
 }
 
-// isSuite reports whether a package of ours holds tests of a seam that other packages run.
+// isSuite reports whether a package of this module is a conformance suite.
 func isSuite(path string) bool {
 	return under(path, []string{module}) && strings.HasSuffix(path, "test")
 }
 
-// folderOf is the folder that a package lies in; empty for a package that is not ours.
+// folderOf returns the folder of a package, or "" for a package of another module.
 func folderOf(path string) string {
 	rest, found := strings.CutPrefix(path, module+"/")
 	if !found {

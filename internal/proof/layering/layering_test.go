@@ -37,8 +37,8 @@ func TestNoPackageLinksWhatItMustNot(t *testing.T) {
 	}
 }
 
-// The program of index for a kind links that kind and no other: some have large clients. A kind may
-// be made of another one.
+// TestIndexLinksTheKindOfItsSinkAlone: the index program for a kind of sink links only that kind,
+// because some kinds have large clients. A kind may also link the kinds that it is built on.
 func TestIndexLinksTheKindOfItsSinkAlone(t *testing.T) {
 	t.Parallel()
 	linked, held := list(t), 0
@@ -62,8 +62,8 @@ func TestIndexLinksTheKindOfItsSinkAlone(t *testing.T) {
 	}
 }
 
-// A rule that lets everything through would never be noticed in a tidy repository, so each kind of
-// fault is shown once.
+// TestRulesFindFaults shows one fault of each kind. Without this test, a rule that allows
+// everything would go unnoticed.
 func TestRulesFindFaults(t *testing.T) {
 	t.Parallel()
 	linked := map[string]pkg{
@@ -99,13 +99,13 @@ func TestRulesFindFaults(t *testing.T) {
 	}
 }
 
-// holds reports whether the rule is about a package.
+// holds reports whether the rule applies to a package.
 func (r rule) holds(path string) bool {
 	folder := strings.TrimPrefix(path, module+"/")
 	return under(path, []string{module}) && under(folder, r.of) && !under(folder, r.but) && !isSuite(path)
 }
 
-// below is the folders of packages of ours.
+// below returns the folders of packages of this module.
 func below(paths []string) []string {
 	folders := make([]string, len(paths))
 	for i, path := range paths {
@@ -114,8 +114,8 @@ func below(paths []string) []string {
 	return folders
 }
 
-// faults lists what a package links against the rule, each with the shortest chain of imports that
-// leads to it. What a forbidden package brings along says nothing new.
+// faults lists the forbidden packages that a package links, each with the shortest chain of imports
+// that leads to it. Imports of a forbidden package are not followed.
 func (r rule) faults(linked map[string]pkg, path string) (faults []string) {
 	via := map[string]string{path: ""}
 	for next := []string{path}; len(next) > 0; next = next[1:] {
@@ -143,27 +143,27 @@ func (r rule) faults(linked map[string]pkg, path string) (faults []string) {
 	return faults
 }
 
-// under reports whether a path is one of parents or lies below one.
+// under reports whether a path is one of parents, or is below one of parents.
 func under(path string, parents []string) bool {
 	return slices.ContainsFunc(parents, func(parent string) bool {
 		return path == parent || strings.HasPrefix(path, parent+"/")
 	})
 }
 
-// pkg is what the go command tells about one package.
+// pkg is the description of one package by the go command.
 type pkg struct {
 	ImportPath string
 	Imports    []string
 }
 
-// ours are the module's own packages.
+// ours returns the packages of this module.
 func ours(linked map[string]pkg) []string {
 	paths := slices.Sorted(maps.Keys(linked))
 	return slices.DeleteFunc(paths, func(path string) bool { return !under(path, []string{module}) })
 }
 
-// list asks the go command for everything that our packages link, as a Lambda function is built:
-// without cgo and without the RPC mode of aws-lambda-go.
+// list asks the go command for all packages that this module links. The build settings are the ones
+// of a Lambda function: without cgo, and without the RPC mode of aws-lambda-go.
 func list(t *testing.T) map[string]pkg {
 	t.Helper()
 	tree.Files(t)

@@ -2,19 +2,19 @@ package layering
 
 import "slices"
 
-// module is the import path that everything of ours begins with.
+// module is the import path of this module.
 const module = "github.com/lullhq/lull"
 
-// A rule says what some packages must not link, whatever lies between.
+// A rule says what some packages must not link, directly or through other packages.
 type rule struct {
 	name   string
-	of     []string // folders below the module
-	but    []string // folders that it is not about
-	forbid []string // import paths, each with everything below it
-	direct []string // as forbid, but direct imports only: fmt itself links os
+	of     []string // the folders that the rule applies to
+	but    []string // folders that the rule does not apply to
+	forbid []string // forbidden import paths, each with all packages below it
+	direct []string // like forbid, but only for direct imports, because fmt itself links os
 }
 
-// Families of packages that weigh a function down or tie a use case to a vendor.
+// Groups of packages that make a function larger or tie a use case to a vendor.
 var (
 	aws   = []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-lambda-go"}
 	cdk   = []string{"github.com/aws/aws-cdk-go", "github.com/aws/constructs-go", "github.com/aws/jsii-runtime-go"}

@@ -8,8 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-// TestOnlyBubblesSleep allows time.Sleep in tests of packages that run them in testing/synctest
-// bubbles, where sleeping is virtual and exact. Elsewhere a test waits for a condition.
+// TestOnlyBubblesSleep allows time.Sleep only in packages whose tests run in testing/synctest
+// bubbles, where sleeping is virtual and exact. Other tests must wait for a condition.
 func TestOnlyBubblesSleep(t *testing.T) {
 	t.Parallel()
 	sleeps, bubbles := map[string]string{}, map[string]bool{}

@@ -9,36 +9,36 @@ import (
 	"strings"
 )
 
-// Edit is one small change of a file: From, at an offset, becomes To.
+// Edit is one small change of a file: To replaces From at an offset.
 type Edit struct {
 	File     string
 	Line     int
 	Offset   int
 	From, To string
-	Source   string // the line before the edit
+	Source   string // the text of the line before the edit
 }
 
-// String names the place and the change.
+// String returns the place and the change.
 func (e Edit) String() string {
 	return fmt.Sprintf("%s:%d: `%s` becomes `%s`", e.File, e.Line, e.From, e.To)
 }
 
-// Apply is the source with the edit.
+// Apply returns the source with the edit.
 func (e Edit) Apply(src []byte) []byte {
 	out := append([]byte(nil), src[:e.Offset]...)
 	out = append(out, e.To...)
 	return append(out, src[e.Offset+len(e.From):]...)
 }
 
-// swapped are the operators and what becomes of each: the boundary of a comparison moves, and what
-// is equal or true is not.
+// swapped maps each operator to its replacement. A comparison moves its boundary, == becomes !=, &&
+// becomes ||, and + becomes -.
 var swapped = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ,
 	token.GEQ: token.GTR, token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// Edits lists what may be edited in a file: operators, conditions, whole numbers, statements that
-// are calls or assignments.
+// Edits returns the possible edits of a file. They change operators, conditions, whole numbers, and
+// statements that are calls or assignments.
 func Edits(name string, src []byte) ([]Edit, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution)

@@ -22,22 +22,22 @@ import (
 )
 
 var (
-	most   = flag.Int("mutants", 0, "judge so many edits; 0 for none")
-	seed   = flag.Uint64("seed", 1, "which edits are drawn")
-	budget = flag.Duration("for", time.Hour, "begin no other edit after this time")
+	most   = flag.Int("mutants", 0, "how many edits to test; 0 tests none")
+	seed   = flag.Uint64("seed", 1, "the seed that picks the edits")
+	budget = flag.Duration("for", time.Hour, "start no new edit after this time")
 	write  = flag.Bool("write", false, "write docs/mutants.md")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// core is what is edited.
+// core lists the folders whose code is edited.
 var core = []string{
 	"internal/shard", "internal/pipeline/receive", "internal/pipeline/index", "internal/pipeline/prune", "internal/pipeline/dlq", "internal/pipeline/redrive",
 	"internal/pipeline/reconcile", "internal/seam/rows", "internal/seam/flight",
 }
 
-// judges are asked after the package's own tests: the model's statement of the conditions, the
-// in-memory store's suite, and worlds of the simulator.
+// judges are tests that run after the tests of the edited package: the model's comparison of the
+// conditions, the suite of the in-memory store, and simulated runs.
 var judges = [][]string{
 	{"-run", "Condition|Judge|Decide", "./internal/proof/model"},
 	{"./internal/local/memory"},
@@ -71,7 +71,7 @@ func TestEditsAreSmallAndBuildAgain(t *testing.T) {
 	}
 }
 
-// all are the edits of the core, in one order.
+// all returns the edits of the core, always in the same order.
 func all(t *testing.T) (edits []Edit) {
 	t.Helper()
 	files := tree.Files(t)
@@ -90,7 +90,7 @@ func all(t *testing.T) (edits []Edit) {
 	return edits
 }
 
-// fate is what became of an edit.
+// fate is the outcome of testing an edit.
 type fate byte
 
 const (
@@ -99,7 +99,8 @@ const (
 	unbuilt
 )
 
-// sound runs the tests without an edit: one that fails all the same would call every edit killed.
+// sound runs the tests without an edit. If a test failed without an edit, every edit would count as
+// killed.
 func sound(t *testing.T) {
 	t.Helper()
 	every := slices.Clone(judges)
@@ -111,7 +112,7 @@ func sound(t *testing.T) {
 	}
 }
 
-// try runs the tests with an edit, and says which package's failed.
+// try runs the tests with an edit. by is the package whose tests failed.
 func try(t *testing.T, e Edit, judges ...[]string) (f fate, by string) {
 	t.Helper()
 	top, err := filepath.Abs(tree.Root)
@@ -133,7 +134,7 @@ func try(t *testing.T, e Edit, judges ...[]string) (f fate, by string) {
 		args := []string{"test", "-short", "-vet=off", "-failfast", "-timeout", "2m", "-overlay", overlay}
 		cmd := exec.CommandContext(context.Background(), "go", append(args, judge...)...)
 		cmd.Dir = top
-		// What a property test found with an edit is not a case to keep.
+		// A failure that a property test finds with an edit must not be saved as a test case.
 		cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=true")
 		out, err := cmd.CombinedOutput()
 		switch {
@@ -146,8 +147,9 @@ func try(t *testing.T, e Edit, judges ...[]string) (f fate, by string) {
 	return survived, ""
 }
 
-// TestSample judges -mutants edits of the core. It fails for none: what survives is for a reader,
-// who adds a test or says in equivalent.txt why it makes no difference.
+// TestSample tests as many edits as -mutants says. It never fails because of an edit. A developer
+// looks at the edits that survive, and adds a test or explains in equivalent.txt why the edit makes
+// no difference.
 func TestSample(t *testing.T) {
 	if *most == 0 {
 		t.Skip("without -mutants nothing is edited")
@@ -190,7 +192,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// excuse is how equivalent.txt names an edit: by its line's text, because lines move.
+// excuse returns the key of an edit in equivalent.txt. It contains the text of the line, because
+// line numbers change.
 func (e Edit) excuse() string {
 	return strings.Join([]string{e.File, strings.TrimSpace(e.Source), e.From + " becomes " + e.To}, "\t")
 }

@@ -11,17 +11,17 @@ import (
 	"unicode/utf8"
 )
 
-// Finding is one place that breaks a rule.
+// Finding is one place in a file that breaks a rule.
 type Finding struct {
 	File string
 	Line int
 	Text string
 }
 
-// String writes a finding as compilers do, so that editors can jump to it.
+// String formats a finding like a compiler error, so that editors can jump to the place.
 func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// checker gathers the findings of one file.
+// checker collects the findings of one file.
 type checker struct {
 	file  string
 	found []Finding
@@ -36,14 +36,14 @@ var (
 	target    = regexp.MustCompile(`\]\([^)]*\)`)
 	listItem  = regexp.MustCompile(`^\s*(?:[-*]|\d+\.) `)
 	endOfIt   = regexp.MustCompile(`[.!?:;]["')*_\]]*(?:\s|$)`)
-	directive = regexp.MustCompile(`^(?:/\*|//(?:\t|[a-z]+:|export |line ))`) // or an example
-	names     = regexp.MustCompile(`^[Ll]etters? |\[[\w.]+\]`)                // of what a comment is about
+	directive = regexp.MustCompile(`^(?:/\*|//(?:\t|[a-z]+:|export |line ))`) // or the indented line of an example
+	names     = regexp.MustCompile(`^[Ll]etters? |\[[\w.]+\]`)                // the names at the beginning of a comment
 )
 
-// words checks one text for the words to avoid.
+// words checks a text for private words.
 func (c *checker) words(line int, text string) { c.avoid(words, line, text) }
 
-// avoid checks one text for the words of a table.
+// avoid checks a text for the words of a table.
 func (c *checker) avoid(words []word, line int, text string) {
 	text = names.ReplaceAllString(span.ReplaceAllString(target.ReplaceAllString(text, "]"), "`code`"), "_ ")
 	text = allowed.ReplaceAllString(strings.Join(strings.Fields(text), " "), "_")
@@ -65,9 +65,9 @@ func (c *checker) sentences(line int, text string) {
 	}
 }
 
-// Markdown checks a document. A page of docs/ says in its first paragraph who it is for, links the
-// glossary, and ends with where to go next. What a program wrote ("; do not edit.") may have long lines,
-// and what has no title is a part of another page.
+// Markdown checks a page. A page of docs/ says in its first paragraph who it is for, links the
+// glossary, and ends with where to go next. A generated page ("; do not edit.") may have long
+// lines. A file without a title is a part of another page.
 func Markdown(file, text string) []Finding {
 	c := &checker{file: file}
 	var paragraph []string
@@ -114,7 +114,8 @@ func Markdown(file, text string) []Finding {
 	return c.found
 }
 
-// page checks what every page has. A decision record has a form of its own and needs no reader's name.
+// page checks the parts that every page needs. A decision record has its own form, and need not say
+// for whom it is written.
 func (c *checker) page(text string, paragraphs []string) {
 	record := regexp.MustCompile(`^docs/adr/(?:\d{4}-|template)`).MatchString(c.file)
 	if !record && (len(paragraphs) == 0 || !strings.HasPrefix(paragraphs[0], "For ")) {
@@ -128,8 +129,8 @@ func (c *checker) page(text string, paragraphs []string) {
 	}
 }
 
-// Go checks the comments of a source file, and the words of its texts: errors, help and alarms. The
-// folders that are plain have stricter texts, except in their tests.
+// Go checks the comments of a source file and the words of its texts: errors, help and alarms. The
+// texts of the folders in plain have stricter rules, except in tests.
 func Go(file string, source []byte) ([]Finding, error) {
 	c := &checker{file: file}
 	set := token.NewFileSet()

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-// files calls f for each file below the root that the repository owns.
+// files calls f for each file of the repository outside testdata.
 func files(t *testing.T, f func(path string)) {
 	t.Helper()
 	for _, name := range tree.Files(t) {
@@ -19,7 +19,7 @@ func files(t *testing.T, f func(path string)) {
 	}
 }
 
-// findings are those of a document or of a source file.
+// findings returns the findings of a page or of a source file.
 func findings(t *testing.T, name, text string) []Finding {
 	t.Helper()
 	if path.Ext(name) == ".md" {
@@ -35,7 +35,7 @@ func findings(t *testing.T, name, text string) []Finding {
 func TestEnglishIsPlain(t *testing.T) {
 	t.Parallel()
 	files(t, func(name string) {
-		if strings.HasPrefix(name, "internal/proof/prose/") { // whose rules and samples hold the words themselves
+		if strings.HasPrefix(name, "internal/proof/prose/") { // this package contains the forbidden words
 			return
 		}
 		if ext := path.Ext(name); ext != ".md" && ext != ".go" {
@@ -49,7 +49,8 @@ func TestEnglishIsPlain(t *testing.T) {
 
 const page = "# T\n\nFor you. See the [glossary](glossary.md).\n\n%s\n\nNext: [a](b.md).\n"
 
-// The check is worth nothing unless it fails on what it is for.
+// TestBadEnglishIsFound shows that each rule finds a fault. Without it, a rule that allows
+// everything would go unnoticed.
 func TestBadEnglishIsFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, text, want string }{
@@ -104,8 +105,8 @@ func TestGoodEnglishPasses(t *testing.T) {
 	}
 }
 
-// ARCHITECTURE.md is the map: its table names every folder of Go files, at the top level and in
-// internal/, and no other.
+// TestTheMapNamesEveryFolder: the table of ARCHITECTURE.md must name every folder with Go files, at
+// the top level and in internal/, and no other folder.
 func TestTheMapNamesEveryFolder(t *testing.T) {
 	t.Parallel()
 	var named []string

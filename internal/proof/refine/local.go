@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// local is the part of the world that a step concerns, as a state of the model.
+// local is the part of a simulated run that a step concerns, as a state of the model.
 type local struct {
 	*Checker
 	model.Model
@@ -19,7 +19,8 @@ type local struct {
 // plenty is a budget that no single step uses up.
 const plenty = 3
 
-// local makes a state of the model from the world. times are more times than those of row and sink.
+// local returns the simulated run as a state of the model. times are added to the times of the row
+// and of the sink.
 func (c *Checker) local(times ...shard.Micros) *local {
 	l := &local{Checker: c}
 	l.Bounds = model.Bounds{
@@ -33,7 +34,8 @@ func (c *Checker) local(times ...shard.Micros) *local {
 		l.s.Left[kind] = plenty
 	}
 	l.Bounds.Budget = l.s.Left
-	// The model's clock may show only the times of the state, and the next one after the latest.
+	// The model's clock may show only the times of the state, and the time after the latest of
+	// them.
 	l.times = append(times, c.lastWrite)
 	switch cl := c.claims[c.row.Owner]; {
 	case c.row.Owner == "":
@@ -65,7 +67,7 @@ func (l *local) clock(m shard.Micros) model.Clock {
 	return model.Clock(i + 1)
 }
 
-// token is a name of this step.
+// token returns the model's token for a token of this step.
 func (l *local) token(t shard.Token) model.Token {
 	if t == "" {
 		return 0
@@ -76,7 +78,7 @@ func (l *local) token(t shard.Token) model.Token {
 	return model.Token(slices.Index(l.tokens, t) + 1)
 }
 
-// abstract is a row as the model knows it.
+// abstract returns the model's row for a row of the code.
 func (l *local) abstract(r shard.Row) model.Row {
 	out := model.Row{
 		Exists: r.Exists(), Pending: l.key(r.Pending), Committed: l.key(r.Committed), Claimed: l.key(r.Claimed),
@@ -92,7 +94,7 @@ func (l *local) abstract(r shard.Row) model.Row {
 	return out
 }
 
-// put adds a message to the state, and names its place there.
+// put adds a message to the state, and returns its index.
 func (l *local) put(m *message, at model.Place) int {
 	l.Bounds.Messages = append(l.Bounds.Messages, model.Message{Keys: m.keys, Spare: at == model.Gone})
 	n := len(l.Bounds.Messages) - 1
@@ -100,15 +102,15 @@ func (l *local) put(m *message, at model.Place) int {
 	return n
 }
 
-// carry adds the other messages of the queues by their versions: a version that a message carries
-// is not lost.
+// carry adds the versions that other messages in the queues carry, because those versions are not
+// lost.
 func (l *local) carry(not *message) {
 	for k := range l.waiting(not).All() {
 		l.put(&message{keys: model.Keys(k)}, model.HeldPlace)
 	}
 }
 
-// exec is a claim as an execution.
+// exec returns the model's execution for a claim.
 func (l *local) exec(cl *claim) model.Exec {
 	e := model.Exec{
 		Phase: cl.phase, Key: cl.key, Token: l.token(cl.token), Fence: l.clock(cl.at), Refusals: cl.refusals,
@@ -119,8 +121,8 @@ func (l *local) exec(cl *claim) model.Exec {
 	return e
 }
 
-// step looks for an edge that leads where the world went, and takes it. Of several it prefers one
-// that breaks nothing.
+// step looks for an edge that leads to the next state of the simulated run, and takes the edge. It
+// prefers an edge that breaks nothing.
 func (l *local) step(leads func(t *model.State) bool) bool {
 	var broken model.Broken
 	found := false
@@ -140,9 +142,9 @@ func (l *local) step(leads func(t *model.State) bool) bool {
 	return false
 }
 
-// refusedAfterApplied reports whether a broken promise is the first exception of docs/model.md: the
-// sink applied an uncommitted version without an answer, and then refused it for good. So an older
-// version may replace it.
+// refusedAfterApplied reports whether the broken promise is the first exception of docs/model.md.
+// There, the sink applied an uncommitted version without an answer, and then refused it for good.
+// An older version may therefore replace it.
 func (l *local) refusedAfterApplied(b model.Broken) bool {
 	k := l.s.Sink.Content
 	return b&^(model.WentBack|model.Resurrected) == 0 && k > l.s.Row.Committed &&

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Step is a real step, in the words of the design.
+// Step is a step of the code, in the words of the design.
 type Step string
 
-// The real steps.
+// The steps of the code.
 const (
 	admitByReceive Step = "ADMIT by receive"
 	admitByIndex   Step = "ADMIT by index"
@@ -47,15 +47,15 @@ const (
 	expires        Step = "a message is past its retention"
 )
 
-// Line says what a real step is in the model.
+// Line says which action of the model a step of the code is.
 type Line struct {
 	Step   Step
-	Action string // of the model; empty for none: a stutter
-	Note   string // how it is matched, or why it has none
-	Never  bool   // it does not happen in the worlds of package sim's tests
+	Action string // the action of the model; empty if the model has none
+	Note   string // how the step is matched, or why the model has no action for it
+	Never  bool   // the step does not happen in the tests of package sim
 }
 
-// Table is the part of docs/model.md that shows lines.
+// Table returns lines as a table of docs/model.md.
 func Table(lines []Line) string {
 	var b strings.Builder
 	b.WriteString("| what happens | in the model | how |\n|---|---|---|\n")
@@ -65,7 +65,7 @@ func Table(lines []Line) string {
 	return b.String()
 }
 
-// Mapping is the table of docs/model.md: every step that a [Checker] may count.
+// Mapping returns the table of docs/model.md, with every step that a [Checker] may count.
 func Mapping() []Line {
 	return []Line{
 		{Step: admitByReceive, Action: "receive: ADMIT", Note: "on a message that carries this version"},

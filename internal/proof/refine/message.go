@@ -44,7 +44,7 @@ func (c *Checker) message(s sim.Step) {
 	}
 }
 
-// mark notes where the dead letters of versions are.
+// mark sets the state of the dead letters of versions.
 func (c *Checker) mark(keys model.KeySet, as model.DeadLetter) {
 	for k := range keys.All() {
 		c.letters[k] = as
@@ -65,8 +65,8 @@ func (c *Checker) arrives(s sim.Step) {
 	}
 }
 
-// holds is a manifest: receive has judged each of its messages, and one with every event done has
-// no place there.
+// holds checks a manifest. receive has judged each of its messages. A message in which every event
+// is done must not be in a manifest.
 func (c *Checker) holds(s sim.Step) {
 	h := &holder{}
 	for _, r := range s.Manifest.Records {
@@ -96,7 +96,7 @@ func (c *Checker) holds(s sim.Step) {
 	c.count(flies)
 }
 
-// leaves is a message that is gone from its queue.
+// leaves handles a message that is no longer in its queue.
 func (c *Checker) leaves(s sim.Step) {
 	m := c.messages[s.Message]
 	if m == nil || m.gone {
@@ -119,10 +119,10 @@ func (c *Checker) leaves(s sim.Step) {
 	}
 }
 
-// judged checks the delete of a message of an ingest queue. Index deletes a message because of the
-// row, or because of a row that its flight has read. The mapping deletes it because receive did not
-// keep it: for each event, the row that the invocation read has the version or a newer one, or the
-// dead letter is stored.
+// judged checks the deletion of a message of an ingest queue. index deletes a message because of
+// the row in an answer, or because of a row that its flight has read. The event source mapping
+// deletes a message that receive acknowledged. Then, for each event, the row had this version or a
+// newer one, or the dead letter is stored.
 func (c *Checker) judged(m *message) {
 	known, l := c.deleter.seen(), c.local()
 	n := model.Set(1 << l.put(m, model.HeldPlace))
@@ -141,8 +141,8 @@ func (c *Checker) judged(m *message) {
 		"versions %b: not all are done, as far as %s knows (%b)", m.keys, who, known)
 }
 
-// buried checks the delete of a message of the dead-letter queue: its dead letter is parked or
-// superseded, or the message is in its queue again.
+// buried checks the deletion of a message of the dead-letter queue. The dead letter must be parked
+// or superseded, or the message must be in its queue again.
 func (c *Checker) buried(m *message) {
 	upToCommitted := model.KeySet(1)<<(c.key(c.row.Committed)+1) - 1
 	safe := c.deleter.seen() | c.stored | c.waiting(nil) | upToCommitted
@@ -152,7 +152,7 @@ func (c *Checker) buried(m *message) {
 	c.count(buries)
 }
 
-// dead are the versions whose dead letter is stored.
+// dead returns the versions whose dead letter is stored.
 func (c *Checker) dead() (dead model.KeySet) {
 	for k, d := range c.letters {
 		if d == model.Parked {
@@ -162,7 +162,7 @@ func (c *Checker) dead() (dead model.KeySet) {
 	return dead
 }
 
-// waiting are the versions that other messages of the ingest queues carry.
+// waiting returns the versions that other messages of the ingest queues carry.
 func (c *Checker) waiting(not *message) (keys model.KeySet) {
 	for _, m := range c.messages {
 		if m != not && !m.dead && !m.gone {
@@ -172,7 +172,8 @@ func (c *Checker) waiting(not *message) (keys model.KeySet) {
 	return keys
 }
 
-// done are the versions that the image of a row calls done, as the model's receive judges them.
+// done returns the versions that are done according to an image of the row, as the model's receive
+// judges.
 func (c *Checker) done(image shard.Row) (done model.KeySet) {
 	for i := range c.keys {
 		k := model.Key(i + 1)

@@ -9,14 +9,14 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// turning is an invocation of index.
+// turning is an invocation of index during a rebuild.
 type turning struct {
 	read, knows, ended bool
-	at                 shard.Micros // of the rebuild that it knows of
+	at                 shard.Micros // the start of the rebuild that the invocation knows of
 	turn               model.Turning
 }
 
-// onWay is a request to the new index that was sent, and is not over.
+// onWay is a request to the new index that was sent and may still arrive.
 type onWay struct {
 	by    int64
 	turn  bool
@@ -25,9 +25,9 @@ type onWay struct {
 	erase bool
 }
 
-// Rebuild follows the one document of a world whose collection is rebuilt: see [Checker]. It knows
-// the program that rebuilds only by its reads and their order. If the program reads more often than
-// the model's program, Rebuild takes that for a new start of the comparison.
+// Rebuild follows the one document of a simulated run whose collection is rebuilt: see [Checker].
+// It knows the rebuilding program only by the program's reads and their order. If the program reads
+// more often than the model's program, Rebuild treats that as a new start of the comparison.
 type Rebuild struct {
 	*Checker
 
@@ -39,17 +39,17 @@ type Rebuild struct {
 	fences       map[shard.Fence]model.Key
 	turns        map[int64]*turning
 	onWay        []onWay
-	copying      []model.Key // by the engine
+	copying      []model.Key // versions that the engine is copying
 	calling      int
-	driver       int64 // the invocation that drives the rebuild
-	step         uint8 // of the rebuild
+	driver       int64 // the invocation that runs the rebuild
+	step         uint8 // the last step of the rebuild
 	readKey      model.Key
 	readFence    shard.Fence
 	seen         int64
-	why          string // why the comparison cannot start yet
+	why          string // the reason why the comparison cannot start yet
 }
 
-// NewRebuild returns one for a world with this upstream.
+// NewRebuild returns a Rebuild for a simulated run with this upstream.
 func NewRebuild(s Settings) (*Rebuild, error) {
 	c, err := New(s)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *Rebuild) machine() model.Rebuild {
 	return model.Rebuild{Deletes: r.deletes, Crashes: 1, Fails: 1}
 }
 
-// state is the part of the world that every step concerns.
+// state returns the part of the simulated run that every step concerns.
 func (r *Rebuild) state() model.RebuildState {
 	s := model.RebuildState{
 		Old: r.old, New: r.fresh, Gone: r.gone, Committed: r.committed, Erased: r.erased,
@@ -75,8 +75,8 @@ func (r *Rebuild) state() model.RebuildState {
 	return s
 }
 
-// take looks for an edge, and returns where it leads.
-func (r *Rebuild) take(s model.RebuildState, leads func(t *model.RebuildState) bool) (model.RebuildState, bool) {
+// edgeTo looks for an edge that leads to a wanted state, and returns that state.
+func (r *Rebuild) edgeTo(s model.RebuildState, leads func(t *model.RebuildState) bool) (model.RebuildState, bool) {
 	for _, e := range r.machine().Next(s, nil) {
 		if leads(&e.To) {
 			return e.To, true
@@ -85,14 +85,14 @@ func (r *Rebuild) take(s model.RebuildState, leads func(t *model.RebuildState) b
 	return s, false
 }
 
-// has judges a step by its edge.
+// has judges a step by whether the model has an edge for the step.
 func (r *Rebuild) has(what Step, s model.RebuildState, leads func(t *model.RebuildState) bool) bool {
-	_, ok := r.take(s, leads)
+	_, ok := r.edgeTo(s, leads)
 	r.judge(what, ok, "the model has no such step from %+v%s", s, r.why)
 	return ok
 }
 
-// See takes in one step of the world.
+// See follows one step of the simulated run.
 func (r *Rebuild) See(s sim.Step) {
 	r.now, r.said = s.At, false
 	switch s.What {
@@ -121,7 +121,7 @@ func (r *Rebuild) See(s sim.Step) {
 	case sim.Copied:
 		r.copying = nil
 	case sim.Compared:
-		if (s.Op.Doc == r.doc || s.Op.Doc == "") && s.By == r.driver { // or no document is there
+		if (s.Op.Doc == r.doc || s.Op.Doc == "") && s.By == r.driver { // or if no document exists
 			r.compared(s)
 		}
 	case sim.Calls:
@@ -181,7 +181,7 @@ func (r *Rebuild) counts() {
 		}
 	}
 	r.step = model.StepFilling
-	if _, ok := r.take(l, func(t *model.RebuildState) bool { return t.Step == model.StepPass }); ok {
+	if _, ok := r.edgeTo(l, func(t *model.RebuildState) bool { return t.Step == model.StepPass }); ok {
 		r.count(reads)
 		r.step, r.seen, r.why = model.StepPass, r.health.RebuildMissed, ""
 		for i := range r.onWay {
@@ -190,7 +190,7 @@ func (r *Rebuild) counts() {
 	}
 }
 
-// compared is the program that reads the document in one of the indices.
+// compared follows the program's read of the document in one of the indices.
 func (r *Rebuild) compared(s sim.Step) {
 	if r.step < model.StepPass || r.step >= model.StepClean {
 		return
@@ -204,14 +204,14 @@ func (r *Rebuild) compared(s sim.Step) {
 	inOld := func(t *model.RebuildState) bool { return t.Step == model.StepOld }
 	if !s.Beside {
 		if r.step == model.StepNew {
-			_, clean := r.take(l, func(t *model.RebuildState) bool { return t.Step == model.StepClean })
+			_, clean := r.edgeTo(l, func(t *model.RebuildState) bool { return t.Step == model.StepClean })
 			if clean && s.Op.Fence == r.readFence {
 				r.reaches(model.StepClean, r.readKey, s.Op.Fence)
 				return
 			}
 		}
 		l.Step, l.Read = model.StepPass, model.None
-		if t, ok := r.take(l, inOld); ok {
+		if t, ok := r.edgeTo(l, inOld); ok {
 			r.reaches(model.StepOld, t.Read, s.Op.Fence)
 		} else {
 			r.step, r.why = model.StepPass, "; a missed write may still arrive"
@@ -221,10 +221,10 @@ func (r *Rebuild) compared(s sim.Step) {
 	from := l
 	if r.step != model.StepOld {
 		from.Step, from.Read = model.StepPass, model.None
-		from, _ = r.take(from, inOld)
+		from, _ = r.edgeTo(from, inOld)
 	}
 	inNew := func(t *model.RebuildState) bool { return t.Step == model.StepNew || t.Step == model.StepCopy }
-	t, ok := r.take(from, inNew)
+	t, ok := r.edgeTo(from, inNew)
 	switch {
 	case !ok:
 		r.step, r.why = model.StepPass, "; a missed write may still arrive"
@@ -240,7 +240,8 @@ func (r *Rebuild) reaches(step uint8, read model.Key, fence shard.Fence) {
 	r.count(compares)
 }
 
-// calls is a program that sends the call which switches the name.
+// calls follows the request that switches the name. Only the program that runs the rebuild may send
+// it.
 func (r *Rebuild) calls(s sim.Step) {
 	l := r.state()
 	if s.By != r.driver {
@@ -304,7 +305,7 @@ func (r *Rebuild) taken(s sim.Step, k model.Key, turn bool) {
 	if s.Outcome.Kind == sink.Applied && k < r.gone {
 		forgets := func(t *model.RebuildState) bool { return t.Gone == model.None && t.New == r.fresh }
 		var ok bool
-		if l, ok = r.take(l, forgets); !ok {
+		if l, ok = r.edgeTo(l, forgets); !ok {
 			r.part(arrivesLate, "the new index has forgotten the delete of version %d", r.gone)
 		}
 	}
@@ -326,19 +327,19 @@ func (r *Rebuild) taken(s sim.Step, k model.Key, turn bool) {
 	default:
 		l.Late[0] = model.Copying{Key: k, Delete: erase, Turn: turn}
 	}
-	to, ok := r.take(l, over)
-	if s.Outcome.Kind == sink.Newer { // by fences; a version that is written twice has two
+	to, ok := r.edgeTo(l, over)
+	if s.Outcome.Kind == sink.Newer { // compared by fences, because a version that is written twice has two fences
 		to.New, to.Gone = r.fresh, r.gone
 	}
 	r.judge(what, ok, "the model has no such step from %+v", l)
-	if want := r.shows(k, erase); ok && s.Outcome.Kind == sink.Applied && to.New != want {
+	if want := r.contentAfter(k, erase); ok && s.Outcome.Kind == sink.Applied && to.New != want {
 		r.part(what, "the model's new index holds version %d, and the real one %d", to.New, want)
 	}
 	r.fresh, r.gone = to.New, to.Gone
 }
 
-// shows returns what an index contains after it has applied an item.
-func (r *Rebuild) shows(k model.Key, erase bool) model.Key {
+// contentAfter returns what an index contains after it has applied an item.
+func (r *Rebuild) contentAfter(k model.Key, erase bool) model.Key {
 	if erase || r.deletes.Has(k) {
 		return model.None
 	}

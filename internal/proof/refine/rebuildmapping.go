@@ -1,6 +1,6 @@
 package refine
 
-// The real steps of a rebuild.
+// The steps of the code in a rebuild.
 const (
 	announces   Step = "REBUILD"
 	misses      Step = "MISS"
@@ -24,7 +24,7 @@ const (
 	givesBack   Step = "END RUN"
 )
 
-// MappingOfRebuild is the table of docs/model.md of the machine Rebuild.
+// MappingOfRebuild returns the table of docs/model.md for the machine Rebuild.
 func MappingOfRebuild() []Line {
 	return []Line{
 		{Step: announces, Action: "the health row names the new index"},

@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// wrote is a write of a row that was applied.
+// wrote follows a row write that was applied.
 func (r *Rebuild) wrote(s sim.Step) {
 	switch s.Write.Doc {
 	case r.doc:
@@ -27,7 +27,7 @@ func (r *Rebuild) wrote(s sim.Step) {
 func (r *Rebuild) commits(s sim.Step) {
 	k, t := r.key(s.New.Committed), r.turns[s.By]
 	if t == nil || t.turn.Key != k {
-		return // what it is worth is up to the model of a document
+		return // the model of a document judges such a write
 	}
 	l := r.state()
 	l.Turns[0], l.Owner = t.turn, 1
@@ -67,12 +67,12 @@ func (r *Rebuild) ofHealth(s sim.Step) {
 		r.has(what, l, func(t *model.RebuildState) bool { return !t.Announced && t.Step == model.StepDone })
 		r.step = model.StepDone
 	default:
-		r.same(s)
+		r.unchanged(s)
 	}
 }
 
-// same fails where another write of the health row changes what it says of a rebuild.
-func (r *Rebuild) same(s sim.Step) {
+// unchanged fails if another write of the health row changes the row's attributes of a rebuild.
+func (r *Rebuild) unchanged(s sim.Step) {
 	a, b := s.Old, s.New
 	if a.RebuildAt != b.RebuildAt || a.RebuildMissed != b.RebuildMissed || a.RebuildSeal != b.RebuildSeal ||
 		a.RebuildInto != b.RebuildInto {
@@ -80,12 +80,12 @@ func (r *Rebuild) same(s sim.Step) {
 	}
 }
 
-// drives fails where the program that writes is not the one that drives the rebuild.
+// drives fails if the program that writes does not run the rebuild.
 func (r *Rebuild) drives(what Step, s sim.Step) bool {
 	return s.By == r.driver || r.part(what, "another program drives the rebuild, or none")
 }
 
-// missed is a turn that notes what the new index does not have.
+// missed follows a turn's note that the new index may lack a version.
 func (r *Rebuild) missed(s sim.Step) {
 	t, l := r.turns[s.By], r.state()
 	if s.New.RebuildMissed != s.Old.RebuildMissed+1 {
@@ -103,7 +103,7 @@ func (r *Rebuild) missed(s sim.Step) {
 	}
 }
 
-// refused is a write that was refused.
+// refused follows a row write that was refused.
 func (r *Rebuild) refused(s sim.Step) {
 	l := r.state()
 	switch s.Write.Transition {
@@ -127,7 +127,7 @@ func (r *Rebuild) refused(s sim.Step) {
 	}
 }
 
-// ofRun is a write of the row that says who drives the rebuild.
+// ofRun follows a write of the row that says which program runs the rebuild.
 func (r *Rebuild) ofRun(s sim.Step) {
 	switch s.Write.Transition.Base() {
 	case shard.STARTRUN:

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Parting is where code and model part: a real step that the model does not have.
+// Parting is a difference between code and model: a step of the code that the model does not have.
 type Parting struct {
 	At   time.Duration // since the simulation began
 	Step Step
@@ -25,46 +25,46 @@ type Parting struct {
 
 func (p Parting) String() string { return fmt.Sprintf("%s at %s: %s", p.Step, p.At, p.Why) }
 
-// Settings of a Checker.
+// Settings configure a Checker.
 type Settings struct {
-	Versions    bool // of the sink
+	Versions    bool // the sink has versions
 	MaxRefusals int
 	Upstream    sim.Upstream // one document, and at most as many versions as the model has
 	Sources     *source.Set
 }
 
-// Checker follows the one document of a world. Its [Checker.See] is for sim.Options.Watch. It must
-// be used by one goroutine at a time.
+// Checker follows the one document of a simulated run. Pass its method [Checker.See] as
+// sim.Options.Watch. Only one goroutine at a time may use a Checker.
 type Checker struct {
-	Counts map[Step]int // of the steps that were edges of the model
+	Counts map[Step]int // how often each step was an edge of the model
 
 	doc         shard.DocID
-	keys        []shard.OrderKey // in their order: the model's version 1 is the first
+	keys        []shard.OrderKey // in ascending order: the model's version 1 is the first
 	deletes     model.KeySet
 	sink        model.SinkKind
 	maxRefusals uint8
 	now         time.Duration
 	found       []Parting
-	said        bool // that something is wrong with the step that is seen
+	said        bool // a fault of the current step was already reported
 
 	row       shard.Row
 	lastWrite shard.Micros // the time of the last committed claim
 	leaseOver bool
 	claims    map[shard.Token]*claim
-	content   model.Key // of the sink
+	content   model.Key // the version in the sink
 	fence     shard.Micros
 	deletedAt time.Duration
 	letters   [model.MaxKey + 1]model.DeadLetter
-	stored    model.KeySet // of the dead letters that are parked
+	stored    model.KeySet // versions whose dead letter is parked
 
 	messages map[*emulation.Message]*message
 	receipts map[string]*message
-	acting   map[int64]*holder // who an invocation acts for: itself with its batch, or its flight
+	acting   map[int64]*holder // the holder for which an invocation acts: its own batch, or its flight
 	flights  map[flight.ID]*holder
 	holders  map[string]*holder
 	live     map[int64]bool
-	deleter  *holder // who deletes the next message of a queue; nil if unknown
-	index    bool    // ... which is a flight
+	deleter  *holder // the holder that deletes the next message of a queue; nil if unknown
+	index    bool    // the deleter is a flight
 }
 
 // message is one message of a queue.
@@ -78,7 +78,7 @@ type message struct {
 // holder is an invocation of receive or dlq with its batch, or a flight.
 type holder struct {
 	messages []*message
-	known    model.KeySet // versions that it has seen done
+	known    model.KeySet // versions that the holder has seen done
 }
 
 // seen returns the versions that a holder has seen done; none for a nil holder.
@@ -96,19 +96,19 @@ type claim struct {
 	key      model.Key
 	at       shard.Micros
 	ahead    bool
-	phase    model.Phase // Sent, Applied, or Waiting where it is over
-	sent     int         // requests
-	open     int         // ... of which something may still be applied
-	copies   int         // of another document's or version's, in the same way
-	refused  bool        // the last item that was answered
-	refusals uint8       // as the row showed them
+	phase    model.Phase // Sent, Applied, or Waiting after the claim is over
+	sent     int         // the number of requests that were sent
+	open     int         // how many requests may still be applied
+	copies   int         // how many copies of other documents or versions may still be applied
+	refused  bool        // whether the last answer refused the item
+	refusals uint8       // the number of refusals in the row at the time of the claim
 	message  *message
 }
 
-// most is how many partings are kept. The first is the one that matters.
+// most is how many partings are kept. Usually only the first one matters.
 const most = 3
 
-// New returns a Checker of a world with this upstream.
+// New returns a Checker for a simulated run with this upstream.
 func New(s Settings) (*Checker, error) {
 	c := &Checker{
 		Counts: map[Step]int{}, maxRefusals: uint8(s.MaxRefusals), sink: model.Forgetful,
@@ -145,8 +145,7 @@ func New(s Settings) (*Checker, error) {
 // Partings returns the differences between code and model, the first one first.
 func (c *Checker) Partings() []Parting { return c.found }
 
-// judge counts a step that the model has. It reports a step that the model does not have, unless
-// the same fault was reported before.
+// judge counts a step that the model has. A step that the model does not have is reported once.
 func (c *Checker) judge(s Step, has bool, format string, args ...any) {
 	switch {
 	case has:
@@ -156,7 +155,7 @@ func (c *Checker) judge(s Step, has bool, format string, args ...any) {
 	}
 }
 
-// part notes a step that the model does not have. It is false, as the step is.
+// part reports a step that the model does not have. It always returns false.
 func (c *Checker) part(s Step, format string, args ...any) bool {
 	if c.said = true; len(c.found) < most {
 		c.found = append(c.found, Parting{c.now, s, fmt.Sprintf(format, args...)})
@@ -164,7 +163,7 @@ func (c *Checker) part(s Step, format string, args ...any) bool {
 	return false
 }
 
-// key is the model's name of an order key.
+// key returns the model's key for an order key.
 func (c *Checker) key(k shard.OrderKey) model.Key {
 	switch k {
 	case "":
@@ -179,7 +178,7 @@ func (c *Checker) key(k shard.OrderKey) model.Key {
 	return model.Key(i + 1)
 }
 
-// set are the model's names of order keys.
+// set returns the model's keys for order keys.
 func (c *Checker) set(keys ...shard.OrderKey) (set model.KeySet) {
 	for _, k := range keys {
 		set |= model.Keys(c.key(k))
@@ -187,7 +186,7 @@ func (c *Checker) set(keys ...shard.OrderKey) (set model.KeySet) {
 	return set
 }
 
-// See takes in one step of the world.
+// See follows one step of the simulated run.
 func (c *Checker) See(s sim.Step) {
 	c.now, c.said = s.At, false
 	switch s.What {
@@ -201,7 +200,7 @@ func (c *Checker) See(s sim.Step) {
 				c.observe(s.By, r)
 			}
 		}
-	case sim.Glanced: // of such an image only hints are taken
+	case sim.Glanced: // the code uses such an image only for hints
 	case sim.Sent, sim.Answered, sim.Landed:
 		c.request(s)
 	case sim.Batched:
@@ -217,7 +216,7 @@ func (c *Checker) See(s sim.Step) {
 	}
 }
 
-// begins is an invocation, and who it acts for.
+// begins notes a new invocation and the holder for which it acts.
 func (c *Checker) begins(by int64, h *holder) { c.live[by], c.acting[by] = true, h }
 
 // batch returns the messages that an invocation of receive or dlq was given.
@@ -230,7 +229,8 @@ func (c *Checker) batch(receipts []string) *holder {
 	return h
 }
 
-// ends is the end of an invocation, by itself or by a kill. Its claims stay what they are.
+// ends handles the end of an invocation, by itself or by a kill. The invocation's claims do not
+// change.
 func (c *Checker) ends(by int64) {
 	for _, cl := range c.claims {
 		if cl.by == by && cl.phase != model.Waiting {
@@ -240,10 +240,10 @@ func (c *Checker) ends(by int64) {
 	delete(c.live, by)
 }
 
-// of is who an invocation acts for.
-func (c *Checker) of(by int64) *holder { return cmp.Or(c.acting[by], &holder{}) }
+// holderOf returns the holder for which an invocation acts.
+func (c *Checker) holderOf(by int64) *holder { return cmp.Or(c.acting[by], &holder{}) }
 
-// observe notes what the image of a row tells who reads it.
-func (c *Checker) observe(by int64, image shard.Row) { c.of(by).known |= c.done(image) }
+// observe notes which versions the image of a row shows as done.
+func (c *Checker) observe(by int64, image shard.Row) { c.holderOf(by).known |= c.done(image) }
 
 func (c *Checker) count(s Step) { c.Counts[s]++ }

@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// wrote is a write of the row, applied or refused.
+// wrote follows a row write that was applied or refused.
 func (c *Checker) wrote(s sim.Step) {
 	if s.What == sim.Refused {
 		c.observe(s.By, s.New)
@@ -29,7 +29,7 @@ func (c *Checker) wrote(s sim.Step) {
 	c.observe(s.By, s.New)
 }
 
-// apply finds the action of the model.
+// apply finds the action of the model for a row write.
 func (c *Checker) apply(s sim.Step) (Step, bool) {
 	switch s.Write.Transition.Base() {
 	case shard.ADMIT:
@@ -53,7 +53,7 @@ func (c *Checker) apply(s sim.Step) (Step, bool) {
 	return Step("row: " + s.Write.Transition.String()), false
 }
 
-// leads compares a state with the row that the write has left.
+// leads returns a test of whether a state has the row that the write left.
 func (l *local) leads(s sim.Step) func(*model.State) bool {
 	want := l.abstract(s.New)
 	return func(t *model.State) bool { return t.Row == want }
@@ -61,11 +61,11 @@ func (l *local) leads(s sim.Step) func(*model.State) bool {
 
 func (c *Checker) admit(s sim.Step) (Step, bool) {
 	k := c.key(s.New.Pending)
-	what, h := admitByReceive, c.of(s.By)
+	what, h := admitByReceive, c.holderOf(s.By)
 	if s.Name == "index" {
 		what = admitByIndex
 	}
-	if !c.live[s.By] { // on its way when its sender ended
+	if !c.live[s.By] { // the write was on its way when its sender ended
 		l := c.local()
 		l.s.Writes[0] = model.RowWrite{Kind: model.AdmitWrite, Key: k}
 		return admitLate, l.step(l.leads(s))
@@ -77,15 +77,15 @@ func (c *Checker) admit(s sim.Step) (Step, bool) {
 		l := c.local()
 		if what == admitByIndex {
 			l.s.Execs[0] = model.Exec{Messages: 1 << l.put(m, model.HeldPlace)}
-			// The model remembers which events of a message with several are done. A message with one event
-			// may be received again after its delete, and is then judged again: by then, another version may
-			// be the dead letter.
+			// If a message has several events, the model remembers which are done. A message with
+			// one event may be received again after its deletion, and is then judged again. By
+			// then, another version may be the dead letter.
 			if bits.OnesCount8(uint8(m.keys)) > 1 {
 				l.s.Execs[0].Done = h.known
 			}
 		} else {
-			// receive tries the newest version of its batch first. The model judges that of a message that
-			// carries this version only.
+			// receive tries the newest version of its batch first. The model tests a message that
+			// carries only this version.
 			l.put(&message{keys: model.Keys(k)}, model.Queued)
 		}
 		return what, l.step(l.leads(s))
@@ -93,7 +93,7 @@ func (c *Checker) admit(s sim.Step) (Step, bool) {
 	return what, c.part(what, "%s admits version %d, which none of its messages carries", s.Name, k)
 }
 
-// now is the time that a write compares a lease or a last write with.
+// now returns the time that a write compares with the lease or with the last write.
 func now(w shard.Write) shard.Micros {
 	for _, clause := range w.Cond {
 		for _, t := range clause {
@@ -105,7 +105,7 @@ func now(w shard.Write) shard.Micros {
 	return 0
 }
 
-// endLease ends a lease whose time is over by the clock of who writes.
+// endLease ends a lease whose time is over by the clock of the writer.
 func (c *Checker) endLease(at shard.Micros) {
 	if c.row.Owner == "" || c.leaseOver || c.row.LeaseUntil >= at {
 		return
@@ -138,7 +138,7 @@ func (c *Checker) claim(s sim.Step) (Step, bool) {
 	if s.New.LastWrite != s.Old.LastWrite {
 		cl.at, cl.ahead = s.New.LastWrite, true
 	}
-	for _, m := range c.of(s.By).messages {
+	for _, m := range c.holderOf(s.By).messages {
 		if m != nil && m.keys.Has(cl.key) {
 			cl.message = m
 		}
@@ -164,7 +164,7 @@ func (c *Checker) claim(s sim.Step) (Step, bool) {
 		}
 		l.s.Execs[0] = model.Exec{Messages: 1 << l.put(cl.message, model.HeldPlace)}
 	}
-	// From here on the lease is this one.
+	// After this point, this claim holds the lease.
 	if c.claims[cl.token] != nil {
 		c.part(what, "token %s was used before", cl.token)
 	}
@@ -178,7 +178,8 @@ func (c *Checker) claim(s sim.Step) (Step, bool) {
 	})
 }
 
-// held is the claim that a write names as the owner of the lease, or else its sender's last one.
+// held returns the claim that a write names as the owner of the lease, or else the last claim of
+// the sender.
 func (c *Checker) held(s sim.Step) *claim {
 	for _, clause := range s.Write.Cond {
 		if t := clause[0]; t.Attr == shard.AttrOwner && t.Op == shard.Equal {
@@ -194,7 +195,7 @@ func (c *Checker) held(s sim.Step) *claim {
 	return last
 }
 
-// end is COMMIT, RELEASE or REJECT.
+// end checks COMMIT, RELEASE or REJECT.
 func (c *Checker) end(s sim.Step, what Step) bool {
 	cl := c.held(s)
 	if cl == nil {
@@ -212,7 +213,7 @@ func (c *Checker) end(s sim.Step, what Step) bool {
 			return c.part(what, "the sink has applied version %d under this claim", cl.key)
 		case cl.open > 0:
 			return c.part(what, "a request under this claim may still be applied")
-		case cl.copies > 0 && c.sink == model.Plain: // others never apply a copy (ADR 0023)
+		case cl.copies > 0 && c.sink == model.Plain: // other sinks never apply a copy (ADR 0023)
 			return c.part(what, "a copy that was written under this claim may still be applied")
 		case what == reject && c.letters[cl.key] != model.Parked:
 			return c.part(what, "no dead letter of version %d is stored", cl.key)
@@ -260,8 +261,8 @@ func (c *Checker) park(s sim.Step) (Step, bool) {
 	return what, l.step(l.leads(s))
 }
 
-// overtaken is a PARK that a newer pending version refuses: the dead letter is enough, and the
-// message may go.
+// overtaken is a PARK that is refused because a newer version is pending. The stored dead letter is
+// enough, and the message may be deleted.
 func (c *Checker) overtaken(s sim.Step) {
 	for _, a := range s.Write.Update {
 		if a.Attr != shard.AttrDead {
@@ -272,7 +273,7 @@ func (c *Checker) overtaken(s sim.Step) {
 		n := l.put(&message{keys: model.Keys(k)}, model.HeldPlace)
 		l.s.Parker.Message = 1 << n
 		if c.letters[k] == model.Parked && l.step(func(t *model.State) bool { return t.Messages[n] == model.Gone }) {
-			c.of(s.By).known |= model.Keys(k)
+			c.holderOf(s.By).known |= model.Keys(k)
 			c.count(parkRefused)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// under returns the claim under which an item is written. own says that the item is the claimed
-// version, and not a copy of the committed one.
+// under returns the claim under which an item is written. own is true for the claimed version, and
+// false for a copy of the committed version.
 func (c *Checker) under(s sim.Step) (cl *claim, own bool) {
 	for _, other := range c.claims {
 		if other.by != s.By {
@@ -56,7 +56,7 @@ func (c *Checker) request(s sim.Step) {
 // forgets is how long a sink remembers the version of a delete.
 const forgets = time.Minute
 
-// answered is the sink's decision on an item.
+// answered checks the sink's decision about an item.
 func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 	k, fence := c.key(s.Op.Key), shard.Micros(s.Op.Fence)
 	c.forget(fence)
@@ -93,7 +93,7 @@ func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 			c.deletedAt = c.now
 		}
 	case sink.Newer:
-		if !own { // it is older than the document in the sink, so nothing changes
+		if !own { // the item is older than the document in the sink, so nothing changes
 			c.count(copied)
 			return
 		}

@@ -1,5 +1,5 @@
-// Package tree finds the repository's own files, for the tests that read them, and writes the parts
-// of its pages that tests make.
+// Package tree finds the files of this repository for tests, and writes the generated parts of its
+// pages.
 package tree
 
 import (
@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// Root is the repository's folder, for the tests of a package in internal/proof.
+// Root is the path of the repository's root folder, as seen from a test of a package in
+// internal/proof.
 const Root = "../../.."
 
-// Text is a file of the repository, by its path below the root.
+// Text returns the text of a file of the repository. name is the path below the root.
 func Text(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root, name))
@@ -24,7 +25,8 @@ func Text(t testing.TB, name string) string {
 	return string(text)
 }
 
-// Part is what a page shows between two marks:
+// Part returns the text of a page between two marks, and the text before and after them. The marks
+// are:
 //
 //	<!-- NAME: begin, written by COMMAND -->
 //	<!-- NAME: end -->
@@ -39,7 +41,8 @@ func Part(t testing.TB, page, name string) (before, part, after string) {
 	return head + "<!-- " + name + ": begin, " + by + "\n", part, "<!-- " + name + ": end -->" + tail
 }
 
-// Generated compares a part of a page with what a test has made of it, or writes it.
+// Generated compares a part of a page with the text that a test has made. With write, it writes the
+// text instead.
 func Generated(t testing.TB, page, name, text string, write bool) {
 	t.Helper()
 	before, part, after := Part(t, page, name)
@@ -57,9 +60,9 @@ func Generated(t testing.TB, page, name, text string, write bool) {
 // built are the folders that tools write.
 var built = []string{"bin", "dist", "cdk.out", "out", "node_modules"}
 
-// Files are the repository's files, by their paths below its root, but for those that tools write.
-// A cached test result is only as fresh as what the test itself has looked at. A test that asks the
-// go command calls Files for that alone.
+// Files returns the paths of the repository's files below its root, without the folders that tools
+// write. The go command caches a test's result only as long as the files that the test itself reads
+// are unchanged. Tests that run the go command therefore call Files.
 func Files(t testing.TB) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(Root, func(path string, d fs.DirEntry, err error) error {
