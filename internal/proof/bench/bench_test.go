@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Bleve keeps its analysis workers for the life of the process.
+// Bleve's analysis workers run until the process ends.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
 }
@@ -23,7 +23,7 @@ func contender(t *testing.T, name string) Contender {
 	return Contenders()[i]
 }
 
-// small is the base scenario cut short.
+// small returns the base scenario with a shorter time.
 func small() Scenario {
 	s := base()
 	s.Name, s.Shape.For = "small", 20*time.Second
@@ -82,7 +82,8 @@ func TestLullComesThroughEveryTrial(t *testing.T) {
 	}
 }
 
-// What the peers lack must show, or the comparison says nothing.
+// TestWhatThePeersDoNotGiveShows checks that the faults of the peers show. Otherwise the comparison
+// would prove nothing.
 func TestWhatThePeersDoNotGiveShows(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -112,7 +113,8 @@ func TestWhatThePeersDoNotGiveShows(t *testing.T) {
 	}
 }
 
-// Nor would it say anything if they lacked what their form can give.
+// TestThePeersAreAsStrongAsTheyCanBe checks that each peer passes the trials that its design can
+// pass. Otherwise the comparison would be unfair.
 func TestThePeersAreAsStrongAsTheyCanBe(t *testing.T) {
 	t.Parallel()
 	for _, c := range Strongest() {
@@ -127,7 +129,8 @@ func TestThePeersAreAsStrongAsTheyCanBe(t *testing.T) {
 	}
 }
 
-// A change is lost only with its execution: the rest of the faults it survives.
+// TestAnExecutionPerDocumentLosesOnlyLostExecutions: this peer loses a change only if its execution
+// is lost. It survives all other faults.
 func TestAnExecutionPerDocumentLosesOnlyLostExecutions(t *testing.T) {
 	t.Parallel()
 	c := contender(t, "execution per document")

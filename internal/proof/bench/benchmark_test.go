@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/sink/blevesink"
 )
 
-// The two sides of the processor's comparison, for profiles: the base workload. An op is 1,000
-// events.
+// BenchmarkLull and BenchmarkIdempotencyLoop are the two sides of the comparison of processor time,
+// for profiles. They run the base workload. One operation is 1,000 events.
 func BenchmarkLull(b *testing.B) { benchmark(b, newLullWorker(b, true)) }
 
 func BenchmarkIdempotencyLoop(b *testing.B) { benchmark(b, newLoopWorker(b, true)) }
@@ -22,8 +22,9 @@ func benchmark(b *testing.B, w worker) {
 	}
 }
 
-// How fast the embedded stack settles events. An op is 20,000 of them, and waits once for quiet,
-// which settled/s leaves out. Take cpu-us/event on a machine that does something else too.
+// BenchmarkSettled measures how fast the embedded stack settles events. One operation is 20,000
+// events, and waits once for the quiet window, which settled/s leaves out. On a busy machine, use
+// cpu-us/event.
 func BenchmarkSettled(b *testing.B) {
 	const events = 20_000
 	for _, burst := range []int{10, 1} {
@@ -48,11 +49,12 @@ func BenchmarkSettled(b *testing.B) {
 	}
 }
 
-// A flight that does not find its manifest costs next to nothing, and would flatter lull.
+// TestEveryDocumentOfAWorkloadIsCommitted: a flight that does not find its manifest costs almost
+// nothing, which would make lull look too cheap.
 func TestEveryDocumentOfAWorkloadIsCommitted(t *testing.T) {
 	t.Parallel()
 	l := newLullWorker(t, true)
-	for round := range 2 { // several flights each, the second beside rows and objects of the first
+	for round := range 2 { // several flights each; the second round finds the rows and objects of the first
 		check(t, l.do(t.Context(), newWorkload(40, 5, 4, 10, round)))
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// billedRows is lull's table with a meter: what AWS would have applied is billed, by the sizes of
-// the rows.
+// billedRows is lull's table with a meter. The meter counts the write units that AWS would bill for
+// the sizes of the rows.
 type billedRows struct {
 	*memory.Shards
 	meter *Meter
 }
 
-// Write uses the units of the larger image, and where the condition refuses it those of the row
-// that is there.
+// Write costs the units of the larger image of the row. If the condition fails, it costs the units
+// of the existing row.
 func (b billedRows) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	old, err := b.Shards.Write(ctx, w)
 	size, refused := 0, 0
@@ -47,7 +47,7 @@ func (b billedRows) Read(ctx context.Context, docs []shard.DocID, consistent sha
 	return rows, err
 }
 
-// Scan reads pages: the units of a page are those of its bytes together.
+// Scan reads pages. A page costs the units of the total bytes of its rows.
 func (b billedRows) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
 	error,
 ) {
@@ -60,8 +60,8 @@ func (b billedRows) Scan(ctx context.Context, segment, segments int, cursor stri
 	return rows, next, err
 }
 
-// rowBytes is the size of an item as DynamoDB counts it: names and values; a number takes about
-// half its digits and one.
+// rowBytes returns the size of an item as DynamoDB counts it: the bytes of names and values. A
+// number takes about half as many bytes as it has digits, and one more.
 func rowBytes(r shard.Row) int {
 	if !r.Exists() {
 		return 0
@@ -74,7 +74,7 @@ func rowBytes(r shard.Row) int {
 		}
 		n += len(a) + len(v.Text)
 		if v.Kind == shard.KindNumber {
-			n += 9 // sixteen digits of a time in microseconds
+			n += 9 // a time in microseconds has sixteen digits
 		}
 	}
 	return n
@@ -82,8 +82,8 @@ func rowBytes(r shard.Row) int {
 
 var rowAttrs = shard.Attrs()
 
-// maxInline is how large a manifest may be to travel in an execution's input of 256 KiB as base64,
-// with room for the state.
+// maxInline is the largest manifest that fits, as base64, into an execution's input of 256 KiB
+// beside the state.
 const maxInline = 180 << 10
 
 // billedFlights is the bucket with a meter.
@@ -114,12 +114,12 @@ func (b billedFlights) Continue(ctx context.Context, id flight.ID, n int, s flig
 }
 
 func (b billedFlights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
-	b.meter.count(func(_ *Counts, u *price.Usage) { u.ObjectWrites++ }) // a listing costs what a write costs
+	b.meter.count(func(_ *Counts, u *price.Usage) { u.ObjectWrites++ }) // listing objects costs as much as a write
 	return b.Flights.List(ctx, cursor, limit)
 }
 
-// launcher is the machine, billed; under the standard fault mix it loses some starts and doubles
-// others.
+// launcher starts executions of the state machine and bills them. Under the standard fault mix it
+// loses some starts and doubles others.
 type launcher struct{ *lull }
 
 func (l launcher) Start(ctx context.Context, s flight.State) error {
@@ -132,7 +132,7 @@ func (l launcher) Start(ctx context.Context, s flight.State) error {
 	return nil
 }
 
-// starts is how often an execution starts whose start was reported.
+// starts returns how many executions really start after a reported start.
 func (w *World) starts() int {
 	switch {
 	case w.mix.Chance(w.mix.Rates.FlightLost):
@@ -143,7 +143,7 @@ func (w *World) starts() int {
 	return 1
 }
 
-// billTurn bills a turn, and the execution's time where it ends.
+// billTurn bills a turn. If the execution ends, it also bills the execution's time.
 func (l *lull) billTurn(s, out flight.State, err error) {
 	express := s.Kind != config.FlightStandard
 	if l.Meter.turned(express); err == nil && out.Done {
@@ -151,7 +151,7 @@ func (l *lull) billTurn(s, out flight.State, err error) {
 	}
 }
 
-// packed counts a manifest of so many bytes.
+// packed counts a manifest with this many bytes.
 func (m *Meter) packed(bytes int) {
 	m.count(func(c *Counts, _ *price.Usage) {
 		c.Manifests++
@@ -162,7 +162,7 @@ func (m *Meter) packed(bytes int) {
 	})
 }
 
-// started bills the start of an execution, and its last state, Done.
+// started bills the start of an execution, and the execution's last state, Done.
 func (m *Meter) started(express bool) {
 	m.count(func(c *Counts, u *price.Usage) {
 		c.Starts++
@@ -187,7 +187,7 @@ func (m *Meter) turned(express bool) {
 	})
 }
 
-// flew bills the time of an execution that has ended.
+// flew bills the time of a finished execution.
 func (m *Meter) flew(d time.Duration, express bool) {
 	m.count(func(c *Counts, u *price.Usage) {
 		c.Flown += d

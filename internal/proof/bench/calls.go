@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// received counts what the batch cost to receive, and how many documents it has.
+// received counts the cost of receiving a batch, and the number of documents in the batch.
 func (w *World) received(batch []queue.Message, window time.Duration) {
 	docs := map[int]bool{}
 	bytes := 0
@@ -33,9 +33,9 @@ func (w *World) received(batch []queue.Message, window time.Duration) {
 	})
 }
 
-// eagerPolls is how many ReceiveMessage calls gather a batch at most: each call follows the last
-// one at once, and long polling answers as soon as there is one message. Full requests of ten are
-// the least.
+// eagerPolls returns how many ReceiveMessage calls a batch takes at most. Each call follows the
+// previous one at once, and long polling answers as soon as there is one message. The smallest
+// possible number is one call for each ten messages.
 func eagerPolls(batch []queue.Message, began time.Time) int {
 	arrivals := make([]time.Time, len(batch))
 	for i := range batch {
@@ -59,13 +59,13 @@ func eagerPolls(batch []queue.Message, began time.Time) int {
 	return calls
 }
 
-// queueFor is the queue as an invocation sees it: batch calls of ten, in parallel and bounded, each
-// billed.
+// queueFor returns the queue as an invocation sees it. Batch calls have ten entries, run in
+// parallel with a limit, and are billed.
 func (w *World) queueFor(v *fault.Invocation) queue.Queue {
 	return calls{v.Queue(billedQueue{w.Queue, w.Meter})}
 }
 
-// calls makes batch calls beside each other.
+// calls makes batch calls in parallel.
 type calls struct{ queue.Queue }
 
 func (c calls) Hold(ctx context.Context, receipts []string, d time.Duration) []error {

@@ -34,15 +34,15 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// workload is a list of receive batches; their messages are due already, so that nothing waits.
+// workload is a list of receive batches. All messages are already due, so that nothing waits.
 type workload struct {
 	events  int
 	docs    []shard.DocID
 	batches [][]queue.Message
 }
 
-// newWorkload cuts bursts into batches as the trace of a scenario is cut: a burst's events are
-// spread over A batches that follow each other.
+// newWorkload cuts bursts into batches in the same way as the trace of a scenario. The events of a
+// burst are spread over A consecutive batches.
 func newWorkload(bursts, burst, a, documentsPerBatch, round int) workload {
 	w := workload{events: bursts * burst}
 	sent := time.Now().Add(-20 * time.Second).Truncate(time.Millisecond)
@@ -65,12 +65,12 @@ func newWorkload(bursts, burst, a, documentsPerBatch, round int) workload {
 	return w
 }
 
-// worker handles a workload with real clients.
+// worker processes a workload with real clients.
 type worker interface {
 	do(ctx context.Context, w workload) error
 }
 
-// lullWorker is receive and index on the AWS halves.
+// lullWorker runs receive and index with the AWS halves of their stores.
 type lullWorker struct {
 	receive *receive.Handler
 	index   *index.Handler
@@ -97,8 +97,8 @@ func newLullWorker(t testing.TB, withSink bool) *lullWorker {
 	return l
 }
 
-// newSink is the OpenSearch client, or nothing at all: documents are then taken for written, to see
-// the rest alone.
+// newSink returns the OpenSearch client. If real is false, it returns a sink that reports every
+// document as written, to measure the other parts alone.
 func newSink(t testing.TB, p *inprocess, real bool) sink.Sink {
 	if !real {
 		return takenForWritten{}
@@ -107,7 +107,7 @@ func newSink(t testing.TB, p *inprocess, real bool) sink.Sink {
 		URL: "http://search.invalid", Collections: []shard.Collection{"content"}, Versions: true, Transport: p,
 	})
 	check(t, err)
-	t.Cleanup(func() { _ = s.Close() }) // everything is written
+	t.Cleanup(func() { _ = s.Close() }) // every document is written by then
 	return s
 }
 
@@ -118,7 +118,7 @@ func (takenForWritten) Write(_ context.Context, ops []sink.Op) []sink.Outcome {
 }
 func (takenForWritten) Ping(context.Context) error { return nil }
 
-// collecting starts executions and remembers their input.
+// collecting starts executions and stores their input.
 type collecting struct {
 	flight.Launcher
 	to *lullWorker
@@ -131,11 +131,11 @@ func (c collecting) Start(ctx context.Context, s flight.State) error {
 	return c.Launcher.Start(ctx, s)
 }
 
-// maxTurnsEach bounds the turns of one flight: nothing in a workload needs more than a few.
+// maxTurnsEach limits the turns of one flight. A flight of a workload needs only a few turns.
 const maxTurnsEach = 10
 
-// do receives every batch, then gives turns to the flights, the newest first, so that an older one
-// finds its documents committed.
+// do receives every batch, and then runs the turns of the flights. The newest flight is first, so
+// that an older one finds its documents committed.
 func (l *lullWorker) do(ctx context.Context, w workload) error {
 	l.states = l.states[:0]
 	for _, b := range w.batches {
@@ -159,7 +159,7 @@ func (l *lullWorker) do(ctx context.Context, w workload) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range rows { // a flight that does not find its manifest is done, too
+	for _, r := range rows { // a flight that does not find its manifest would also end as done
 		if r.Committed == "" {
 			return fmt.Errorf("document %s is not committed", r.Doc)
 		}
@@ -167,8 +167,8 @@ func (l *lullWorker) do(ctx context.Context, w workload) error {
 	return nil
 }
 
-// loopWorker is the idempotency loop: two writes and one sink request for each message, and the
-// same decoding.
+// loopWorker is the idempotency loop: two table writes and one sink request for each message. It
+// decodes messages like lull.
 type loopWorker struct {
 	table   *sdk.Client
 	sources *source.Set
@@ -194,7 +194,8 @@ func (l *loopWorker) do(ctx context.Context, w workload) error {
 	return nil
 }
 
-// one is a message: PutItem "in progress" under a condition, the document, UpdateItem "completed".
+// one processes a message: PutItem "in progress" under a condition, the write of the document,
+// UpdateItem "completed".
 func (l *loopWorker) one(ctx context.Context, m queue.Message) error {
 	r := l.sources.Decode(m)[0]
 	if r.Invalid != nil {
@@ -255,8 +256,8 @@ func op(e event.Event, body []byte) sink.Op {
 	}
 }
 
-// measure runs a workload and divides what the process spent by its events. Garbage is collected
-// within.
+// measure runs a workload, and divides the processor time and the allocations of the process by the
+// number of events. The time includes garbage collection.
 func measure(t testing.TB, x worker, w workload) Cost {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -270,14 +271,14 @@ func measure(t testing.TB, x worker, w workload) Cost {
 	return Cost{CPU: time.Duration(float64(spent) / n), Allocs: float64(after.Mallocs-before.Mallocs) / n}
 }
 
-// processorTime is what this process has used of all its cores.
+// processorTime returns the processor time that this process has used on all cores.
 func processorTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	check(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// pairs are the workloads that processor time is compared over.
+// pairs are the workloads for the comparison of processor time.
 var pairs = []Pair{
 	{Name: "base: bursts of 5, five pollers", Burst: 5, A: 4, Flight: 200, Sink: true},
 	{Name: "bursts of 5, two pollers", Burst: 5, A: 3, Flight: 500, Sink: true},
@@ -287,15 +288,14 @@ var pairs = []Pair{
 	{Name: "single events", Burst: 1, A: 1, Flight: 500, Sink: true},
 }
 
-// compare measures in rounds: lull, loop, lull, loop, so that whatever else the machine does hits
-// both.
+// compare measures in rounds: lull, loop, lull, loop. Other load on the machine then affects both.
 func (p Pair) compare(t testing.TB, s Size) Pair {
 	l, o := newLullWorker(t, p.Sink), newLoopWorker(t, p.Sink)
 	var lulls, loops []Cost
 	for round := range s.Rounds + 1 {
 		w := newWorkload(s.Events/p.Burst, p.Burst, p.A, max(1, p.Flight*p.A/p.Burst), round)
 		cl, co := measure(t, l, w), measure(t, o, w)
-		if round > 0 { // the first is for connections, caches, code
+		if round > 0 { // the first round opens connections and fills caches
 			lulls, loops = append(lulls, cl), append(loops, co)
 			p.Ratios = append(p.Ratios, float64(cl.CPU)/float64(co.CPU))
 		}

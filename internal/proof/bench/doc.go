@@ -1,18 +1,17 @@
 // Package bench runs lull and its peers over one trace and counts what each of them needs:
-// requests, dollars, freshness and processor time. `make bench` writes docs/numbers.md from it, so
-// that nobody types a figure there. The page is the template beside the code.
+// requests, dollars, freshness and processor time. `make bench` writes docs/numbers.md from the
+// results, so that no figure is typed by hand. numbers.md.tmpl is the template of the page.
 //
 // Every contender gets the same messages at the same times, the same simulated latencies and the
 // same prices. lull is the real code of internal/pipeline/receive, internal/pipeline/index and
-// internal/pipeline/prune. The peers are small honest programs, written here from what their
-// documentation says they do.
+// internal/pipeline/prune. The peers are small programs, written for this package from the
+// documentation of each product.
 //
-// Time is virtual (testing/synctest), so requests, writes and freshness hold for any machine. The
-// scheduler decides which of two things happens first within one instant, so the last digit may
-// differ from run to run. Processor time is this machine's, and is only given as a ratio of two
-// contenders measured in turns in the same run. What measures it is benchmarks, so it is in the
-// files of the tests.
+// Time is virtual (testing/synctest), so requests, writes and freshness are the same on any
+// machine. The scheduler orders steps within one instant, so the last digit may differ between
+// runs. Processor time depends on this machine. It is only given as a ratio of two contenders that
+// take turns in the same run. Benchmarks measure it, so that code is in test files.
 //
-// The package is a harness for tests: it takes a testing.TB and ends the test where something fails
-// that no run may meet.
+// The package is a harness for tests. It takes a testing.TB, and ends the test if something fails
+// that must not fail in any run.
 package bench

@@ -20,10 +20,10 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// weighed are the functions whose size the page shows.
+// weighed lists the functions whose binary size the page shows.
 var weighed = []string{"receive", "index/opensearch", "prune", "dlq"}
 
-// build has the Makefile build functions, and returns their folder.
+// build builds functions with the Makefile, and returns their folder.
 func build(t testing.TB, root, arch string, functions ...string) (dist string) {
 	t.Helper()
 	dist = t.TempDir()
@@ -36,7 +36,7 @@ func build(t testing.TB, root, arch string, functions ...string) (dist string) {
 	return dist
 }
 
-// Binaries builds the functions for arm64 and weighs them.
+// Binaries builds the functions for arm64 and returns their sizes.
 func Binaries(t testing.TB, root string) (list []Binary) {
 	dist := build(t, root, "arm64", weighed...)
 	for _, name := range weighed {
@@ -47,8 +47,8 @@ func Binaries(t testing.TB, root string) (list []Binary) {
 	return list
 }
 
-// FirstAnswer starts the function several times beside a runtime API and an account of this
-// process, on this machine's architecture.
+// FirstAnswer starts the function several times on this machine's architecture. This process
+// simulates Lambda's runtime API and the AWS account.
 func FirstAnswer(t testing.TB, root, arch string, times int) Start {
 	dir := filepath.Join(build(t, root, arch, "receive"), "receive")
 	vars := lambdatest.NewAccount(t).Environment()
@@ -109,8 +109,8 @@ func firstAnswer(t testing.TB, program string, vars map[string]string, batch []b
 		text = "nothing within 20 s"
 	}
 	wall = time.Since(began)
-	_ = cmd.Process.Kill() // it would wait for the next event
-	_ = cmd.Wait()         // killed: its state is what counts
+	_ = cmd.Process.Kill() // otherwise the process waits for the next event
+	_ = cmd.Wait()         // the process was killed, and only its state matters
 	if !strings.Contains(text, "/response ") || strings.Count(text, "itemIdentifier") != queue.MaxEntries {
 		t.Fatalf("receive answered %.300s", text)
 	}

@@ -25,9 +25,9 @@ import (
 
 const awsJSON = "application/x-amz-json-1.0"
 
-// inprocess answers the real SDK clients, and the OpenSearch client, in this process: every request
-// is built, signed, sent to a function and its answer parsed, but there are no sockets and no TLS.
-// What the function itself needs counts for its caller.
+// inprocess answers the real SDK clients and the OpenSearch client in this process. Every request
+// is built, signed and passed to a function, and its answer is parsed, but without sockets and TLS.
+// The processor time of inprocess itself counts for the caller.
 type inprocess struct {
 	rows *memory.Shards
 
@@ -39,7 +39,7 @@ func newInprocess() *inprocess {
 	return &inprocess{rows: memory.NewShards(), objects: map[string][]byte{}}
 }
 
-// config is an account whose every request comes here.
+// config returns an AWS configuration that sends every request to inprocess.
 func (p *inprocess) config() aws.Config {
 	return aws.Config{
 		Region: "us-east-1", HTTPClient: p,
@@ -48,8 +48,8 @@ func (p *inprocess) config() aws.Config {
 	}
 }
 
-// rowWrite carries a conditional write past the SDK: the function that stands for DynamoDB
-// evaluates it without parsing expressions.
+// rowWrite carries a conditional write past the SDK in the context. The simulated DynamoDB
+// evaluates the write without parsing expressions.
 type rowWrite struct{}
 
 // sdkRows is the real table client in front of rows in memory.
@@ -61,7 +61,7 @@ func (s sdkRows) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return s.Store.Write(context.WithValue(ctx, rowWrite{}, &w), w)
 }
 
-// Do answers.
+// Do answers a request of the SDK.
 func (p *inprocess) Do(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
@@ -90,7 +90,7 @@ func (p *inprocess) Do(r *http.Request) (*http.Response, error) {
 	return p.object(r, body)
 }
 
-// RoundTrip answers the OpenSearch client.
+// RoundTrip answers a request of the OpenSearch client.
 func (p *inprocess) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *inprocess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(200, "application/json", list(`{"took":1,"errors":false,"items":[`, items, `]}`)), nil
 }
 
-// list is JSON items between a head and a tail.
+// list joins JSON items between a head and a tail.
 func list(head string, items [][]byte, tail string) []byte {
 	return slices.Concat([]byte(head), bytes.Join(items, []byte(",")), []byte(tail))
 }
@@ -122,7 +122,7 @@ func answer(status int, contentType string, body []byte) *http.Response {
 	}
 }
 
-// update evaluates the write that travels in the context, or takes any other one as done.
+// update evaluates the write in the context. It accepts any other update without evaluating it.
 func (p *inprocess) update(r *http.Request) (*http.Response, error) {
 	w, ours := r.Context().Value(rowWrite{}).(*shard.Write)
 	if !ours {
@@ -143,7 +143,7 @@ func (p *inprocess) update(r *http.Request) (*http.Response, error) {
 	return answer(200, awsJSON, append(item([]byte(`{"Attributes":`), old), '}')), nil
 }
 
-// item appends a row as DynamoDB's JSON.
+// item appends a row in DynamoDB's JSON.
 func item(b []byte, r shard.Row) []byte {
 	b = append(append(append(b, `{"doc":{"S":"`...), r.Doc...), `"}`...)
 	for _, a := range rowAttrs {
@@ -166,7 +166,7 @@ func item(b []byte, r shard.Row) []byte {
 	return append(b, '}')
 }
 
-// batchGet finds the keys in the request by their shape.
+// batchGet finds the keys of a request by their shape in the text.
 func (p *inprocess) batchGet(ctx context.Context, body []byte) (*http.Response, error) {
 	var items [][]byte
 	keys := bytes.Split(body, []byte(`{"doc":{"S":"`))
@@ -183,7 +183,7 @@ func (p *inprocess) batchGet(ctx context.Context, body []byte) (*http.Response, 
 	return answer(200, awsJSON, list(`{"Responses":{"shards":[`, items, `]},"UnprocessedKeys":{}}`)), nil
 }
 
-// entries says that every entry of a batch succeeded.
+// entries answers that every entry of a batch succeeded.
 func entries(body []byte) *http.Response {
 	var in struct {
 		Entries []struct {
@@ -202,13 +202,13 @@ func entries(body []byte) *http.Response {
 	return answer(200, awsJSON, list(`{"Failed":[],"Successful":[`, items, `]}`))
 }
 
-// object is S3.
+// object answers requests to S3.
 func (p *inprocess) object(r *http.Request, body []byte) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch r.Method {
 	case http.MethodPut:
-		if r.Header.Get("Content-Encoding") == "aws-chunked" { // with a checksum behind the last chunk
+		if r.Header.Get("Content-Encoding") == "aws-chunked" { // a checksum follows the last chunk
 			var err error
 			if body, err = io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(body))); err != nil {
 				return nil, fmt.Errorf("read chunks: %w", err)

@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// MessageAllocs counts the allocations of one more message of a burst. The difference of two
-// batches of one document leaves out what is paid once a document or once a batch.
+// MessageAllocs counts the allocations for one more message of a burst. It compares two batches of
+// one document, so that allocations for each document and for each batch do not count.
 func MessageAllocs(t testing.TB) Allocs {
 	const few, many, rounds = 200, 1000, 5
 	cfg := base().config(t)
@@ -61,16 +61,17 @@ func MessageAllocs(t testing.TB) Allocs {
 	return Allocs{Read: (b.Read - a.Read) / (many - few), Handle: (b.Handle - a.Handle) / (many - few)}
 }
 
-// The figure does not depend on the machine. So it is a test, and not only a line of the page.
+// TestAMessageAllocatesAsTheTargetSays: the figure does not depend on the machine, so a test checks
+// it as well.
 func TestAMessageAllocatesAsTheTargetSays(t *testing.T) {
 	if a := MessageAllocs(t); !a.few() || math.Round(10*a.Read) > 20 {
 		t.Errorf("a message allocates %.2f times, and %.2f times to read it: want at most 8 and 2", a.Handle, a.Read)
 	}
 }
 
-// EmbeddedIntake sends events as fast as the embedded stack takes them, in real time, and waits
-// until none is left: not in a queue, not in a flight, not in the sink's hands. The documents are
-// numbered from first on.
+// EmbeddedIntake sends events as fast as the embedded stack accepts them, in real time. It waits
+// until no event is left in a queue, in a flight or on its way to the sink. first is the number of
+// the first document.
 func EmbeddedIntake(t testing.TB, in Intake, to sink.Sink, first int) Intake {
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{sinkName: {Kind: "memory"}}

@@ -9,9 +9,9 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// The simulated latencies, means of one request. A draw is half of its mean for certain and
-// exponential above: its 99th percentile is 2.8 times the mean. They are assumptions of this
-// benchmark, of the size that services in one region show; all contenders share them.
+// The simulated latencies: the mean time of one request. A random latency is half of its mean plus
+// an exponential part, so its 99th percentile is 2.8 times the mean. The values are assumptions of
+// this benchmark, similar to services in one region. All contenders share them.
 const (
 	tableLatency  = 6 * time.Millisecond
 	queueLatency  = 10 * time.Millisecond
@@ -19,14 +19,15 @@ const (
 	getLatency    = 20 * time.Millisecond
 	startLatency  = 30 * time.Millisecond
 	sinkLatency   = 25 * time.Millisecond
-	sinkDocument  = 20 * time.Microsecond // more for each document of a bulk request
-	invokeLatency = 15 * time.Millisecond // from the service's decision to the function's first line, warm
+	sinkDocument  = 20 * time.Microsecond // additional time for each document of a bulk request
+	invokeLatency = 15 * time.Millisecond // from the service's decision to the first line of a warm function
 	stateLatency  = 15 * time.Millisecond // from one state to the next
 	pollLatency   = 10 * time.Millisecond // one ReceiveMessage
 )
 
-// The processor time that the simulated functions need, on one core; a function has a part of one
-// by its memory. Measured on real code by the CPU part of this benchmark, and rounded up.
+// The processor time that the simulated functions need on one core. The memory of a function
+// decides which part of a core it has. The CPU part of this benchmark measured the values on real
+// code. They are rounded up.
 const (
 	invocationCPU = time.Millisecond
 	messageCPU    = 20 * time.Microsecond
@@ -40,7 +41,7 @@ type assumption struct {
 	Mean time.Duration
 }
 
-// assumed is what the page says about all of this.
+// assumed returns the assumptions that the page lists.
 func assumed() any {
 	return struct {
 		Latencies                    []assumption
@@ -62,13 +63,13 @@ func assumed() any {
 	}
 }
 
-// Batches of DynamoDB's reads, as internal/aws/dynamodb makes them.
+// Batch sizes of DynamoDB's reads, as in internal/aws/dynamodb.
 const (
 	readBatch    = 100
 	readParallel = 8
 )
 
-// latency draws.
+// latency returns random latencies.
 type latency struct {
 	mu  sync.Mutex
 	rnd *rand.Rand
@@ -84,8 +85,8 @@ func (l *latency) draw(mean time.Duration) time.Duration {
 	return mean/2 + time.Duration(l.rnd.ExpFloat64()*float64(mean/2))
 }
 
-// of is how long an I/O takes and how many requests it is.
-func (l *latency) of(op fault.Op) (d time.Duration, requests int) {
+// timeOf returns how long an operation takes, and how many requests it needs.
+func (l *latency) timeOf(op fault.Op) (d time.Duration, requests int) {
 	switch op.Service {
 	case fault.Table:
 		requests = 1

@@ -27,7 +27,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// halves fill the seams of lull's functions: in memory, by the AWS clients, or a variant's own.
+// halves are implementations of the seams of lull's functions: in memory, with the AWS clients, or
+// of a variant.
 type halves struct {
 	config   *config.Config
 	sources  *source.Set
@@ -66,7 +67,7 @@ func newSources(t testing.TB, c *config.Config) *source.Set {
 	return set
 }
 
-// lull is the real code: receive and index for the live lane, prune at its interval.
+// lull runs the real code: receive and index for the live lane, and prune at its interval.
 type lull struct {
 	*World
 	sources  atomic.Pointer[source.Set]
@@ -76,16 +77,16 @@ type lull struct {
 	schedule *memory.Schedule
 	machine  *memory.Machine
 
-	// What a variant may replace.
+	// A variant may replace the following functions.
 	store  func(v *fault.Invocation) flight.Store
 	launch func(v *fault.Invocation) flight.Launcher
 	take   handler
 }
 
-// Lull starts the stack.
+// Lull starts lull's stack.
 func Lull(ctx context.Context, w *World) { start(ctx, w, func(*lull) {}) }
 
-// start builds the stack, lets change put other halves in, and starts it.
+// start builds the stack, lets change replace some halves, and starts the stack.
 func start(ctx context.Context, w *World, change func(l *lull)) {
 	l := &lull{
 		World:   w,
@@ -115,7 +116,7 @@ func start(ctx context.Context, w *World, change func(l *lull)) {
 
 func (l *lull) rows() billedRows { return billedRows{l.table.Load(), l.Meter} }
 
-// compare is what the runbook asks for after a restore: `lull index repair`.
+// compare runs `lull index repair`, which the runbook asks for after a restore.
 func (l *lull) compare(ctx context.Context) error {
 	v := fault.NewInvocation(l.Meter, "reconcile", l.invoked.Add(1))
 	s := reconcile.Service{
@@ -136,7 +137,7 @@ func (l *lull) compare(ctx context.Context) error {
 	}
 }
 
-// raiseEpoch is what the settings need after the source was restored.
+// raiseEpoch changes the settings as they must change after the source was restored.
 func (l *lull) raiseEpoch() {
 	c := *l.Config
 	c.Sources = maps.Clone(c.Sources)
@@ -147,7 +148,7 @@ func (l *lull) raiseEpoch() {
 	l.sources.Store(newSources(l.t, &c))
 }
 
-// halves are those of one invocation.
+// halves returns the halves for one invocation.
 func (l *lull) halves(v *fault.Invocation, clk clock.Clock) halves {
 	return halves{
 		config: l.Config, sources: l.sources.Load(), rows: v.Shards(l.rows()), flights: l.store(v),
@@ -156,9 +157,9 @@ func (l *lull) halves(v *fault.Invocation, clk clock.Clock) halves {
 	}
 }
 
-// turn is the state machine's task: a transition, the function, and the transition after it.
+// turn is the task of the state machine: a transition, the function, and the next transition.
 func (l *lull) turn(ctx context.Context, s flight.State) (flight.State, error) {
-	_ = l.clk.Sleep(ctx, l.Meter.lat.draw(stateLatency)) // a time-out is noticed by what follows
+	_ = l.clk.Sleep(ctx, l.Meter.lat.draw(stateLatency)) // the next call notices a time-out
 	var out flight.State
 	var failed error
 	err := l.invoke(ctx, "index", indexMegabytes, l.Config.Index.Timeout,
@@ -168,12 +169,12 @@ func (l *lull) turn(ctx context.Context, s flight.State) (flight.State, error) {
 	if err == nil {
 		err = failed
 	}
-	_ = l.clk.Sleep(ctx, l.Meter.lat.draw(stateLatency)) // as above
+	_ = l.clk.Sleep(ctx, l.Meter.lat.draw(stateLatency)) // the next call notices a time-out
 	l.billTurn(s, out, err)
 	return out, err
 }
 
-// pruning runs prune at start and at its interval, as the rule does.
+// pruning runs prune at the start and at its interval, as the EventBridge rule does.
 func (l *lull) pruning(ctx context.Context) {
 	deadLetters := memory.NewDeadLetters()
 	for {

@@ -6,53 +6,53 @@ import (
 	"time"
 )
 
-// Cost is what an event costs this machine.
+// Cost is the processor time and the allocations of one event on this machine.
 type Cost struct {
 	CPU    time.Duration
 	Allocs float64
 }
 
-// Pair is lull and the idempotency loop over the same workload, in turns.
+// Pair is a comparison of lull and the idempotency loop over the same workload. The two take turns.
 type Pair struct {
 	Name       string
 	Burst, A   int
-	Flight     int // events of one, about
+	Flight     int // the approximate number of events in a flight
 	Sink       bool
 	Lull, Loop Cost      // medians
-	Ratios     []float64 // of processor time, one each round, sorted
+	Ratios     []float64 // ratios of processor time, one for each round, sorted
 }
 
-// Ratio is the median.
+// Ratio returns the median ratio.
 func (p Pair) Ratio() float64 { return p.Ratios[len(p.Ratios)/2] }
 
-// Least is the smallest ratio of all rounds.
+// Least returns the smallest ratio of all rounds.
 func (p Pair) Least() float64 { return p.Ratios[0] }
 
-// Greatest is the largest ratio of all rounds.
+// Greatest returns the largest ratio of all rounds.
 func (p Pair) Greatest() float64 { return p.Ratios[len(p.Ratios)-1] }
 
-// Allocs are allocations a message.
+// Allocs are the allocations for one message.
 type Allocs struct {
-	Read   float64 // to read the SQS event
-	Handle float64 // to decode, collapse, judge, pack into the manifest and answer
+	Read   float64 // allocations to read the SQS event
+	Handle float64 // allocations to decode, collapse, judge, pack into the manifest and answer
 }
 
-// few reports whether they reach their target. What a batch of another size allocates shows in
-// hundredths.
+// few reports whether the allocations reach their target. Batch sizes change the figure only in the
+// second decimal place, so the figure is rounded to one decimal place.
 func (a Allocs) few() bool { return math.Round(10*a.Handle) <= 80 }
 
-// Intake is how fast the embedded stack settles events on this machine: the newest version written
-// to the sink, committed in the row, its message deleted. Superseded messages come back later, and
-// are acknowledged then.
+// Intake is how fast the embedded stack settles events on this machine. An event is settled when
+// the newest version is written to the sink and committed in the row, and the message is deleted.
+// Superseded messages return later, and are acknowledged then.
 type Intake struct {
 	Sink   string
 	Burst  int
 	Events int
-	Took   time.Duration // from the first event sent to the last document settled, without the quiet window between
-	CPU    time.Duration // an event, of all that the process did until nothing was left
+	Took   time.Duration // from the first event sent to the last document settled, without the quiet window
+	CPU    time.Duration // processor time for one event; it includes all work of the process until no event is left
 }
 
-// PerSecond is settled events a second.
+// PerSecond returns how many events are settled in a second.
 func (i Intake) PerSecond() int { return int(float64(i.Events) / i.Took.Seconds()) }
 
 // Name says what was measured.
@@ -63,14 +63,14 @@ func (i Intake) Name() string {
 	return fmt.Sprintf("%s, bursts of %d", i.Sink, i.Burst)
 }
 
-// Binary is a function as it is deployed.
+// Binary is the program of a function as it is deployed.
 type Binary struct {
 	Name  string
-	Bytes int64 // for arm64
+	Bytes int64 // the size for arm64
 }
 
-// Start is a cold start of receive: from the process to its first answer, a batch of ten messages
-// that is admitted and held.
+// Start is a cold start of receive, from the start of the process to the first answer. The first
+// batch has ten messages, which are admitted and held.
 type Start struct {
 	Wall, CPU time.Duration // medians
 }

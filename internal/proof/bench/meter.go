@@ -10,34 +10,35 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// Counts are what a contender asked for.
+// Counts are the numbers of requests and steps of a contender.
 type Counts struct {
-	RowWrites   int // conditional or not, refused ones too
+	RowWrites   int // all row writes, conditional or not, including refused ones
 	RowRefused  int
 	RowReads    int
-	SinkWrites  int // documents
-	Starts      int // executions
-	Turns       int // invocations of the function behind the timer
-	Transitions int // of state machines, billed or not
-	Receives    int // ReceiveMessage, ten at a time wherever there are ten in the batch
-	EagerPolls  int // ReceiveMessage, if a poller asks again as soon as it is answered
-	Deletes     int // DeleteMessageBatch, the event source mapping's own too
-	Holds       int // ChangeMessageVisibilityBatch
+	SinkWrites  int // documents written to the sink
+	Starts      int // started executions
+	Turns       int // invocations of the function that the timer starts
+	Transitions int // state transitions, billed or not
+	Receives    int // ReceiveMessage calls, with ten messages each as long as the batch has ten
+	EagerPolls  int // ReceiveMessage calls if a poller asks again as soon as it gets an answer
+	Deletes     int // DeleteMessageBatch calls, including the ones of the event source mapping
+	Holds       int // ChangeMessageVisibilityBatch calls
 	Invocations int
-	Admissions  int // documents per first received batch, summed: A, for all bursts together
-	Received    int // messages handed to functions: more than were sent where holding costs a receive
+	Admissions  int // sum over first batches of the number of documents in them: A, for all bursts together
+	Received    int // messages given to functions; more than were sent, if holding a message costs a receive
 
-	Manifests     int // flights whose manifest was written
+	Manifests     int // flights whose manifest was written to S3
 	ManifestBytes int
 	Small         int           // manifests that would fit into an execution's input
-	Flown         time.Duration // by all executions
+	Flown         time.Duration // total time of all executions
 }
 
-// QueueCalls are SQS requests, those of the event source mapping counted in full tens.
+// QueueCalls returns the number of SQS requests. Requests of the event source mapping count as full
+// batches of ten.
 func (c Counts) QueueCalls() int { return c.Receives + c.Deletes + c.Holds }
 
-// Meter lets every I/O take its time and counts what it is billed as. It is safe for concurrent
-// use.
+// Meter delays each operation by its latency, and counts what AWS bills for it. A Meter is safe for
+// concurrent use.
 type Meter struct {
 	clk  clock.Clock
 	lat  *latency
@@ -49,7 +50,7 @@ type Meter struct {
 	busy   map[*fault.Invocation]*core
 }
 
-// core is the part of a processor that an invocation has.
+// core is the share of a processor core that an invocation has.
 type core struct {
 	share float64
 	until time.Time
@@ -61,16 +62,17 @@ func newMeter(clk clock.Clock, lat *latency, next fault.Injector) *Meter {
 	return &Meter{clk: clk, lat: lat, next: next, busy: map[*fault.Invocation]*core{}}
 }
 
-// Decide waits as long as the I/O takes: for the invocation's processor, then for the answer.
+// Decide waits as long as the operation takes: first for the invocation's processor, then for the
+// answer.
 func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
-	d, requests := m.lat.of(op)
-	// A wait that ends with the invocation's time is noticed by what follows.
+	d, requests := m.lat.timeOf(op)
+	// If the invocation's time ends during the wait, the next call notices it.
 	_ = m.clk.Sleep(ctx, m.compute(v, time.Duration(requests)*requestCPU)+d)
 	return m.next.Decide(ctx, v, op)
 }
 
-// compute is how long the invocation needs for that much processor time, after what it already has
-// to do.
+// compute returns how long the invocation needs for this processor time, after the work that it
+// already has.
 func (m *Meter) compute(v *fault.Invocation, cpu time.Duration) time.Duration {
 	now := m.clk.Now()
 	m.mu.Lock()
@@ -101,7 +103,7 @@ func (m *Meter) end(v *fault.Invocation, took time.Duration, megabytes int) {
 	m.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, megabytes)
 }
 
-// count changes the counters.
+// count changes the counters under the lock.
 func (m *Meter) count(f func(c *Counts, u *price.Usage)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

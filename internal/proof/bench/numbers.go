@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Numbers are everything that docs/numbers.md tells.
+// Numbers are all figures of docs/numbers.md.
 type Numbers struct {
 	Date     time.Time
 	Machine  string
-	Load     string                       // the machine's load average before anything was measured
-	Results  map[string]map[string]Result // by the scenario's key, by contender or variant
+	Load     string                       // the machine's load average before the measurements
+	Results  map[string]map[string]Result // by the scenario's key, then by contender or variant
 	Pairs    []Pair
 	Allocs   Allocs
 	Intakes  []Intake
@@ -26,7 +26,7 @@ type Job struct {
 	Contender Contender
 }
 
-// Jobs lists every run, each once.
+// Jobs lists all runs, each once.
 func Jobs() []Job {
 	var jobs []Job
 	for _, c := range Contenders() {
@@ -46,7 +46,7 @@ func Jobs() []Job {
 	return jobs
 }
 
-// NewNumbers has no figures yet.
+// NewNumbers returns Numbers without figures.
 func NewNumbers(machine, load string) *Numbers {
 	return &Numbers{
 		Date: time.Now().UTC(), Machine: machine, Load: load,
@@ -54,10 +54,10 @@ func NewNumbers(machine, load string) *Numbers {
 	}
 }
 
-// Processors is how many this machine has.
+// Processors returns how many processors this machine has.
 func (n *Numbers) Processors() int { return runtime.NumCPU() }
 
-// Add takes a result in.
+// Add adds the result of a job.
 func (n *Numbers) Add(j Job, r Result) {
 	if n.Results[j.Scenario.Key] == nil {
 		n.Results[j.Scenario.Key] = map[string]Result{}
@@ -65,8 +65,8 @@ func (n *Numbers) Add(j Job, r Result) {
 	n.Results[j.Scenario.Key][j.Contender.Name] = r
 }
 
-// Result is what a contender did with a scenario. A page that asks for one that was not run is
-// wrong.
+// Result returns the result of a contender in a scenario. It is an error if the page asks for a
+// result that was not run.
 func (n *Numbers) Result(key, contender string) (Result, error) {
 	r, ok := n.Results[key][contender]
 	if !ok {
@@ -75,7 +75,7 @@ func (n *Numbers) Result(key, contender string) (Result, error) {
 	return r, nil
 }
 
-// All are the results of a scenario, lull's first.
+// All returns the results of all contenders in a scenario, lull's first.
 func (n *Numbers) All(key string) (all []Result, err error) {
 	for _, c := range Contenders() {
 		r, err := n.Result(key, c.Name)
@@ -87,5 +87,5 @@ func (n *Numbers) All(key string) (all []Result, err error) {
 	return all, nil
 }
 
-// Lull is lull's result in a scenario.
+// Lull returns lull's result in a scenario.
 func (n *Numbers) Lull(key string) Result { return n.Results[key]["lull"] }

@@ -22,24 +22,25 @@ import (
 
 var (
 	write = flag.Bool("write", false,
-		"measure everything and write docs/numbers.md and docs/img (make bench)")
+		"measure everything, and write docs/numbers.md and docs/img (make bench)")
 	smoke = flag.Bool("smoke", false, "run a little of everything (make bench-smoke)")
 )
 
 const repository = "../../.."
 
-// Size says how much of a measurement in real time to do.
+// Size says how much of each measurement in real time to run.
 type Size struct {
-	Events int // of a processor workload
+	Events int // events of a workload for processor time
 	Rounds int
-	Intake int // events
+	Intake int // events of an Intake
 	Starts int
 }
 
-// fullSize is what the documentation shows.
+// fullSize returns the size for the figures of the documentation.
 func fullSize() Size { return Size{Events: 20_000, Rounds: 7, Intake: 90_000, Starts: 9} }
 
-// measure does what needs this machine's own time: one thing after the other, nothing beside it.
+// measure runs the measurements that depend on this machine. They run one after the other, without
+// other load.
 func (n *Numbers) measure(t testing.TB, s Size, sinks map[string]sink.Sink) {
 	for _, p := range pairs {
 		n.Pairs = append(n.Pairs, p.compare(t, s))
@@ -55,13 +56,13 @@ func (n *Numbers) measure(t testing.TB, s Size, sinks map[string]sink.Sink) {
 	}
 }
 
-// build builds the functions from the repository at root, weighs them and starts one.
+// build builds the functions of the repository at root, and measures their sizes and a cold start.
 func (n *Numbers) build(t testing.TB, s Size, root string) {
 	n.Binaries = Binaries(t, root)
 	n.Start = FirstAnswer(t, root, runtime.GOARCH, s.Starts)
 }
 
-// collect runs jobs, two at a time or as many as there are processors.
+// collect runs the jobs as parallel subtests.
 func collect(t *testing.T, n *Numbers, jobs []Job) {
 	var mu sync.Mutex
 	t.Run("virtual time", func(t *testing.T) {
@@ -77,7 +78,8 @@ func collect(t *testing.T, n *Numbers, jobs []Job) {
 	})
 }
 
-// TestNumbers writes the documentation's figures. Without -write it does nothing: it takes minutes.
+// TestNumbers writes the figures of the documentation. It takes minutes, and does nothing without
+// -write.
 func TestNumbers(t *testing.T) {
 	if !*write {
 		t.Skip("make bench runs it with -write")
@@ -86,7 +88,7 @@ func TestNumbers(t *testing.T) {
 	onDisk, err := blevesink.Open(filepath.Join(t.TempDir(), "bleve"))
 	check(t, err)
 	t.Cleanup(func() { _ = onDisk.Close() })
-	n.measure(t, fullSize(), map[string]sink.Sink{"in memory": inMemory(), "Bleve on disk": onDisk}) // nothing beside it
+	n.measure(t, fullSize(), map[string]sink.Sink{"in memory": inMemory(), "Bleve on disk": onDisk}) // runs alone
 	n.build(t, fullSize(), repository)
 	collect(t, n, Jobs())
 	if t.Failed() {
@@ -113,7 +115,7 @@ func put(t *testing.T, docs string, n *Numbers) {
 
 func inMemory() sink.Sink { return memorysink.New(clock.System{}, memorysink.Settings{Versions: true}) }
 
-// load is the load average of the last minute, as the kernel says it.
+// load returns the load average of the last minute from the kernel.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -122,7 +124,7 @@ func load() string {
 	return strings.Fields(string(text))[0]
 }
 
-// machine says what this machine is, without its name.
+// machine describes this machine, without its name.
 func machine() string {
 	model := runtime.GOARCH
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {
@@ -138,7 +140,8 @@ func machine() string {
 		runtime.Version())
 }
 
-// The README's figures are those that were measured: lull's own row, and how many targets.
+// TestTheReadmeShowsTheSummary: README.md must show the measured figures, which are lull's row and
+// the number of targets.
 func TestTheReadmeShowsTheSummary(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
@@ -162,8 +165,8 @@ func TestTheReadmeShowsTheSummary(t *testing.T) {
 	}
 }
 
-// TestSmoke runs a little of everything, so that nothing of `make bench` rots, and holds lull's
-// exact figures to their bounds. Only `make bench-smoke` runs it: once a night.
+// TestSmoke runs a small part of every measurement, so that `make bench` keeps working. It also
+// compares lull's exact figures with their targets. Only `make bench-smoke` runs it, once a night.
 func TestSmoke(t *testing.T) {
 	if !*smoke {
 		t.Skip("make bench-smoke runs it with -smoke")
@@ -172,7 +175,7 @@ func TestSmoke(t *testing.T) {
 	jobs := Jobs()
 	for i := range jobs {
 		shape := &jobs[i].Scenario.Shape
-		if shape.Trial != "" { // their times are fixed
+		if shape.Trial != "" { // the times of trials are fixed
 			shape.Rate /= 4
 			continue
 		}
@@ -201,7 +204,8 @@ func TestSmoke(t *testing.T) {
 	if bytes.Contains(page, []byte("NaN")) || bytes.Contains(page, []byte("Inf")) {
 		t.Errorf("the page divides by nothing:\n%s", page)
 	}
-	// What virtual time decides is exact. The dollars are not low enough yet, and the page says so.
+	// Figures in virtual time are exact. The dollars do not reach their target yet, and the page
+	// says so.
 	for _, x := range n.Exact() {
 		if !x.Reached && !strings.Contains(x.Measure, "dollars") {
 			t.Errorf("%s: %s, want %s", x.Measure, x.Figure, x.Goal)

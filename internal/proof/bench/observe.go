@@ -16,8 +16,8 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// watched is the sink that every contender writes to: a search engine in memory, and who looks at
-// what it shows.
+// watched is the sink of every contender: a search engine in memory, with an observer of its
+// documents.
 type watched struct {
 	clk   clock.Clock
 	meter *Meter
@@ -25,23 +25,23 @@ type watched struct {
 	mu        sync.Mutex
 	engine    *memorysink.Sink
 	docs      []watchedDoc
-	deletes   map[removal]int // their ranks: a delete has no content to carry one
+	deletes   map[removal]int // the ranks of deletes, because a delete has no content to carry its rank
 	fresh     []time.Duration
-	backwards int // an older state replaced a newer one
+	backwards int // how often an older state replaced a newer one
 }
 
-// removal is how a delete looks in a sink.
+// removal identifies a delete in a sink.
 type removal struct{ doc, version int }
 
-// watchedDoc is a document.
+// watchedDoc is the state of one document in the watched sink.
 type watchedDoc struct {
-	rank    int  // of what was applied last, 0 for nothing
-	shown   bool // the document is there: what was applied last was a put
+	rank    int  // the rank of the state that was applied last, 0 for none
+	shown   bool // whether the document exists: the last applied operation was a put
 	most    int  // the greatest rank that was ever applied
 	waiting []waiting
 }
 
-// waiting is an event whose freshness counts, sent and not yet visible.
+// waiting is an event that was sent and is not yet visible, and whose freshness counts.
 type waiting struct {
 	rank int
 	sent time.Time
@@ -54,14 +54,14 @@ func newWatched(clk clock.Clock, meter *Meter, engine *memorysink.Sink, trace *T
 	for _, e := range trace.Events {
 		if e.Delete {
 			w.deletes[removal{e.Doc, e.Version}] = e.Rank
-			reasserted := removal{e.Doc, 0} // names no version
+			reasserted := removal{e.Doc, 0} // a delete that is written again names no version
 			w.deletes[reasserted] = max(w.deletes[reasserted], e.Rank)
 		}
 	}
 	return w
 }
 
-// arrive notes that an event was sent now.
+// arrive notes that an event is sent now.
 func (w *watched) arrive(e Event) {
 	if !e.Waited {
 		return
@@ -72,17 +72,17 @@ func (w *watched) arrive(e Event) {
 	d.waiting = append(d.waiting, waiting{e.Rank, w.clk.Now()})
 }
 
-// now is the engine at this moment.
+// now returns the current engine.
 func (w *watched) now() *memorysink.Sink {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.engine
 }
 
-// Ping asks the engine.
+// Ping pings the engine.
 func (w *watched) Ping(ctx context.Context) error { return w.now().Ping(ctx) }
 
-// Write passes the ops on and notes what was applied.
+// Write passes the operations to the engine and notes which of them were applied.
 func (w *watched) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	out := w.now().Write(ctx, ops)
 	w.meter.count(func(c *Counts, _ *price.Usage) { c.SinkWrites += len(ops) })
@@ -117,7 +117,7 @@ func (w *watched) applied(op sink.Op, now time.Time) {
 	})
 }
 
-// image is a snapshot to go back to.
+// image takes a snapshot. The returned function restores it.
 func (w *watched) image() (restore func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,12 +132,12 @@ func (w *watched) image() (restore func()) {
 	}
 }
 
-// End is what is wrong in the sink when nothing moves any more.
+// End counts what is wrong in the sink at the end of a run.
 type End struct {
-	Wrong       int // documents that do not show their newest state
-	Resurrected int // of them: that were deleted and are there
-	Lost        int // of them: whose newest state was never written
-	Never       int // events whose freshness counts and that never became visible, nor anything newer
+	Wrong       int // documents in the sink that are not in their newest state
+	Resurrected int // wrong documents that were deleted and exist again
+	Lost        int // wrong documents whose newest state was never written
+	Never       int // events whose freshness counts, and that never became visible, directly or through a newer state
 }
 
 // end compares the sink with the newest state of every document.
@@ -161,10 +161,11 @@ func (w *watched) end(newest []Event) (end End) {
 	return end
 }
 
-// Freshness is a sorted list of times from sent to visible.
+// Freshness is a sorted list of durations from sent to visible.
 type Freshness []time.Duration
 
-// At is the least value that at least that share of all does not exceed, 0 for none.
+// At returns the smallest value that at least this share of all values does not exceed, or 0 if
+// there are none.
 func (f Freshness) At(share float64) time.Duration {
 	if len(f) == 0 {
 		return 0

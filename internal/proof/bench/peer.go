@@ -16,21 +16,23 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Contender is a way from a queue to a search engine.
+// Contender is a program that brings messages from a queue into a search engine.
 type Contender struct {
 	Name   string
-	About  string // one sentence for the report
-	Lacks  string // what it does not give, for the report
+	About  string // one sentence about the contender, for the report
+	Lacks  string // what the contender does not offer, for the report
 	Start  func(ctx context.Context, w *World)
-	Usual  bool // as people run it, weaker than it could be; the others are as strong as we can make them
-	Delay  bool // the upstream sends every message with DelaySeconds = quiet
-	Fenced bool // its writes carry versions that the sink compares
+	Usual  bool // a common form, weaker than it could be; other contenders are as strong as we can make them
+	Delay  bool // whether the upstream sends every message with DelaySeconds = quiet
+	Fenced bool // whether the writes carry versions that the sink compares
 
-	// Visibility is the queue's; nil for six times the peers' time-out, as AWS advises.
+	// Visibility returns the visibility timeout of the queue. nil means six times the time-out of
+	// the peers, as AWS advises.
 	Visibility func(c *config.Config) time.Duration
 }
 
-// Contenders lists them, lull first, then the strongest form of each rival, then what people run.
+// Contenders returns all contenders: lull first, then the strongest form of each rival, then the
+// common forms.
 func Contenders() []Contender {
 	return []Contender{
 		{
@@ -95,12 +97,12 @@ func Contenders() []Contender {
 	}
 }
 
-// Strongest are the contenders without those forms that people run although there are better ones.
+// Strongest returns the contenders without the common forms for which a stronger form exists.
 func Strongest() []Contender {
 	return slices.DeleteFunc(Contenders(), func(c Contender) bool { return c.Usual })
 }
 
-// parsed is a message that a peer has read.
+// parsed is a message that a peer has parsed.
 type parsed struct {
 	queue.Message
 	Event
@@ -114,7 +116,8 @@ func parseAll(batch []queue.Message) []parsed {
 	return out
 }
 
-// byDocument are the messages of each document in their order, the documents as they first appear.
+// byDocument groups messages by document. The messages of a document stay in order, and the
+// documents are in the order of their first message.
 func byDocument(msgs []parsed) (groups [][]parsed) {
 	at := make(map[int]int, len(msgs))
 	for _, m := range msgs {
@@ -128,8 +131,8 @@ func byDocument(msgs []parsed) (groups [][]parsed) {
 	return groups
 }
 
-// newest keeps the newest message of every document. Of two with one version the one that was sent
-// last counts as newer.
+// newest returns the newest message of every document. If two messages have the same version, the
+// one that was sent last counts as newer.
 func newest(msgs []parsed) (out []parsed) {
 	for _, all := range byDocument(msgs) {
 		out = append(out, slices.MaxFunc(all, func(a, b parsed) int {
@@ -139,8 +142,8 @@ func newest(msgs []parsed) (out []parsed) {
 	return out
 }
 
-// put writes documents in one request, with the upstream's version, and says which of them are
-// done: applied, or older than what a sink that compares versions has.
+// put writes documents in one request, with the upstream's version. It returns which documents are
+// done: applied, or older than the document in a sink that compares versions.
 func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) []bool {
 	ops := make([]sink.Op, len(docs))
 	for i, d := range docs {
@@ -164,8 +167,8 @@ func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) []
 	return done
 }
 
-// inBulk writes documents in requests of the sink's size and lists the messages that must stay
-// because theirs failed.
+// inBulk writes documents in requests of the sink's bulk size. It returns the ids of messages whose
+// write failed and that must stay in the queue.
 func (w *World) inBulk(ctx context.Context, v *fault.Invocation, docs []parsed) (failed []string) {
 	for part := range slices.Chunk(docs, w.Config.Sinks[sinkName].BulkDocuments) {
 		for i, ok := range w.put(ctx, v, part...) {
@@ -177,8 +180,8 @@ func (w *World) inBulk(ctx context.Context, v *fault.Invocation, docs []parsed) 
 	return failed
 }
 
-// each works on the messages, those of one document in their order and different documents beside
-// each other, bounded, and lists those that must stay.
+// each calls f for the messages, in order for one document, and in parallel for different
+// documents. It returns the ids of messages that must stay in the queue.
 func each(msgs []parsed, f func(m parsed) bool) []string {
 	return slices.Concat(fanout.Map(nil, peerParallel, byDocument(msgs), func(all []parsed) (failed []string) {
 		for _, m := range all {
@@ -190,19 +193,19 @@ func each(msgs []parsed, f func(m parsed) bool) []string {
 	})...)
 }
 
-// seconds rounds up to what SQS takes.
+// seconds rounds a duration up to whole seconds, as SQS needs.
 func seconds(d time.Duration) time.Duration {
 	return max(queue.WholeSeconds(d), 0)
 }
 
-// holds are receipts by how long their messages are to be invisible: one call for each time.
+// holds lists receipts by how long their messages must be invisible. Each duration needs one call.
 type holds map[time.Duration][]string
 
 func (h holds) add(m queue.Message, d time.Duration) {
 	h[seconds(d)] = append(h[seconds(d)], m.Receipt)
 }
 
-// send makes the calls. A message whose call fails comes back later.
+// send makes the calls. If the call for a message fails, the message returns later.
 func (h holds) send(ctx context.Context, q queue.Queue) {
 	for d, receipts := range h {
 		q.Hold(ctx, receipts, d)

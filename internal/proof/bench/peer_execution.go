@@ -12,20 +12,23 @@ import (
 )
 
 const (
-	// executionBytes is an item that holds the newest payload: nobody else keeps the message.
+	// executionBytes is the size of an item with the newest payload, which exists only in the
+	// table.
 	executionBytes = 900
-	// checkMegabytes is enough for a function that looks after one document.
+	// checkMegabytes is enough memory for a function that processes one document.
 	checkMegabytes = 128
-	// expressEnd is when an Express execution gives its document back to the queue, and expressOver
-	// when it must have ended.
+	// expressEnd is when an Express execution sends its document back to the queue. expressOver is
+	// when the execution must have ended.
 	expressEnd, expressOver = 280 * time.Second, 5 * time.Minute
-	// executionAway is how long after its document's due time an execution counts as lost.
+	// executionAway is how long after the document's due time an execution counts as lost.
 	executionAway = 5 * time.Minute
-	// The waits between tries of an execution whose write failed double from one to the other.
+	// If the write of an execution fails, the execution waits and tries again. The wait doubles
+	// each time.
 	leastWait, mostWait = time.Second, 16 * time.Second
 )
 
-// executions runs one execution per burst: Wait, Check, Left -> Wait or Done.
+// executions runs one execution for each burst. Its states are Wait, Check, Left, and then Wait or
+// Done.
 type executions struct {
 	*World
 	express bool
@@ -34,10 +37,10 @@ type executions struct {
 	open    atomic.Int64
 }
 
-// Express keeps the newest version in a row and lets an Express execution wait for quiet.
+// Express keeps the newest version in a row, and an Express execution waits for the quiet window.
 func Express(ctx context.Context, w *World) { perDocument(ctx, w, true) }
 
-// Standard does the same with a Standard execution.
+// Standard works like Express, but with a Standard execution.
 func Standard(ctx context.Context, w *World) { perDocument(ctx, w, false) }
 
 func perDocument(ctx context.Context, w *World, express bool) {
@@ -50,8 +53,9 @@ func perDocument(ctx context.Context, w *World, express bool) {
 	})
 }
 
-// remember makes m the newest version, and starts an execution where none waits. The row knows who
-// started the last one, so that a message that comes again starts what it may have failed to start.
+// remember makes m the newest version, and starts an execution if none waits. The row stores the
+// message that started the last execution. If that message is received again, it may start the
+// execution again, because the first start may have failed.
 func (e *executions) remember(ctx context.Context, v *fault.Invocation, clk clock.Clock, m parsed) error {
 	r, newer, err := e.rows.write(ctx, v, docKey(m), func(r *record) bool {
 		if r.event.Version > m.Version {
@@ -83,7 +87,7 @@ func (e *executions) remember(ctx context.Context, v *fault.Invocation, clk cloc
 	})
 }
 
-// run is one execution. A try that fails is repeated, each time after a longer wait.
+// run is one execution. A failed try is repeated after a wait, which grows each time.
 func (e *executions) run(m parsed, wake time.Time) {
 	began := e.clk.Now()
 	failures := 0
@@ -91,7 +95,7 @@ func (e *executions) run(m parsed, wake time.Time) {
 		if wake = wake.Truncate(time.Second).Add(time.Second); e.clk.Sleep(e.all, wake.Sub(e.clk.Now())) != nil {
 			return
 		}
-		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // ends with the run
+		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // ends when the run ends
 		old := e.clk.Now().Sub(began)
 		failed := true
 		err := e.invoke(e.all, "check", checkMegabytes, peerTimeout,
@@ -112,13 +116,13 @@ func (e *executions) run(m parsed, wake time.Time) {
 			done = e.express && wake.Sub(began) > expressOver
 			failures++
 		}
-		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // as above
+		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // ends when the run ends
 		e.Meter.turned(e.express)
 	}
 	e.Meter.flew(e.clk.Now().Sub(began), e.express)
 }
 
-// check writes the document if it has been quiet, or says when to look again.
+// check writes the document if it has been quiet, or returns when to check again.
 func (e *executions) check(ctx context.Context, v *fault.Invocation, clk clock.Clock, m parsed) (wake time.Time,
 	done bool, err error,
 ) {
@@ -140,8 +144,8 @@ func (e *executions) check(ctx context.Context, v *fault.Invocation, clk clock.C
 	return r.due, same, err
 }
 
-// giveBack sends the document to the queue and forgets the execution, so that the message starts
-// another one.
+// giveBack sends the document to the queue and forgets the execution. The message then starts
+// another execution.
 func (e *executions) giveBack(ctx context.Context, v *fault.Invocation, m parsed) error {
 	r, _, err := e.rows.write(ctx, v, docKey(m), func(r *record) bool {
 		r.timer = false

@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Visibility makes every message invisible until it is due, and writes what comes back.
+// Visibility makes every message invisible until it is due, and writes messages that are received
+// again.
 func Visibility(ctx context.Context, w *World) {
 	w.poll(ctx, "hold", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
 		batch []queue.Message,
@@ -29,7 +30,7 @@ func Visibility(ctx context.Context, w *World) {
 	})
 }
 
-// Delayed writes what comes: the upstream has delayed it.
+// Delayed writes messages when they arrive, because the upstream has delayed them.
 func Delayed(ctx context.Context, w *World) {
 	w.poll(ctx, "write", peerTimeout, func(ctx context.Context, v *fault.Invocation, _ clock.Clock,
 		batch []queue.Message,

@@ -11,16 +11,16 @@ import (
 	"github.com/lullhq/lull/internal/seam/queue"
 )
 
-// Bytes of the peers' items.
+// Sizes of the items in the peers' tables, in bytes.
 const (
 	idempotencyBytes = 200
 	lockBytes        = 150
 	versionBytes     = 150
 )
 
-// VersionTable collapses each batch, and asks a row of each document whether its version is older,
-// which an equal one is not. It writes what is left in bulk. The sink compares versions too, so a
-// slow invocation does no harm.
+// VersionTable collapses each batch, and asks a row of each document whether its version is older
+// than the message's. An equal version is not older. The remaining documents are written in bulk.
+// The sink also compares versions, so a slow invocation does no harm.
 func VersionTable(ctx context.Context, w *World) {
 	t := newTable(w, versionBytes)
 	w.poll(ctx, "write", peerTimeout, func(ctx context.Context, v *fault.Invocation, _ clock.Clock,
@@ -49,9 +49,10 @@ func VersionTable(ctx context.Context, w *World) {
 
 var errNotWritten = errors.New("the sink did not take it")
 
-// Idempotency is the loop of Powertools' idempotency utility around each message: a conditional
-// write that says "in progress", the work, a write that says "completed". A message that somebody
-// else works on stays and comes back.
+// Idempotency runs the loop of Powertools' idempotency utility around each message. It makes a
+// conditional write that says "in progress", processes the message, and makes a write that says
+// "completed". If another invocation processes the message, the message stays in the queue and is
+// received again.
 func Idempotency(ctx context.Context, w *World) {
 	t := newTable(w, idempotencyBytes)
 	w.poll(ctx, "loop", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
@@ -83,19 +84,19 @@ func Idempotency(ctx context.Context, w *World) {
 
 const (
 	lockExpiry = 30 * time.Second
-	lockPoll   = 200 * time.Millisecond // between two tries for a lock
+	lockPoll   = 200 * time.Millisecond // the wait between two tries to get a lock
 )
 
-// LockPolling takes a lock per document, waiting for it inside the function, compares the version
-// key, writes and sets it. Lock and version key are items here, so that every contender is priced
-// by requests.
+// LockPolling takes a lock on the document, and waits for the lock inside the function. It then
+// compares the version key, writes the document, and sets the version key. Lock and version key are
+// table items here, so that all contenders are priced by requests.
 func LockPolling(ctx context.Context, w *World) {
 	locks, versions := newTable(w, lockBytes), newTable(w, lockBytes)
 	w.poll(ctx, "consumer", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
 		batch []queue.Message,
 	) []string {
 		return each(parseAll(batch), func(m parsed) bool {
-			me := w.invoked.Add(1) // a fresh owner
+			me := w.invoked.Add(1) // a new owner
 			for {
 				now := clk.Now()
 				_, got, err := locks.write(ctx, v, docKey(m), func(r *record) bool {
@@ -123,7 +124,7 @@ func LockPolling(ctx context.Context, w *World) {
 					})
 				}
 			}
-			_, _, _ = locks.write(ctx, v, docKey(m), func(r *record) bool { // else it expires
+			_, _, _ = locks.write(ctx, v, docKey(m), func(r *record) bool { // if this fails, the lock expires
 				if r.owner != me {
 					return false
 				}

@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// The page is a template: it has the text that a reader sees, and asks for the figures by name.
+// The page is a template. It contains the text for the reader, and asks for the figures by name.
 //
 //go:embed numbers.md.tmpl
 var text string
@@ -41,7 +41,7 @@ var page = template.Must(template.New("").Funcs(template.FuncMap{
 	"thousands":  plot.Thousands,
 }).Parse(text))
 
-// monthlyBill is the bill of the month's scenario, whose run is a part of a month.
+// monthlyBill returns the bill for a month. The scenario of the month runs only a part of a month.
 func monthlyBill(r Result) []price.Line {
 	lines := price.USEast1.Bill(r.Usage)
 	for i := range lines {
@@ -53,7 +53,7 @@ func monthlyBill(r Result) []price.Line {
 // Write writes the page docs/numbers.md.
 func (n *Numbers) Write(w io.Writer) error { return page.Execute(w, n) }
 
-// dollars shows sums of all sizes with three figures or so.
+// dollars formats an amount with about three figures.
 func dollars(v float64) string {
 	switch {
 	case v >= 100:
@@ -64,10 +64,10 @@ func dollars(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// Cheaper says where a peer costs less than lull.
+// Cheaper says in which scenarios a peer costs less than lull.
 func (n *Numbers) Cheaper(peer string) string {
 	var where []string
-	var own, other []float64 // dollars, where the peer is cheaper
+	var own, other []float64 // dollars in the scenarios in which the peer is cheaper
 	all := varied()
 	for _, s := range all {
 		l, p := n.Lull(s.Key).Dollars(), n.Results[s.Key][peer].Dollars()
@@ -87,19 +87,19 @@ func (n *Numbers) Cheaper(peer string) string {
 	return "cheaper at " + strings.Join(where, ", ")
 }
 
-// Trial is what a contender did in a trial.
+// Trial returns the result of a contender in a trial.
 func (n *Numbers) Trial(t Trial, contender string) (Result, error) {
 	return n.Result(t.key(), contender)
 }
 
-// Tried is what a contender did in all trials together.
+// Tried is the result of a contender in all trials together.
 type Tried struct {
 	End
 	Backwards int
-	Failed    int // trials that ended with a wrong document
+	Failed    int // how many trials ended with a wrong document
 }
 
-// Tried adds up the trials of a contender.
+// Tried adds up the results of a contender in all trials.
 func (n *Numbers) Tried(contender string) (sum Tried, err error) {
 	for _, t := range Trials() {
 		r, err := n.Trial(t, contender)
@@ -117,7 +117,7 @@ func (n *Numbers) Tried(contender string) (sum Tried, err error) {
 	return sum, nil
 }
 
-// Plots are the pictures of the page, by file name.
+// Plots returns the pictures of the page, by file name.
 func (n *Numbers) Plots() map[string]string {
 	cost := plot.Plot{
 		Title: "Dollars a million events, by events a burst", XName: "events a burst",
@@ -125,7 +125,7 @@ func (n *Numbers) Plots() map[string]string {
 	}
 	fresh := plot.Plot{
 		Title: "Freshness: share of bursts visible after",
-		XName: "seconds from the newest event's being sent", YName: "share",
+		XName: "seconds since the newest event was sent", YName: "share",
 	}
 	for _, c := range Strongest() {
 		line, curve := plot.Series{Name: c.Name}, plot.Series{Name: c.Name}

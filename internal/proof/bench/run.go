@@ -10,22 +10,22 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// Result is what one contender did with one scenario.
+// Result is the result of one contender in one scenario.
 type Result struct {
 	Scenario  Scenario
 	Contender string
-	Events    int // sent, those sent twice counted twice
+	Events    int // events sent; an event that is sent twice counts twice
 	Docs      int
-	Bursts    int // as a debouncer in one process counts them
+	Bursts    int // bursts, as a debouncer in one process counts them
 	Counts    Counts
 	Usage     price.Usage
 	Fresh     Freshness
-	Backwards int // times an older state of a document replaced a newer one in the sink
+	Backwards int // how often an older state of a document replaced a newer one in the sink
 	End
 }
 
-// Run plays the scenario's trace through a contender, in a bubble of testing/synctest: there
-// nothing really sleeps.
+// Run plays the scenario's trace through a contender. It runs in a bubble of testing/synctest, in
+// which time is virtual.
 func Run(t *testing.T, s Scenario, c Contender) (r Result) {
 	t.Helper()
 	trace := NewTrace(s.Shape)
@@ -47,7 +47,7 @@ func Run(t *testing.T, s Scenario, c Contender) (r Result) {
 	return r
 }
 
-// check ends a test where something fails that no run may meet.
+// check ends the test if there is an error, because no run may have one.
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *World) result(c Contender) Result {
 	return r
 }
 
-// per divides by a number of things.
+// per returns n for each of a number of things, or 0 if there are none.
 func per(n, of int) float64 {
 	if of == 0 {
 		return 0
@@ -74,19 +74,20 @@ func per(n, of int) float64 {
 	return float64(n) / float64(of)
 }
 
-// RowWrites is conditional writes per event.
+// RowWrites returns the number of conditional writes for each event.
 func (r Result) RowWrites() float64 { return per(r.Counts.RowWrites, r.Events) }
 
-// Admissions is A: in how many batches a burst arrives.
+// Admissions returns A, the number of batches over which a burst is spread.
 func (r Result) Admissions() float64 { return per(r.Counts.Admissions, r.Bursts) }
 
-// IdealWrites is (A+2)/B: an admission per batch, a claim and a commit.
+// IdealWrites returns (A+2)/B: an admission for each batch, a claim and a commit, divided by the
+// events of a burst.
 func (r Result) IdealWrites() float64 { return per(r.Counts.Admissions+2*r.Bursts, r.Events) }
 
-// SinkWrites is documents written per burst.
+// SinkWrites returns the number of documents written for each burst.
 func (r Result) SinkWrites() float64 { return per(r.Counts.SinkWrites, r.Bursts) }
 
-// dollarsFor is what a million things cost, where the usage paid for so many of them.
+// dollarsFor returns the cost of a million things if the usage paid for the given number of them.
 func dollarsFor(u price.Usage, things int) float64 {
 	if things == 0 {
 		return 0
@@ -94,30 +95,30 @@ func dollarsFor(u price.Usage, things int) float64 {
 	return price.USEast1.Dollars(u) / float64(things) * 1e6
 }
 
-// Dollars is what a million events cost.
+// Dollars returns the cost of a million events.
 func (r Result) Dollars() float64 { return dollarsFor(r.Usage, r.Events) }
 
-// DollarsEager is Dollars with the polls of a poller that asks again at once.
+// DollarsEager returns Dollars for pollers that ask again at once after each answer.
 func (r Result) DollarsEager() float64 {
 	r.Usage.QueueRequests += float64(r.Counts.EagerPolls - r.Counts.Receives)
 	return r.Dollars()
 }
 
-// DollarsPerDocument is what a million documents cost: bursts, each of which is one document's
-// change.
+// DollarsPerDocument returns the cost of a million changed documents. Each burst is the change of
+// one document.
 func (r Result) DollarsPerDocument() float64 { return dollarsFor(r.Usage, r.Bursts) }
 
-// eventsAMonth is 300,000 a day for thirty days, in millions.
+// eventsAMonth is 300,000 a day for thirty days, in millions of events.
 const eventsAMonth = 0.3 * 30
 
-// Month is what a month of the month's scenario costs.
+// Month returns the cost of a month in the scenario of the month.
 func (r Result) Month() float64 { return r.Dollars() * eventsAMonth }
 
-// MonthEager is Month with the polls of a poller that asks again at once.
+// MonthEager returns Month for pollers that ask again at once after each answer.
 func (r Result) MonthEager() float64 { return r.DollarsEager() * eventsAMonth }
 
-// MeanManifest is the mean size of a manifest, in bytes.
+// MeanManifest returns the mean size of a manifest in bytes.
 func (r Result) MeanManifest() int { return r.Counts.ManifestBytes / max(1, r.Counts.Manifests) }
 
-// Late is a quantile of freshness beyond the quiet window.
+// Late returns a quantile of freshness minus the quiet window.
 func (r Result) Late(share float64) time.Duration { return r.Fresh.At(share) - r.Scenario.Quiet }

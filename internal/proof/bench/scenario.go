@@ -10,11 +10,11 @@ import (
 	"github.com/lullhq/lull/internal/simulation/plot"
 )
 
-// Scenario is one run's circumstances: what arrives and how the stack is set. The zero values of
-// settings are lull's defaults.
+// Scenario describes one run: which messages arrive, and how the stack is configured. A zero value
+// means lull's default.
 type Scenario struct {
 	Name    string
-	Key     string // tells scenarios apart: the axis and the name, or the name where there is no axis
+	Key     string // unique key: the axis and the name, or only the name if the scenario has no axis
 	Shape   Shape
 	Batch   int
 	Window  time.Duration
@@ -22,20 +22,21 @@ type Scenario struct {
 	Pollers int
 	Leading bool
 	Kind    config.FlightKind
-	Faults  bool // the standard fault mix
+	Faults  bool // whether the standard fault mix applies
 }
 
-// The pollers of a queue are AWS's choice (docs.aws.amazon.com, "Configuring scaling behavior for
-// SQS event source mappings"). It starts with five batches at a time and adds up to 300 a minute
-// while messages wait. When traffic is low it goes back to five, "and can optimize to as few as 2
-// concurrent batches". It does not where the mapping has a maximum.
+// AWS chooses the number of pollers of a queue (docs.aws.amazon.com, "Configuring scaling behavior
+// for SQS event source mappings"). AWS starts with five batches at a time, and adds up to 300 a
+// minute while messages wait. When traffic is low, AWS returns to five, "and can optimize to as few
+// as 2 concurrent batches". It does not do that if the mapping has a maximum.
 const (
 	leastPollers = 2
 	usualPollers = 5
 	manyPollers  = 20
 )
 
-// base is the scenario around which the others vary one thing each: a stack with lull's defaults.
+// base returns the base scenario: a stack with lull's defaults. Other scenarios differ from it in
+// one setting each.
 func base() Scenario {
 	c := config.Default()
 	return Scenario{
@@ -47,32 +48,32 @@ func base() Scenario {
 // sinkName is the only sink of a scenario.
 const sinkName = "search"
 
-// config is lull's configuration for the scenario; the peers take window, batch and quiet from it.
+// config returns lull's configuration for the scenario. The peers use its window, batch and quiet.
 func (s Scenario) config(t testing.TB) *config.Config {
 	c := config.Default()
 	c.Sinks = map[string]config.Sink{sinkName: {Kind: "memory"}}
 	c.Queues.ExpectedRate = max(c.Queues.ExpectedRate, int(s.Shape.Rate))
 	c.Queues.Live.Batch, c.Queues.Live.Window, c.Debounce.Quiet = s.Batch, s.Window, s.Quiet
-	// The visibility that covers the common path, not a second more: a lost invocation waits for it.
+	// The shortest visibility that covers the usual path. A lost invocation waits for its end.
 	c.Queues.Visibility = max(c.Queues.Visibility, 6*c.Receive.Timeout+s.Window,
 		s.Window+c.Receive.Timeout+s.Quiet+time.Second+2*c.Index.Timeout)
 	c.Debounce.Leading = s.Leading
 	if s.Kind != "" {
 		c.Flight.Kind = s.Kind
-		c.Queues.Live.MaxConcurrency = manyPollers // Standard's quota of starts asks for a limit
+		c.Queues.Live.MaxConcurrency = manyPollers // because Standard has a quota of starts
 	}
 	c.Complete()
 	check(t, c.Validate())
 	return &c
 }
 
-// Axis is one thing that varies while the rest stays as in the base scenario.
+// Axis is one setting that varies while the other settings are those of the base scenario.
 type Axis struct {
-	Name   string // of the column heads
+	Name   string // the name in the column heads
 	Values []Scenario
 }
 
-// Names of scenarios that the targets and the page ask for.
+// Names of scenarios that the targets and the page use.
 const (
 	baseName     = "base"
 	twoName      = "pollers: 2"
@@ -98,7 +99,8 @@ func vary(name string, change func(s *Scenario)) Scenario {
 	return s
 }
 
-// axis varies the base scenario. The value that changes nothing is the base scenario itself.
+// axis returns variants of the base scenario. The value that the base scenario already has stands
+// for the base scenario itself.
 func axis[T any](name string, values []T, label func(T) string, set func(s *Scenario, v T)) Axis {
 	a := Axis{Name: name}
 	for _, v := range values {
@@ -114,10 +116,10 @@ func axis[T any](name string, values []T, label func(T) string, set func(s *Scen
 	return a
 }
 
-// windowAxis is the place of the batching window among the axes.
+// windowAxis is the index of the batching window in the list of axes.
 const windowAxis = 3
 
-// Axes are what the strongest contenders are compared over.
+// Axes returns the axes along which the strongest contenders are compared.
 func Axes() []Axis {
 	type times struct{ window, quiet time.Duration }
 	return []Axis{
@@ -140,20 +142,20 @@ var (
 	pollers = []int{leastPollers, usualPollers, manyPollers}
 )
 
-// rate sends that many events a second, as long as it takes to see enough of them.
+// rate sets the number of events a second, and a run time that is long enough to see enough events.
 func rate(s *Scenario, perSecond int) {
 	s.Shape.Rate = float64(perSecond)
 	s.Shape.For = map[int]time.Duration{4: time.Hour, 50: 20 * time.Minute, 500: 2 * time.Minute}[perSecond]
 	s.Shape.For = max(s.Shape.For, time.Minute)
 }
 
-// Row is a line of a table of scenarios.
+// Row is a row of a table of scenarios.
 type Row struct {
 	Name   string
 	Values []Scenario
 }
 
-// Grid is every rate with every number of pollers.
+// Grid returns every rate combined with every number of pollers.
 func Grid() (rows []Row) {
 	known := varied()
 	for _, r := range rates {
@@ -175,7 +177,7 @@ func Grid() (rows []Row) {
 	return rows
 }
 
-// varied are the scenarios of all axes, each once: the base scenario is on every axis.
+// varied returns the scenarios of all axes, each once. The base scenario is on every axis.
 func varied() (list []Scenario) {
 	for _, a := range Axes() {
 		for _, s := range a.Values {
@@ -194,13 +196,13 @@ func keys(list []Scenario) (out []string) {
 	return out
 }
 
-// ownKeys are the scenarios for which the page shows lull's own figures.
+// ownKeys returns the scenarios for which the page shows lull's own figures.
 func ownKeys() []string {
 	return append(keys(varied()), oneOfTenName, crowdedName, standardName, fewDocsName, manyDocsName, disorderName,
 		monthName, monthTwoName, patientName, faultsName)
 }
 
-// Others are further scenarios that all contenders run.
+// Others returns further scenarios that all contenders run.
 func Others() []Scenario {
 	return []Scenario{
 		vary(hotName, func(s *Scenario) { s.Shape = Shape{Rate: 1000, Hot: true, For: time.Minute, Seed: 1} }),
@@ -209,7 +211,7 @@ func Others() []Scenario {
 	}
 }
 
-// trials are what all contenders are put through.
+// trials returns the scenarios of the trials, which all contenders run.
 func trials() (list []Scenario) {
 	for _, t := range Trials() {
 		list = append(list, t.Scenario())
@@ -217,28 +219,30 @@ func trials() (list []Scenario) {
 	return list
 }
 
-// month is 300,000 events a day in bursts of 3 at an even rate, with lull's defaults.
+// month returns a scenario with 300,000 events a day in bursts of 3 at an even rate, with lull's
+// defaults.
 func month() Scenario {
 	return vary(monthName, func(s *Scenario) {
 		s.Shape = Shape{Rate: 300_000.0 / 86_400, Burst: 3, Spread: 2 * time.Second, For: 2 * time.Hour, Seed: 1}
 	})
 }
 
-// patient is the month of a user who can wait three seconds longer: larger batches, fewer flights.
+// patient returns the month of a user who can wait three seconds longer. Batches are larger, and
+// there are fewer flights.
 func patient() Scenario {
 	s := month()
 	s.Name, s.Key, s.Window, s.Quiet = patientName, patientName, 5*time.Second, 8*time.Second
 	return s
 }
 
-// thrifty is the month if AWS polls as little as it may.
+// thrifty returns the month with the fewest pollers that AWS may use.
 func thrifty() Scenario {
 	s := month()
 	s.Name, s.Key, s.Pollers = monthTwoName, monthTwoName, leastPollers
 	return s
 }
 
-// Alone are the scenarios that only lull runs.
+// Alone returns the scenarios that only lull runs.
 func Alone() []Scenario {
 	list := []Scenario{
 		vary(oneOfTenName, func(s *Scenario) { s.Shape.Burst, s.Pollers = 10, 1 }),

@@ -14,19 +14,20 @@ import (
 type record struct {
 	exists  bool
 	done    bool
-	event   Event // the newest, with its payload where nobody else keeps it
+	event   Event // the newest event, with its payload if the payload is stored only here
 	owner   int64
-	until   time.Time // when a lock, or an attempt under way, counts as dead
+	until   time.Time // when a lock or an attempt in progress counts as dead
 	due     time.Time
 	first   time.Time // when the burst began
 	timer   bool      // an execution waits for this document
-	starter string    // the message that started it
+	starter string    // the message that started the execution
 }
 
-// table is a peer's DynamoDB table: conditional writes, each one request, refused ones billed too.
+// table is a peer's DynamoDB table. It has conditional writes, each one request. Refused writes are
+// billed as well.
 type table struct {
 	w     *World
-	bytes int // of an item
+	bytes int // the size of an item
 
 	mu    sync.Mutex
 	items map[string]record
@@ -38,7 +39,7 @@ func newTable(w *World, bytes int) *table {
 	return t
 }
 
-// image is a backup to go back to.
+// image takes a backup. The returned function restores it.
 func (t *table) image() (restore func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,10 +51,10 @@ func (t *table) image() (restore func()) {
 	}
 }
 
-// tries is how often the AWS SDK makes a request, by default.
+// tries is how often the AWS SDK tries a request by default.
 const tries = 3
 
-// request makes a request of a peer as the SDK does.
+// request makes a request of a peer with the SDK's number of tries.
 func request(ctx context.Context, v *fault.Invocation, service fault.Service, call string, f func()) (err error) {
 	for range tries {
 		err = v.Do(ctx, fault.Op{Service: service, Call: call, Count: 1}, func(ctx context.Context) error {
@@ -69,8 +70,8 @@ func request(ctx context.Context, v *fault.Invocation, service fault.Service, ca
 	return err
 }
 
-// write lets f change the item; false is a condition that refuses. It returns the item as it is now
-// and whether it was written.
+// write lets f change the item. If f returns false, the condition refuses the write. write returns
+// the current item, and whether it was written.
 func (t *table) write(ctx context.Context, v *fault.Invocation, key string, f func(r *record) bool) (r record, ok bool,
 	err error,
 ) {
@@ -95,7 +96,7 @@ func (t *table) write(ctx context.Context, v *fault.Invocation, key string, f fu
 	return r, ok, err
 }
 
-// read is one consistent read.
+// read is one consistent read of an item.
 func (t *table) read(ctx context.Context, v *fault.Invocation, key string) (r record, err error) {
 	err = request(ctx, v, fault.Table, "Read", func() {
 		t.mu.Lock()

@@ -11,20 +11,20 @@ import (
 	"github.com/lullhq/lull/internal/simulation/plot"
 )
 
-// Target is a line of the table of targets.
+// Target is a row of the table of targets.
 type Target struct {
 	Measure string
 	Goal    string
 	Floor   string
 	Figure  string
 	Reached bool
-	Note    string // why it is not reached, or under which reading it is not
+	Note    string // why the target is not reached, or for which reading of the target it is not
 }
 
-// Targets compares the numbers with what was asked for.
+// Targets compares the numbers with their targets.
 func (n *Numbers) Targets() []Target { return append(n.Exact(), n.measured()...) }
 
-// Reached is how many of the targets are reached.
+// Reached returns how many of the targets are reached.
 func (n *Numbers) Reached() (reached int) {
 	for _, t := range n.Targets() {
 		if t.Reached {
@@ -34,9 +34,8 @@ func (n *Numbers) Reached() (reached int) {
 	return reached
 }
 
-// worst is the largest value of lull in the scenarios where rows and freshness follow their rule,
-// and its scenario. These are all scenarios but some, and never the document that is never quiet,
-// nor faults.
+// worst returns lull's largest value, and its scenario. It leaves out the scenarios in but, the
+// document that is never quiet, and faults, because rows and freshness follow another rule there.
 func worst[T cmp.Ordered](n *Numbers, value func(r Result) T, but ...string) (most T, where string) {
 	for _, key := range append(keys(varied()), disorderName, monthName, oneOfTenName, fewDocsName, manyDocsName) {
 		if v := value(n.Lull(key)); v > most && !slices.Contains(but, key) {
@@ -46,7 +45,7 @@ func worst[T cmp.Ordered](n *Numbers, value func(r Result) T, but ...string) (mo
 	return most, where
 }
 
-// Exact are the targets that virtual time decides.
+// Exact returns the targets that are measured in virtual time.
 func (n *Numbers) Exact() []Target {
 	b, two, ten, faults := n.Lull(baseName), n.Lull(twoName), n.Lull(oneOfTenName), n.Lull(faultsName)
 	month, monthTwo := n.Lull(monthName), n.Lull(monthTwoName)
@@ -116,8 +115,8 @@ func (n *Numbers) Exact() []Target {
 	}
 }
 
-// measured are the targets that need this machine's own time, where it was measured, and the one
-// that compares two scenarios.
+// measured returns the targets that need this machine's own time, if they were measured. It also
+// returns the target that compares two scenarios.
 func (n *Numbers) measured() (list []Target) {
 	if len(n.Pairs) > 0 {
 		var others []string

@@ -21,12 +21,12 @@ import (
 type Shape struct {
 	Rate     float64       // events a second
 	Burst    int           // events of one burst
-	Spread   time.Duration // within which a burst's events are sent
-	For      time.Duration // how long bursts begin
-	Docs     int           // documents that take turns; 0 for a document of its own for every burst
-	Hot      bool          // one document, all the time, and nothing else
+	Spread   time.Duration // the time within which the events of a burst are sent
+	For      time.Duration // for how long new bursts begin
+	Docs     int           // how many documents take turns; 0 gives every burst its own document
+	Hot      bool          // only one document, which changes all the time
 	Disorder bool          // 2 % of the events are sent twice, 5 % late by up to 5 s
-	Trial    string        // what goes wrong, by the name of a [Trial]; "" for nothing
+	Trial    string        // the name of the [Trial] that is added; "" for none
 	Seed     uint64
 }
 
@@ -36,36 +36,36 @@ type Event struct {
 	Doc     int
 	Version int  // the upstream's counter
 	Delete  bool // the document is deleted
-	Epoch   int  // how often the source was restored before: its counter went back each time
-	Run     int  // of a resync, which sends a version again with what it is now; 0 for none
-	Edit    int  // of two edits that the upstream gave one version, the one with the later time is newer
-	Rank    int  // place of this state of the document among all of them; copies share it
-	Waited  bool // its freshness counts: the newest of its burst, or any of a document that is never quiet
+	Epoch   int  // how often the source was restored before; its counter goes back each time
+	Run     int  // the number of the resync run, which sends a version again with its current content; 0 for none
+	Edit    int  // of two edits with the same version, the one with the higher Edit is newer
+	Rank    int  // the rank of this state among all states of the document; copies have the same rank
+	Waited  bool // whether its freshness counts: the newest of a burst, or any of a document that is never quiet
 }
 
-// older orders the states of a document as the upstream means them.
+// older compares two states of a document in the upstream's order.
 func older(a, b Event) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Run, b.Run),
 		cmp.Compare(a.Edit, b.Edit))
 }
 
-// Trace is what an upstream sends, in order.
+// Trace is the list of messages that an upstream sends, in order.
 type Trace struct {
 	Shape  Shape
 	Events []Event
 	Docs   int
-	Bursts int // as the upstream makes them
+	Bursts int // bursts as the upstream made them
 	Acts   []Act
 }
 
-// Act is what happens beside the events, or what an operator does. Something is sent after the last
-// one.
+// Act is an event other than a message, for example an action of an operator. Messages follow the
+// last Act.
 type Act struct {
 	At time.Duration
 	Do func(ctx context.Context, w *World)
 }
 
-// NewTrace draws a trace. The same shape gives the same trace.
+// NewTrace returns a random trace. The same shape always gives the same trace.
 func NewTrace(s Shape) *Trace {
 	t := &Trace{Shape: s}
 	r := rand.New(rand.NewPCG(s.Seed, 0x62656e6368))
@@ -85,7 +85,7 @@ func NewTrace(s Shape) *Trace {
 	return t
 }
 
-// rank numbers the states of every document, from 1.
+// rank numbers the states of every document, starting at 1.
 func (t *Trace) rank() {
 	byDoc := make([][]int, t.Docs)
 	for i, e := range t.Events {
@@ -103,7 +103,7 @@ func (t *Trace) rank() {
 	}
 }
 
-// hot is one document with arrivals at random.
+// hot adds one document whose events arrive at random.
 func (t *Trace) hot(r *rand.Rand) {
 	t.Docs, t.Bursts = 1, 1
 	version := 0
@@ -113,7 +113,8 @@ func (t *Trace) hot(r *rand.Rand) {
 	}
 }
 
-// bursts begin at random; within one its events are anywhere, in the order of their versions.
+// bursts adds bursts that begin at random. Within a burst the events are at random times, in the
+// order of their versions.
 func (t *Trace) bursts(r *rand.Rand) {
 	s := t.Shape
 	var versions []int
@@ -142,12 +143,12 @@ func (t *Trace) bursts(r *rand.Rand) {
 	t.Docs = len(versions)
 }
 
-// gap is the time between two arrivals at a rate.
+// gap returns a random time between two arrivals at a rate.
 func gap(r *rand.Rand, rate float64) time.Duration {
 	return time.Duration(r.ExpFloat64() / rate * float64(time.Second))
 }
 
-// disorder is what an upstream and a standard queue may do to messages.
+// disorder changes messages as an upstream and a standard queue may do.
 func (t *Trace) disorder(r *rand.Rand) {
 	for i := range t.Events {
 		e := t.Events[i]
@@ -163,8 +164,8 @@ func (t *Trace) disorder(r *rand.Rand) {
 	}
 }
 
-// Debounced is how many writes a debouncer in one process, without any fault or concurrency, would
-// make of the trace: the floor.
+// Debounced returns how many writes a debouncer in one process would make of the trace, without
+// faults and concurrency. This is the smallest possible number.
 func (t *Trace) Debounced(quiet, maxWait time.Duration) int {
 	var d ledger.Debouncer
 	begin := time.Unix(0, 0)
@@ -175,7 +176,7 @@ func (t *Trace) Debounced(quiet, maxWait time.Duration) int {
 	return d.Bursts()
 }
 
-// Newest is the newest state of every document.
+// Newest returns the newest state of every document.
 func (t *Trace) Newest() []Event {
 	newest := make([]Event, t.Docs)
 	for _, e := range t.Events {
@@ -186,11 +187,11 @@ func (t *Trace) Newest() []Event {
 	return newest
 }
 
-// numberWide is how many digits versions and ranks have, so that every body has one length.
+// numberWide is how many digits versions and ranks have, so that all bodies have the same length.
 const numberWide = 9
 
-// filler is text that does not pack: a manifest of it is as large as one of real texts at the
-// worst.
+// filler is text that compresses badly. A manifest of it is at least as large as a manifest of real
+// texts.
 var filler = func() string {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 520)
@@ -204,16 +205,16 @@ const docPrefix = "f4c394f9-7a30-11e4-a3cb-"
 
 func docName(doc int) string { return fmt.Sprintf("%s%012d", docPrefix, doc) }
 
-// docOf is the number of a document, from its name.
+// docOf returns the number of a document with this name.
 func docOf(name string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(name, docPrefix))
 	return n
 }
 
-// origin is when virtual time begins.
+// origin is the first moment of virtual time.
 var origin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// body is the event's message: about 700 bytes.
+// body returns the event's message of about 700 bytes.
 func (e Event) body() string {
 	kind, extra := "changed", ""
 	if e.Delete {
@@ -230,14 +231,14 @@ func (e Event) body() string {
 		numberWide, e.Rank, e.Doc, filler)
 }
 
-// resyncRun names a run of a resync: later ones sort after.
+// resyncRun returns the name of a resync run. Later runs have names that sort after earlier ones.
 func resyncRun(n int) string {
 	var id ulid.ULID
-	_ = id.SetTime(uint64(origin.UnixMilli() + int64(n))) // fits: it is a time of this century
+	_ = id.SetTime(uint64(origin.UnixMilli() + int64(n))) // always fits, because it is a time of this century
 	return id.String()
 }
 
-// parse reads a body.
+// parse parses a body.
 func parse(body string) Event {
 	f := gjson.GetMany(body, "type", "subject", "sequence", "data.rank")
 	return Event{

@@ -68,7 +68,8 @@ func TestDisorderSendsTwiceAndLate(t *testing.T) {
 	}
 }
 
-// Peers read a body by position, lull decodes it: they must see the same.
+// TestBodiesAreWhatLullDecodes: peers read a body by position, and lull decodes it. Both must get
+// the same event.
 func TestBodiesAreWhatLullDecodes(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()

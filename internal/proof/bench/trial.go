@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Trial is something that goes wrong, as it does to every indexer in the end. It is played over
-// bursts of 5 for some hundred documents or more.
+// Trial is a fault that every indexer meets at some time. It is added to bursts of 5 for at least
+// some hundred documents.
 type Trial struct {
 	Name   string
-	About  string // one sentence for the report
-	faults bool   // drawn from the standard mix
-	short  bool   // of fewer documents: every one of them is tried for an hour
-	// change adds to a trace of bursts what makes the trial.
+	About  string // one sentence about the trial, for the report
+	faults bool   // whether faults of the standard mix are injected
+	short  bool   // whether the trial has fewer documents, because each document is retried for an hour
+	// change adds the fault to a trace of bursts.
 	change func(t *Trace, r *rand.Rand)
 }
 
-// Trials lists them.
+// Trials returns all trials.
 func Trials() []Trial {
 	return []Trial{
 		{
@@ -71,13 +71,13 @@ func Trials() []Trial {
 	}
 }
 
-// trial is the one of that name.
+// trial returns the trial with this name.
 func trial(name string) Trial {
 	all := Trials()
 	return all[slices.IndexFunc(all, func(t Trial) bool { return t.Name == name })]
 }
 
-// Scenario is the trial as a scenario.
+// Scenario returns the scenario that runs the trial.
 func (t Trial) Scenario() Scenario {
 	return vary(t.key(), func(s *Scenario) {
 		s.Shape.Rate, s.Shape.For, s.Shape.Trial = 100, time.Minute, t.Name
@@ -93,13 +93,13 @@ func (t Trial) Scenario() Scenario {
 
 func (t Trial) key() string { return "trial: " + t.Name }
 
-// times of the trials: what makes them happens after the bursts were written.
+// Times of the trials. The fault happens after the bursts were written.
 const (
 	calm  = 3 * time.Minute
 	later = 5 * time.Minute
 )
 
-// last is the newest event of every document so far.
+// last returns the newest event so far of every document.
 func (t *Trace) last() []Event {
 	last := make([]Event, t.Docs)
 	for _, e := range t.Events {
@@ -110,7 +110,7 @@ func (t *Trace) last() []Event {
 	return last
 }
 
-// add sends an event at a time. Its freshness does not count.
+// add adds an event at a time. Its freshness does not count.
 func (t *Trace) add(e Event, at time.Duration, change func(e *Event)) Event {
 	e.At, e.Waited = at, false
 	if change != nil {
@@ -120,12 +120,12 @@ func (t *Trace) add(e Event, at time.Duration, change func(e *Event)) Event {
 	return e
 }
 
-// between is a time at random.
+// between returns a random time.
 func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from)))
 }
 
-// edited and removed are the next version of a document.
+// edited and removed change an event to the next version of its document.
 func edited(e *Event)  { e.Version, e.Delete, e.Run, e.Edit = e.Version+1, false, 0, 0 }
 func removed(e *Event) { e.Version, e.Delete, e.Run, e.Edit = e.Version+1, true, 0, 0 }
 
@@ -180,8 +180,8 @@ func sourceRestored(t *Trace, r *rand.Rand) {
 	}
 }
 
-// changes are what happens between an image and the restore: of four documents one is changed, one
-// deleted, one made, and one left alone.
+// changes adds the events between a backup and its restore. Of four documents one is changed, one
+// deleted, one created, and one left alone.
 func changes(t *Trace, r *rand.Rand) {
 	for doc, e := range t.last() {
 		switch doc % 4 {
@@ -197,7 +197,7 @@ func changes(t *Trace, r *rand.Rand) {
 	}
 }
 
-// restored takes an image at calm and goes back to it.
+// restored takes a backup at the time calm, and restores it at the time at.
 func restored(t *Trace, at time.Duration, image func(w *World) (restore func())) {
 	var restore func()
 	t.Acts = append(t.Acts,
@@ -254,5 +254,5 @@ func outage(t *Trace, r *rand.Rand) {
 			t.add(e, between(r, at, at+5*time.Minute), edited)
 		}
 	}
-	t.add(t.last()[0], calm+time.Hour, nil) // the engine is back when it comes
+	t.add(t.last()[0], calm+time.Hour, nil) // the engine is reachable again when this event arrives
 }

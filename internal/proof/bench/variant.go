@@ -16,9 +16,9 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// Variants are ideas for making small flights cheaper: lull's real receive and index on other
-// halves than the ones that are deployed. They exist to be measured (docs/numbers.md); no stack
-// uses them.
+// Variants returns ideas that could make small flights cheaper. They run lull's real receive and
+// index with other halves than the deployed ones. They exist only to be measured (docs/numbers.md),
+// and no stack uses them.
 func Variants() []Contender {
 	return []Contender{
 		variant("manifest inline", "a manifest of at most 180 KB travels in the execution's input instead of S3.", Inline),
@@ -44,8 +44,8 @@ func Inline(ctx context.Context, w *World) {
 	})
 }
 
-// pocket keeps manifests that travel with the execution: up to a size they cost no request. Larger
-// ones go to the bucket.
+// pocket stores small manifests with the execution, where they cost no request. Larger manifests go
+// to the bucket.
 type pocket struct {
 	flight.Store // the bucket
 	*lull
@@ -77,11 +77,12 @@ func (p pocket) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error)
 	return p.Store.Get(ctx, id)
 }
 
-// smallBatch is what counts as a small flight for SmallByVisibility.
+// smallBatch is the largest batch that SmallByVisibility treats as a small flight.
 const smallBatch = 10
 
-// SmallByVisibility lets SQS's visibility be the clock of small batches. A message that comes back
-// while a newer version of its document waits is held once more, for quiet.
+// SmallByVisibility uses SQS's visibility timeout as the clock for small batches. If a message
+// returns while a newer version of its document is pending, it is held once more, for the quiet
+// window.
 func SmallByVisibility(ctx context.Context, w *World) {
 	start(ctx, w, func(l *lull) {
 		flown := l.take
@@ -123,30 +124,30 @@ func SmallByVisibility(ctx context.Context, w *World) {
 	})
 }
 
-// superseded reads the row and says whether a newer version than the message's is pending.
+// superseded reads the row, and reports whether a version newer than the message's is pending.
 func (l *lull) superseded(ctx context.Context, m queue.Message) bool {
 	e := l.sources.Load().Decode(m)[0].Event
 	rows, err := l.rows().Read(ctx, []shard.DocID{e.Doc}, shard.Consistent)
 	return err == nil && rows[0].Pending > e.Key && rows[0].Committed < e.Key
 }
 
-// nowhere takes flights that are not to fly.
+// nowhere accepts flights and does nothing with them.
 type nowhere struct{ flight.Store }
 
 func (nowhere) Put(context.Context, *flight.Manifest) error { return nil }
 func (nowhere) Start(context.Context, flight.State) error   { return nil }
 
-// maxWake is how large a manifest may be to travel in a message, as base64.
+// maxWake is the largest manifest that fits into a message, as base64.
 const maxWake = 700 << 10
 
-// wakes is a queue of flights: the clock of QueueClock.
+// wakes is a queue of flights, which is the clock of QueueClock.
 type wakes struct {
 	pocket
 	queue *memory.Queue
 }
 
-// QueueClock is lull with a delay queue in the place of Step Functions. A turn that leaves
-// something sends the flight anew and deletes the message it came by.
+// QueueClock is lull with a delay queue instead of Step Functions. If a turn leaves messages in the
+// flight, it sends the flight again, and deletes the message that started the turn.
 func QueueClock(ctx context.Context, w *World) {
 	var k *wakes
 	start(ctx, w, func(l *lull) {
@@ -171,7 +172,7 @@ type wakeSender struct {
 }
 
 func (s wakeSender) Start(ctx context.Context, st flight.State) error {
-	if len(st.Sample) > 0 { // prune's comparison has no manifest: it stays an execution
+	if len(st.Sample) > 0 { // a comparison by prune has no manifest, so it stays an execution
 		return s.v.Launcher(launcher{s.lull}).Start(ctx, st)
 	}
 	body, err := json.Marshal(st)
@@ -190,7 +191,7 @@ func (s wakeSender) Start(ctx context.Context, st flight.State) error {
 	s.Meter.Decide(ctx, s.v, fault.Op{Service: fault.SQS, Call: "SendMessage", Count: 1})
 	s.Meter.count(func(c *Counts, u *price.Usage) {
 		c.Starts++
-		u.QueueRequests += 2 * price.QueueRequests(bytes) // sent, and received
+		u.QueueRequests += 2 * price.QueueRequests(bytes) // one request to send, and one to receive
 	})
 	now := s.clk.Now()
 	return queue.ErrorAt(s.queue.Send(ctx, []queue.Outgoing{
@@ -198,9 +199,9 @@ func (s wakeSender) Start(ctx context.Context, st flight.State) error {
 	}), 0)
 }
 
-// wakeOf is the flight's next wake before it was rounded up to a whole second: a delay is rounded
-// up too, and once is enough. Where nothing falls due then, the flight waits for another one's
-// write: a second more, so that it finds that done.
+// wakeOf returns the exact time of the flight's next wake. The flight's own time is already rounded
+// up to a whole second, and SQS rounds the delay up again. If no version falls due then, the flight
+// waits for the write of another flight. It gets one second more, so that it finds this write done.
 func wakeOf(m *flight.Manifest, s flight.State, now time.Time) time.Time {
 	newest := map[shard.DocID]flight.Entry{}
 	item := 0
@@ -225,7 +226,7 @@ func wakeOf(m *flight.Manifest, s flight.State, now time.Time) time.Time {
 	return exact
 }
 
-// wake is index behind the queue of flights: each message one turn.
+// wake is index as the consumer of the queue of flights. Each message is one turn.
 func (k *wakes) wake(ctx context.Context, batch []queue.Message) (failed []string, err error) {
 	err = k.invoke(ctx, "index", indexMegabytes, k.Config.Index.Timeout,
 		func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
@@ -246,6 +247,6 @@ func (k *wakes) wake(ctx context.Context, batch []queue.Message) (failed []strin
 				}
 			}
 		})
-	k.Meter.count(func(_ *Counts, u *price.Usage) { u.QueueRequests++ }) // the batch's deletion
+	k.Meter.count(func(_ *Counts, u *price.Usage) { u.QueueRequests++ }) // the deletion of the batch
 	return failed, err
 }

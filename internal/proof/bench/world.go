@@ -19,7 +19,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// Memory of the functions, as infra gives it to lull's; the peers' functions have receive's.
+// Memory sizes of the functions, as in infra. The peers' functions have the size of receive.
 var (
 	receiveMegabytes = names.Receive.Megabytes()
 	indexMegabytes   = names.Index.Megabytes()
@@ -27,19 +27,21 @@ var (
 )
 
 const (
-	// peerTimeout is the peers' function timeout: long enough for a batch of a thousand one by one.
+	// peerTimeout is the time-out of the peers' functions. It is long enough to process a batch of
+	// a thousand messages one by one.
 	peerTimeout = 60 * time.Second
-	// peerParallel bounds how many messages of a batch a peer works on at a time, as many as lull's
-	// writes. Powertools and GOV.UK go one by one: this is generous.
+	// peerParallel limits how many messages of a batch a peer processes in parallel. lull has the
+	// same limit for writes. Powertools and GOV.UK process messages one by one, so this limit
+	// favours the peers.
 	peerParallel = 32
-	// callParallel bounds the batch calls of SQS at a time, as internal/aws/sqs does.
+	// callParallel limits the batch calls of SQS in parallel, as internal/aws/sqs does.
 	callParallel = 16
-	// forgetAfter is index.gc_deletes, how long the engine remembers the version of a deleted document:
-	// one hour as lull's template sets it. The engine's own default is a minute.
+	// forgetAfter is index.gc_deletes: how long the engine remembers the version of a deleted
+	// document. lull's template sets one hour. The engine's own default is a minute.
 	forgetAfter = time.Hour
 )
 
-// World is what a contender lives in.
+// World is the simulated environment of a contender.
 type World struct {
 	Scenario Scenario
 	Trace    *Trace
@@ -52,15 +54,15 @@ type World struct {
 	watch   *watched
 	mix     *fault.Mix
 	invoked atomic.Int64
-	running atomic.Int64 // invocations under way
-	busy    func() int   // executions that have not ended; nil for none
+	running atomic.Int64 // number of running invocations
+	busy    func() int   // returns the number of executions that have not ended; nil if there are none
 
-	// What an operator can do, besides having the source send again.
-	images    []func() (restore func())       // backups of what the contender keeps in tables
-	reconcile func(ctx context.Context) error // compares it with the sink, where there is something that does
-	newEpoch  func()                          // says that the source's counter goes back, where something can
+	// What an operator can do, in addition to letting the source send again.
+	images    []func() (restore func())       // backups of the contender's tables
+	reconcile func(ctx context.Context) error // compares the tables with the sink, if the contender can do that
+	newEpoch  func()                          // tells the contender that the source's counter went back, if it can use that
 
-	stop func() // ends what the contender started and ctx does not end
+	stop func() // ends what the contender started and what does not end with ctx
 	wg   sync.WaitGroup
 	t    testing.TB
 }
@@ -88,7 +90,7 @@ func newWorld(t testing.TB, s Scenario, trace *Trace, c Contender) *World {
 	return w
 }
 
-// image is a backup of the contender's tables.
+// image takes a backup of the contender's tables. The returned function restores it.
 func (w *World) image() (restore func()) {
 	var restores []func()
 	for _, image := range w.images {
@@ -101,14 +103,14 @@ func (w *World) image() (restore func()) {
 	}
 }
 
-// report takes the errors of what runs on its own. Under injected failures there are many.
+// report handles errors of background work. Under injected failures there are many.
 func (w *World) report(err error) {
 	if !w.Scenario.Faults {
 		w.t.Error(err)
 	}
 }
 
-// play sends the trace and waits until nothing remains.
+// play sends the trace and waits until no message remains.
 func (w *World) play(ctx context.Context, delay time.Duration) error {
 	begin := w.clk.Now()
 	acts := w.Trace.Acts
@@ -142,16 +144,16 @@ func (w *World) idle() bool {
 	return w.Queue.Counts().Total() == 0 && w.running.Load() == 0 && (w.busy == nil || w.busy() == 0)
 }
 
-// playLimit is how long after the last event a contender may go on before it counts as hanging.
+// playLimit is how long a contender may work after the last event. After that it counts as hanging.
 const playLimit = 2 * time.Hour
 
-// killed says that an invocation was.
+// killed is the error of an invocation that was killed.
 type killed struct{ name string }
 
 func (k killed) Error() string { return k.name + " was killed" }
 
-// invoke runs f as a function: it starts after a while, has a time-out and a part of a processor,
-// and is billed.
+// invoke runs f as a Lambda function. The function starts after a latency, has a time-out and a
+// share of a processor core, and is billed.
 func (w *World) invoke(ctx context.Context, name string, megabytes int, timeout time.Duration,
 	f func(ctx context.Context, v *fault.Invocation, clk clock.Clock),
 ) error {
@@ -177,13 +179,13 @@ func (w *World) invoke(ctx context.Context, name string, megabytes int, timeout 
 	return nil
 }
 
-// work spends the invocation's processor time.
+// work uses up the invocation's processor time.
 func (w *World) work(ctx context.Context, v *fault.Invocation, cpu time.Duration) {
-	_ = w.clk.Sleep(ctx, w.Meter.compute(v, cpu)) // a time-out is noticed by what follows
+	_ = w.clk.Sleep(ctx, w.Meter.compute(v, cpu)) // the next call notices a time-out
 }
 
-// handler is a contender's function behind the event source mapping. It returns the ids that must
-// stay.
+// handler is a contender's function that the event source mapping invokes. It returns the ids of
+// messages that must stay in the queue.
 type handler func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string
 
 // poll runs the event source mapping until ctx ends.

@@ -1,7 +1,7 @@
-// Package docs holds the documents to the program: every command, setting and message that a page
-// shows is read here, and what can run on this machine is run.
+// Package docs checks the pages of the documentation against the program. The tests read every
+// command, setting and message that a page shows, and run all blocks that can run on this machine.
 //
-// A fenced block says in its first line what it is: a language, and what follows it.
+// The first line of a fenced block says what the block is: a language, and a class.
 //
 //	sh run            bash runs it, page by page, in a folder of its own; exit=3 for another code
 //	sh dev            a `lull dev` that stays up until the next one, or until the page ends
@@ -14,9 +14,9 @@
 //	json event        messages that the settings above take; event=govuk without settings
 //	json document     the document of the message above
 //
-// same=PATH says that a block has the text of a file of the repository, and as=PATH that the reader
-// saves it under this name. `...` alone on a line of an output stands for any lines. In what runs,
-// 127.0.0.1:7070 is an address of the test's own.
+// same=PATH says that a block has the same text as a file of the repository. as=PATH says that the
+// reader saves the block under this name. In an output, `...` alone on a line stands for any lines.
+// When a block runs, the test replaces 127.0.0.1:7070 by an address of its own.
 //
-// Commands in `code` of a paragraph are checked like those of a block.
+// Commands in `code` of a paragraph are checked like commands in a block.
 package docs

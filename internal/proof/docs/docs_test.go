@@ -29,7 +29,7 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// pages reads every page but CHANGELOG.md, which tells of commands that are gone.
+// pages reads every page except CHANGELOG.md, which may mention removed commands.
 func pages(t *testing.T) (all []Page, problems []string) {
 	t.Helper()
 	for _, name := range tree.Files(t) {
@@ -51,7 +51,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestPages reads every block of every page, and every command in a paragraph.
+// TestPages checks every block of every page, and every command in a paragraph.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	all, problems := pages(t)
@@ -75,10 +75,11 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// cli is what docs/cli.md and the Makefile have. Other tests hold docs/cli.md to the commands.
+// cli lists the commands of docs/cli.md and the targets of the Makefile. Other tests compare
+// docs/cli.md with the program.
 type cli struct {
 	global   []string
-	commands map[string][]string // by the words after lull, the flags
+	commands map[string][]string // the flags of each command, by the words after lull
 	targets  []string
 }
 
@@ -118,7 +119,7 @@ func program(t *testing.T) cli {
 	return c
 }
 
-// page checks the commands of a page.
+// page checks the commands that a page shows.
 func (c cli) page(p Page) (problems []string) {
 	check := func(line int, script string) {
 		all, err := commands(script)
@@ -137,7 +138,7 @@ func (c cli) page(p Page) (problems []string) {
 		}
 	}
 	for _, s := range p.Spans {
-		if p.Name == "docs/tracing.md" { // spans of traces have such names
+		if p.Name == "docs/tracing.md" { // names of spans look like commands of lull
 			break
 		}
 		if strings.HasPrefix(s.Text, "lull ") || strings.HasPrefix(s.Text, "make ") {
@@ -147,7 +148,7 @@ func (c cli) page(p Page) (problems []string) {
 	return problems
 }
 
-// wrong says what lull or make would not know.
+// wrong returns what lull or make would not accept in a command, or "".
 func (c cli) wrong(words []string) string {
 	line := strings.Join(words, " ")
 	switch {
@@ -188,11 +189,11 @@ func (c cli) wrong(words []string) string {
 	return ""
 }
 
-// parent reports whether a command only has others below it.
+// parent reports whether a command has only subcommands.
 func (c cli) parent(command string) bool {
 	own := func(flag string) bool { return flag != "" && !slices.Contains(c.global, flag) }
 	if command != "" && slices.ContainsFunc(c.commands[command], own) {
-		return false // such as rebuild, which takes a collection or a command
+		return false // for example rebuild, which takes a collection or a subcommand
 	}
 	for name := range c.commands {
 		if command == "" || strings.HasPrefix(name, command+" ") {
@@ -202,7 +203,7 @@ func (c cli) parent(command string) bool {
 	return false
 }
 
-// settings checks what a page shows of settings, messages and documents, in their order.
+// settings checks the settings, messages and documents that a page shows, in the order of the page.
 func (p Page) settings() (problems []string) {
 	around, last := "", ""
 	for _, b := range p.Blocks {
@@ -247,14 +248,15 @@ func (p Page) settings() (problems []string) {
 	return problems
 }
 
-// small is the lull.yaml that a fragment belongs into.
+// small is the lull.yaml into which the test puts a fragment.
 const small = `
 stack: search
 sources: {content: {kind: native}}
 sinks: {search: {kind: opensearch, url: https://search.example.org, index: "lull-{collection}"}}
 `
 
-// whole is a fragment within the small settings. What both have, the fragment has.
+// whole returns the small settings with a fragment. The fragment replaces settings that both
+// contain.
 func whole(fragment string) (string, error) {
 	var base, part map[string]any
 	if err := errors.Join(yaml.Unmarshal([]byte(small), &base), yaml.Unmarshal([]byte(fragment), &part)); err != nil {
@@ -265,7 +267,7 @@ func whole(fragment string) (string, error) {
 	return string(text), err
 }
 
-// valid reads settings as lull does.
+// valid parses and validates settings as lull does.
 func valid(text string) (config.Config, error) {
 	c, err := yamlfile.Parse([]byte(text))
 	if err != nil {
@@ -275,8 +277,8 @@ func valid(text string) (config.Config, error) {
 	return c, c.Validate()
 }
 
-// decode decodes a message as receive does, and returns the document of its last event, "" for a
-// delete or a document that is fetched.
+// decode decodes a message as receive does, and returns the document of the last event. It returns
+// "" for a delete, and for a document that must be fetched.
 func decode(settings, message string) (string, error) {
 	c, err := valid(settings)
 	if err != nil {
@@ -343,8 +345,8 @@ var (
 	repeated = regexp.MustCompile(`^(sources|collections|sinks)\.[^.]+`)
 )
 
-// names finds settings in paragraphs that do not exist, such as renamed ones. The name of a source,
-// collection or sink may stand for any.
+// names finds settings in paragraphs that do not exist, for example renamed settings. Any name of a
+// source, collection or sink is accepted.
 func names(all []Page) (problems []string) {
 	known := map[string]bool{}
 	for _, s := range config.Settings() {
@@ -371,7 +373,7 @@ var (
 	marked = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// links finds links to files and headings that are not there.
+// links finds links to files and headings that do not exist.
 func links(t *testing.T, all []Page) (problems []string) {
 	anchors := func(file string) (names []string) {
 		for _, m := range title.FindAllStringSubmatch(read(t, file), -1) {
@@ -404,7 +406,8 @@ func links(t *testing.T, all []Page) (problems []string) {
 	return problems
 }
 
-// The checks are worth nothing unless they fail on what they are for.
+// TestBadPagesAreFound shows that each check finds a fault. Without it, a check that accepts
+// everything would go unnoticed.
 func TestBadPagesAreFound(t *testing.T) {
 	t.Parallel()
 	known := cli{

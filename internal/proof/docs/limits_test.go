@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// TestLimits holds the numbers of docs/limits.md to those of the code.
+// TestLimits compares the numbers of docs/limits.md with the numbers of the code.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	standard := config.Default()
@@ -53,7 +53,7 @@ func TestLimits(t *testing.T) {
 
 func thousands(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
 
-// greatest is the greatest n below a bound with which the defaults are valid.
+// greatest returns the greatest n up to a bound for which the default settings are valid.
 func greatest(t *testing.T, bound int, set func(*config.Config, int)) int {
 	t.Helper()
 	for n := bound; n > 0; n-- {

@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// notRun are the classes of shell blocks that no test runs, with the reason.
+// notRun lists the classes of shell blocks that no test runs, each with the reason.
 var notRun = map[string]string{
 	"aws":        "needs an AWS account",
 	"emulator":   "needs LocalStack and OpenSearch: make e2e runs the same",
@@ -18,7 +18,8 @@ var notRun = map[string]string{
 	"yours":      "names a file, document or stack of the reader's",
 }
 
-// classes are what may follow a language. A language that is missing may have no class.
+// classes lists the classes that may follow each language. A language that is not listed is not
+// allowed.
 var classes = map[string][]string{
 	"sh":   {"run", "dev", "aws", "emulator", "opensearch", "checkout", "network", "yours"},
 	"text": {"", "output"},
@@ -26,32 +27,32 @@ var classes = map[string][]string{
 	"json": {"", "event", "document"},
 	"go":   {""},
 	"html": {""},
-	// Read by other programs, which no test has at hand.
+	// Other programs read these languages, and the tests do not have those programs.
 	"hcl": {""}, "ini": {""}, "ts": {""}, "python": {""}, "sql": {""},
 }
 
 // Block is a fenced block of a page.
 type Block struct {
-	Line        int // of its first line of text
+	Line        int // the line number of the first line of text
 	Lang, Class string
 	Options     map[string]string
 	Text        string
 }
 
-// Span is code within a paragraph.
+// Span is a piece of code within a paragraph.
 type Span struct {
 	Line int
 	Text string
 }
 
-// Page is what a page holds for a test.
+// Page contains the parts of a page that the tests check.
 type Page struct {
 	Name   string
 	Blocks []Block
 	Spans  []Span
 }
 
-// Parse reads a page. What breaks the rules of blocks is in problems, each with its line.
+// Parse reads a page. problems lists what breaks the rules of blocks, each with its line.
 func Parse(name, text string) (p Page, problems []string) {
 	p.Name = name
 	bad := func(line int, format string, args ...any) {
@@ -106,14 +107,14 @@ func Parse(name, text string) (p Page, problems []string) {
 	return p, problems
 }
 
-// command reports whether a line is one that a reader types.
+// command reports whether a line is a command that a reader types.
 func command(line string) bool {
 	word, _, _ := strings.Cut(line, " ")
 	return slices.Contains([]string{"lull", "make", "go", "curl", "aws", "cdk", "npx", "git"}, word)
 }
 
-// commands are the simple commands of a shell script, word by word, without assignments and
-// redirections. What a substitution $(...) runs is a command of its own.
+// commands returns the simple commands of a shell script, word by word, without assignments and
+// redirections. A command in a substitution $(...) counts as a separate command.
 func commands(script string) (all [][]string, err error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
 	if err != nil {
@@ -132,7 +133,7 @@ func commands(script string) (all [][]string, err error) {
 	return all, nil
 }
 
-// plain is a word without its quotes, and without what substitutions put into it.
+// plain returns a word without its quotes and without the results of substitutions.
 func plain(w *syntax.Word) (text string) {
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch part := n.(type) {

@@ -22,10 +22,12 @@ import (
 	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-// deadline is how long a block may take. Most wait for a lull or two.
+// deadline is the longest time that a block may take. Most blocks wait for one or two quiet
+// windows.
 const deadline = 2 * time.Minute
 
-// wrapper is the program `lull` of the pages: the commands that ask a stack ask the test's own.
+// wrapper is the program `lull` for the pages. Commands that ask a stack then ask the stack of the
+// test.
 const wrapper = `#!/bin/bash
 case "$1 $*" in
 *--dev*|*--aws*|*--help*) ;;
@@ -36,8 +38,8 @@ esac
 exec "$PROGRAM" "$@"
 `
 
-// TestWhatPagesShowRuns runs every block that can run on this machine, as a reader would: page by
-// page, from the first block to the last.
+// TestWhatPagesShowRuns runs every block that can run on this machine. It runs the blocks of a page
+// from the first to the last, as a reader would.
 func TestWhatPagesShowRuns(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -70,16 +72,16 @@ func (p Page) runs() bool {
 	return false
 }
 
-// reader does what a page says, in a folder and with an address of its own.
+// reader follows a page in its own folder and with its own address.
 type reader struct {
 	*testing.T
 	folder  string
 	address string
 	env     []string
 
-	server *exec.Cmd // the `lull dev` that is up
+	server *exec.Cmd // the `lull dev` that is running
 	said   *said     // what the latest block printed
-	talks  bool      // the latest block started the server
+	talks  bool      // whether the latest block started the server
 }
 
 func newReader(t *testing.T, program string) *reader {
@@ -104,7 +106,7 @@ func newReader(t *testing.T, program string) *reader {
 	return r
 }
 
-// read does the page's blocks in their order.
+// read runs the blocks of a page in order.
 func (r *reader) read(p Page) {
 	for _, b := range p.Blocks {
 		if name := filepath.Join(r.folder, b.Options["as"]); name != r.folder {
@@ -134,7 +136,7 @@ func (r *reader) bash(ctx context.Context, b Block) *exec.Cmd {
 	c := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	r.said = newSaid()
 	c.Dir, c.Env, c.Stdout, c.Stderr = r.folder, r.env, r.said, r.said
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what bash started ends with it
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that processes that bash started end together with bash
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = time.Second
 	return c
@@ -152,7 +154,7 @@ func (r *reader) run(p Page, b Block) {
 	}
 }
 
-// start runs a `lull dev` that stays up, and waits until it answers.
+// start runs a `lull dev` that continues to run, and waits until it answers.
 func (r *reader) start(p Page, b Block) {
 	r.Helper()
 	r.stop()
@@ -166,17 +168,17 @@ func (r *reader) start(p Page, b Block) {
 	}
 }
 
-// stop is Ctrl-C.
+// stop stops the server as Ctrl-C does.
 func (r *reader) stop() {
 	if r.server == nil {
 		return
 	}
-	_ = syscall.Kill(-r.server.Process.Pid, syscall.SIGINT) // it may have ended
-	_ = r.server.Wait()                                     // of its exit code pages say nothing
+	_ = syscall.Kill(-r.server.Process.Pid, syscall.SIGINT) // the process may have ended already
+	_ = r.server.Wait()                                     // pages say nothing about its exit code
 	r.server = nil
 }
 
-// said is what a block printed, to both outputs, as a terminal shows it.
+// said is the output of a block, to both outputs, as a terminal shows it.
 type said struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
@@ -199,7 +201,7 @@ func (s *said) text() string {
 	return s.b.String()
 }
 
-// await reports whether the text is what a page shows. Where a server is still talking, it waits.
+// await reports whether the text is what a page shows. If a server still prints text, await waits.
 func (s *said) await(ctx context.Context, want string, talking bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -218,7 +220,8 @@ func (s *said) await(ctx context.Context, want string, talking bool) bool {
 	}
 }
 
-// shown is the pattern of an output. Runs of spaces are alike: a table's width follows its values.
+// shown returns the pattern of an output. Runs of spaces match each other, because the width of a
+// table depends on its values.
 func shown(text string) *regexp.Regexp {
 	pattern := `^`
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -233,7 +236,8 @@ func shown(text string) *regexp.Regexp {
 	return regexp.MustCompile(pattern)
 }
 
-// What a page shows is held to what was said, and to all of it up to the last line.
+// TestOutputs: the text of a page must match the output from its start up to the last line that the
+// page shows.
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

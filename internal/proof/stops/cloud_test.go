@@ -13,11 +13,11 @@ import (
 	"github.com/lullhq/lull/internal/aws/alarms"
 )
 
-// cloud is CloudWatch: metrics by the minute, and alarms over them. Its rules are in two places of
-// AWS's documentation. "Configuring how CloudWatch alarms treat missing data": missing points are
-// "good" for notBreaching and "bad" for breaching. "EvaluationWindow" in the API reference: by
-// default the window slides each time the alarm is evaluated. That is each minute where the period
-// is a minute or more.
+// cloud simulates CloudWatch: metrics by the minute, and alarms over them. AWS documents the rules
+// in two places. "Configuring how CloudWatch alarms treat missing data" says that missing points
+// are "good" for notBreaching and "bad" for breaching. "EvaluationWindow" in the API reference says
+// that the window slides each time the alarm is evaluated. If the period is a minute or more, the
+// alarm is evaluated each minute.
 type cloud struct {
 	metrics map[string]map[int64][]float64 // values by minute since 1970
 }
@@ -41,7 +41,7 @@ func (c *cloud) put(at time.Time, m alarms.Metric, values ...float64) {
 	c.metrics[k][minute] = append(c.metrics[k][minute], values...)
 }
 
-// Write takes a line of the embedded metric format, as CloudWatch Logs does.
+// Write reads a line of the embedded metric format, as CloudWatch Logs does.
 func (c *cloud) Write(line []byte) (int, error) {
 	var fields map[string]json.RawMessage
 	var head struct {
@@ -84,7 +84,7 @@ func (c *cloud) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// values are a metric's in the window of minutes (from, to].
+// values returns the values of a metric in the window of minutes (from, to].
 func (c *cloud) values(m alarms.Metric, from, to int64) []float64 {
 	var all []float64
 	of := c.metrics[key(m)]
@@ -94,12 +94,12 @@ func (c *cloud) values(m alarms.Metric, from, to int64) []float64 {
 	return all
 }
 
-// point is an alarm's data point over a window, and whether there is one.
+// point returns the data point of an alarm over a window. there says whether the window has data.
 func (c *cloud) point(a alarms.Alarm, from, to int64) (value float64, there bool) {
 	one := func(m alarms.Metric) float64 {
 		all := c.values(m, from, to)
 		if len(all) == 0 {
-			return 0 // FILL(m, 0)
+			return 0 // as FILL(m, 0) does
 		}
 		there = true
 		slices.Sort(all)
@@ -130,9 +130,9 @@ func (c *cloud) point(a alarms.Alarm, from, to int64) (value float64, there bool
 	return value, there
 }
 
-// goesOff reports whether the alarm is in the state ALARM at the end of a minute. CloudWatch looks
-// further back where data points are missing, for as many real ones as the alarm has periods: so
-// many periods further, more, at the most.
+// goesOff reports whether the alarm is in the state ALARM at the end of a minute. If data points
+// are missing, CloudWatch looks further back, until it has as many real points as the alarm has
+// periods. more is how many periods further it looks at the most.
 func (c *cloud) goesOff(a alarms.Alarm, at time.Time, more int) bool {
 	end, minutes := at.Unix()/60, int64(a.Period/time.Minute)
 	breaching, real, missing := 0, 0, 0
@@ -155,7 +155,8 @@ func (c *cloud) goesOff(a alarms.Alarm, at time.Time, more int) bool {
 	return breaching >= a.Periods
 }
 
-// The examples of AWS's pages, and those that this proof stands on.
+// TestAlarmsAreEvaluatedAsDocumented checks the examples of AWS's pages, and further examples that
+// the results of this package depend on.
 func TestAlarmsAreEvaluatedAsDocumented(t *testing.T) {
 	t.Parallel()
 	count := alarms.Metric{Namespace: "lull", Name: "Lost", Dimensions: map[string]string{"Sink": "search"}}
@@ -178,9 +179,9 @@ func TestAlarmsAreEvaluatedAsDocumented(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		a    alarms.Alarm
-		at   []int // minutes with one
+		at   []int // the minutes in which the metric has a value
 		more int
-		want []int // the minutes from the first to the last at whose end the alarm is on, of twenty
+		want []int // the minutes, of twenty, at whose end the alarm is on, as pairs of first and last minute
 	}{
 		{"no data is good", sum, nil, 0, nil},
 		{"one period is not two", sum, []int{1}, 0, nil},
@@ -210,7 +211,8 @@ func TestAlarmsAreEvaluatedAsDocumented(t *testing.T) {
 	}
 }
 
-// The lines that the functions write are read back as they were counted.
+// TestTheEmbeddedMetricFormatIsRead checks that the values in lines of the format are read as they
+// were counted.
 func TestTheEmbeddedMetricFormatIsRead(t *testing.T) {
 	t.Parallel()
 	var c cloud

@@ -24,29 +24,29 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// stopAt is when a stack stops, after it has run well. lasting is how long it is looked at.
+// stopAt is when a healthy stack stops. lasting is how long the test observes the stack.
 const (
 	stopAt  = 20 * time.Minute
 	lasting = 50 * time.Minute
 )
 
-// breaks is what is broken from the stop on.
+// breaks lists what is broken after the stop.
 type breaks struct {
 	fails     func(function string, op fault.Op) error
 	fates     map[string]sim.Fate
 	write     func(now time.Time, op sink.Op) (sink.Outcome, bool)
-	unpolled  []string // queues, by the end of their names
+	unpolled  []string // the queues that are not polled, by the last part of their names
 	undeleted []string
-	unlogged  string // a function
-	payloads  bool   // payloads by reference cannot be loaded
-	feed      bool   // the commit feed's pipe cannot tell a commit
-	off       string // the function whose clock is off
+	unlogged  string // the function whose logs and metrics are missing
+	payloads  bool   // whether payloads by reference cannot be loaded
+	feed      bool   // whether the pipe of the commit feed cannot report a commit
+	off       string // the function whose clock is wrong
 	by        time.Duration
-	from      time.Duration // in place of stopAt
+	from      time.Duration // the time of the stop, if it is not stopAt
 	until     time.Duration // 0 for ever
 }
 
-// stack is a simulated stack under the eyes of CloudWatch.
+// stack is a simulated stack with CloudWatch.
 type stack struct {
 	cloud
 	breaks
@@ -54,7 +54,7 @@ type stack struct {
 	cfg      *config.Config
 	sink     alarms.Sink
 	counters map[int64]*metrics.Counters
-	wrote    int // versions committed after the stop
+	wrote    int // number of versions committed after the stop
 }
 
 var _ sim.Monitor = (*stack)(nil)
@@ -106,12 +106,12 @@ func (s *stack) stopped() bool {
 	return at >= from && (s.until == 0 || at < s.until)
 }
 
-// unloadable is a bucket that a role may not read.
+// unloadable is a bucket that the role may not read.
 type unloadable struct{}
 
 func (unloadable) Load(context.Context, string) ([]byte, error) { return nil, usecasetest.Denied }
 
-// wrong is a clock that is off from the stop on.
+// wrong returns a clock that is wrong after the stop.
 func (s *stack) wrong(function string, c clock.Clock) clock.Clock {
 	if s.off != function || !s.stopped() {
 		return c
@@ -169,8 +169,9 @@ func (s *stack) Note(id int64, n journal.Note) {
 	if n.Step == journal.Committed && s.now().Sub(sim.Begin()) >= stopAt {
 		s.wrote++
 	}
-	// ExecutionFailed is "the number of executions of a pipe that failed" (eventbridge/latest/userguide,
-	// "Monitoring Amazon EventBridge"). A pipe tries again: one failure a commit is the least.
+	// ExecutionFailed is "the number of executions of a pipe that failed"
+	// (eventbridge/latest/userguide, "Monitoring Amazon EventBridge"). A pipe tries again, so each
+	// commit has at least one failure.
 	if n.Step == journal.Committed && s.feed && s.stopped() {
 		s.put(s.now(), alarms.OnPipe("ExecutionFailed", names.Of(s.cfg).Feed()), 1)
 	}
@@ -180,8 +181,9 @@ func (s *stack) lambda(function, metric string) alarms.Metric {
 	return s.sink.Function(names.Function(function), metric)
 }
 
-// Ended counts what Lambda counts: "the timestamp on an error metric reflects when the function was
-// invoked, not when the error occurred" (lambda/latest/dg/monitoring-metrics-types.html).
+// Ended counts the metrics that Lambda counts: "the timestamp on an error metric reflects when the
+// function was invoked, not when the error occurred"
+// (lambda/latest/dg/monitoring-metrics-types.html).
 func (s *stack) Ended(function string, id int64, began time.Time, err error) {
 	s.put(began, s.lambda(function, "Invocations"), 1)
 	refuses := s.stopped() && s.fates[function] == sim.Refuses
@@ -189,7 +191,7 @@ func (s *stack) Ended(function string, id int64, began time.Time, err error) {
 	if refuses && logged {
 		s.put(began, s.sink.Own(metrics.ConfigurationErrors), 1)
 	}
-	// receive and dlq answer a batch that they refuse.
+	// receive and dlq answer a batch that they refuse, so that Lambda counts no error.
 	if err != nil && !(refuses && (function == "receive" || function == "dlq")) {
 		s.put(began, s.lambda(function, "Errors"), 1)
 	}
@@ -205,7 +207,7 @@ func (s *stack) Flight(end sim.FlightEnd) {
 	s.put(s.now(), s.sink.Executions(name)[0], 1)
 }
 
-// look takes SQS's metrics, once a minute.
+// look stores SQS's metrics, once a minute.
 func (s *stack) look(w *sim.World, now time.Time) {
 	for _, q := range w.Queues() {
 		name := s.cfg.Stack + "-" + q.Name
@@ -220,18 +222,19 @@ func (s *stack) look(w *sim.World, now time.Time) {
 	}
 }
 
-// alarmsOf are all alarms of the stack.
+// alarms returns all alarms of the stack.
 func (s *stack) alarms() []alarms.Alarm {
 	return slices.Concat(s.sink.Alarms(), alarms.OfStack(s.cfg), alarms.OfPipe(names.Of(s.cfg).Feed(), 0))
 }
 
-// ring is an alarm that went off.
+// ring is an alarm that went off, and how long after the stop.
 type ring struct {
 	kind  string
 	after time.Duration
 }
 
-// run runs the stack and returns the alarms that went off after the stop and were not on at it.
+// run runs the stack. It returns the alarms that went off after the stop and were not on before the
+// stop.
 func (s *stack) run(t testing.TB, w *sim.World, lasting time.Duration, more int) []ring {
 	t.Helper()
 	var rings []ring
@@ -242,7 +245,8 @@ func (s *stack) run(t testing.TB, w *sim.World, lasting time.Duration, more int)
 			if on[a.Kind] || !s.goesOff(a, now, more) {
 				continue
 			}
-			// An alarm that wants data has none in its first period.
+			// An alarm that treats missing data as bad goes off in its first period, because it has
+			// no data yet.
 			if on[a.Kind] = true; now.Sub(sim.Begin()) > stopAt || more > 0 && now.Sub(sim.Begin()) > a.Period {
 				rings = append(rings, ring{a.Kind, now.Sub(sim.Begin()) - stopAt})
 			}
@@ -253,7 +257,7 @@ func (s *stack) run(t testing.TB, w *sim.World, lasting time.Duration, more int)
 	return rings
 }
 
-// traffic is what is sent, one of each kind a minute.
+// traffic is the kind of messages that the upstream sends, one each minute.
 type traffic string
 
 const (
@@ -269,7 +273,7 @@ const (
 	none       traffic = "nothing"
 )
 
-// body is an event.
+// body returns the body of an event.
 func body(doc string, version int, extra string) string {
 	return fmt.Sprintf(
 		`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"t"}}`,
@@ -279,7 +283,7 @@ func body(doc string, version int, extra string) string {
 	)
 }
 
-// sends makes the upstream of a traffic.
+// sends returns the upstream that sends this kind of traffic.
 func (k traffic) sends(lasting time.Duration) sim.Upstream {
 	up := sim.Upstream{Calm: lasting}
 	send := func(at time.Duration, b string) {

@@ -18,10 +18,10 @@ var update = flag.Bool("update", false, "write docs/runbook/stops.md anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// arrival is how long metrics may take until CloudWatch has them. AWS names no bound.
+// arrival is how long metrics may take to arrive in CloudWatch. AWS names no limit.
 const arrival = time.Minute
 
-// outcome is what came of a way.
+// outcome is the result of one way to stop the stack.
 type outcome struct {
 	way
 	rings []ring
@@ -47,7 +47,8 @@ func (w way) run(t testing.TB) outcome {
 	return outcome{w, s.run(t, world, length, 0), s.wrote}
 }
 
-// Whatever stops a stack sets an alarm off, in time.
+// TestWhateverStopsAStackSetsAnAlarmOff checks that every way to stop a stack sets an alarm off in
+// time.
 func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 	t.Parallel()
 	sections := []struct {
@@ -67,7 +68,7 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 			section.heading,
 		)
 		for _, w := range section.ways {
-			// Many permissions stop the same calls.
+			// Many permissions stop the same calls. Ways with the same key run only once.
 			alike := fmt.Sprintf(
 				"%s %p %v %p %v %v %v %v %v %v %v",
 				w.traffic,
@@ -110,7 +111,7 @@ func TestWhateverStopsAStackSetsAnAlarmOff(t *testing.T) {
 	}
 }
 
-// row is the way's line of the table.
+// row returns the line of the table for a way.
 func (w way) row(t testing.TB, o outcome) string {
 	t.Helper()
 	if w.harmless != "" {
@@ -142,9 +143,9 @@ func (w way) row(t testing.TB, o outcome) string {
 	)
 }
 
-// No alarm goes off in a stack that nothing is sent to. Nor does one under bursts: a call in some
-// hundreds fails, and an invocation in a thousand is killed. A deploy throttles every function for
-// a minute.
+// TestAHealthyStackSetsNoAlarmOff: no alarm goes off in a stack without messages. No alarm goes off
+// under bursts either, although one call in some hundreds fails and one invocation in a thousand is
+// killed. A deployment throttles every function for a minute.
 func TestAHealthyStackSetsNoAlarmOff(t *testing.T) {
 	t.Parallel()
 	length := 24 * time.Hour

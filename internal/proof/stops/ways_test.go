@@ -20,21 +20,21 @@ type way struct {
 	name    string
 	traffic traffic
 	breaks  breaks
-	limit   time.Duration // within which an alarm must go off
-	// harmless says what becomes of it where nothing stops: then the documents are still written.
+	limit   time.Duration // the time within which an alarm must go off
+	// harmless says what happens if nothing stops. The documents are then still written.
 	harmless string
 }
 
-// The limits on the path of live events, of prune and dlq, and of the bulk queue. Three intervals
-// of prune are a quarter of an hour. In a resync messages wait for hours.
+// The limits for the path of live events, for prune and dlq, and for the bulk queue. threes is
+// three intervals of prune, a quarter of an hour. In a resync, messages may wait for hours.
 const (
 	hot     = 10 * time.Minute
 	threes  = 15 * time.Minute
 	bulkAge = 7 * time.Hour
 )
 
-// calls fails calls of a function with an error. Each is a service, and after a space how a call
-// begins and on which queue.
+// calls makes some calls of a function fail with an error. Each entry of the list names a service,
+// the beginning of the call and the end of the queue's name.
 func calls(function string, err error, which ...string) func(string, fault.Op) error {
 	return func(f string, op fault.Op) error {
 		for _, w := range which {
@@ -49,7 +49,7 @@ func calls(function string, err error, which ...string) func(string, fault.Op) e
 	}
 }
 
-// rowWrites fails conditional writes.
+// rowWrites makes the conditional writes of a function fail.
 func rowWrites(function string) func(string, fault.Op) error {
 	return func(f string, op fault.Op) error {
 		if f == function && op.Service == fault.Table && (op.Transition != 0 || strings.HasPrefix(op.Call, "Mark")) {
@@ -59,7 +59,7 @@ func rowWrites(function string) func(string, fault.Op) error {
 	}
 }
 
-// answers makes the sink answer every write so.
+// answers makes the sink give the same answer to every write.
 func answers(o sink.Outcome) func(time.Time, sink.Op) (sink.Outcome, bool) {
 	return func(time.Time, sink.Op) (sink.Outcome, bool) { return o, true }
 }
@@ -69,13 +69,14 @@ var (
 	throttled = sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "es_rejected_execution"}
 )
 
-// rejects is a sink that takes all documents but those that are to be rejected.
+// rejects is a sink that rejects only the documents that the test marks as bad.
 func rejects(_ time.Time, op sink.Op) (sink.Outcome, bool) {
 	refusal := sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception"}
 	return refusal, strings.Contains(string(op.Doc), "#bad-")
 }
 
-// scenario is what a permission does: the calls that need it, and the traffic that makes them.
+// scenario is how a missing permission shows: the calls that need the permission, and the traffic
+// that makes these calls.
 type scenario struct {
 	traffic  traffic
 	breaks   breaks
@@ -83,7 +84,7 @@ type scenario struct {
 }
 
 const (
-	// An alarm on log groups that get nothing would cost $0.80 a month and sink.
+	// An alarm on log groups without new entries would cost $0.80 a month and sink.
 	blind      = "lull's own metrics are missing: alarms on AWS's remain"
 	rarely     = "needed only while something else is down: messages come back instead"
 	collecting = "objects stay until somebody has the right again"
@@ -96,8 +97,8 @@ func failing(function string, which ...string) scenario {
 func (s scenario) with(t traffic) scenario      { s.traffic = t; return s }
 func (s scenario) but(harmless string) scenario { s.harmless = harmless; return s }
 
-// permissions is what each action does for a role, on which resource where that matters: the first
-// pattern that fits "role action on resource".
+// permissions says what each action of a role is for, and on which resource if that matters. The
+// first pattern that matches "role action on resource" applies.
 var permissions = []struct {
 	of *regexp.Regexp
 	scenario
@@ -251,8 +252,8 @@ var permissions = []struct {
 
 func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 
-// permissionWays are the ways to take one permission from one function's role, by the page that is
-// written from the templates.
+// permissionWays returns the ways to remove one permission from one role. The permissions come from
+// docs/functions.md, which is generated from the templates.
 func permissionWays(t testing.TB) (all []way) {
 	t.Helper()
 	_, table, _ := strings.Cut(tree.Text(t, "docs/functions.md"), "<!-- rights:")
@@ -310,12 +311,12 @@ func permission(t testing.TB, role, action, on string) way {
 	return way{}
 }
 
-// otherWays are services, functions and what can be disabled.
+// otherWays returns the ways to break services and functions, and to disable parts of the stack.
 func otherWays() []way {
 	services := func(err error, which ...string) breaks { return breaks{fails: calls("", err, which...)} }
 	slow := func() func(time.Time, sink.Op) (sink.Outcome, bool) {
 		var next time.Time
-		return func(now time.Time, _ sink.Op) (sink.Outcome, bool) { // one document in two minutes
+		return func(now time.Time, _ sink.Op) (sink.Outcome, bool) { // accepts one document in two minutes
 			if now.Before(next) {
 				return throttled, true
 			}
@@ -385,11 +386,11 @@ func otherWays() []way {
 			all = append(all, w)
 		}
 		if f == "dlq" {
-			continue // it asks nobody's clock but the row's
+			continue // reads no clock, only the times of the row
 		}
 		for by, says := range map[time.Duration]string{24 * time.Hour: "a day ahead", -24 * time.Hour: "a day behind"} {
 			if f == "receive" && by > 0 {
-				by += 7 * 24 * time.Hour // less does not show in what was delivered before
+				by += 7 * 24 * time.Hour // a smaller error does not show in deliveries before the stop
 				says = "eight days ahead"
 			}
 			w.name, w.breaks = "the clock of "+f+" is "+says, breaks{off: f, by: by}
