@@ -1,10 +1,10 @@
-// Package fault injects failures: an injector decides about every I/O of an invocation. The I/O may
-// succeed, fail before or after it was applied, be throttled, or be the last one because the
-// invocation is killed. `lull dev --faults` draws the decisions from the standard mix
-// (docs/faults.md); the simulator decides them one at a time.
+// Package fault injects failures. An injector decides about every I/O of an invocation. The I/O may
+// succeed, fail before or after it was applied, or be throttled. The injector may also kill the
+// invocation at the I/O. `lull dev --faults` takes random decisions from the standard mix
+// (docs/faults.md). The simulator decides about one I/O at a time.
 //
 // The goroutines of a killed invocation continue, but their I/O has no effect. From outside, that
-// looks like a kill. The caller discards the result of the invocation.
+// looks like a real kill. The caller discards the result of the invocation.
 package fault
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Service is the service that performs an I/O.
+// Service is the service to which an I/O goes.
 type Service string
 
-// The services.
+// The services of an I/O.
 const (
 	Table  Service = "table"
 	SQS    Service = "queue"
@@ -29,16 +29,16 @@ const (
 	Search Service = "sink"
 )
 
-// Op is an I/O about to happen.
+// Op is an I/O that is about to happen.
 type Op struct {
 	Service Service
 	Call    string // "ADMIT", "Read", "DeleteMessageBatch", Bulk
 	Doc     shard.DocID
 	Flight  string
-	Queue   string // its name, if known
-	Count   int    // entries
+	Queue   string // the name of the queue, if known
+	Count   int    // the number of entries
 
-	Transition shard.Transition // of a write to a row; zero for every other I/O
+	Transition shard.Transition // the transition of a row write; zero for every other I/O
 }
 
 // Bulk is the call that writes documents to a sink. Every other call to a sink reads or asks.
@@ -47,17 +47,17 @@ const Bulk = "_bulk"
 // Writes reports whether the I/O writes documents to a sink.
 func (o Op) Writes() bool { return o.Service == Search && o.Call == Bulk }
 
-// Verdict is what happens to an I/O.
+// Verdict is the injector's decision about an I/O.
 type Verdict byte
 
-// The verdicts.
+// The possible verdicts.
 const (
 	OK          Verdict = iota
-	FailBefore          // an error, and it was not applied; the caller cannot know
-	FailAfter           // applied, and the answer is lost
-	Throttle            // definitely not applied, and the caller knows
-	CrashBefore         // the invocation is killed before it
-	CrashAfter          // the invocation is killed right after it was applied
+	FailBefore          // the I/O fails and was not applied, but the caller cannot know that
+	FailAfter           // the I/O was applied, and its answer is lost
+	Throttle            // the I/O was not applied, and the caller knows that
+	CrashBefore         // the invocation is killed before the I/O
+	CrashAfter          // the invocation is killed right after the I/O was applied
 )
 
 // String names the verdict in traces.
@@ -65,12 +65,13 @@ func (v Verdict) String() string {
 	return [...]string{"ok", "failed before", "failed after", "throttled", "crash before", "crash after"}[v]
 }
 
-// Injector decides. Decide may block: the simulator parks every I/O in it.
+// Injector decides about each I/O. Decide may block. The simulator keeps every I/O waiting in
+// Decide.
 type Injector interface {
 	Decide(ctx context.Context, inv *Invocation, op Op) Verdict
 }
 
-// Errors that injected failures look like.
+// Errors of injected failures.
 var (
 	ErrInjected = errors.New("injected failure: no answer")
 	ErrKilled   = backoff.Permanent(errors.New("injected failure: invocation killed"))
@@ -78,7 +79,7 @@ var (
 	errThrottled = errors.New("injected failure: throttled")
 )
 
-// Invocation is one run of a function, and whose I/O it is.
+// Invocation is one run of a function. Every I/O belongs to an invocation.
 type Invocation struct {
 	Name string // "receive", "index", "dlq", "prune"
 	ID   int64
@@ -88,7 +89,7 @@ type Invocation struct {
 	// is called at once.
 	Carry func(ctx context.Context, op Op, f func(context.Context) error) error
 
-	// Failure is the error of a failed I/O; nil for ErrInjected.
+	// Failure is the error of a failed I/O. nil means ErrInjected.
 	Failure error
 
 	// Refuses, if set, says which documents a sink refuses for good.
@@ -103,19 +104,19 @@ func NewInvocation(inj Injector, name string, id int64) *Invocation {
 	return &Invocation{Name: name, ID: id, inj: inj}
 }
 
-// Killed reports whether the invocation was killed: discard what it returned.
+// Killed reports whether the invocation was killed. The caller must then discard its result.
 func (v *Invocation) Killed() bool { return v.dead.Load() }
 
-// Kill ends the invocation: its I/O has no effect from now on.
+// Kill ends the invocation. Its later I/O has no effect.
 func (v *Invocation) Kill() { v.dead.Store(true) }
 
-// Do performs an I/O that has no seam in this package, as the injector decides.
+// Do performs an I/O as the injector decides, if this package has no method for the I/O's seam.
 func (v *Invocation) Do(ctx context.Context, op Op, f func(context.Context) error) error {
 	if v.dead.Load() {
 		return ErrKilled
 	}
 	verdict := v.inj.Decide(ctx, v, op)
-	if v.dead.Load() { // killed while it was parked
+	if v.dead.Load() { // killed while the I/O waited in Decide
 		return ErrKilled
 	}
 	switch verdict {

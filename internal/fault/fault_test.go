@@ -20,7 +20,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// decide is an injector by function.
+// decide is a function that implements Injector.
 type decide func(v *fault.Invocation, op fault.Op) fault.Verdict
 
 func (d decide) Decide(_ context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
@@ -31,14 +31,14 @@ func always(v fault.Verdict) fault.Injector {
 	return decide(func(*fault.Invocation, fault.Op) fault.Verdict { return v })
 }
 
-// What a verdict does to the world, and what its caller gets to know of it.
+// TestWhatAVerdictDoes checks which I/O is applied, and which error the caller gets.
 func TestWhatAVerdictDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		verdict fault.Verdict
 		applied bool
 		err     error
-		final   bool // trying again is useless
+		final   bool // whether another try is useless
 		killed  bool
 	}{
 		{fault.OK, true, nil, false, false},
@@ -66,7 +66,8 @@ func TestWhatAVerdictDoes(t *testing.T) {
 	}
 }
 
-// The goroutines of a killed invocation go on, and nothing that they do has any effect.
+// TestTheDeadDoNothing: the goroutines of a killed invocation continue, but their I/O has no
+// effect.
 func TestTheDeadDoNothing(t *testing.T) {
 	t.Parallel()
 	rows := memory.NewShards()
@@ -77,7 +78,7 @@ func TestTheDeadDoNothing(t *testing.T) {
 		t.Errorf("error %v, %d rows, want ErrKilled and none", err, rows.Len())
 	}
 	parked := fault.NewInvocation(decide(func(v *fault.Invocation, _ fault.Op) fault.Verdict {
-		v.Kill() // while the call is parked in the simulator
+		v.Kill() // while the call waits in the simulator
 		return fault.OK
 	}), "index", 2)
 	if _, err := parked.Shards(rows).Write(t.Context(), shardtest.Put(shard.Row{Doc: "a#1", Level: 1})); !errors.Is(err,
@@ -86,7 +87,7 @@ func TestTheDeadDoNothing(t *testing.T) {
 	}
 }
 
-// A failure concerns one batch call of ten, as on SQS.
+// TestAFaultOfAQueueConcernsTenEntries: a failure affects one batch call of ten entries, as on SQS.
 func TestAFaultOfAQueueConcernsTenEntries(t *testing.T) {
 	t.Parallel()
 	for verdict, wantSent := range map[fault.Verdict]int{
@@ -156,8 +157,8 @@ func TestASinkIsThrottledAloudAndFailsInSilence(t *testing.T) {
 	}
 }
 
-// An invocation that is to be killed is, at one of its I/Os or, where it has fewer, before its
-// answer.
+// TestAMixKillsWhomItChooses: a chosen invocation is always killed, at one of its I/Os. If it has
+// fewer I/Os, it is killed before its answer.
 func TestAMixKillsWhomItChooses(t *testing.T) {
 	t.Parallel()
 	for _, calls := range []int{0, 3, 1000} {
@@ -233,7 +234,8 @@ func TestAMixKeepsItsRates(t *testing.T) {
 	}
 }
 
-// What a panel is told has bounds, and what is wrong changes nothing.
+// TestAPanelRefusesWhatCannotBe: a panel checks the bounds of its input. Wrong input changes
+// nothing.
 func TestAPanelRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	p := fault.NewPanel(clock.System{}, nil)
@@ -259,7 +261,8 @@ func TestAPanelRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// Putting everything right takes back a kill that no invocation has met.
+// TestAKillWaitsForItsInvocation: fixing everything also cancels a kill that no invocation has
+// reached.
 func TestAKillWaitsForItsInvocation(t *testing.T) {
 	t.Parallel()
 	p := fault.NewPanel(clock.System{}, nil)
@@ -289,7 +292,8 @@ func TestAKillWaitsForItsInvocation(t *testing.T) {
 	}
 }
 
-// A sink that refuses a share gives each version the same answer, and writes the others.
+// TestASinkRefusesTheSameVersionsEachTime: a sink that refuses a share of versions refuses the same
+// versions each time, and writes all others.
 func TestASinkRefusesTheSameVersionsEachTime(t *testing.T) {
 	t.Parallel()
 	p := fault.NewPanel(clock.System{}, nil)

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Rates are probabilities. Standard is the standard mix of docs/faults.md.
+// Rates are probabilities of faults. Standard returns the standard mix of docs/faults.md.
 type Rates struct {
-	DeliverTwice float64       // per message
-	Reorder      float64       // per message
-	ReorderBy    time.Duration // the most that a reordered message is late
-	FlightLost   float64       // per StartExecution that reported success
-	FlightTwice  float64       // per StartExecution
-	IOFailBefore float64       // per I/O
-	IOFailAfter  float64       // per I/O
-	IOThrottle   float64       // per I/O
-	Kill         float64       // per invocation, at a random I/O of it
-	SinkThrottle float64       // per sink request: 429, Retry-After 1 s
-	Skew         time.Duration // clocks are off by up to this
+	DeliverTwice float64       // for each message
+	Reorder      float64       // for each message
+	ReorderBy    time.Duration // the longest delay of a reordered message
+	FlightLost   float64       // for each StartExecution that reported success
+	FlightTwice  float64       // for each StartExecution
+	IOFailBefore float64       // for each I/O
+	IOFailAfter  float64       // for each I/O
+	IOThrottle   float64       // for each I/O
+	Kill         float64       // for each invocation, at a random I/O
+	SinkThrottle float64       // for each sink request: status 429 with Retry-After 1 s
+	Skew         time.Duration // the largest error of a clock
 }
 
-// Standard is the standard mix.
+// Standard returns the standard mix of faults.
 func Standard() Rates {
 	return Rates{
 		DeliverTwice: 0.02, Reorder: 0.05, ReorderBy: 5 * time.Second, FlightLost: 0.005, FlightTwice: 0.005,
@@ -50,14 +50,14 @@ func (r *Rates) Verdict(op Op, p float64) Verdict {
 	return OK
 }
 
-// Mix draws verdicts from rates. It is safe for concurrent use; the same seed draws the same
-// numbers, but concurrent callers take them in no fixed order.
+// Mix makes random decisions with given rates. It is safe for concurrent use. The same seed gives
+// the same numbers, but concurrent callers get them in no fixed order.
 type Mix struct {
 	Rates Rates
 
 	mu    sync.Mutex
 	rnd   *rand.Rand
-	kills map[int64]int // I/Os until an invocation is killed
+	kills map[int64]int // how many I/Os remain until an invocation is killed
 }
 
 var _ Injector = (*Mix)(nil)
@@ -67,21 +67,21 @@ func NewMix(r Rates, seed uint64) *Mix {
 	return &Mix{Rates: r, rnd: rand.New(rand.NewPCG(seed, 0x6c756c6c)), kills: map[int64]int{}}
 }
 
-// Chance is true with probability p.
+// Chance returns true with probability p.
 func (m *Mix) Chance(p float64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rnd.Float64() < p
 }
 
-// Between is a random duration in [-d, d].
+// Between returns a random duration in [-d, d].
 func (m *Mix) Between(d time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Duration((2*m.rnd.Float64() - 1) * float64(d))
 }
 
-// Deliver draws how late a message is delivered, and whether it is delivered twice.
+// Deliver decides at random how late a message is delivered, and whether it is delivered twice.
 func (m *Mix) Deliver() (late time.Duration, twice bool) {
 	if m.Chance(m.Rates.Reorder) {
 		late = max(m.Between(m.Rates.ReorderBy), 0)
@@ -89,10 +89,10 @@ func (m *Mix) Deliver() (late time.Duration, twice bool) {
 	return late, m.Chance(m.Rates.DeliverTwice)
 }
 
-// killWithin is the last I/O of an invocation at which a kill may happen.
+// A kill happens at one of the first killWithin I/Os of an invocation.
 const killWithin = 40
 
-// Begin draws whether the invocation will be killed, and at which of its I/Os.
+// Begin decides at random whether the invocation will be killed, and at which I/O.
 func (m *Mix) Begin(v *Invocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,8 +101,8 @@ func (m *Mix) Begin(v *Invocation) {
 	}
 }
 
-// End forgets the invocation. If its kill has not happened yet, because it did too little I/O, it
-// is killed now, before it answers.
+// End removes the invocation. If the invocation has a kill left, because it did too little I/O, End
+// kills it before it answers.
 func (m *Mix) End(v *Invocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *Mix) End(v *Invocation) {
 	}
 }
 
-// Decide draws a verdict.
+// Decide returns a random verdict.
 func (m *Mix) Decide(_ context.Context, v *Invocation, op Op) Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,18 +17,18 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Broken says what a user has broken on purpose. In a stack with the zero Broken, everything works.
+// Broken says what a user has broken on purpose. The zero Broken means that everything works.
 type Broken struct {
-	SinkDown    bool    `json:"sink_down"`    // no request to a sink is answered
+	SinkDown    bool    `json:"sink_down"`    // requests to a sink get no answer
 	SinkSlowMS  int64   `json:"sink_slow_ms"` // the extra time of each request, in milliseconds, up to MaxSlow
-	SinkRejects float64 `json:"sink_rejects"` // share of documents that the sinks refuse for good, from 0 to 1
-	TableAway   bool    `json:"table_away"`   // no request to the table is answered
+	SinkRejects float64 `json:"sink_rejects"` // the share of documents that the sinks refuse for good, from 0 to 1
+	TableAway   bool    `json:"table_away"`   // requests to the table get no answer
 }
 
 // MaxSlow is longer than the time that index waits for an answer by default.
 const MaxSlow = 30 * time.Second
 
-// Validate names every field that is wrong.
+// Validate returns an error that names every wrong field.
 func (b Broken) Validate() error {
 	var errs []error
 	if b.SinkSlowMS < 0 || b.SinkSlowMS > MaxSlow.Milliseconds() {
@@ -43,29 +43,29 @@ func (b Broken) Validate() error {
 // Panel is an injector that a user controls while a stack runs. If it does not fail an I/O, the
 // next injector decides. It is safe for concurrent use.
 type Panel struct {
-	Next  Injector // nil for none
+	Next  Injector // nil for no next injector
 	Clock clock.Clock
 
-	used atomic.Bool // true while anything is broken; read without the lock, to save time
+	used atomic.Bool // whether anything is broken; read without the lock, to save time
 
 	mu      sync.Mutex
 	broken  Broken
-	armed   map[string]int // invocations to kill, by function
-	killed  map[string]int // invocations that were killed, by function
-	since   time.Time      // when the first thing broke; zero for never
-	righted time.Time      // when the last thing was fixed; zero while something is broken
+	armed   map[string]int // how many invocations to kill, by function
+	killed  map[string]int // how many invocations were killed, by function
+	since   time.Time      // when the first part broke; zero if nothing ever broke
+	righted time.Time      // when the last part was fixed; zero while something is broken
 }
 
 var _ Injector = (*Panel)(nil)
 
-// NewPanel returns a panel with which nothing is broken.
+// NewPanel returns a panel on which nothing is broken.
 func NewPanel(clk clock.Clock, next Injector) *Panel {
 	return &Panel{Clock: clk, Next: next, armed: map[string]int{}, killed: map[string]int{}}
 }
 
-// The worst moments for a kill, by function. After receive's write, the row has a pending version
-// without a flight. After index's write, the sink has a document that the row does not have as
-// committed. Both moments are after a call was applied and before its answer arrives.
+// kills defines the worst moment for a kill of each function. In both cases, a call was applied and
+// its answer has not arrived. After receive's write, the row has a pending version without a
+// flight. After index's write, the sink has a document that the row does not have as committed.
 var kills = map[string]func(op Op) bool{
 	"receive": func(op Op) bool { return op.Transition.Base() == shard.ADMIT },
 	"index":   Op.Writes,
@@ -74,8 +74,8 @@ var kills = map[string]func(op Op) bool{
 // Functions lists the functions that [Panel.Kill] can kill.
 func Functions() []string { return []string{"receive", "index"} }
 
-// Break replaces what is broken from now on. After an error, which names the wrong field, nothing
-// changes. The zero Broken fixes everything, and cancels the kills that wait for an invocation.
+// Break sets what is broken from this moment on. If a field is wrong, Break returns an error that
+// names the field, and changes nothing. The zero Broken fixes everything and cancels waiting kills.
 func (p *Panel) Break(b Broken) error {
 	if err := b.Validate(); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (p *Panel) Break(b Broken) error {
 	return nil
 }
 
-// maxArmed bounds how many kills wait for an invocation.
+// maxArmed limits how many kills may wait for an invocation.
 const maxArmed = 10
 
 // Kill kills the next invocation of a function at its worst moment: receive right after it wrote a
@@ -118,17 +118,17 @@ func (p *Panel) change(f func()) {
 	p.used.Store(p.breaks())
 }
 
-// breaks reports whether something is broken, or will be.
+// breaks reports whether something is broken or a kill is waiting.
 func (p *Panel) breaks() bool {
 	return p.broken != (Broken{}) || slices.ContainsFunc(Functions(), func(f string) bool { return p.armed[f] > 0 })
 }
 
-// PanelState is what a panel shows.
+// PanelState is the state that a panel shows.
 type PanelState struct {
 	Broken
 	Armed   map[string]int `json:"armed"`   // kills that wait for an invocation, by function
 	Killed  map[string]int `json:"killed"`  // invocations that were killed, by function
-	Since   time.Time      `json:"since"`   // when something was broken, after everything had worked; zero for never
+	Since   time.Time      `json:"since"`   // when something broke after all had worked; zero for never
 	Righted time.Time      `json:"righted"` // when everything worked again; zero before that
 }
 
@@ -153,7 +153,7 @@ type Recovery struct {
 	Lost int `json:"lost"`
 }
 
-// Decide fails what is broken and asks the next injector for the rest.
+// Decide fails the I/O if its service is broken. Otherwise the next injector decides.
 func (p *Panel) Decide(ctx context.Context, v *Invocation, op Op) Verdict {
 	if p.used.Load() {
 		if verdict := p.decide(ctx, v, op); verdict != OK {

@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// ask performs a call that answers with one value.
+// ask performs a call that returns one value.
 func ask[T any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (T, error)) (answer T, err error) {
 	err = v.Do(ctx, op, func(ctx context.Context) (err error) {
 		answer, err = f(ctx)
@@ -26,7 +26,7 @@ func ask[T any](ctx context.Context, v *Invocation, op Op, f func(context.Contex
 	return answer, err
 }
 
-// askTwo performs a call that answers with two values, such as a page of a list and its cursor.
+// askTwo performs a call that returns two values, such as a page of a list and its cursor.
 func askTwo[A, B any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (A, B, error)) (one A, two B,
 	err error,
 ) {
@@ -37,7 +37,7 @@ func askTwo[A, B any](ctx context.Context, v *Invocation, op Op, f func(context.
 	return one, two, err
 }
 
-// Shards is the store as this invocation sees it.
+// Shards returns the store as this invocation sees it.
 func (v *Invocation) Shards(s shard.Store) shard.Store { return shards{v, s} }
 
 type shards struct {
@@ -55,7 +55,7 @@ func (d shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return ask(ctx, d.v, op, func(ctx context.Context) (shard.Row, error) { return d.s.Write(ctx, w) })
 }
 
-// Scanner is the store's scan as this invocation sees it.
+// Scanner returns the store's scanner as this invocation sees it.
 func (v *Invocation) Scanner(s shard.Scanner) shard.Scanner { return scanner{v, s} }
 
 type scanner struct {
@@ -72,7 +72,7 @@ func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string,
 		})
 }
 
-// Queue is the queue as this invocation sees it. A failure affects a whole batch call of ten
+// Queue returns the queue as this invocation sees it. A failure affects a whole batch call of ten
 // messages, as on SQS.
 func (v *Invocation) Queue(q queue.Queue) queue.Queue { return queues{v, q} }
 
@@ -117,7 +117,7 @@ func batches[T any](ctx context.Context, d queues, call string, in []T,
 	return queue.Answer(all)
 }
 
-// Flights is the flight store as this invocation sees it.
+// Flights returns the flight store as this invocation sees it.
 func (v *Invocation) Flights(s flight.Store) flight.Store { return flights{v, s} }
 
 type flights struct {
@@ -154,7 +154,7 @@ func (d flights) List(ctx context.Context, cursor string, limit int) ([]flight.S
 		func(ctx context.Context) ([]flight.Stored, string, error) { return d.s.List(ctx, cursor, limit) })
 }
 
-// Archive is the archive as this invocation sees it.
+// Archive returns the archive as this invocation sees it.
 func (v *Invocation) Archive(w archive.Writer) archive.Writer { return archives{v, w} }
 
 type archives struct {
@@ -167,8 +167,8 @@ func (d archives) Put(ctx context.Context, n archive.Name, object []byte) error 
 		func(ctx context.Context) error { return d.w.Put(ctx, n, object) })
 }
 
-// Objects opens objects of many documents as this invocation sees them. What was opened is read
-// without further faults.
+// Objects returns a function that opens objects of many documents as this invocation sees them.
+// Reading an open object has no further faults.
 func (v *Invocation) Objects(open objects.Open) objects.Open {
 	return func(ctx context.Context, bucket, key, etag string, from int64) (in io.ReadCloser, err error) {
 		err = v.Do(ctx, Op{Service: Bucket, Call: "GetObject", Count: 1}, func(ctx context.Context) (err error) {
@@ -176,14 +176,14 @@ func (v *Invocation) Objects(open objects.Open) objects.Open {
 			return err
 		})
 		if err != nil && in != nil {
-			_ = in.Close() // the answer is lost, so nothing else closes it
+			_ = in.Close() // the answer is lost, so the caller cannot close the object
 			in = nil
 		}
 		return in, err
 	}
 }
 
-// Launcher is the launcher as this invocation sees it.
+// Launcher returns the launcher as this invocation sees it.
 func (v *Invocation) Launcher(l flight.Launcher) flight.Launcher { return launcher{v, l} }
 
 type launcher struct {
@@ -197,8 +197,8 @@ func (d launcher) Start(ctx context.Context, s flight.State) error {
 	return d.v.Do(ctx, op, func(ctx context.Context) error { return d.l.Start(ctx, s) })
 }
 
-// Sink is the sink as this invocation sees it. A request that fails leaves every outcome unknown; a
-// throttled one is 429 for each item.
+// Sink returns the sink as this invocation sees it. A failed request leaves every outcome unknown.
+// A throttled request returns status 429 for each item.
 func (v *Invocation) Sink(s sink.Sink) sink.Sink { return sinks{v, s} }
 
 type sinks struct {
@@ -244,7 +244,7 @@ func (d sinks) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// Get reads a document back, if the sink can.
+// Get reads a document from the sink, if the sink supports that.
 func (d sinks) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
 	r, ok := d.s.(interface {
 		Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
@@ -256,7 +256,7 @@ func (d sinks) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 		func(ctx context.Context) (sink.Stored, bool, error) { return r.Get(ctx, doc) })
 }
 
-// Sample names a document, if the sink can.
+// Sample returns the id of some document, if the sink supports that.
 func (d sinks) Sample(ctx context.Context, c shard.Collection) (shard.DocID, bool, error) {
 	sampler, ok := d.s.(sink.Sampler)
 	if !ok {
@@ -266,7 +266,7 @@ func (d sinks) Sample(ctx context.Context, c shard.Collection) (shard.DocID, boo
 		func(ctx context.Context) (shard.DocID, bool, error) { return sampler.Sample(ctx, c) })
 }
 
-// Generation names an index, if the sink can.
+// Generation returns the generation of an index, if the sink supports that.
 func (d sinks) Generation(ctx context.Context, c shard.Collection) (string, error) {
 	g, ok := d.s.(sink.Generator)
 	if !ok {
@@ -284,7 +284,7 @@ func (d sinks) Into(c shard.Collection, index string) sink.Sink {
 	return nowhere{}
 }
 
-// nowhere is the new index of a sink that does not support one.
+// nowhere replaces the new index of a sink that does not support a new index.
 type nowhere struct{}
 
 func (nowhere) Write(_ context.Context, ops []sink.Op) []sink.Outcome {
@@ -297,7 +297,7 @@ func (d sinks) Ping(ctx context.Context) error {
 	return d.v.Do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }
 
-// DeadLetters is the store of dead letters as this invocation sees it.
+// DeadLetters returns the store of dead letters as this invocation sees it.
 func (v *Invocation) DeadLetters(s deadletter.Store) deadletter.Store { return letters{v, s} }
 
 type letters struct {
@@ -342,7 +342,7 @@ func (d letters) Drop(ctx context.Context, id string) error {
 		func(ctx context.Context) error { return d.s.Drop(ctx, id) })
 }
 
-// Schedule is the schedule store as this invocation sees it.
+// Schedule returns the schedule store as this invocation sees it.
 func (v *Invocation) Schedule(s schedule.Store) schedule.Store { return schedules{v, s} }
 
 type schedules struct {

@@ -2,9 +2,9 @@ package terminal
 
 import "strings"
 
-// Style is a style of text, for example bold or red. It is the mark at which the style begins.
-// Marks are control characters, which [Line] escapes in all other text, so only [Printf] can write
-// them. A mark takes no column of a terminal.
+// Style is a style of text, for example bold or red. Its value is the mark with which the style
+// begins. Marks are control characters. [Line] escapes control characters in all other text, so
+// only [Printf] can write marks. A mark takes no column of a terminal.
 type Style string
 
 // The styles.
@@ -15,7 +15,7 @@ const (
 	Yellow Style = "\x04"
 )
 
-// end is the mark at which a style ends.
+// end is the mark with which a style ends.
 const end = "\x0f"
 
 const marks = string(Bold+Red+Green+Yellow) + end
@@ -44,7 +44,7 @@ type Styler interface {
 	WriteStyled(text string) error
 }
 
-// Ended ends the style of a text of [Printf] that was cut off within it.
+// Ended ends the style of a text of [Printf] that was cut off inside the style.
 func Ended(text string) string {
 	if at := strings.LastIndexAny(text, marks); at >= 0 && text[at:at+1] != end {
 		return text + end

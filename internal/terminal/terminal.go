@@ -66,7 +66,7 @@ func argument(a any) any {
 	return a
 }
 
-// nested is a value that may contain texts. Its formatted form is escaped.
+// nested is a value that may contain texts. Its formatted text is escaped.
 type nested struct{ value any }
 
 // Format implements fmt.Formatter.
@@ -77,7 +77,7 @@ func (n nested) Format(f fmt.State, verb rune) {
 // ours are the control characters that a Writer does not escape.
 const ours = "\n\t"
 
-// clean is how many bytes at the beginning of s need no escape.
+// clean returns how many bytes at the beginning of s need no escape.
 func clean(s, keep string) int {
 	for i, r := range s {
 		if shard.Control(r) && !strings.ContainsRune(keep, r) || r == utf8.RuneError {
@@ -106,7 +106,7 @@ func escape(s, keep string) []byte {
 // Writer escapes what is written through it. It is safe for concurrent use if its writer is.
 type Writer struct {
 	to     io.Writer
-	colour bool // styles are shown
+	colour bool // whether styles are shown
 
 	mu   sync.Mutex
 	rest string // the first bytes of a character that is not complete yet
@@ -123,8 +123,8 @@ func NewWriter(out io.Writer) *Writer {
 // Colour says whether the writer shows styles or removes them. Call it before the first write.
 func (w *Writer) Colour(shown bool) { w.colour = shown }
 
-// WriteStyled writes a text of [Printf]. It keeps only the styles in it, and escapes all else as
-// [Writer.Write] does.
+// WriteStyled writes a text of [Printf]. It keeps the styles of the text, and escapes all other
+// control characters as [Writer.Write] does.
 func (w *Writer) WriteStyled(text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +159,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// File returns the file that a writer writes to, if it is one.
+// File returns the file that a writer writes to, if it writes to a file.
 func File(w io.Writer) (*os.File, bool) {
 	if through, ok := w.(*Writer); ok {
 		w = through.to

@@ -16,7 +16,7 @@ func TestLineEscapesEveryControlCharacter(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                             "",
-		"Zürich 東京 \u200d":             "Zürich 東京 \u200d", // a joiner belongs to many scripts
+		"Zürich 東京 \u200d":             "Zürich 東京 \u200d", // many scripts need the joiner character
 		"a\nb\tc\rd":                   `a\u000ab\u0009c\u000dd`,
 		"\x1b[2J\x00\x7f\u009b":        `\u001b[2J\u0000\u007f\u009b`,
 		"\u202ea\u2066b\u200fc\u2028d": `\u202ea\u2066b\u200fc\u2028d`,
@@ -38,7 +38,7 @@ func TestPrintfLeavesEachTextOnItsLine(t *testing.T) {
 	}
 }
 
-// For any pieces of input, the output has no control character from the input.
+// FuzzWriter: for any pieces of input, the output has no control character from the input.
 func FuzzWriter(f *testing.F) {
 	f.Add("a\x1b[31m\u009bZürich\n", uint8(3))
 	f.Add("\xe2\x80\xae\xe2\x80", uint8(1))

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the figures of docs/cost.md anew"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// defaults are the default settings with a sink that this program has.
+// defaults returns the default settings with kinds of sinks that this program contains.
 func defaults(sinks ...string) *config.Config {
 	c := config.Default()
 	c.Sinks = map[string]config.Sink{}
@@ -37,14 +37,14 @@ func defaults(sinks ...string) *config.Config {
 	return &c
 }
 
-// keptReady are the default settings with a provisioned table.
+// keptReady returns the default settings with a provisioned table.
 func keptReady() *config.Config {
 	c := defaults()
 	c.Table.Billing = config.Provisioned
 	return c
 }
 
-// nothing is the load of an unused stack, peak the load of GOV.UK, and fast the load of
+// nothing is the load of an unused stack. peak is the load of GOV.UK. fast is the load of
 // docs/numbers.md.
 func nothing() Load { return Load{Burst: 3, Spread: 2 * time.Second, Hours: 24, Bytes: 700} }
 
@@ -69,7 +69,7 @@ func estimate(t *testing.T, c *config.Config, l Load) Estimate {
 	return e
 }
 
-// item is a line of a bill.
+// item returns a line of a bill.
 func item(t *testing.T, b Bill, what string) price.Item {
 	t.Helper()
 	i := slices.IndexFunc(b.Items, func(i price.Item) bool { return i.What == what })
@@ -112,7 +112,8 @@ func TestEachLineShowsItsArithmeticAndTheSumIsTheirs(t *testing.T) {
 	}
 }
 
-// A limit of the live lane keeps five pollers, and what half of the day brings costs half.
+// TestSettingsAndHoursShow: with a concurrency limit, the live lane keeps five pollers. Events
+// during half of the day cost half.
 func TestSettingsAndHoursShow(t *testing.T) {
 	t.Parallel()
 	c := defaults()
@@ -131,7 +132,7 @@ func TestSettingsAndHoursShow(t *testing.T) {
 		t.Errorf("%v executions in twelve hours, want %v", got, want)
 	}
 	one, two := estimate(t, defaults(), nothing()), estimate(t, defaults("other"), nothing())
-	// All that happens is in one of the sinks.
+	// All events belong to only one of the sinks.
 	for _, sinks := range [][]string{nil, {"other"}} {
 		rare := nothing()
 		rare.Rate, rare.Burst = 1.0/3600, MaxBurst
@@ -146,7 +147,8 @@ func TestSettingsAndHoursShow(t *testing.T) {
 	}
 }
 
-// An archive is one PUT more for each batch, and the bodies for as long as the settings say.
+// TestAnArchiveIsOnTheBill: an archive costs one more PUT for each batch, and storage for as long
+// as the settings keep the bodies.
 func TestAnArchiveIsOnTheBill(t *testing.T) {
 	t.Parallel()
 	l := nothing()
@@ -166,7 +168,8 @@ func TestAnArchiveIsOnTheBill(t *testing.T) {
 	}
 }
 
-// SQS bills each 64 KB of what a poller receives: ten large messages in an answer are ten requests.
+// TestTheFloorPaysForEachLargeMessage: SQS bills each 64 KB that a poller receives. An answer with
+// ten large messages counts as ten requests.
 func TestTheFloorPaysForEachLargeMessage(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -180,7 +183,8 @@ func TestTheFloorPaysForEachLargeMessage(t *testing.T) {
 	}
 }
 
-// A Standard execution is billed for each state that it comes to, and the last one is Done.
+// TestAStandardFlightPaysForItsEnd: AWS bills a Standard execution for each state that it enters.
+// The last state is Done.
 func TestAStandardFlightPaysForItsEnd(t *testing.T) {
 	t.Parallel()
 	c := defaults()
@@ -203,7 +207,7 @@ func TestALoadThatCannotBeIsNamed(t *testing.T) {
 		"bursts of 0":        func(l *Load) { l.Burst = 0 },
 		"bursts over":        func(l *Load) { l.Spread = time.Hour },
 		"hours a day":        func(l *Load) { l.Hours = math.Inf(1) },
-		"1e-305 hours a day": func(l *Load) { l.Hours = 1e-305 }, // a million events would cost +Inf
+		"1e-305 hours a day": func(l *Load) { l.Hours = 1e-305 }, // at this value, a million events would cost +Inf
 		"documents":          func(l *Load) { l.Documents = -1 },
 		"64 bytes an event":  func(l *Load) { l.Bytes = 64 },
 		"bursts of 1000 eve": func(l *Load) { l.Burst = 1000 },
@@ -218,7 +222,7 @@ func TestALoadThatCannotBeIsNamed(t *testing.T) {
 
 const page = "docs/cost.md"
 
-// figures are the figures in docs/cost.md.
+// figures returns the figures of docs/cost.md.
 func figures(t *testing.T) string {
 	t.Helper()
 	idle, month := estimate(t, defaults(), nothing()), estimate(t, defaults(), peak())
@@ -253,8 +257,9 @@ func figures(t *testing.T) string {
 
 var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// The page shows what the command prints. The figures change a little with the code. The page is
-// wrong if a figure differs by more than a tenth.
+// TestThePageShowsWhatTheCommandPrints compares docs/cost.md with the output of the command. The
+// figures change a little with the code, so the test fails only if a figure differs by more than a
+// tenth.
 func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -263,7 +268,7 @@ func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
 	shows(t, "figures", figures(t))
 }
 
-// shows compares a part of the page with what it should show, or writes it.
+// shows compares a part of the page with its expected text. With -update it writes the part.
 func shows(t *testing.T, part, want string) {
 	t.Helper()
 	if *update {
@@ -271,7 +276,7 @@ func shows(t *testing.T, part, want string) {
 		return
 	}
 	_, shown, _ := tree.Part(t, page, part)
-	// Blanks depend on how wide the figures are.
+	// The number of blanks depends on the width of the figures.
 	words := func(s string) string { return strings.Join(strings.Fields(number.ReplaceAllString(s, "0")), " ") }
 	if words(shown) != words(want) {
 		t.Fatalf("the page shows\n%s\nthe command prints\n%s\nrun this test with -update", shown, want)

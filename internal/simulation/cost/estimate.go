@@ -14,8 +14,9 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// Estimate is two bills of a month: one with the fewest pollers and requests that AWS may use, one
-// with the number with which AWS begins. AWS adds more under load.
+// Estimate is two bills for a month. Floor is the bill with the fewest pollers and requests that
+// AWS may use. Ceiling is the bill with the number of pollers with which AWS starts. AWS adds more
+// under load.
 type Estimate struct {
 	Prices  string  `json:"prices"`
 	Load    Load    `json:"load"`
@@ -24,15 +25,15 @@ type Estimate struct {
 	Floor   Bill    `json:"floor"`
 	Ceiling Bill    `json:"ceiling"`
 
-	provisioned bool // the table is billed by its capacity
+	provisioned bool // whether the table is billed by its capacity
 }
 
-// Bill is one of the two.
+// Bill is the bill for one number of pollers.
 type Bill struct {
-	Pollers    int          `json:"pollers"` // of the live queue
+	Pollers    int          `json:"pollers"` // pollers of the live queue
 	Items      []price.Item `json:"items"`
 	Total      float64      `json:"total"`
-	Requests   float64      `json:"requestsAndTime"` // the part of it that package price's Bill has
+	Requests   float64      `json:"requestsAndTime"` // the part of Total for requests and time, from package price
 	PerMillion float64      `json:"perMillionEvents,omitempty"`
 }
 
@@ -43,8 +44,8 @@ type measured struct {
 	*listener
 }
 
-// Of estimates the bill. The settings must be valid. It takes seconds of processor time, and ends
-// early with the context's error.
+// Of estimates the bill for a month. The settings must be valid. Of takes seconds of processor
+// time, and ends early with the context's error.
 func Of(ctx context.Context, c *config.Config, load Load) (e Estimate, err error) {
 	if err := load.Validate(); err != nil {
 		return e, err
@@ -65,8 +66,8 @@ func Of(ctx context.Context, c *config.Config, load Load) (e Estimate, err error
 	return e, err
 }
 
-// Native are the settings with one source, for the simulated native events. So the estimate does
-// not show how expensive it is to decode another format.
+// Native returns the settings with one source for the simulated native events. The estimate
+// therefore does not include the cost of decoding another format.
 func Native(c *config.Config) *config.Config {
 	own := *c
 	own.Sources = map[string]config.Source{"native": {Kind: "native", Class: config.ClassInt}}
@@ -78,8 +79,8 @@ func Native(c *config.Config) *config.Config {
 	return &own
 }
 
-// idling is the usage of one run of prune and its side effects: the difference of two runs of a
-// stack in which nothing happens.
+// idling returns the usage of one run of prune with its side effects. It is the difference between
+// two runs of a stack without events.
 func idling(ctx context.Context, c *config.Config) (idle measured, err error) {
 	const begin = 15 * time.Minute
 	short, err := run(ctx, c, quietly(begin), FewestPollers, 0)
@@ -96,14 +97,14 @@ func idling(ctx context.Context, c *config.Config) (idle measured, err error) {
 	return long, nil
 }
 
-// run simulates, and counts processor time too.
+// run simulates the functions, and also counts their processor time.
 func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, from time.Duration) (
 	m measured, err error,
 ) {
 	m.listener = newListener(c.Stack, c.DefaultSink)
 	m.from = sim.Begin().Add(from)
 	ready := *c
-	ready.Table.Billing = config.OnDemand // the capacity that is paid for is there
+	ready.Table.Billing = config.OnDemand // because the capacity that is paid for is available
 	r, err := sim.Simulate(ctx, sim.Options{
 		Config: &ready, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: pollers, Listen: m.hear,
 	})
@@ -118,8 +119,8 @@ func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, fr
 	return m, nil
 }
 
-// bill is one of the two bills. If full is set, each request of a poller counts for ten messages;
-// otherwise messages are received as they arrive.
+// bill returns one of the two bills. If full is set, each request of a poller counts as a request
+// for ten messages. Otherwise pollers receive messages as they arrive.
 func bill(ctx context.Context, c *config.Config, load Load, idle measured, pollers int, full bool) (b Bill, err error) {
 	b.Pollers = pollers
 	prunes := float64(month / c.Lifecycle.PruneEvery)
@@ -172,20 +173,21 @@ func bill(ctx context.Context, c *config.Config, load Load, idle measured, polle
 
 const (
 	gigabyte = 1 << 30
-	rowBytes = 600 // at most a unit of writing; most have less than half of it
-	// longPoll is how long a poller waits at an empty queue: the most that SQS allows. AWS says
-	// that it polls so, and that with little traffic a batch may wait for 20 s.
+	rowBytes = 600 // at most one write unit; most rows have less than half of it
+	// longPoll is how long a poller waits at an empty queue. It is the longest wait that SQS
+	// allows. AWS documents that Lambda polls this way, and that with little traffic a batch may
+	// wait for 20 s.
 	longPoll = 20 * time.Second
 )
 
-// standing are the costs that do not depend on the functions' requests.
+// standing returns the costs that do not depend on the requests of the functions.
 func standing(c *config.Config, load Load, pollers int) []price.Item {
 	l, sinks := price.USEast1, float64(len(c.Sinks))
 	// A poll of the live queue is empty if nothing arrives during the whole wait.
 	polls := float64(month / longPoll)
 	busy := load.Hours / 24
 	quiet := (1 - busy) + busy*math.Exp(-load.Rate*longPoll.Seconds()/float64(pollers))
-	dead := float64(FirstPollers) // its mapping has a limit
+	dead := float64(FirstPollers) // the mapping of the dead-letter queue has a limit
 	empty := polls * (float64(pollers)*(quiet+sinks-1) + sinks*(float64(fewest(c.Queues.Bulk))+dead))
 	table := float64(load.Documents) * rowBytes / gigabyte
 	items := []price.Item{
@@ -214,7 +216,7 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 	return items
 }
 
-// keyRequests is the number of KMS requests of a sink in a month. SQS makes one an hour for each of
-// three queues and both sides. DynamoDB makes one every five minutes for each of four functions,
-// and S3 about one an hour for each.
+// keyRequests is the number of KMS requests for a sink in a month. SQS makes one an hour for both
+// sides of each of three queues. DynamoDB makes one every five minutes for each of four functions.
+// S3 makes about one an hour for each function.
 const keyRequests = 30*24*(3*2+4) + 30*24*12*4

@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/seam/journal"
 )
 
-// lineBytes is what CloudWatch Logs adds to each line:
+// lineBytes is the number of bytes that CloudWatch Logs adds to each line:
 // https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html
 const lineBytes = 26
 
@@ -21,7 +21,7 @@ const lineBytes = 26
 type listener struct {
 	stack, sink string
 	running     map[int64]*output
-	from        time.Time // lines before that time make no metric
+	from        time.Time // earlier log lines make no metric
 	bytes       int
 	metrics     map[string]bool
 }
@@ -37,7 +37,7 @@ func newListener(stack, sink string) *listener {
 	return &listener{stack: stack, sink: sink, running: map[int64]*output{}, metrics: map[string]bool{}}
 }
 
-// hear gets a note, or the end of an invocation.
+// hear receives a note, or the end of an invocation.
 func (l *listener) hear(function string, invocation int64, at time.Time, n *journal.Note) {
 	o := l.running[invocation]
 	if o == nil {
@@ -58,14 +58,14 @@ func (l *listener) hear(function string, invocation int64, at time.Time, n *jour
 		return
 	}
 	for _, of := range []string{metrics.RowReads, metrics.RowWrites, metrics.RowRefusals} {
-		o.metrics.Count(of, 10) // the number does not change the size
+		o.metrics.Count(of, 10) // the value does not change the size of the line
 	}
 	o.log.Flush()
 	o.metrics.Flush(at, request(invocation))
 	l.weigh(o, !at.Before(l.from))
 }
 
-// weigh counts the bytes of the lines, and collects the names of the metrics.
+// weigh counts the bytes of the log lines, and collects the names of the metrics.
 func (l *listener) weigh(o *output, names bool) {
 	for line := range strings.Lines(o.text.String()) {
 		l.bytes += len(line) + lineBytes
@@ -85,7 +85,7 @@ func (l *listener) weigh(o *output, names bool) {
 			for _, m := range d.Metrics {
 				for _, dimensions := range d.Dimensions {
 					name := m.Name
-					if len(dimensions) > 2 { // more than stack and sink
+					if len(dimensions) > 2 { // more dimensions than stack and sink
 						name += " " + embedded.Lane
 					}
 					l.metrics[name] = true
@@ -95,5 +95,5 @@ func (l *listener) weigh(o *output, names bool) {
 	}
 }
 
-// request is as long as the id of an invocation.
+// request returns a text with the length of an invocation's id.
 func request(n int64) string { return fmt.Sprintf("%036d", n) }

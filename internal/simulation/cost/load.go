@@ -16,18 +16,18 @@ import (
 type Load struct {
 	Rate      float64       `json:"eventsPerSecond"`
 	Burst     int           `json:"eventsPerBurst"`
-	Spread    time.Duration `json:"-"`                      // within which the events of a burst are sent
-	Hours     float64       `json:"hoursPerDay"`            // for how many hours of a day
+	Spread    time.Duration `json:"-"`                      // the time within which the events of a burst are sent
+	Hours     float64       `json:"hoursPerDay"`            // the hours of a day with events
 	Documents int           `json:"documents"`              // documents that change within the row retention: the table holds their rows
-	Bytes     int           `json:"bytesPerEvent"`          // of a message
+	Bytes     int           `json:"bytesPerEvent"`          // bytes of a message
 	Key       bool          `json:"key"`                    // your own KMS key encrypts table, queues and bucket
-	Used      float64       `json:"capacityUsed,omitempty"` // percent of a provisioned capacity, on average; 0 for UsualUse
-	Most      int           `json:"-"`                      // the most events to simulate, because they stay in memory; 0 for no limit
+	Used      float64       `json:"capacityUsed,omitempty"` // used part of a provisioned capacity, percent; 0: UsualUse
+	Most      int           `json:"-"`                      // the most events to simulate, because they stay in memory; 0 means no limit
 }
 
 // Bounds of a Load.
 const (
-	MaxRate   = 1_000 // events a second: a simulation cannot hold more
+	MaxRate   = 1_000 // events a second; a simulation cannot hold more
 	MaxBurst  = 100
 	minHours  = 0.02 // about a minute
 	maxBytes  = 64 << 10
@@ -59,20 +59,20 @@ func want(holds bool, format string, args ...any) error {
 // A month has 30 days.
 const month = 30 * 24 * time.Hour
 
-// events is the number of events in a month.
+// events returns the number of events in a month.
 func (l Load) events() float64 { return l.Rate * l.Hours * 3600 * 30 }
 
 const (
-	// sample is how many events are simulated, if that takes no shorter than shortest and no longer than
+	// sample is the number of simulated events. The simulated time is at least shortest and at most
 	// longest.
 	sample            = 6_000
 	shortest, longest = time.Minute, 7 * 24 * time.Hour
-	rows              = 100 // documents of a stack in which nothing happens
+	rows              = 100 // documents of an unused stack
 	minBytes          = 200
 )
 
-// upstream sends the load for a while: bursts begin at random, the first at once, and each burst is
-// of another document. The same load gives the same messages.
+// upstream returns the messages of the load for a while. Bursts begin at random times, the first
+// burst at once. Each burst changes another document. The same load always gives the same messages.
 func (l Load) upstream() sim.Upstream {
 	of := func(events float64) time.Duration { return time.Duration(events / l.Rate * float64(time.Second)) }
 	lasting := max(min(of(sample), longest), shortest)
@@ -98,7 +98,7 @@ func (l Load) upstream() sim.Upstream {
 	return up
 }
 
-// quietly sends a few documents at the beginning, and then nothing.
+// quietly returns a few documents at the beginning, and no further messages.
 func quietly(lasting time.Duration) sim.Upstream {
 	up := sim.Upstream{Calm: lasting}
 	for doc := range rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// String is the estimate as a table, no wider than a hundred columns.
+// String returns the estimate as a table of at most a hundred columns.
 func (e Estimate) String() string {
 	var b strings.Builder
 	l := e.Load
@@ -43,16 +43,16 @@ func (e Estimate) String() string {
 		fmt.Fprintf(w, "  of that, requests and time\t\t\t%.3f\t\t%.3f\n", e.Floor.Requests/e.Events*1e6,
 			e.Ceiling.Requests/e.Events*1e6)
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // writing to a Builder never fails
 	fmt.Fprintf(&b, "\nList prices, %s; other regions differ. Not in it: free tiers, data transfer, NAT.\n",
 		e.Prices)
 	return trailing.ReplaceAllString(b.String(), "")
 }
 
-// trailing matches the blanks with which the table fills its last column.
+// trailing matches the blanks that fill the last column of the table.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// pair is one line of both bills: of the floor, and of the ceiling.
+// pair is a line of the bill, with its item in the floor and in the ceiling.
 type pair struct {
 	of    price.Item
 	bills [2]price.Item
@@ -60,7 +60,7 @@ type pair struct {
 
 // pairs joins the lines of the two bills, service by service.
 func pairs(floor, ceiling []price.Item) (all []pair) {
-	lines, services := map[string]int{}, map[string]int{} // their places
+	lines, services := map[string]int{}, map[string]int{} // the index of each line, and the order of each service
 	for bill, items := range [...][]price.Item{floor, ceiling} {
 		for _, i := range items {
 			key := i.Service + "\t" + i.What
@@ -81,7 +81,7 @@ func pairs(floor, ceiling []price.Item) (all []pair) {
 	return all
 }
 
-// priced is a price with its unit.
+// priced returns a price with its unit.
 func priced(i price.Item) string {
 	if i.Per == 1 {
 		return fmt.Sprintf("%g", i.Price)
@@ -89,7 +89,7 @@ func priced(i price.Item) string {
 	return fmt.Sprintf("%g/M", i.Price)
 }
 
-// count is a number with three figures or so.
+// count formats a number with about three figures.
 func count(n float64) string {
 	switch {
 	case n >= 1e6:

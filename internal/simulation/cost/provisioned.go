@@ -7,16 +7,16 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// UsualUse is the percentage of a provisioned capacity that is used on average, if a load names
-// none. Auto scaling with a target of 70 % reaches it where traffic changes slowly.
+// UsualUse is the average used percentage of a provisioned capacity, if the load does not name one.
+// Auto scaling with a target of 70 % reaches this average if traffic changes slowly.
 const UsualUse = 50
 
-// scalingAlarms is how many alarms auto scaling has for each capacity: two for the use, and two for
-// a change of the capacity that it did not make.
+// scalingAlarms is the number of alarms that auto scaling creates for each capacity. Two alarms
+// watch the use. Two watch for a change of the capacity that auto scaling did not make.
 const scalingAlarms = 4
 
-// provisioned bills the rows that a month writes and reads by capacity, in place of requests. It
-// takes them out of the usage.
+// provisioned bills the row writes and reads of a month by capacity instead of by request. It
+// removes them from the usage.
 func provisioned(t config.Table, load Load, usage *price.Usage) []price.Item {
 	l, used := price.USEast1, cmp.Or(load.Used, UsualUse)/100
 	hours := func(units float64, c config.Capacity) float64 {
@@ -32,5 +32,5 @@ func provisioned(t config.Table, load Load, usage *price.Usage) []price.Item {
 	}
 }
 
-// pruneUnits is what prune reads in a month: it reads each row once a day.
+// pruneUnits returns the read units of prune in a month. Prune reads each row once a day.
 func pruneUnits(load Load) float64 { return float64(load.Documents) * rowBytes / (8 << 10) * 30 }

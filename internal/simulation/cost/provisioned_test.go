@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// rowsOf is the price of a month's rows on demand, and with a capacity that is used by so much.
+// rowsOf returns the price of a month's rows on demand, and the price with a provisioned capacity
+// of which percent is used.
 func rowsOf(u price.Usage, load Load, percent float64) (onDemand, kept float64) {
 	dollars := func(items []price.Item) (sum float64) {
 		for _, i := range items {
@@ -24,7 +25,8 @@ func rowsOf(u price.Usage, load Load, percent float64) (onDemand, kept float64) 
 	return onDemand, dollars(provisioned(c.Table, load, &only)) + alarms
 }
 
-// The page says from which load on a provisioned table costs less.
+// TestThePageSaysFromWhichLoadProvisionedPays: docs/cost.md says from which load on a provisioned
+// table costs less.
 func TestThePageSaysFromWhichLoadProvisionedPays(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -62,7 +64,8 @@ func TestThePageSaysFromWhichLoadProvisionedPays(t *testing.T) {
 	shows(t, "provisioned", b.String())
 }
 
-// A capacity is paid whether it is used or not: never less than its min, and inversely to its use.
+// TestACapacityIsPaidByTheHour: a capacity costs the same whether it is used or not. The bill has
+// at least the minimum capacity. A lower average use needs a larger capacity.
 func TestACapacityIsPaidByTheHour(t *testing.T) {
 	t.Parallel()
 	table, load := keptReady().Table, nothing()

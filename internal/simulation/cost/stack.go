@@ -5,13 +5,14 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Dashboards is how many a stack has.
+// Dashboards is the number of dashboards of a stack.
 const Dashboards = 1
 
-// AlarmMetrics is how many metrics the alarms of a stack use. AWS bills an alarm for each of them.
+// AlarmMetrics returns how many metrics the alarms of a stack use. AWS bills an alarm for each of
+// its metrics.
 func AlarmMetrics(c *config.Config) (n int) {
 	all := alarms.OfStack(c)
-	machines := []string{string(config.FlightExpress), string(config.FlightStandard)} // a stack has both
+	machines := []string{string(config.FlightExpress), string(config.FlightStandard)} // a stack has both kinds
 	for name := range c.Sinks {
 		all = append(all, alarms.Sink{Config: c, Name: name, Machines: machines}.Alarms()...)
 	}
@@ -21,7 +22,7 @@ func AlarmMetrics(c *config.Config) (n int) {
 	return n
 }
 
-// secrets is the number of secrets from which the sinks read their passwords.
+// secrets returns the number of secrets that contain the passwords of the sinks.
 func secrets(c *config.Config) int {
 	seen := map[string]bool{}
 	for _, s := range c.Sinks {
@@ -32,14 +33,15 @@ func secrets(c *config.Config) int {
 	return len(seen)
 }
 
-// Pollers of an event source mapping: five at first, and as few as two where traffic is low and the
-// mapping has no limit. https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+// Numbers of pollers of an event source mapping. AWS starts with five. It uses as few as two if
+// traffic is low and the mapping has no limit.
+// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 const (
 	FewestPollers = 2
 	FirstPollers  = 5
 )
 
-// fewest is the smallest number of pollers that AWS uses for a lane.
+// fewest returns the smallest number of pollers that AWS uses for a lane.
 func fewest(l config.Lane) int {
 	if l.MaxConcurrency == 0 {
 		return FewestPollers

@@ -19,8 +19,9 @@ import (
 
 var republished = flag.Int("republished", 2_000, "how many documents TestARepublish publishes twice")
 
-// passes publish documents twice, one after the other, in bursts: the second time with other bytes
-// where changed says so. The second pass begins when the first has settled.
+// passes publishes documents twice in bursts, one pass after the other. In the second pass, the
+// documents for which changed returns true have other bytes. The second pass begins after the first
+// has settled.
 func passes(docs, burst int, rate float64, twice bool, changed func(doc int) bool) sim.Upstream {
 	var up sim.Upstream
 	publish := func(from time.Duration, version int, content func(doc int) string) {
@@ -48,7 +49,7 @@ func passes(docs, burst int, rate float64, twice bool, changed func(doc int) boo
 	return up
 }
 
-// republish is the usage of the second pass: the difference of two runs.
+// republish returns the usage of the second pass, as the difference of two runs.
 func republish(t *testing.T, unchanged sink.Unchanged, docs, burst int, rate float64, changed func(doc int) bool) (
 	u price.Usage, writes map[string]int64, items int64,
 ) {
@@ -72,7 +73,7 @@ func republish(t *testing.T, unchanged sink.Unchanged, docs, burst int, rate flo
 	return m[1].usage.Plus(m[0].usage.Times(-1)), writes, m[1].counts.Items - m[0].counts.Items
 }
 
-// thousands is a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -80,7 +81,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// dollars is the cost of requests and time.
+// dollars returns the cost of requests and time.
 func dollars(u price.Usage) (sum float64) {
 	for _, i := range price.USEast1.Items(u) {
 		sum += i.Dollars
@@ -88,8 +89,8 @@ func dollars(u price.Usage) (sum float64) {
 	return sum
 }
 
-// A republish writes only changed documents. An unchanged document costs ADMIT and one KEEP a
-// burst.
+// TestARepublishOfUnchangedDocumentsWritesWhatChanged: a republish writes only changed documents.
+// An unchanged document costs one ADMIT for each batch and one KEEP for each burst.
 func TestARepublishOfUnchangedDocumentsWritesWhatChanged(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -139,7 +140,7 @@ func TestARepublishOfUnchangedDocumentsWritesWhatChanged(t *testing.T) {
 	for _, of := range []struct {
 		name string
 		set  sink.Unchanged
-		per  int // ten bursts of which so many change
+		per  int // how many of ten bursts change the document
 	}{
 		{"any, with `unchanged: write`", sink.Write, 5},
 		{"none, with `keep`", sink.Keep, 10},

@@ -19,19 +19,19 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// Bounds of one comparison. It takes a processor and, with one sink, at most 512 MB; each further
-// sink of a document takes as much again.
+// Bounds of one comparison. A comparison uses one processor and, with one sink, at most 512 MB.
+// Each further sink of a document takes as much memory again.
 const (
-	MaxEvents   = 20_000 // of each simulation
+	MaxEvents   = 20_000 // the most events of each simulation
 	MaxLasting  = 24 * time.Hour
 	MaxSettings = 64 << 10 // bytes of text: the YAML parser takes quadratic time
-	MaxSinks    = 32       // of the settings
-	MaxCopies   = 4        // sinks of a collection: each event is simulated for each of them
+	MaxSinks    = 32       // the most sinks in the settings
+	MaxCopies   = 4        // the most sinks of a collection: each event is simulated for each of them
 	within      = 2 * time.Minute
-	messageSize = 700 // bytes, as `lull cost` has it by default
-	points      = 120 // of a chart
+	messageSize = 700 // bytes of a message, the default of `lull cost`
+	points      = 120 // the number of points of a chart
 	memory      = 512 // MB
-	simulating  = 0.8 // of the time for a comparison is for simulations, the rest is for bills
+	simulating  = 0.8 // the share of the time for simulations; bills take the rest
 )
 
 // Question is the input of a comparison.
@@ -40,36 +40,36 @@ type Question struct {
 	Load     Load   `json:"load"`
 }
 
-// Line is one line of an answer: first the progress, then the outcomes, or the faults of the
-// question.
+// Line is one line of an answer. The first lines show the progress. The last lines have the
+// outcomes, or the faults of the question.
 type Line struct {
 	Doing  string   `json:"doing,omitempty"`
-	Share  float64  `json:"share"` // the share of the work that is done, from 0 to 1
+	Share  float64  `json:"share"` // the finished share of the work, from 0 to 1
 	Today  *Outcome `json:"today,omitempty"`
 	Yours  *Outcome `json:"yours,omitempty"`
 	Error  string   `json:"error,omitempty"`
 	Faults []Wrong  `json:"faults,omitempty"`
 }
 
-// Wrong is one fault of a question.
+// Wrong is one fault in a question.
 type Wrong struct {
-	Field   string `json:"field"` // a setting, or a field of the load
+	Field   string `json:"field"` // the name of a setting, or of a field of the load
 	Line    int    `json:"line,omitempty"`
 	Value   string `json:"value,omitempty"`
 	Problem string `json:"problem"`
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Outcome is the result of the load with one of the two settings.
+// Outcome is the result of a load with one of the two settings.
 type Outcome struct {
-	// Sources are the sources whose formats the events had. It is empty if lull cannot write any of
-	// the settings' formats: then the events were native.
+	// Sources are the sources whose formats the events had. If lull cannot write any format of the
+	// settings, Sources is empty and the events were native.
 	Sources []string `json:"sources"`
 	Events  int      `json:"events"`
 	Bursts  int      `json:"bursts"`
-	Virtual Span     `json:"virtual"` // until everything was written, or it was stopped
+	Virtual Span     `json:"virtual"` // virtual time until everything was written, or until the simulation was stopped
 	// Stopped says that the simulation ran out of time. The outcome then covers only the virtual
-	// time, and the writes, until that moment.
+	// time, and the writes, before that moment.
 	Stopped    bool       `json:"stopped,omitempty"`
 	PromiseMS  int64      `json:"promise_ms"` // quiet + window + 1 s
 	Freshness  sim.Spread `json:"freshness_ms"`
@@ -82,8 +82,8 @@ type Outcome struct {
 	Points     []Point    `json:"points"`
 }
 
-// Month is the cost of a month of the load, in dollars: with the fewest pollers that AWS may use,
-// and with the number with which AWS begins. It does not include the sinks' own price.
+// Month is the cost of a month of the load, in dollars. Floor is for the fewest pollers that AWS
+// may use, Ceiling for the number with which AWS starts. The price of the sinks is not included.
 type Month struct {
 	Prices     string  `json:"prices"`
 	Floor      float64 `json:"floor"`
@@ -91,30 +91,30 @@ type Month struct {
 	PerMillion float64 `json:"per_million_events"` // at the ceiling
 }
 
-// Point is a stretch of time on a chart.
+// Point is a period of time on a chart.
 type Point struct {
 	At        float64 `json:"at"` // seconds since the beginning
 	Committed int     `json:"committed"`
-	P50       int64   `json:"p50_ms"` // of the versions committed, 0 of none
+	P50       int64   `json:"p50_ms"` // median freshness of the committed versions, 0 if there are none
 	P99       int64   `json:"p99_ms"`
-	Written   float64 `json:"written"` // documents a second
+	Written   float64 `json:"written"` // documents written in a second
 	Throttled float64 `json:"throttled"`
 	Waiting   int     `json:"waiting"`
 }
 
-// ErrBusy says that another comparison runs: only one runs at a time.
+// ErrBusy says that another comparison is running. Only one runs at a time.
 var ErrBusy = errors.New("another simulation runs: wait for its end, or stop it")
 
-// Comparer compares settings with those that run. It is safe for concurrent use.
+// Comparer compares given settings with the running settings. It is safe for concurrent use.
 type Comparer struct {
 	running config.Config
 	text    string
 	busy    *semaphore.Weighted
-	// patience is how long a comparison waits for the end of another one, which may just have been
-	// stopped.
+	// patience is how long a new comparison waits for the end of another one. The other one may
+	// just have been stopped.
 	patience time.Duration
 	within   time.Duration // a comparison that takes longer is cancelled
-	// simulating is the share of within that simulations may take; one that takes longer is stopped.
+	// simulating is the share of within for simulations. A simulation that takes longer is stopped.
 	simulating float64
 }
 
@@ -130,13 +130,13 @@ func NewComparer(running *config.Config) (*Comparer, error) {
 	}, nil
 }
 
-// Settings is the text of the running settings.
+// Settings returns the text of the running settings.
 func (c *Comparer) Settings() string { return c.text }
 
-// Compare reads a [Question] and calls tell with its answer, a [Line] at a time. Faults of the
-// question are a line, too; the error is only ErrBusy or the context's. A simulation that takes too
-// long is stopped, and its Outcome says so. A comparison that takes longer than two minutes is
-// cancelled.
+// Compare reads a [Question] and calls tell for each [Line] of the answer. Faults in the question
+// are also reported as a Line. Compare returns only ErrBusy or the error of ctx. A simulation that
+// takes too long is stopped, and its Outcome says so. A comparison that takes longer than two
+// minutes is cancelled.
 func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line any)) error {
 	if !c.room(ctx) {
 		return ErrBusy
@@ -169,7 +169,7 @@ func (c *Comparer) room(ctx context.Context) bool {
 	return c.busy.Acquire(patient, 1) == nil
 }
 
-// read returns every fault of the question at once.
+// read parses a question. It returns all faults of the question at once.
 func (c *Comparer) read(question []byte) (l Load, yours *config.Config, err error) {
 	q := Question{Settings: c.text, Load: Steady()}
 	d := json.NewDecoder(bytes.NewReader(question))
@@ -220,7 +220,8 @@ func parse(text string) (*config.Config, error) {
 	return &c, c.Validate()
 }
 
-// wrong splits an error into faults for a page. Text that is not YAML is one sentence.
+// wrong splits an error into faults for the page. An error about text that is not YAML becomes one
+// sentence.
 func wrong(err error) []Wrong {
 	var all []Wrong
 	for _, f := range Faults(err) {
@@ -232,7 +233,7 @@ func wrong(err error) []Wrong {
 	return all
 }
 
-// both simulates the running settings, and the question's settings if they differ.
+// both simulates the running settings. It also simulates the question's settings if they differ.
 func (c *Comparer) both(ctx context.Context, l Load, yours *config.Config, tell func(Line)) error {
 	running := c.running
 	sides := []struct {
@@ -262,10 +263,10 @@ func (c *Comparer) both(ctx context.Context, l Load, yours *config.Config, tell 
 	return nil
 }
 
-// simulated is about which share of the work the simulation is: the rest is the bill.
+// simulated is the approximate share of the work for the simulation. The bill takes the rest.
 const simulated = 0.5
 
-// outcome simulates until the time is over, and makes the bill.
+// outcome simulates until the time is over, and calculates the bill.
 func outcome(ctx context.Context, c *config.Config, l Load, over time.Time, tell func(doing string, share float64)) (
 	*Outcome, error,
 ) {
@@ -312,8 +313,9 @@ func outcome(ctx context.Context, c *config.Config, l Load, over time.Time, tell
 	return o, nil
 }
 
-// events are the load's events in the form of the settings' sources. If lull cannot write any of
-// these forms, the events are native. Everything else of such settings can be simulated.
+// events returns the load's events in the formats of the settings' sources. If lull cannot write
+// any of these formats, the events are native. Such settings can still be simulated, except for
+// their formats.
 func events(c *config.Config, l Load) (own *config.Config, up sim.Upstream, formats []string) {
 	up, formats, err := l.Of(1, c)
 	if err != nil {
@@ -322,7 +324,8 @@ func events(c *config.Config, l Load) (own *config.Config, up sim.Upstream, form
 	return c, up, formats
 }
 
-// promise is the p99 freshness of a document of the default collection, while its sink is healthy.
+// promise returns the p99 freshness that lull promises for the default collection while its sink is
+// healthy.
 func promise(c *config.Config) time.Duration {
 	return c.For(c.DefaultCollection).Quiet + c.Queues.Live.Window + time.Second
 }

@@ -23,11 +23,11 @@ func comparer(t *testing.T) *Comparer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.within = time.Hour // of a busy machine
+	c.within = time.Hour // a busy machine may be slow
 	return c
 }
 
-// ask compares and returns the lines.
+// ask runs a comparison and returns the lines of the answer.
 func ask(t *testing.T, c *Comparer, q Question) (lines []Line) {
 	t.Helper()
 	text, err := json.Marshal(q)
@@ -40,7 +40,8 @@ func ask(t *testing.T, c *Comparer, q Question) (lines []Line) {
 	return lines
 }
 
-// A longer quiet window makes documents later, and an outage shows in the chart of both.
+// TestSettingsAreComparedWithThoseThatRun: with a longer quiet window documents are written later,
+// and an outage shows in the charts of both settings.
 func TestSettingsAreComparedWithThoseThatRun(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -82,7 +83,7 @@ func TestSettingsAreComparedWithThoseThatRun(t *testing.T) {
 	}
 }
 
-// mute is a kind of somebody's own of which lull can write no message.
+// mute is a user's own kind of source. lull cannot write a message of this kind.
 type mute struct{ *source.Rules }
 
 func (mute) Decode(event.Body) (source.Draft, *event.Invalid) { return source.Draft{Skip: "mute"}, nil }
@@ -94,7 +95,8 @@ func init() {
 	})
 }
 
-// Events have the form of the settings' own sources, or are native ones.
+// TestEventsAreInTheFormOfTheSources: events have the formats of the settings' sources, or are
+// native.
 func TestEventsAreInTheFormOfTheSources(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
@@ -142,7 +144,7 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b]\n"
 	for name, tt := range map[string]struct {
 		question string
-		fields   string // those of the faults
+		fields   string // the fields that the faults name
 		says     string
 	}{
 		"settings and load": {
@@ -161,7 +163,7 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 		"no JSON":         {`]`, "", "read the question"},
 		"unknown field":   {`{"loud":{}}`, "", "loud"},
 		"many sinks":      {string(must(json.Marshal(Question{manySinks(33, 1), minutes(1)}))), "sinks", "at most 32"},
-		"many sinks of a collection": {
+		"a collection with many sinks": {
 			string(must(json.Marshal(Question{manySinks(5, 5), minutes(1)}))), "collections.content.sinks", "at most 4",
 		},
 		"a bomb":      {string(must(json.Marshal(Question{bomb, minutes(1)}))), "", "anchors"},
@@ -187,7 +189,7 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 	}
 }
 
-// manySinks are settings with n sinks, of which a collection has some.
+// manySinks returns settings with n sinks. A collection has of them.
 func manySinks(n, of int) string {
 	var sinks, copies []string
 	for i := range n {
@@ -198,8 +200,8 @@ func manySinks(n, of int) string {
 		"defaultCollection: content\n", strings.Join(sinks, ", "), strings.Join(copies[:of], ", "))
 }
 
-// As many sinks as are allowed are compared. When the time is over, the answer is of what was
-// simulated until then, and says so.
+// TestASimulationThatTakesTooLongIsStoppedAndSaysSo compares settings with the largest allowed
+// number of sinks. When the time is over, the answer covers only the simulated time, and says so.
 func TestASimulationThatTakesTooLongIsStoppedAndSaysSo(t *testing.T) {
 	t.Parallel()
 	c := comparer(t)
@@ -225,7 +227,8 @@ func TestASimulationThatTakesTooLongIsStoppedAndSaysSo(t *testing.T) {
 	}
 }
 
-// asLine is a line that was told; anything else is the zero Line, which no test wants.
+// asLine returns a line of an answer. Any other value becomes the zero Line, which makes the test
+// fail.
 func asLine(told any) Line {
 	l, _ := told.(Line)
 	return l
@@ -238,7 +241,8 @@ func must(text []byte, err error) []byte {
 	return text
 }
 
-// One comparison runs at a time, and one that nobody waits for any more makes room at once.
+// TestOneComparisonAtATime: only one comparison runs at a time. A cancelled comparison ends at
+// once.
 func TestOneComparisonAtATime(t *testing.T) {
 	t.Parallel()
 	c := comparer(t)
@@ -249,7 +253,7 @@ func TestOneComparisonAtATime(t *testing.T) {
 	err := c.Compare(ctx, long, func(any) {
 		if told++; told == 1 {
 			if err := c.Compare(ctx, long, func(any) {}); !errors.Is(err, ErrBusy) {
-				t.Errorf("a second one: %v", err)
+				t.Errorf("a second comparison returned %v, want ErrBusy", err)
 			}
 			cancel()
 		}
@@ -262,7 +266,8 @@ func TestOneComparisonAtATime(t *testing.T) {
 	}
 }
 
-// A comparison that follows a stopped one waits for its end, in place of an answer that it is busy.
+// TestAComparisonWaitsForTheOneThatWasStopped: a new comparison waits for the end of a stopped one,
+// and does not return ErrBusy.
 func TestAComparisonWaitsForTheOneThatWasStopped(t *testing.T) {
 	t.Parallel()
 	c := comparer(t)

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// settings are the default settings with a sink that this program has.
+// settings returns the default settings with a kind of sink that this program contains.
 func settings() *config.Config {
 	c := config.Default()
 	c.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
@@ -79,8 +79,8 @@ func TestALoadIsWrittenLikeTheFlags(t *testing.T) {
 	}
 }
 
-// Bursts change the number of writes and not the number of events, and the progress comes to its
-// end.
+// TestBurstsAreWrittenOnce: larger bursts reduce the number of writes, but not the number of
+// events. The reported progress ends at 1.
 func TestBurstsAreWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for _, burst := range []int{1, 6} {

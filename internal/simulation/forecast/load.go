@@ -11,33 +11,33 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Load describes the events that arrive and the strain on the sinks. Its fields have the names of
-// the flags of `lull simulate`.
+// Load describes the events of a simulation and the strain on the sinks. Its JSON fields have the
+// names of the flags of `lull simulate`.
 type Load struct {
 	Rate      float64 `json:"load"` // events a second
 	Burst     int     `json:"burst"`
-	Spread    Span    `json:"spread"` // within which the events of a burst are sent
+	Spread    Span    `json:"spread"` // the time within which the events of a burst are sent
 	Documents int     `json:"documents"`
 	Lasting   Span    `json:"for"`
-	Surge     string  `json:"surge,omitempty"` // FACTOR@FROM, such as 2@15m; empty for a load that stays the same
+	Surge     string  `json:"surge,omitempty"` // FACTOR@FROM, such as 2@15m; empty for a constant load
 	Strain
 }
 
 // Strain is the planned outage and the limits of the sinks.
 type Strain struct {
-	Down      string `json:"sink-down,omitempty"`      // FROM-TO, counted from the beginning; empty for never
+	Down      string `json:"sink-down,omitempty"`      // FROM-TO, counted from the beginning; empty for no outage
 	Takes     int    `json:"sink-takes,omitempty"`     // documents a second; 0 for no limit
-	Throttles string `json:"sink-throttles,omitempty"` // a way of [sim.ParseThrottling]; empty for a bucket
+	Throttles string `json:"sink-throttles,omitempty"` // one of the ways of [sim.ParseThrottling]; empty means bucket
 }
 
-// Bounds of a Load, which keep a simulation within a machine's memory.
+// Bounds of a Load. They limit the memory of a simulation.
 const (
 	MaxRate      = 1000
 	MaxBurst     = 100
 	MaxSpread    = time.Minute
 	MaxDocuments = 1_000_000
 	maxSurge     = 20
-	minRate      = 1.0 / 3600 // below it a month has hardly any events to bill
+	minRate      = 1.0 / 3600 // with a lower rate, a month has too few events for a bill
 )
 
 // Steady is the default load of `lull simulate`: no events and no bursts.
@@ -45,9 +45,9 @@ func Steady() Load {
 	return Load{Burst: 1, Spread: Span(2 * time.Second), Documents: 1000, Lasting: Span(time.Hour)}
 }
 
-// Fault is one thing that is wrong with a load.
+// Fault is one thing that is wrong in a load.
 type Fault struct {
-	Field   string `json:"field"` // as in JSON and, with two dashes, on the command line
+	Field   string `json:"field"` // the field in JSON, and with two dashes the flag on the command line
 	Value   string `json:"value"`
 	Problem string `json:"problem"`
 }
@@ -79,7 +79,8 @@ func (l Load) Validate() error {
 	)
 }
 
-// want returns a fault unless the condition holds. A nil error must not be a nil *Fault.
+// want returns a fault unless the condition holds. It returns a nil error, because a nil *Fault
+// would not be a nil error.
 func want(holds bool, field string, value any, problem string, args ...any) error {
 	if holds {
 		return nil
@@ -90,8 +91,8 @@ func want(holds bool, field string, value any, problem string, args ...any) erro
 // Upstream returns the load's messages as native events.
 func (l Load) Upstream(seed uint64) sim.Upstream { return l.load().Upstream(seed) }
 
-// Of returns the load's messages in the form of the settings' sources, and the names of these
-// sources. The error is that lull can write no message that they decode.
+// Of returns the load's messages in the formats of the settings' sources, and the names of these
+// sources. It returns an error if lull can write no message that these sources decode.
 func (l Load) Of(seed uint64, cfg *config.Config) (up sim.Upstream, names []string, err error) {
 	sources, err := source.New(cfg)
 	if err != nil {
@@ -110,7 +111,7 @@ func (l Load) Of(seed uint64, cfg *config.Config) (up sim.Upstream, names []stri
 }
 
 func (l Load) load() sim.Load {
-	surge, _ := l.surge() // Validate refuses another one
+	surge, _ := l.surge() // Validate refuses any other text
 	return sim.Load{
 		Surge: surge,
 		Rate:  l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Documents: l.Documents,
@@ -118,8 +119,8 @@ func (l Load) load() sim.Load {
 	}
 }
 
-// Sim is the strain as the simulator takes it. An outage has to end before the events do, at calm.
-// The error is every [Fault], joined.
+// Sim returns the strain in the simulator's form. An outage has to end before the events do, at
+// calm. The error joins every [Fault].
 func (s Strain) Sim(calm time.Duration) (sim.Strain, error) {
 	out := sim.Strain{Rate: s.Takes}
 	var way error
@@ -144,7 +145,7 @@ func (s Strain) Sim(calm time.Duration) (sim.Strain, error) {
 // Span is a duration that is written like 1m30s in JSON.
 type Span time.Duration
 
-// String is the duration as Go writes it.
+// String returns the duration as Go writes it.
 func (s Span) String() string { return time.Duration(s).String() }
 
 // MarshalText writes the duration.

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What a comparison holds includes the simulations of the bill, which have events of their own.
+// TestAComparisonIsBoundedInMemory measures the memory of a comparison. The memory includes the
+// simulations for the bill, which have their own events.
 func TestAComparisonIsBoundedInMemory(t *testing.T) { // not parallel: it measures memory
 	if testing.Short() {
 		t.Skip("three simulations of 20,000 events")
@@ -17,7 +18,7 @@ func TestAComparisonIsBoundedInMemory(t *testing.T) { // not parallel: it measur
 	held := func() uint64 {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return m.HeapSys // never falls
+		return m.HeapSys // HeapSys never falls
 	}
 	before := held()
 	lines := ask(t, c, Question{Settings: c.Settings(), Load: l})

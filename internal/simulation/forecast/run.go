@@ -8,13 +8,14 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// maxPollers is more than any event source mapping of SQS has: the lane's concurrency bounds them.
+// maxPollers is more than any event source mapping of SQS has. The concurrency of a lane limits its
+// pollers further.
 const maxPollers = 1000
 
-// Run simulates, with as many pollers under load as a lane may have. It ends early with the
-// context's error, or without an error when o.GoOn says false. If the settings set the memory of a
-// function, the functions take processor time. progress is called a few times with
-// the share that is done, from 0 to 1; it may be nil.
+// Run simulates a load with as many pollers as a lane may have. It ends early with the context's
+// error, or without an error if o.GoOn returns false. If the settings set the memory of a function,
+// the simulated functions take processor time. progress may be nil. Run calls progress a few times
+// with the finished share, from 0 to 1.
 func Run(ctx context.Context, o sim.Options, progress func(share float64)) (sim.Result, error) {
 	o.MostPollers = maxPollers
 	o.Processor = o.Config.Memory != config.Memory{}

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/simulation/sim"
 )
 
-// surge reads Surge.
+// surge parses Surge. ok is false if the text is wrong.
 func (l Load) surge() (s sim.Surge, ok bool) {
 	if l.Surge == "" {
 		return s, true
@@ -23,17 +23,17 @@ func (l Load) surge() (s sim.Surge, ok bool) {
 		s.From >= 0 && s.From < time.Duration(l.Lasting)
 }
 
-// surged is by how much the load grows at most: 1 for a load that does not grow.
+// surged returns the factor of the surge, or 1 if the load does not grow.
 func (l Load) surged() float64 {
 	s, _ := l.surge()
 	return max(s.Factor, 1)
 }
 
-// stretches is how many parts of a run are listed.
+// stretches is the number of parts into which the output divides a run.
 const stretches = 12
 
-// Stretches lists a timeline in a few parts: how fresh documents were, what the sinks took and what
-// waited at the beginning of each.
+// Stretches divides a timeline into a few parts. For each part it lists the freshness of documents,
+// the number of writes, and the number of waiting messages.
 func Stretches(timeline []sim.Second) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -42,6 +42,6 @@ func Stretches(timeline []sim.Second) string {
 		round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f\t%d\n", p.From, round(p.P50), round(p.P99), p.Written, p.Waiting)
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // writing to a Builder never fails
 	return b.String()
 }

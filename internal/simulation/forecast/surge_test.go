@@ -34,8 +34,8 @@ func surged(t *testing.T, factor int) sim.Result {
 	return r
 }
 
-// The saved capacity covers a load that doubles or triples until auto scaling has acted. A load
-// that grows further is throttled for some minutes, and loses nothing.
+// TestASurgeOnAProvisionedTable: DynamoDB's burst capacity covers a load that doubles or triples,
+// until auto scaling acts. A larger surge is throttled for some minutes, but loses no event.
 func TestASurgeOnAProvisionedTable(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -1,3 +1,3 @@
-// Package plot draws line charts as SVG, for pages that have to show how something grows or passes.
-// The same figures give the same bytes.
+// Package plot draws line charts as SVG for pages that show how a figure grows or changes over
+// time. The same figures give the same bytes.
 package plot

@@ -8,26 +8,26 @@ import (
 	"text/template"
 )
 
-// Series is a line of a plot.
+// Series is one line of a plot.
 type Series struct {
 	Name string
 	X, Y []float64
 }
 
-// Plot is a line chart. On an axis in logarithms every value must be positive.
+// Plot is a line chart. On a logarithmic axis every value must be positive.
 type Plot struct {
 	Title, XName, YName string
 	LogX, LogY          bool
 	Series              []Series
 }
 
-// The chart's measures in pixels, as far as they are not the template's alone.
+// The measures of the chart in pixels. The template contains the others.
 const (
 	wide, high             = 760, 420
 	left, right, top, foot = 70, 560, 40, 50
 )
 
-// colours stay apart for those who see few.
+// colours are easy to distinguish, also for colour-blind readers.
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace
@@ -51,7 +51,7 @@ var chart = template.Must(template.New("chart").Funcs(template.FuncMap{
 // SVG draws the chart.
 func (p Plot) SVG() string { return p.draw(high, `xmlns="http://www.w3.org/2000/svg"`) }
 
-// draw draws the chart so high, with further attributes of its element.
+// draw draws the chart with this height, and adds attributes to its svg element.
 func (p Plot) draw(high int, attributes string) string {
 	bottom := high - foot
 	x, y := p.scale(true), p.scale(false)
@@ -65,7 +65,7 @@ func (p Plot) draw(high int, attributes string) string {
 		X, Y                 scale
 	}{p, attributes, high, bottom, (top + bottom) / 2, x, y})
 	if err != nil {
-		panic(err) // the template and its data are here: they belong together
+		panic(err) // the template and its data are both in this package
 	}
 	return b.String()
 }
@@ -110,7 +110,7 @@ func (p Plot) scale(x bool) scale {
 	switch {
 	case s.log && !x:
 		s.low, s.high = math.Pow(10, math.Floor(math.Log10(s.low))), math.Pow(10, math.Ceil(math.Log10(s.high)))
-	case !s.log && x && s.low > s.high-s.low: // a stretch far from zero: zero would squeeze it
+	case !s.log && x && s.low > s.high-s.low: // the values are far from zero, and an axis from zero would compress them
 	case !s.log:
 		s.low = min(s.low, 0)
 	}
@@ -120,7 +120,7 @@ func (p Plot) scale(x bool) scale {
 	return s
 }
 
-// At is where a value lies.
+// At returns the position of a value in pixels.
 func (s scale) At(v float64) float64 {
 	share := (v - s.low) / (s.high - s.low)
 	if s.log {
@@ -129,10 +129,10 @@ func (s scale) At(v float64) float64 {
 	return s.from + share*(s.to-s.from)
 }
 
-// Below is so many pixels below a vertical scale's beginning.
+// Below returns the position that is this many pixels below the beginning of a vertical scale.
 func (s scale) Below(pixels int) int { return int(s.from) + pixels }
 
-// Ticks are round values on the scale.
+// Ticks returns round values on the scale.
 func (s scale) Ticks() []float64 {
 	var out []float64
 	if s.log {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// elements are the names of a document's elements, in order; the test fails where it is not XML.
+// elements returns the names of a document's elements, in order. The test fails if the document is
+// not XML.
 func elements(t *testing.T, svg string) (names []string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
@@ -55,7 +56,7 @@ func TestAPlotHasALineAndALegendForEverySeries(t *testing.T) {
 	}
 }
 
-// Ten times as much is as far on an axis in logarithms, wherever it begins.
+// TestLogarithmsSpreadEvenly: on a logarithmic axis, a factor of ten always has the same length.
 func TestLogarithmsSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	s := Plot{LogX: true, LogY: true, Series: []Series{line("", 10, 100, 1000)}}.scale(false)
@@ -66,7 +67,8 @@ func TestLogarithmsSpreadEvenly(t *testing.T) {
 	}
 }
 
-// Every chart has a separate scale: a chart with large values must not flatten another.
+// TestAStackDrawsEveryChartWhole: every chart has its own scale, so that large values in one chart
+// do not flatten another chart.
 func TestAStackDrawsEveryChartWhole(t *testing.T) {
 	t.Parallel()
 	small := Plot{Title: "small", Series: []Series{line("a", 1, 2)}}
@@ -83,7 +85,8 @@ func TestAStackDrawsEveryChartWhole(t *testing.T) {
 	}
 }
 
-// A stretch far from zero fills the chart, with round numbers below it; one near to zero shows it.
+// TestAStretchFarFromZeroFillsTheChart: values far from zero fill the chart, and the axis has round
+// numbers. If the values are near zero, the axis begins at zero.
 func TestAStretchFarFromZeroFillsTheChart(t *testing.T) {
 	t.Parallel()
 	far := Plot{Series: []Series{{X: []float64{124.5, 136.2}, Y: []float64{1, 2}}}}.scale(true)
@@ -95,7 +98,7 @@ func TestAStretchFarFromZeroFillsTheChart(t *testing.T) {
 	}
 }
 
-// A chart without values, or with one value, also has an axis.
+// TestAFlatLineHasAScale: a chart without values, or with only one value, also has an axis.
 func TestAFlatLineHasAScale(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Plot{{Series: []Series{line("", 0, 0)}}, {Series: []Series{line("", 7)}}} {

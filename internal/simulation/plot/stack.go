@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// panelHigh is how high one chart of a stack is, in pixels.
+// panelHigh is the height of one chart of a stack in pixels.
 const panelHigh = 210
 
-// Stack draws charts below each other, in one picture: for figures that share the horizontal axis
-// and nothing else.
+// Stack draws charts below each other in one picture. The charts share only the horizontal axis.
 func Stack(title string, panels ...Plot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b,

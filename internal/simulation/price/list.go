@@ -5,33 +5,34 @@ type List struct {
 	Region string
 	Date   string // the month of the prices
 
-	WriteUnits      float64 // DynamoDB on demand, a million: 1 KB each, refused conditions too
-	ReadUnits       float64 // a million: 4 KB each, half of one where eventually consistent
-	WriteCapacity   float64 // DynamoDB provisioned, a write unit a second for an hour
-	ReadCapacity    float64 // a read unit a second for an hour
-	QueueRequests   float64 // SQS standard, a million: up to ten messages and 64 KB each
-	Invocations     float64 // Lambda, a million
-	LambdaGBSecond  float64 // arm64
+	WriteUnits      float64 // DynamoDB on demand, a million write units of 1 KB, including refused writes
+	ReadUnits       float64 // DynamoDB on demand, a million read units of 4 KB; eventually consistent reads take half
+	WriteCapacity   float64 // DynamoDB provisioned, one write unit a second for an hour
+	ReadCapacity    float64 // DynamoDB provisioned, one read unit a second for an hour
+	QueueRequests   float64 // SQS standard, a million requests of up to ten messages and 64 KB
+	Invocations     float64 // Lambda, a million invocations
+	LambdaGBSecond  float64 // Lambda on arm64, a gigabyte for a second
 	ExpressStarts   float64 // Step Functions Express, a million executions
 	ExpressGBSecond float64 // memory in steps of 64 MB, time in steps of 100 ms
 	Transitions     float64 // Step Functions Standard, a million state transitions
-	ObjectWrites    float64 // S3 PUT, POST, LIST, a million
-	ObjectReads     float64 // S3 GET, a million; deletions cost nothing
+	ObjectWrites    float64 // S3, a million PUT, POST or LIST requests
+	ObjectReads     float64 // S3, a million GET requests; deletions cost nothing
 
-	// These are costs that do not depend on requests, per month unless said otherwise.
-	LogGB       float64 // CloudWatch Logs, a GB that is taken in: the first tier of Lambda's logs
-	LogStored   float64 // a GB that is kept
-	Metric      float64 // CloudWatch, a custom metric, by the hours in which it is written
-	AlarmMetric float64 // a standard alarm, for each metric that it looks at
+	// The following prices do not depend on requests. They are per month unless the comment says
+	// otherwise.
+	LogGB       float64 // CloudWatch Logs, a GB of new log data: the first tier of Lambda's logs
+	LogStored   float64 // CloudWatch Logs, a GB of stored log data
+	Metric      float64 // CloudWatch, a custom metric, billed by the hours in which it is written
+	AlarmMetric float64 // CloudWatch, a standard alarm, for each metric that the alarm uses
 	Dashboard   float64
-	Key         float64 // KMS
-	KeyRequests float64 // KMS, a million
-	Secret      float64 // Secrets Manager
-	TableGB     float64 // DynamoDB: the rows and, as much of them, point-in-time recovery
-	ObjectGB    float64 // S3 Standard
+	Key         float64 // KMS, a key
+	KeyRequests float64 // KMS, a million requests
+	Secret      float64 // Secrets Manager, a secret
+	TableGB     float64 // DynamoDB, a GB of rows with point-in-time recovery of the same size
+	ObjectGB    float64 // S3 Standard, a GB of objects
 }
 
-// USEast1 is the list that every figure in docs/numbers.md uses: the first tier.
+// USEast1 has the first-tier prices that every figure in docs/numbers.md uses.
 var USEast1 = List{
 	Region: "us-east-1",
 	Date:   "2026",
@@ -61,7 +62,7 @@ var USEast1 = List{
 	ObjectGB:    0.023,
 }
 
-// Sources are the pages that the prices are from.
+// Sources lists the pages with the prices.
 var Sources = []string{
 	"https://aws.amazon.com/dynamodb/pricing/on-demand/", "https://aws.amazon.com/dynamodb/pricing/provisioned/",
 	"https://aws.amazon.com/sqs/pricing/",

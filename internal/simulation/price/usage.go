@@ -2,7 +2,7 @@ package price
 
 import "time"
 
-// Usage is a stack's usage in billed units. The zero Usage is nothing.
+// Usage is a stack's usage in billed units. The zero Usage means nothing was used.
 type Usage struct {
 	WriteUnits      float64
 	ReadUnits       float64
@@ -11,28 +11,28 @@ type Usage struct {
 	LambdaGBSeconds float64
 	ExpressStarts   float64
 	ExpressGBSecs   float64
-	Transitions     float64 // billed ones: of Standard executions
+	Transitions     float64 // billed transitions, which only Standard executions have
 	ObjectWrites    float64
 	ObjectReads     float64
 }
 
-// Line is the sum of one service.
+// Line is the total cost of one service.
 type Line struct {
 	Name    string
 	Dollars float64
 }
 
-// Item is one line of a bill with its arithmetic: Dollars is Count x Price / Per.
+// Item is one line of a bill, with its calculation: Dollars is Count x Price / Per.
 type Item struct {
 	Service string  `json:"service"`
 	What    string  `json:"what"`
 	Count   float64 `json:"count"`
 	Price   float64 `json:"price"`
-	Per     float64 `json:"per"` // how many the price is for: 1 or a million
+	Per     float64 `json:"per"` // for how many units the price is: 1 or a million
 	Dollars float64 `json:"dollars"`
 }
 
-// NewItem multiplies.
+// NewItem returns an Item with its calculated Dollars.
 func NewItem(service, what string, count, price, per float64) Item {
 	return Item{service, what, count, price, per, count * price / per}
 }
@@ -55,7 +55,7 @@ func (l List) Items(u Usage) []Item {
 	}
 }
 
-// Bill lists what the usage costs, by service.
+// Bill lists the cost of the usage by service.
 func (l List) Bill(u Usage) (bill []Line) {
 	for _, i := range l.Items(u) {
 		if n := len(bill); n == 0 || bill[n-1].Name != i.Service {
@@ -66,7 +66,7 @@ func (l List) Bill(u Usage) (bill []Line) {
 	return bill
 }
 
-// Times is the usage that often; a negative number takes it away where it is added.
+// Times returns n times the usage. With a negative n, adding the result subtracts usage.
 func (u Usage) Times(n float64) Usage {
 	return Usage{
 		u.WriteUnits * n, u.ReadUnits * n, u.QueueRequests * n, u.Invocations * n, u.LambdaGBSeconds * n,
@@ -74,7 +74,7 @@ func (u Usage) Times(n float64) Usage {
 	}
 }
 
-// Plus is the sum of both.
+// Plus returns the sum of both usages.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		u.WriteUnits + v.WriteUnits, u.ReadUnits + v.ReadUnits, u.QueueRequests + v.QueueRequests,
@@ -84,7 +84,7 @@ func (u Usage) Plus(v Usage) Usage {
 	}
 }
 
-// Dollars is the sum of the bill.
+// Dollars returns the total of the bill.
 func (l List) Dollars(u Usage) float64 {
 	sum := 0.0
 	for _, line := range l.Bill(u) {
@@ -93,22 +93,22 @@ func (l List) Dollars(u Usage) float64 {
 	return sum
 }
 
-// Sizes that the services bill by.
+// Sizes of the units that the services bill.
 const (
 	writeUnitBytes = 1 << 10
 	readUnitBytes  = 4 << 10
 	requestBytes   = 64 << 10
 	expressStep    = 100 * time.Millisecond
-	expressGB      = 64.0 / 1024 // the least memory billed, and more than a flight's state ever needs
+	expressGB      = 64.0 / 1024 // the smallest memory that is billed; a flight's state never needs more
 )
 
 func units(bytes, unit int) float64 { return float64(max((bytes+unit-1)/unit, 1)) }
 
-// WriteUnits is the write units of one write of an item, by the larger of its sizes before and
-// after. An absent item has 0 bytes.
+// WriteUnits returns the write units of one write of an item. bytes is the larger of the item's
+// sizes before and after the write. An absent item has 0 bytes.
 func WriteUnits(bytes int) float64 { return units(bytes, writeUnitBytes) }
 
-// ReadUnits is the read units of reading one item, even an absent item.
+// ReadUnits returns the read units for reading one item. An absent item also takes units.
 func ReadUnits(bytes int, consistent bool) float64 {
 	if consistent {
 		return units(bytes, readUnitBytes)
@@ -116,17 +116,17 @@ func ReadUnits(bytes int, consistent bool) float64 {
 	return units(bytes, readUnitBytes) / 2
 }
 
-// QueueRequests is how many requests AWS bills for one call with that payload.
+// QueueRequests returns how many requests AWS bills for one call with a payload of this size.
 func QueueRequests(bytes int) float64 { return units(bytes, requestBytes) }
 
-// ExpressGBSeconds is the billed time of one Express execution that took d. Its start is billed
-// separately.
+// ExpressGBSeconds returns the billed time of one Express execution that took d. AWS bills the
+// start separately.
 func ExpressGBSeconds(d time.Duration) float64 {
 	steps := max((d+expressStep-1)/expressStep, 1)
 	return (steps * expressStep).Seconds() * expressGB
 }
 
-// LambdaGBSeconds is the billed time of one invocation that took d, in whole milliseconds.
+// LambdaGBSeconds returns the billed time of one invocation that took d, in whole milliseconds.
 func LambdaGBSeconds(d time.Duration, megabytes int) float64 {
 	ms := max((d+time.Millisecond-1)/time.Millisecond, 1)
 	return (ms * time.Millisecond).Seconds() * float64(megabytes) / 1024

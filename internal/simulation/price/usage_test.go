@@ -20,11 +20,11 @@ func TestUnitsRoundUpAsTheServicesDo(t *testing.T) {
 		{"1 KB", WriteUnits(1024), 1},
 		{"one byte above", WriteUnits(1025), 2},
 		{"a read", ReadUnits(200, true), 1},
-		{"an eventually consistent one", ReadUnits(200, false), 0.5},
-		{"of an absent item", ReadUnits(0, false), 0.5},
+		{"an eventually consistent read", ReadUnits(200, false), 0.5},
+		{"a read of an absent item", ReadUnits(0, false), 0.5},
 		{"of 5 KB", ReadUnits(5<<10, false), 1},
 		{"a request of 64 KB", QueueRequests(64 << 10), 1},
-		{"of one byte more", QueueRequests(64<<10 + 1), 2},
+		{"a request of 64 KB and one byte", QueueRequests(64<<10 + 1), 2},
 		{"an execution of 12 s", ExpressGBSeconds(12 * time.Second), 0.75},
 		{"of 101 ms", ExpressGBSeconds(101 * time.Millisecond), 0.0125},
 		{"an invocation of 100.1 ms at 1 GB", LambdaGBSeconds(100100*time.Microsecond, 1024), 0.101},
@@ -35,8 +35,8 @@ func TestUnitsRoundUpAsTheServicesDo(t *testing.T) {
 	}
 }
 
-// The design's own sums: a flight of 12 s costs about $13.5 a million against $175 for seven
-// Standard transitions.
+// TestTheSumsOfTheDesign checks two figures of the design. A million flights of 12 s cost about
+// $13.5. With seven Standard transitions each, they would cost $175.
 func TestTheSumsOfTheDesign(t *testing.T) {
 	t.Parallel()
 	flights := Usage{ExpressStarts: 1e6, ExpressGBSecs: 1e6 * ExpressGBSeconds(12*time.Second)}
@@ -71,12 +71,12 @@ func TestTheBillAddsUpAndNamesEveryServiceOnce(t *testing.T) {
 	}
 }
 
-// The wait from which executions are Standard is where both kinds cost the same, for one turn
-// (ADR 0038).
+// TestBreakEvenFollowsFromThePrices: config.BreakEven is the wait at which both kinds of executions
+// cost the same, for one turn (ADR 0038). Longer flights are Standard.
 func TestBreakEvenFollowsFromThePrices(t *testing.T) {
 	t.Parallel()
 	l := USEast1
-	dollars := func(wait time.Duration, kind config.FlightKind) float64 { // of a million
+	dollars := func(wait time.Duration, kind config.FlightKind) float64 { // the cost of a million flights
 		if kind == config.FlightStandard {
 			return 4 * l.Transitions
 		}
