@@ -8,15 +8,17 @@ import (
 	"github.com/lullhq/lull/internal/local/emulation"
 )
 
-// Three days away, as long as the dead deadline lasts: SQS moves no message by its receive count.
-// Events, and what SQS lets be in flight, are a hundredth or a thousandth of real ones. Either way
+// TestThreeDaysAwayMoveNoMessageByItsReceiveCount: a sink is down for three days, as long as the
+// dead deadline lasts. SQS must not move any message because of its receive count. The number of
+// events and SQS's in-flight limit are 100 or 1,000 times smaller than in reality. In both cases
 // the queue reaches the limit: at 5 events a second after seven hours, at 500 after four minutes.
-// SQS delivers no more then. What is in flight comes back as its waits end, and nothing is lost.
+// SQS then delivers no further messages. Messages in flight become visible again when their waits
+// end, and no message is lost.
 func TestThreeDaysAwayMoveNoMessageByItsReceiveCount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		perSecond, scale float64
-		receives         int // of a message, that it has to come to
+		receives         int // how often a message must be received, at least
 	}{
 		"5 events a second": {5, 100, 100}, "500 events a second": {500, 1000, 10},
 	} {
@@ -46,8 +48,9 @@ func TestThreeDaysAwayMoveNoMessageByItsReceiveCount(t *testing.T) {
 	}
 }
 
-// Four hours away at 5 events a second cost less than four hours of work, and what waited all the
-// time is written within minutes.
+// TestFourHoursAwayCostLessThanFourHoursOfWork: at 5 events a second, an outage of four hours must
+// cost less than four hours of normal work. Messages that waited for the whole outage must be
+// written within minutes.
 func TestFourHoursAwayCostLessThanFourHoursOfWork(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raceEnabled {
@@ -75,7 +78,7 @@ func TestFourHoursAwayCostLessThanFourHoursOfWork(t *testing.T) {
 	back := returned{}
 	back.add(away, Strain{DownFrom: from, DownTo: to})
 	if waited, limit := at(back.waited, 1), 6*time.Minute; waited > limit {
-		t.Errorf("what waited was written %s after the return, want %s at most", waited, limit)
+		t.Errorf("messages of the outage were written %s after the sink's return, want %s at most", waited, limit)
 	} else {
 		t.Logf("what waited was written %s after the return", waited)
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// returned is what several runs showed whose sink was away and came back.
+// returned is the result of several runs in which the sink was down and returned.
 type returned struct {
-	soon   []time.Duration // from sent to written, of what was sent in the first minute after the return
-	waited []time.Duration // from the return to written, of what was sent before the return
-	pings  time.Duration   // the longest time between two requests or pings to a sink that was away
-	worst  int             // requests in one second after the return
+	soon   []time.Duration // time from sent to written, of the messages sent in the first minute after the return
+	waited []time.Duration // time from the return to written, of the messages sent before the return
+	pings  time.Duration   // the longest time between two requests or pings to a sink that was down
+	worst  int             // the most requests in one second after the return
 }
 
-// comesBack takes the sink away for so long, at another moment of the run for each seed.
+// comesBack takes the sink down for a given time. Each seed starts the outage at another moment.
 func comesBack(t *testing.T, perSecond float64, s Strain, away time.Duration, seeds ...uint64) (all returned) {
 	t.Helper()
 	for _, seed := range seeds {
@@ -35,9 +35,9 @@ func comesBack(t *testing.T, perSecond float64, s Strain, away time.Duration, se
 	return all
 }
 
-// add adds a run. The timeline knows seconds.
+// add adds the result of a run. The resolution of the timeline is one second.
 func (all *returned) add(r Result, s Strain) {
-	asked := time.Duration(0) // when it was asked last
+	asked := time.Duration(0) // when the sink was asked last
 	for i, second := range r.Timeline {
 		at := time.Duration(i) * time.Second
 		if at < s.DownTo {
@@ -61,8 +61,8 @@ func (all *returned) add(r Result, s Strain) {
 	}
 }
 
-// REVIEW E1: after an outage of a minute documents were three to five minutes late, also those that
-// were sent when the sink was back.
+// TestWhatIsSentAfterAnOutageIsFreshAtOnce: finding E1 of a review. After an outage of a minute,
+// documents were three to five minutes late, even if they were sent after the sink's return.
 func TestWhatIsSentAfterAnOutageIsFreshAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []float64{0.2, 5} {
@@ -80,13 +80,13 @@ func TestWhatIsSentAfterAnOutageIsFreshAtOnce(t *testing.T) {
 						"asked %s apart; %d requests in the worst second", perSecond, away, silent, soon, at(r.soon, 0.5), waited,
 						at(r.waited, 0.5), r.pings, r.worst)
 					if limit := 20 * time.Second; soon > limit {
-						t.Errorf("what was sent after the return was written after %s, want %s at most", soon, limit)
+						t.Errorf("messages sent after the sink's return were written after %s, want %s at most", soon, limit)
 					}
 					if limit := max(time.Minute, away/2); waited > limit {
-						t.Errorf("what waited was written %s after the return, want %s at most", waited, limit)
+						t.Errorf("messages of the outage were written %s after the sink's return, want %s at most", waited, limit)
 					}
 					if limit := 10 * time.Second; r.pings > limit {
-						t.Errorf("asked %s apart, want %s at most", r.pings, limit)
+						t.Errorf("the sink was asked %s apart, want %s at most", r.pings, limit)
 					}
 					if limit := 20; r.worst > limit {
 						t.Errorf("%d requests in one second after the return, want %d at most", r.worst, limit)

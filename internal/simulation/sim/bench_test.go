@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// The figures that matter are the benchmarks' own: I/O decisions a second and how many times faster
-// than the worlds' own clocks they run. Each goes through worlds with new seeds, on one processor
-// and on all of them.
+// The important figures of these benchmarks are their own: I/O decisions a second, and how many
+// times faster than real time the simulation runs. Each benchmark runs simulations with new seeds,
+// on one processor or on all processors.
 
 func BenchmarkSwarmOnOneProcessor(b *testing.B) { oneByOne(b, ofLevel(b, Swarm)) }
 
 func BenchmarkStandardOnOneProcessor(b *testing.B) { oneByOne(b, ofLevel(b, Standard)) }
 
-// BenchmarkBursts is a busy world: 20 documents of twenty versions each.
+// BenchmarkBursts simulates many changes: 20 documents with twenty versions each.
 func BenchmarkBursts(b *testing.B) {
 	oneByOne(b, func(seed uint64) *World {
 		up, _ := bursts(seed, 20)
@@ -47,7 +47,7 @@ func together(b *testing.B, world func(seed uint64) *World) {
 	ran.report(b)
 }
 
-// tally sums up worlds.
+// tally adds up the results of several simulated runs.
 type tally struct{ seed, decisions, virtual atomic.Int64 }
 
 func (n *tally) add(r Result) {

@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// These are the bucket and the tables: the stores in memory. They count the billed requests and
-// report each change to the oracles.
+// These types wrap the in-memory stores of the bucket and the tables. They count the billed
+// requests and report each change to the oracles.
 type (
 	flights struct {
 		*memory.Flights
@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// background is the context of the services' own work: it is never cancelled.
+// background is the context for work of the services themselves. It is never cancelled.
 var background = context.Background()
 
 func (f flights) Put(ctx context.Context, m *flight.Manifest) error {
@@ -74,9 +74,9 @@ func (s letters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Park
 	return parking, err
 }
 
-// facts are the facts of every stored dead letter.
+// facts returns the facts of every stored dead letter.
 func (s letters) facts() []deadletter.Facts {
-	all, _, _ := s.List(background, deadletter.Filter{}, "", math.MaxInt32) // fails only with its context
+	all, _, _ := s.List(background, deadletter.Filter{}, "", math.MaxInt32) // fails only if its context ends
 	return all
 }
 

@@ -8,18 +8,18 @@ import (
 	"github.com/lullhq/lull/internal/seam/flight"
 )
 
-// This file runs other builds of lull together with this one, as during a deploy or a rollback. An
-// older build drops the fields of a state that it does not know. A newer build writes manifests,
-// states and rows whose schema this build does not know.
+// This file runs other builds of lull together with this build, as during a deployment or a
+// rollback. An older build drops the fields of a state that it does not know. A newer build writes
+// manifests, states and rows whose schema this build does not know.
 
-// byOlder is a state as an older build writes it: without the fields that were added later.
+// byOlder returns a state as an older build writes it, without fields that were added later.
 func byOlder(s flight.State) flight.State {
 	s.Kind, s.Panicked, s.Sample = "", flight.Remaining{}, nil
 	s.Slot, s.SlotEnd, s.Probes = 0, 0, 0
 	return s
 }
 
-// handed is the state as this turn gets it.
+// handed returns the state that this turn receives.
 func (w *World) handed(s flight.State) flight.State {
 	if w.strikes("state of an older build", w.rates.Older) {
 		s = byOlder(s)
@@ -30,8 +30,8 @@ func (w *World) handed(s flight.State) flight.State {
 	return s
 }
 
-// keep stores the manifest. A newer build may have written it. It may be deleted too early, by a
-// lifecycle rule or by a person.
+// keep decides what happens to a stored manifest. A newer build may have written it. A lifecycle
+// rule or a person may delete it too early.
 func (f flights) keep(m *flight.Manifest) {
 	w := f.w
 	open := slices.ContainsFunc(m.Records, func(r flight.Record) bool {
@@ -45,14 +45,14 @@ func (f flights) keep(m *flight.Manifest) {
 	}
 	if w.strikes("manifest gone", w.rates.ManifestGone) {
 		w.after(w.dice.upTo(time.Minute), func() {
-			_ = f.Flights.Delete(background, m.Flight) // fails only with its context
+			_ = f.Flights.Delete(background, m.Flight) // fails only if its context ends
 		})
 	}
 }
 
-// unfinished lists the manifests that this build may read.
+// unfinished returns the manifests that this build can read.
 func (w *World) unfinished() (list []*flight.Manifest) {
-	stored, _, _ := w.flights.List(background, "", math.MaxInt32) // fails only with its context
+	stored, _, _ := w.flights.List(background, "", math.MaxInt32) // fails only if its context ends
 	for _, s := range stored {
 		if m, err := w.flights.Flights.Get(background, s.ID); err == nil && !w.foreign[s.ID] {
 			list = append(list, m)

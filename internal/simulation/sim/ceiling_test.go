@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// underCeiling gives the sinks of a world a ceiling.
+// underCeiling gives each sink of a simulated run a limit of documents a second.
 func underCeiling(cfg *config.Config, perSecond float64) {
 	for name, s := range cfg.Sinks {
 		rate := setting.Rate(perSecond * float64(setting.OncePerSecond))
@@ -23,7 +23,7 @@ func underCeiling(cfg *config.Config, perSecond float64) {
 	}
 }
 
-// below makes the world of a seed, whose sink has a ceiling.
+// below returns the simulated run of a seed whose sink has a ceiling.
 func below(t testing.TB, seed uint64, change ...func(*Options)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
@@ -32,15 +32,15 @@ func below(t testing.TB, seed uint64, change ...func(*Options)) *World {
 		underCeiling(cfg, []float64{0.5, 1, 2, 5, 20}[seed%5])
 	})
 	o := Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))}
-	if seed%10 == 3 { // always more than the sink is given
+	if seed%10 == 3 { // always more than the ceiling allows
 		o.Upstream = Steady(seed, 10, 100, 90*time.Second)
 	}
 	return begin(t, o, change...)
 }
 
-// In every one of these worlds the sink has a ceiling. Besides what holds in every world, no more
-// documents go to it in any time: see counted. Requests must have waited, and time must have been
-// given back.
+// TestEveryPromiseHoldsBelowACeiling: in these simulated runs the sink has a ceiling. Besides all
+// other rules, the sink must never get more documents than the ceiling allows: see counted. Some
+// requests must have waited, and some unused time must have been given back.
 func TestEveryPromiseHoldsBelowACeiling(t *testing.T) {
 	t.Parallel()
 	reach(t, 2000, Swarm, func(seed uint64) *World { return below(t, seed) },
@@ -48,7 +48,7 @@ func TestEveryPromiseHoldsBelowACeiling(t *testing.T) {
 		point{aWrite, shard.SENDFirst.String(), howApplied}, point{aWrite, shard.YIELD.String(), howApplied})
 }
 
-// ceilingMutants break what counts the documents.
+// ceilingMutants break the rules that count the documents.
 var ceilingMutants = []mutant{
 	{
 		"send whatever went", "SEND does not ask for sent_until <= :now + burst",
@@ -87,12 +87,12 @@ func TestEveryMutantOfTheCeilingIsKilled(t *testing.T) {
 	}
 }
 
-// pressed is a load of which a sink with a ceiling is given a part.
+// pressed is a load that is larger than the sink's ceiling.
 type pressed struct {
 	ceiling float64
 	what    string
 	load    Load
-	resync  int // so many documents are sent again when the load has lasted for a minute
+	resync  int // the number of documents that a resync sends after a minute of load
 }
 
 var pressedSinks = []pressed{
@@ -105,7 +105,7 @@ var pressedSinks = []pressed{
 }
 
 const (
-	pressing = 30 * time.Second // until everything is under way
+	pressing = 30 * time.Second // the time until all parts of the load are under way
 	pressFor = 4 * time.Minute
 )
 
@@ -126,8 +126,9 @@ func (p pressed) run(t *testing.T) Result {
 	return r
 }
 
-// A sink that has more to write than its ceiling lets is given nearly all of it. Slots that nobody
-// used, because newer versions took the place of what they were for, made it 0.75 to 0.83.
+// TestWhatACeilingLetsIsUsed: a sink with more to write than its ceiling allows must get nearly as
+// many documents as the ceiling allows. Slots for superseded versions once stayed unused. The used
+// share was then 0.75 to 0.83.
 func TestWhatACeilingLetsIsUsed(t *testing.T) {
 	t.Parallel()
 	for _, p := range pressedSinks {
@@ -167,7 +168,7 @@ func TestWriteCeiling(t *testing.T) {
 	tree.Generated(t, "docs/lifecycles.md", "ceiling", table.String(), true)
 }
 
-// given is how much of the ceiling was used, and the most documents in one second.
+// given returns the used share of the ceiling, and the most documents in one second.
 func (p pressed) given(all []Second) (of float64, most int) {
 	for _, s := range all {
 		most = max(most, s.Written)
@@ -175,8 +176,9 @@ func (p pressed) given(all []Second) (of float64, most int) {
 	return float64(total(all, written)) / (p.ceiling * float64(len(all))), most
 }
 
-// Lambda refuses turns where so many run already, and executions end that were refused too often:
-// redelivery recovers their flights.
+// TestEveryPromiseHoldsWithFewInvocationsOfIndex: Lambda refuses a turn if too many turns run. If
+// the turns of an execution are refused too often, the execution ends, and redelivery recovers its
+// flight.
 func TestEveryPromiseHoldsWithFewInvocationsOfIndex(t *testing.T) {
 	t.Parallel()
 	refused := false

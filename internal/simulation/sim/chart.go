@@ -7,21 +7,22 @@ import (
 	"github.com/lullhq/lull/internal/simulation/plot"
 )
 
-// points is about how many points a line of a chart has: more would not be visible.
+// points is the approximate number of points on a line of a chart. More points would not be
+// visible.
 const points = 180
 
-// Point sums up a stretch of a timeline, for a chart.
+// Point summarizes a period of a timeline for a chart.
 type Point struct {
 	From               time.Duration
-	Written, Throttled float64 // documents a second
-	Requests           float64 // to the sink, a second
-	Most               int     // of them in one second
-	Waiting            int     // messages in the queues at its beginning
-	Committed          int     // versions; the ages are theirs, from sent to committed, 0 of none
+	Written, Throttled float64 // documents in a second
+	Requests           float64 // requests to the sink in a second
+	Most               int     // the most requests in one second
+	Waiting            int     // messages in the queues at the beginning of the period
+	Committed          int     // committed versions; their ages from sent to committed are P50, P99 and Oldest, 0 if none
 	P50, P99, Oldest   time.Duration
 }
 
-// Points divides a timeline into n stretches, or into seconds if it has fewer than n.
+// Points divides a timeline into n periods, or into seconds if the timeline has fewer than n.
 func Points(timeline []Second, n int) (all []Point) {
 	step := max((len(timeline)+n-1)/n, 1)
 	for i := 0; i < len(timeline); i += step {
@@ -37,8 +38,9 @@ func Points(timeline []Second, n int) (all []Point) {
 	return all
 }
 
-// Chart draws a timeline between two moments as SVG: the requests to the sinks, the documents they
-// took, freshness, and waiting messages. If the time is long, several seconds share a point.
+// Chart draws a timeline between two moments as SVG. It shows the requests to the sinks, the
+// accepted documents, the freshness, and the waiting messages. If the time is long, several seconds
+// share a point.
 func Chart(timeline []Second, rate int, from, to time.Duration) string {
 	first := min(max(int(from/time.Second), 0), len(timeline))
 	last := min(max(int(to/time.Second), first), len(timeline))
@@ -97,7 +99,8 @@ func peak(stretch []Second, f func(Second) int) (n int) {
 	return n
 }
 
-// aged is a quantile of the ages of the versions committed in a stretch; 0 if there are none.
+// aged returns a quantile of the ages of the versions committed in a period, or 0 if there are
+// none.
 func aged(stretch []Second, q float64) time.Duration {
 	var all []time.Duration
 	for _, s := range stretch {

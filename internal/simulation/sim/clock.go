@@ -11,7 +11,8 @@ import (
 // epoch is the time at which every simulation begins.
 var epoch = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
 
-// trueClock is the services' own clock. It is always right, and no invocation sleeps with it.
+// trueClock is the clock of the simulated services. It is always right. Invocations do not sleep
+// with it.
 type trueClock struct{ s *scheduler }
 
 var (
@@ -21,15 +22,15 @@ var (
 
 func (c trueClock) Now() time.Time { return epoch.Add(c.s.now) }
 
-// Sleep returns at once: the stores in memory call it, and they have no latency here.
+// Sleep returns at once. The in-memory stores call it, and they have no latency in a simulation.
 func (c trueClock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 func (c trueClock) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return limit(ctx, c.s, c.s.now+d)
 }
 
-// skewed is the clock of one invocation: wrong by a constant. The next invocation may have another
-// constant, so all invocations together see a clock that steps.
+// skewed is the clock of one invocation. It is wrong by a constant. The next invocation may have
+// another constant, so all invocations together see a clock that jumps.
 type skewed struct {
 	inv *invocation
 	by  time.Duration
@@ -37,7 +38,7 @@ type skewed struct {
 
 func (c *skewed) Now() time.Time { return epoch.Add(c.inv.w.now + c.by) }
 
-// Sleep parks the coroutine.
+// Sleep parks the running coroutine.
 func (c *skewed) Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -49,11 +50,11 @@ func (c *skewed) Deadline(ctx context.Context, d time.Duration) (context.Context
 	return limit(ctx, &c.inv.w.scheduler, c.inv.w.now+d)
 }
 
-// Jitter gives package backoff its jitter.
+// Jitter returns the random number for package backoff.
 func (c *skewed) Jitter() float64 { return c.inv.w.dice.Float64() }
 
-// limited is a context that ends at a moment of virtual time. Done is nil, so a caller can wait
-// only by parking.
+// limited is a context that ends at a moment of virtual time. Its Done channel is nil, so a caller
+// can wait only by parking.
 type limited struct {
 	context.Context
 	s        *scheduler
@@ -66,7 +67,7 @@ func limit(ctx context.Context, s *scheduler, at time.Duration) (context.Context
 	return c, func() { c.canceled = true }
 }
 
-// Deadline is the earlier of the context's and its parent's deadline.
+// Deadline returns the context's deadline, or its parent's if that is earlier.
 func (c *limited) Deadline() (time.Time, bool) {
 	at := epoch.Add(c.at)
 	if parent, ok := c.Context.Deadline(); ok && parent.Before(at) {
@@ -85,8 +86,8 @@ func (c *limited) Err() error {
 	return c.Context.Err()
 }
 
-// await parks the running coroutine until a moment, or until ctx ends. The error says why it ended
-// early: the invocation was killed, or ctx ended first.
+// await parks the running coroutine until a moment, or until ctx ends. It returns an error if the
+// invocation was killed, or if ctx ended first.
 func (v *invocation) await(ctx context.Context, until time.Duration) error {
 	if v.Killed() {
 		return fault.ErrKilled
@@ -109,5 +110,5 @@ func (v *invocation) await(ctx context.Context, until time.Duration) error {
 	return nil
 }
 
-// Begin is when every simulation begins.
+// Begin returns the time at which every simulation begins.
 func Begin() time.Time { return epoch }

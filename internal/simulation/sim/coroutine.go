@@ -7,16 +7,16 @@ import (
 	"github.com/lullhq/lull/internal/seam/clock"
 )
 
-// occasion is something that happens at a moment of virtual time: a step of a service, or a
-// coroutine that continues. Occasions of one moment happen in the order of their creation.
+// occasion is a planned event of virtual time: a step of a service, or a coroutine that continues.
+// Occasions at the same moment happen in the order of their creation.
 type occasion struct {
 	do   func()
-	co   *coroutine // continues, in place of do, if it is still in that park
+	co   *coroutine // the coroutine that continues instead of do, if it is still in the same park
 	park uint64
 }
 
-// coroutine is a goroutine that runs only while the scheduler, or another coroutine that started
-// it, waits for it. It takes one job after the other.
+// coroutine is a goroutine that runs only while the scheduler waits for it, or while the coroutine
+// that started it waits for it. It runs one job after the other.
 type coroutine struct {
 	next  func() (struct{}, bool)
 	stop  func()
@@ -25,28 +25,28 @@ type coroutine struct {
 	job   func()
 	after func() // called when the job has ended
 	owner *invocation
-	park  uint64 // which park it is in, 0 where it runs or waits for its parts
+	park  uint64 // the number of its current park; 0 while it runs or waits for its parts
 	ended bool
 }
 
-// scheduler runs coroutines and occasions, one at a time, in virtual time.
+// scheduler runs coroutines and occasions one at a time in virtual time.
 type scheduler struct {
-	now    time.Duration // since the epoch of the simulation
+	now    time.Duration // time since the epoch of the simulation
 	agenda clock.Agenda[occasion]
-	cur    *coroutine // the one that runs; nil between them
+	cur    *coroutine // the running coroutine; nil if none runs
 	idle   []*coroutine
 	made   []*coroutine
 	parks  uint64
 	closed bool
 }
 
-// after makes something happen d from now.
+// after plans do for d from now.
 func (s *scheduler) after(d time.Duration, do func()) {
 	s.agenda.Add(s.now+max(d, 0), occasion{do: do}, nil)
 }
 
-// start runs a job as a coroutine until it parks for the first time or ends. after is called when
-// the job has ended, by the code that notices the end.
+// start runs a job as a coroutine until it parks for the first time or ends. The code that notices
+// the end of the job calls after.
 func (s *scheduler) start(owner *invocation, job, after func()) {
 	var c *coroutine
 	if n := len(s.idle); n > 0 {
@@ -89,7 +89,7 @@ func (s *scheduler) resume(c *coroutine) {
 // wait parks the running coroutine until resume is called.
 func (s *scheduler) wait() { s.cur.yield(struct{}{}) }
 
-// waitUntil parks the running coroutine until a moment, or until an earlier resume.
+// waitUntil parks the running coroutine until a moment, or until an earlier call of resume.
 func (s *scheduler) waitUntil(at time.Duration) {
 	c := s.cur
 	s.parks++
@@ -98,7 +98,7 @@ func (s *scheduler) waitUntil(at time.Duration) {
 	c.yield(struct{}{})
 }
 
-// each is the fanout.Runner of an invocation: each part is a separate coroutine.
+// each is the fanout.Runner of an invocation. It runs each part as a separate coroutine.
 func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
 	if n == 1 {
 		f(0)
@@ -138,8 +138,8 @@ func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
 	}
 }
 
-// close ends every coroutine. Jobs that have not ended run on without effect: their invocations are
-// dead by then.
+// close ends every coroutine. Unfinished jobs run to their end without effect, because their
+// invocations are killed by then.
 func (s *scheduler) close() {
 	s.closed = true
 	for _, c := range s.made {

@@ -7,13 +7,13 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// Counts are the requests of a stack to its services that cost money.
+// Counts are the requests of a stack to AWS services that cost money.
 type Counts struct {
 	Messages   int              `json:"messages"`
 	Events     int              `json:"events"`
-	Unsent     int              `json:"unsent"`        // the queue did not take them
-	Writes     map[string]int64 `json:"rowWrites"`     // by name, refused ones too
-	Refused    int64            `json:"refusedWrites"` // among the writes: a refusal costs its unit
+	Unsent     int              `json:"unsent"`        // messages that the queue did not accept
+	Writes     map[string]int64 `json:"rowWrites"`     // row writes by name, including refused writes
+	Refused    int64            `json:"refusedWrites"` // refused row writes; each costs its units like an applied write
 	RowsRead   int64            `json:"rowsRead"`
 	Requests   int64            `json:"sinkRequests"`
 	Items      int64            `json:"sinkItems"`
@@ -21,37 +21,38 @@ type Counts struct {
 	Puts       int64            `json:"bucketPuts"`
 	Gets       int64            `json:"bucketGets"`
 	QueueCalls int64            `json:"queueCalls"`
-	// the queue calls that are ReceiveMessage, as the messages arrived and as they are billed
+	// Polls counts ReceiveMessage calls, as the messages arrived and as AWS bills them.
 	Polls int64 `json:"polls"`
-	// the fewest calls for the same batches: ten messages, or 64 KB, each
+	// FullPolls is the smallest number of calls for the same batches: one for ten messages or 64
+	// KB.
 	FullPolls   int64            `json:"fullPolls"`
 	Executions  int64            `json:"executions"`
-	Standard    int64            `json:"standardExecutions,omitempty"` // of them; the others are Express
+	Standard    int64            `json:"standardExecutions,omitempty"` // Standard executions
 	Transitions int64            `json:"transitions"`
 	Turns       int64            `json:"turns"`
 	Invocations map[string]int64 `json:"invocations"` // by function
 	Killed      int64            `json:"killed"`
-	Unreachable int64            `json:"unreachable"` // batches that found no table
-	// times that a dead version of unknown outcome kept older ones out
+	Unreachable int64            `json:"unreachable"` // batches for which the table did not answer
+	// Blocked counts how often a dead version with an unknown outcome kept older versions out.
 	Blocked int64 `json:"blocked"`
 
-	Calls map[string]int64 `json:"-"` // to services, by function
+	Calls map[string]int64 `json:"-"` // calls to services, by function
 
-	usage price.Usage // the usage that no count above covers
+	usage price.Usage // usage that no count above covers
 }
 
-// Usage is the counts in billed units of Lambda, DynamoDB, SQS, S3 and Step Functions. A write of a
-// row is one unit: last_error is cut so that a row never exceeds a unit.
+// Usage returns the counts in billed units of Lambda, DynamoDB, SQS, S3 and Step Functions. A row
+// write is one unit, because last_error is cut so that a row never exceeds a unit.
 func (c Counts) Usage() price.Usage {
 	u := c.usage
 	u.WriteUnits, u.ObjectWrites, u.ObjectReads = float64(c.RowWrites()), float64(c.Puts), float64(c.Gets)
 	return u
 }
 
-// ran bills an invocation of a function with so much memory.
+// ran bills an invocation of a function with this much memory.
 func (c *Counts) ran(name string, megabytes int, took time.Duration) {
 	if name == operators {
-		return // no function
+		return // an operator's command is not a Lambda function
 	}
 	c.usage.Invocations++
 	c.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, megabytes)
@@ -73,7 +74,7 @@ func newCounts() Counts {
 	return Counts{Writes: map[string]int64{}, Invocations: map[string]int64{}, Calls: map[string]int64{}}
 }
 
-// RowWrites is the number of all row writes.
+// RowWrites returns the number of all row writes.
 func (c Counts) RowWrites() int64 {
 	var n int64
 	for _, m := range c.Writes {
@@ -82,7 +83,7 @@ func (c Counts) RowWrites() int64 {
 	return n
 }
 
-// clone is the counts as they are now.
+// clone returns a copy of the counts.
 func (c Counts) clone() Counts {
 	c.Writes, c.Invocations, c.Calls = maps.Clone(c.Writes), maps.Clone(c.Invocations), maps.Clone(c.Calls)
 	return c

@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// point is something that can happen in a world. If it happens in no world, no test checks the
+// point is something that can happen in a simulated run. If it never happens, no test checks the
 // rules about it.
 type point struct {
 	kind pointKind
@@ -20,28 +20,28 @@ type pointKind string
 
 // The kinds of points.
 const (
-	aWrite   pointKind = "write"   // a row's write, by its name, and its outcome
-	aStep    pointKind = "step"    // of the journal
-	aVerdict pointKind = "verdict" // on an I/O, by its service
-	aFailure pointKind = "failure" // that the simulator adds, by its name
-	aLoad    pointKind = "load"    // a load that does not return the object that an event refers to
+	aWrite   pointKind = "write"   // a row write, by its name and its outcome
+	aStep    pointKind = "step"    // a step of the journal
+	aVerdict pointKind = "verdict" // a verdict on an I/O, by its service
+	aFailure pointKind = "failure" // a failure that the simulator adds, by its name
+	aLoad    pointKind = "load"    // a load that does not return the object to which an event refers
 )
 
-// step is the point of a step of the journal.
+// step returns the point for a step of the journal.
 func step(s journal.Step) point { return point{aStep, string(s), ""} }
 
-// These are the outcomes of a row's write.
+// The outcomes of a row write.
 const (
 	howApplied   = "applied"
 	howRefused   = "refused"
 	howThrottled = "throttled"
-	howLost      = "answer lost" // it was applied, and its caller got no answer
+	howLost      = "answer lost" // the write was applied, and its caller got no answer
 )
 
-// coverage is how often each point happened in a world.
+// coverage counts how often each point happened in a simulated run.
 type coverage map[point]int
 
-// strikes draws whether a failure happens, and counts it.
+// strikes decides at random whether a failure happens, and counts it.
 func (w *World) strikes(failure string, p float64) bool {
 	if !w.dice.chance(p) {
 		return false
@@ -50,8 +50,8 @@ func (w *World) strikes(failure string, p float64) bool {
 	return true
 }
 
-// fate records the outcome of one write: whether it was carried out, and whether its caller got the
-// answer.
+// fate records the outcome of one row write: whether it was carried out, and whether its caller got
+// the answer.
 type fate struct {
 	coverage
 	op      shard.Transition
@@ -65,7 +65,7 @@ func (f *fate) count(how string) {
 	}
 }
 
-// done sees the service's answer, whether it arrives or not.
+// done handles the answer of the service, which may or may not arrive at the caller.
 func (f *fate) done(err error) {
 	_, refused := shard.AsRefused(err)
 	switch {
@@ -80,7 +80,7 @@ func (f *fate) done(err error) {
 	}
 }
 
-// silent records that the caller gets no answer, whenever the write is carried out.
+// silent records that the caller gets no answer. The write may be carried out before or after that.
 func (f *fate) silent() {
 	if !f.unheard {
 		f.unheard = true

@@ -20,22 +20,23 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// A simulator that no longer gets anywhere would pass every test. So its worlds must come by each
-// write with what may become of it, and by each step of the journal. The same holds for each
-// verdict on an I/O of each service, and for each failure of the simulator.
+// If the simulator stopped reaching interesting states, every test would still pass. Its runs must
+// therefore reach each row write with each possible outcome, and each step of the journal. They
+// must also reach each verdict on an I/O of each service, and each failure of the simulator.
 
-// coveredWorlds are how many worlds the page's numbers are of, mostWorlds how many there may be
-// until the rarest point is reached: every change of the product moves it.
+// coveredWorlds is the number of simulated runs behind the figures of the page. mostWorlds limits
+// how many runs the test makes to reach the rarest point. Every change of the product changes these
+// figures.
 const (
 	coveredWorlds = 10_000
 	mostWorlds    = 30_000
 )
 
-// unreachable says why no world comes by a point.
+// unreachable says why no simulated run reaches a point.
 var unreachable = map[point]string{
-	{aStep, "stuck", ""}:               "forbidden: an oracle says so",
-	{aStep, "sink_newer", ""}:          "forbidden: nobody else writes to the sink here",
-	{aStep, "untrusted", ""}:           "nobody else sends dead letters here",
+	{aStep, "stuck", ""}:               "an oracle forbids it",
+	{aStep, "sink_newer", ""}:          "only lull writes to the sink here",
+	{aStep, "untrusted", ""}:           "only lull sends dead letters here",
 	{aWrite, "COLLECT", howRefused}:    "a row that changes between two I/Os after days of rest",
 	{aWrite, "REASSERT", howLost}:      "about one world in 10,000: an operator writes it seldom",
 	{aWrite, "REASSERTED", howLost}:    "less than one world in 10,000: an operator writes it seldom",
@@ -48,7 +49,7 @@ var unreachable = map[point]string{
 	{aStep, "aborted", ""}:             "no objects here: package operate's tests abort one",
 }
 
-// Whole groups of writes are of what these worlds do not have.
+// These groups of writes need parts that the simulated runs of this test do not have.
 func init() {
 	for _, group := range []struct {
 		why    string
@@ -68,7 +69,7 @@ func init() {
 	}
 }
 
-// everyPoint is all of them, as far as the sources name them.
+// everyPoint returns all points that the source code names.
 func everyPoint(t testing.TB) map[point]bool {
 	t.Helper()
 	all := map[point]bool{}
@@ -99,12 +100,12 @@ func everyPoint(t testing.TB) map[point]bool {
 	return all
 }
 
-// worldOf is one of the worlds whose coverage counts: more wide ones than of any other kind.
+// worldOf returns one of the simulated runs whose coverage counts. Most of them are wide.
 func worldOf(t testing.TB, seed uint64) *World {
 	switch seed % 10 {
 	case 1:
 		w := struck(t, seed, Disaster{Loss: Loss(1 + seed/10%uint64(QueuesPurged)), Live: seed/10%3 == 0})
-		w.options.Upstream.Calm += 4 * time.Minute // so that the operator meets it
+		w.options.Upstream.Calm += 4 * time.Minute // so that the operator meets the loss
 		return lossy(w)
 	case 2:
 		return lossy(plagued(t, seed, Absurd{}))
@@ -128,7 +129,7 @@ func worldOf(t testing.TB, seed uint64) *World {
 		case 3:
 			return added(t, seed)
 		}
-		if seed%500 == 46 { // these take seconds each
+		if seed%500 == 46 { // each of these runs takes seconds
 			return resting(t, seed)
 		}
 	case 7:
@@ -140,13 +141,13 @@ func worldOf(t testing.TB, seed uint64) *World {
 	return wide(t, seed)
 }
 
-// lossy is a world of which more answers are lost: operators write little, and so does KEEP.
+// lossy makes a simulated run lose more answers, because operators and KEEP write rarely.
 func lossy(w *World) *World {
 	w.rates.IOFailAfter = 0.25
 	return w
 }
 
-// resting is a wide world of so many days that rows are at rest for long enough to be collected.
+// resting returns a wide simulated run over many days, so that unused rows are deleted.
 func resting(t testing.TB, seed uint64) *World {
 	b := widthOf(seed)
 	for from := seed; !b.days; from += mostWorlds {
@@ -156,7 +157,7 @@ func resting(t testing.TB, seed uint64) *World {
 	return b.world(t, seed)
 }
 
-// opened is the world of a seed in which the table is away for a while and written open.
+// opened returns the simulated run of a seed with a table outage and `tableOutage: open`.
 func opened(t testing.TB, seed uint64) *World {
 	w := build(t, seed, Swarm, func(o *Options) { o.Config.TableOutage = config.TableOutageOpen })
 	d := newDice(seed, 0x6f70656e)
@@ -166,7 +167,7 @@ func opened(t testing.TB, seed uint64) *World {
 	return w
 }
 
-// cover runs worlds until the stop function says so, and counts the worlds that come by each point.
+// cover makes simulated runs until enough returns true, and counts the runs that reach each point.
 func cover(t *testing.T, most uint64, enough func(map[point]int) bool) (worlds uint64, count map[point]int) {
 	t.Helper()
 	count = map[point]int{}
@@ -206,7 +207,7 @@ func TestTheSwarmComesByEveryPoint(t *testing.T) {
 		t.Skip("hundreds of worlds")
 	}
 	wanted, most := everyPoint(t), uint64(mostWorlds)
-	if testing.Short() { // what a twentieth of the worlds comes by
+	if testing.Short() { // a twentieth of the runs reaches fewer points
 		_, page, _ := tree.Part(t, "docs/simulator.md", "coverage")
 		most = 300
 		maps.DeleteFunc(wanted, func(p point, _ bool) bool { return p.stated(page) < coveredWorlds/20 })
@@ -236,13 +237,13 @@ func TestTheSwarmComesByEveryPoint(t *testing.T) {
 	}
 }
 
-// The columns of the page's tables.
+// The columns of the tables on the page.
 var (
 	hows     = []string{howApplied, howRefused, howLost}
 	verdicts = []string{"ok", "failed before", "failed after", "throttled", "crash before", "crash after"}
 )
 
-// row begins the line of the page's table that shows the point.
+// row returns the beginning of the point's line in the page's table.
 func (p point) row() string {
 	if p.kind == aStep {
 		return "\n| `" + p.what + "` | "
@@ -250,7 +251,8 @@ func (p point) row() string {
 	return "\n| " + p.what + " | "
 }
 
-// stated is how many worlds the page says come by a point, 0 where it does not know it.
+// stated returns how many simulated runs reach a point according to the page, or 0 if the page
+// lacks the point.
 func (p point) stated(page string) int {
 	_, rest, _ := strings.Cut(page, p.row())
 	cells := strings.Split(rest, " | ")
@@ -259,7 +261,7 @@ func (p point) stated(page string) int {
 	return n
 }
 
-// coverageTables are the page's.
+// coverageTables returns the tables of the page.
 func coverageTables(wanted map[point]bool, count map[point]int) string {
 	var b strings.Builder
 	for _, table := range []struct {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// dice is the one source of chance of a simulation.
+// dice is the only source of randomness in a simulation.
 type dice struct{ *rand.Rand }
 
 func newDice(seed, stream uint64) dice { return dice{rand.New(rand.NewPCG(seed, stream))} }
 
-// chance is true with probability p.
+// chance returns true with probability p.
 func (d dice) chance(p float64) bool { return p > 0 && d.Float64() < p }
 
-// upTo is a duration in [0, most).
+// upTo returns a random duration in [0, most).
 func (d dice) upTo(most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
@@ -22,7 +22,7 @@ func (d dice) upTo(most time.Duration) time.Duration {
 	return time.Duration(d.Int64N(int64(most)))
 }
 
-// within is a duration in [-most, most].
+// within returns a random duration in [-most, most].
 func (d dice) within(most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
@@ -30,10 +30,10 @@ func (d dice) within(most time.Duration) time.Duration {
 	return d.upTo(2*most+1) - most
 }
 
-// logUniform is a number between two bounds of which every order of magnitude is as likely.
+// logUniform returns a random number between two bounds. Each order of magnitude is equally likely.
 func (d dice) logUniform(low, high float64) float64 {
 	return low * math.Pow(high/low, d.Float64())
 }
 
-// oneOf picks an element.
+// oneOf returns a random element of a list.
 func oneOf[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// struck is the world of a seed in which something is lost at any moment. The image that is
-// restored was taken at any earlier one.
+// struck returns the simulated run of a seed in which data is lost at a random moment. The restored
+// backup is from a random earlier moment.
 func struck(t testing.TB, seed uint64, of Disaster) *World {
 	t.Helper()
 	make := build
@@ -24,8 +24,9 @@ func struck(t testing.TB, seed uint64, of Disaster) *World {
 	return w
 }
 
-// The runbook's pages: after their steps every promise holds again, whenever the loss came. With
-// the functions stopped no document goes back meanwhile.
+// TestEveryPromiseHoldsAfterTheRunbooksSteps follows the pages of the runbook. After their steps
+// every promise holds again, whenever the loss happened. If the functions are stopped, no document
+// goes back in the meantime.
 func TestEveryPromiseHoldsAfterTheRunbooksSteps(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]Disaster{
@@ -48,20 +49,21 @@ func TestEveryPromiseHoldsAfterTheRunbooksSteps(t *testing.T) {
 	}
 }
 
-// often has prune compare a few rows with the sink every minute.
+// often makes prune compare a few rows with the sink every minute.
 func often(o *Options) {
 	o.Config.Lifecycle.DriftSample, o.Config.Lifecycle.PruneEvery = 20, time.Minute
 }
 
-// sampled is the world of a seed in which the sink is emptied while rows are compared with it.
+// sampled returns the simulated run of a seed in which the sink is emptied while prune compares
+// rows with the sink.
 func sampled(t testing.TB, seed uint64, silent bool) *World {
 	w := build(t, seed, Swarm, often)
 	w.await(&Disaster{Loss: SinkEmptied, At: w.options.Upstream.Calm / 2, Live: seed%2 == 1, Silent: silent})
 	return w
 }
 
-// Prune has a few rows compared with the sink, every minute here. Whatever is under way, is not
-// called drift; what was lost is.
+// TestASampleFindsWhatWasLostAndNothingElse: prune compares a few rows with the sink, here every
+// minute. It must report lost documents as drift, but not documents whose write is under way.
 func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	t.Parallel()
 	compared, drift := 0, 0
@@ -76,11 +78,11 @@ func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	}
 }
 
-// lapses are steps of the pages, or a condition of RAISE, that somebody might leave out.
+// lapses are steps of the runbook, or conditions of RAISE, that a developer might leave out.
 var lapses = []struct {
 	name   string
 	of     Disaster
-	within uint64 // seeds: with room
+	within uint64 // the number of seeds within which the lapse must be caught, with some margin
 }{
 	{"nothing raises the rows", Disaster{Loss: TableRestored, Reconcile: func(s *reconcile.Service) {
 		s.Shards = ignoring{s.Shards, only(shard.RAISE)}

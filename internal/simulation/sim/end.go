@@ -8,9 +8,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// checkSettled checks the world after nothing waits any more. Every version is committed,
+// checkSettled checks the simulated run when no message waits any more. Every version is committed,
 // superseded or a dead letter. The sink has the committed versions. No row waits for a version that
-// will never come.
+// will never arrive.
 func (w *World) checkSettled() {
 	o := w.oracle
 	for _, doc := range o.sorted() {
@@ -38,9 +38,9 @@ func (w *World) checkSettled() {
 	}
 }
 
-// checkHeld compares what the oracle counted with the sink itself.
+// checkHeld compares the oracle's record of the sink with the sink itself.
 func (w *World) checkHeld(doc shard.DocID, l *ledger) {
-	stored, there, _ := w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
+	stored, there, _ := w.pipeOf(doc).engine.docs.Get(background, doc) // fails only if its context ends
 	want := l.inSink != "" && l.inSinkOp == shard.Put
 	if there != want || there && stored.Key != l.inSink.String() {
 		w.oracle.violate("the oracle counts right", fmt.Sprintf("%s: the sink holds %q, the oracle counted %s %s", doc,
@@ -48,17 +48,17 @@ func (w *World) checkHeld(doc shard.DocID, l *ledger) {
 	}
 }
 
-// resyncDied reports whether an event that the source sent again after a disaster, or after a
-// reset, is a dead letter.
+// resyncDied reports whether an event that the source sent again after a disaster or a reset is a
+// dead letter.
 func (w *World) resyncDied(doc shard.DocID, l *ledger) bool {
 	return (w.loses || l.forgot != "") && slices.ContainsFunc(l.keys, func(k shard.OrderKey) bool {
 		return k > l.committed && w.oracle.isDead(doc, k)
 	})
 }
 
-// lostOpen reports whether a lost flight wrote the document without its row and still has its
-// manifest. When the manifest is old enough, prune lists the document for a resync. No such
-// manifest remains in the end.
+// lostOpen reports whether a lost flight made an outage write of the document, and its manifest
+// still exists. When the manifest is old enough, prune lists the document for a resync. At the end
+// of a run no such manifest remains.
 func (w *World) lostOpen(doc shard.DocID) bool {
 	for _, m := range w.unfinished() {
 		for _, r := range m.Records {
@@ -76,21 +76,21 @@ func (o *oracle) lost(doc shard.DocID, k shard.OrderKey) bool {
 	return e != nil && e.lost || o.ledger(doc).tookBack(k)
 }
 
-// tooOld reports whether a version is older than rows are kept: an operator has to force its
+// tooOld reports whether a version is older than rows are kept. An operator then has to force its
 // redrive.
 func (o *oracle) tooOld(doc shard.DocID, k shard.OrderKey) bool {
 	e := o.events[idOf(doc, k)]
 	return e != nil && o.w.cfg.Lifecycle.Aged(epoch.Add(e.sent), epoch.Add(o.w.now))
 }
 
-// checkEnd checks the world after the sink was healed and every dead letter redriven. Every
-// document has its newest version, and nothing else remains.
+// checkEnd checks the simulated run after the sink was repaired and every dead letter was redriven.
+// Every document has its newest version, and no message or flight remains.
 func (w *World) checkEnd() {
 	o := w.oracle
 	w.checkSettled()
 	for _, doc := range o.sorted() {
 		l := o.docs[doc]
-		excused := false // a newer version is lost, or has to be forced
+		excused := false // a newer version is lost, or its redrive has to be forced
 		for _, k := range l.keys {
 			switch {
 			case k <= l.committed:

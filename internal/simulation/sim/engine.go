@@ -12,20 +12,21 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// engine is a search engine. The half in memory holds the documents; here it is slow, refuses,
-// fails in part and applies late.
+// engine is a simulated search engine. The in-memory sink has the documents. The engine adds
+// delays, refusals, partial failures and late requests.
 type engine struct {
 	w    *World
-	name string // of the sink
+	name string // the name of the sink
 	kind memorysink.Settings
 	docs *memorysink.Sink
-	// how long it may still apply a request after lull hung up; if not 0, the sink has no versions
+	// settle is how long the engine may still apply a request after lull hung up. If it is not 0,
+	// the sink has no versions.
 	settle  time.Duration
 	applied map[shard.DocID]time.Duration
-	refuses map[version]int // how often it still refuses a version
+	refuses map[version]int // how often the engine still refuses a version
 	room    capacity
-	through time.Duration // when it has finished everything that it accepted
-	made    int           // how many indices of its name there were
+	through time.Duration // when the engine will have finished all accepted requests
+	made    int           // how many indices had its name so far
 }
 
 // version is one version of one document.
@@ -34,12 +35,12 @@ type version struct {
 	key shard.OrderKey
 }
 
-// lateness bounds how late a sink with versions applies a request. Fences allow any lateness, but
+// lateness limits how late a sink with versions applies a request. Fences allow any lateness, but
 // it must be shorter than the time for which the sink remembers deletes.
 const lateness = 20 * time.Second
 
-// row is the row of a document, as the oracle and the store here know it. Clients of the engine
-// know documents without a sink.
+// row returns the row of a document as the oracle and this store name it. Clients of the engine
+// name documents without a sink.
 func (e *engine) row(doc shard.DocID) shard.DocID {
 	row, _ := e.w.cfg.RowAt(doc, e.name)
 	return row
@@ -61,7 +62,7 @@ func (e *engine) newDocs() *memorysink.Sink {
 	return memorysink.New(trueClock{&e.w.scheduler}, e.kind)
 }
 
-// answer applies or refuses one item, now, and returns its outcome.
+// answer applies or refuses one item now, and returns its outcome.
 func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	w, r := e.w, &e.w.rates
 	v := version{op.Doc, op.Key}
@@ -96,21 +97,21 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	return out
 }
 
-// takes reports whether the sink has room for one more document.
+// takes reports whether the sink accepts one more document now.
 func (e *engine) takes() bool {
 	done, ok := e.room.take(e.w.now)
 	e.through = max(e.through, done)
 	return ok
 }
 
-// hot reports whether the document was written too recently, for engines that limit the updates of
-// one document.
+// hot reports whether the document was written too recently. Some engines limit the updates of one
+// document.
 func (e *engine) hot(doc shard.DocID) bool {
 	at, written := e.applied[doc]
 	return written && e.w.now-at < e.w.rates.DocumentPause
 }
 
-// engineReader is the sink as a reader reaches it.
+// engineReader is the engine as a reader calls it.
 type engineReader struct {
 	v *invocation
 	e *engine
@@ -141,7 +142,7 @@ func (r engineReader) All(ctx context.Context, f func(sink.Stored) error) error 
 
 func (r engineReader) Search(context.Context, sink.Query) ([]sink.Stored, error) { return nil, nil }
 
-// engineClient is the sink as one invocation reaches it.
+// engineClient is the engine as one invocation calls it.
 type engineClient struct{ engineReader }
 
 func (c engineClient) Ping(ctx context.Context) error {
@@ -152,12 +153,13 @@ func (c engineClient) Ping(ctx context.Context) error {
 	return err
 }
 
-// spaced is the largest request whose items are applied one after the other; the items of a larger
+// spaced is the largest request whose items are applied one after the other. The items of a larger
 // request are applied at once.
 const spaced = 16
 
-// Write is one bulk request. Its items are applied one after the other. Some may be applied
-// although the answer does not say so. All may be applied long after the caller stopped waiting.
+// Write is one bulk request. Its items are applied one after the other. Some items may be applied
+// although the answer does not say so. All items may be applied long after the caller stopped
+// waiting.
 func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	c.v.w.oracle.counted(c.v, len(ops))
 	return c.write(ctx, ops)
@@ -177,7 +179,7 @@ func (c engineClient) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		return out
 	}
 	if w.strikes("stall", r.Stall) && v.pause(w.dice.upTo(r.StallBy)) != nil {
-		return out // killed before it was sent
+		return out // killed before the request was sent
 	}
 	if w.strikes("items not sent", r.NotSent) {
 		kept := w.dice.IntN(len(ops))
@@ -211,7 +213,7 @@ func (c engineClient) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	answers := make([]sink.Outcome, len(ops))
 	through := time.Duration(0)
 	apply := func(from, to int) {
-		dead := v.over && w.now > v.hungUp+late // the connection was torn long ago
+		dead := v.over && w.now > v.hungUp+late // the connection was closed long ago
 		for i := from; i < to && i < fails && !dead; i++ {
 			if answers[i] = c.e.answer(ops[i], under[i]); answers[i].Kind == sink.Applied {
 				carried(ctx, i)
@@ -240,7 +242,7 @@ func (c engineClient) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	switch {
 	case err != nil:
 		return out
-	case fails < len(ops) && w.dice.chance(0.5): // a useless answer: 5xx, a body cut short
+	case fails < len(ops) && w.dice.chance(0.5): // a useless answer, such as status 5xx or an incomplete body
 		return out[:oneOf(w.dice, len(out), fails)]
 	}
 	for i := range answers {

@@ -14,11 +14,11 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// echoField is the field that a world's enricher adds: the document that it was asked about. So the
-// oracle sees which document's fields are in the sink.
+// echoField is the field that the enricher of a simulated run adds. Its value is the document in
+// the request, so that the oracle sees which document's fields are in the sink.
 const echoField = "echo"
 
-// enrichers are the services of a sink's collections as one invocation reaches them.
+// enrichers returns the enrichers of a sink's collections as one invocation calls them.
 func (w *World) enrichers(v *invocation, p *pipe) map[shard.Collection]enrich.Caller {
 	all := map[shard.Collection]enrich.Caller{}
 	for _, c := range w.cfg.Enriched(p.name) {
@@ -29,8 +29,8 @@ func (w *World) enrichers(v *invocation, p *pipe) map[shard.Collection]enrich.Ca
 
 type enrichClient struct{ v *invocation }
 
-// Call answers as docs/enrich.md says, or fails as a service may. It does not answer while S3 does
-// not answer: no other service shares that network.
+// Call answers as docs/enrich.md says, or fails as a service may. It does not answer during an
+// outage of S3, because both share a network in the simulation.
 func (c enrichClient) Call(ctx context.Context, body []byte) (answer []byte, err error) {
 	w := c.v.w
 	if w.away(fault.Bucket) {
@@ -43,7 +43,7 @@ func (c enrichClient) Call(ctx context.Context, body []byte) (answer []byte, err
 	return answer, err
 }
 
-// away reports whether a service does not answer now.
+// away reports whether a service is in an outage now.
 func (w *World) away(s fault.Service) bool {
 	return slices.ContainsFunc(w.outages, func(o outage) bool {
 		return o.service == s && o.from <= w.now && w.now < o.to
@@ -85,14 +85,15 @@ func (w *World) enrich(body []byte) ([]byte, error) {
 		}
 		out = append(out, e)
 	}
-	for i := range out { // in whichever order
+	for i := range out { // in a random order
 		j := i + w.dice.IntN(len(out)-i)
 		out[i], out[j] = out[j], out[i]
 	}
 	return json.Marshal(map[string]any{"documents": out})
 }
 
-// enriched sees what an applied write put into the sink: the fields of this very document.
+// enriched checks the fields that an applied write put into the sink. They must belong to the same
+// document.
 func (o *oracle) enriched(op sink.Op) {
 	set := o.w.cfg.EnrichFor(op.Doc.Collection())
 	if set == nil || op.Kind == shard.Delete {

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// heldReader reads what an engine holds.
+// heldReader reads the documents of an engine.
 type heldReader struct {
 	*memorysink.Sink
 	e *engine
@@ -28,7 +28,7 @@ func (r heldReader) Documents(ctx context.Context, docs []shard.DocID) ([]sink.S
 	return r.Sink.Documents(ctx, rows)
 }
 
-// checkExplained holds what `lull explain` says of a document against what the oracle knows.
+// checkExplained compares the output of `lull explain` for a document with the oracle's record.
 func (w *World) checkExplained(doc shard.DocID, l *ledger) {
 	p := w.pipeOf(doc)
 	o := operate.Operator{
@@ -55,10 +55,10 @@ func (w *World) checkExplained(doc shard.DocID, l *ledger) {
 			}
 		}
 	case operate.StateSinkLost, operate.StateSinkOlder, operate.StateSinkNewer, operate.StateSinkKept:
-		if !differs && !l.older { // by content alone: see docs/deploy.md
+		if !differs && !l.older { // versions with the same content count as equal: see docs/deploy.md
 			wrong("it to be fresh")
 		}
-	case operate.StateNobody: // an event of it was never accepted, or its dead letter was dropped
+	case operate.StateNobody: // no event of the document was accepted, or its dead letter was dropped
 		if row.Exists() || l.inSinkOp == shard.Put && l.inSink != "" {
 			wrong("what is known of it")
 		}

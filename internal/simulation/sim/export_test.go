@@ -11,15 +11,16 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// What the tests outside of this package need: those that hold the worlds against the model.
+// This file exports names for tests in other packages, which compare simulated runs with the model.
 
-// Mutant is one of the mutants.
+// Mutant is one rule of the code that is broken on purpose.
 type Mutant struct {
 	Name, Change string
 	Make         func(w **World) Hooks
 }
 
-// Mutants are all of them, and then those that the rules of this package do not notice.
+// Mutants returns all mutants, and after them the mutants that the rules of this package do not
+// notice.
 func Mutants() (all []Mutant) {
 	for _, list := range [][]mutant{mutants, unnoticed} {
 		for _, m := range list {
@@ -29,8 +30,8 @@ func Mutants() (all []Mutant) {
 	return all
 }
 
-// unnoticed are changes behind which a second rule stands: no rule of this package is broken within
-// thousands of worlds.
+// unnoticed are mutants whose broken rule is covered by a second rule. No rule of this package is
+// broken within thousands of simulated runs.
 var unnoticed = []mutant{
 	{
 		"admit although newer is pending", "ADMIT does not ask for pending < k",
@@ -61,7 +62,8 @@ var unnoticed = []mutant{
 	},
 }
 
-// One makes the options of a world of one document, and what decodes its messages.
+// One returns the options of a simulated run with one document, and the sources that decode its
+// messages.
 func One(t testing.TB, seed uint64) (Options, *source.Set) {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
@@ -75,12 +77,12 @@ func One(t testing.TB, seed uint64) (Options, *source.Set) {
 	return Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: writeOne(seed, sources)}, sources
 }
 
-// mostVersions is how many versions [writeOne] sends at most: as many as the model has.
+// mostVersions is the largest number of versions that [writeOne] sends. The model has as many.
 const mostVersions = 3
 
-// writeOne makes an upstream that the model can follow: one document with few versions, in any
-// order and more than once, some in one message. Among them are deletes, resyncs, poison, and equal
-// versions with different payloads. Nothing waits for a time of its own.
+// writeOne returns an upstream that the model can follow. It has one document with few versions,
+// sent in any order and more than once, some of them in one message. It includes deletes, resyncs,
+// poison, and equal versions with different payloads. No event waits for its time.
 func writeOne(seed uint64, sources *source.Set) Upstream {
 	a := &author{dice: newDice(seed, 0x6f6e6500), poison: map[version]poison{}, sources: sources}
 	span := time.Second + a.upTo(40*time.Second)
@@ -111,17 +113,17 @@ func writeOne(seed uint64, sources *source.Set) Upstream {
 	return Upstream{Arrivals: a.list, Calm: span + 5*time.Second + a.upTo(2*time.Minute), poisons: a.poison}
 }
 
-// Seeds is how many worlds a test runs.
+// Seeds returns how many seeds a test runs.
 func Seeds(most int) uint64 { return seeds(most) }
 
-// Updating reports whether generated parts of the docs are to be written.
+// Updating reports whether the test writes the generated parts of the pages.
 func Updating() bool { return *update }
 
-// LongRun is for how long -for asks, and Seed is -seed.
+// LongRun returns the values of -for and -seed.
 func LongRun() (long time.Duration, seed uint64) { return *longRun, *oneSeed }
 
-// RebuiltOne makes a world of one document whose collection is rebuilt, with a mutant or none.
-// Watch sees each of its steps.
+// RebuiltOne returns a simulated run of one document whose collection is rebuilt, with a mutant or
+// without one. It calls watch for each step.
 func RebuiltOne(t testing.TB, seed uint64, mutant string, watch func(Step)) (w *World, switched func() bool) {
 	t.Helper()
 	edits := editsOf(mutant)
@@ -130,7 +132,8 @@ func RebuiltOne(t testing.TB, seed uint64, mutant string, watch func(Step)) (w *
 	return w, func() bool { return b.phases["switched"] }
 }
 
-// RebuiltWith makes a world of several documents whose collection is rebuilt, with a mutant.
+// RebuiltWith returns a simulated run of several documents whose collection is rebuilt, with a
+// mutant.
 func RebuiltWith(t testing.TB, seed uint64, mutant string) *World {
 	t.Helper()
 	w, _ := rebuilding(t, seed, editsOf(mutant))
@@ -146,7 +149,7 @@ func editsOf(mutant string) (edits rebuildEdits) {
 	return edits
 }
 
-// RebuildMutants are the mutants of a rebuild, without what makes them.
+// RebuildMutants returns the names and changes of the mutants of a rebuild.
 func RebuildMutants() (all []Mutant) {
 	for _, m := range rebuildMutants {
 		all = append(all, Mutant{Name: m.name, Change: m.change})
@@ -154,5 +157,6 @@ func RebuildMutants() (all []Mutant) {
 	return all
 }
 
-// UpstreamOf is what is sent to a world, and what decodes it.
+// UpstreamOf returns the messages that are sent to a simulated run, and the sources that decode
+// them.
 func UpstreamOf(w *World) (Upstream, *source.Set) { return w.options.Upstream, w.sources }
