@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// fanOut gives the collection of the default events a second sink.
+// fanOut gives a second sink to the collection of the default events.
 func fanOut(cfg *config.Config) {
 	versions := true
 	cfg.Sinks["vectors"] = config.Sink{Kind: "memory", Versions: &versions}
@@ -25,11 +25,12 @@ func fanOut(cfg *config.Config) {
 	cfg.Collections = map[string]config.Collection{"content": {Sinks: []string{"search", "vectors"}}}
 }
 
-// Whatever fails, each sink of a collection holds each promise for its own rows. A topic sends
-// every message to the queues of both. Messages of collections with one sink are among them.
+// TestEverySinkOfACollectionHoldsEveryPromise: whatever fails, each sink of a collection keeps each
+// promise for its own rows. A topic sends every message to the queues of both sinks. Some messages
+// belong to collections with one sink.
 func TestEverySinkOfACollectionHoldsEveryPromise(t *testing.T) {
 	t.Parallel()
-	written := map[string]int{} // documents, by the sink that their row names
+	written := map[string]int{} // the number of documents, by the sink that their row names
 	for seed := uint64(1); seed <= seeds(2000) && !t.Failed(); seed++ {
 		if !widthOf(seed).second {
 			continue
@@ -51,8 +52,9 @@ func TestEverySinkOfACollectionHoldsEveryPromise(t *testing.T) {
 	}
 }
 
-// What one sink of a collection has lost, and the other has not, the source sends again. Where it
-// does not, the oracle says so of the second sink, too.
+// TestWhatOneSinkOfACollectionLostIsSentAgain: if one of two sinks loses documents, the source
+// sends them again. If the source does not, the oracle must report the loss also for the second
+// sink.
 func TestWhatOneSinkOfACollectionLostIsSentAgain(t *testing.T) {
 	t.Parallel()
 	restored := func(seed uint64, silent bool) *World {
@@ -68,7 +70,7 @@ func TestWhatOneSinkOfACollectionLostIsSentAgain(t *testing.T) {
 		told = slices.ContainsFunc(restored(seed, true).Run().Violations, second)
 	}
 	if !told {
-		t.Error("nobody tells that the second sink lacks what it lost")
+		t.Error("no oracle reports that the second sink lacks the lost documents")
 	}
 }
 
@@ -84,16 +86,16 @@ func TestAVersionThatFailsRequestsDoesSoInEachSink(t *testing.T) {
 	}
 }
 
-// outcome is what became of a collection with two sinks of which one was down for an hour.
+// outcome is the result of a run in which one of a collection's two sinks was down for an hour.
 type outcome struct {
 	Result
-	during map[string]int           // documents written while it was down, by sink
-	oldest map[string]time.Duration // the least fresh of the whole time
+	during map[string]int           // documents written during the outage, by sink
+	oldest map[string]time.Duration // the age of the oldest document that was written in the whole run, by sink
 }
 
 const downFrom, downTo = 10 * time.Minute, 70 * time.Minute
 
-// oneDown runs the world, with what a mutant changes.
+// oneDown simulates the outage of one sink, with the changes of a mutant.
 func oneDown(t *testing.T, hooks func(w **World) Hooks) outcome {
 	t.Helper()
 	out := outcome{during: map[string]int{}, oldest: map[string]time.Duration{}}
@@ -119,7 +121,7 @@ func oneDown(t *testing.T, hooks func(w **World) Hooks) outcome {
 	return out
 }
 
-// isolated reports whether vectors went on as if nothing was the matter with search.
+// isolated reports whether the sink vectors continued as if the sink search had no outage.
 func (o outcome) isolated() bool {
 	d := config.Default().Debounce
 	return len(o.Violations) == 0 && o.during["search"] == 0 && o.during["vectors"] > 1000 &&
@@ -138,8 +140,9 @@ func TestASinkThatIsDownForAnHourKeepsNoOtherFromBeingFresh(t *testing.T) {
 	}
 }
 
-// What isolates the sinks is that each has its health, its rows and its own word for them. Whoever
-// shares one of these fails the test above.
+// TestSinksThatShareAnythingAreNotIsolated: sinks are isolated because each has its own health row,
+// document rows and messages. If two sinks share one of these, the check of the test above must
+// fail.
 func TestSinksThatShareAnythingAreNotIsolated(t *testing.T) {
 	t.Parallel()
 	for name, hooks := range map[string]func(w **World) Hooks{
@@ -168,13 +171,13 @@ func TestSinksThatShareAnythingAreNotIsolated(t *testing.T) {
 			t.Parallel()
 			got := oneDown(t, hooks)
 			if got.isolated() {
-				t.Errorf("nothing tells: written while search was down: %v; the least fresh: %v", got.during, got.oldest)
+				t.Errorf("the check does not notice it: written while search was down: %v; the least fresh: %v", got.during, got.oldest)
 			}
 		})
 	}
 }
 
-// oneHealth has both sinks share the health row of one.
+// oneHealth makes both sinks share one health row.
 type oneHealth struct{ shard.Store }
 
 func (s oneHealth) of(doc shard.DocID) shard.DocID {
@@ -197,8 +200,8 @@ func (s oneHealth) Write(ctx context.Context, w shard.Write) (shard.Row, error) 
 	return s.Store.Write(ctx, w)
 }
 
-// backfill has an operator fill a sink from another one, a few rows at a time, until nothing is in
-// motion. Each step may die anywhere.
+// backfill runs an operator's backfill of a sink from another sink, a few rows at a time, until no
+// row is in motion. Each step may be killed at any I/O.
 func (w *World) backfill(order operate.BackfillOrder, tries int) {
 	var step operate.BackfillStep
 	var err error
@@ -227,8 +230,8 @@ func (w *World) backfill(order operate.BackfillOrder, tries int) {
 	})
 }
 
-// added is the world of a seed in which a sink is added while events come, and filled from the
-// first one.
+// added returns the simulated run of a seed in which a sink is added while events arrive. The added
+// sink is filled from the first sink.
 func added(t testing.TB, seed uint64) *World {
 	t.Helper()
 	w := plain(t, seed, func(cfg *config.Config) {
@@ -240,9 +243,10 @@ func added(t testing.TB, seed uint64) *World {
 	order := operate.BackfillOrder{
 		Collection: "content", Sink: "vectors", By: "the simulator", Limit: 1 + w.dice.IntN(5),
 	}
-	w.operator += 2 // the world is not at rest before the operator has gone
+	w.operator += 2 // so that the run does not end before the operator is done
 	w.after(at+w.dice.upTo(time.Minute), func() { w.backfill(order, 20) })
-	// Once more when what the first sink's queue and schedule had has come: no row knew of it.
+	// The backfill runs once more when all messages of the first sink's queue and schedule have
+	// arrived. Before that, no row knew these messages.
 	var last func()
 	last = func() {
 		if due := w.oracle.lastDue + 20*time.Minute; w.now < due {
@@ -255,15 +259,16 @@ func added(t testing.TB, seed uint64) *World {
 	return w
 }
 
-// Whatever fails, a sink that is added holds every promise, goes back to nothing that the first one
-// has, and gets what that has.
+// TestASinkThatIsAddedIsFilledWhateverFails: whatever fails, an added sink keeps every promise. It
+// never gets an older version than the first sink has, and in the end it gets all documents of the
+// first sink.
 func TestASinkThatIsAddedIsFilledWhateverFails(t *testing.T) {
 	t.Parallel()
 	copied, compared := 0, 0
 	for w, r := range runs(t, 300, Swarm, func(seed uint64) *World { return added(t, seed) }) {
 		copied += w.coverage[step(journal.Copied)]
 		for doc, first := range w.oracle.docs {
-			// A redrive, and an event that waits for its time, are for their own sink alone.
+			// A redrive reaches only its own sink, and so does a scheduled event.
 			if second := w.oracle.docs[doc.In("vectors")]; doc.IsDocument() && doc.Sink() == "" &&
 				first.committed != "" &&
 				!w.HasDied(doc) {

@@ -12,15 +12,15 @@ import (
 // Level says how many failures are injected.
 type Level string
 
-// The levels: nothing, the standard fault mix of docs/faults.md, or rates that the seed draws, far
-// beyond it.
+// Level none injects nothing. Level standard is the fault mix of docs/faults.md. Level swarm has
+// much higher rates, which the seed decides.
 const (
 	NoFaults Level = "none"
 	Standard Level = "standard"
 	Swarm    Level = "swarm"
 )
 
-// ParseLevel reads a level as the command line spells it.
+// ParseLevel parses a level of the command line.
 func ParseLevel(s string) (Level, error) {
 	all := []Level{NoFaults, Standard, Swarm}
 	if slices.Contains(all, Level(s)) {
@@ -29,52 +29,56 @@ func ParseLevel(s string) (Level, error) {
 	return "", fmt.Errorf("faults: %q is not a level: use none, standard or swarm", s)
 }
 
-// Rates are the probabilities of everything that may go wrong, the standard mix's and the
-// simulator's own.
+// Rates are the probabilities of all failures: those of the standard mix, and those that only the
+// simulator has.
 type Rates struct {
 	fault.Rates
 
-	// per invocation of receive, index and prune: its clock is wrong by ten minutes to forty days.
-	// The clock of receive is ahead by more than the queue's retention: receive cannot notice less.
+	// WrongClock is the probability that the clock of an invocation of receive, index or prune is
+	// wrong by ten minutes to forty days. A clock of receive is ahead by more than the queue's
+	// retention, because receive cannot notice a smaller error.
 	WrongClock float64
 
-	LateKill time.Duration // how much later than its time-out an invocation may be killed
-	Stall    float64       // per I/O: the caller pauses, or the request or the answer hangs, by up to StallBy
+	LateKill time.Duration // the longest time between an invocation's time-out and its kill
+	Stall    float64       // for each I/O: the caller, the request or the answer is delayed by up to StallBy
 	StallBy  time.Duration //
-	LateEnd  float64       // per COMMIT, RELEASE and REJECT: it arrives up to StallBy late
-	// per sink request: it lands after we hung up, within applyDelay where the sink has no versions
+	LateEnd  float64       // for each COMMIT, RELEASE and REJECT: it arrives up to StallBy late
+	// SinkLate is, for each sink request, the probability that the request is applied after lull
+	// hung up. If the sink has no versions, that happens within applyDelay.
 	SinkLate      float64
-	SinkError     float64       // per sink request: no useful answer, and a part of the items applied
-	NotSent       float64       // per sink request: the last items are not sent because time runs out
-	ItemThrottle  float64       // per item: 429
-	ItemRefused   float64       // per item: an error of no known class
-	Enricher      float64       // per request to an enricher: it throttles, fails, leaves out, adds and repeats
-	DocumentPause time.Duration // items for a document written more recently: 429
-	StaleRead     float64       // per eventually consistent read of a row: an older one
-	StaleBy       time.Duration // how old
+	SinkError     float64       // for each sink request: no useful answer, and a part of the items is applied
+	NotSent       float64       // for each sink request: the last items are not sent because time runs out
+	ItemThrottle  float64       // for each item: status 429
+	ItemRefused   float64       // for each item: an error of an unknown class
+	Enricher      float64       // for each request to an enricher: it throttles, fails, leaves out, adds or repeats documents
+	DocumentPause time.Duration // items for a document that was written within this time get status 429
+	StaleRead     float64       // for each eventually consistent read of a row: an older image
+	StaleBy       time.Duration // the largest age of that image
 	Deaf          bool          // the health row never records throttles and outages, so no turn slows down
-	TableBudget   int           // writes a second and document, 0 for no limit
-	InFlight      int           // messages in flight at most, 0 for SQS's own limit
-	// receives before a message moves to the dead-letter queue; 0 for the number in the settings
+	TableBudget   int           // writes to one document in a second; 0 for no limit
+	InFlight      int           // the most messages in flight; 0 for SQS's own limit
+	// Receives is the number of receives before a message moves to the dead-letter queue. 0 means
+	// the number in the settings.
 	Receives     int
-	EntryFails   float64       // per entry of a batch call to SQS
-	StaleReceipt float64       // per use of an old receipt handle: the service accepts it
-	Undelete     float64       // per deleted message: delivered once more
-	EarlyAgain   float64       // per received message: delivered again although it is invisible
-	AnswerLost   float64       // per answer of receive or dlq: the mapping never gets it
-	PollDelay    time.Duration // how long an idle queue may keep its first message to itself
+	EntryFails   float64       // for each entry of a batch call to SQS
+	StaleReceipt float64       // for each use of an old receipt handle: SQS accepts it
+	Undelete     float64       // for each deleted message: SQS delivers it once more
+	EarlyAgain   float64       // for each received message: SQS delivers it again although it is invisible
+	AnswerLost   float64       // for each answer of receive or dlq: the mapping never gets it
+	PollDelay    time.Duration // how long an idle queue may delay its first message
 	WakeEarly    time.Duration // how much too early a Wait may end
-	StopFlight   float64       // per execution: an operator stops it
-	InvokeRefuse float64       // per invocation of index: throttled by Lambda
-	// per invocation: its clock is set while it runs, to another difference within Skew
+	StopFlight   float64       // for each execution: an operator stops it
+	InvokeRefuse float64       // for each invocation of index: Lambda throttles it
+	// ClockStep is, for each invocation, the probability that its clock is set to another error
+	// within Skew while it runs.
 	ClockStep    float64
-	Older        float64 // per turn: an older build made the state that it gets
-	Newer        float64 // per manifest and per turn: a newer build made the manifest or the state
-	ManifestGone float64 // per manifest: it is deleted within a minute
-	Slow         float64 // how many times slower than usual every service is; 0 is 1
+	Older        float64 // for each turn: an older build wrote the state that the turn gets
+	Newer        float64 // for each manifest and each turn: a newer build wrote the manifest or the state
+	ManifestGone float64 // for each manifest: it is deleted within a minute
+	Slow         float64 // how many times slower than usual every service is; 0 means 1
 }
 
-// StandardRates is the standard mix of injected failures and nothing else.
+// StandardRates returns the standard mix of injected failures without further failures.
 func StandardRates() Rates {
 	return Rates{
 		Rates: fault.Standard(), StaleRead: 0.05, StaleBy: 500 * time.Millisecond,
@@ -82,21 +86,22 @@ func StandardRates() Rates {
 	}
 }
 
-// quietRates is how services behave on a good day. Reads may still be stale: eventual consistency
-// allows that.
+// quietRates returns the behaviour of services without failures. Reads may still be stale, because
+// eventual consistency allows that.
 func quietRates() Rates {
 	return Rates{StaleRead: 0.05, StaleBy: 500 * time.Millisecond, PollDelay: 200 * time.Millisecond}
 }
 
-// outage is a service that fails every request for a time.
+// outage is a period in which a service fails every request.
 type outage struct {
 	service  fault.Service
 	from, to time.Duration
-	of       *pipe // the only sink that does not answer; nil for all
+	of       *pipe // the only sink in the outage; nil for all sinks
 }
 
-// swarm draws rates. Each failure is missing in some worlds and common in others, so that no
-// failure hides another. guard and versions set the limits that the design's promises assume.
+// swarm returns random rates. Each failure is missing in some simulated runs and common in others,
+// so that no failure hides another. guard and versions set the limits that the design's promises
+// assume.
 func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r := Rates{Rates: fault.Standard()}
 	rate := func(high float64) float64 {
@@ -118,7 +123,7 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r.Skew = long(guard / 2)
 	r.LateKill = d.upTo(max(guard-2*r.Skew, 0))
 	if versions && d.chance(0.15) {
-		r.Skew = d.upTo(20 * time.Second) // beyond the guard: the fence still protects the sink
+		r.Skew = d.upTo(20 * time.Second) // larger than the guard: the fence still protects the sink
 	}
 	r.Stall, r.StallBy = rate(0.2), 100*time.Millisecond+d.upTo(30*time.Second)
 	r.SinkLate, r.SinkError, r.ItemThrottle, r.ItemRefused = rate(0.3), rate(0.3), rate(0.2), rate(0.1)
@@ -138,22 +143,23 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r.StopFlight, r.InvokeRefuse = rate(0.1), rate(0.2)
 	r.Slow = d.logUniform(0.3, 5)
 	r.LateEnd = rate(0.2)
-	if d.chance(0.25) { // a world of zombies: an invocation that hangs continues as late as possible
+	if d.chance(0.25) { // a run with zombies: an invocation that hangs continues as late as possible
 		r.StallBy, r.SinkLate = 10*time.Second+d.upTo(20*time.Second), 0.3*d.Float64()
 		r.Stall, r.LateEnd = oneOf(d, 0.05, 0.2, 0.4)*d.Float64(), 0.5*d.Float64()
 		r.LateKill = max(guard-2*r.Skew, 0)
 	}
-	if d.chance(0.2) { // a world whose sink answers little
+	if d.chance(0.2) { // a run whose sink rarely answers
 		r.SinkError, r.SinkLate, r.ItemRefused, r.SinkThrottle = 0.2+0.4*d.Float64(), 0.4*d.Float64(), 0.2*d.Float64(),
 			0
 	}
-	// The health row only steers; no promise depends on it. Without it, turns claim more at a time.
+	// The health row only changes the pace, and no promise depends on it. Without it, turns claim
+	// more documents at a time.
 	r.Deaf = d.chance(0.4)
-	r.Enricher = r.SinkError // a separate draw would change every seed's world
+	r.Enricher = r.SinkError // another random number would change the run of every seed
 	return r
 }
 
-// outages draws when whole services are away before the injected failures end.
+// outages decides at random when whole services do not answer before the injected failures end.
 func (d dice) outages(until time.Duration) []outage {
 	var out []outage
 	for _, s := range []fault.Service{fault.Table, fault.SQS, fault.Bucket, fault.States, fault.Search} {
@@ -167,9 +173,9 @@ func (d dice) outages(until time.Duration) []outage {
 	return out
 }
 
-// String lists the rates that are not zero, for a failing seed.
+// String lists the rates that are not zero, to describe a failing seed.
 func (r Rates) String() string {
-	type plain Rates // without this method
+	type plain Rates // plain has no String method
 	s := fmt.Sprintf("%+v", plain(r))
 	var kept []string
 	for _, field := range strings.Fields(strings.NewReplacer("{", " ", "}", " ").Replace(s)) {

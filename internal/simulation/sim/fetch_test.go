@@ -14,14 +14,14 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// origin is the source that documents are fetched from, and what is wrong with it until the
-// injected failures end.
+// origin is the source from which documents are fetched. It has faults until the injected failures
+// end.
 type origin struct {
-	lag      time.Duration // how far a replica is behind, at most
-	lags     float64       // per load: a replica that lags answers
-	slow     float64       // per load: it takes up to twice as long as is waited for
-	from, to time.Duration // it is down in between
-	ask      time.Duration // what it asks to wait while it is down; 0 for nothing
+	lag      time.Duration // the largest lag of a replica
+	lags     float64       // for each load: the probability that a lagging replica answers
+	slow     float64       // for each load: the probability that it takes up to twice the time-out
+	from, to time.Duration // the source is down in this period
+	ask      time.Duration // how long the source asks callers to wait while it is down; 0 for no such answer
 	states   map[string][]Object
 }
 
@@ -30,7 +30,8 @@ type originClient struct {
 	o *origin
 }
 
-// Fetch shows what the source has of a document, or had a while ago where a replica answers.
+// Fetch returns the source's current state of a document. If a replica answers, the state may be
+// older.
 func (c originClient) Fetch(ctx context.Context, from, ref string) (body []byte, err error) {
 	w, o := c.v.w, c.o
 	if w.calm {
@@ -76,8 +77,9 @@ func (c originClient) Fetch(ctx context.Context, from, ref string) (body []byte,
 	return body, err
 }
 
-// fetching is a world whose documents are fetched: from replicas that lag, slow, and down for a
-// while. Some of its deletes are said as changes of what is gone.
+// fetching returns a simulated run whose documents are fetched. The source has lagging replicas, is
+// slow, and is down for a while. Some deletes are sent as changes of documents that no longer
+// exist.
 func fetching(t testing.TB, seed uint64, change func(*index.Handler)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
@@ -109,7 +111,7 @@ func fetching(t testing.TB, seed uint64, change func(*index.Handler)) *World {
 	w.lags, o.states = true, map[string][]Object{}
 	for _, s := range up.Objects {
 		w.after(s.At, func() {
-			if ref := s.ref(); w.objects[ref] == s { // no newer one was there before
+			if ref := s.ref(); w.objects[ref] == s { // the source had no newer state before
 				o.states[ref] = append(o.states[ref], s)
 			}
 		})
@@ -117,7 +119,7 @@ func fetching(t testing.TB, seed uint64, change func(*index.Handler)) *World {
 	return w
 }
 
-// believing is index that asks nothing of what is fetched but that it is there.
+// believing makes index accept every fetched document that exists.
 type believing struct{ index.Source }
 
 func (b believing) Document(m docevent.Message, e docevent.Event) ([]byte, error) {
@@ -129,8 +131,8 @@ func (b believing) Document(m docevent.Message, e docevent.Event) ([]byte, error
 	return doc, err
 }
 
-// TestBrokenWaysToFetchAreFound takes away one rule after the other. Each falls for a promise of
-// its own.
+// TestBrokenWaysToFetchAreFound removes one rule after the other. Each missing rule must break its
+// own promise.
 func TestBrokenWaysToFetchAreFound(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

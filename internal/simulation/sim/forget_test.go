@@ -12,23 +12,25 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Forgetting is a document of which versions come while an operator has it forgotten, or removed as
-// an orphan: the oracle's rules say that nothing older than the tombstone follows it.
+// Forgetting plans a document with new versions during an operator's command. The command forgets
+// the document, or removes it as an orphan. The oracle's rules say that no older version may follow
+// the tombstone.
 type Forgetting struct {
-	At     time.Duration // of the command
-	Remove bool          // as an orphan: newer versions win
+	At     time.Duration // the time of the command
+	Remove bool          // remove the document as an orphan, so that newer versions win
 
-	Operate func(*operate.Operator) // changes what the operator runs with; nil for nothing
+	Operate func(*operate.Operator) // changes the operator that runs the command; nil for no change
 }
 
-// The document of a Forgetting, and how many versions are sent, half of them before the command.
+// The document of a Forgetting, and the number of its versions. Half of them are sent before the
+// command.
 const (
 	forgottenID       = "forgotten"
 	forgottenVersions = 6
 	forgetTries       = 60
 )
 
-// oblivion sends the versions, and plans the operator.
+// oblivion sends the versions, and plans the operator's command.
 func (w *World) oblivion(f Forgetting) {
 	for v := 1; v <= forgottenVersions; v++ {
 		at := f.At + time.Duration(2*v-forgottenVersions)*w.dice.upTo(10*time.Second)
@@ -38,17 +40,18 @@ func (w *World) oblivion(f Forgetting) {
 		})
 	}
 	w.after(f.At, func() {
-		w.operator++ // the world is not at rest before the operator has gone
+		w.operator++ // so that the run does not end before the operator is done
 		w.forget(f, operate.ReconcileCopy{}, string(w.newID(epoch.Add(w.now))), forgetTries)
 	})
 }
 
-// forget runs the command until it is done.
+// forget runs the command until the command is done.
 func (w *World) forget(f Forgetting, seen operate.ReconcileCopy, run string, tries int) {
 	doc := shard.DocID(w.cfg.DefaultCollection + "#" + forgottenID)
 	p, done := w.pipeOf(doc), false
-	// It ends before a lease of its own does, as a function would. A machine that sleeps between its
-	// CLAIM and its request is not simulated: the fence covers that where the sink has versions.
+	// The invocation ends before a lease of its own ends, as a function would. A machine that
+	// sleeps between its CLAIM and its request is not simulated. If the sink has versions, the
+	// fence protects against that.
 	w.invoke("operator", w.cfg.Index.SinkDeadline+5*time.Second, func(ctx context.Context, v *invocation) {
 		o := w.operate(v, f.Operate)
 		if !f.Remove {
@@ -78,7 +81,7 @@ func (w *World) forget(f Forgetting, seen operate.ReconcileCopy, run string, tri
 	})
 }
 
-// oblivious is the world of a seed with a document that is forgotten, or removed.
+// oblivious returns the simulated run of a seed with a document that is forgotten or removed.
 func oblivious(t testing.TB, seed uint64, remove bool, operate func(*operate.Operator)) *World {
 	t.Helper()
 	w := build(t, seed, Swarm)
@@ -87,8 +90,8 @@ func oblivious(t testing.TB, seed uint64, remove bool, operate func(*operate.Ope
 	return w
 }
 
-// Whenever a document is forgotten, or removed, nothing older follows the tombstone, whatever
-// fails.
+// TestATombstoneOfAnOperatorKeepsEveryPromise: whenever a document is forgotten or removed, no
+// older version follows the tombstone, whatever fails.
 func TestATombstoneOfAnOperatorKeepsEveryPromise(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]bool{"forget": false, "remove": true} {
@@ -106,7 +109,7 @@ func TestATombstoneOfAnOperatorKeepsEveryPromise(t *testing.T) {
 				}
 			}
 			if buried == 0 {
-				t.Error("nothing was removed: the worlds do not get there")
+				t.Error("nothing was removed: no simulated run reaches a removal")
 			}
 			t.Logf("%d tombstones", buried)
 		})

@@ -18,8 +18,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// History is what callers asked and what they heard, of every document's row and of the sink: for a
-// check of linearizability.
+// History is the list of calls and answers for every document's row and for the sink. A check of
+// linearizability uses it.
 type History struct {
 	Rows  []*RowCall
 	Sinks []*SinkCall
@@ -28,33 +28,33 @@ type History struct {
 	clock int64
 }
 
-// Span is whose a call is and when it was. Its moments are numbers of which no two are the same.
+// Span is the client of a call, and the call's time. Times are numbers, and no two are the same.
 type Span struct {
 	Client       int64
-	Call, Return int64 // Return is 0 where no answer came
-	Done         int64 // when the service carried it out, 0 where it never did
+	Call, Return int64 // 0 if no answer arrived
+	Done         int64 // when the service carried the call out; 0 if it never did
 }
 
-// RowCall is one conditional write or one consistent read, as its caller saw it.
+// RowCall is one conditional write or one consistent read, as its caller sees it.
 type RowCall struct {
 	Span
-	Write   shard.Write // its Doc alone for a read
+	Write   shard.Write // only Doc is set for a read
 	Read    bool
-	Row     shard.Row // what the answer showed: the row before, a refusal's image, what was read
+	Row     shard.Row // the row in the answer: the row before the write, the row of a refusal, or the row that was read
 	Refused bool
 }
 
-// SinkCall is one document's part of a bulk request, or a search that finds it.
+// SinkCall is one document of a bulk request, or a search for one document.
 type SinkCall struct {
 	Span
 	Doc   shard.DocID
 	Read  bool
-	Key   shard.OrderKey // written
+	Key   shard.OrderKey // the version that was written
 	Kind  shard.Operation
-	Found string // the printed key that a search found, empty for nothing
+	Found string // the printed key of the version that a search found; empty for none
 }
 
-// recorded makes the world of a seed, and keeps its history.
+// recorded returns the simulated run of a seed, and records its history.
 func recorded(t testing.TB, seed uint64, level Level) *History {
 	t.Helper()
 	h := &History{}
@@ -79,7 +79,7 @@ func (h *History) tick() int64 {
 	return h.clock
 }
 
-// call begins a call of an invocation: its journal says which.
+// call begins a call. The journal identifies the invocation that makes the call.
 func (h *History) call(by journal.Journal) Span {
 	v, ok := by.(*invocation)
 	if !ok {
@@ -148,12 +148,12 @@ func (s recordedSink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// searching is somebody who looks documents up from time to time.
+// searching looks documents up from time to time, as a user would.
 func (h *History) searching() {
 	const every = 700 * time.Millisecond
 	w := h.w
 	if w.now > w.options.Upstream.Calm+2*time.Minute {
-		return // little happens from now on
+		return // little happens after this moment
 	}
 	w.after(w.dice.upTo(every), h.searching)
 	docs := slices.DeleteFunc(w.oracle.sorted(), func(d shard.DocID) bool { return !d.IsDocument() })
@@ -162,7 +162,7 @@ func (h *History) searching() {
 	}
 	call := &SinkCall{Doc: oneOf(w.dice, docs...), Read: true, Span: Span{Client: -1 - h.clock, Call: h.tick()}}
 	w.after(w.travel(fault.Search), func() {
-		stored, _, _ := w.pipeOf(call.Doc).engine.docs.Get(background, call.Doc) // fails only with its context
+		stored, _, _ := w.pipeOf(call.Doc).engine.docs.Get(background, call.Doc) // fails only if its context ends
 		call.Found = stored.Key
 		w.after(w.travel(fault.Search), func() {
 			call.Return = h.tick()
@@ -171,8 +171,8 @@ func (h *History) searching() {
 	})
 }
 
-// HasDied reports whether any version of a document was a dead letter: what the sink holds then
-// depends on what it refused.
+// HasDied reports whether any version of a document was a dead letter. The sink's content then
+// depends on which versions it refused.
 func (w *World) HasDied(doc shard.DocID) bool {
 	for _, e := range w.oracle.events {
 		if e.doc == doc && e.died {

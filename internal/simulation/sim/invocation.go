@@ -21,25 +21,25 @@ type invocation struct {
 	w          *World
 	clock      *skewed
 	began      time.Duration
-	deadline   time.Duration // when its context ends
-	hungUp     time.Duration // when it ended or was killed
+	deadline   time.Duration // when the context of the invocation ends
+	hungUp     time.Duration // when the invocation ended or was killed
 	coroutines []*coroutine
 	over       bool
 	ended      func(error)
-	pipe       *pipe // of a turn
-	doom       int   // I/Os until it is killed, 0 for never
-	// the fences of the documents that it has read back from a sink
+	pipe       *pipe // the pipe of a turn
+	doom       int   // how many I/Os remain until the invocation is killed; 0 for no kill
+	// copies are the fences of the documents that the invocation has read from a sink.
 	copies  map[shard.DocID]shard.Fence
-	verdict fault.Verdict // on the I/O that it is about to make
-	open    bool          // a turn of a flight that writes without rows during a table outage
-	failed  error         // what the function answered in place of a result
-	busy    time.Duration // until when its processor computes
+	verdict fault.Verdict // the verdict about the next I/O
+	open    bool          // a turn of a flight that makes outage writes
+	failed  error         // the error that the function returned instead of a result
+	busy    time.Duration // when the processor of the invocation becomes free
 }
 
 var errKilled = errors.New("invocation was killed")
 
-// invoke runs a function. ended is called once: with nil when the function has answered, otherwise
-// when it was killed.
+// invoke runs a function. It calls ended once: with nil after the function has answered, or with an
+// error after the function was killed.
 func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.Context, v *invocation),
 	ended func(error),
 ) {
@@ -77,7 +77,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 		v.compute(ctx, invocationCPU)
 		job(ctx, v)
 	}, func() {
-		if v.doom > 0 { // it did fewer I/Os than that: it is killed before its answer
+		if v.doom > 0 { // the function did fewer I/Os than doom, so it is killed before its answer
 			v.Kill()
 			w.trace.mark("kill", name, v.ID)
 		}
@@ -86,15 +86,15 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	w.reap(v)
 }
 
-// listen tells who listens to invocations.
+// listen passes a note, or the end of an invocation, to the Listen option.
 func (w *World) listen(v *invocation, n *journal.Note) {
 	if w.options.Listen != nil {
 		w.options.Listen(v.Name, v.ID, epoch.Add(w.now), n)
 	}
 }
 
-// caught records a panic of a use case as a violation: on AWS it would fail this invocation and
-// every retry.
+// caught reports a panic of a use case as a violation. On AWS, the panic would fail this invocation
+// and every retry.
 func (w *World) caught(v *invocation) {
 	if r := recover(); r != nil { //nolint:revive // deferred by its callers
 		w.oracle.violate("no use case panics", fmt.Sprintf("%s: %v\n%s", v.Name, r, debug.Stack()))
@@ -102,10 +102,10 @@ func (w *World) caught(v *invocation) {
 	}
 }
 
-// killWithin bounds at which I/O of a killed invocation the kill comes.
+// killWithin limits the number of I/Os before the kill of an invocation.
 const killWithin = 24
 
-// lateKill is how much later than its time-out the platform kills an invocation.
+// lateKill returns how much later than its time-out the platform kills an invocation.
 func (w *World) lateKill() time.Duration {
 	if w.rates.LateKill == 0 || !w.strikes("late kill", 0.5) {
 		return 0
@@ -113,7 +113,7 @@ func (w *World) lateKill() time.Duration {
 	return w.dice.upTo(w.rates.LateKill)
 }
 
-// finish ends the invocation's life and tells its caller.
+// finish ends the invocation and calls its caller's function.
 func (w *World) finish(v *invocation) {
 	v.over, v.hungUp = true, w.now
 	delete(w.live, v.ID)
@@ -129,7 +129,7 @@ func (w *World) finish(v *invocation) {
 	v.ended(nil)
 }
 
-// kill ends an invocation: nothing that it does from now on has any effect.
+// kill kills an invocation. Its later I/O has no effect.
 func (w *World) kill(v *invocation, why string) {
 	if v.over {
 		return
@@ -139,11 +139,11 @@ func (w *World) kill(v *invocation, why string) {
 	w.reap(v)
 }
 
-// reap lets the coroutines of a killed invocation run to their end: each I/O fails at once and
+// reap lets the coroutines of a killed invocation run to their end. Each I/O fails at once and
 // changes nothing.
 func (w *World) reap(v *invocation) {
 	if !v.Killed() || v.over || w.cur != nil && w.cur.owner == v {
-		return // it runs, or notices the kill itself; then its caller reaps it
+		return // the invocation runs, or notices the kill itself; its caller then reaps it
 	}
 	for !v.over {
 		c := v.parked()
@@ -163,17 +163,17 @@ func (v *invocation) parked() *coroutine {
 	return nil
 }
 
-// leave removes a coroutine whose job has ended from the list.
+// leave removes a coroutine from the list after its job has ended.
 func (v *invocation) leave(c *coroutine) {
 	v.coroutines = slices.DeleteFunc(v.coroutines, func(other *coroutine) bool { return other == c })
 }
 
-// parallel runs parts of the invocation concurrently.
+// parallel returns a runner that runs parts of the invocation concurrently.
 func (v *invocation) parallel() fanout.Runner {
 	return func(limit, n int, f func(int)) { v.w.each(v, limit, n, f) }
 }
 
-// Note is the journal of an invocation. Notes of a killed invocation are dropped.
+// Note makes the invocation a journal. It drops notes of a killed invocation.
 func (v *invocation) Note(n journal.Note) {
 	if !v.Killed() {
 		v.w.noted(v, n)

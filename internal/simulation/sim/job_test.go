@@ -24,52 +24,53 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Jobbing is an operator whose job is run by one program after the other, and by two at a time.
-// Programs are killed, are slow, or are stopped. Each step is a call of the API: an invocation.
+// Jobbing is an operator whose job is run by one program after the other, and sometimes by two at a
+// time. Programs are killed, slow or stopped. Each step is a call of the API, and each call is an
+// invocation.
 type Jobbing struct {
 	w     *World
 	dice  dice
 	id    string
-	limit int // rows or messages of a step
+	limit int // the most rows or messages of a step
 	run   func(ctx context.Context, r job.Runner, api jobAPI) error
-	over  func(job.State) bool // whether the job need not begin again
-	due   time.Duration        // when it begins for the last time, at least
+	over  func(job.State) bool // whether the job need not start again
+	due   time.Duration        // the earliest time of the last start
 	edits jobEdits
-	// begun and whole are called with the state of a job that begins, and of one that is done; nil
-	// for nothing.
+	// begun is called with the state of a job that starts. whole is called with the state of a
+	// finished job. Both may be nil.
 	begun func(job.State)
 	whole func(s job.State, fail func(rule string))
-	// dropped are the dead letters that the steps deleted since the job began.
+	// dropped are the dead letters that the steps have deleted since the job started.
 	dropped map[string]bool
 
 	tries   int
-	tokens  map[int64][]shard.Token // of the leases of a program
+	tokens  map[int64][]shard.Token // the tokens of each program's leases
 	stopped map[shard.Token]bool
 	stops   map[int64]bool // programs that stop the job
 	edges   map[string][]jobEdge
-	known   map[string]bool // states that the row may have; nil if a step is several calls of the API
+	known   map[string]bool // states that the row may have; nil if a step makes several calls of the API
 	first   map[time.Time]map[shard.DocID]shard.OrderKey
 
 	killed, lost, late, continued, done int
 }
 
-// jobEdge is what a step did, as its program knows.
+// jobEdge is the result of a step, as the step's program knows it.
 type jobEdge struct {
 	to     string
 	did    int
 	counts map[string]int
 }
 
-// jobEdits change the world of a job: how its mutants are made. Nil fields do nothing.
+// jobEdits change the simulated run of a job, to make mutants. Nil fields change nothing.
 type jobEdits struct {
 	store    func(shard.Store) shard.Store
-	backfill func(error) error           // what a step fails with
-	order    func(*operate.LetterOrder)  // each step of a redrive or drop
-	done     func(*operate.LetterResult) // its answer
+	backfill func(error) error           // changes the error of a step of a backfill
+	order    func(*operate.LetterOrder)  // changes the order of each step of a redrive or drop
+	done     func(*operate.LetterResult) // changes the answer to such a step
 	dead     func(deadletter.Store) deadletter.Store
 }
 
-// jobbed makes the state of a world's job.
+// jobbed returns the state of a job in a simulated run.
 func jobbed(seed uint64, id string, edits jobEdits) *Jobbing {
 	d := newDice(seed, 0x6a6f6273)
 	return &Jobbing{
@@ -79,21 +80,21 @@ func jobbed(seed uint64, id string, edits jobEdits) *Jobbing {
 	}
 }
 
-// state is what the row has.
+// state returns the state in the job's row.
 func (j *Jobbing) state() (s job.State) {
 	_ = json.Unmarshal([]byte(j.w.table.row(shard.RunRow("job-"+j.id)).Cursor), &s)
 	return s
 }
 
-// jobAPI is the API as a program reaches it.
+// jobAPI is the API as a program calls it.
 type jobAPI struct {
 	operate.API
 	j *Jobbing
 	v *invocation
 }
 
-// call makes a call of the API, which is an invocation: it is killed alone. The program may be slow
-// before and after it.
+// call makes a call of the API in its own invocation, which may be killed while the program
+// continues. The program may be slow before and after the call.
 func (a jobAPI) call(ctx context.Context, do func(ctx context.Context, o *operate.Operator) error) error {
 	w, j := a.j.w, a.j
 	j.sleep(a.v)
@@ -129,7 +130,7 @@ func (a jobAPI) call(ctx context.Context, do func(ctx context.Context, o *operat
 	return answer
 }
 
-// sleep makes a program slow, past its lease in some cases.
+// sleep makes a program slow, in some cases for longer than its lease.
 func (j *Jobbing) sleep(v *invocation) {
 	if !j.w.calm && j.dice.chance(0.15) {
 		_ = v.pause(j.dice.upTo(4 * time.Minute))
@@ -150,7 +151,7 @@ func (a jobAPI) Backfill(ctx context.Context, o operate.BackfillOrder) (step ope
 	return step, err
 }
 
-// stepped keeps what a step did.
+// stepped records the result of a step.
 func (j *Jobbing) stepped(from, to any, did int, counts map[string]int) {
 	text := jsonOf(from)
 	counts = maps.Clone(counts)
@@ -167,8 +168,8 @@ func knownAs(begun time.Time, steps int, at string, did int, counts map[string]i
 	return fmt.Sprint(begun.UnixMicro(), steps, at, did, jsonOf(counts))
 }
 
-// see checks each write of the job's row: what is stored follows from a state that was stored or
-// could have been, by a step that was done.
+// see checks each write of the job's row. The stored state must follow by one step from an earlier
+// state. That state was stored, or could have been stored.
 func (j *Jobbing) see(s Step) {
 	if s.What != Wrote || s.Write.Doc != shard.RunRow("job-"+j.id) {
 		return
@@ -240,7 +241,7 @@ func (j *Jobbing) follows(s job.State) bool {
 	return j.known[key]
 }
 
-// committed are the versions of the first sink.
+// committed returns the committed versions of the first sink.
 func (w *World) committed() map[shard.DocID]shard.OrderKey {
 	all := map[shard.DocID]shard.OrderKey{}
 	for r := range w.table.rows.All() {
@@ -251,7 +252,7 @@ func (w *World) committed() map[shard.DocID]shard.OrderKey {
 	return all
 }
 
-// complete compares a job that is done with what there was when it began.
+// complete compares the result of a finished job with the rows at its start.
 func (j *Jobbing) complete(s job.State, fail func(rule string)) {
 	if s.Verb != "backfill" {
 		return
@@ -271,7 +272,8 @@ func (j *Jobbing) complete(s job.State, fail func(rule string)) {
 	}
 }
 
-// refusedCopy reports whether the sink refused a document for its own fault: a backfill names it.
+// refusedCopy reports whether the sink refused a document because of the document. A backfill names
+// such a document.
 func refusedCopy(s job.State, doc shard.DocID) bool {
 	return slices.ContainsFunc(s.Lines, func(text json.RawMessage) bool {
 		var l operate.BackfillLine
@@ -281,12 +283,12 @@ func refusedCopy(s job.State, doc shard.DocID) bool {
 	})
 }
 
-// unclean is how many documents a backfill has to look at again.
+// unclean returns how many documents a backfill has to check again.
 func unclean(s job.State) int {
 	return s.Counts[operate.InMotion] + s.Counts[operate.Failed] + s.Counts[operate.Differs]
 }
 
-// laterStore is the table of a program: some writes of the job's row arrive late, after a retry.
+// laterStore is the table of a program. Some writes of the job's row arrive late, after a retry.
 type laterStore struct {
 	shard.Store
 	j *Jobbing
@@ -303,7 +305,7 @@ func (l laterStore) Write(ctx context.Context, w shard.Write) (shard.Row, error)
 	return l.Store.Write(ctx, w)
 }
 
-// ledger stores jobs, as one program sees it.
+// ledger returns the store of jobs for one program.
 func (j *Jobbing) ledger(v *invocation) job.Ledger {
 	l := job.Ledger{Shards: laterStore{j.w.shards(v), j, v}, Clock: v.clock, NewToken: func() shard.Token {
 		t := j.w.newToken()
@@ -324,7 +326,7 @@ func (j *Jobbing) program(then func()) {
 		if !w.calm && j.dice.chance(0.4) {
 			v.doom = 1 + j.dice.IntN(20)
 		}
-		if j.dice.chance(0.2) { // an operator interrupts it
+		if j.dice.chance(0.2) { // an operator interrupts the program
 			ctx, _ = limit(ctx, &w.scheduler, w.now+j.dice.upTo(3*time.Minute))
 		}
 		r := job.Runner{Store: j.ledger(v), Clock: v.clock, By: "the simulator", Rate: oneOf(j.dice, 0, 0, 0.5)}
@@ -340,7 +342,7 @@ func (j *Jobbing) program(then func()) {
 	})
 }
 
-// stop is an operator who stops the job.
+// stop simulates an operator who stops the job.
 func (j *Jobbing) stop() {
 	w := j.w
 	w.operator++
@@ -350,7 +352,7 @@ func (j *Jobbing) stop() {
 	}, func(error) { w.operator-- })
 }
 
-// next runs one program after the other until the job is done and need not begin again.
+// next runs one program after the other until the job is done and need not start again.
 func (j *Jobbing) next() {
 	w := j.w
 	s := j.state()
@@ -367,7 +369,7 @@ func (j *Jobbing) next() {
 		w.oracle.always("a job ends", fmt.Sprintf("%+v", s))
 		return
 	}
-	if !w.calm && j.dice.chance(0.4) { // another one runs the same command
+	if !w.calm && j.dice.chance(0.4) { // a second program runs the same command
 		w.after(j.dice.upTo(3*time.Minute), func() { j.program(func() {}) })
 	}
 	if !w.calm && j.dice.chance(0.3) {
@@ -376,17 +378,17 @@ func (j *Jobbing) next() {
 	w.after(time.Second+j.dice.upTo(30*time.Second), func() { j.program(j.next) })
 }
 
-// begin starts the operator at a moment.
+// begin starts the operator at a given time.
 func (j *Jobbing) begin(w *World, at time.Duration) {
 	j.w = w
 	w.operator++
 	w.after(at, j.next)
 }
 
-// Filled is the level of [filling], which only tests have.
+// Filled is the level of [filling], which exists only in tests.
 const Filled Level = "filled"
 
-// filling is the world of a seed in which a sink is added, and filled by a job.
+// filling returns the simulated run of a seed in which a sink is added and a job fills it.
 func filling(t testing.TB, seed uint64, edits jobEdits, change ...func(*Options)) (*World, *Jobbing) {
 	t.Helper()
 	j := jobbed(seed, "backfill-content@vectors", edits)
@@ -404,7 +406,8 @@ func filling(t testing.TB, seed uint64, edits jobEdits, change ...func(*Options)
 		_, err := job.Run(ctx, r, operate.BackfillJob(api, order, 0), func(operate.BackfillLine) {})
 		return err
 	}
-	// Once more when what the first sink's queue and schedule had has come: no row knew of it.
+	// The job runs once more when all messages of the first sink's queue and schedule have arrived.
+	// Before that, no row knew these messages.
 	last, again := time.Duration(0), 0
 	j.over = func(s job.State) bool {
 		j.due = max(w.oracle.lastDue+20*time.Minute, w.options.Upstream.Calm+5*time.Minute)
@@ -426,8 +429,9 @@ func filling(t testing.TB, seed uint64, edits jobEdits, change ...func(*Options)
 	return w, j
 }
 
-// Programs are killed and stopped, and two run at a time. The added sink gets what the first one
-// has all the same, and the counts are those of the steps.
+// TestASinkIsFilledByAJobWhateverFails: programs are killed and stopped, and two run at a time. The
+// added sink must still get all documents of the first sink. The counts of the job must be the
+// counts of its steps.
 func TestASinkIsFilledByAJobWhateverFails(t *testing.T) {
 	t.Parallel()
 	var last *Jobbing
@@ -456,7 +460,7 @@ func TestASinkIsFilledByAJobWhateverFails(t *testing.T) {
 	}
 }
 
-// The seed decides each wait of a job, too.
+// TestTheSameSeedGivesTheSameTraceOfAJob: the seed also decides each wait of a job.
 func TestTheSameSeedGivesTheSameTraceOfAJob(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(300) {
@@ -481,6 +485,6 @@ func (j *Jobbing) report(t *testing.T) {
 	t.Logf("%d programs killed, %d lost their lease, %d late writes, %d times continued, %d times done", j.killed, j.lost,
 		j.late, j.continued, j.done)
 	if min(j.killed, j.lost, j.late, j.continued, j.done) == 0 {
-		t.Error("the worlds do not get there")
+		t.Error("no simulated run reaches this case")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// jobMutants are rules of the runner of jobs that a change might leave out.
+// jobMutants are rules of the job runner that a change might leave out.
 var jobMutants = []struct {
 	name, change string
 	edits        jobEdits

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// This file is about documents that are published again with the same bytes. It has the sink's name
-// for its index and the oracle's knowledge of the bytes.
+// This file concerns documents that are published again with the same bytes. It contains the
+// engine's name for its index, and the bytes that the oracle knows.
 
 // keeps reports whether any document may be committed without a write.
 func (w *World) keeps() bool {
@@ -25,7 +25,7 @@ func (w *World) keeps() bool {
 	return false
 }
 
-// Generation names the index.
+// Generation returns the name of the index.
 func (r engineReader) Generation(ctx context.Context, of shard.Collection) (name string, err error) {
 	err = r.v.request(ctx, fault.Search, 0, func() { name, _ = r.e.docs.Generation(background, of) })
 	return name, err
@@ -44,16 +44,16 @@ func (o *oracle) recordPublished(to feed.Route) {
 
 // shows reports whether the sink has the bytes of a version.
 func (o *oracle) shows(doc shard.DocID, k shard.OrderKey) bool {
-	stored, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
+	stored, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only if its context ends
 	want, known := o.bytes[version{doc, k}]
 	return there && known && want == string(stored.Document)
 }
 
-// shown is the newest version that the sink has: the written version, or a newer version with the
-// same bytes that was committed without a write.
+// shown returns the newest version that the sink has. That is the written version, or a newer
+// version with the same bytes that was committed without a write.
 func (l *ledger) shown() shard.OrderKey { return max(l.inSink, l.same) }
 
-// kept checks that a version committed without a write is in the sink, byte for byte.
+// kept checks that the sink has the bytes of a version that was committed without a write.
 func (o *oracle) kept(doc shard.DocID, l *ledger, row shard.Row) {
 	k := row.Committed
 	if k < l.committed {
@@ -67,16 +67,16 @@ func (o *oracle) kept(doc shard.DocID, l *ledger, row shard.Row) {
 	o.fresh(doc, k)
 }
 
-// loaded is a COMMIT of a payload that was loaded under the lease and needed no write. The sink's
-// document is compared with its object in the end.
+// loaded notes a COMMIT of a payload that was loaded under the lease and needed no write. At the
+// end of the run, the sink's document is compared with the payload's object.
 func (o *oracle) loaded(l *ledger, k shard.OrderKey) {
 	if len(o.w.objects) > 0 && o.w.keeps() && l.inSinkOp == shard.Put {
 		l.same = k
 	}
 }
 
-// content is an object's content at this version. If documents are published again, two consecutive
-// versions have the same content.
+// content returns the content of an object at this version. If documents are published again, two
+// consecutive versions have the same content.
 func (w *World) content(version int) int {
 	if w.options.Upstream.Again {
 		return version / 2
@@ -84,8 +84,8 @@ func (w *World) content(version int) int {
 	return version
 }
 
-// mixed lets other settings and an older build take some of the turns, as in a deploy. The older
-// build knows nothing of content: it leaves what is there.
+// mixed runs some turns with other settings or with an older build, as in a deployment. The older
+// build does not know content, and leaves its value as it is.
 func (w *World) mixed(h *index.Handler) {
 	if !w.options.Upstream.Again || !w.keeps() {
 		return
@@ -98,7 +98,7 @@ func (w *World) mixed(h *index.Handler) {
 	}
 }
 
-// deployed are the settings with a change of each sink's.
+// deployed returns the settings with a change of each sink.
 func (w *World) deployed(change func(*sink.Settings)) *config.Config {
 	cfg := *w.cfg
 	cfg.Sinks = map[string]sink.Settings{}

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// republishing makes the world of a seed in which documents are published again with the bytes that
-// they had, and those are kept. Some of the worlds have payloads that are objects.
+// republishing returns the simulated run of a seed in which documents are published again with the
+// same bytes. The sink keeps unchanged documents. In some runs, payloads are objects.
 func republishing(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
@@ -32,11 +32,12 @@ func republishing(t testing.TB, seed uint64, level Level, change ...func(*Option
 	}, change...)
 }
 
-// Keep is the level of [republishing], which only tests have.
+// Keep is the level of [republishing], which exists only in tests.
 const Keep Level = "keep"
 
-// Documents are published again in every one of these worlds, mostly with bytes that they had
-// before. Some turns are another build's, or have other settings, as in a deploy.
+// TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept: in these simulated runs documents are
+// published again, mostly with bytes that they had before. Some turns run with another build or
+// with other settings, as in a deployment.
 func TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept(t *testing.T) {
 	t.Parallel()
 	kept, loaded := 0, 0
@@ -48,7 +49,7 @@ func TestEveryPromiseHoldsWhereUnchangedDocumentsAreKept(t *testing.T) {
 		}
 	}
 	if t.Logf("%d kept, %d of them loaded under the lease", kept+loaded, loaded); kept == 0 || loaded == 0 {
-		t.Error("the worlds do not get there")
+		t.Error("no simulated run reaches this case")
 	}
 }
 
@@ -61,8 +62,9 @@ func TestNothingIsKeptInAnIndexThatWasMadeAnew(t *testing.T) {
 	})
 }
 
-// The rules of KEEP that somebody might simplify, and within how many seeds that is noticed: with
-// room, as on the page of the other mutants.
+// keepMutants are rules of KEEP that a developer might simplify. Each has the number of seeds
+// within which a test must notice the change, with some margin, as on the page of the other
+// mutants.
 var keepMutants = []struct {
 	mutant
 	within uint64

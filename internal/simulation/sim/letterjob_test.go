@@ -47,8 +47,8 @@ func (a jobAPI) letters(ctx context.Context, o operate.LetterOrder,
 	return res, err
 }
 
-// droppingStore is what a step of a job sees. If the job is a drop, the events of what it deletes
-// are lost, which no other program may do.
+// droppingStore is the store of dead letters for a step of a job. If the job is a drop, the events
+// of deleted dead letters are lost. No other program may lose events.
 type droppingStore struct {
 	deadletter.Store
 	j    *Jobbing
@@ -70,8 +70,8 @@ func (s droppingStore) Drop(ctx context.Context, id string) error {
 	return s.Store.Drop(ctx, id)
 }
 
-// letterWorld is the world of a seed whose dead letters are redriven or dropped by a job, several
-// times.
+// letterWorld returns the simulated run of a seed in which a job redrives or drops dead letters
+// several times.
 func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterOrder) operate.LetterJob,
 	edits jobEdits,
 ) (*World, *Jobbing) {
@@ -79,15 +79,15 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 	j := jobbed(seed, of(jobAPI{}, operate.LetterOrder{}).ID, edits)
 	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
 		vary(seed, cfg)
-		cfg.Retry.DeadDeadline = time.Minute + j.dice.upTo(time.Minute) // many dead letters
+		cfg.Retry.DeadDeadline = time.Minute + j.dice.upTo(time.Minute) // for many dead letters
 	})
 	w := begin(t, Options{
 		Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg)), Watch: j.see,
 	})
 	order := operate.LetterOrder{All: true, By: "the simulator"}
 	if j.id == "drop" {
-		// A version that the sink may have keeps older ones out, so an operator redrives it. The others
-		// are junk, which no redrive can write.
+		// An operator redrives a version that the sink may have and that keeps older versions out.
+		// The other dead letters are junk, which no redrive can write.
 		order.Collection, order.Reason, order.All = "content", deadletter.Contract, false
 		for i := range 20 {
 			w.after(j.dice.upTo(w.options.Upstream.Calm), func() {
@@ -118,7 +118,7 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 		}
 		for _, f := range parked[s.Begun] {
 			l, there, _ := w.letters.Get(background, f.ID)
-			// A message may come twice, and is parked again after the drop.
+			// SQS may deliver a message twice. The second delivery is parked again after the drop.
 			if there && !j.dropped[f.ID] && l.Redrives == f.Redrives && l.Died.Equal(f.Died) {
 				fail(fmt.Sprintf("a %s that is done left nothing out: %s of %s", s.Verb, f.ID, f.Doc))
 			}
@@ -128,7 +128,7 @@ func letterWorld(t testing.TB, seed uint64, of func(operate.API, operate.LetterO
 	return w, j
 }
 
-// unsure reports whether a dead letter that was sent could not be marked, or may not have been.
+// unsure reports whether a dead letter that was sent may not have been marked.
 func unsure(s job.State) bool {
 	for _, text := range s.Lines {
 		var l operate.LetterLine
@@ -139,8 +139,9 @@ func unsure(s job.State) bool {
 	return len(s.Lines) == job.MaxLines
 }
 
-// Programs are killed and stopped, and two run at a time. Each dead letter that was parked when the
-// job began was sent or dropped, and every promise holds.
+// TestDeadLettersAreRedrivenAndDroppedByAJobWhateverFails: programs are killed and stopped, and two
+// run at a time. Each dead letter that was parked at the start of the job must be sent or dropped,
+// and every promise must hold.
 func TestDeadLettersAreRedrivenAndDroppedByAJobWhateverFails(t *testing.T) {
 	t.Parallel()
 	for _, of := range []func(operate.API, operate.LetterOrder) operate.LetterJob{operate.RedriveJob, operate.DropJob} {
@@ -157,12 +158,12 @@ func TestDeadLettersAreRedrivenAndDroppedByAJobWhateverFails(t *testing.T) {
 		}
 		sum.report(t)
 		if t.Log(counts); counts["sent"]+counts["dropped"] == 0 {
-			t.Errorf("%v: want some that were sent or dropped", counts)
+			t.Errorf("got counts %v, want some sent or dropped dead letters", counts)
 		}
 	}
 }
 
-// What a change of the job might leave out.
+// TestEveryMutantOfARedriveAndADropIsNoticed breaks rules that a change of the job might leave out.
 func TestEveryMutantOfARedriveAndADropIsNoticed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || raceEnabled {

@@ -11,8 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// rowModel is a row as design section 5 states it, alone in the world: each write happens at one
-// moment, on the row as it is then.
+// rowModel is a row as design section 5 defines it, without concurrent calls. Each write happens at
+// one moment, on the row of that moment.
 var rowModel = porcupine.Model{
 	Init: func() any { return shard.Row{} },
 	Step: func(state, input, output any) (bool, any) {
@@ -24,7 +24,7 @@ var rowModel = porcupine.Model{
 			next = call.Write.Apply(row)
 		}
 		switch {
-		case call.Return == 0: // nobody heard whether it was refused
+		case call.Return == 0: // no caller knows whether the write was refused
 			return true, next
 		case call.Read:
 			return call.Row == row, row
@@ -39,14 +39,14 @@ var rowModel = porcupine.Model{
 	},
 }
 
-// held is what the sink holds of a document.
+// held is the sink's state of one document.
 type held struct {
 	key shard.OrderKey
 	op  shard.Operation
 }
 
-// sinkModel is a register that never goes back: a write of an older version does nothing, a search
-// finds the newest that was written.
+// sinkModel is a register that never goes back. A write of an older version does nothing, and a
+// search finds the newest written version.
 var sinkModel = porcupine.Model{
 	Init: func() any { return held{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -66,8 +66,8 @@ var sinkModel = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// operations are a history's calls about each document. A call without an answer that was carried
-// out had its effect when it was, or before; one that was never carried out had none.
+// operations returns the calls of a history, by document. If a call without an answer was carried
+// out, it counts as ended at that moment. A call that was never carried out is left out.
 func operations[T any](calls []T, about func(T) (shard.DocID, Span)) map[shard.DocID][]porcupine.Operation {
 	all := map[shard.DocID][]porcupine.Operation{}
 	for _, c := range calls {
@@ -112,7 +112,8 @@ func linearizable(t *testing.T, seed uint64, level Level, what string, m porcupi
 	}
 }
 
-// A checker that accepts everything would not be noticed.
+// TestTheLinearizabilityCheckFindsASinkThatGoesBack: without this test, a checker that accepts
+// everything would go unnoticed.
 func TestTheLinearizabilityCheckFindsASinkThatGoesBack(t *testing.T) {
 	t.Parallel()
 	older, newer := shard.OrderKey("a"), shard.OrderKey("b")

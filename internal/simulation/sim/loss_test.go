@@ -17,10 +17,11 @@ import (
 	"github.com/lullhq/lull/sink/memorysink"
 )
 
-// Loss is something that only an operator can repair.
+// Loss is a loss of data that only an operator can repair.
 type Loss byte
 
-// The losses. Each has a page in docs/runbook, whose steps the world follows.
+// The kinds of losses. Each has a page in docs/runbook, and the simulated run follows the steps of
+// the page.
 const (
 	TableRestored Loss = iota + 1
 	SinkRestored
@@ -28,30 +29,30 @@ const (
 	QueuesPurged
 )
 
-// Disaster is a loss, and when it happens.
+// Disaster is a loss with its time.
 type Disaster struct {
 	Loss   Loss
-	Backup time.Duration // when the image is taken that is restored
-	At     time.Duration // before the injected failures end
-	// Live leaves the functions running, against the page. Then a document may go back until the
-	// source has sent it again. What reconcile itself promises holds all the same.
+	Backup time.Duration // the time of the backup that is restored
+	At     time.Duration // the time of the loss, before the injected failures end
+	// Live leaves the functions running, against the runbook. A document may then go back until the
+	// source has sent it again. The promises of reconcile itself still hold.
 	Live bool
 
 	Silent    bool // the source sends nothing again
-	Strict    bool // no document may go back, Live or not
+	Strict    bool // no document may go back, even with Live
 	Reconcile func(*reconcile.Service)
-	// Heal compares and repairs in place of the use case. It calls done with the documents that only
-	// the source has, and with whether something was still in motion.
+	// Heal compares and repairs instead of the use case. It calls done with the documents that only
+	// the source has. waiting says whether something was still in motion.
 	Heal func(w *World, done func(lost []shard.DocID, waiting bool))
 
-	compared int // how often the operator compared the sink with the rows, and was through
+	compared int // how often the operator compared the sink with the rows to the end
 }
 
-// stillness is how long the functions are stopped before anything is restored. It is a minute on
-// the page: until then requests of stopped functions may still be applied.
+// stillness is how long the functions are stopped before anything is restored. The runbook says one
+// minute, because a request of a stopped function may still be applied in that time.
 const stillness = time.Minute
 
-// backup is what can be restored.
+// backup is a copy of the rows and sinks that can be restored.
 type backup struct {
 	rows  *memory.Shards
 	sinks map[*pipe]*memorysink.Sink
@@ -68,7 +69,7 @@ func (w *World) await(d *Disaster) {
 		}
 	})
 	w.after(d.At, func() {
-		w.operator++ // the world is not at rest until the page is done
+		w.operator++ // so that the run does not end before the steps of the page are done
 		if d.Loss == QueuesPurged {
 			w.purge()
 			w.publishAgain(d)
@@ -76,7 +77,7 @@ func (w *World) await(d *Disaster) {
 			return
 		}
 		w.raise()
-		if d.Live { // what runs with the settings of before has ended by then
+		if d.Live { // invocations with the old settings have ended by then
 			w.after(w.cfg.Index.Timeout+2*w.cfg.Index.Guard, func() { w.strike(d, b) })
 			return
 		}
@@ -85,8 +86,8 @@ func (w *World) await(d *Disaster) {
 	})
 }
 
-// halt stops the functions: what runs is killed, executions end at their next turn, and nothing is
-// received.
+// halt stops the functions. Running invocations are killed, executions end at their next turn, and
+// no message is received.
 func (w *World) halt() {
 	w.trace.mark("functions stopped", "", 0)
 	w.halted, w.halts = true, w.halts+1
@@ -107,14 +108,14 @@ func (w *World) resumeAll() {
 	}
 }
 
-// raise is what the runbook asks for before anything is restored: other text in sinks.*.generation,
-// deployed.
+// raise changes the text in sinks.*.generation and deploys the settings. The runbook asks for that
+// before anything is restored.
 func (w *World) raise() {
 	w.trace.mark("generation raised", "", 0)
 	w.cfg = w.deployed(func(s *sink.Settings) { s.Generation += "+" })
 }
 
-// strike restores, and lets the operator compare.
+// strike restores the backup, and lets the operator compare.
 func (w *World) strike(d *Disaster, b backup) {
 	w.trace.mark(fmt.Sprintf("disaster %d", d.Loss), "", 0)
 	w.oracle.lenient = d.Live && !d.Strict
@@ -141,8 +142,8 @@ func (w *World) strike(d *Disaster, b backup) {
 	w.reconcile(d, until, map[shard.DocID]bool{})
 }
 
-// reconcile runs the command until it has come to its end, no document is left for later, and
-// until is over. Then come the last steps of the page.
+// reconcile runs the command until it has ended, no document is left for later, and the time until
+// is over. The last steps of the page follow.
 func (w *World) reconcile(d *Disaster, until time.Duration, resync map[shard.DocID]bool) {
 	if d.Heal != nil {
 		d.Heal(w, func(lost []shard.DocID, waiting bool) {
@@ -191,7 +192,7 @@ func (w *World) reconcile(d *Disaster, until time.Duration, resync map[shard.Doc
 	})
 }
 
-// collections are those of a sink.
+// collections returns the collections of a sink.
 func (w *World) collections(p *pipe) (list []shard.Collection) {
 	names := append(slices.Collect(maps.Keys(w.cfg.Collections)), w.cfg.DefaultCollection)
 	slices.Sort(names)
@@ -203,8 +204,9 @@ func (w *World) collections(p *pipe) (list []shard.Collection) {
 	return list
 }
 
-// recover is what the page asks for at the end: the source sends again, and the collection is
-// compared once more until nothing differs. What waited may have turned out to be a dead letter.
+// recover runs the last steps of the page. The source sends documents again, and the operator
+// compares the collection until nothing differs. A document that waited may have become a dead
+// letter.
 func (w *World) recover(d *Disaster, resync map[shard.DocID]bool, waiting bool) {
 	if w.halted {
 		w.resumeAll()
@@ -218,7 +220,7 @@ func (w *World) recover(d *Disaster, resync map[shard.DocID]bool, waiting bool) 
 	if !d.Silent {
 		w.resync(resync)
 	}
-	if w.calm { // before, a row of a newer build may be left alone for as long as that one runs
+	if w.calm { // before that, a row of a newer build may stay untouched as long as that build runs
 		d.compared++
 	}
 	if (waiting || len(resync) > 0) && d.compared < comparisons {
@@ -229,10 +231,10 @@ func (w *World) recover(d *Disaster, resync map[shard.DocID]bool, waiting bool) 
 	w.operator--
 }
 
-// comparisons bounds how often the operator compares once the injected failures have ended.
+// comparisons limits how often the operator compares after the injected failures have ended.
 const comparisons = 10
 
-// publishAgain sends everything again that the upstream has sent.
+// publishAgain sends all messages again that the upstream has sent.
 func (w *World) publishAgain(d *Disaster) {
 	for _, a := range w.options.Upstream.Arrivals {
 		if a.At <= w.now && !d.Silent {
@@ -241,7 +243,7 @@ func (w *World) publishAgain(d *Disaster) {
 	}
 }
 
-// resync sends the committed versions of documents, and newer ones, as `lull resync` does.
+// resync sends the committed versions of documents, and newer versions, as `lull resync` does.
 func (w *World) resync(docs map[shard.DocID]bool) {
 	seen, run := map[version]bool{}, string(w.newID(epoch.Add(w.now)))
 	for _, a := range w.options.Upstream.Arrivals {
@@ -250,9 +252,9 @@ func (w *World) resync(docs map[shard.DocID]bool) {
 		}
 		for _, r := range w.sources.Decode(queue.Message{Body: a.Message.Body, Sent: epoch.Add(a.At)}) {
 			e := r.Event
-			// A document is found in one of its sinks, and sent to all of them.
+			// A document is found in one of its sinks, and is sent to all of them.
 			wanted := func(row shard.DocID) bool { return docs[row] && e.Key >= w.table.row(row).Committed }
-			of := version{e.Doc, e.Key} // deletes of two documents may have one key
+			of := version{e.Doc, e.Key} // deletes of two documents may have the same key
 			if r.Invalid != nil || r.Skip != "" || seen[of] || !slices.ContainsFunc(w.cfg.RowsOf(e.Doc), wanted) ||
 				e.NotBefore.After(epoch.Add(w.now)) {
 				continue
@@ -274,7 +276,7 @@ func resyncBody(e changes.Event, run string) string {
 		kind, e.Doc.Collection(), e.Doc.ID(), e.Version, run, data)
 }
 
-// purge takes every message away from the ingest queues, held ones too.
+// purge deletes every message of the ingest queues, including held messages.
 func (w *World) purge() {
 	w.trace.mark("queues purged", "", 0)
 	w.oracle.purging = true
@@ -291,14 +293,14 @@ func (w *World) purge() {
 	w.oracle.purging = false
 }
 
-// recount takes the documents as they are in the sink. forgotten also forgets the commits that
-// neither row nor sink show any more.
+// recount reads the documents in the sinks and updates the oracle's record. With forgotten, it also
+// removes commits that neither the row nor the sink shows any more.
 func (o *oracle) recount(forgotten bool) {
 	for doc, l := range o.docs {
 		kept := l.same != "" && l.same == l.committed
-		s, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
+		s, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only if its context ends
 		row := o.w.table.row(doc)
-		l.state, _ = stateOf(s.Document) // what a backup brought
+		l.state, _ = stateOf(s.Document) // the state in the restored sink
 		switch {
 		case there:
 			was := l.inSink
@@ -317,7 +319,7 @@ func (o *oracle) recount(forgotten bool) {
 		case !forgotten:
 		case o.lenient || !there:
 			l.committed = row.Committed
-		case kept: // that stood in the row alone: the sink shows an older version
+		case kept: // only the row had the kept version, and the sink shows an older version
 			l.committed = min(l.committed, max(row.Committed, l.inSink))
 		}
 	}

@@ -11,37 +11,37 @@ import (
 	"github.com/lullhq/lull/internal/simulation/price"
 )
 
-// machine drives [emulation.Execution]s: their starts are lost or doubled, their waits end early,
-// Lambda refuses their turns, and an operator stops them.
+// machine runs [emulation.Execution]s with failures. Starts are lost or doubled, waits end early,
+// Lambda refuses turns, and an operator stops executions.
 type machine struct {
 	w       *World
-	again   time.Duration // the wait after a turn whose outcome is unknown
+	again   time.Duration // the wait after a turn with an unknown outcome
 	turn    func(ctx context.Context, v *invocation, s flight.State) (flight.State, error)
 	running int
-	most    int // turns at once, 0 for any number
+	most    int // the most turns at once; 0 for any number
 	turning int
-	crowded int // turns that were refused because so many ran
+	crowded int // how many turns were refused because too many were running
 }
 
 const (
-	ambiguousTries = 2 // retries after unknown outcomes, of one turn
+	ambiguousTries = 2 // retries of one turn after unknown outcomes
 	refusedTries   = 10
 	refusedWait    = 10 * time.Second
 )
 
-// execution is one of them.
+// execution is one execution of the state machine.
 type execution struct {
 	emulation.Execution
 	m       *machine
 	started time.Duration
 	ended   bool
 	refused int
-	halts   int // of the world, when it began
+	halts   int // how often the functions had been stopped when the execution started
 }
 
 var _ flight.Launcher = (*machine)(nil)
 
-// Start is StartExecution.
+// Start simulates StartExecution.
 func (m *machine) Start(_ context.Context, s flight.State) error {
 	w := m.w
 	rules, err := emulation.NewExecution(s, epoch.Add(w.now), ambiguousTries)
@@ -78,7 +78,7 @@ func (m *machine) run(rules emulation.Execution) {
 	e.hold()
 }
 
-// ending is how an execution ended, in the words of the trace.
+// ending is how an execution ended, as the trace names it.
 type ending string
 
 const (
@@ -89,7 +89,7 @@ const (
 	endedByHalt  ending = "stopped with its function"
 )
 
-// end ends the execution. A running turn continues; its answer is lost.
+// end ends the execution. A running turn continues, but its answer is lost.
 func (e *execution) end(why ending) {
 	if e.ended {
 		return
@@ -107,7 +107,7 @@ func (e *execution) end(why ending) {
 	}
 }
 
-// hold is the Wait.
+// hold is the state Wait.
 func (e *execution) hold() {
 	w := e.m.w
 	wake, err := e.Wake()
@@ -117,7 +117,7 @@ func (e *execution) hold() {
 	}
 	w.counts.Transitions += 3 // Hold, Index, Remaining
 	if e.Limit() == 0 {
-		w.counts.usage.Transitions += 3 // Express is billed by its time
+		w.counts.usage.Transitions += 3 // AWS bills Express by time
 	}
 	wait := wake.Sub(epoch) - w.now
 	if wait > 0 {
@@ -126,7 +126,7 @@ func (e *execution) hold() {
 	e.after(wait)
 }
 
-// after begins a turn later, if the execution has not ended by then.
+// after starts a turn later, if the execution has not ended by then.
 func (e *execution) after(d time.Duration) {
 	e.m.w.after(d, func() {
 		if !e.ended {
@@ -135,10 +135,11 @@ func (e *execution) after(d time.Duration) {
 	})
 }
 
-// index is one turn: refused by Lambda before it ran, or with an outcome that may be unknown.
+// index is one turn. Lambda may refuse the turn before it runs, or the outcome of the turn may be
+// unknown.
 func (e *execution) index() {
 	w := e.m.w
-	if w.halted || e.halts != w.halts { // its start may have been under way when the functions were stopped
+	if w.halted || e.halts != w.halts { // the functions may have been stopped while the start was under way
 		e.end(endedByHalt)
 		return
 	}
@@ -190,7 +191,7 @@ func (e *execution) answered(out flight.State, failure error) {
 	case emulation.Retry:
 		e.after(e.m.again)
 	case emulation.Done:
-		e.m.w.counts.Transitions++ // Done is a state, too
+		e.m.w.counts.Transitions++ // Done is a state as well
 		if e.Limit() == 0 {
 			e.m.w.counts.usage.Transitions++
 		}
